@@ -1,0 +1,241 @@
+//! What crosses between the page and the shell: every type of every command, and nothing else.
+//! The TypeScript twins in `ui/src/bindings/` are generated from here.
+
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::trace::{Finish, Round, Summary};
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// Everything a person can set. Stored as one document; missing fields take their defaults.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default)]
+#[ts(export)]
+pub struct Settings {
+    /// Id of the target, see [`ModelEntry::id`].
+    pub target: String,
+    /// Id of the draft: a model's, [`DRAFT_NGRAM`] or [`DRAFT_NONE`].
+    pub draft: String,
+    /// Tokens to draft a round (K), 1..=16.
+    pub draft_length: u32,
+    pub sampling: Sampling,
+    /// Longest reply in tokens; 0 means as long as the context allows.
+    pub max_tokens: u32,
+    /// Instructions put before every conversation; empty for none.
+    pub system_prompt: String,
+    pub appearance: Appearance,
+    /// Models a person added by path.
+    pub added_models: Vec<String>,
+}
+
+/// The draft that repeats what the conversation already said.
+pub const DRAFT_NGRAM: &str = "ngram";
+/// No drafts: plain decoding.
+pub const DRAFT_NONE: &str = "none";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default)]
+#[ts(export)]
+pub struct Appearance {
+    pub theme: Theme,
+    pub reduced_motion: bool,
+    /// Percent of the normal size, 80..=160.
+    pub text_size: u32,
+    pub sidebar_open: bool,
+    pub inspector_open: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Theme {
+    #[default]
+    System,
+    Light,
+    Dark,
+}
+
+/// What the engine is doing, sent whole whenever it changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct EngineStatus {
+    pub phase: EnginePhase,
+    /// For a person: what is being loaded, or what went wrong and what to do.
+    pub message: Option<String>,
+    /// The loaded target.
+    pub target: Option<ModelEntry>,
+    /// All models on this computer, usable as target or not, with the reason if not.
+    pub targets: Vec<ModelEntry>,
+    /// All drafts for the loaded target, the unusable ones with their reason.
+    pub drafts: Vec<DraftOption>,
+    /// Id of the chosen draft.
+    pub draft: String,
+    pub why: Why,
+    /// "CPU, 2 threads".
+    pub device: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum EnginePhase {
+    Loading,
+    Ready,
+    Replying,
+    /// No target could be loaded; `message` says why.
+    Failed,
+}
+
+/// A model on this computer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ModelEntry {
+    /// `starter`, `starter-draft`, or the path of a file or folder.
+    pub id: String,
+    /// "Starter, 8.1 M, Q8_0".
+    pub label: String,
+    /// One line: architecture, size on disk, context.
+    pub detail: String,
+    /// Added by path, so a person can take it off the list again.
+    pub removable: bool,
+    /// The embedded demonstration pair.
+    pub starter: bool,
+    /// Context length in tokens; 0 when the model could not be read.
+    pub context: u32,
+    /// Why it cannot be used as a target; `None` when it can.
+    pub problem: Option<String>,
+}
+
+/// A choice in the draft picker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct DraftOption {
+    pub id: String,
+    pub label: String,
+    pub detail: String,
+    /// Why it cannot draft for the loaded target; `None` when it can.
+    pub problem: Option<String>,
+}
+
+/// The why line: whether replies are drafted, and the reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Why {
+    pub state: Speculating,
+    /// "speculating, K = 4, with Starter draft" / "off: no draft chosen".
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Speculating {
+    On,
+    Paused,
+    Off,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Conversation {
+    #[ts(type = "number")]
+    pub id: i64,
+    pub title: String,
+    pub pinned: bool,
+    /// Milliseconds since 1970.
+    #[ts(type = "number")]
+    pub updated_at: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Role {
+    User,
+    Assistant,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Message {
+    #[ts(type = "number")]
+    pub id: i64,
+    #[ts(type = "number")]
+    pub conversation: i64,
+    pub role: Role,
+    pub text: String,
+    /// Milliseconds since 1970.
+    #[ts(type = "number")]
+    pub created_at: i64,
+    /// Replies: how it ended; `None` for a reply that was under way when the program was killed.
+    pub finish: Option<Finish>,
+    /// Replies: its numbers.
+    pub summary: Option<Summary>,
+    /// Replies: labels of the target and the draft that wrote it.
+    pub target: Option<String>,
+    pub draft: Option<String>,
+    /// Replies that failed: the sentence that says why.
+    pub problem: Option<String>,
+}
+
+/// A message that contains the searched words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct SearchHit {
+    pub conversation: Conversation,
+    #[ts(type = "number")]
+    pub message: i64,
+    /// Text around the hit; the hit itself stands between U+0002 and U+0003.
+    pub excerpt: String,
+}
+
+/// Sent on the channel of `send` and `regenerate`, one message per round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[ts(export)]
+pub enum ReplyEvent {
+    /// The question is stored and the reply begins. `user` is `None` when regenerating.
+    Started { conversation: Conversation, user: Option<Message>, reply: Message },
+    /// Prompt tokens processed so far.
+    Prompt { done: u32, total: u32 },
+    Round { round: Round },
+}
+
+/// What `send` and `regenerate` return: the stored reply, which replaces the streamed preview.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Reply {
+    pub conversation: Conversation,
+    pub reply: Message,
+}
+
+/// Facts for the about line and the settings panel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct AppInfo {
+    pub version: String,
+    pub data_folder: String,
+}
+
+/// Why a command failed. The page branches on `code` and shows `message`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct CommandError {
+    pub code: ErrorCode,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ErrorCode {
+    /// A reply is under way.
+    Busy,
+    /// No target is loaded.
+    NoTarget,
+    EmptyPrompt,
+    PromptTooLong,
+    BadModel,
+    BadSetting,
+    NotFound,
+    Internal,
+}
