@@ -1,0 +1,188 @@
+//! A model folder in Hugging Face form: its JSON documents, and the tensors of its safetensors files
+//! under canonical names. Interprets neither the config nor the tokenizer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use candle_core::quantized::GgmlDType;
+use memmap2::Mmap;
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use serde_json::Value as Json;
+
+use super::mapped::{Stored, Tensors, map};
+use super::weights::{EMBEDDING, OUTPUT, canonical};
+use crate::error::{Error, Result};
+
+const DOWNLOAD_AGAIN: &str = "Download it again, or choose another model.";
+
+/// Bytes before a safetensors header: its length.
+const LENGTH_PREFIX: usize = 8;
+
+/// The documents beside the weights. Those a folder lacks are null.
+pub(super) struct Folder {
+    pub path: PathBuf,
+    pub config: Json,
+    pub generation_config: Json,
+    pub tokenizer_config: Json,
+}
+
+impl Folder {
+    /// # Errors
+    /// `Error::BadModel` when there is no config.json or a document is no JSON; `Error::Io`.
+    pub fn open(path: &Path) -> Result<Self> {
+        let read = |name: &str| read_json(&path.join(name));
+        let Some(config) = read("config.json")? else {
+            return Err(Error::BadModel {
+                path: path.to_owned(),
+                expected: "config.json and safetensors files in the folder".into(),
+                found: "no config.json".into(),
+                hint: "Choose a .gguf file, or a folder that holds a model.",
+            });
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            config,
+            generation_config: read("generation_config.json")?.unwrap_or_default(),
+            tokenizer_config: read("tokenizer_config.json")?.unwrap_or_default(),
+        })
+    }
+
+    /// Whether the embedding serves as the output matrix too.
+    pub fn ties_embeddings(&self) -> bool {
+        self.config["tie_word_embeddings"].as_bool().unwrap_or(false)
+    }
+
+    /// Maps the safetensors files and locates their tensors.
+    ///
+    /// # Errors
+    /// `Error::BadModel` when a file is missing, damaged or cut short, or holds a tensor of an unknown
+    /// name or type.
+    pub fn tensors(&self) -> Result<Tensors> {
+        let mut tensors =
+            Tensors { path: self.path.clone(), files: Vec::new(), stored: BTreeMap::new() };
+        for name in self.weight_files()? {
+            let path = self.path.join(name);
+            let file = map(&path)?;
+            locate(&path, &file, tensors.files.len(), &mut tensors.stored)?;
+            tensors.files.push(file);
+        }
+        // Writers keep one of the two names, or both for the same matrix.
+        if self.ties_embeddings()
+            && let Some(output) = tensors.stored.remove(OUTPUT)
+        {
+            tensors.stored.entry(EMBEDDING.into()).or_insert(output);
+        }
+        Ok(tensors)
+    }
+
+    /// The source of the chat template, from its own file or the tokenizer's config.
+    ///
+    /// # Errors
+    /// `Error::Io`.
+    pub fn chat_template(&self) -> Result<Option<String>> {
+        let path = self.path.join("chat_template.jinja");
+        if path.exists() {
+            return std::fs::read_to_string(&path).map(Some).map_err(|source| Error::Io { path, source });
+        }
+        let template = match &self.tokenizer_config["chat_template"] {
+            Json::Array(named) => named
+                .iter()
+                .find(|t| t["name"] == "default")
+                .map_or(&Json::Null, |t| &t["template"]),
+            other => other,
+        };
+        Ok(template.as_str().map(str::to_owned))
+    }
+
+    /// Names of the files that hold the weights.
+    fn weight_files(&self) -> Result<BTreeSet<String>> {
+        const SINGLE: &str = "model.safetensors";
+        const INDEX: &str = "model.safetensors.index.json";
+        let bad = |found: &str, hint| Error::BadModel {
+            path: self.path.clone(),
+            expected: format!("{SINGLE} or {INDEX} with its files"),
+            found: found.into(),
+            hint,
+        };
+        let files: BTreeSet<String> = if self.path.join(SINGLE).exists() {
+            [SINGLE.to_owned()].into()
+        } else if let Some(index) = read_json(&self.path.join(INDEX))? {
+            let map = index["weight_map"].as_object().ok_or_else(|| bad("no weight_map in the index", DOWNLOAD_AGAIN))?;
+            map.values().filter_map(|file| file.as_str().map(str::to_owned)).collect()
+        } else {
+            return Err(bad("neither", "Choose a folder that holds safetensors weights."));
+        };
+        for file in &files {
+            // An index names files beside it; anything else is an attempt to read elsewhere.
+            if Path::new(file).components().count() != 1 || !self.path.join(file).is_file() {
+                return Err(bad(&format!("no {file}"), DOWNLOAD_AGAIN));
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// A JSON document; `None` when the file does not exist.
+pub(super) fn read_json(path: &Path) -> Result<Option<Json>> {
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::Io { path: path.to_owned(), source }),
+    };
+    serde_json::from_slice(&text).map(Some).map_err(|error| Error::BadModel {
+        path: path.to_owned(),
+        expected: "a JSON document".into(),
+        found: error.to_string(),
+        hint: DOWNLOAD_AGAIN,
+    })
+}
+
+/// Adds the tensors of one mapped file to `stored`.
+fn locate(
+    path: &Path,
+    file: &Mmap,
+    index: usize,
+    stored: &mut BTreeMap<String, Stored>,
+) -> Result<()> {
+    let bad = |expected: String, found: String, hint| Error::BadModel {
+        path: path.to_owned(),
+        expected,
+        found,
+        hint,
+    };
+    let (header, metadata) = SafeTensors::read_metadata(file).map_err(|error| {
+        let found = match error {
+            SafeTensorError::MetadataIncompleteBuffer
+            | SafeTensorError::HeaderTooSmall
+            | SafeTensorError::InvalidHeaderLength => {
+                format!("{} bytes: the file is cut short", file.len())
+            }
+            other => other.to_string(),
+        };
+        bad("a complete safetensors file".into(), found, DOWNLOAD_AGAIN)
+    })?;
+    let data = LENGTH_PREFIX + header;
+    for (name, info) in metadata.tensors() {
+        // Buffers that old writers stored; they follow from the config.
+        if name.ends_with("rotary_emb.inv_freq") {
+            continue;
+        }
+        let Some(canonical) = canonical(&name) else {
+            let expected = "the tensors of a Llama model alone".into();
+            return Err(bad(expected, format!("{name} beside them"), "Choose another model."));
+        };
+        let dtype = match info.dtype {
+            Dtype::F32 => GgmlDType::F32,
+            Dtype::F16 => GgmlDType::F16,
+            Dtype::BF16 => GgmlDType::BF16,
+            other => {
+                let expected = format!("{name} in F32, F16 or BF16");
+                return Err(bad(expected, format!("{other:?}"), "Choose another file of this model."));
+            }
+        };
+        let (start, end) = info.data_offsets;
+        let bytes = data + start..data + end;
+        stored.insert(canonical, Stored { dtype, shape: info.shape.clone(), file: index, bytes });
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! What a model is: its configuration, weights, tokenizer and chat template, from a GGUF file or a
+//! folder in Hugging Face form. Opening reads headers only; running a model is `forward`'s business.
+
+pub mod config;
+mod description;
+mod folder;
+mod gguf;
+mod mapped;
+pub mod template;
+pub mod text_stream;
+pub mod tokenizer;
+pub mod weights;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use candle_core::Device;
+
+pub use config::{ModelConfig, Rotary, RotaryLayout};
+pub use description::{Description, Sizes};
+use folder::Folder;
+use gguf::Header;
+use mapped::Tensors;
+pub use template::{ChatMessage, ChatTemplate, Role};
+pub use text_stream::TextStream;
+pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
+pub use weights::Weights;
+
+use crate::error::{Error, Result};
+
+/// An opened model: checked as far as headers tell, nothing loaded.
+pub struct ModelSource {
+    path: PathBuf,
+    form: Form,
+    tensors: Arc<Tensors>,
+    /// `None` for a file that holds a tokenizer and no weights.
+    config: Option<ModelConfig>,
+}
+
+enum Form {
+    Gguf(Header),
+    Folder(Box<Folder>),
+}
+
+impl ModelSource {
+    /// Opens a `.gguf` file or a folder with config.json and safetensors.
+    ///
+    /// # Errors
+    /// `Error::Io`; `Error::BadModel` for what is no model, is cut short or contradicts itself;
+    /// `Error::Architecture` for a family Foretoken does not run.
+    pub fn open(path: &Path) -> Result<Self> {
+        if path.is_dir() { Self::open_folder(path) } else { Self::open_gguf(path) }
+    }
+
+    fn open_gguf(path: &Path) -> Result<Self> {
+        let (header, tensors) = gguf::open(path)?;
+        let config = if tensors.stored.is_empty() {
+            None
+        } else {
+            let tied = !tensors.stored.contains_key(weights::OUTPUT);
+            let factors = match tensors.stored.contains_key(weights::ROPE_FACTORS) {
+                true => {
+                    let stored = tensors.load(weights::ROPE_FACTORS, &Device::Cpu)?;
+                    Some(stored.dequantize(&Device::Cpu)?.flatten_all()?.to_vec1::<f32>()?)
+                }
+                false => None,
+            };
+            Some(ModelConfig::from_gguf(&header, factors.as_deref(), tied)?)
+        };
+        Self::checked(path, Form::Gguf(header), tensors, config)
+    }
+
+    fn open_folder(path: &Path) -> Result<Self> {
+        let folder = Folder::open(path)?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let tied = folder.ties_embeddings();
+        let config = ModelConfig::from_json(path, &folder.config, name, tied)?;
+        let tensors = folder.tensors()?;
+        Self::checked(path, Form::Folder(Box::new(folder)), tensors, Some(config))
+    }
+
+    fn checked(
+        path: &Path,
+        form: Form,
+        tensors: Tensors,
+        config: Option<ModelConfig>,
+    ) -> Result<Self> {
+        if let Some(config) = &config {
+            weights::check(&tensors, config)?;
+        }
+        Ok(Self { path: path.to_owned(), form, tensors: Arc::new(tensors), config })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The numbers that describe the model.
+    ///
+    /// # Errors
+    /// `Error::BadModel` for a file that holds a tokenizer alone.
+    pub fn config(&self) -> Result<&ModelConfig> {
+        self.config.as_ref().ok_or_else(|| Error::BadModel {
+            path: self.path.clone(),
+            expected: "a model with weights".into(),
+            found: "a tokenizer alone".into(),
+            hint: "Choose another file.",
+        })
+    }
+
+    /// The weights, to be copied to `device` one by one.
+    ///
+    /// # Errors
+    /// As [`Self::config`].
+    pub fn weights(&self, device: &Device) -> Result<Weights> {
+        self.config()?;
+        Ok(Weights::new(Arc::clone(&self.tensors), device))
+    }
+
+    /// Builds the tokenizer.
+    ///
+    /// # Errors
+    /// `Error::Tokenizer` when it is missing, damaged or of an unknown kind.
+    pub fn tokenizer(&self) -> Result<Tokenizer> {
+        match &self.form {
+            Form::Gguf(header) => tokenizer::from_gguf(header),
+            Form::Folder(folder) => tokenizer::from_folder(folder),
+        }
+    }
+
+    /// The tokens with a role, without building the tokenizer.
+    ///
+    /// # Errors
+    /// As [`Self::tokenizer`].
+    pub fn special_tokens(&self) -> Result<SpecialTokens> {
+        match &self.form {
+            Form::Gguf(header) => tokenizer::gguf_special_tokens(header),
+            Form::Folder(folder) => tokenizer::folder_special_tokens(folder),
+        }
+    }
+
+    /// Compiles the chat template.
+    ///
+    /// # Errors
+    /// `Error::NoTemplate` when the model has none, `Error::Template` when it is not valid Jinja.
+    pub fn template(&self) -> Result<ChatTemplate> {
+        let source = self.template_source()?.ok_or_else(|| Error::NoTemplate { path: self.path.clone() })?;
+        let special = self.special_tokens()?;
+        let text = |token: &Option<SpecialToken>| token.as_ref().map(|token| token.text.clone());
+        let (bos, eos) = (text(&special.bos), text(&special.eos));
+        ChatTemplate::new(self.path.clone(), source, bos.as_deref(), eos.as_deref())
+    }
+
+    fn template_source(&self) -> Result<Option<String>> {
+        match &self.form {
+            Form::Gguf(header) => {
+                Ok(header.string("tokenizer.chat_template")?.map(str::to_owned))
+            }
+            Form::Folder(folder) => folder.chat_template(),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The tokenizer of a folder in Hugging Face form: tokenizer.json, with the roles of its tokens from
+//! the documents beside it.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::special::{ENDS, SpecialToken, SpecialTokens};
+use super::table::{Kind, Spelling, Table, byte_token};
+use super::{Encoder, Tokenizer};
+use crate::error::{Error, Result};
+use crate::model::folder::Folder;
+use crate::trace::TokenId;
+
+/// The parts of tokenizer.json that say what the library does not tell. The vocabulary, most of the
+/// document, is skipped.
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    added_tokens: Vec<Added>,
+    #[serde(default)]
+    post_processor: Json,
+    #[serde(default)]
+    decoder: Json,
+}
+
+#[derive(Deserialize)]
+struct Added {
+    id: TokenId,
+    content: String,
+    special: bool,
+}
+
+/// Builds the tokenizer.
+///
+/// # Errors
+/// `Error::Tokenizer` when tokenizer.json is missing, damaged or of a kind that does not keep bytes.
+pub(in crate::model) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
+    let path = tokenizer_path(folder);
+    let failed = |reason: String| Error::Tokenizer { path: path.clone(), reason };
+    let text = read(folder)?;
+    let document = parse(folder, &text)?;
+    let special = roles(folder, &document);
+    let spelling = spelling(&document.decoder).ok_or_else(|| {
+        failed("expected a byte-level or SentencePiece decoder, found another".into())
+    })?;
+    let library = tokenizers::Tokenizer::from_bytes(&text).map_err(|e| failed(e.to_string()))?;
+    let size = library.get_vocab(true).values().max().map_or(0, |&id| id + 1);
+    let texts: Vec<Option<String>> = (0..size).map(|id| library.id_to_token(id)).collect();
+    let mut kinds: Vec<Kind> = texts.iter().map(|text| kind(text.as_deref(), spelling)).collect();
+    for added in &document.added_tokens {
+        if let Some(kind) = kinds.get_mut(added.id as usize) {
+            *kind = if added.special { Kind::Control } else { Kind::Added };
+        }
+    }
+    let tokens = texts.iter().map(|text| text.as_deref().unwrap_or_default()).zip(kinds);
+    let table = Table::new(spelling, tokens);
+    let strips = strips_leading_space(&document.decoder);
+    Ok(Tokenizer::new(path, Encoder::library(library), table, special, strips))
+}
+
+/// The tokens with a role, without building the tokenizer.
+///
+/// # Errors
+/// As [`from_folder`].
+pub(in crate::model) fn special_tokens(folder: &Folder) -> Result<SpecialTokens> {
+    let text = read(folder)?;
+    Ok(roles(folder, &parse(folder, &text)?))
+}
+
+fn tokenizer_path(folder: &Folder) -> PathBuf {
+    folder.path.join("tokenizer.json")
+}
+
+fn read(folder: &Folder) -> Result<Vec<u8>> {
+    let path = tokenizer_path(folder);
+    std::fs::read(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::Tokenizer {
+            path: folder.path.clone(),
+            reason: "expected tokenizer.json in the folder, found none".into(),
+        },
+        _ => Error::Io { path, source: error },
+    })
+}
+
+fn parse(folder: &Folder, text: &[u8]) -> Result<Document> {
+    serde_json::from_slice(text).map_err(|error| Error::Tokenizer {
+        path: tokenizer_path(folder),
+        reason: format!("expected a tokenizer document, found {error}"),
+    })
+}
+
+fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
+    let by_text = |text: &str| {
+        let added = document.added_tokens.iter().find(|added| added.content == text)?;
+        Some(SpecialToken { id: added.id, text: added.content.clone() })
+    };
+    let by_id = |id: u64| {
+        let added = document.added_tokens.iter().find(|added| u64::from(added.id) == id)?;
+        Some(SpecialToken { id: added.id, text: added.content.clone() })
+    };
+    // A token is named by its text, or by an object with the text in `content`.
+    let named = |key: &str| {
+        let value = &folder.tokenizer_config[key];
+        by_text(value.as_str().or_else(|| value["content"].as_str())?)
+    };
+    let bos = named("bos_token")
+        .or_else(|| folder.config["bos_token_id"].as_u64().and_then(by_id));
+    let adds_bos = folder.tokenizer_config["add_bos_token"].as_bool().unwrap_or_else(|| {
+        bos.as_ref().is_some_and(|bos| begins_with(&document.post_processor, &bos.text))
+    });
+    let mut special = SpecialTokens { bos, adds_bos, eos: named("eos_token"), ends: Vec::new() };
+    if let Some(eos) = special.eos.clone() {
+        special.add_end(eos);
+    }
+    for config in [&folder.generation_config, &folder.config] {
+        let ids = match &config["eos_token_id"] {
+            Json::Array(ids) => ids.as_slice(),
+            id => std::slice::from_ref(id),
+        };
+        for token in ids.iter().filter_map(Json::as_u64).filter_map(by_id) {
+            special.add_end(token);
+        }
+    }
+    for added in document.added_tokens.iter().filter(|added| added.special) {
+        if ENDS.contains(&added.content.as_str()) {
+            special.add_end(SpecialToken { id: added.id, text: added.content.clone() });
+        }
+    }
+    special
+}
+
+/// Whether a post-processor puts the special token `bos` before a text.
+fn begins_with(post_processor: &Json, bos: &str) -> bool {
+    match post_processor["type"].as_str() {
+        Some("TemplateProcessing") => post_processor["single"][0]["SpecialToken"]["id"] == bos,
+        Some("Sequence") => steps(post_processor, "processors").any(|step| begins_with(step, bos)),
+        _ => false,
+    }
+}
+
+fn spelling(decoder: &Json) -> Option<Spelling> {
+    match decoder["type"].as_str()? {
+        "ByteLevel" => Some(Spelling::ByteLevel),
+        "ByteFallback" | "Metaspace" => Some(Spelling::SentencePiece),
+        "Sequence" => steps(decoder, "decoders").find_map(spelling),
+        _ => None,
+    }
+}
+
+fn strips_leading_space(decoder: &Json) -> bool {
+    match decoder["type"].as_str() {
+        Some("Strip") => decoder["content"] == " " && decoder["start"].as_u64() > Some(0),
+        Some("Metaspace") => decoder["prepend_scheme"] != "never",
+        Some("Sequence") => steps(decoder, "decoders").any(strips_leading_space),
+        _ => false,
+    }
+}
+
+fn steps<'a>(sequence: &'a Json, key: &str) -> impl Iterator<Item = &'a Json> {
+    sequence[key].as_array().into_iter().flatten()
+}
+
+/// The kind of a token that is not among the added ones.
+fn kind(text: Option<&str>, spelling: Spelling) -> Kind {
+    match text {
+        None => Kind::Unused,
+        Some(text) if spelling == Spelling::SentencePiece && byte_token(text).is_some() => Kind::Byte,
+        Some(_) => Kind::Normal,
+    }
+}

@@ -1,0 +1,154 @@
+//! Text to tokens and back, for every kind of tokenizer Foretoken reads. Adds nothing on its own:
+//! whether a prompt starts with a BOS is the caller's decision.
+
+mod byte_level;
+mod from_folder;
+mod from_gguf;
+mod sentence_piece;
+mod special;
+mod table;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::trace::TokenId;
+
+pub(super) use from_folder::{from_folder, special_tokens as folder_special_tokens};
+pub(super) use from_gguf::{from_gguf, special_tokens as gguf_special_tokens, vocabulary_size};
+use sentence_piece::SentencePiece;
+pub use special::{SpecialToken, SpecialTokens};
+use table::Table;
+
+/// What to do with the text of a special token inside a text to encode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Special {
+    /// It is plain text like any other: for what a person wrote.
+    Ignore,
+    /// It is that token: for a rendered chat template.
+    Parse,
+}
+
+/// A model's tokenizer.
+pub struct Tokenizer {
+    /// For messages.
+    path: PathBuf,
+    encoder: Encoder,
+    table: Table,
+    special: SpecialTokens,
+    ends: Vec<TokenId>,
+    /// The encoder puts a space before a text, so decoding takes it off again.
+    strips_leading_space: bool,
+}
+
+enum Encoder {
+    /// The library keeps "are special tokens text?" as a setting of the whole tokenizer, hence the
+    /// lock: set and encode belong together.
+    Library(Box<Mutex<tokenizers::Tokenizer>>),
+    SentencePiece(Box<SentencePiece>),
+}
+
+impl Encoder {
+    fn library(tokenizer: tokenizers::Tokenizer) -> Self {
+        Self::Library(Box::new(Mutex::new(tokenizer)))
+    }
+}
+
+impl Tokenizer {
+    fn new(
+        path: PathBuf,
+        encoder: Encoder,
+        table: Table,
+        special: SpecialTokens,
+        strips_leading_space: bool,
+    ) -> Self {
+        let ends = special.ends.iter().map(|token| token.id).collect();
+        Self { path, encoder, table, special, ends, strips_leading_space }
+    }
+
+    /// The tokens of `text`; nothing is added.
+    ///
+    /// # Errors
+    /// `Error::Tokenizer` when the text has a character the vocabulary cannot express.
+    pub fn encode(&self, text: &str, special: Special) -> Result<Vec<TokenId>> {
+        let failed = |reason| Error::Tokenizer { path: self.path.clone(), reason };
+        match &self.encoder {
+            Encoder::SentencePiece(pieces) => pieces.encode(text, special).map_err(failed),
+            Encoder::Library(tokenizer) => {
+                let mut tokenizer = tokenizer.lock().unwrap_or_else(PoisonError::into_inner);
+                tokenizer.set_encode_special_tokens(special == Special::Ignore);
+                let encoding = tokenizer.encode_fast(text, false);
+                encoding.map(|e| e.get_ids().to_vec()).map_err(|error| failed(error.to_string()))
+            }
+        }
+    }
+
+    /// The text of `tokens` from its beginning. Bytes that are no UTF-8 become U+FFFD; control tokens
+    /// have no text.
+    pub fn decode(&self, tokens: &[TokenId]) -> String {
+        let mut bytes = Vec::new();
+        for &token in tokens {
+            let piece = self.decode_bytes(token);
+            let first = bytes.is_empty() && self.strips_leading_space;
+            let skipped = usize::from(first && piece.first() == Some(&b' '));
+            bytes.extend_from_slice(&piece[skipped..]);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The exact bytes a token stands for; none for control tokens and unknown ids.
+    pub fn decode_bytes(&self, token: TokenId) -> &[u8] {
+        self.table.bytes(token)
+    }
+
+    /// A token for a person to read: special tokens by name, bytes that are no text as `<0xE2>`.
+    pub fn piece(&self, token: TokenId) -> String {
+        self.table.piece(token)
+    }
+
+    /// Special tokens carry no text.
+    pub fn is_control(&self, token: TokenId) -> bool {
+        self.table.is_control(token)
+    }
+
+    /// The token that the vocabulary lists under exactly this text (for byte-level and SentencePiece
+    /// vocabularies that is their spelling, `Ġthe` or `▁the`).
+    pub fn id_of(&self, text: &str) -> Option<TokenId> {
+        match &self.encoder {
+            Encoder::SentencePiece(pieces) => pieces.id_of(text),
+            Encoder::Library(tokenizer) => {
+                tokenizer.lock().unwrap_or_else(PoisonError::into_inner).token_to_id(text)
+            }
+        }
+    }
+
+    /// The token that starts a text, where the model has one.
+    pub fn bos(&self) -> Option<TokenId> {
+        self.special.bos.as_ref().map(|token| token.id)
+    }
+
+    /// Whether a raw prompt starts with [`Self::bos`].
+    pub fn adds_bos(&self) -> bool {
+        self.special.adds_bos
+    }
+
+    /// Every token that ends a reply.
+    pub fn ends(&self) -> &[TokenId] {
+        &self.ends
+    }
+
+    /// The named tokens with their texts.
+    pub fn special(&self) -> &SpecialTokens {
+        &self.special
+    }
+
+    /// Tokens in the vocabulary; ids are below this.
+    pub fn vocabulary(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether decoding a text drops the space that encoding put before it.
+    pub(super) fn strips_leading_space(&self) -> bool {
+        self.strips_leading_space
+    }
+}

@@ -1,0 +1,219 @@
+//! SentencePiece's BPE as GGUF files describe it: pieces with scores instead of ranked merges, and
+//! single bytes for what no piece covers. Own code, because ranked merges cannot express equal scores
+//! ("the leftmost pair first").
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::Special;
+use super::table::{Kind, SPACE, byte_token};
+use crate::trace::TokenId;
+
+/// The pieces of a vocabulary.
+pub(super) struct SentencePiece {
+    /// All tokens by spelling.
+    ids: HashMap<String, TokenId>,
+    scores: Vec<f32>,
+    kinds: Vec<Kind>,
+    /// The token of each byte.
+    bytes: [Option<TokenId>; 256],
+    unknown: Option<TokenId>,
+    /// Tokens matched whole in a text, by their first byte, longest first.
+    whole: HashMap<u8, Vec<(String, TokenId)>>,
+    adds_space: bool,
+}
+
+/// A run of characters: a part of the text that is, or may become, one piece. Runs form a list, so
+/// that joining two is cheap.
+#[derive(Clone, Copy)]
+struct Run {
+    start: usize,
+    /// 0 when the run was joined to the one before.
+    len: usize,
+    previous: Option<usize>,
+    next: Option<usize>,
+}
+
+/// Two neighbouring runs that together spell a piece.
+struct Pair {
+    score: f32,
+    left: usize,
+    right: usize,
+    /// Of both; stale when the runs have grown since.
+    len: usize,
+}
+
+impl Ord for Pair {
+    /// The greatest is joined first: the best score, then the leftmost.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score.total_cmp(&other.score).then(other.left.cmp(&self.left))
+    }
+}
+
+impl PartialOrd for Pair {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Pair {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Pair {}
+
+impl SentencePiece {
+    /// From spellings, kinds and scores in the order of ids. `adds_space` puts a space before a text,
+    /// so that its first word is spelled like any other.
+    pub fn new(
+        tokens: &[(&str, Kind)],
+        scores: Vec<f32>,
+        unknown: Option<TokenId>,
+        adds_space: bool,
+    ) -> Self {
+        let mut ids = HashMap::with_capacity(tokens.len());
+        let mut bytes = [None; 256];
+        let mut whole: HashMap<u8, Vec<(String, TokenId)>> = HashMap::new();
+        for (&(text, kind), id) in tokens.iter().zip(0..) {
+            ids.insert(text.to_owned(), id);
+            match (kind, text.as_bytes().first()) {
+                (Kind::Byte, _) => {
+                    if let Some(byte) = byte_token(text) {
+                        bytes[usize::from(byte)] = Some(id);
+                    }
+                }
+                (Kind::Added | Kind::Control, Some(&first)) => {
+                    whole.entry(first).or_default().push((text.to_owned(), id));
+                }
+                _ => {}
+            }
+        }
+        for tokens in whole.values_mut() {
+            tokens.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+        }
+        let kinds = tokens.iter().map(|&(_, kind)| kind).collect();
+        Self { ids, scores, kinds, bytes, unknown, whole, adds_space }
+    }
+
+    pub fn id_of(&self, text: &str) -> Option<TokenId> {
+        self.ids.get(text).copied()
+    }
+
+    /// # Errors
+    /// A reason when a character has no piece, no bytes and no unknown token to stand for it.
+    pub fn encode(&self, text: &str, special: Special) -> Result<Vec<TokenId>, String> {
+        let mut tokens = Vec::new();
+        // Every plain stretch counts as the beginning of a text: after a special token, too.
+        let mut plain = 0;
+        let mut at = 0;
+        while at < text.len() {
+            match self.whole_token(&text[at..], special) {
+                Some((len, id)) => {
+                    self.encode_plain(&text[plain..at], &mut tokens)?;
+                    tokens.push(id);
+                    at += len;
+                    plain = at;
+                }
+                None => at += text[at..].chars().next().map_or(1, char::len_utf8),
+            }
+        }
+        self.encode_plain(&text[plain..], &mut tokens)?;
+        Ok(tokens)
+    }
+
+    /// The longest token matched whole that `text` begins with, and its length.
+    fn whole_token(&self, text: &str, special: Special) -> Option<(usize, TokenId)> {
+        let tokens = self.whole.get(text.as_bytes().first()?)?;
+        let allowed = |id: TokenId| {
+            special == Special::Parse || self.kinds[id as usize] != Kind::Control
+        };
+        let found = tokens.iter().find(|(token, id)| text.starts_with(token.as_str()) && allowed(*id));
+        found.map(|(token, id)| (token.len(), *id))
+    }
+
+    fn encode_plain(&self, text: &str, tokens: &mut Vec<TokenId>) -> Result<(), String> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let mut spelled = String::with_capacity(text.len() + 8);
+        if self.adds_space {
+            spelled.push(SPACE);
+        }
+        spelled.extend(text.chars().map(|c| if c == ' ' { SPACE } else { c }));
+        for piece in self.joined(&spelled) {
+            match self.piece(piece) {
+                Some(id) => tokens.push(id),
+                None => self.push_bytes(piece, tokens)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins neighbouring characters, best score first, until no two spell a piece.
+    fn joined<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'t> {
+        let count = text.chars().count();
+        let mut runs: Vec<Run> = text
+            .char_indices()
+            .enumerate()
+            .map(|(i, (start, c))| Run {
+                start,
+                len: c.len_utf8(),
+                previous: i.checked_sub(1),
+                next: (i + 1 < count).then_some(i + 1),
+            })
+            .collect();
+        let mut pairs = BinaryHeap::new();
+        for right in 1..runs.len() {
+            pairs.extend(self.pair(text, &runs, Some(right - 1), Some(right)));
+        }
+        while let Some(Pair { left, right, len, .. }) = pairs.pop() {
+            let (first, second) = (runs[left], runs[right]);
+            if first.len == 0 || second.len == 0 || first.len + second.len != len {
+                continue;
+            }
+            runs[left].len = len;
+            runs[left].next = second.next;
+            runs[right].len = 0;
+            if let Some(next) = second.next {
+                runs[next].previous = Some(left);
+            }
+            pairs.extend(self.pair(text, &runs, first.previous, Some(left)));
+            pairs.extend(self.pair(text, &runs, Some(left), second.next));
+        }
+        runs.into_iter().filter(|run| run.len > 0).map(|run| &text[run.start..run.start + run.len])
+    }
+
+    fn pair(
+        &self,
+        text: &str,
+        runs: &[Run],
+        left: Option<usize>,
+        right: Option<usize>,
+    ) -> Option<Pair> {
+        let (left, right) = (left?, right?);
+        let len = runs[left].len + runs[right].len;
+        let id = self.piece(&text[runs[left].start..runs[left].start + len])?;
+        let score = self.scores.get(id as usize).copied().unwrap_or(0.0);
+        Some(Pair { score, left, right, len })
+    }
+
+    /// A token that plain text may become. Control tokens and bytes are not: the text `</s>` must
+    /// never end a reply, nor `<0x0A>` break a line.
+    fn piece(&self, text: &str) -> Option<TokenId> {
+        let id = self.id_of(text)?;
+        matches!(self.kinds[id as usize], Kind::Normal | Kind::Added).then_some(id)
+    }
+
+    fn push_bytes(&self, text: &str, tokens: &mut Vec<TokenId>) -> Result<(), String> {
+        let bytes: Option<Vec<TokenId>> =
+            text.bytes().map(|byte| self.bytes[usize::from(byte)]).collect();
+        match (bytes, self.unknown) {
+            (Some(bytes), _) => tokens.extend(bytes),
+            (None, Some(unknown)) => tokens.push(unknown),
+            (None, None) => return Err(format!("it has no token for '{text}'")),
+        }
+        Ok(())
+    }
+}
