@@ -1,0 +1,32 @@
+//! Conversations, messages, traces and settings in one SQLite file. Knows neither the engine nor
+//! the window: rounds, summaries and settings are JSON documents that others wrote and will read.
+//!
+//! - [`Store`]: the open database ([`store`]), made and upgraded by [`schema`]
+//! - [`Conversation`]: create, list, rename, pin, delete with undo
+//! - [`Message`]: what a person wrote and what the model replied; [`Ending`] closes a reply
+//! - rounds: the trace of a reply, appended while it is written
+//! - [`Hit`]: full-text search over all messages
+//! - settings: one JSON document
+//! - [`title_from`]: what a new conversation is called
+//!
+//! A method that returned has its change in the database: a process killed afterwards loses none of
+//! it. A method that failed changed nothing. All times are milliseconds since 1970.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod conversations;
+mod error;
+mod messages;
+mod rounds;
+mod schema;
+mod search;
+mod settings;
+mod store;
+mod title;
+
+pub use conversations::Conversation;
+pub use error::{Error, Result};
+pub use messages::{Ending, Message, Role};
+pub use search::Hit;
+pub use store::Store;
+pub use title::title_from;

@@ -1,0 +1,235 @@
+//! Conversations: create, list, rename, pin, delete with undo. What is said in them is in
+//! [`crate::messages`].
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::{Error, Result, Store};
+
+/// A conversation as the sidebar shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversation {
+    pub id: i64,
+    pub title: String,
+    pub pinned: bool,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+    /// When a message was last added, in milliseconds since 1970.
+    pub updated_at: i64,
+}
+
+impl Conversation {
+    /// What [`Conversation::read`] expects of a query on `conversations`.
+    pub(crate) const COLUMNS: &str =
+        "conversations.id, title, pinned, conversations.created_at, updated_at";
+
+    pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            title: row.get(1)?,
+            pinned: row.get(2)?,
+            created_at: row.get(3)?,
+            updated_at: row.get(4)?,
+        })
+    }
+}
+
+/// All methods that name a conversation fail with [`Error::NotFound`] when it is not there or deleted.
+impl Store {
+    pub fn create_conversation(&self, title: &str) -> Result<Conversation> {
+        self.connection.execute(
+            "INSERT INTO conversations (title, created_at, updated_at) VALUES (?1, ?2, ?2)",
+            params![title, self.now()],
+        )?;
+        self.conversation(self.connection.last_insert_rowid())
+    }
+
+    /// Pinned ones first, then the newest.
+    pub fn conversations(&self) -> Result<Vec<Conversation>> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {} FROM conversations WHERE deleted_at IS NULL ORDER BY pinned DESC, updated_at DESC, id DESC",
+            Conversation::COLUMNS
+        ))?;
+        Ok(statement
+            .query_map([], Conversation::read)?
+            .collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn conversation(&self, id: i64) -> Result<Conversation> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {} FROM conversations WHERE id = ?1 AND deleted_at IS NULL",
+            Conversation::COLUMNS
+        ))?;
+        statement
+            .query_row([id], Conversation::read)
+            .optional()?
+            .ok_or(missing(id))
+    }
+
+    pub fn rename_conversation(&self, id: i64, title: &str) -> Result<Conversation> {
+        self.connection.execute(
+            "UPDATE conversations SET title = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            params![id, title],
+        )?;
+        self.conversation(id)
+    }
+
+    pub fn pin_conversation(&self, id: i64, pinned: bool) -> Result<Conversation> {
+        self.connection.execute(
+            "UPDATE conversations SET pinned = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            params![id, pinned],
+        )?;
+        self.conversation(id)
+    }
+
+    /// Hides a conversation; [`Store::restore_conversation`] undoes it for a day.
+    pub fn delete_conversation(&self, id: i64) -> Result<()> {
+        let deleted = self.connection.execute(
+            "UPDATE conversations SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            params![id, self.now()],
+        )?;
+        if deleted == 0 {
+            Err(missing(id))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Brings a deleted conversation back with everything in it; no change when it is not deleted.
+    pub fn restore_conversation(&self, id: i64) -> Result<Conversation> {
+        self.connection.execute(
+            "UPDATE conversations SET deleted_at = NULL WHERE id = ?1",
+            [id],
+        )?;
+        self.conversation(id)
+    }
+}
+
+pub(crate) fn missing(id: i64) -> Error {
+    Error::NotFound {
+        what: "conversation",
+        id,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::Fixture;
+
+    const HOUR: i64 = 60 * 60 * 1000;
+
+    fn titles(store: &Store) -> Vec<String> {
+        store
+            .conversations()
+            .unwrap()
+            .into_iter()
+            .map(|conversation| conversation.title)
+            .collect()
+    }
+
+    #[test]
+    fn conversations_are_listed_pinned_first_then_by_their_newest_message() {
+        let mut fixture = Fixture::new();
+        let ids: Vec<_> = ["a", "b", "c"]
+            .map(|title| {
+                fixture.wait(1);
+                fixture.store.create_conversation(title).unwrap().id
+            })
+            .into();
+        assert_eq!(titles(&fixture.store), ["c", "b", "a"]);
+        fixture.wait(1);
+        fixture.store.add_user_message(ids[1], "hello").unwrap();
+        assert_eq!(titles(&fixture.store), ["b", "c", "a"]);
+        assert!(fixture.store.pin_conversation(ids[0], true).unwrap().pinned);
+        assert_eq!(titles(&fixture.store), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn renaming_changes_the_title_and_not_the_order() {
+        let fixture = Fixture::new();
+        let first = fixture.store.create_conversation("first").unwrap();
+        fixture.wait(1);
+        fixture.store.create_conversation("second").unwrap();
+        fixture.wait(1);
+        let renamed = fixture.store.rename_conversation(first.id, "new").unwrap();
+        assert_eq!(
+            renamed,
+            Conversation {
+                title: "new".into(),
+                ..first
+            }
+        );
+        assert_eq!(titles(&fixture.store), ["second", "new"]);
+    }
+
+    #[test]
+    fn a_deleted_conversation_is_gone_until_it_is_restored() {
+        let mut fixture = Fixture::new();
+        let id = fixture.store.create_conversation("c").unwrap().id;
+        fixture.store.add_user_message(id, "hello").unwrap();
+        let before = fixture.store.conversation(id).unwrap();
+        fixture.store.delete_conversation(id).unwrap();
+
+        let gone = |result: Result<()>| {
+            matches!(
+                result,
+                Err(Error::NotFound {
+                    what: "conversation",
+                    ..
+                })
+            )
+        };
+        assert!(fixture.store.conversations().unwrap().is_empty());
+        assert!(gone(fixture.store.conversation(id).map(drop)));
+        assert!(gone(fixture.store.messages(id).map(drop)));
+        assert!(gone(fixture.store.rename_conversation(id, "d").map(drop)));
+        assert!(gone(fixture.store.pin_conversation(id, true).map(drop)));
+        assert!(gone(fixture.store.add_user_message(id, "hello").map(drop)));
+        assert!(gone(fixture.store.delete_conversation(id)));
+
+        let mut fixture = fixture.reopen(23 * HOUR);
+        assert_eq!(fixture.store.restore_conversation(id).unwrap(), before);
+        assert_eq!(fixture.store.messages(id).unwrap().len(), 1);
+        fixture.store.add_user_message(id, "again").unwrap();
+    }
+
+    #[test]
+    fn a_conversation_deleted_for_more_than_a_day_is_removed_with_everything_in_it() {
+        let mut fixture = Fixture::new();
+        let kept = fixture.store.create_conversation("kept").unwrap().id;
+        let id = fixture.store.create_conversation("c").unwrap().id;
+        fixture.store.add_user_message(id, "fox").unwrap();
+        let reply = fixture.store.begin_reply(id, "target", None).unwrap().id;
+        fixture
+            .store
+            .append_rounds(reply, "fox", &[(0, "{}")])
+            .unwrap();
+        fixture.store.delete_conversation(id).unwrap();
+
+        let fixture = fixture.reopen(25 * HOUR);
+        assert!(matches!(
+            fixture.store.restore_conversation(id),
+            Err(Error::NotFound { .. })
+        ));
+        for table in ["messages", "rounds", "messages_text('fox')"] {
+            let left: i64 = fixture
+                .store
+                .connection
+                .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
+                    row.get(0)
+                })
+                .unwrap();
+            assert_eq!(left, 0, "{table}");
+        }
+        assert_eq!(fixture.store.conversations().unwrap()[0].id, kept);
+    }
+
+    #[test]
+    fn ids_are_never_used_twice() {
+        let fixture = Fixture::new();
+        let first = fixture.store.create_conversation("c").unwrap().id;
+        fixture.store.delete_conversation(first).unwrap();
+        let fixture = fixture.reopen(25 * HOUR);
+        assert!(fixture.store.create_conversation("c").unwrap().id > first);
+    }
+}

@@ -1,0 +1,385 @@
+//! Messages: what a person wrote and what the model replied. A reply begins empty, grows with its
+//! rounds ([`Store::append_rounds`]) and ends once. Ids order a conversation; clocks can go back.
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::conversations::missing;
+use crate::{Error, Result, Store};
+
+/// Who wrote a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    User,
+    Assistant,
+}
+
+impl FromSql for Role {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_str()? {
+            "user" => Ok(Self::User),
+            "assistant" => Ok(Self::Assistant),
+            _ => Err(FromSqlError::InvalidType),
+        }
+    }
+}
+
+/// A message; all below `created_at` is `None` for what a person wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub id: i64,
+    pub conversation: i64,
+    pub role: Role,
+    pub text: String,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+    /// How the reply ended; `None` while it is under way, and for good when the program was killed
+    /// meanwhile or the reply failed.
+    pub finish: Option<String>,
+    /// The reply's numbers as JSON.
+    pub summary: Option<String>,
+    /// Labels of the target and the draft that wrote the reply.
+    pub target: Option<String>,
+    pub draft: Option<String>,
+    /// Why the reply failed.
+    pub problem: Option<String>,
+}
+
+impl Message {
+    const COLUMNS: &str =
+        "id, conversation, role, text, created_at, finish, summary, target, draft, problem";
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            conversation: row.get(1)?,
+            role: row.get(2)?,
+            text: row.get(3)?,
+            created_at: row.get(4)?,
+            finish: row.get(5)?,
+            summary: row.get(6)?,
+            target: row.get(7)?,
+            draft: row.get(8)?,
+            problem: row.get(9)?,
+        })
+    }
+}
+
+/// What is known about a reply once it is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ending<'a> {
+    pub text: &'a str,
+    /// One word; `None` for a reply that failed.
+    pub finish: Option<&'a str>,
+    /// JSON; anything else is refused.
+    pub summary: Option<&'a str>,
+    /// Why it failed.
+    pub problem: Option<&'a str>,
+}
+
+impl Store {
+    /// Stores what a person wrote.
+    pub fn add_user_message(&mut self, conversation: i64, text: &str) -> Result<Message> {
+        self.add(
+            conversation,
+            "INSERT INTO messages (conversation, created_at, role, text, indexed) VALUES (?1, ?2, 'user', ?3, 1)",
+            &[&text],
+        )
+    }
+
+    /// Stores an empty reply by the models with these labels.
+    pub fn begin_reply(
+        &mut self,
+        conversation: i64,
+        target: &str,
+        draft: Option<&str>,
+    ) -> Result<Message> {
+        self.add(
+            conversation,
+            "INSERT INTO messages (conversation, created_at, role, text, indexed, target, draft)
+             VALUES (?1, ?2, 'assistant', '', 0, ?3, ?4)",
+            &[&target, &draft],
+        )
+    }
+
+    fn add(
+        &mut self,
+        conversation: i64,
+        sql: &str,
+        values: &[&dyn rusqlite::ToSql],
+    ) -> Result<Message> {
+        let now = self.now();
+        let transaction = self.writing()?;
+        let touched = transaction.execute(
+            "UPDATE conversations SET updated_at = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            params![conversation, now],
+        )?;
+        if touched == 0 {
+            return Err(missing(conversation));
+        }
+        let values = [&[&conversation as &dyn rusqlite::ToSql, &now], values].concat();
+        transaction.execute(sql, values.as_slice())?;
+        let message = find(&transaction, transaction.last_insert_rowid())?;
+        transaction.commit()?;
+        Ok(message)
+    }
+
+    /// Ends a reply: from now on search finds it. Its rounds stay as they are.
+    pub fn finish_reply(&mut self, reply: i64, ending: Ending<'_>) -> Result<Message> {
+        let transaction = self.writing()?;
+        let finished = transaction.execute(
+            "UPDATE messages SET text = ?2, finish = ?3, summary = ?4, problem = ?5, indexed = 1
+             WHERE id = ?1 AND role = 'assistant'",
+            params![
+                reply,
+                ending.text,
+                ending.finish,
+                ending.summary,
+                ending.problem
+            ],
+        )?;
+        if finished == 0 {
+            return Err(Error::NotFound {
+                what: "reply",
+                id: reply,
+            });
+        }
+        let message = find(&transaction, reply)?;
+        transaction.commit()?;
+        Ok(message)
+    }
+
+    /// Removes a reply with its rounds for good, to make room for another.
+    pub fn delete_reply(&self, reply: i64) -> Result<()> {
+        let deleted = self.connection.execute(
+            "DELETE FROM messages WHERE id = ?1 AND role = 'assistant'",
+            [reply],
+        )?;
+        if deleted == 0 {
+            Err(Error::NotFound {
+                what: "reply",
+                id: reply,
+            })
+        } else {
+            Ok(())
+        }
+    }
+
+    pub fn message(&self, id: i64) -> Result<Message> {
+        find(&self.connection, id)
+    }
+
+    /// All messages of a conversation, oldest first.
+    pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
+        self.conversation(conversation)?;
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {} FROM messages WHERE conversation = ?1 ORDER BY id",
+            Message::COLUMNS
+        ))?;
+        Ok(statement
+            .query_map([conversation], Message::read)?
+            .collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The newest message of a conversation; `None` when nothing was said yet.
+    pub fn last_message(&self, conversation: i64) -> Result<Option<Message>> {
+        self.conversation(conversation)?;
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {} FROM messages WHERE conversation = ?1 ORDER BY id DESC LIMIT 1",
+            Message::COLUMNS
+        ))?;
+        Ok(statement
+            .query_row([conversation], Message::read)
+            .optional()?)
+    }
+}
+
+fn find(connection: &Connection, id: i64) -> Result<Message> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {} FROM messages WHERE id = ?1",
+        Message::COLUMNS
+    ))?;
+    statement
+        .query_row([id], Message::read)
+        .optional()?
+        .ok_or(Error::NotFound {
+            what: "message",
+            id,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::Fixture;
+
+    fn fixture() -> (Fixture, i64) {
+        let fixture = Fixture::new();
+        let conversation = fixture.store.create_conversation("c").unwrap().id;
+        (fixture, conversation)
+    }
+
+    #[test]
+    fn a_question_and_its_reply_come_back_as_they_were_stored() {
+        let (mut fixture, conversation) = fixture();
+        let question = fixture
+            .store
+            .add_user_message(conversation, "Why?\0 \u{1f98a}")
+            .unwrap();
+        fixture.wait(5);
+        let begun = fixture
+            .store
+            .begin_reply(conversation, "Starter", Some("Starter draft"))
+            .unwrap();
+        assert_eq!(
+            (begun.text.as_str(), begun.role, begun.finish.clone()),
+            ("", Role::Assistant, None)
+        );
+        let ending = Ending {
+            text: "Because.",
+            finish: Some("stop"),
+            summary: Some(r#"{"rounds":1}"#),
+            problem: None,
+        };
+        let reply = fixture.store.finish_reply(begun.id, ending).unwrap();
+        let expected = Message {
+            text: "Because.".into(),
+            finish: Some("stop".into()),
+            summary: Some(r#"{"rounds":1}"#.into()),
+            ..begun
+        };
+        assert_eq!(reply, expected);
+        assert_eq!((question.created_at, reply.created_at), (1_000, 1_005));
+        assert_eq!(
+            (reply.target.as_deref(), reply.draft.as_deref()),
+            (Some("Starter"), Some("Starter draft"))
+        );
+
+        let fixture = fixture.reopen(0);
+        assert_eq!(
+            fixture.store.messages(conversation).unwrap(),
+            [question, reply]
+        );
+    }
+
+    #[test]
+    fn messages_keep_the_order_in_which_they_were_said_when_the_clock_goes_back() {
+        let (mut fixture, conversation) = fixture();
+        for text in ["first", "second", "third"] {
+            fixture.wait(-10);
+            fixture.store.add_user_message(conversation, text).unwrap();
+        }
+        let texts: Vec<_> = fixture
+            .store
+            .messages(conversation)
+            .unwrap()
+            .into_iter()
+            .map(|m| m.text)
+            .collect();
+        assert_eq!(texts, ["first", "second", "third"]);
+        assert_eq!(
+            fixture
+                .store
+                .last_message(conversation)
+                .unwrap()
+                .unwrap()
+                .text,
+            "third"
+        );
+    }
+
+    #[test]
+    fn a_failed_reply_keeps_its_text_and_says_why() {
+        let (mut fixture, conversation) = fixture();
+        let reply = fixture
+            .store
+            .begin_reply(conversation, "Starter", None)
+            .unwrap()
+            .id;
+        let ending = Ending {
+            text: "Once",
+            problem: Some("the computation failed"),
+            ..Ending::default()
+        };
+        fixture.store.finish_reply(reply, ending).unwrap();
+        let reply = fixture.store.message(reply).unwrap();
+        assert_eq!(
+            (
+                reply.text.as_str(),
+                reply.finish,
+                reply.problem.as_deref(),
+                reply.draft
+            ),
+            ("Once", None, Some("the computation failed"), None)
+        );
+    }
+
+    #[test]
+    fn deleting_a_reply_removes_its_rounds_and_leaves_the_question() {
+        let (mut fixture, conversation) = fixture();
+        let question = fixture
+            .store
+            .add_user_message(conversation, "Why?")
+            .unwrap();
+        let reply = fixture
+            .store
+            .begin_reply(conversation, "Starter", None)
+            .unwrap()
+            .id;
+        fixture
+            .store
+            .append_rounds(reply, "Because", &[(0, "{}")])
+            .unwrap();
+        fixture.store.delete_reply(reply).unwrap();
+        assert_eq!(
+            fixture.store.last_message(conversation).unwrap(),
+            Some(question)
+        );
+        let rounds: i64 = fixture
+            .store
+            .connection
+            .query_row("SELECT count(*) FROM rounds", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(rounds, 0);
+    }
+
+    #[test]
+    fn what_a_person_wrote_is_not_taken_for_a_reply() {
+        let (mut fixture, conversation) = fixture();
+        let question = fixture
+            .store
+            .add_user_message(conversation, "Why?")
+            .unwrap();
+        let not_found =
+            |result: Result<()>| matches!(result, Err(Error::NotFound { what: "reply", .. }));
+        assert!(not_found(fixture.store.delete_reply(question.id)));
+        assert!(not_found(
+            fixture
+                .store
+                .finish_reply(question.id, Ending::default())
+                .map(drop)
+        ));
+        assert!(not_found(fixture.store.append_rounds(
+            question.id,
+            "x",
+            &[(0, "{}")]
+        )));
+        assert_eq!(fixture.store.messages(conversation).unwrap(), [question]);
+    }
+
+    #[test]
+    fn a_summary_that_is_no_json_is_refused_and_the_reply_stays_open() {
+        let (mut fixture, conversation) = fixture();
+        let reply = fixture
+            .store
+            .begin_reply(conversation, "Starter", None)
+            .unwrap();
+        let ending = Ending {
+            text: "x",
+            summary: Some("no"),
+            ..Ending::default()
+        };
+        fixture.store.finish_reply(reply.id, ending).unwrap_err();
+        assert_eq!(fixture.store.message(reply.id).unwrap(), reply);
+    }
+}

@@ -1,0 +1,132 @@
+//! What the database looks like and how older ones become newer ones. A migration that was released
+//! is never edited: a change is one more at the end of the list.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::{Error, Result};
+
+/// `user_version` counts how many of these a database has been through.
+const MIGRATIONS: &[&str] = &[CONVERSATIONS];
+
+/// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
+/// only miss, never hit something else.
+///
+/// `messages_text` is the full-text index. A reply under way stays out of it (`indexed = 0`):
+/// indexing it anew each round would cost the square of its length.
+const CONVERSATIONS: &str = "
+    CREATE TABLE conversations (
+        id          INTEGER PRIMARY KEY AUTOINCREMENT,
+        title       TEXT    NOT NULL,
+        pinned      INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
+        created_at  INTEGER NOT NULL,
+        updated_at  INTEGER NOT NULL,
+        deleted_at  INTEGER
+    ) STRICT;
+
+    CREATE TABLE messages (
+        id           INTEGER PRIMARY KEY AUTOINCREMENT,
+        conversation INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+        role         TEXT    NOT NULL CHECK (role IN ('user', 'assistant')),
+        text         TEXT    NOT NULL,
+        created_at   INTEGER NOT NULL,
+        finish       TEXT,
+        summary      TEXT    CHECK (json_valid(summary)),
+        target       TEXT,
+        draft        TEXT,
+        problem      TEXT,
+        indexed      INTEGER NOT NULL CHECK (indexed IN (0, 1))
+    ) STRICT;
+    CREATE INDEX messages_of_conversation ON messages (conversation);
+    CREATE INDEX messages_not_indexed ON messages (indexed) WHERE indexed = 0;
+
+    CREATE TABLE rounds (
+        message INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+        idx     INTEGER NOT NULL,
+        json    TEXT    NOT NULL CHECK (json_valid(json)),
+        PRIMARY KEY (message, idx)
+    ) STRICT;
+
+    CREATE TABLE settings (
+        id   INTEGER PRIMARY KEY CHECK (id = 1),
+        json TEXT    NOT NULL CHECK (json_valid(json))
+    ) STRICT;
+
+    CREATE VIRTUAL TABLE messages_text USING fts5 (
+        text, content = 'messages', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
+    );
+    CREATE TRIGGER messages_added AFTER INSERT ON messages WHEN new.indexed BEGIN
+        INSERT INTO messages_text (rowid, text) VALUES (new.id, new.text);
+    END;
+    CREATE TRIGGER messages_removed AFTER DELETE ON messages WHEN old.indexed BEGIN
+        INSERT INTO messages_text (messages_text, rowid, text) VALUES ('delete', old.id, old.text);
+    END;
+    CREATE TRIGGER messages_changed AFTER UPDATE OF text, indexed ON messages BEGIN
+        INSERT INTO messages_text (messages_text, rowid, text) SELECT 'delete', old.id, old.text WHERE old.indexed;
+        INSERT INTO messages_text (rowid, text) SELECT new.id, new.text WHERE new.indexed;
+    END;
+";
+
+/// Brings a database up to this program's version, all of the way or not at all.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
+    if version(connection)? == MIGRATIONS.len() as i64 {
+        return Ok(());
+    }
+    // Two copies of the program may start at once: the version counts only once the lock is held.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found = version(&transaction)?;
+    let known = MIGRATIONS.len() as i64;
+    if !(0..=known).contains(&found) {
+        return Err(Error::Newer { found, known });
+    }
+    for migration in &MIGRATIONS[found as usize..] {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "user_version", known)?;
+    Ok(transaction.commit()?)
+}
+
+fn version(connection: &Connection) -> Result<i64> {
+    Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_from_a_newer_program_is_refused_and_left_as_it_is() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "user_version", 7).unwrap();
+        let error = migrate(&mut connection).unwrap_err();
+        assert!(
+            matches!(error, Error::Newer { found: 7, known: 1 }),
+            "{error}"
+        );
+        assert!(error.to_string().contains("Update Foretoken"), "{error}");
+        let tables: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!((tables, version(&connection).unwrap()), (0, 7));
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_nothing_behind() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch("CREATE TABLE settings (something_else TEXT)")
+            .unwrap();
+        migrate(&mut connection).unwrap_err();
+        let tables: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!((tables, version(&connection).unwrap()), (1, 0));
+    }
+
+    #[test]
+    fn migrating_twice_is_the_same_as_once() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        migrate(&mut connection).unwrap();
+        assert_eq!(version(&connection).unwrap(), MIGRATIONS.len() as i64);
+    }
+}

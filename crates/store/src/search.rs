@@ -1,0 +1,241 @@
+//! Full-text search over all messages. Whatever a person types is a list of words to find, never a
+//! query language: quotes, stars and the like are not special.
+
+use rusqlite::params;
+
+use crate::{Conversation, Result, Store};
+
+/// A message that contains all the words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    pub conversation: Conversation,
+    pub message: i64,
+    /// The text around the words; each word stands between U+0002 and U+0003.
+    pub excerpt: String,
+}
+
+impl Store {
+    /// The best `limit` messages that contain every word of `query`, the last one as a beginning,
+    /// since it may still be being typed. Case and accents do not matter. Replies under way and
+    /// deleted conversations are left out.
+    pub fn search(&self, query: &str, limit: u32) -> Result<Vec<Hit>> {
+        let Some(expression) = expression(query) else {
+            return Ok(Vec::new());
+        };
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {}, messages.id, snippet(messages_text, 0, char(2), char(3), '…', 16)
+             FROM messages_text
+             JOIN messages ON messages.id = messages_text.rowid
+             JOIN conversations ON conversations.id = messages.conversation
+             WHERE messages_text MATCH ?1 AND deleted_at IS NULL
+             ORDER BY messages_text.rank, messages.id DESC
+             LIMIT ?2",
+            Conversation::COLUMNS
+        ))?;
+        let hits = statement.query_map(params![expression, limit], |row| {
+            Ok(Hit {
+                conversation: Conversation::read(row)?,
+                message: row.get(5)?,
+                excerpt: row.get(6)?,
+            })
+        })?;
+        Ok(hits.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+/// The words in FTS5's syntax: each quoted, the last one a prefix; `None` without any.
+fn expression(query: &str) -> Option<String> {
+    let words: Vec<String> = query
+        // FTS5 takes a NUL for the end of the expression.
+        .split(|c: char| c.is_whitespace() || c == '\0')
+        .filter(|word| word.contains(char::is_alphanumeric))
+        .map(|word| format!("\"{}\"", word.replace('"', "\"\"")))
+        .collect();
+    (!words.is_empty()).then(|| words.join(" ") + "*")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ending;
+    use crate::store::tests::Fixture;
+
+    fn fixture_saying(texts: &[&str]) -> (Fixture, i64) {
+        let mut fixture = Fixture::new();
+        let conversation = fixture.store.create_conversation("c").unwrap().id;
+        for text in texts {
+            fixture.store.add_user_message(conversation, text).unwrap();
+        }
+        (fixture, conversation)
+    }
+
+    fn excerpts(store: &Store, query: &str) -> Vec<String> {
+        store
+            .search(query, 10)
+            .unwrap()
+            .into_iter()
+            .map(|hit| hit.excerpt)
+            .collect()
+    }
+
+    #[test]
+    fn every_word_must_be_there_and_the_last_may_be_unfinished() {
+        let (fixture, conversation) = fixture_saying(&["the quick fox", "the quick dog", "foxes"]);
+        assert_eq!(
+            excerpts(&fixture.store, "quick fo"),
+            ["the \u{2}quick\u{3} \u{2}fox\u{3}"]
+        );
+        assert_eq!(excerpts(&fixture.store, "fox").len(), 2);
+        assert!(excerpts(&fixture.store, "qui fox").is_empty());
+        let hit = fixture.store.search("dog", 10).unwrap().remove(0);
+        assert_eq!(
+            hit.conversation,
+            fixture.store.conversation(conversation).unwrap()
+        );
+        assert_eq!(
+            hit.message,
+            fixture.store.messages(conversation).unwrap()[1].id
+        );
+    }
+
+    #[test]
+    fn case_and_accents_do_not_matter() {
+        let (fixture, _) = fixture_saying(&["Übermäßig viel CAFÉ"]);
+        assert_eq!(excerpts(&fixture.store, "ubermaßig cafe").len(), 1);
+    }
+
+    #[test]
+    fn any_input_is_safe_and_means_only_its_words() {
+        let (fixture, _) = fixture_saying(&["say \"fox\" AND run", "don't stop"]);
+        for query in [
+            "",
+            " ",
+            "\"",
+            "\"\"",
+            "*",
+            "-",
+            "()",
+            "^",
+            "'",
+            ":",
+            "\0",
+            "\u{301}",
+            "NEAR(",
+            "fox \u{301}",
+        ] {
+            fixture.store.search(query, 10).unwrap();
+        }
+        for query in [
+            "\"fox", "fox\"", "fox*", "fox -", "\" fox", "fox AND", "fox\0", "(fox)", "text:fox",
+        ] {
+            let expected = usize::from(query != "text:fox");
+            assert_eq!(excerpts(&fixture.store, query).len(), expected, "{query:?}");
+        }
+        assert_eq!(excerpts(&fixture.store, "don't").len(), 1);
+        assert!(excerpts(&fixture.store, "\"").is_empty());
+        assert!(excerpts(&fixture.store, "fox OR stop").is_empty());
+    }
+
+    #[test]
+    fn a_reply_is_found_when_it_is_finished_and_only_by_its_final_text() {
+        let (mut fixture, conversation) = fixture_saying(&[]);
+        let reply = fixture
+            .store
+            .begin_reply(conversation, "Starter", None)
+            .unwrap()
+            .id;
+        fixture
+            .store
+            .append_rounds(reply, "a red", &[(0, "{}")])
+            .unwrap();
+        fixture
+            .store
+            .append_rounds(reply, "a red fox", &[(1, "{}")])
+            .unwrap();
+        fixture
+            .store
+            .finish_reply(
+                reply,
+                Ending {
+                    text: "a grey wolf",
+                    ..Ending::default()
+                },
+            )
+            .unwrap();
+        assert_eq!(excerpts(&fixture.store, "wolf"), ["a grey \u{2}wolf\u{3}"]);
+        assert!(excerpts(&fixture.store, "fox").is_empty());
+        fixture.store.delete_reply(reply).unwrap();
+        assert!(excerpts(&fixture.store, "wolf").is_empty());
+        integrity(&fixture.store);
+    }
+
+    #[test]
+    fn a_reply_cut_short_by_a_kill_is_found_after_the_restart_and_can_still_be_finished() {
+        let (mut fixture, conversation) = fixture_saying(&[]);
+        let reply = fixture
+            .store
+            .begin_reply(conversation, "Starter", None)
+            .unwrap()
+            .id;
+        fixture
+            .store
+            .append_rounds(reply, "a red fox", &[(0, "{}")])
+            .unwrap();
+        let mut fixture = fixture.reopen(0);
+        assert_eq!(excerpts(&fixture.store, "fox").len(), 1);
+        fixture
+            .store
+            .append_rounds(reply, "a red fox runs", &[(1, "{}")])
+            .unwrap();
+        fixture
+            .store
+            .finish_reply(
+                reply,
+                Ending {
+                    text: "a wolf",
+                    ..Ending::default()
+                },
+            )
+            .unwrap();
+        assert_eq!(
+            (
+                excerpts(&fixture.store, "wolf").len(),
+                excerpts(&fixture.store, "fox").len()
+            ),
+            (1, 0)
+        );
+        integrity(&fixture.store);
+    }
+
+    #[test]
+    fn deleted_conversations_are_left_out_until_restored() {
+        let (fixture, conversation) = fixture_saying(&["a fox"]);
+        fixture.store.delete_conversation(conversation).unwrap();
+        assert!(excerpts(&fixture.store, "fox").is_empty());
+        fixture.store.restore_conversation(conversation).unwrap();
+        assert_eq!(excerpts(&fixture.store, "fox").len(), 1);
+    }
+
+    #[test]
+    fn no_more_than_the_limit_is_found_and_a_long_text_is_shortened() {
+        let long = format!("{} fox {}", "before ".repeat(100), "after ".repeat(100));
+        let (fixture, _) = fixture_saying(&[&long, "fox", "fox"]);
+        assert_eq!(fixture.store.search("fox", 2).unwrap().len(), 2);
+        let excerpt = excerpts(&fixture.store, "before fox").remove(0);
+        assert!(
+            excerpt.contains("\u{2}fox\u{3}") && excerpt.len() < 200,
+            "{excerpt}"
+        );
+    }
+
+    /// Fails when the index and the messages disagree.
+    fn integrity(store: &Store) {
+        store
+            .connection
+            .execute(
+                "INSERT INTO messages_text (messages_text, rank) VALUES ('integrity-check', 1)",
+                [],
+            )
+            .unwrap();
+    }
+}

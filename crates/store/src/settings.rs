@@ -1,0 +1,52 @@
+//! The settings: one JSON document, replaced as a whole. What is in it is the shell's business.
+
+use rusqlite::OptionalExtension;
+
+use crate::{Result, Store};
+
+impl Store {
+    /// The stored document; `None` when nothing was ever saved.
+    pub fn settings(&self) -> Result<Option<String>> {
+        Ok(self
+            .connection
+            .query_row("SELECT json FROM settings", [], |row| row.get(0))
+            .optional()?)
+    }
+
+    /// Replaces the document; text that is not JSON is refused.
+    pub fn save_settings(&self, json: &str) -> Result<()> {
+        self.connection.execute(
+            "INSERT OR REPLACE INTO settings (id, json) VALUES (1, ?1)",
+            [json],
+        )?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::tests::Fixture;
+
+    #[test]
+    fn settings_are_replaced_as_a_whole_and_survive_a_restart() {
+        let fixture = Fixture::new();
+        assert_eq!(fixture.store.settings().unwrap(), None);
+        fixture.store.save_settings(r#"{"draft":"ngram"}"#).unwrap();
+        fixture
+            .store
+            .save_settings(r#"{"target":"starter"}"#)
+            .unwrap();
+        assert_eq!(
+            fixture.reopen(0).store.settings().unwrap().unwrap(),
+            r#"{"target":"starter"}"#
+        );
+    }
+
+    #[test]
+    fn settings_that_are_no_json_are_refused_and_the_old_ones_stay() {
+        let fixture = Fixture::new();
+        fixture.store.save_settings("{}").unwrap();
+        fixture.store.save_settings("{").unwrap_err();
+        assert_eq!(fixture.store.settings().unwrap().unwrap(), "{}");
+    }
+}

@@ -1,0 +1,325 @@
+//! The open database: how it is opened, what time it is, and what is tidied away on the way in.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::{Error, Result, schema};
+
+/// How long another program's write is waited for before an operation fails with [`Error::Busy`].
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a deleted conversation can be restored, in milliseconds.
+const UNDO: i64 = 24 * 60 * 60 * 1000;
+
+/// The database of one person: conversations, messages, traces and settings.
+///
+/// One thread at a time (`Send`, not `Sync`); put it in a `Mutex` to share it. Several stores may be
+/// open on one file: readers never wait, writers wait for each other.
+pub struct Store {
+    pub(crate) connection: Connection,
+    clock: Box<dyn Fn() -> i64 + Send>,
+}
+
+impl Store {
+    /// Opens the database at `path`, made if missing with the folders above it, upgraded if older.
+    /// Conversations deleted more than a day ago are removed for good.
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::open_with_clock(path, system_clock)
+    }
+
+    /// As [`Store::open`], with a clock of one's own (milliseconds since 1970).
+    pub fn open_with_clock(path: &Path, clock: impl Fn() -> i64 + Send + 'static) -> Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|source| Error::Folder {
+                path: folder.to_path_buf(),
+                source,
+            })?;
+        }
+        let open = || -> Result<Self> {
+            let connection = connect(path)?;
+            let mut store = Self {
+                connection,
+                clock: Box::new(clock),
+            };
+            schema::migrate(&mut store.connection)?;
+            Ok(store)
+        };
+        let store = open().map_err(|source| Error::Open {
+            path: path.to_path_buf(),
+            source: Box::new(source),
+        })?;
+        // A full disk must not keep a person from reading what is there.
+        if let Err(error) = store.tidy() {
+            tracing::warn!("{}: not tidied: {error}", path.display());
+        }
+        Ok(store)
+    }
+
+    /// Removes what can no longer be restored, and lets search find the replies that were under way
+    /// when the program was killed.
+    fn tidy(&self) -> Result<()> {
+        let purged = self.connection.execute(
+            "DELETE FROM conversations WHERE deleted_at < ?1",
+            [self.now() - UNDO],
+        )?;
+        let ended = self
+            .connection
+            .execute("UPDATE messages SET indexed = 1 WHERE indexed = 0", [])?;
+        tracing::debug!(purged, ended, "store opened");
+        Ok(())
+    }
+
+    /// Milliseconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        (self.clock)()
+    }
+
+    /// A transaction that holds the write lock from its start, so that it cannot fail half-way
+    /// because someone else wrote in between.
+    pub(crate) fn writing(&mut self) -> Result<Transaction<'_>> {
+        Ok(self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?)
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection> {
+    // Not `Connection::open`: it would take a path that begins with "file:" for a URI.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        tracing::warn!(
+            "{}: no write-ahead log on this file system ({mode})",
+            path.display()
+        );
+    }
+    // With WAL a killed process loses nothing that was committed; a power cut may lose the last
+    // moments but never damages the file.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(connection)
+}
+
+fn system_clock() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as i64)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::Ending;
+
+    /// A store in a folder of its own whose clock stands still until it is moved.
+    pub(crate) struct Fixture {
+        pub(crate) store: Store,
+        pub(crate) clock: Arc<AtomicI64>,
+        pub(crate) folder: TempDir,
+    }
+
+    impl Fixture {
+        pub(crate) fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let clock = Arc::new(AtomicI64::new(1_000));
+            let store = open(folder.path(), &clock);
+            Self {
+                store,
+                clock,
+                folder,
+            }
+        }
+
+        /// Closes the store and opens it again `later` milliseconds later.
+        pub(crate) fn reopen(self, later: i64) -> Self {
+            let Self {
+                store,
+                clock,
+                folder,
+            } = self;
+            drop(store);
+            clock.fetch_add(later, Ordering::Relaxed);
+            let store = open(folder.path(), &clock);
+            Self {
+                store,
+                clock,
+                folder,
+            }
+        }
+
+        pub(crate) fn wait(&self, milliseconds: i64) {
+            self.clock.fetch_add(milliseconds, Ordering::Relaxed);
+        }
+    }
+
+    fn open(folder: &Path, clock: &Arc<AtomicI64>) -> Store {
+        let clock = clock.clone();
+        Store::open_with_clock(&folder.join("foretoken.db"), move || {
+            clock.load(Ordering::Relaxed)
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_store_can_be_shared_between_threads_behind_a_mutex() {
+        fn shareable<T: Send + Sync>(_: T) {}
+        shareable(std::sync::Mutex::new(Fixture::new().store));
+    }
+
+    #[test]
+    fn opening_makes_missing_folders_and_keeps_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/foretoken.db");
+        let id = Store::open(&path)
+            .unwrap()
+            .create_conversation("kept")
+            .unwrap()
+            .id;
+        assert_eq!(
+            Store::open(&path).unwrap().conversation(id).unwrap().title,
+            "kept"
+        );
+    }
+
+    #[test]
+    fn the_write_ahead_log_and_foreign_keys_are_on() {
+        let Fixture {
+            store,
+            folder: _folder,
+            ..
+        } = Fixture::new();
+        let pragma = |name| {
+            store
+                .connection
+                .pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
+                .unwrap()
+        };
+        assert_eq!(pragma("journal_mode"), "wal".to_string().into());
+        assert_eq!(pragma("synchronous"), 1.into());
+        assert_eq!(pragma("foreign_keys"), 1.into());
+    }
+
+    #[test]
+    fn the_system_clock_counts_milliseconds_since_1970() {
+        let year_2020 = 1_577_836_800_000;
+        assert!((year_2020..year_2020 * 4).contains(&system_clock()));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_says_where_and_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        let error = Store::open(&folder.path().join("file/foretoken.db"))
+            .err()
+            .unwrap();
+        assert!(matches!(error, Error::Folder { .. }), "{error}");
+        assert!(error.to_string().contains("FORETOKEN_DATA_DIR"), "{error}");
+    }
+
+    #[test]
+    fn a_path_that_is_a_folder_cannot_be_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Store::open(folder.path()).err().unwrap();
+        assert!(
+            matches!(&error, Error::Open { source, .. } if matches!(**source, Error::CannotOpen(_))),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_with_its_path_and_not_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("foretoken.db");
+        let rubbish = "not a database, but long enough to be one. ".repeat(50);
+        std::fs::write(&path, &rubbish).unwrap();
+        let error = Store::open(&path).err().unwrap();
+        assert!(
+            matches!(&error, Error::Open { source, .. } if matches!(**source, Error::Damaged(_))),
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains("foretoken.db") && error.to_string().contains("rename"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), rubbish);
+    }
+
+    #[test]
+    fn a_full_disk_fails_the_write_and_keeps_everything_before_it() {
+        let mut fixture = Fixture::new();
+        let store = &mut fixture.store;
+        let conversation = store.create_conversation("c").unwrap().id;
+        let reply = store.begin_reply(conversation, "target", None).unwrap().id;
+        store.append_rounds(reply, "before", &[(0, "{}")]).unwrap();
+        let pages: i64 = store
+            .connection
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .unwrap();
+        store
+            .connection
+            .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+            .unwrap();
+
+        let long = "word ".repeat(20_000);
+        let error = store.append_rounds(reply, &long, &[(1, "{}")]).unwrap_err();
+        assert!(matches!(error, Error::DiskFull), "{error}");
+        let ending = Ending {
+            text: &long,
+            finish: Some("stop"),
+            ..Ending::default()
+        };
+        assert!(matches!(
+            store.finish_reply(reply, ending),
+            Err(Error::DiskFull)
+        ));
+
+        let fixture = fixture.reopen(0);
+        let messages = fixture.store.messages(conversation).unwrap();
+        assert_eq!(
+            (messages[0].text.as_str(), messages[0].finish.as_deref()),
+            ("before", None)
+        );
+        assert_eq!(fixture.store.rounds(reply).unwrap(), ["{}"]);
+    }
+
+    #[test]
+    fn a_read_only_database_can_be_read_and_says_why_it_cannot_be_written() {
+        let fixture = Fixture::new();
+        let id = fixture.store.create_conversation("c").unwrap().id;
+        fixture
+            .store
+            .connection
+            .pragma_update(None, "query_only", true)
+            .unwrap();
+        let error = fixture.store.rename_conversation(id, "d").unwrap_err();
+        assert!(matches!(error, Error::ReadOnly), "{error}");
+        assert_eq!(fixture.store.conversation(id).unwrap().title, "c");
+    }
+
+    #[test]
+    fn a_writer_that_does_not_let_go_is_reported_as_busy() {
+        let mut fixture = Fixture::new();
+        let other = open(fixture.folder.path(), &fixture.clock);
+        other
+            .connection
+            .busy_timeout(Duration::from_millis(10))
+            .unwrap();
+        let held = fixture.store.writing().unwrap();
+        let error = other.create_conversation("c").unwrap_err();
+        assert!(matches!(error, Error::Busy), "{error}");
+        drop(held);
+        other.create_conversation("c").unwrap();
+    }
+}

@@ -1,0 +1,66 @@
+//! What a new conversation is called until a person renames it.
+
+/// Longest title in characters, the ellipsis included.
+const LONGEST: usize = 48;
+
+/// A title from the first message: its first words on one line, cut between words where possible.
+pub fn title_from(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.is_empty() {
+        return "New conversation".into();
+    }
+    // The byte where the last allowed character starts: what is cut ends there to fit its ellipsis.
+    let mut starts = line.char_indices().skip(LONGEST - 1).map(|(at, _)| at);
+    let (Some(last), Some(after)) = (starts.next(), starts.next()) else {
+        return line;
+    };
+    let end = line[..after].rfind(' ').unwrap_or(last);
+    format!("{}…", &line[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_message_is_its_own_title_on_one_line() {
+        assert_eq!(title_from("  Tell me\n\ta story "), "Tell me a story");
+    }
+
+    #[test]
+    fn a_long_message_is_cut_between_words() {
+        let title = title_from("Tell me a long story about a fox who lived in the woods and slept");
+        assert_eq!(title, "Tell me a long story about a fox who lived in…");
+    }
+
+    #[test]
+    fn a_message_that_just_fits_is_not_cut() {
+        let fits = format!("{} {}", "a".repeat(23), "b".repeat(24));
+        assert_eq!(title_from(&fits), fits);
+        assert_eq!(
+            title_from(&format!("{fits} c")),
+            format!("{}…", "a".repeat(23))
+        );
+    }
+
+    #[test]
+    fn no_title_is_longer_than_the_limit_whatever_the_script() {
+        for text in [
+            "ü".repeat(200),
+            "語".repeat(49),
+            "wörter und ".repeat(30),
+            format!("{} b c", "a".repeat(48)),
+        ] {
+            let title = title_from(&text);
+            assert!(
+                title.chars().count() <= LONGEST && title.ends_with('…'),
+                "{title}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_written_still_has_a_title() {
+        assert_eq!(title_from(" \n"), "New conversation");
+    }
+}

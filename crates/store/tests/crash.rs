@@ -1,0 +1,145 @@
+//! A killed process loses at most what it had not yet appended, and readers do not wait for writers.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use foretoken_store::{Error, Store};
+
+/// Names the database to write to in the process that is going to be killed.
+const VICTIM: &str = "FORETOKEN_TEST_VICTIM";
+
+/// Appends one round after another for ever, and says each index once it is stored.
+fn write_until_killed(path: &Path) -> ! {
+    let mut store = Store::open(path).unwrap();
+    let conversation = store.create_conversation("c").unwrap().id;
+    store
+        .add_user_message(conversation, "Tell me about foxes")
+        .unwrap();
+    let reply = store.begin_reply(conversation, "Starter", None).unwrap().id;
+    let mut text = String::new();
+    for index in 0.. {
+        text.push_str(&word(index));
+        store
+            .append_rounds(reply, &text, &[(index, format!("[{index}]"))])
+            .unwrap();
+        writeln!(std::io::stdout(), "stored {index}").unwrap();
+    }
+    unreachable!()
+}
+
+fn word(index: u32) -> String {
+    format!("fox{index} ")
+}
+
+#[test]
+fn a_killed_process_loses_at_most_the_round_under_way() {
+    if let Some(path) = std::env::var_os(VICTIM) {
+        write_until_killed(Path::new(&path));
+    }
+    // Different numbers of rounds kill it at different moments of a write.
+    for rounds in [1, 7, 40, 150] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("foretoken.db");
+        let stored = run_and_kill_after(rounds, &path);
+
+        let mut store = Store::open(&path).unwrap();
+        let conversation = store.conversations().unwrap().remove(0).id;
+        let messages = store.messages(conversation).unwrap();
+        assert_eq!(messages[0].text, "Tell me about foxes");
+        let found = store.rounds(messages[1].id).unwrap();
+        let kept = found.len() as u32;
+        assert!(
+            (stored..=stored + 1).contains(&kept),
+            "{stored} rounds were stored, {kept} are left"
+        );
+        assert_eq!(
+            found,
+            (0..kept)
+                .map(|index| format!("[{index}]"))
+                .collect::<Vec<_>>()
+        );
+        assert_eq!(messages[1].text, (0..kept).map(word).collect::<String>());
+        assert_eq!(messages[1].finish, None);
+        assert_eq!(
+            store.search(&format!("fox{}", kept - 1), 10).unwrap()[0].message,
+            messages[1].id
+        );
+        store
+            .append_rounds(messages[1].id, "writing goes on", &[(kept, "{}")])
+            .unwrap();
+    }
+}
+
+/// Runs the writer, kills it when it said that many rounds are stored, and returns how many it said in all.
+fn run_and_kill_after(rounds: u32, path: &Path) -> u32 {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "a_killed_process_loses_at_most_the_round_under_way",
+            "--nocapture",
+        ])
+        .env(VICTIM, path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = 0;
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        // The test harness may have begun the first line with words of its own.
+        if line.unwrap().contains("stored ") {
+            said += 1;
+        }
+        if said == rounds {
+            child.kill().unwrap();
+        }
+    }
+    let status = child.wait().unwrap();
+    assert!(
+        !status.success() && said >= rounds,
+        "the writer ended by itself: {status}"
+    );
+    said
+}
+
+#[test]
+fn another_connection_reads_a_consistent_state_while_one_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("foretoken.db");
+    let mut writer = Store::open(&path).unwrap();
+    let conversation = writer.create_conversation("c").unwrap().id;
+    let reply = writer
+        .begin_reply(conversation, "Starter", None)
+        .unwrap()
+        .id;
+    let reader = Store::open(&path).unwrap();
+
+    let last = 300;
+    let mut before = 0;
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(move || {
+            let mut text = String::new();
+            for index in 0..last {
+                text.push_str(&word(index));
+                writer
+                    .append_rounds(reply, &text, &[(index, "{}")])
+                    .unwrap();
+            }
+        });
+        while !writing.is_finished() {
+            let text = reader.message(reply).unwrap().text;
+            let seen = text.split_whitespace().count();
+            assert!(seen >= before, "what was read before is gone");
+            assert!(
+                reader.rounds(reply).unwrap().len() >= seen,
+                "a text without its rounds"
+            );
+            before = seen;
+        }
+    });
+    assert_eq!(reader.rounds(reply).unwrap().len(), last as usize);
+    assert!(matches!(
+        reader.message(reply + 1),
+        Err(Error::NotFound { .. })
+    ));
+}
