@@ -1,5 +1,30 @@
-//! The engine.
+//! Foretoken's engine: speculative decoding of language models. Knows no window, network or database.
+//!
+//! A map, from the bottom up:
+//! - [`model`]: what a model is on disk: configuration, weights, tokenizer, chat template
+//! - [`forward`]: running it over a [`tree`] of tokens, with a cache that can be rewound
+//! - [`sampling`], [`distribution`], [`random`], [`sampler`]: from logits to a token
+//! - [`draft`]: who guesses ahead
+//! - [`accept`]: which guesses the target keeps
+//! - [`decoder`]: the loop of rounds that puts these together
+//! - [`trace`]: what happened, round by round
+//! - [`compat`], [`check`]: whether a pair fits, and the proof that drafts change nothing
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+pub mod accept;
+pub mod check;
+pub mod compat;
+pub mod decoder;
+pub mod distribution;
+pub mod draft;
 pub mod error;
+pub mod forward;
 pub mod model;
+pub mod random;
+pub mod sampler;
 pub mod sampling;
 pub mod trace;
+pub mod tree;
+
+pub use error::{Error, Result};

@@ -88,6 +88,8 @@ pub enum LengthReason {
     NoMatch,
     /// The context or the maximum reply length leaves room for no more.
     NoRoom,
+    /// The draft ends the text.
+    EndOfText,
     /// The draft model's own context is full.
     DraftContextFull,
     /// The drafter failed earlier in this reply; the reply goes on without drafts.

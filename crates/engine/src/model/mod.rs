@@ -3,10 +3,14 @@
 
 pub mod config;
 mod description;
+#[cfg(test)]
+mod fixture;
 mod folder;
 mod gguf;
 mod mapped;
 pub mod template;
+#[cfg(test)]
+mod tests;
 pub mod text_stream;
 pub mod tokenizer;
 pub mod weights;

@@ -166,3 +166,228 @@ impl serde_json::ser::Formatter for OneLine {
         writer.write_all(b": ")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+    use crate::model::fixture::shared;
+
+    const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+    fn template(source: &str) -> ChatTemplate {
+        compile(source, None, None).unwrap()
+    }
+
+    fn compile(source: &str, bos: Option<&str>, eos: Option<&str>) -> Result<ChatTemplate> {
+        ChatTemplate::new("model".into(), source.into(), bos, eos)
+    }
+
+    fn message(role: Role, content: &str) -> ChatMessage {
+        ChatMessage { role, content: content.into() }
+    }
+
+    fn conversation(system: bool) -> Vec<ChatMessage> {
+        let mut messages = vec![
+            message(Role::User, "Hello"),
+            message(Role::Assistant, "Hi there"),
+            message(Role::User, "And you?"),
+        ];
+        if system {
+            messages.insert(0, message(Role::System, "Be brief."));
+        }
+        messages
+    }
+
+    fn render(source: &str) -> String {
+        template(source).render(&conversation(false), true).unwrap()
+    }
+
+    fn reason(source: &str) -> String {
+        match compile(source, None, None).and_then(|t| t.render(&conversation(false), true)) {
+            Err(Error::Template { reason, .. }) => reason,
+            other => panic!("expected a template error, found {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_conversation_takes_the_form_of_chatml() {
+        let turns = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi there<|im_end|>\n\
+                     <|im_start|>user\nAnd you?<|im_end|>\n";
+        let chatml = template(CHATML);
+        assert_eq!(chatml.render(&conversation(false), false).unwrap(), turns);
+        let system = "<|im_start|>system\nBe brief.<|im_end|>\n";
+        let with_system = chatml.render(&conversation(true), true).unwrap();
+        assert_eq!(with_system, format!("{system}{turns}<|im_start|>assistant\n"));
+    }
+
+    /// Renders a well-known template with and without a system message.
+    fn known(name: &str, bos: &str, eos: &str) -> Option<(String, Result<String>)> {
+        let path = shared(&format!("templates/{name}.jinja"))?;
+        let source = std::fs::read_to_string(path).unwrap();
+        let template = compile(&source, Some(bos), Some(eos)).unwrap();
+        let plain = template.render(&conversation(false), true).unwrap();
+        Some((plain, template.render(&conversation(true), true)))
+    }
+
+    #[test]
+    fn llama_3_1_renders_as_its_makers_meant_it() {
+        let name = "meta-llama-Llama-3.1-8B-Instruct";
+        let Some((plain, system)) = known(name, "<|begin_of_text|>", "<|eot_id|>") else { return };
+        let expected = |system: &str| {
+            let turn = |role, text| format!("<|start_header_id|>{role}<|end_header_id|>\n\n{text}");
+            let dates = "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n";
+            [
+                "<|begin_of_text|>".to_owned(),
+                turn("system", format!("{dates}{system}<|eot_id|>")),
+                turn("user", "Hello<|eot_id|>".into()),
+                turn("assistant", "Hi there<|eot_id|>".into()),
+                turn("user", "And you?<|eot_id|>".into()),
+                turn("assistant", String::new()),
+            ]
+            .concat()
+        };
+        assert_eq!(plain, expected(""));
+        assert_eq!(system.unwrap(), expected("Be brief."));
+    }
+
+    #[test]
+    fn llama_3_2_names_todays_date() {
+        let name = "meta-llama-Llama-3.2-3B-Instruct";
+        let today = || format!("Today Date: {}\n\n", chrono::Local::now().format("%d %b %Y"));
+        let before = today();
+        let Some((plain, system)) = known(name, "<|begin_of_text|>", "<|eot_id|>") else { return };
+        let after = today();
+        for text in [plain, system.unwrap()] {
+            assert!(text.contains(&before) || text.contains(&after), "{text}");
+            assert!(text.ends_with("And you?<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"));
+        }
+    }
+
+    #[test]
+    fn gemma_renders_and_refuses_a_system_message_in_its_own_words() {
+        let Some((plain, system)) = known("google-gemma-2-2b-it", "<bos>", "<eos>") else { return };
+        assert_eq!(
+            plain,
+            "<bos><start_of_turn>user\nHello<end_of_turn>\n<start_of_turn>model\nHi there<end_of_turn>\n\
+             <start_of_turn>user\nAnd you?<end_of_turn>\n<start_of_turn>model\n"
+        );
+        match system {
+            Err(Error::Template { reason, .. }) => assert_eq!(reason, "System role not supported"),
+            other => panic!("expected a refusal, found {other:?}"),
+        }
+    }
+
+    #[test]
+    fn mistral_nemo_puts_the_system_message_before_the_last_turn() {
+        let name = "mistralai-Mistral-Nemo-Instruct-2407";
+        let Some((plain, system)) = known(name, "<s>", "</s>") else { return };
+        assert_eq!(plain, "<s>[INST]Hello[/INST]Hi there</s>[INST]And you?[/INST]");
+        assert_eq!(
+            system.unwrap(),
+            "<s>[INST]Hello[/INST]Hi there</s>[INST]Be brief.\n\nAnd you?[/INST]"
+        );
+    }
+
+    #[test]
+    fn qwen_2_5_and_3_render_chatml() {
+        let turns = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi there<|im_end|>\n\
+                     <|im_start|>user\nAnd you?<|im_end|>\n<|im_start|>assistant\n";
+        let system = |text| format!("<|im_start|>system\n{text}<|im_end|>\n{turns}");
+        let end = "<|im_end|>";
+        let Some((plain, with_system)) = known("Qwen-Qwen2.5-7B-Instruct", "", end) else { return };
+        let own = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
+        assert_eq!(plain, system(own));
+        assert_eq!(with_system.unwrap(), system("Be brief."));
+        let Some((plain, with_system)) = known("Qwen-Qwen3-0.6B", "", end) else { return };
+        assert_eq!(plain, turns);
+        assert_eq!(with_system.unwrap(), system("Be brief."));
+    }
+
+    #[test]
+    fn phi_3_5_renders_turns_with_bars() {
+        let name = "microsoft-Phi-3.5-mini-instruct";
+        let Some((plain, system)) = known(name, "<s>", "<|endoftext|>") else { return };
+        let turns = "<|user|>\nHello<|end|>\n<|assistant|>\nHi there<|end|>\n<|user|>\nAnd you?<|end|>\n\
+                     <|assistant|>\n";
+        assert_eq!(plain, turns);
+        assert_eq!(system.unwrap(), format!("<|system|>\nBe brief.<|end|>\n{turns}"));
+    }
+
+    #[test]
+    fn deepseek_r1_drops_the_thinking_of_earlier_turns() {
+        let name = "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B";
+        let Some(path) = shared(&format!("templates/{name}.jinja")) else { return };
+        let template = compile(&std::fs::read_to_string(path).unwrap(), Some("<B>"), None).unwrap();
+        let mut messages = conversation(true);
+        messages[2].content = "<think>Hm.</think>Hi there".into();
+        assert_eq!(
+            template.render(&messages, true).unwrap(),
+            "<B>Be brief.<｜User｜>Hello<｜Assistant｜>Hi there<｜end▁of▁sentence｜><｜User｜>And you?\
+             <｜Assistant｜><think>\n</think>"
+        );
+    }
+
+    #[test]
+    fn smollm_3_obeys_a_switch_in_the_system_message() {
+        let Some(path) = shared("templates/HuggingFaceTB-SmolLM3-3B.jinja") else { return };
+        let template = template(&std::fs::read_to_string(path).unwrap());
+        let plain = template.render(&conversation(false), true).unwrap();
+        assert!(plain.contains("Reasoning Mode: /think\n\n## Custom Instructions\n\nYou are a helpful"));
+        assert!(plain.ends_with("<|im_start|>user\nAnd you?<|im_end|>\n<|im_start|>assistant\n"));
+        let mut messages = conversation(true);
+        messages[0].content = "Be brief. /no_think".into();
+        let switched = template.render(&messages, true).unwrap();
+        assert!(switched.contains("Reasoning Mode: /no_think\n\n## Custom Instructions\n\nBe brief.\n\n"));
+        assert!(switched.ends_with("<|im_start|>assistant\n<think>\n\n</think>\n"));
+    }
+
+    #[test]
+    fn blocks_on_their_own_lines_leave_no_lines() {
+        let source = "{% for m in messages %}\n    {% if m.role == 'user' %}\n{{ m.content }}\n    {% endif %}\n{% endfor %}\n";
+        assert_eq!(render(source), "Hello\nAnd you?\n");
+    }
+
+    #[test]
+    fn json_is_written_as_python_writes_it() {
+        assert_eq!(
+            render("{{ {'a': [1, 'é<b>'], 'c': none} | tojson }}"),
+            r#"{"a": [1, "é<b>"], "c": null}"#
+        );
+        assert_eq!(render("{{ {'a': [1]} | tojson(indent=2) }}"), "{\n  \"a\": [\n    1\n  ]\n}");
+    }
+
+    #[test]
+    fn what_the_model_lacks_is_undefined() {
+        assert_eq!(render("{{ tools is defined }} {{ bos_token is defined }}[{{ bos_token }}]"), "false false[]");
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_the_templates_own_words() {
+        assert_eq!(reason("{{ raise_exception('Only users may speak') }}"), "Only users may speak");
+    }
+
+    #[test]
+    fn invalid_jinja_names_its_line() {
+        let reason = reason("{% if true %}\n{% endfor %}");
+        assert!(reason.contains("line 2"), "{reason}");
+    }
+
+    #[test]
+    fn an_unknown_date_format_is_an_error() {
+        assert!(reason("{{ strftime_now('%Q') }}").contains("'%Q'"));
+    }
+
+    #[test]
+    fn a_template_that_never_ends_is_stopped() {
+        let endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
+        assert_eq!(reason(endless), "it runs too long");
+    }
+
+    #[test]
+    fn a_template_that_calls_itself_is_stopped() {
+        let reason = reason("{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}");
+        assert!(reason.contains("recursion"), "{reason}");
+    }
+}

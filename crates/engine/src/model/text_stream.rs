@@ -112,3 +112,126 @@ fn overlap(text: &str, stop: &str) -> usize {
     // A stop string's beginning is cut at a character, or it could not end valid text.
     (1..=longest).rev().filter(|&length| stop.is_char_boundary(length)).find(fits).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::ModelSource;
+    use crate::model::fixture::Gguf;
+
+    fn tokenizer(gguf: &Gguf) -> Arc<Tokenizer> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = gguf.write(folder.path());
+        Arc::new(ModelSource::open(&path).unwrap().tokenizer().unwrap())
+    }
+
+    /// Tokens are bytes.
+    fn bytes() -> Arc<Tokenizer> {
+        tokenizer(&Gguf::tiny())
+    }
+
+    fn stream(stops: &[&str]) -> TextStream {
+        let stops: Vec<String> = stops.iter().map(|&stop| stop.to_owned()).collect();
+        TextStream::new(bytes(), &stops)
+    }
+
+    fn pieces(stream: &mut TextStream, text: &str) -> Vec<String> {
+        text.bytes().map(|byte| stream.push(byte.into())).collect()
+    }
+
+    #[test]
+    fn a_character_comes_whole_or_not_at_all() {
+        let mut stream = stream(&[]);
+        assert_eq!(pieces(&mut stream, "aé🦙"), ["a", "", "é", "", "", "", "🦙"]);
+        assert_eq!(stream.finish(), "");
+    }
+
+    #[test]
+    fn an_incomplete_character_at_the_end_becomes_a_replacement() {
+        let mut stream = stream(&[]);
+        assert_eq!(stream.push(0xE2) + &stream.push(0x96), "");
+        assert_eq!(stream.finish(), "\u{FFFD}");
+    }
+
+    #[test]
+    fn a_stop_string_and_what_follows_are_never_handed_out() {
+        let mut stream = stream(&["END"]);
+        assert_eq!(pieces(&mut stream, "an ENDing").concat(), "an ");
+        assert!(stream.stopped());
+        assert_eq!(stream.finish(), "");
+    }
+
+    #[test]
+    fn what_only_looked_like_a_stop_string_comes_with_the_next_token() {
+        let mut stream = stream(&["END"]);
+        assert_eq!(pieces(&mut stream, "EEN "), ["", "E", "", "EN "]);
+        assert!(!stream.stopped());
+        assert_eq!(pieces(&mut stream, "EN"), ["", ""]);
+        assert_eq!(stream.finish(), "EN");
+    }
+
+    #[test]
+    fn the_stop_string_that_begins_first_ends_the_text() {
+        let mut stream = stream(&["lo wo", "o w", ""]);
+        assert_eq!(pieces(&mut stream, "hello world").concat(), "hell");
+        // A token may bring a whole stop string, and text before it.
+        let mut stream = self::stream(&["el"]);
+        assert_eq!(stream.push(257), "h");
+        assert!(stream.stopped());
+    }
+
+    #[test]
+    fn only_the_first_word_of_a_text_loses_its_added_space() {
+        let spaced = tokenizer(&Gguf::sentence_piece(&[("▁a", -1.0)]));
+        let mut stream = TextStream::new(Arc::clone(&spaced), &[]);
+        // Control tokens have no text to begin with.
+        assert_eq!([1, 259, 259].map(|token| stream.push(token)), ["", "a", " a"]);
+        let mut continuing = TextStream::new(spaced, &[]).continuing();
+        assert_eq!(continuing.push(259), " a");
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_join_to_the_decoded_text(tokens in prop::collection::vec(0u32..262, 0..40)) {
+            thread_local!(static TOKENIZER: Arc<Tokenizer> = bytes());
+            let tokenizer = TOKENIZER.with(Arc::clone);
+            let mut stream = TextStream::new(Arc::clone(&tokenizer), &[]);
+            let mut text: String = tokens.iter().map(|&token| stream.push(token)).collect();
+            text.push_str(&stream.finish());
+            prop_assert_eq!(text, tokenizer.decode(&tokens));
+        }
+
+        #[test]
+        fn sentence_pieces_join_to_the_decoded_text(tokens in prop::collection::vec(0u32..264, 0..40)) {
+            thread_local!(static TOKENIZER: Arc<Tokenizer> = tokenizer(
+                &Gguf::sentence_piece(&[("▁", -2.0), ("▁a", -1.0), ("a", -3.0), ("▁▁", -1.0), ("é", -3.0)])
+            ));
+            let tokenizer = TOKENIZER.with(Arc::clone);
+            let mut stream = TextStream::new(Arc::clone(&tokenizer), &[]);
+            let mut text: String = tokens.iter().map(|&token| stream.push(token)).collect();
+            text.push_str(&stream.finish());
+            prop_assert_eq!(text, tokenizer.decode(&tokens));
+        }
+
+        #[test]
+        fn text_ends_where_the_first_stop_string_begins(
+            text in "[abé]{0,12}",
+            stops in prop::collection::vec("[abé]{1,4}", 1..3),
+        ) {
+            thread_local!(static TOKENIZER: Arc<Tokenizer> = bytes());
+            let mut stream = TextStream::new(TOKENIZER.with(Arc::clone), &stops);
+            let mut found: String = text.bytes().map(|byte| stream.push(byte.into())).collect();
+            found.push_str(&stream.finish());
+            // The first to be complete wins; of those complete at once, the one that begins first.
+            let complete = (0..=text.len()).filter(|&end| text.is_char_boundary(end)).find_map(|end| {
+                stops.iter().filter_map(|stop| text[..end].find(stop.as_str())).min()
+            });
+            prop_assert_eq!(stream.stopped(), complete.is_some());
+            prop_assert_eq!(found, &text[..complete.unwrap_or(text.len())]);
+        }
+    }
+}

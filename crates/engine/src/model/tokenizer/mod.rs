@@ -7,6 +7,8 @@ mod from_gguf;
 mod sentence_piece;
 mod special;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};

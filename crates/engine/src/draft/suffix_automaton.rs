@@ -1,0 +1,177 @@
+//! A suffix automaton (Blumer et al. 1985) over a growing sequence of tokens: every substring, how
+//! often it occurred, and where it occurred last. Extending it visits the suffixes that occurred
+//! before; nothing is ever removed.
+
+use std::collections::HashMap;
+
+use crate::trace::TokenId;
+
+type StateId = u32;
+const ROOT: StateId = 0;
+
+/// A set of substrings that end at the same places. They are suffixes of the longest of them.
+#[derive(Debug, Clone, Default)]
+struct State {
+    /// Length of the longest substring.
+    length: usize,
+    /// The longest suffix that ends at more places.
+    link: Option<StateId>,
+    next: HashMap<TokenId, StateId>,
+    /// How often the substrings occurred.
+    count: u32,
+    /// Where they ended last.
+    last_end: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct SuffixAutomaton {
+    states: Vec<State>,
+    whole: StateId,
+}
+
+/// What may follow a substring.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Continuation {
+    pub token: TokenId,
+    /// Share of the substring's continuations so far.
+    pub share: f64,
+    state: StateId,
+}
+
+impl Default for SuffixAutomaton {
+    fn default() -> Self {
+        Self { states: vec![State::default()], whole: ROOT }
+    }
+}
+
+impl SuffixAutomaton {
+    /// Appends a token.
+    pub fn push(&mut self, token: TokenId) {
+        let length = self.states[self.whole as usize].length + 1;
+        let new = self.add(State { length, ..State::default() });
+        let mut walk = Some(self.whole);
+        while let Some(state) = walk.filter(|&s| !self.states[s as usize].next.contains_key(&token)) {
+            self.states[state as usize].next.insert(token, new);
+            walk = self.states[state as usize].link;
+        }
+        let link = walk.map_or(ROOT, |state| self.suffix_state(state, token));
+        self.states[new as usize].link = Some(link);
+        self.whole = new;
+        self.count_suffixes(length);
+    }
+
+    /// The suffixes of the sequence that occurred before, longest first, each with its length.
+    pub fn repeated_suffixes(&self) -> impl Iterator<Item = (usize, Suffix)> {
+        let mut walk = self.states[self.whole as usize].link;
+        std::iter::from_fn(move || {
+            let state = walk.filter(|&s| s != ROOT)?;
+            walk = self.states[state as usize].link;
+            Some((self.states[state as usize].length, Suffix(state)))
+        })
+    }
+
+    /// The likeliest continuation, the most recent of equals; `None` where nothing ever followed.
+    pub fn continuation(&self, suffix: Suffix) -> Option<Continuation> {
+        let next = &self.states[suffix.0 as usize].next;
+        let total: u32 = next.values().map(|&s| self.states[s as usize].count).sum();
+        let rank = |&(_, &s): &(&TokenId, &StateId)| {
+            let state = &self.states[s as usize];
+            (state.count, state.last_end)
+        };
+        let (&token, &state) = next.iter().max_by_key(rank)?;
+        let share = f64::from(self.states[state as usize].count) / f64::from(total);
+        Some(Continuation { token, share, state })
+    }
+
+    fn add(&mut self, state: State) -> StateId {
+        self.states.push(state);
+        (self.states.len() - 1) as StateId
+    }
+
+    /// The state whose longest substring is the longest of `state` followed by `token`, split off
+    /// if need be.
+    fn suffix_state(&mut self, state: StateId, token: TokenId) -> StateId {
+        let length = self.states[state as usize].length + 1;
+        let old = self.states[state as usize].next[&token];
+        if self.states[old as usize].length == length {
+            return old;
+        }
+        let split = State { length, ..self.states[old as usize].clone() };
+        let split = self.add(split);
+        self.states[old as usize].link = Some(split);
+        let mut walk = Some(state);
+        while let Some(s) = walk.filter(|&s| self.states[s as usize].next.get(&token) == Some(&old)) {
+            self.states[s as usize].next.insert(token, split);
+            walk = self.states[s as usize].link;
+        }
+        split
+    }
+
+    fn count_suffixes(&mut self, end: usize) {
+        let mut walk = Some(self.whole);
+        while let Some(state) = walk {
+            let state = &mut self.states[state as usize];
+            state.count += 1;
+            state.last_end = end;
+            walk = state.link;
+        }
+    }
+}
+
+/// A substring of the sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suffix(StateId);
+
+impl From<Continuation> for Suffix {
+    fn from(continuation: Continuation) -> Self {
+        Self(continuation.state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn over(tokens: &[TokenId]) -> SuffixAutomaton {
+        let mut automaton = SuffixAutomaton::default();
+        tokens.iter().for_each(|&token| automaton.push(token));
+        automaton
+    }
+
+    /// How often each token followed `suffix` in `tokens`, and where last, by looking everywhere.
+    fn followers(tokens: &[TokenId], suffix: &[TokenId]) -> HashMap<TokenId, (u32, usize)> {
+        let mut found = HashMap::new();
+        for (start, window) in tokens.windows(suffix.len() + 1).enumerate() {
+            if window.starts_with(suffix) {
+                let entry = found.entry(window[suffix.len()]).or_insert((0, 0));
+                *entry = (entry.0 + 1, start + window.len());
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn continuations_are_those_a_search_finds(tokens in prop::collection::vec(0u32..4, 1..60)) {
+            let automaton = over(&tokens);
+            for (length, suffix) in automaton.repeated_suffixes() {
+                let expected = followers(&tokens, &tokens[tokens.len() - length..]);
+                let best = expected.iter().max_by_key(|(_, rank)| **rank).unwrap();
+                let total: u32 = expected.values().map(|(count, _)| count).sum();
+                let found = automaton.continuation(suffix).unwrap();
+                prop_assert_eq!(found.token, *best.0);
+                prop_assert_eq!(found.share, f64::from(best.1.0) / f64::from(total));
+            }
+        }
+
+        #[test]
+        fn the_longest_repeated_suffix_is_found(tokens in prop::collection::vec(0u32..3, 1..60)) {
+            let occurs = |s: &[TokenId]| tokens.windows(s.len()).filter(|w| *w == s).count() > 1;
+            let expected = (1..=tokens.len()).rev().find(|&l| occurs(&tokens[tokens.len() - l..]));
+            let automaton = over(&tokens);
+            let found = automaton.repeated_suffixes().next().map(|(length, _)| length);
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

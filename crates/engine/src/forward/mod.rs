@@ -1,0 +1,113 @@
+//! Running a model: what a forward pass is asked for and what it gives back. Does not choose
+//! tokens.
+
+mod attention;
+mod cache;
+mod linear;
+mod tensor;
+
+use std::ops::{ControlFlow, Range};
+
+use candle_core::Device;
+
+use crate::error::Result;
+use crate::model::{ModelConfig, ModelSource};
+use crate::trace::TokenId;
+use crate::tree::TokenTree;
+
+pub use tensor::TensorModel;
+
+/// Scores of every token of the vocabulary, a row for each node asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Logits {
+    values: Vec<f32>, // [rows, vocabulary]
+    vocabulary: usize,
+}
+
+impl Logits {
+    pub fn new(values: Vec<f32>, vocabulary: usize) -> Self {
+        Self { values, vocabulary }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.values.len() / self.vocabulary
+    }
+
+    /// `[vocabulary]`
+    pub fn row(&self, index: usize) -> &[f32] {
+        &self.values[index * self.vocabulary..][..self.vocabulary]
+    }
+}
+
+/// A causal language model whose cache can be rewound.
+pub trait Model: Send {
+    fn config(&self) -> &ModelConfig;
+
+    /// The tokens whose keys and values are cached, in order.
+    fn cached(&self) -> &[TokenId];
+
+    /// Runs `tree` after the cached tokens, caches its nodes in their order, and returns the logits
+    /// of the nodes in `rows`: row `i` scores what may follow node `rows.start + i`.
+    ///
+    /// After a tree that is no chain, [`keep`](Self::keep) must be called before the next pass.
+    ///
+    /// # Errors
+    /// `Error::UnknownToken` for a token outside the vocabulary, `Error::PromptTooLong` when the
+    /// context cannot hold the tree, `Error::Compute` when the device fails. The cache is unchanged.
+    fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits>;
+
+    /// Of the last pass's nodes keeps those on `path` (indices, ascending) and forgets the others.
+    fn keep(&mut self, path: &[usize]) -> Result<()>;
+
+    /// Forgets all but the first `length` cached tokens.
+    fn truncate(&mut self, length: usize);
+}
+
+/// Loads the model that `source` describes onto `device`.
+///
+/// # Errors
+/// What `ModelSource::weights` reports, and `Error::Compute` when the device has no room.
+pub fn load(source: &ModelSource, device: &Device) -> Result<Box<dyn Model>> {
+    Ok(Box::new(TensorModel::load(source, device)?))
+}
+
+/// Tokens per pass while a prompt is processed: large enough to be efficient, small enough that
+/// progress shows and a stop is heard.
+const CHUNK: usize = 128;
+
+/// Brings the cache to all of `context` but its last token, whatever it held before: keeps the
+/// common prefix, forgets the rest, feeds what is missing. The one rule behind rejected drafts,
+/// prefix reuse across turns, edits and regenerations.
+///
+/// Calls `on_progress(done, total)` between passes; `Break` ends it early. Returns how many tokens
+/// were reused, and whether it was carried through.
+///
+/// # Errors
+/// Those of [`Model::forward`].
+pub fn catch_up(
+    model: &mut dyn Model,
+    context: &[TokenId],
+    on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<(usize, ControlFlow<()>)> {
+    let total = context.len().saturating_sub(1);
+    let reused = rewind(model, context);
+    let mut done = reused;
+    while done < total {
+        let end = total.min(done + CHUNK);
+        model.forward(&TokenTree::chain(context[done..end].iter().copied()), 0..0)?;
+        done = end;
+        if on_progress(done, total).is_break() {
+            return Ok((reused, ControlFlow::Break(())));
+        }
+    }
+    Ok((reused, ControlFlow::Continue(())))
+}
+
+/// Forgets what is cached beyond the common prefix with `context` less its last token, which is
+/// always fed anew for its logits; returns how many tokens stay.
+pub fn rewind(model: &mut dyn Model, context: &[TokenId]) -> usize {
+    let wanted = &context[..context.len().saturating_sub(1)];
+    let common = model.cached().iter().zip(wanted).take_while(|(cached, token)| cached == token).count();
+    model.truncate(common);
+    common
+}

@@ -1,0 +1,508 @@
+//! Opening models: the whole ones, and everything that can be wrong with a file.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use candle_core::quantized::GgmlDType;
+use candle_core::quantized::gguf_file::Value;
+use candle_core::{DType, Tensor};
+use serde_json::{Value as Json, json};
+
+use super::fixture::*;
+use super::*;
+
+fn open(gguf: &Gguf) -> Result<ModelSource> {
+    let folder = tempfile::tempdir().unwrap();
+    ModelSource::open(&gguf.write(folder.path()))
+}
+
+fn message(result: Result<ModelSource>) -> String {
+    let message = result.err().expect("an error").to_string();
+    assert!(!message.contains('\n'), "one sentence: {message}");
+    message
+}
+
+/// What opening these bytes as a file says.
+fn message_of_bytes(bytes: &[u8]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    fs::write(&path, bytes).unwrap();
+    message(ModelSource::open(&path))
+}
+
+fn tiny_bytes() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::read(Gguf::tiny().write(folder.path())).unwrap()
+}
+
+#[test]
+fn a_gguf_tells_its_config() {
+    let source = open(&Gguf::tiny()).unwrap();
+    let config = source.config().unwrap();
+    assert_eq!(config.name.as_deref(), Some("Tiny"));
+    assert_eq!((config.vocabulary, config.hidden, config.intermediate), (261, 32, 64));
+    assert_eq!((config.layers, config.heads, config.kv_heads, config.head_size), (1, 4, 2, 8));
+    assert_eq!(config.context, 64);
+    assert!((config.norm_epsilon - 1e-5).abs() < 1e-9);
+    assert_eq!(config.rotary.layout, RotaryLayout::Interleaved);
+    // 10000^(-2i/8)
+    let expected = [1.0, 0.1, 0.01, 0.001];
+    for (found, expected) in config.rotary.inverse_frequencies.iter().zip(expected) {
+        assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+    }
+    assert!(config.tied_embeddings);
+}
+
+#[test]
+fn weights_keep_their_type_and_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
+    let weights = source.weights(&Device::Cpu).unwrap();
+    let query = weights.matrix("blk.0.attn_q.weight").unwrap();
+    assert_eq!((query.dtype(), query.shape().dims()), (GgmlDType::F16, [32, 32].as_slice()));
+    let found: Vec<f32> = query.dequantize(&Device::Cpu).unwrap().flatten_all().unwrap().to_vec1().unwrap();
+    let expected: Vec<f32> = ramp(&[32, 32]).flatten_all().unwrap().to_vec1().unwrap();
+    assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-3));
+    assert_eq!(weights.matrix("token_embd.weight").unwrap().dtype(), GgmlDType::Q8_0);
+    let norm = weights.vector("output_norm.weight").unwrap();
+    assert_eq!((norm.dtype(), norm.dims()), (DType::F32, [32].as_slice()));
+    assert!(!weights.contains("output.weight"));
+    let error = weights.matrix("output.weight").err().unwrap().to_string();
+    assert!(error.contains("the tensor output.weight"), "{error}");
+}
+
+#[test]
+fn an_output_matrix_of_its_own_is_found() {
+    let mut gguf = Gguf::tiny();
+    gguf.add("output.weight", &[VOCABULARY, HIDDEN], GgmlDType::F16);
+    let source = open(&gguf).unwrap();
+    assert!(!source.config().unwrap().tied_embeddings);
+    assert!(source.weights(&Device::Cpu).unwrap().contains("output.weight"));
+}
+
+#[test]
+fn a_description_needs_no_loading() {
+    let mut gguf = Gguf::tiny();
+    gguf.set("tokenizer.chat_template", text("{{ messages }}"));
+    let description = open(&gguf).unwrap().describe();
+    assert_eq!(description.name, "Tiny");
+    assert_eq!(description.architecture.as_deref(), Some("llama"));
+    let elements = 261 * 32 + 32 * 3 + 32 * 32 * 2 + 16 * 32 * 2 + 64 * 32 * 3;
+    assert_eq!(description.parameters, elements);
+    assert_eq!(description.quantisation.as_deref(), Some("F16"), "16 bits of 10,240, 8.5 of 8,352");
+    assert_eq!(description.vocabulary, 261);
+    assert_eq!(description.sizes.as_ref().unwrap().context, 64);
+    assert_eq!(description.tokenizer.as_ref().unwrap().eos.as_ref().unwrap().text, "</s>");
+    assert_eq!(description.template.as_deref(), Some("{{ messages }}"));
+    assert_eq!(serde_json::to_value(&description).unwrap()["sizes"]["kv_heads"], 2);
+}
+
+#[test]
+fn a_tokenizer_alone_opens_but_has_no_config() {
+    let source = open(&Gguf::sentence_piece(&[("a", -1.0)])).unwrap();
+    assert!(source.tokenizer().is_ok());
+    let description = source.describe();
+    assert_eq!((description.quantisation, description.sizes), (None, None));
+    for error in [source.config().err(), source.weights(&Device::Cpu).err()] {
+        assert!(error.unwrap().to_string().contains("found a tokenizer alone"));
+    }
+}
+
+#[test]
+fn a_missing_template_says_what_to_do() {
+    match open(&Gguf::tiny()).unwrap().template() {
+        Err(error @ Error::NoTemplate { .. }) => assert!(error.to_string().contains("--raw")),
+        other => panic!("expected a missing template, found {:?}", other.err()),
+    }
+}
+
+#[test]
+fn a_template_knows_the_texts_of_special_tokens() {
+    let mut gguf = Gguf::tiny();
+    gguf.set("tokenizer.chat_template", text("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}"));
+    let template = open(&gguf).unwrap().template().unwrap();
+    let messages = [ChatMessage { role: Role::User, content: "hi".into() }];
+    assert_eq!(template.render(&messages, true).unwrap(), "<s>hi</s>");
+}
+
+#[test]
+fn a_file_of_another_kind_is_refused() {
+    for bytes in [&b""[..], b"x", b"<!DOCTYPE html>", b"PK\x03\x04 a zip archive"] {
+        let message = message_of_bytes(bytes);
+        assert!(message.contains("expected a GGUF file"), "{message}");
+    }
+    let message = message_of_bytes(b"GGUF\x09\0\0\0 and more");
+    assert!(message.contains("found version 9"), "{message}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let message = message(ModelSource::open(Path::new("/no/such/model.gguf")));
+    assert!(message.contains("/no/such/model.gguf"), "{message}");
+}
+
+#[test]
+fn a_file_cut_anywhere_is_refused() {
+    let whole = tiny_bytes();
+    // The last bytes are padding; every tensor byte counts.
+    let ends = (0..whole.len() - 64).step_by(97);
+    for end in ends {
+        message_of_bytes(&whole[..end]);
+    }
+    let message = message_of_bytes(&whole[..whole.len() - 4096]);
+    assert!(message.contains("cut short") && message.contains("Download it again"), "{message}");
+    let expected = format!("found {}", whole.len() - 4096);
+    assert!(message.contains(&expected), "{message}");
+}
+
+/// The tiny file with the bytes at an offset replaced.
+fn patched(offset: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut file = tiny_bytes();
+    file[offset..offset + bytes.len()].copy_from_slice(bytes);
+    file
+}
+
+#[test]
+fn absurd_counts_are_refused_before_anything_is_allocated() {
+    // The number of tensors stands at byte 8, that of values at 16, the first key's length at 24.
+    for offset in [8, 16, 24] {
+        for count in [u64::MAX, 1 << 62, 1 << 40, 1 << 30] {
+            let message = message_of_bytes(&patched(offset, &count.to_le_bytes()));
+            assert!(message.contains("a complete GGUF header"), "{offset} {count}: {message}");
+        }
+    }
+}
+
+#[test]
+fn any_damaged_byte_gives_a_model_or_an_error_but_no_panic() {
+    let whole = tiny_bytes();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    for offset in (0..1200).chain((1200..whole.len().min(12_000)).step_by(13)) {
+        for value in [0, 1, 0x7F, 0xFF] {
+            let mut file = whole.clone();
+            file[offset] = value;
+            fs::write(&path, file).unwrap();
+            if let Ok(source) = ModelSource::open(&path) {
+                let _ = (source.describe(), source.tokenizer(), source.template());
+            }
+        }
+    }
+}
+
+#[test]
+fn an_alignment_of_nothing_is_refused() {
+    let mut gguf = Gguf::tiny();
+    gguf.set("general.alignment", Value::U32(0));
+    assert!(message(open(&gguf)).contains("an alignment above 0"));
+    gguf.set("general.alignment", Value::U32(32));
+    assert!(open(&gguf).is_ok());
+}
+
+#[test]
+fn an_unknown_tensor_type_is_refused() {
+    let file = tiny_bytes();
+    let name = b"output_norm.weight";
+    let at = file.windows(name.len()).position(|window| window == name).unwrap();
+    // After the name: one dimension (4 + 8 bytes), then the type.
+    let message = message_of_bytes(&patched(at + name.len() + 12, &99u32.to_le_bytes()));
+    assert!(message.contains("unknown dtype for tensor 99"), "{message}");
+}
+
+#[test]
+fn another_architecture_is_refused_by_name() {
+    let mut gguf = Gguf::tiny();
+    gguf.set("general.architecture", text("mamba"));
+    match open(&gguf) {
+        Err(error @ Error::Architecture { .. }) => {
+            let message = error.to_string();
+            assert!(message.contains("'mamba'") && message.contains("llama"), "{message}");
+        }
+        other => panic!("expected a refusal, found {:?}", other.err()),
+    }
+}
+
+#[test]
+fn a_tensor_of_another_shape_is_named_with_both_shapes() {
+    let mut gguf = Gguf::tiny();
+    gguf.add("blk.0.ffn_up.weight", &[48, HIDDEN], GgmlDType::F16);
+    let message = message(open(&gguf));
+    assert!(message.contains("blk.0.ffn_up.weight of shape [64, 32]"), "{message}");
+    assert!(message.contains("found [48, 32]"), "{message}");
+}
+
+#[test]
+fn a_missing_tensor_and_one_too_many_are_named() {
+    let mut gguf = Gguf::tiny();
+    gguf.tensors.remove("blk.0.attn_v.weight");
+    assert!(message(open(&gguf)).contains("the tensor blk.0.attn_v.weight, found none"));
+    let mut gguf = Gguf::tiny();
+    gguf.add("blk.0.attn_q.bias", &[32], GgmlDType::F32);
+    assert!(message(open(&gguf)).contains("found blk.0.attn_q.bias beside them"));
+}
+
+#[test]
+fn numbers_that_cannot_be_run_are_refused() {
+    let cases = [
+        ("llama.block_count", Value::U32(0), "llama.block_count, found none"),
+        ("llama.block_count", text("one"), "a whole number for llama.block_count"),
+        ("llama.embedding_length", Value::U64(1 << 60), "llama.embedding_length up to"),
+        ("llama.attention.head_count", Value::Array(vec![Value::U32(4)]), "a whole number"),
+        ("llama.attention.head_count_kv", Value::U32(3), "key-value heads that divide"),
+        ("llama.attention.value_length", Value::U32(16), "equal to the head size 8, found 16"),
+        ("llama.rope.dimension_count", Value::U32(4), "equal to the head size 8, found 4"),
+        ("llama.rope.scaling.type", text("yarn"), "found 'yarn'"),
+        ("llama.rope.freq_base", Value::F32(0.0), "positive rotary frequencies"),
+        ("llama.attention.layer_norm_rms_epsilon", Value::F32(f32::NAN), "epsilon between 0 and 1"),
+        ("llama.expert_count", Value::U32(8), "a model without experts"),
+        ("split.count", Value::U16(3), "a whole model in one file"),
+    ];
+    for (key, value, expected) in cases {
+        let mut gguf = Gguf::tiny();
+        gguf.set(key, value);
+        let message = message(open(&gguf));
+        assert!(message.contains(expected), "{key}: {message}");
+    }
+}
+
+#[test]
+fn gguf_scaling_slows_the_rotation() {
+    let frequencies = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().rotary.inverse_frequencies.clone();
+    let plain = frequencies(&Gguf::tiny());
+    let mut gguf = Gguf::tiny();
+    gguf.set("llama.rope.scaling.type", text("linear"));
+    gguf.set("llama.rope.scaling.factor", Value::F32(4.0));
+    assert_eq!(frequencies(&gguf), plain.iter().map(|f| f / 4.0).collect::<Vec<_>>());
+    let mut gguf = Gguf::tiny();
+    gguf.tensors.insert(
+        "rope_freqs.weight".into(),
+        candle_core::quantized::QTensor::quantize(
+            &Tensor::new(&[1f32, 2.0, 8.0, 16.0], &Device::Cpu).unwrap(),
+            GgmlDType::F32,
+        )
+        .unwrap(),
+    );
+    let divided: Vec<f32> = plain.iter().zip([1.0, 2.0, 8.0, 16.0]).map(|(f, by)| f / by).collect();
+    let found = frequencies(&gguf);
+    assert!(found.iter().zip(&divided).all(|(a, b)| (a / b - 1.0).abs() < 1e-6), "{found:?}");
+    gguf.add("rope_freqs.weight", &[3], GgmlDType::F32);
+    assert!(message(open(&gguf)).contains("4 values in rope_freqs.weight"));
+}
+
+/// A folder in Hugging Face form with the tiny model's sizes.
+struct HuggingFace {
+    config: Json,
+    tensors: BTreeMap<String, Tensor>,
+}
+
+impl HuggingFace {
+    fn tiny() -> Self {
+        let config = json!({
+            "architectures": ["LlamaForCausalLM"], "vocab_size": VOCABULARY, "hidden_size": HIDDEN,
+            "intermediate_size": INTERMEDIATE, "num_hidden_layers": 1, "num_attention_heads": HEADS,
+            "num_key_value_heads": KV_HEADS, "max_position_embeddings": 64, "rms_norm_eps": 1e-6,
+            "hidden_act": "silu", "tie_word_embeddings": true, "rope_scaling": null,
+        });
+        let shapes: [(&str, &[usize]); 11] = [
+            ("model.embed_tokens.weight", &[VOCABULARY, HIDDEN]),
+            ("model.norm.weight", &[HIDDEN]),
+            ("model.layers.0.input_layernorm.weight", &[HIDDEN]),
+            ("model.layers.0.self_attn.q_proj.weight", &[32, HIDDEN]),
+            ("model.layers.0.self_attn.k_proj.weight", &[16, HIDDEN]),
+            ("model.layers.0.self_attn.v_proj.weight", &[16, HIDDEN]),
+            ("model.layers.0.self_attn.o_proj.weight", &[HIDDEN, 32]),
+            ("model.layers.0.post_attention_layernorm.weight", &[HIDDEN]),
+            ("model.layers.0.mlp.gate_proj.weight", &[INTERMEDIATE, HIDDEN]),
+            ("model.layers.0.mlp.up_proj.weight", &[INTERMEDIATE, HIDDEN]),
+            ("model.layers.0.mlp.down_proj.weight", &[HIDDEN, INTERMEDIATE]),
+        ];
+        let half = |shape: &[usize]| ramp(shape).to_dtype(DType::BF16).unwrap();
+        let tensors = shapes.iter().map(|&(name, shape)| (name.to_owned(), half(shape))).collect();
+        Self { config, tensors }
+    }
+
+    fn with(mut self, key: &str, value: Json) -> Self {
+        self.config[key] = value;
+        self
+    }
+
+    fn write(&self, folder: &Path) {
+        fs::write(folder.join("config.json"), self.config.to_string()).unwrap();
+        let tensors: std::collections::HashMap<String, Tensor> = self.tensors.clone().into_iter().collect();
+        candle_core::safetensors::save(&tensors, folder.join("model.safetensors")).unwrap();
+    }
+
+    fn open(&self) -> Result<ModelSource> {
+        let folder = tempfile::tempdir().unwrap();
+        self.write(folder.path());
+        ModelSource::open(folder.path())
+    }
+
+    fn frequencies(&self) -> Vec<f32> {
+        self.open().unwrap().config().unwrap().rotary.inverse_frequencies.clone()
+    }
+}
+
+#[test]
+fn a_folder_tells_its_config_and_gives_canonical_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    HuggingFace::tiny().write(folder.path());
+    let source = ModelSource::open(folder.path()).unwrap();
+    let config = source.config().unwrap();
+    assert_eq!((config.architecture.as_str(), config.rotary.layout), ("llama", RotaryLayout::Halves));
+    assert_eq!((config.head_size, config.kv_heads, config.tied_embeddings), (8, 2, true));
+    let weights = source.weights(&Device::Cpu).unwrap();
+    let keys = weights.matrix("blk.0.attn_k.weight").unwrap();
+    assert_eq!((keys.dtype(), keys.shape().dims()), (GgmlDType::BF16, [16, 32].as_slice()));
+    let found: Vec<f32> = weights.vector("blk.0.ffn_norm.weight").unwrap().to_vec1().unwrap();
+    assert_eq!((found[0], found[16]), (-1.0, 0.0));
+}
+
+#[test]
+fn tied_embeddings_are_found_under_either_name() {
+    let mut model = HuggingFace::tiny();
+    let embedding = model.tensors.remove("model.embed_tokens.weight").unwrap();
+    model.tensors.insert("lm_head.weight".into(), embedding.clone());
+    let alone = model.open().unwrap();
+    model.tensors.insert("model.embed_tokens.weight".into(), embedding);
+    for source in [alone, model.open().unwrap()] {
+        let weights = source.weights(&Device::Cpu).unwrap();
+        assert!(weights.contains("token_embd.weight") && !weights.contains("output.weight"));
+    }
+    let untied = model.with("tie_word_embeddings", json!(false)).open().unwrap();
+    assert!(untied.weights(&Device::Cpu).unwrap().contains("output.weight"));
+}
+
+#[test]
+fn tensors_that_lie_unaligned_are_read_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    HuggingFace::tiny().write(folder.path());
+    let path = folder.path().join("model.safetensors");
+    let read = || -> Vec<f32> {
+        let source = ModelSource::open(folder.path()).unwrap();
+        source.weights(&Device::Cpu).unwrap().vector("output_norm.weight").unwrap().to_vec1().unwrap()
+    };
+    let expected = read();
+    // One more space at the header's end moves every tensor by a byte.
+    let file = fs::read(&path).unwrap();
+    let length = u64::from_le_bytes(file[..8].try_into().unwrap());
+    let header_end = 8 + length as usize;
+    let moved = [&(length + 1).to_le_bytes(), &file[8..header_end], b" ", &file[header_end..]].concat();
+    fs::write(&path, moved).unwrap();
+    assert_eq!(read(), expected);
+}
+
+#[test]
+fn shards_are_put_together_by_their_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut model = HuggingFace::tiny();
+    let mut other = HuggingFace::tiny();
+    other.tensors.retain(|name, _| name.contains("mlp"));
+    model.tensors.retain(|name, _| !name.contains("mlp"));
+    other.write(folder.path());
+    fs::rename(folder.path().join("model.safetensors"), folder.path().join("b.safetensors")).unwrap();
+    model.write(folder.path());
+    fs::rename(folder.path().join("model.safetensors"), folder.path().join("a.safetensors")).unwrap();
+    let index = folder.path().join("model.safetensors.index.json");
+    fs::write(&index, json!({"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}).to_string()).unwrap();
+    let source = ModelSource::open(folder.path()).unwrap();
+    assert!(source.weights(&Device::Cpu).unwrap().contains("blk.0.ffn_down.weight"));
+    for wrong in ["c.safetensors", "../a.safetensors", "/etc/passwd"] {
+        fs::write(&index, json!({"weight_map": {"x": wrong}}).to_string()).unwrap();
+        let message = message(ModelSource::open(folder.path()));
+        assert!(message.contains(&format!("no {wrong}")), "{message}");
+    }
+}
+
+#[test]
+fn hugging_face_scaling_slows_the_rotation() {
+    let plain = HuggingFace::tiny().frequencies();
+    let linear = HuggingFace::tiny().with("rope_scaling", json!({"type": "linear", "factor": 2.0}));
+    assert_eq!(linear.frequencies(), plain.iter().map(|f| f / 2.0).collect::<Vec<_>>());
+    // Wavelengths are 2 pi times 1, 10, 100 and 1000; waves shorter than 1000 / 20 = 50 stay, those
+    // longer than 1000 / 1 turn 8 times slower, and 628 lies between: 1000 / 628.3 = 1.5915 turns,
+    // so (1.5915 - 1) / 19 = 0.03113 of it stays.
+    let llama3 = HuggingFace::tiny().with("rope_scaling", json!({
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 20.0,
+        "original_max_position_embeddings": 1000,
+    }));
+    let found = llama3.frequencies();
+    let expected = [1.0, 0.1 * (0.784_46 + 0.215_54 / 8.0), 0.01 * (0.031_13 + 0.968_87 / 8.0), 0.001 / 8.0];
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found / expected - 1.0).abs() < 1e-4, "{found} {expected}");
+    }
+    let newer = HuggingFace::tiny().with("rope_parameters", json!({"rope_type": "default", "rope_theta": 16.0}));
+    assert_eq!(newer.frequencies(), [1.0, 0.5, 0.25, 0.125]);
+}
+
+#[test]
+fn folders_that_cannot_be_run_are_refused() {
+    let cases = [
+        ("architectures", json!(["GPT2LMHeadModel"]), "'GPT2LMHeadModel'"),
+        ("rope_scaling", json!({"rope_type": "yarn", "factor": 2.0}), "found 'yarn'"),
+        ("rope_scaling", json!({"rope_type": "linear"}), "a number factor"),
+        ("attention_bias", json!(true), "no biases in attention"),
+        ("sliding_window", json!(4096), "the whole context"),
+        ("hidden_act", json!("gelu"), "found hidden_act gelu"),
+        ("hidden_size", json!("big"), "a size hidden_size"),
+        ("num_hidden_layers", json!(2), "the tensor blk.1.attn_norm.weight"),
+    ];
+    for (key, value, expected) in cases {
+        let message = message(HuggingFace::tiny().with(key, value).open());
+        assert!(message.contains(expected), "{key}: {message}");
+    }
+    let mut biased = HuggingFace::tiny();
+    biased.tensors.insert("model.layers.0.self_attn.q_proj.bias".into(), ramp(&[32]));
+    assert!(message(biased.open()).contains("q_proj.bias beside them"));
+}
+
+#[test]
+fn a_folder_without_its_files_says_which() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(message(ModelSource::open(folder.path())).contains("no config.json"));
+    HuggingFace::tiny().write(folder.path());
+    let source = ModelSource::open(folder.path()).unwrap();
+    assert!(source.tokenizer().err().unwrap().to_string().contains("tokenizer.json"));
+    let weights = folder.path().join("model.safetensors");
+    let file = fs::read(&weights).unwrap();
+    fs::write(&weights, &file[..file.len() - 1]).unwrap();
+    assert!(message(ModelSource::open(folder.path())).contains("cut short"));
+    fs::remove_file(&weights).unwrap();
+    assert!(message(ModelSource::open(folder.path())).contains("found neither"));
+    fs::write(folder.path().join("config.json"), "{").unwrap();
+    assert!(message(ModelSource::open(folder.path())).contains("a JSON document"));
+}
+
+#[test]
+fn a_folders_template_is_found_in_each_of_its_places() {
+    let folder = tempfile::tempdir().unwrap();
+    HuggingFace::tiny().write(folder.path());
+    fs::write(folder.path().join("tokenizer.json"), r#"{"added_tokens": []}"#).unwrap();
+    let render = || {
+        let template = ModelSource::open(folder.path()).unwrap().template()?;
+        template.render(&[], false)
+    };
+    assert!(matches!(render(), Err(Error::NoTemplate { .. })));
+    let config = folder.path().join("tokenizer_config.json");
+    fs::write(&config, json!({"chat_template": "plain"}).to_string()).unwrap();
+    assert_eq!(render().unwrap(), "plain");
+    let named = json!([{"name": "tool_use", "template": "no"}, {"name": "default", "template": "named"}]);
+    fs::write(&config, json!({"chat_template": named}).to_string()).unwrap();
+    assert_eq!(render().unwrap(), "named");
+    fs::write(folder.path().join("chat_template.jinja"), "own file").unwrap();
+    assert_eq!(render().unwrap(), "own file");
+}
+
+#[test]
+fn a_real_folder_opens() {
+    let Some(path) = shared("tinystories-656k") else { return };
+    let source = ModelSource::open(&path).unwrap();
+    let config = source.config().unwrap();
+    assert_eq!((config.layers, config.heads, config.kv_heads, config.head_size), (2, 8, 4, 16));
+    let description = source.describe();
+    assert_eq!(description.parameters, 656_000 / 1000 * 1000 + description.parameters % 1000);
+    assert_eq!(description.quantisation.as_deref(), Some("F32"));
+}

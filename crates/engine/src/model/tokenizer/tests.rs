@@ -1,0 +1,318 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::Path;
+
+use candle_core::quantized::gguf_file::Value;
+use proptest::prelude::*;
+
+use super::{Special, Tokenizer};
+use crate::error::Error;
+use crate::model::ModelSource;
+use crate::model::fixture::{Gguf, shared, text};
+use crate::trace::TokenId;
+
+fn open(path: &Path) -> Tokenizer {
+    ModelSource::open(path).unwrap().tokenizer().unwrap()
+}
+
+fn built(gguf: &Gguf) -> Tokenizer {
+    let folder = tempfile::tempdir().unwrap();
+    open(&gguf.write(folder.path()))
+}
+
+fn tiny() -> Tokenizer {
+    built(&Gguf::tiny())
+}
+
+fn error(gguf: &Gguf) -> Error {
+    let folder = tempfile::tempdir().unwrap();
+    ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().err().unwrap()
+}
+
+/// The tokenizer of a test vocabulary with its texts and the tokens they should become.
+fn vectors(name: &str) -> Option<(Tokenizer, Vec<(String, Vec<TokenId>)>)> {
+    let path = shared(&format!("vocab/ggml-vocab-{name}.gguf"))?;
+    let beside = |suffix: &str| {
+        std::fs::read_to_string(format!("{}{suffix}", path.display())).unwrap()
+    };
+    let (input, output) = (beside(".inp"), beside(".out"));
+    let inputs: Vec<&str> = input.split("\n__ggml_vocab_test__\n").collect();
+    let outputs: Vec<Vec<TokenId>> = output
+        .lines()
+        .map(|line| line.split_whitespace().map(|id| id.parse().unwrap()).collect())
+        .collect();
+    assert_eq!(inputs.len(), outputs.len(), "{name}");
+    assert!(inputs.len() > 40, "{name}");
+    let pairs = inputs.into_iter().map(str::to_owned).zip(outputs).collect();
+    Some((open(&path), pairs))
+}
+
+fn matches_its_vectors(name: &str) {
+    let Some((tokenizer, pairs)) = vectors(name) else { return };
+    for (text, tokens) in pairs {
+        assert_eq!(tokenizer.encode(&text, Special::Ignore).unwrap(), tokens, "{name}: {text:?}");
+        assert_eq!(tokenizer.decode(&tokens), text, "{name}");
+    }
+}
+
+#[test]
+fn gpt_2_encodes_its_test_vectors() {
+    matches_its_vectors("gpt-2");
+}
+
+#[test]
+fn llama_spm_encodes_its_test_vectors() {
+    matches_its_vectors("llama-spm");
+}
+
+#[test]
+fn phi_3_encodes_its_test_vectors() {
+    matches_its_vectors("phi-3");
+}
+
+#[test]
+fn deepseek_coder_encodes_its_test_vectors() {
+    matches_its_vectors("deepseek-coder");
+}
+
+#[test]
+fn starcoder_encodes_its_test_vectors() {
+    matches_its_vectors("starcoder");
+}
+
+#[test]
+fn merges_join_bytes_in_order_of_rank() {
+    assert_eq!(tiny().encode("hello", Special::Ignore).unwrap(), [257, 108, 111]);
+}
+
+#[test]
+fn special_tokens_in_a_persons_text_are_plain_text() {
+    let tokenizer = tiny();
+    let ids = tokenizer.encode("</s>", Special::Ignore).unwrap();
+    assert_eq!(ids, [60, 47, 115, 62]);
+    assert_eq!(tokenizer.encode("</s>", Special::Parse).unwrap(), [259]);
+}
+
+#[test]
+fn added_text_tokens_are_matched_whole_in_either_mode() {
+    for special in [Special::Ignore, Special::Parse] {
+        assert_eq!(tiny().encode("a<tag>b", special).unwrap(), [97, 260, 98]);
+    }
+}
+
+#[test]
+fn control_tokens_have_a_name_but_no_text() {
+    let tokenizer = tiny();
+    assert!(tokenizer.is_control(259) && !tokenizer.is_control(260));
+    assert_eq!(tokenizer.decode_bytes(259), b"");
+    assert_eq!(tokenizer.piece(259), "</s>");
+    assert_eq!(tokenizer.decode(&[258, 257, 259]), "hel");
+}
+
+#[test]
+fn a_byte_that_is_no_character_reads_as_its_number() {
+    let tokenizer = tiny();
+    assert_eq!(tokenizer.decode_bytes(0xE2), [0xE2]);
+    assert_eq!(tokenizer.piece(0xE2), "<0xE2>");
+    assert_eq!(tokenizer.decode(&[0xE2]), "\u{FFFD}");
+}
+
+#[test]
+fn an_id_outside_of_the_vocabulary_has_no_bytes() {
+    let tokenizer = tiny();
+    assert_eq!(tokenizer.vocabulary(), 261);
+    assert_eq!(tokenizer.decode_bytes(261), b"");
+    assert_eq!(tokenizer.piece(u32::MAX), "");
+}
+
+#[test]
+fn a_vocabulary_looks_up_its_own_spelling() {
+    let tokenizer = tiny();
+    assert_eq!(tokenizer.id_of("Ġ"), Some(32));
+    assert_eq!(tokenizer.id_of("</s>"), Some(259));
+    assert_eq!(tokenizer.id_of("hello"), None);
+}
+
+#[test]
+fn roles_are_read_from_the_header() {
+    let tokenizer = tiny();
+    assert_eq!(tokenizer.bos(), Some(258));
+    assert_eq!(tokenizer.ends(), [259]);
+    assert!(!tokenizer.adds_bos(), "a gpt-2 vocabulary adds none unless told to");
+    let mut gguf = Gguf::tiny();
+    gguf.set("tokenizer.ggml.add_bos_token", Value::Bool(true));
+    gguf.set("tokenizer.ggml.eot_token_id", Value::U32(257));
+    let tokenizer = built(&gguf);
+    assert!(tokenizer.adds_bos());
+    assert_eq!(tokenizer.ends(), [259, 257]);
+}
+
+#[test]
+fn known_end_tokens_end_a_reply_even_when_the_header_is_silent() {
+    let mut gguf = Gguf::tiny();
+    let Some(Value::Array(tokens)) = gguf.values.get_mut("tokenizer.ggml.tokens") else { panic!() };
+    tokens[258] = text("<|im_end|>");
+    assert_eq!(built(&gguf).ends(), [259, 258]);
+}
+
+#[test]
+fn an_unknown_way_to_split_words_is_refused_by_name() {
+    let mut gguf = Gguf::tiny();
+    gguf.set("tokenizer.ggml.pre", text("klingon"));
+    let message = error(&gguf).to_string();
+    assert!(message.contains("'klingon'") && message.contains("llama-bpe"), "{message}");
+}
+
+#[test]
+fn a_vocabulary_that_does_not_say_how_to_split_words_splits_like_gpt_2() {
+    let mut gguf = Gguf::tiny();
+    gguf.values.remove("tokenizer.ggml.pre");
+    assert_eq!(built(&gguf).encode("hello", Special::Ignore).unwrap(), [257, 108, 111]);
+}
+
+#[test]
+fn an_unknown_kind_of_vocabulary_is_refused_by_name() {
+    let mut gguf = Gguf::tiny();
+    gguf.set("tokenizer.ggml.model", text("bert"));
+    assert!(error(&gguf).to_string().contains("found bert"));
+}
+
+#[test]
+fn damaged_vocabularies_are_refused() {
+    let cases: [(&str, Value, &str); 4] = [
+        ("tokenizer.ggml.merges", Value::Array(vec![text("hx")]), "two parts"),
+        ("tokenizer.ggml.merges", Value::Array(vec![text("q zz")]), "zz"),
+        ("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(1)]), "261 entries"),
+        ("tokenizer.ggml.eos_token_id", Value::U32(9999), "below 261"),
+    ];
+    for (key, value, expected) in cases {
+        let mut gguf = Gguf::tiny();
+        gguf.set(key, value);
+        let message = error(&gguf).to_string();
+        assert!(message.contains(expected), "{key}: {message}");
+    }
+}
+
+#[test]
+fn pre_tokenizers_split_digits_as_their_families_do() {
+    // The split shows only where merges could cross it: here digits would merge four at a time.
+    let cases = [("gpt-2", vec![257, 53]), ("llama-bpe", vec![256, 51, 52, 53]), ("qwen2", vec![49, 50, 51, 52, 53])];
+    for (pre, expected) in cases {
+        let mut gguf = Gguf::tiny();
+        let Some(Value::Array(tokens)) = gguf.values.get_mut("tokenizer.ggml.tokens") else { panic!() };
+        tokens[256] = text("12");
+        tokens[257] = text("1234");
+        tokens[255] = text("34");
+        gguf.set("tokenizer.ggml.merges", Value::Array(["1 2", "3 4", "12 34"].map(text).to_vec()));
+        gguf.set("tokenizer.ggml.pre", text(pre));
+        assert_eq!(built(&gguf).encode("12345", Special::Ignore).unwrap(), expected, "{pre}");
+    }
+}
+
+/// Pieces for the SentencePiece tests; the first has id 259.
+const PIECES: &[(&str, f32)] =
+    &[("▁", -9.0), ("a", -9.0), ("b", -9.0), ("aa", -1.0), ("ab", -1.0), ("▁a", -2.0), ("<", -9.0), ("/s>", -1.0)];
+
+#[test]
+fn equal_scores_join_the_leftmost_pair_first() {
+    let tokenizer = built(&Gguf::sentence_piece(PIECES));
+    // "aa" and "ab" score the same: ▁ aa b, not ▁ a ab.
+    assert_eq!(tokenizer.encode("aab", Special::Ignore).unwrap(), [259, 262, 261]);
+}
+
+#[test]
+fn a_better_score_wins_over_a_pair_further_left() {
+    let tokenizer = built(&Gguf::sentence_piece(PIECES));
+    // "▁a" stands first but "ab" scores higher.
+    assert_eq!(tokenizer.encode("ab", Special::Ignore).unwrap(), [259, 263]);
+}
+
+#[test]
+fn characters_without_a_piece_fall_back_to_bytes() {
+    let tokenizer = built(&Gguf::sentence_piece(PIECES));
+    let tokens = tokenizer.encode("é", Special::Ignore).unwrap();
+    assert_eq!(tokens, [259, 3 + 0xC3, 3 + 0xA9]);
+    assert_eq!(tokenizer.decode(&tokens), "é");
+}
+
+#[test]
+fn joining_pieces_never_makes_a_control_token_of_plain_text() {
+    let mut gguf = Gguf::sentence_piece(PIECES);
+    gguf.set("tokenizer.ggml.add_space_prefix", Value::Bool(false));
+    let tokenizer = built(&gguf);
+    // "<" and "/s>" would join to token 2.
+    let tokens = tokenizer.encode("</s>", Special::Ignore).unwrap();
+    assert!(!tokens.contains(&2), "{tokens:?}");
+    assert_eq!(tokenizer.decode(&tokens), "</s>");
+    assert_eq!(tokenizer.encode("</s>", Special::Parse).unwrap(), [2]);
+}
+
+#[test]
+fn a_text_after_a_special_token_begins_with_a_space_again() {
+    let tokenizer = built(&Gguf::sentence_piece(PIECES));
+    assert_eq!(tokenizer.encode("<s>a</s>a", Special::Parse).unwrap(), [1, 264, 2, 264]);
+}
+
+#[test]
+fn the_space_before_a_text_is_added_only_where_the_header_wants_it() {
+    let mut gguf = Gguf::sentence_piece(PIECES);
+    assert_eq!(built(&gguf).decode(&[264]), "a");
+    gguf.set("tokenizer.ggml.add_space_prefix", Value::Bool(false));
+    let tokenizer = built(&gguf);
+    assert_eq!(tokenizer.encode("a", Special::Ignore).unwrap(), [260]);
+    assert_eq!(tokenizer.decode(&[264]), " a");
+}
+
+#[test]
+fn a_hugging_face_tokenizer_encodes_and_decodes() {
+    let Some(path) = shared("tinystories-656k") else { return };
+    let tokenizer = open(&path);
+    assert_eq!(tokenizer.vocabulary(), 2048);
+    assert_eq!((tokenizer.bos(), tokenizer.ends()), (Some(1), [2].as_slice()));
+    assert!(tokenizer.adds_bos());
+    let text = "Once upon a time, there was a café 🦙.";
+    let tokens = tokenizer.encode(text, Special::Ignore).unwrap();
+    assert!(tokens.len() < text.len(), "words became pieces: {tokens:?}");
+    assert_eq!(tokenizer.decode(&tokens), text);
+    assert_eq!(tokenizer.encode("<|end_story|>", Special::Parse).unwrap(), [2]);
+    assert!(!tokenizer.encode("<|end_story|>", Special::Ignore).unwrap().contains(&2));
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    // SentencePiece's own sign for the space is the one character it cannot keep.
+    prop::collection::vec(
+        prop_oneof![
+            any::<char>().prop_map(String::from),
+            "[ \\t\\n0-9A-Za-z.,']{1,8}",
+            Just("</s>".to_owned()),
+            Just("<tag>".to_owned()),
+            Just("<0x0A>".to_owned()),
+        ],
+        0..24,
+    )
+    .prop_map(|parts| parts.concat().replace('▁', "_"))
+}
+
+proptest! {
+    #[test]
+    fn any_text_survives_byte_level_encoding(text in any_text()) {
+        thread_local!(static TOKENIZER: Tokenizer = tiny());
+        TOKENIZER.with(|tokenizer| {
+            let tokens = tokenizer.encode(&text, Special::Ignore).unwrap();
+            prop_assert!(tokens.iter().all(|&token| !tokenizer.is_control(token)));
+            prop_assert_eq!(tokenizer.decode(&tokens), text);
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn any_text_survives_sentence_piece_encoding(text in any_text()) {
+        thread_local!(static TOKENIZER: Tokenizer = built(&Gguf::sentence_piece(PIECES)));
+        TOKENIZER.with(|tokenizer| {
+            let tokens = tokenizer.encode(&text, Special::Ignore).unwrap();
+            prop_assert!(tokens.iter().all(|&token| !tokenizer.is_control(token)));
+            prop_assert_eq!(tokenizer.decode(&tokens), text);
+            Ok(())
+        })?;
+    }
+}

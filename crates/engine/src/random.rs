@@ -1,0 +1,104 @@
+//! Where chance comes from: a generator for the fastest mode, a counter-based one for the
+//! reproducible mode, and, in tests, an oracle that takes every branch.
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::distribution::Distribution;
+use crate::sampling::{Mode, Sampling};
+use crate::trace::TokenId;
+
+/// The two random choices of speculative decoding.
+pub trait Randomness {
+    /// True with `probability` (clamped to 0..=1).
+    fn accepts(&mut self, probability: f64) -> bool;
+
+    /// A token of `distribution` for the given position of the text.
+    fn draw(&mut self, position: usize, distribution: &Distribution) -> TokenId;
+}
+
+/// The generator of a reply.
+#[derive(Debug)]
+pub enum Generator {
+    /// Independent draws.
+    Independent(Box<StdRng>),
+    /// Gumbel-coupled draws (Daliri et al. 2024): argmax(ln p + G(seed, position, token)). Who draws
+    /// for a position, and how often, does not change what is drawn.
+    Coupled { seed: u64 },
+}
+
+impl Generator {
+    /// The generator that `sampling` asks for; without a seed a fresh one.
+    pub fn new(sampling: &Sampling) -> Self {
+        let seed = sampling.seed.map_or_else(rand::random, u64::from);
+        match sampling.mode {
+            Mode::Fastest => Self::Independent(Box::new(StdRng::seed_from_u64(seed))),
+            Mode::Reproducible => Self::Coupled { seed },
+        }
+    }
+}
+
+impl Randomness for Generator {
+    fn accepts(&mut self, probability: f64) -> bool {
+        match self {
+            Self::Independent(generator) => generator.random::<f64>() < probability,
+            // Coupled drafts are certain guesses, which are accepted by equality: nothing is tossed.
+            Self::Coupled { .. } => probability >= 1.0,
+        }
+    }
+
+    fn draw(&mut self, position: usize, distribution: &Distribution) -> TokenId {
+        let [(token, _)] = distribution.entries() else {
+            return match self {
+                Self::Independent(generator) => draw_by_sum(generator.random(), distribution),
+                Self::Coupled { seed } => draw_by_gumbel(*seed, position, distribution),
+            };
+        };
+        *token
+    }
+}
+
+/// The token at which the running sum of probabilities passes `uniform` (0..1).
+fn draw_by_sum(uniform: f64, distribution: &Distribution) -> TokenId {
+    let mut left = uniform;
+    let mut last = 0;
+    for &(token, probability) in distribution.entries() {
+        last = token;
+        left -= probability;
+        if left < 0.0 {
+            break;
+        }
+    }
+    last
+}
+
+fn draw_by_gumbel(seed: u64, position: usize, distribution: &Distribution) -> TokenId {
+    let stream = mix(seed ^ mix(position as u64));
+    let mut best = (0, f64::NEG_INFINITY);
+    for &(token, probability) in distribution.entries() {
+        let score = probability.ln() + gumbel(stream, token);
+        if score > best.1 {
+            best = (token, score);
+        }
+    }
+    best.0
+}
+
+/// A standard Gumbel variate, -ln(-ln u), that is a function of its arguments.
+fn gumbel(stream: u64, token: TokenId) -> f64 {
+    let bits = mix(stream.wrapping_add((u64::from(token) + 1).wrapping_mul(GOLDEN_GAMMA)));
+    // 53 bits, moved off 0 by half a step.
+    let uniform = ((bits >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64);
+    -(-uniform.ln()).ln()
+}
+
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The output function of SplitMix64 (Steele, Lea and Flood 2014), a bijection of 64 bits; over
+/// multiples of the golden gamma it is a counter-based generator.
+fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(GOLDEN_GAMMA);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

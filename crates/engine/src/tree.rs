@@ -1,0 +1,100 @@
+//! Tokens to run through a model in one pass, each with its parent; a chain is a tree with one
+//! branch. Knows positions and visibility, not probabilities.
+
+use crate::trace::TokenId;
+
+/// A token and what it follows: another node, or (`None`) the end of what the model has cached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    pub token: TokenId,
+    pub parent: Option<usize>,
+}
+
+/// Nodes in depth-first order: a parent stands before its children.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenTree {
+    nodes: Vec<Node>,
+}
+
+impl TokenTree {
+    /// Each token follows the one before it.
+    pub fn chain(tokens: impl IntoIterator<Item = TokenId>) -> Self {
+        let mut tree = Self::default();
+        for token in tokens {
+            tree.push(token, tree.len().checked_sub(1));
+        }
+        tree
+    }
+
+    /// Adds a node and returns its index.
+    ///
+    /// # Panics
+    /// If `parent` is not a node of this tree.
+    pub fn push(&mut self, token: TokenId, parent: Option<usize>) -> usize {
+        assert!(parent.is_none_or(|p| p < self.nodes.len()), "a parent stands before its children");
+        self.nodes.push(Node { token, parent });
+        self.nodes.len() - 1
+    }
+
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    pub fn tokens(&self) -> impl Iterator<Item = TokenId> {
+        self.nodes.iter().map(|node| node.token)
+    }
+
+    /// Distance of every node from the cached tokens: 0 for those that follow them directly.
+    /// A node's rotary position is the cached length plus its depth, not plus its index.
+    pub fn depths(&self) -> Vec<usize> {
+        let mut depths: Vec<usize> = Vec::with_capacity(self.len());
+        for node in &self.nodes {
+            depths.push(node.parent.map_or(0, |parent| depths[parent] + 1));
+        }
+        depths
+    }
+
+    /// For every node the nodes it may look at, ascending: its ancestors and itself.
+    pub fn visible(&self) -> Vec<Vec<usize>> {
+        let mut visible: Vec<Vec<usize>> = Vec::with_capacity(self.len());
+        for (index, node) in self.nodes.iter().enumerate() {
+            let mut seen = node.parent.map_or_else(Vec::new, |parent| visible[parent].clone());
+            seen.push(index);
+            visible.push(seen);
+        }
+        visible
+    }
+
+    /// Whether every node follows the one before it.
+    pub fn is_chain(&self) -> bool {
+        self.nodes.iter().enumerate().all(|(index, node)| node.parent == index.checked_sub(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_sees_everything_before_it() {
+        let tree = TokenTree::chain([7, 8, 9]);
+        assert!(tree.is_chain());
+        assert_eq!(tree.depths(), [0, 1, 2]);
+        assert_eq!(tree.visible(), [vec![0], vec![0, 1], vec![0, 1, 2]]);
+    }
+
+    #[test]
+    fn siblings_share_a_depth_and_do_not_see_each_other() {
+        let mut tree = TokenTree::chain([1]);
+        let left = tree.push(2, Some(0));
+        tree.push(3, Some(left));
+        tree.push(4, Some(0));
+        assert!(!tree.is_chain());
+        assert_eq!(tree.depths(), [0, 1, 2, 1]);
+        assert_eq!(tree.visible(), [vec![0], vec![0, 1], vec![0, 1, 2], vec![0, 3]]);
+    }
+}

@@ -1,0 +1,99 @@
+//! Models for tests: the starter pair, and small ones with random weights made on the spot.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use candle_core::quantized::gguf_file::{self, Value};
+use candle_core::quantized::{GgmlDType, QTensor};
+use candle_core::{Device, Tensor};
+use foretoken_engine::decoder::Decoder;
+use foretoken_engine::draft::ModelDrafter;
+use foretoken_engine::forward::{Model, load};
+use foretoken_engine::model::{ChatMessage, ModelSource, Role, Special, Tokenizer};
+use foretoken_engine::trace::TokenId;
+
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+pub fn starter_target() -> ModelSource {
+    ModelSource::open(&repository().join("starter/starter-target-Q8_0.gguf")).unwrap()
+}
+
+pub fn starter_draft() -> ModelSource {
+    ModelSource::open(&repository().join("starter/starter-draft-Q8_0.gguf")).unwrap()
+}
+
+/// A fresh model with an empty cache.
+pub fn loaded(source: &ModelSource) -> Box<dyn Model> {
+    load(source, &Device::Cpu).unwrap()
+}
+
+pub fn decoder(source: &ModelSource) -> Decoder {
+    Decoder::new(loaded(source), Arc::new(source.tokenizer().unwrap()))
+}
+
+/// The starter draft, drafting for the starter target.
+pub fn model_drafter(tokenizer: &Tokenizer) -> ModelDrafter {
+    ModelDrafter::new(loaded(&starter_draft()), tokenizer.vocabulary(), tokenizer.ends())
+}
+
+/// `question` as the first turn of a conversation, in the model's own form.
+pub fn chat_prompt(source: &ModelSource, tokenizer: &Tokenizer, question: &str) -> Vec<TokenId> {
+    let message = ChatMessage { role: Role::User, content: question.to_owned() };
+    let text = source.template().unwrap().render(&[message], true).unwrap();
+    tokenizer.encode(&text, Special::Parse).unwrap()
+}
+
+/// A Llama with random weights and no tokenizer, 512 wide so that every quantisation fits.
+pub fn random_model(folder: &Path, quantisation: GgmlDType) -> ModelSource {
+    const HIDDEN: usize = 512;
+    const FEED_FORWARD: usize = 768;
+    const VOCABULARY: usize = 320;
+    const KEYS: usize = 128;
+    let mut tensors: Vec<(String, QTensor)> = Vec::new();
+    let mut matrix = |name: String, rows: usize, columns: usize| {
+        let values = Tensor::randn(0f32, 0.05, (rows, columns), &Device::Cpu).unwrap();
+        tensors.push((name, QTensor::quantize(&values, quantisation).unwrap()));
+    };
+    matrix("token_embd.weight".into(), VOCABULARY, HIDDEN);
+    for layer in 0..2 {
+        let name = |part| format!("blk.{layer}.{part}.weight");
+        matrix(name("attn_q"), HIDDEN, HIDDEN);
+        matrix(name("attn_k"), KEYS, HIDDEN);
+        matrix(name("attn_v"), KEYS, HIDDEN);
+        matrix(name("attn_output"), HIDDEN, HIDDEN);
+        matrix(name("ffn_gate"), FEED_FORWARD, HIDDEN);
+        matrix(name("ffn_up"), FEED_FORWARD, HIDDEN);
+        matrix(name("ffn_down"), HIDDEN, FEED_FORWARD);
+    }
+    let ones = Tensor::ones(HIDDEN, candle_core::DType::F32, &Device::Cpu).unwrap();
+    for name in ["blk.0.attn_norm", "blk.0.ffn_norm", "blk.1.attn_norm", "blk.1.ffn_norm", "output_norm"] {
+        let norm = QTensor::quantize(&ones, GgmlDType::F32).unwrap();
+        tensors.push((format!("{name}.weight"), norm));
+    }
+    let path = folder.join(format!("random-{quantisation:?}.gguf"));
+    write_gguf(&path, &tensors, HIDDEN, FEED_FORWARD, VOCABULARY);
+    ModelSource::open(&path).unwrap()
+}
+
+fn write_gguf(path: &Path, tensors: &[(String, QTensor)], hidden: usize, feed_forward: usize, vocabulary: usize) {
+    let number = |value: usize| Value::U32(value as u32);
+    let metadata = [
+        ("general.architecture", Value::String("llama".into())),
+        ("llama.context_length", number(256)),
+        ("llama.embedding_length", number(hidden)),
+        ("llama.feed_forward_length", number(feed_forward)),
+        ("llama.block_count", number(2)),
+        ("llama.attention.head_count", number(8)),
+        ("llama.attention.head_count_kv", number(2)),
+        ("llama.attention.layer_norm_rms_epsilon", Value::F32(1e-5)),
+        ("llama.vocab_size", number(vocabulary)),
+    ];
+    let metadata: Vec<_> = metadata.iter().map(|(key, value)| (*key, value)).collect();
+    let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    gguf_file::write(&mut File::create(path).unwrap(), &metadata, &tensors).unwrap();
+}
