@@ -1,0 +1,24 @@
+//! Models on this computer: where they are, what they are called, and the program's own folders.
+//! Knows neither the engine nor the window: it tells a model from its file names alone and leaves
+//! what is in them to others. It does not touch the network.
+//!
+//! - [`Folders`]: the data folder with the database, the models and the logs
+//! - [`Library`]: every installed model ([`Installed`]), and names turned into paths
+//! - [`starter`]: the embedded pair, [`STARTER`] and [`STARTER_DRAFT`]
+//! - [`hub`]: what this and other programs downloaded into the hub's cache
+//! - [`model_path`]: which files and folders look like a model
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod error;
+mod folders;
+mod hub;
+mod library;
+mod model_path;
+mod nearest;
+mod starter;
+
+pub use error::{Error, Result};
+pub use folders::Folders;
+pub use library::{Installed, Kind, Library};
+pub use starter::{STARTER, STARTER_DRAFT};

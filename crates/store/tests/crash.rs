@@ -1,7 +1,7 @@
 //! A killed process loses at most what it had not yet appended, and readers do not wait for writers.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -24,7 +24,7 @@ fn write_until_killed(path: &Path) -> ! {
         store
             .append_rounds(reply, &text, &[(index, format!("[{index}]"))])
             .unwrap();
-        writeln!(std::io::stdout(), "stored {index}").unwrap();
+        println!("stored {index}");
     }
     unreachable!()
 }

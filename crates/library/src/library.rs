@@ -1,0 +1,322 @@
+//! Every model on this computer, and the names they go by. Does not look inside them: whether a
+//! model can be run, and with which draft, is for the engine to say.
+
+use std::path::{Path, PathBuf};
+
+use crate::folders::path_named;
+use crate::model_path::{models_below, recognise};
+use crate::nearest::nearest;
+use crate::starter::Starter;
+use crate::{Error, Folders, Result, STARTER, STARTER_DRAFT, hub};
+
+/// Where a model came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The embedded pair.
+    Starter,
+    /// Put into the models folder.
+    Local,
+    /// Downloaded into the hub's cache, by this program or another.
+    HubCache,
+}
+
+/// A model on this computer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// [`STARTER`], [`STARTER_DRAFT`], or the path.
+    pub id: String,
+    /// What a person may call it: [`STARTER`], the path below the models folder, `owner/name` or
+    /// `owner/name:file`.
+    pub name: String,
+    /// A `.gguf` file (the first part of a split one) or a safetensors folder.
+    pub path: PathBuf,
+    pub kind: Kind,
+    /// Weights only, all parts together.
+    pub size_bytes: u64,
+}
+
+/// The models of one person.
+#[derive(Debug)]
+pub struct Library {
+    models: PathBuf,
+    hub: PathBuf,
+    starter: Starter,
+}
+
+impl Library {
+    /// `resources` is the folder the application was installed with, where there is one. The starter
+    /// pair is looked for in FORETOKEN_STARTER_DIR instead, if that is set.
+    pub fn new(folders: &Folders, resources: Option<&Path>) -> Self {
+        let named = path_named(std::env::var_os("FORETOKEN_STARTER_DIR"));
+        Self {
+            models: folders.models(),
+            hub: hub::cache_folder(),
+            starter: Starter::new(named, resources),
+        }
+    }
+
+    /// All installed models: the starter pair, then the models folder, then the hub's cache. What
+    /// cannot be read is left out. Reads folders, no files.
+    pub fn installed(&self) -> Vec<Installed> {
+        let starter = [STARTER, STARTER_DRAFT].into_iter().filter_map(|name| {
+            let found = recognise(&self.starter.path(name)?.ok()?).ok()?;
+            let (id, path, size_bytes) = (name.to_string(), found.path, found.size_bytes);
+            Some(Installed {
+                name: id.clone(),
+                id,
+                path,
+                kind: Kind::Starter,
+                size_bytes,
+            })
+        });
+        let local = models_below(&self.models).into_iter().filter_map(|found| {
+            let name = found
+                .path
+                .strip_prefix(&self.models)
+                .ok()?
+                .to_str()?
+                .replace('\\', "/");
+            Some((name, found, Kind::Local))
+        });
+        let hub = hub::models(&self.hub)
+            .into_iter()
+            .map(|(name, found)| (name, found, Kind::HubCache));
+        let others = local.chain(hub).filter_map(|(name, found, kind)| {
+            let id = found.path.to_str()?.to_string();
+            Some(Installed {
+                id,
+                name,
+                path: found.path,
+                kind,
+                size_bytes: found.size_bytes,
+            })
+        });
+        starter.chain(others).collect()
+    }
+
+    /// The path of the model a person means by `name`: the starter pair, the path of a `.gguf` file or
+    /// a safetensors folder, or an installed model's name. Of a repository or a folder with a single
+    /// model its own name will do, and `.gguf` may be left out.
+    pub fn resolve(&self, name: &str) -> Result<PathBuf> {
+        if let Some(starter) = self.starter.path(name) {
+            return starter;
+        }
+        let path = Path::new(name);
+        let recognised = recognise(path);
+        if recognised.is_ok() {
+            return Ok(std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()));
+        }
+        let installed = self.installed();
+        if let Some(model) = by_name(&installed, name)? {
+            return Ok(model.path.clone());
+        }
+        match recognised {
+            Err(found) if path.exists() => Err(Error::NotAModel {
+                path: path.to_path_buf(),
+                found,
+            }),
+            _ => Err(self.unknown(name, &installed)),
+        }
+    }
+
+    fn unknown(&self, name: &str, installed: &[Installed]) -> Error {
+        let names = installed.iter().flat_map(|model| {
+            let repository = model.name.split_once(':').map(|(repository, _)| repository);
+            [model.name.as_str(), model.name.trim_end_matches(".gguf")]
+                .into_iter()
+                .chain(repository)
+        });
+        let hint = match nearest(name, names) {
+            Some(near) => format!("Did you mean '{near}'?"),
+            None => format!(
+                "Give the path of one, or put it into {}.",
+                self.models.display()
+            ),
+        };
+        Error::Unknown {
+            name: name.into(),
+            hint,
+        }
+    }
+}
+
+fn by_name<'a>(installed: &'a [Installed], name: &str) -> Result<Option<&'a Installed>> {
+    let exact = |model: &&Installed| {
+        model
+            .name
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.eq_ignore_ascii_case(".gguf"))
+    };
+    if let Some(model) = installed.iter().find(exact) {
+        return Ok(Some(model));
+    }
+    let within = |model: &&Installed| {
+        model
+            .name
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with([':', '/']))
+    };
+    let inside: Vec<_> = installed.iter().filter(within).collect();
+    match inside[..] {
+        [] => Ok(None),
+        [model] => Ok(Some(model)),
+        _ => Err(Error::Ambiguous {
+            name: name.into(),
+            choices: inside.into_iter().map(|model| model.name.clone()).collect(),
+        }),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::hub::tests::download;
+    use crate::model_path::tests::put;
+
+    /// A library with the starter pair, two local models and two repositories in the hub's cache.
+    fn library() -> (Library, TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        put(&root.join("starter/starter-target-Q8_0.gguf"), 8);
+        put(&root.join("starter/starter-draft-Q8_0.gguf"), 1);
+        put(&root.join("models/local.gguf"), 4);
+        put(&root.join("models/publisher/llama/config.json"), 1);
+        put(&root.join("models/publisher/llama/model.safetensors"), 5);
+        download(&root.join("hub"), "owner/one", "abc", "one-Q4.gguf", 6);
+        download(&root.join("hub"), "owner/two", "abc", "two-Q4.gguf", 7);
+        download(&root.join("hub"), "owner/two", "abc", "two-Q8.gguf", 9);
+        let library = Library {
+            models: root.join("models"),
+            hub: root.join("hub"),
+            starter: Starter::new(Some(root.join("starter")), None),
+        };
+        (library, folder)
+    }
+
+    #[test]
+    fn every_kind_of_model_is_listed() {
+        let (library, _folder) = library();
+        let listed: Vec<_> = library
+            .installed()
+            .into_iter()
+            .map(|model| (model.name, model.kind, model.size_bytes))
+            .collect();
+        let expected = [
+            ("starter", Kind::Starter, 8),
+            ("starter-draft", Kind::Starter, 1),
+            ("local.gguf", Kind::Local, 4),
+            ("publisher/llama", Kind::Local, 5),
+            ("owner/one:one-Q4.gguf", Kind::HubCache, 6),
+            ("owner/two:two-Q4.gguf", Kind::HubCache, 7),
+            ("owner/two:two-Q8.gguf", Kind::HubCache, 9),
+        ];
+        assert_eq!(
+            listed,
+            expected.map(|(name, kind, size)| (name.to_string(), kind, size))
+        );
+    }
+
+    #[test]
+    fn every_listed_model_is_found_by_its_id_and_by_its_name() {
+        let (library, _folder) = library();
+        for model in library.installed() {
+            assert_eq!(library.resolve(&model.id).unwrap(), model.path);
+            assert_eq!(library.resolve(&model.name).unwrap(), model.path);
+        }
+    }
+
+    #[test]
+    fn a_name_may_be_shortened_as_long_as_it_means_one_model() {
+        let (library, folder) = library();
+        for (short, path) in [
+            ("local", "models/local.gguf"),
+            ("publisher", "models/publisher/llama"),
+            (
+                "owner/one",
+                "hub/models--owner--one/snapshots/abc/one-Q4.gguf",
+            ),
+            (
+                "owner/two:two-Q8",
+                "hub/models--owner--two/snapshots/abc/two-Q8.gguf",
+            ),
+        ] {
+            assert_eq!(library.resolve(short).unwrap(), folder.path().join(path));
+        }
+        let error = library.resolve("owner/two").unwrap_err().to_string();
+        assert!(
+            error.contains("owner/two:two-Q4.gguf, owner/two:two-Q8.gguf"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_path_needs_no_installation_and_comes_back_absolute() {
+        let (library, folder) = library();
+        let path = folder.path().join("elsewhere/m.gguf");
+        put(&path, 1);
+        assert_eq!(library.resolve(path.to_str().unwrap()).unwrap(), path);
+        let here = std::env::current_dir().unwrap();
+        let up: PathBuf = here.iter().skip(1).map(|_| "..").collect();
+        let relative = up.join(path.strip_prefix("/").unwrap());
+        let resolved = library.resolve(relative.to_str().unwrap()).unwrap();
+        assert!(resolved.is_absolute() && resolved.is_file(), "{resolved:?}");
+    }
+
+    #[test]
+    fn a_path_that_is_no_model_says_what_was_expected_and_found() {
+        let (library, folder) = library();
+        let path = folder.path().join("notes.txt");
+        put(&path, 1);
+        let error = library
+            .resolve(path.to_str().unwrap())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("notes.txt is not a model: expected a .gguf file"),
+            "{error}"
+        );
+        assert!(error.ends_with("found a file of another kind."), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_name_gets_the_nearest_one_or_the_way_to_install_it() {
+        let (library, folder) = library();
+        for (wanted, near) in [
+            ("startr", "starter"),
+            ("lcal", "local"),
+            ("ownr/one", "owner/one"),
+        ] {
+            let error = library.resolve(wanted).unwrap_err().to_string();
+            assert!(
+                error.ends_with(&format!("Did you mean '{near}'?")),
+                "{error}"
+            );
+        }
+        for wanted in ["completely different", "", "/nowhere/m.gguf"] {
+            let error = library.resolve(wanted).unwrap_err();
+            assert!(matches!(error, Error::Unknown { .. }), "{error}");
+            assert!(error.to_string().ends_with(&format!(
+                "put it into {}.",
+                folder.path().join("models").display()
+            )));
+        }
+    }
+
+    #[test]
+    fn a_missing_starter_pair_and_missing_folders_leave_the_rest_usable() {
+        let folder = tempfile::tempdir().unwrap();
+        download(&folder.path().join("hub"), "owner/one", "abc", "m.gguf", 6);
+        let library = Library {
+            models: folder.path().join("none"),
+            hub: folder.path().join("hub"),
+            starter: Starter::new(Some(folder.path().join("none")), None),
+        };
+        assert_eq!(library.installed().len(), 1);
+        assert!(matches!(
+            library.resolve(STARTER),
+            Err(Error::NoStarter { .. })
+        ));
+    }
+}

@@ -1,0 +1,303 @@
+//! Which files and folders look like a model, told from their names alone: a `.gguf` file, or a
+//! folder with `config.json` and `.safetensors` files. Either may be split into numbered parts.
+
+use std::fs::{self, DirEntry};
+use std::path::{Path, PathBuf};
+
+/// How deep models may lie below a folder: `publisher/model/quantisation/file`. Also ends loops of links.
+const DEPTH: usize = 4;
+
+/// Something that looks like a model.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The `.gguf` file (the first part of a split one), or the safetensors folder.
+    pub(crate) path: PathBuf,
+    /// Weights only, all parts together.
+    pub(crate) size_bytes: u64,
+}
+
+/// Tells whether `path` looks like a model; if not, what it looks like instead.
+pub(crate) fn recognise(path: &Path) -> Result<Found, String> {
+    let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
+    let size_bytes = if metadata.is_dir() {
+        safetensors_size(path)?
+    } else {
+        gguf_size(path, metadata.len())?
+    };
+    Ok(Found {
+        path: path.to_path_buf(),
+        size_bytes,
+    })
+}
+
+/// Every model in `folder` and the folders below it, in order of their paths. What cannot be read is
+/// passed over.
+pub(crate) fn models_below(folder: &Path) -> Vec<Found> {
+    let mut found = Vec::new();
+    collect(folder, DEPTH, &mut found);
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+fn collect(folder: &Path, depth: usize, found: &mut Vec<Found>) {
+    found.extend(recognise(folder));
+    for entry in visible_entries(folder) {
+        let path = entry.path();
+        if has_extension(&path, "gguf") && path.is_file() {
+            match recognise(&path) {
+                Ok(model) => found.push(model),
+                Err(reason) => tracing::debug!("{} is not listed: {reason}", path.display()),
+            }
+        } else if depth > 0 && path.is_dir() {
+            collect(&path, depth - 1, found);
+        }
+    }
+}
+
+/// The entries of a folder whose names do not begin with a dot; none when it cannot be read.
+pub(crate) fn visible_entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
+    let entries =
+        fs::read_dir(folder).inspect_err(|error| tracing::debug!("{}: {error}", folder.display()));
+    let entries = entries.into_iter().flatten().flatten();
+    entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+}
+
+fn gguf_size(path: &Path, size: u64) -> Result<u64, String> {
+    if has_extension(path, "safetensors") {
+        return Err("a single .safetensors file: name the folder it is in".into());
+    }
+    if !has_extension(path, "gguf") {
+        return Err("a file of another kind".into());
+    }
+    match Part::of(path) {
+        None => Ok(size),
+        Some(part) if part.number == 1 => part.total_size(path),
+        Some(part) => Err(format!(
+            "part {} of {}: name the first part",
+            part.number, part.count
+        )),
+    }
+}
+
+fn safetensors_size(folder: &Path) -> Result<u64, String> {
+    if !folder.join("config.json").is_file() {
+        return Err("a folder without config.json".into());
+    }
+    let mut total = 0;
+    for entry in visible_entries(folder) {
+        let path = entry.path();
+        if !has_extension(&path, "safetensors") {
+            continue;
+        }
+        total += match Part::of(&path) {
+            // Counted once, with the first part; a later part without it is an incomplete download.
+            Some(part) if part.number == 1 => part.total_size(&path)?,
+            Some(part) => part.size_of(&path, 1).map(|_| 0)?,
+            None => fs::metadata(&path).map_or(0, |metadata| metadata.len()),
+        };
+    }
+    if total == 0 {
+        Err("a folder without .safetensors files".into())
+    } else {
+        Ok(total)
+    }
+}
+
+/// The place of a file in a split model: `stem-00001-of-00003.gguf`.
+struct Part {
+    stem: String,
+    number: u32,
+    count: u32,
+}
+
+impl Part {
+    fn of(path: &Path) -> Option<Self> {
+        let (rest, count) = path.file_stem()?.to_str()?.rsplit_once("-of-")?;
+        let (stem, number) = rest.rsplit_once('-')?;
+        let parse = |digits: &str| (digits.len() == 5).then(|| digits.parse().ok()).flatten();
+        Some(Self {
+            stem: stem.into(),
+            number: parse(number)?,
+            count: parse(count)?,
+        })
+    }
+
+    fn total_size(&self, path: &Path) -> Result<u64, String> {
+        (1..=self.count)
+            .map(|number| self.size_of(path, number))
+            .sum()
+    }
+
+    /// Bytes of part `number` of the model that `path` is a part of.
+    fn size_of(&self, path: &Path, number: u32) -> Result<u64, String> {
+        let extension = path.extension().unwrap_or_default().to_string_lossy();
+        let sibling = path.with_file_name(format!(
+            "{}-{number:05}-of-{:05}.{extension}",
+            self.stem, self.count
+        ));
+        let size = fs::metadata(&sibling).map(|metadata| metadata.len());
+        size.map_err(|_| {
+            format!(
+                "a model split into {} parts of which part {number} is missing",
+                self.count
+            )
+        })
+    }
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension()
+        .is_some_and(|found| found.eq_ignore_ascii_case(extension))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Writes a file of that many bytes, with the folders above it.
+    pub(crate) fn put(path: &Path, bytes: usize) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, vec![0; bytes]).unwrap();
+    }
+
+    fn found_in(folder: &Path) -> Vec<(String, u64)> {
+        let name = |path: &Path| {
+            path.strip_prefix(folder)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_string()
+        };
+        models_below(folder)
+            .iter()
+            .map(|model| (name(&model.path), model.size_bytes))
+            .collect()
+    }
+
+    #[test]
+    fn files_and_folders_are_recognised_by_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        put(&folder.join("b.gguf"), 3);
+        put(&folder.join("A.GGUF"), 2);
+        put(&folder.join("notes.txt"), 9);
+        put(&folder.join("llama/config.json"), 9);
+        put(&folder.join("llama/model.safetensors"), 5);
+        put(&folder.join("publisher/model/c.gguf"), 7);
+        put(&folder.join("only-config/config.json"), 9);
+        put(&folder.join("only-weights/model.safetensors"), 9);
+        put(&folder.join(".hidden/d.gguf"), 9);
+        fs::create_dir(folder.join("folder.gguf")).unwrap();
+        let expected = [
+            ("A.GGUF", 2),
+            ("b.gguf", 3),
+            ("llama", 5),
+            ("publisher/model/c.gguf", 7),
+        ];
+        assert_eq!(
+            found_in(folder),
+            expected.map(|(name, size)| (name.to_string(), size))
+        );
+    }
+
+    #[test]
+    fn a_split_model_is_its_first_part_with_the_size_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        for (number, size) in [(1, 10), (2, 20), (3, 5)] {
+            put(
+                &folder.path().join(format!("m-0000{number}-of-00003.gguf")),
+                size,
+            );
+            put(
+                &folder
+                    .path()
+                    .join(format!("s/model-0000{number}-of-00003.safetensors")),
+                size,
+            );
+        }
+        put(&folder.path().join("s/config.json"), 9);
+        let expected = [
+            ("m-00001-of-00003.gguf".to_string(), 35),
+            ("s".to_string(), 35),
+        ];
+        assert_eq!(found_in(folder.path()), expected);
+        let second = recognise(&folder.path().join("m-00002-of-00003.gguf")).unwrap_err();
+        assert_eq!(second, "part 2 of 3: name the first part");
+    }
+
+    #[test]
+    fn a_split_model_with_a_missing_part_is_not_a_model_yet() {
+        for (missing, present) in [(1, 2), (2, 1)] {
+            let folder = tempfile::tempdir().unwrap();
+            put(
+                &folder.path().join(format!("m-0000{present}-of-00002.gguf")),
+                1,
+            );
+            put(
+                &folder
+                    .path()
+                    .join(format!("s/model-0000{present}-of-00002.safetensors")),
+                1,
+            );
+            put(&folder.path().join("s/config.json"), 9);
+            assert!(found_in(folder.path()).is_empty());
+            let reason = recognise(&folder.path().join("s")).unwrap_err();
+            assert!(
+                reason.ends_with(&format!("part {missing} is missing")),
+                "{reason}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_that_only_resembles_a_part_is_a_whole_model() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "best-of-00002.gguf",
+            "one-1-of-2.gguf",
+            "two-00002-of-all.gguf",
+        ] {
+            put(&folder.path().join(name), 1);
+        }
+        assert_eq!(found_in(folder.path()).len(), 3);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn broken_links_and_loops_of_links_are_passed_over() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        put(&folder.path().join("a/good.gguf"), 1);
+        symlink("nowhere", folder.path().join("a/broken.gguf")).unwrap();
+        symlink("/nowhere/at/all", folder.path().join("gone")).unwrap();
+        symlink("..", folder.path().join("a/up")).unwrap();
+        let names: Vec<_> = found_in(folder.path())
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names[0], "a/good.gguf");
+        assert!(
+            names.iter().all(|name| name.ends_with("good.gguf")),
+            "{names:?}"
+        );
+    }
+
+    #[test]
+    fn what_is_no_model_says_what_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        put(&folder.path().join("a/model.safetensors"), 1);
+        put(&folder.path().join("b/config.json"), 1);
+        put(&folder.path().join("c.txt"), 1);
+        for (name, found) in [
+            ("a", "a folder without config.json"),
+            (
+                "a/model.safetensors",
+                "a single .safetensors file: name the folder it is in",
+            ),
+            ("b", "a folder without .safetensors files"),
+            ("c.txt", "a file of another kind"),
+        ] {
+            assert_eq!(recognise(&folder.path().join(name)).unwrap_err(), found);
+        }
+    }
+}
