@@ -1,0 +1,74 @@
+import js from "@eslint/js";
+import svelte from "eslint-plugin-svelte";
+import ts from "typescript-eslint";
+import svelteConfig from "./svelte.config.js";
+
+/** Forbids the imports that would turn an arrow of "components -> state -> backend" round. */
+const neverBack = (files, ...forbidden) => ({
+  files,
+  rules: {
+    "no-restricted-imports": [
+      "error",
+      {
+        patterns: [
+          {
+            group: ["@tauri-apps/*"],
+            message: "Only backend/tauri.ts knows Tauri.",
+          },
+          {
+            group: forbidden.map((folder) => `**/${folder}/**`),
+            message: "Components use state, state uses the backend; never back.",
+          },
+        ],
+      },
+    ],
+  },
+});
+
+export default ts.config(
+  { ignores: ["dist/", "node_modules/", "src/bindings/"] },
+  js.configs.recommended,
+  ...ts.configs.strictTypeChecked,
+  ...svelte.configs.recommended,
+  {
+    languageOptions: {
+      parserOptions: {
+        projectService: { allowDefaultProject: ["*.config.js"] },
+        extraFileExtensions: [".svelte"],
+      },
+    },
+    rules: {
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
+    },
+  },
+  {
+    files: ["**/*.svelte", "**/*.svelte.ts"],
+    languageOptions: {
+      parserOptions: { parser: ts.parser, svelteConfig },
+    },
+    // Sets here are made and read at once; those that are state are SvelteSets.
+    rules: { "svelte/prefer-svelte-reactivity": "off" },
+  },
+  {
+    files: ["**/*.svelte"],
+    // The linter does not see the types of event handlers and snippets in markup; svelte-check does.
+    rules: {
+      "@typescript-eslint/no-unsafe-argument": "off",
+      "@typescript-eslint/no-unsafe-assignment": "off",
+      "@typescript-eslint/no-unsafe-member-access": "off",
+    },
+  },
+  // TypeScript knows the browser's names.
+  { files: ["**/*.ts", "**/*.svelte"], rules: { "no-undef": "off" } },
+  { files: ["**/*.js"], ...ts.configs.disableTypeChecked },
+  neverBack(["src/components/**"], "backend"),
+  neverBack(["src/state/**"], "components"),
+  neverBack(
+    ["src/trace/**", "src/heatmap/**", "src/markdown/**"],
+    "components",
+    "state",
+    "backend",
+  ),
+  { ...neverBack(["src/backend/**"], "components", "state"), ignores: ["src/backend/tauri.ts"] },
+);

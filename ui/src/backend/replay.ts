@@ -1,0 +1,367 @@
+/**
+ * The backend in an ordinary browser: plays recorded traces at their own pace and keeps
+ * conversations and settings in memory. For working on the page without the shell; it computes
+ * nothing. `?engine=loading` and `?engine=failed` hold the engine in those states, `?speed=4`
+ * plays four times as fast.
+ */
+import type { Conversation } from "../bindings/Conversation";
+import type { DraftOption } from "../bindings/DraftOption";
+import type { EngineStatus } from "../bindings/EngineStatus";
+import type { Finish } from "../bindings/Finish";
+import type { Message } from "../bindings/Message";
+import type { ModelEntry } from "../bindings/ModelEntry";
+import type { Reply } from "../bindings/Reply";
+import type { ReplyEvent } from "../bindings/ReplyEvent";
+import type { Round } from "../bindings/Round";
+import type { SearchHit } from "../bindings/SearchHit";
+import type { Settings } from "../bindings/Settings";
+import { defaults } from "../bindings/defaults";
+import { textOf } from "../trace/text";
+import { BackendError, type Backend } from "./backend";
+import { summaryOf } from "./recording";
+import { recordingFor } from "./recordings";
+
+const STARTER: ModelEntry = {
+  id: "starter",
+  label: "Starter, 8.1 M, Q8_0",
+  detail: "llama, 8.8 MB, context 1,024",
+  removable: false,
+  starter: true,
+  context: 1024,
+  problem: null,
+};
+
+const TARGETS: ModelEntry[] = [
+  STARTER,
+  {
+    id: "/models/mamba-130m.gguf",
+    label: "mamba-130m",
+    detail: "/models/mamba-130m.gguf",
+    removable: true,
+    starter: false,
+    context: 0,
+    problem: "architecture 'mamba' is not supported yet: expected llama",
+  },
+];
+
+const DRAFTS: DraftOption[] = [
+  {
+    id: "starter-draft",
+    label: "Starter draft, 1.1 M, Q8_0",
+    detail: "llama, 1.3 MB",
+    problem: null,
+  },
+  { id: "ngram", label: "N-gram", detail: "repeats what was already said", problem: null },
+  { id: "none", label: "None", detail: "plain decoding", problem: null },
+  {
+    id: "/models/tinyllama-1.1b.gguf",
+    label: "TinyLlama 1.1B, Q4_K_M",
+    detail: "llama, 669 MB",
+    problem: "the vocabularies differ at token 259: '  ' in the target, ' t' in the draft",
+  },
+];
+
+const DAY_MS = 86_400_000;
+const HIT_CONTEXT = 36;
+
+export class Replay implements Backend {
+  #settings: Settings = structuredClone(defaults);
+  #conversations = new Map<number, Conversation>();
+  #deleted = new Map<number, Conversation>();
+  #messages: Message[] = [];
+  #traces = new Map<number, Round[]>();
+  #targets = [...TARGETS];
+  #watchers: ((status: EngineStatus) => void)[] = [];
+  #phase: EngineStatus["phase"] = "loading";
+  #stopped = false;
+  #nextId = 1;
+
+  readonly #held: string | null;
+  readonly #speed: number;
+
+  constructor(options: URLSearchParams, settleMs = 350) {
+    this.#held = options.get("engine");
+    this.#speed = Number(options.get("speed") ?? 1) || 1;
+    this.#recall("Tell me a story about a fox who finds a lantern.", 2, true);
+    this.#recall("What is speculative decoding?", 20 * 60_000);
+    this.#recall("Count from one to twelve.", DAY_MS);
+    this.#recall("Why is my draft slow?", 4 * DAY_MS);
+    if (this.#held !== "loading") {
+      setTimeout(() => this.#enter(this.#held === "failed" ? "failed" : "ready"), settleMs);
+    }
+  }
+
+  appInfo = () =>
+    Promise.resolve({ version: "replay", data_folder: "in memory, gone with this page" });
+
+  settings = () => Promise.resolve(structuredClone(this.#settings));
+
+  saveSettings = (settings: Settings) => {
+    const problem = this.#targets.find(({ id }) => id === settings.target)?.problem;
+    if (problem) return Promise.reject(new BackendError("bad_setting", problem));
+    this.#settings = structuredClone(settings);
+    this.#announce();
+    return this.settings();
+  };
+
+  watchEngine = (onStatus: (status: EngineStatus) => void) => {
+    this.#watchers.push(onStatus);
+    onStatus(this.#status());
+    return Promise.resolve();
+  };
+
+  addModel = (path: string) => {
+    if (!path.endsWith(".gguf")) {
+      const message = `${path} is not a model Foretoken can read: expected a .gguf file or a safetensors folder, found neither. Choose another path.`;
+      return Promise.reject(new BackendError("bad_model", message));
+    }
+    const label = path.split("/").at(-1) ?? path;
+    const problem = "the file is not on this computer: a browser cannot read it";
+    const entry = { ...STARTER, id: path, label, detail: path, problem };
+    const model: ModelEntry = { ...entry, removable: true, starter: false, context: 0 };
+    this.#targets = [...this.#targets.filter(({ id }) => id !== path), model];
+    this.#announce();
+    return Promise.resolve(model);
+  };
+
+  removeModel = (id: string) => {
+    this.#targets = this.#targets.filter((target) => target.id !== id);
+    this.#announce();
+    return Promise.resolve();
+  };
+
+  chooseModelFile = () => Promise.resolve("/models/example.gguf");
+
+  conversations = () =>
+    Promise.resolve(
+      [...this.#conversations.values()].sort(
+        (a, b) => Number(b.pinned) - Number(a.pinned) || b.updated_at - a.updated_at,
+      ),
+    );
+
+  messages = (conversation: number) =>
+    Promise.resolve(this.#messages.filter((message) => message.conversation === conversation));
+
+  trace = (message: number) => Promise.resolve(this.#traces.get(message) ?? []);
+
+  rename = (conversation: number, title: string) => this.#change(conversation, { title });
+
+  pin = (conversation: number, pinned: boolean) => this.#change(conversation, { pinned });
+
+  delete = (conversation: number) => {
+    const found = this.#conversations.get(conversation);
+    if (found) this.#deleted.set(conversation, found);
+    this.#conversations.delete(conversation);
+    return Promise.resolve();
+  };
+
+  restore = (conversation: number) => {
+    const found = this.#deleted.get(conversation);
+    if (!found) return Promise.reject(notFound(conversation));
+    this.#conversations.set(conversation, found);
+    return Promise.resolve(found);
+  };
+
+  search = (query: string) => {
+    const wanted = query.trim().toLowerCase();
+    const hits = this.#messages.flatMap((message): SearchHit[] => {
+      const at = message.text.toLowerCase().indexOf(wanted);
+      const conversation = this.#conversations.get(message.conversation);
+      if (wanted === "" || at < 0 || !conversation) return [];
+      const from = Math.max(0, at - HIT_CONTEXT);
+      const end = at + wanted.length;
+      const { text } = message;
+      const before = (from > 0 ? "…" : "") + text.slice(from, at);
+      const after = text.slice(end, end + HIT_CONTEXT);
+      const excerpt = `${before}\u0002${text.slice(at, end)}\u0003${after}`;
+      return [{ conversation, message: message.id, excerpt }];
+    });
+    return Promise.resolve(hits);
+  };
+
+  send = async (
+    conversation: number | null,
+    text: string,
+    onEvent: (event: ReplyEvent) => void,
+  ): Promise<Reply> => {
+    if (text.trim() === "") {
+      throw new BackendError("empty_prompt", "the prompt is empty: write something first.");
+    }
+    this.#refuse(Math.ceil(text.length / 4));
+    const home = this.#home(conversation, text);
+    const user = this.#write(home.id, "user", text);
+    return await this.#play(home, user, text, onEvent);
+  };
+
+  regenerate = async (message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply> => {
+    this.#refuse(0);
+    const old = this.#messages.find(({ id }) => id === message);
+    const home = old && this.#conversations.get(old.conversation);
+    if (!home) throw notFound(message);
+    this.#messages = this.#messages.filter(({ id }) => id !== message);
+    const asked = this.#messages.filter(({ conversation }) => conversation === home.id).at(-1);
+    return await this.#play(home, null, asked?.text ?? "", onEvent);
+  };
+
+  stop = () => {
+    this.#stopped = true;
+    return Promise.resolve();
+  };
+
+  /** Why a prompt of about `tokens` tokens cannot be answered now, thrown. */
+  #refuse(tokens: number) {
+    if (this.#phase === "replying") {
+      throw new BackendError("busy", "a reply is under way: stop it or wait for its end.");
+    }
+    if (this.#phase !== "ready") {
+      throw new BackendError("no_target", "no model is loaded: wait, or choose one in Settings.");
+    }
+    if (tokens < STARTER.context) return;
+    const message = `the prompt is too long: it has about ${tokens} tokens and the model's context holds ${STARTER.context}, one of them for the reply. Shorten it, or start a new conversation.`;
+    throw new BackendError("prompt_too_long", message);
+  }
+
+  async #play(
+    home: Conversation,
+    user: Message | null,
+    question: string,
+    onEvent: (event: ReplyEvent) => void,
+  ): Promise<Reply> {
+    this.#stopped = false;
+    this.#enter("replying");
+    const { rounds, promptTokens, finish } = recordingFor(question, this.#settings.draft);
+    const reply = this.#write(home.id, "assistant", "");
+    onEvent({ type: "started", conversation: home, user, reply });
+    onEvent({ type: "prompt", done: 0, total: promptTokens });
+    const played: Round[] = [];
+    const begin = performance.now();
+    for (const round of rounds) {
+      if (this.#hasStopped() || this.#full(played)) break;
+      await until(begin + round.at_ms / this.#speed);
+      played.push(round);
+      onEvent({ type: "round", round });
+    }
+    const whole = played.length === rounds.length;
+    const end: Finish = this.#stopped ? "cancelled" : whole ? finish : "length";
+    const stored = this.#store(reply, played, end, promptTokens);
+    this.#enter("ready");
+    return { conversation: this.#touch(home), reply: stored };
+  }
+
+  #full(played: Round[]) {
+    const limit = this.#settings.max_tokens;
+    return limit > 0 && summaryOf(played, "length", 0).tokens >= limit;
+  }
+
+  /** Read through a method, since it changes while `#play` waits. */
+  #hasStopped() {
+    return this.#stopped;
+  }
+
+  #store(reply: Message, rounds: Round[], finish: Finish, promptTokens: number): Message {
+    const summary = summaryOf(rounds, finish, promptTokens);
+    const stored: Message = { ...reply, text: textOf(rounds), finish, summary };
+    this.#traces.set(reply.id, rounds);
+    this.#messages = this.#messages.map((message) => (message.id === reply.id ? stored : message));
+    return stored;
+  }
+
+  /** A conversation from before this page was opened. */
+  #recall(question: string, agoMs: number, pinned = false) {
+    const home = this.#home(null, question);
+    const updated_at = Date.now() - agoMs;
+    this.#conversations.set(home.id, { ...home, updated_at, pinned });
+    this.#write(home.id, "user", question);
+    const { rounds, finish, promptTokens } = recordingFor(question, this.#settings.draft);
+    this.#store(this.#write(home.id, "assistant", ""), rounds, finish, promptTokens);
+  }
+
+  #home(conversation: number | null, text: string): Conversation {
+    const known = conversation === null ? undefined : this.#conversations.get(conversation);
+    if (known) return this.#touch(known);
+    const title = text.length > 48 ? `${text.slice(0, 47)}…` : text;
+    const home = { id: this.#nextId++, title, pinned: false, updated_at: Date.now() };
+    this.#conversations.set(home.id, home);
+    return home;
+  }
+
+  #touch(home: Conversation): Conversation {
+    const touched = { ...(this.#conversations.get(home.id) ?? home), updated_at: Date.now() };
+    this.#conversations.set(home.id, touched);
+    return touched;
+  }
+
+  #write(conversation: number, role: Message["role"], text: string): Message {
+    const byReply = role === "assistant";
+    const message: Message = {
+      id: this.#nextId++,
+      conversation,
+      role,
+      text,
+      created_at: Date.now(),
+      finish: null,
+      summary: null,
+      target: byReply ? STARTER.label : null,
+      draft: byReply ? this.#draft().label : null,
+      problem: null,
+    };
+    this.#messages.push(message);
+    return message;
+  }
+
+  #change(conversation: number, change: Partial<Conversation>): Promise<Conversation> {
+    const found = this.#conversations.get(conversation);
+    if (!found) return Promise.reject(notFound(conversation));
+    const changed = { ...found, ...change };
+    this.#conversations.set(conversation, changed);
+    return Promise.resolve(changed);
+  }
+
+  #draft(): DraftOption {
+    const found = DRAFTS.find(({ id }) => id === this.#settings.draft);
+    return found ?? { id: "none", label: "None", detail: "", problem: null };
+  }
+
+  #enter(phase: EngineStatus["phase"]) {
+    this.#phase = phase;
+    this.#announce();
+  }
+
+  #announce() {
+    for (const watcher of this.#watchers) watcher(this.#status());
+  }
+
+  #status(): EngineStatus {
+    const off = this.#settings.draft === "none";
+    const loaded = this.#phase === "ready" || this.#phase === "replying";
+    const text = off
+      ? "off: no draft chosen"
+      : `speculating, K = ${this.#settings.draft_length}, with ${this.#draft().label}`;
+    return {
+      phase: this.#phase,
+      message: MESSAGES[this.#phase],
+      target: loaded ? STARTER : null,
+      targets: this.#targets,
+      drafts: DRAFTS,
+      draft: this.#settings.draft,
+      why: loaded ? { state: off ? "off" : "on", text } : { state: "off", text: "off: no target" },
+      device: "CPU, 2 threads",
+    };
+  }
+}
+
+const MESSAGES: Record<EngineStatus["phase"], string | null> = {
+  loading: "Loading Starter, 8.1 M, Q8_0",
+  failed:
+    "/models/broken.gguf is not a model Foretoken can read: expected a GGUF file, found one that ends after 4,096 bytes. Download it again, or choose another model.",
+  ready: null,
+  replying: null,
+};
+
+function notFound(id: number): BackendError {
+  return new BackendError("not_found", `nothing has the number ${id}: it may have been deleted.`);
+}
+
+function until(moment: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.max(0, moment - performance.now())));
+}

@@ -1,0 +1,98 @@
+/** All state of the page, made once around a backend and handed to components by context. */
+import { createContext } from "svelte";
+import type { AppInfo } from "../bindings/AppInfo";
+import { BackendError, type Backend } from "../backend/backend";
+import { Conversations } from "./conversations.svelte";
+import { Engine } from "./engine.svelte";
+import { Reply } from "./reply.svelte";
+import { Settings } from "./settings.svelte";
+import { Toasts } from "./toasts.svelte";
+import type { Trace } from "./trace.svelte";
+import { Traces } from "./traces.svelte";
+import { View } from "./view.svelte";
+
+export class App {
+  readonly toasts = new Toasts();
+  readonly view = new View();
+  readonly engine: Engine;
+  readonly settings: Settings;
+  readonly conversations: Conversations;
+  readonly traces: Traces;
+  readonly reply: Reply;
+  info = $state.raw<AppInfo | null>(null);
+
+  readonly #backend: Backend;
+
+  /** The reply whose trace the inspector shows: the one asked for, else the newest on the page. */
+  readonly inspected = $derived.by(() => {
+    const replies = this.conversations.messages.filter(({ role }) => role === "assistant");
+    return replies.find(({ id }) => id === this.view.inspected) ?? replies.at(-1) ?? null;
+  });
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+    this.engine = new Engine(backend);
+    this.settings = new Settings(backend);
+    this.conversations = new Conversations(backend, this.toasts);
+    this.traces = new Traces(backend, (message) => this.toasts.show(message));
+    this.reply = new Reply(backend, this.conversations, this.traces);
+  }
+
+  get inspectedTrace(): Trace | undefined {
+    return this.inspected ? this.traces.of(this.inspected.id) : undefined;
+  }
+
+  async start() {
+    const info = this.#backend.appInfo().then((facts) => (this.info = facts));
+    await Promise.all([
+      this.engine.watch(),
+      this.settings.load(),
+      this.conversations.load(),
+      info.catch((thrown: unknown) => this.toasts.show(BackendError.from(thrown).message)),
+    ]);
+  }
+
+  startNew() {
+    this.view.inspect(null);
+    this.conversations.startNew();
+  }
+
+  async open(conversation: number, message: number | null = null) {
+    if (conversation !== this.conversations.current) this.view.inspect(null);
+    await this.conversations.open(conversation, message);
+    this.reply.replaceIn(conversation);
+    const shown = new Set(this.conversations.messages.map(({ id }) => id));
+    if (this.reply.message) shown.add(this.reply.message.id);
+    this.traces.retain(shown);
+  }
+
+  /** Adds a model by its path; resolves with the sentence that says why not, or null. */
+  addModel(path: string): Promise<string | null> {
+    return this.#changeModels(() => this.#backend.addModel(path));
+  }
+
+  removeModel(id: string): Promise<string | null> {
+    return this.#changeModels(() => this.#backend.removeModel(id));
+  }
+
+  async chooseModelFile(): Promise<string | null> {
+    try {
+      return await this.#backend.chooseModelFile();
+    } catch (thrown) {
+      this.toasts.show(BackendError.from(thrown).message);
+      return null;
+    }
+  }
+
+  async #changeModels(change: () => Promise<unknown>): Promise<string | null> {
+    try {
+      await change();
+      await this.settings.refreshModels();
+      return null;
+    } catch (thrown) {
+      return BackendError.from(thrown).message;
+    }
+  }
+}
+
+export const [getApp, setApp] = createContext<App>();

@@ -1,0 +1,30 @@
+/** Puts conversations under headings by date, the pinned ones first. */
+import type { Conversation } from "../bindings/Conversation";
+
+export interface Group {
+  heading: string;
+  conversations: Conversation[];
+}
+
+/** Groups in the order of the list; `now` in milliseconds since 1970, days as the calendar has them. */
+export function groupsOf(conversations: readonly Conversation[], now: number): Group[] {
+  const groups: Group[] = [];
+  for (const conversation of conversations) {
+    const heading = conversation.pinned ? "Pinned" : headingOf(conversation.updated_at, now);
+    const group = groups.find((known) => known.heading === heading);
+    if (group) group.conversations.push(conversation);
+    else groups.push({ heading, conversations: [conversation] });
+  }
+  return groups;
+}
+
+function headingOf(updatedAt: number, now: number): string {
+  const today = new Date(now);
+  const daysAgo = (days: number) =>
+    new Date(today.getFullYear(), today.getMonth(), today.getDate() - days).getTime();
+  if (updatedAt >= daysAgo(0)) return "Today";
+  if (updatedAt >= daysAgo(1)) return "Yesterday";
+  if (updatedAt >= daysAgo(7)) return "Last week";
+  if (updatedAt >= daysAgo(30)) return "Last month";
+  return "Older";
+}

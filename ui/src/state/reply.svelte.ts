@@ -1,0 +1,134 @@
+/**
+ * The reply under way, of which there is at most one: asks for it, takes its rounds, and lets the
+ * stored reply replace the preview when it ends. Also keeps why the last question was refused.
+ */
+import type { Message } from "../bindings/Message";
+import type { Reply as Stored } from "../bindings/Reply";
+import type { ReplyEvent } from "../bindings/ReplyEvent";
+import { BackendError, type Backend } from "../backend/backend";
+import type { Conversations } from "./conversations.svelte";
+import { Trace } from "./trace.svelte";
+import type { Traces } from "./traces.svelte";
+
+export class Reply {
+  /** From the question's sending to the stored reply's arrival. */
+  active = $state(false);
+  stopping = $state(false);
+  /** The reply being written, from the moment the shell has begun it. */
+  message = $state.raw<Message | null>(null);
+  trace = $state.raw<Trace | null>(null);
+  /** How far the prompt has been read. */
+  prompt = $state.raw<{ done: number; total: number } | null>(null);
+  /** Why the last question was refused, in a sentence. */
+  problem = $state<string | null>(null);
+  /** Said to screen readers when a reply ends. */
+  announcement = $state("");
+
+  readonly #backend: Backend;
+  readonly #conversations: Conversations;
+  readonly #traces: Traces;
+
+  constructor(backend: Backend, conversations: Conversations, traces: Traces) {
+    this.#backend = backend;
+    this.#conversations = conversations;
+    this.#traces = traces;
+  }
+
+  /** Asks in the open conversation; `onAccepted` runs once the question is stored. */
+  async send(text: string, onAccepted: () => void) {
+    const conversation = this.#conversations.current;
+    await this.#run((onEvent) =>
+      this.#backend.send(conversation, text, (event) => {
+        if (event.type === "started") {
+          onAccepted();
+          this.#arriveIn(event.conversation.id, conversation);
+        }
+        onEvent(event);
+      }),
+    );
+  }
+
+  /** Writes a conversation's last reply anew. */
+  async regenerate(message: number) {
+    await this.#run((onEvent) =>
+      this.#backend.regenerate(message, (event) => {
+        if (event.type === "started") this.#conversations.takeOff(message);
+        onEvent(event);
+      }),
+    );
+  }
+
+  async stop() {
+    if (!this.active) return;
+    this.stopping = true;
+    try {
+      await this.#backend.stop();
+    } catch (thrown) {
+      this.stopping = false;
+      this.problem = BackendError.from(thrown).message;
+    }
+  }
+
+  /** After the open conversation was fetched: its stored state knows less than the preview. */
+  replaceIn(conversation: number) {
+    if (this.message?.conversation === conversation) this.#conversations.place(this.message);
+  }
+
+  /** Follows a new conversation's first question into it, unless the person has gone elsewhere. */
+  #arriveIn(arrived: number, asked: number | null) {
+    if (asked === null && this.#conversations.current === null) {
+      this.#conversations.current = arrived;
+    }
+  }
+
+  async #run(ask: (onEvent: (event: ReplyEvent) => void) => Promise<Stored>) {
+    if (this.active) return;
+    this.active = true;
+    this.problem = null;
+    this.announcement = "";
+    try {
+      this.#finish(await ask((event) => this.#take(event)));
+    } catch (thrown) {
+      await this.#fail(BackendError.from(thrown).message);
+    } finally {
+      this.active = false;
+      this.stopping = false;
+      this.message = null;
+      this.trace = null;
+      this.prompt = null;
+    }
+  }
+
+  #take(event: ReplyEvent) {
+    switch (event.type) {
+      case "started":
+        this.#conversations.update(event.conversation);
+        if (event.user) this.#conversations.place(event.user);
+        this.message = event.reply;
+        this.trace = new Trace();
+        this.#traces.keep(event.reply.id, this.trace);
+        this.#conversations.place(event.reply);
+        break;
+      case "prompt":
+        this.prompt = { done: event.done, total: event.total };
+        break;
+      case "round":
+        this.trace?.push(event.round);
+        break;
+    }
+  }
+
+  #finish({ conversation, reply }: Stored) {
+    this.trace?.flush();
+    if (this.trace?.gap || this.trace === null) void this.#traces.refresh(reply.id);
+    this.#conversations.update(conversation);
+    this.#conversations.place(reply);
+    this.announcement = reply.finish === "cancelled" ? "Reply stopped." : "Reply finished.";
+  }
+
+  async #fail(problem: string) {
+    this.problem = problem;
+    this.trace?.flush();
+    if (this.message) await this.#conversations.refresh();
+  }
+}

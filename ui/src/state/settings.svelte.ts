@@ -1,0 +1,86 @@
+/**
+ * What the person has set. Shown at once, saved shortly after the last change; the shell checks the
+ * values, and its objection is kept for the panel to show.
+ */
+import type { Appearance } from "../bindings/Appearance";
+import type { Sampling } from "../bindings/Sampling";
+import type { Settings as Values } from "../bindings/Settings";
+import { defaults } from "../bindings/defaults";
+import { BackendError, type Backend } from "../backend/backend";
+
+const SAVE_AFTER_MS = 300;
+
+export class Settings {
+  values = $state.raw<Values>(defaults);
+  /** Why the last change was not saved. */
+  problem = $state<string | null>(null);
+
+  readonly #backend: Backend;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #changes = 0;
+  #loaded = false;
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+  }
+
+  async load() {
+    try {
+      const stored = await this.#backend.settings();
+      if (this.#changes === 0) this.values = stored;
+      this.#loaded = true;
+    } catch (thrown) {
+      this.problem = BackendError.from(thrown).message;
+    }
+  }
+
+  /** Changes and saves a moment later; several changes in a row are saved once. */
+  change(change: Partial<Values>) {
+    this.values = { ...this.values, ...change };
+    this.#changes += 1;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.save(), SAVE_AFTER_MS);
+  }
+
+  changeSampling(change: Partial<Sampling>) {
+    this.change({ sampling: { ...this.values.sampling, ...change } });
+  }
+
+  changeAppearance(change: Partial<Appearance>) {
+    this.change({ appearance: { ...this.values.appearance, ...change } });
+  }
+
+  /** Changes and saves now: for a choice that a person waits to see take effect. */
+  async choose(change: Partial<Values>) {
+    this.change(change);
+    await this.save();
+  }
+
+  /** Takes the shell's list of added models, which `add_model` and `remove_model` changed there. */
+  async refreshModels() {
+    await this.save();
+    try {
+      const { added_models, target } = await this.#backend.settings();
+      this.values = { ...this.values, added_models, target };
+    } catch (thrown) {
+      this.problem = BackendError.from(thrown).message;
+    }
+  }
+
+  /** Saves what is not yet saved. Before the first load nothing is: it would erase what is stored. */
+  async save() {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#changes === 0 || !this.#loaded) return;
+    const saving = this.#changes;
+    try {
+      const stored = await this.#backend.saveSettings(this.values);
+      this.problem = null;
+      if (saving !== this.#changes) return;
+      this.values = stored;
+      this.#changes = 0;
+    } catch (thrown) {
+      this.problem = BackendError.from(thrown).message;
+    }
+  }
+}

@@ -1,0 +1,46 @@
+/** The traces of the open conversation's replies, fetched when something wants to show them. */
+import { SvelteMap } from "svelte/reactivity";
+import { BackendError, type Backend } from "../backend/backend";
+import { Trace } from "./trace.svelte";
+
+export class Traces {
+  readonly #backend: Backend;
+  readonly #loaded = new SvelteMap<number, Trace>();
+  readonly #wanted = new Set<number>();
+  readonly #onProblem: (message: string) => void;
+
+  constructor(backend: Backend, onProblem: (message: string) => void) {
+    this.#backend = backend;
+    this.#onProblem = onProblem;
+  }
+
+  /** The trace of a reply, or undefined until it is here. */
+  of(message: number): Trace | undefined {
+    return this.#loaded.get(message);
+  }
+
+  /** Fetches the trace of a stored reply unless it is here or on its way. */
+  async want(message: number) {
+    if (this.#loaded.has(message) || this.#wanted.has(message)) return;
+    this.#wanted.add(message);
+    await this.refresh(message);
+    this.#wanted.delete(message);
+  }
+
+  async refresh(message: number) {
+    try {
+      this.#loaded.set(message, Trace.of(await this.#backend.trace(message)));
+    } catch (thrown) {
+      this.#onProblem(BackendError.from(thrown).message);
+    }
+  }
+
+  keep(message: number, trace: Trace) {
+    this.#loaded.set(message, trace);
+  }
+
+  /** Forgets all but the traces of these replies. */
+  retain(messages: ReadonlySet<number>) {
+    for (const id of [...this.#loaded.keys()]) if (!messages.has(id)) this.#loaded.delete(id);
+  }
+}

@@ -1,0 +1,93 @@
+/** Words for what the trace says: for hover cards, labels and screen readers. */
+import type { Round } from "../bindings/Round";
+import type { ChipKind } from "./chips";
+import { tokenAt, type Place } from "./round";
+import { roundMs } from "./statistics";
+
+export const OUTCOME_WORDS: Record<ChipKind, string> = {
+  accepted: "accepted",
+  rejected: "rejected",
+  discarded: "never judged",
+  bonus: "bonus token",
+  recovered: "recovered token",
+  plain: "not drafted",
+};
+
+/** Everything known about one token, ready to be shown. */
+export interface TokenCard {
+  kind: ChipKind;
+  text: string;
+  id: number;
+  /** Position in the draft, from 1; null for the extra token. */
+  position: number | null;
+  draftLength: number;
+  draftProbability: number | null;
+  targetProbability: number | null;
+  acceptance: number | null;
+  drafter: string | null;
+  /** Number of the round, from 1. */
+  round: number;
+  roundMs: number;
+}
+
+export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null {
+  const round = rounds[place.round];
+  const token = tokenAt(round, place.slot);
+  if (!round || !token) return null;
+  const common = {
+    draftLength: round.drafted.length,
+    round: round.index + 1,
+    roundMs: roundMs(rounds, place.round),
+  };
+  if ("extra" in token) {
+    return {
+      ...common,
+      kind: token.extra.kind,
+      text: token.extra.text,
+      id: token.extra.token,
+      position: null,
+      draftProbability: null,
+      targetProbability: null,
+      acceptance: null,
+      drafter: null,
+    };
+  }
+  const { drafted } = token;
+  return {
+    ...common,
+    kind: drafted.outcome,
+    text: drafted.text,
+    id: drafted.token,
+    position: place.slot + 1,
+    draftProbability: drafted.draft_probability,
+    targetProbability: drafted.target_probability,
+    acceptance: drafted.acceptance,
+    drafter: drafted.drafter === "model" ? "draft model" : "n-gram",
+  };
+}
+
+/** One sentence for a screen reader. */
+export function sentenceOf(card: TokenCard): string {
+  const name = card.text.trim() === "" ? JSON.stringify(card.text) : card.text.trim();
+  const where = card.position === null ? "" : `, position ${card.position} of ${card.draftLength}`;
+  const acceptance =
+    card.acceptance === null ? "" : `, acceptance probability ${percent(card.acceptance)}`;
+  return `${name}: ${OUTCOME_WORDS[card.kind]}, round ${card.round}${where}${acceptance}`;
+}
+
+/** "81 %"; a no-break space keeps the sign with its number. */
+export function percent(share: number): string {
+  return `${Math.round(share * 100)}\u00a0%`;
+}
+
+/** A probability with enough digits to tell small ones apart. */
+export function probability(value: number): string {
+  if (value > 0 && value < 0.001) return "< 0.001";
+  return value.toFixed(3);
+}
+
+/** A time with sensible digits: "3.4 ms", "212 ms", "4.1 s". */
+export function duration(ms: number): string {
+  if (ms >= 1000) return `${(ms / 1000).toFixed(1)}\u00a0s`;
+  return ms < 10 ? `${ms.toFixed(1)}\u00a0ms` : `${Math.round(ms)}\u00a0ms`;
+}
