@@ -1,7 +1,7 @@
 //! Small model files made on the spot, for tests: a whole Llama of a few kilobytes that each test
 //! bends into what it needs. Holds no assertion.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 /// make the reader allocate, whatever the file's size.
 const LARGEST_HEADER: usize = 64 << 20;
 
+/// Lists within lists; the reader goes no deeper either.
+const DEEPEST_LIST: usize = 65;
+
 const DOWNLOAD_AGAIN: &str = "Download it again, or choose another file.";
 const CHOOSE_GGUF: &str = "Choose a .gguf file, or a folder with config.json and safetensors.";
 
@@ -97,21 +100,70 @@ fn read_header(path: &Path, file: &Mmap) -> Result<Content> {
     })
 }
 
-/// Whether a header sets `general.alignment` to 0, by which the reader would divide.
+/// Whether a header sets `general.alignment` to 0, by which the reader would divide. Walks the keys;
+/// where a damaged header ends the walk, the reader ends with an error too.
 fn aligns_to_nothing(head: &[u8]) -> bool {
-    const KEY: &[u8] = b"general.alignment";
-    head.windows(KEY.len()).enumerate().filter(|(_, window)| *window == KEY).any(|(at, _)| {
-        // The value's type, four bytes, stands before it; types 0..=5 are integers of 1, 1, 2, 2, 4
-        // and 4 bytes, the only ones the reader heeds.
-        let value = at + KEY.len() + 4;
-        let width = match head.get(value - 4) {
-            Some(0 | 1) => 1,
-            Some(2 | 3) => 2,
-            Some(4 | 5) => 4,
-            _ => return false,
-        };
-        head.get(value..value + width).is_some_and(|bytes| bytes.iter().all(|&b| b == 0))
-    })
+    let mut walk = Walk(head);
+    let mut zero = false;
+    let mut visit = || -> Option<()> {
+        walk.take(16)?;
+        for _ in 0..walk.u64()? {
+            let key = walk.string()?;
+            let kind = walk.u32()?;
+            let value = walk.value(kind, 0)?;
+            // The reader ignores zero bytes at the end of a key.
+            let named = key.strip_prefix(b"general.alignment");
+            if named.is_some_and(|rest| rest.iter().all(|&byte| byte == 0)) {
+                zero |= kind <= 5 && value.iter().all(|&byte| byte == 0);
+            }
+        }
+        Some(())
+    };
+    visit();
+    zero
+}
+
+/// The bytes of a header that are still ahead.
+struct Walk<'a>(&'a [u8]);
+
+impl<'a> Walk<'a> {
+    fn take(&mut self, count: u64) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(usize::try_from(count).ok()?)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    fn string(&mut self) -> Option<&'a [u8]> {
+        let length = self.u64()?;
+        self.take(length)
+    }
+
+    /// The bytes of a value of GGUF's type number `kind`; of a list, none.
+    fn value(&mut self, kind: u32, depth: usize) -> Option<&'a [u8]> {
+        match kind {
+            0 | 1 | 7 => self.take(1),
+            2 | 3 => self.take(2),
+            4..=6 => self.take(4),
+            10..=12 => self.take(8),
+            8 => self.string(),
+            9 if depth < DEEPEST_LIST => {
+                let kind = self.u32()?;
+                for _ in 0..self.u64()? {
+                    self.value(kind, depth + 1)?;
+                }
+                Some(&[])
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Header {

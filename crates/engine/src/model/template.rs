@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_the_model_lacks_is_undefined() {
-        assert_eq!(render("{{ tools is defined }} {{ bos_token is defined }}[{{ bos_token }}]"), "false false[]");
+        assert_eq!(render("{{ tools is defined }} {{ bos_token is defined }}[{{ bos_token }}]"), "False False[]");
     }
 
     #[test]

@@ -43,11 +43,7 @@ impl TextStream {
     /// Takes one token and returns what has become certain of the text since the one before.
     pub fn push(&mut self, token: TokenId) -> String {
         let tokenizer = Arc::clone(&self.tokenizer);
-        let mut bytes = tokenizer.decode_bytes(token);
-        if self.drops_space && !bytes.is_empty() {
-            self.drops_space = false;
-            bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
-        }
+        let bytes = tokenizer.next_bytes(token, &mut self.drops_space);
         let text = self.complete(bytes);
         self.release(&text)
     }

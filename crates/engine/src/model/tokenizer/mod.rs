@@ -89,11 +89,9 @@ impl Tokenizer {
     /// have no text.
     pub fn decode(&self, tokens: &[TokenId]) -> String {
         let mut bytes = Vec::new();
+        let mut drops_space = self.strips_leading_space;
         for &token in tokens {
-            let piece = self.decode_bytes(token);
-            let first = bytes.is_empty() && self.strips_leading_space;
-            let skipped = usize::from(first && piece.first() == Some(&b' '));
-            bytes.extend_from_slice(&piece[skipped..]);
+            bytes.extend_from_slice(self.next_bytes(token, &mut drops_space));
         }
         String::from_utf8_lossy(&bytes).into_owned()
     }
@@ -152,5 +150,13 @@ impl Tokenizer {
     /// Whether decoding a text drops the space that encoding put before it.
     pub(super) fn strips_leading_space(&self) -> bool {
         self.strips_leading_space
+    }
+
+    /// The bytes a token adds to a text. `drops_space`: nothing has been added yet and the text's
+    /// leading space is not its own.
+    pub(super) fn next_bytes(&self, token: TokenId, drops_space: &mut bool) -> &[u8] {
+        let bytes = self.decode_bytes(token);
+        let drops = !bytes.is_empty() && std::mem::take(drops_space);
+        if drops { bytes.strip_prefix(b" ").unwrap_or(bytes) } else { bytes }
     }
 }

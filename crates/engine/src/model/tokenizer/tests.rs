@@ -29,14 +29,18 @@ fn error(gguf: &Gguf) -> Error {
     ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().err().unwrap()
 }
 
-/// The tokenizer of a test vocabulary with its texts and the tokens they should become.
-fn vectors(name: &str) -> Option<(Tokenizer, Vec<(String, Vec<TokenId>)>)> {
+/// A text and the tokens it should become.
+type Vector = (String, Vec<TokenId>);
+
+/// The tokenizer of a test vocabulary and its test vectors.
+fn vectors(name: &str) -> Option<(Tokenizer, Vec<Vector>)> {
     let path = shared(&format!("vocab/ggml-vocab-{name}.gguf"))?;
     let beside = |suffix: &str| {
         std::fs::read_to_string(format!("{}{suffix}", path.display())).unwrap()
     };
     let (input, output) = (beside(".inp"), beside(".out"));
-    let inputs: Vec<&str> = input.split("\n__ggml_vocab_test__\n").collect();
+    let separator = "\n__ggml_vocab_test__\n";
+    let inputs: Vec<&str> = input.strip_suffix(separator).unwrap().split(separator).collect();
     let outputs: Vec<Vec<TokenId>> = output
         .lines()
         .map(|line| line.split_whitespace().map(|id| id.parse().unwrap()).collect())
@@ -270,7 +274,7 @@ fn a_hugging_face_tokenizer_encodes_and_decodes() {
     assert_eq!(tokenizer.vocabulary(), 2048);
     assert_eq!((tokenizer.bos(), tokenizer.ends()), (Some(1), [2].as_slice()));
     assert!(tokenizer.adds_bos());
-    let text = "Once upon a time, there was a café 🦙.";
+    let text = "Once upon a time, there was a fox.";
     let tokens = tokenizer.encode(text, Special::Ignore).unwrap();
     assert!(tokens.len() < text.len(), "words became pieces: {tokens:?}");
     assert_eq!(tokenizer.decode(&tokens), text);
