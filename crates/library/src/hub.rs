@@ -146,6 +146,21 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn of_the_other_revisions_the_newest_is_used() {
+        let cache = tempfile::tempdir().unwrap();
+        for (revision, size, age) in [("b", 2, 10), ("c", 1, 20), ("a", 3, 30)] {
+            let link = download(cache.path(), "owner/name", revision, "old.gguf", size);
+            let modified = SystemTime::now() - std::time::Duration::from_secs(age);
+            fs::File::open(link.parent().unwrap())
+                .unwrap()
+                .set_modified(modified)
+                .unwrap();
+        }
+        download(cache.path(), "owner/name", "main", "new.gguf", 4);
+        assert_eq!(models(cache.path())["owner/name:old.gguf"].size_bytes, 2);
+    }
+
+    #[test]
     fn broken_entries_do_not_hide_the_others() {
         let cache = tempfile::tempdir().unwrap();
         let cache = cache.path();

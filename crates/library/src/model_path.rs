@@ -187,10 +187,11 @@ pub(crate) mod tests {
         put(&folder.join("only-config/config.json"), 9);
         put(&folder.join("only-weights/model.safetensors"), 9);
         put(&folder.join(".hidden/d.gguf"), 9);
-        fs::create_dir(folder.join("folder.gguf")).unwrap();
+        put(&folder.join("folder.gguf/e.gguf"), 4);
         let expected = [
             ("A.GGUF", 2),
             ("b.gguf", 3),
+            ("folder.gguf/e.gguf", 4),
             ("llama", 5),
             ("publisher/model/c.gguf", 7),
         ];

@@ -37,6 +37,8 @@ mod tests {
             ("", "abc", 3),
             ("abc", "", 3),
             ("kitten", "sitting", 3),
+            ("abcx", "abc", 1),
+            ("abc", "abcx", 1),
             ("wörter", "worter", 1),
             ("ab", "ab", 0),
         ] {

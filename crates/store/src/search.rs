@@ -132,6 +132,17 @@ mod tests {
             assert_eq!(excerpts(&fixture.store, query).len(), expected, "{query:?}");
         }
         assert_eq!(excerpts(&fixture.store, "don't").len(), 1);
+        assert_eq!(
+            excerpts(&fixture.store, "say fo *").len(),
+            1,
+            "the last word is fo"
+        );
+        let mark = "\u{903}";
+        assert_eq!(
+            excerpts(&fixture.store, &format!("{mark} fox")).len(),
+            1,
+            "a letter to us, none to FTS5"
+        );
         assert!(excerpts(&fixture.store, "\"").is_empty());
         assert!(excerpts(&fixture.store, "fox OR stop").is_empty());
     }

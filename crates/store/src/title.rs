@@ -44,6 +44,12 @@ mod tests {
     }
 
     #[test]
+    fn a_word_that_ends_just_before_the_ellipsis_is_kept() {
+        let kept = format!("x {}", "a".repeat(45));
+        assert_eq!(title_from(&format!("{kept} b c")), format!("{kept}…"));
+    }
+
+    #[test]
     fn no_title_is_longer_than_the_limit_whatever_the_script() {
         for text in [
             "ü".repeat(200),
