@@ -4,9 +4,9 @@
 //!
 //! - [`Folders`]: the data folder with the database, the models and the logs
 //! - [`Library`]: every installed model ([`Installed`]), and names turned into paths
-//! - [`starter`]: the embedded pair, [`STARTER`] and [`STARTER_DRAFT`]
-//! - [`hub`]: what this and other programs downloaded into the hub's cache
-//! - [`model_path`]: which files and folders look like a model
+//! - `starter.rs`: the embedded pair, [`STARTER`] and [`STARTER_DRAFT`]
+//! - `hub.rs`: what this and other programs downloaded into the hub's cache
+//! - `model_path.rs`: which files and folders look like a model
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -1,7 +1,7 @@
 //! Conversations, messages, traces and settings in one SQLite file. Knows neither the engine nor
 //! the window: rounds, summaries and settings are JSON documents that others wrote and will read.
 //!
-//! - [`Store`]: the open database ([`store`]), made and upgraded by [`schema`]
+//! - [`Store`]: the open database (`store.rs`), made and upgraded by `schema.rs`
 //! - [`Conversation`]: create, list, rename, pin, delete with undo
 //! - [`Message`]: what a person wrote and what the model replied; [`Ending`] closes a reply
 //! - rounds: the trace of a reply, appended while it is written
