@@ -3,6 +3,8 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   plugins: [svelte()],
+  // Tests mount components in a page; without this they would get Svelte's server half.
+  resolve: process.env["VITEST"] ? { conditions: ["browser"] } : {},
   clearScreen: false,
   server: { port: 1420, strictPort: true },
   build: {

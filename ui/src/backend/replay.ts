@@ -242,7 +242,7 @@ export class Replay implements Backend {
       onEvent({ type: "round", round });
     }
     const whole = played.length === rounds.length;
-    const end: Finish = this.#stopped ? "cancelled" : whole ? finish : "length";
+    const end: Finish = this.#hasStopped() ? "cancelled" : whole ? finish : "length";
     const stored = this.#store(reply, played, end, promptTokens);
     this.#enter("ready");
     return { conversation: this.#touch(home), reply: stored };
@@ -336,7 +336,7 @@ export class Replay implements Backend {
     const loaded = this.#phase === "ready" || this.#phase === "replying";
     const text = off
       ? "off: no draft chosen"
-      : `speculating, K = ${this.#settings.draft_length}, with ${this.#draft().label}`;
+      : `speculating, K = ${this.#settings.draft_length}, with ${this.#draft().label.split(",")[0]}`;
     return {
       phase: this.#phase,
       message: MESSAGES[this.#phase],

@@ -14,8 +14,10 @@ export const WIDEST_COLUMN = 28;
 /** Below this width a column has no room for marks, only for colour. */
 export const MARKS_WIDTH = 5;
 
-/** Rows shown at the least, so that a short draft does not make giant cells. */
+/** Rows shown at the least. */
 const FEWEST_ROWS = 5;
+const TALLEST_ROW = 27;
+const TALLEST_PLOT = 208;
 
 export interface View {
   /** Size of the canvas. */
@@ -45,8 +47,13 @@ export function capacity(view: View): number {
   return Math.max(1, plotWidth(view) / view.columnWidth);
 }
 
-export function rowCount(view: View): number {
-  return Math.max(FEWEST_ROWS, view.tallest);
+export function rowCount({ tallest }: Pick<View, "tallest">): number {
+  return Math.max(FEWEST_ROWS, tallest);
+}
+
+/** Height of the canvas: short drafts need little, long ones get lower rows. */
+export function heightFor(tallest: number): number {
+  return Math.min(TALLEST_PLOT, 2 * PADDING + rowCount({ tallest }) * TALLEST_ROW);
 }
 
 export function rowHeight(view: View): number {
@@ -66,9 +73,10 @@ export function clamp(view: View): View {
   return { ...view, columnWidth, right };
 }
 
-/** Column at the left edge of the plot; a reply that fits starts there. */
+/** Column at the left edge of the plot, a whole one while following; a reply that fits starts there. */
 export function leftColumn(view: View): number {
-  return Math.max(0, view.right - capacity(view));
+  const left = Math.max(0, view.right - capacity(view));
+  return follows(view) ? Math.max(0, Math.ceil(left - 1e-6)) : left;
 }
 
 /** Rounds that are at least partly in view: `first` to `last`, the latter excluded. */
@@ -130,7 +138,7 @@ export function fit(view: View): View {
 /** More or other rounds; a view that showed the newest one goes on showing it. */
 export function withRounds(view: View, rounds: number, tallest: number): View {
   const right = follows(view) ? rounds : view.right;
-  return clamp({ ...view, rounds, tallest, right });
+  return clamp({ ...view, rounds, tallest, height: heightFor(tallest), right });
 }
 
 /** The nearest view that shows a round. */

@@ -41,6 +41,8 @@ export function renderMarkdown(text: string): string {
     ALLOWED_TAGS: ELEMENTS,
     ALLOWED_ATTR: ATTRIBUTES,
     ALLOW_DATA_ATTR: false,
+    // Attributes that hold no address are not held to the pattern for addresses.
+    ADD_URI_SAFE_ATTR: ATTRIBUTES.filter((name) => name !== "href"),
     ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
   });
 }

@@ -26,8 +26,8 @@ export class Settings {
 
   async load() {
     try {
-      const stored = await this.#backend.settings();
-      if (this.#changes === 0) this.values = stored;
+      this.values = await this.#backend.settings();
+      this.#changes = 0;
       this.#loaded = true;
     } catch (thrown) {
       this.problem = BackendError.from(thrown).message;

@@ -9,8 +9,9 @@ import { statisticsOf } from "../trace/statistics";
 /** Rounds a block of the token view holds: a frame redraws one block, not the whole reply. */
 const BLOCK_ROUNDS = 32;
 
-/** Numbers change no faster than a person can read them. */
+/** Numbers change no faster than a person can read them, and slower where counting takes long. */
 const STATISTICS_EVERY_MS = 200;
+const STATISTICS_MS_PER_ROUND = 0.02;
 
 /** Rounds that never arrived, by index, both ends included. */
 export interface Gap {
@@ -22,7 +23,7 @@ export class Trace {
   /** All rounds shown. Not reactive itself: read {@link length} to depend on it. */
   readonly rounds: Round[] = [];
   length = $state(0);
-  /** Most tokens in one round, the extra one included. */
+  /** Most tokens a round has, or could have by its draft length, the extra one included. */
   tallest = $state(0);
   /** The same rounds in blocks; all but the last one never change. */
   blocks = $state.raw<{ first: number; rounds: readonly Round[] }[]>([]);
@@ -49,7 +50,8 @@ export class Trace {
     this.#frame ??= requestAnimationFrame((now) => {
       this.#frame = undefined;
       this.#show();
-      if (now - this.#countedAt < STATISTICS_EVERY_MS) return;
+      const every = Math.max(STATISTICS_EVERY_MS, STATISTICS_MS_PER_ROUND * this.length);
+      if (now - this.#countedAt < every) return;
       this.#countedAt = now;
       this.#counted = this.length;
     });
@@ -84,7 +86,7 @@ export class Trace {
         blocks.push({ first: this.rounds.length, rounds: [round] });
       }
       this.rounds.push(round);
-      this.tallest = Math.max(this.tallest, slots(round));
+      this.tallest = Math.max(this.tallest, slots(round), round.draft_length + 1);
     }
     this.#pending = [];
     this.blocks = blocks;

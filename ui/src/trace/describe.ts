@@ -25,6 +25,8 @@ export interface TokenCard {
   targetProbability: number | null;
   acceptance: number | null;
   drafter: string | null;
+  /** What the draft had in place of a recovered token. */
+  insteadOf: string | null;
   /** Number of the round, from 1. */
   round: number;
   roundMs: number;
@@ -50,6 +52,7 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
       targetProbability: null,
       acceptance: null,
       drafter: null,
+      insteadOf: round.drafted.find(({ outcome }) => outcome === "rejected")?.text ?? null,
     };
   }
   const { drafted } = token;
@@ -63,6 +66,7 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
     targetProbability: drafted.target_probability,
     acceptance: drafted.acceptance,
     drafter: drafted.drafter === "model" ? "draft model" : "n-gram",
+    insteadOf: null,
   };
 }
 
@@ -73,6 +77,11 @@ export function sentenceOf(card: TokenCard): string {
   const acceptance =
     card.acceptance === null ? "" : `, acceptance probability ${percent(card.acceptance)}`;
   return `${name}: ${OUTCOME_WORDS[card.kind]}, round ${card.round}${where}${acceptance}`;
+}
+
+/** A token's text with its white space in sight. */
+export function visible(text: string): string {
+  return text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "␣");
 }
 
 /** "81 %"; a no-break space keeps the sign with its number. */

@@ -1,0 +1,110 @@
+import { describe, expect, test } from "vitest";
+import * as layout from "./layout";
+import type { View } from "./layout";
+
+const view = (change: Partial<View> = {}): View =>
+  layout.clamp({
+    width: 340,
+    height: layout.heightFor(5),
+    rounds: 1000,
+    tallest: 5,
+    columnWidth: layout.COLUMN_WIDTH,
+    right: 1000,
+    ...change,
+  });
+
+test("a point inside a cell is found in that cell", () => {
+  const shown = view();
+  for (const round of [975, 990, 999]) {
+    for (const slot of [0, 2, 4]) {
+      const cell = layout.cellRect(shown, { round, slot });
+      const middle = [cell.x + cell.width / 2, cell.y + cell.height / 2] as const;
+      expect(layout.placeAt(shown, ...middle)).toEqual({ round, slot });
+    }
+  }
+});
+
+test("beside the plot there is no cell", () => {
+  expect(layout.placeAt(view(), layout.GUTTER - 1, 50)).toBeNull();
+  expect(layout.placeAt(view({ rounds: 3, right: 3 }), 200, 50)).toBeNull();
+});
+
+test("the first position is the lowest row", () => {
+  const [low, high] = [0, 3].map((slot) => layout.cellRect(view(), { round: 990, slot }));
+  expect(low?.y).toBeGreaterThan(high?.y ?? Infinity);
+});
+
+test("only as many rounds are visible as fit, however long the reply is", () => {
+  const long = view({ rounds: 100_000, right: 100_000 });
+  const { first, last } = layout.visibleRounds(long);
+  expect(last).toBe(100_000);
+  expect(last - first).toBeLessThanOrEqual(Math.ceil(layout.capacity(long)) + 1);
+});
+
+test("a reply that fits starts at the left", () => {
+  expect(layout.leftColumn(view({ rounds: 4, right: 4 }))).toBe(0);
+});
+
+test("while following, the leftmost column is a whole one and the newest round is inside", () => {
+  const shown = view();
+  expect(Number.isInteger(layout.leftColumn(shown))).toBe(true);
+  const newest = layout.cellRect(shown, { round: 999, slot: 0 });
+  expect(newest.x + newest.width).toBeLessThanOrEqual(shown.width - layout.PADDING + 1e-6);
+});
+
+describe("following", () => {
+  test("a view at the newest round stays there when rounds arrive", () => {
+    expect(layout.withRounds(view(), 1010, 5).right).toBe(1010);
+  });
+
+  test("a view that was scrolled back stays where it is", () => {
+    const back = layout.scroll(view(), -200);
+    expect(layout.follows(back)).toBe(false);
+    expect(layout.withRounds(back, 1010, 5).right).toBe(back.right);
+  });
+
+  test("scrolling cannot leave the reply on either side", () => {
+    expect(layout.leftColumn(layout.scroll(view(), -1e9))).toBe(0);
+    expect(layout.scroll(view(), 1e9).right).toBe(1000);
+  });
+});
+
+describe("zooming", () => {
+  test("the round under the pointer stays under it", () => {
+    const back = layout.scroll(view(), -300);
+    const x = 150;
+    const round = (at: View) => layout.leftColumn(at) + (x - layout.GUTTER) / at.columnWidth;
+    expect(round(layout.zoom(back, 1.5, x))).toBeCloseTo(round(back));
+  });
+
+  test("zooming out ends where the whole reply fits", () => {
+    const whole = layout.zoom(view(), 1e-9, 100);
+    expect(layout.visibleRounds(whole)).toEqual({ first: 0, last: 1000 });
+    expect(whole).toEqual(layout.fit(view()));
+  });
+
+  test("zooming in ends at the widest column", () => {
+    expect(layout.zoom(view(), 1e9, 100).columnWidth).toBe(layout.WIDEST_COLUMN);
+  });
+
+  test("a short reply cannot be stretched by zooming out", () => {
+    const short = view({ rounds: 5, right: 5 });
+    expect(layout.zoom(short, 0.01, 100).columnWidth).toBe(layout.COLUMN_WIDTH);
+  });
+});
+
+test("revealing a round moves the view no further than needed", () => {
+  const shown = view();
+  expect(layout.reveal(shown, 990)).toEqual(shown);
+  const early = layout.reveal(shown, 10);
+  expect(layout.leftColumn(early)).toBeCloseTo(10);
+  expect(layout.reveal(early, 500).right).toBe(501);
+});
+
+test("longer drafts make lower rows once the canvas is as tall as it gets", () => {
+  const [short, long] = [5, 17].map((tallest) =>
+    layout.rowHeight(view({ tallest, height: layout.heightFor(tallest) })),
+  );
+  expect(long).toBeLessThan(short ?? 0);
+  expect(layout.heightFor(17)).toBe(layout.heightFor(12));
+});

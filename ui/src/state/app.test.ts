@@ -1,0 +1,197 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import type { Conversation } from "../bindings/Conversation";
+import type { Message } from "../bindings/Message";
+import type { Reply } from "../bindings/Reply";
+import type { ReplyEvent } from "../bindings/ReplyEvent";
+import type { Settings } from "../bindings/Settings";
+import { defaults } from "../bindings/defaults";
+import { BackendError, type Backend } from "../backend/backend";
+import { threeRounds } from "../trace/fixtures";
+import { App } from "./app.svelte";
+
+const home: Conversation = { id: 1, title: "Fox", pinned: false, updated_at: 5 };
+const message = (id: number, change: Partial<Message> = {}): Message => ({
+  id,
+  conversation: 1,
+  role: "assistant",
+  text: "",
+  created_at: 5,
+  finish: null,
+  summary: null,
+  target: null,
+  draft: null,
+  problem: null,
+  ...change,
+});
+const question = message(2, { role: "user", text: "Hello" });
+const preview = message(3);
+const stored = message(3, { text: "a b c d e", finish: "stop" });
+
+/** A backend whose replies a test ends by hand. */
+class Fake {
+  emit: (event: ReplyEvent) => void = () => undefined;
+  settle: { resolve: (reply: Reply) => void; reject: (error: unknown) => void } | undefined;
+  saved: Settings[] = [];
+  refuse: BackendError | null = null;
+  stored: Message[] = [];
+  stops = 0;
+
+  readonly backend = {
+    conversations: () => Promise.resolve([]),
+    settings: () => Promise.resolve(defaults),
+    saveSettings: (settings: Settings) => {
+      if (this.refuse) return Promise.reject(this.refuse);
+      this.saved.push(settings);
+      return Promise.resolve(settings);
+    },
+    messages: () => Promise.resolve(this.stored),
+    trace: () => Promise.resolve([...threeRounds]),
+    send: (_: number | null, __: string, onEvent: (event: ReplyEvent) => void) =>
+      this.#ask(onEvent),
+    regenerate: (_: number, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
+    stop: () => {
+      this.stops += 1;
+      return Promise.resolve();
+    },
+  } as unknown as Backend;
+
+  #ask(onEvent: (event: ReplyEvent) => void): Promise<Reply> {
+    this.emit = onEvent;
+    return new Promise((resolve, reject) => (this.settle = { resolve, reject }));
+  }
+
+  begin(user: Message | null = question) {
+    this.emit({ type: "started", conversation: home, user, reply: preview });
+  }
+}
+
+let fake: Fake;
+let app: App;
+
+beforeEach(() => {
+  vi.useRealTimers();
+  fake = new Fake();
+  app = new App(fake.backend);
+});
+
+test("the stored reply replaces the streamed preview", async () => {
+  const asked = app.reply.send("Hello", () => undefined);
+  fake.begin();
+  for (const round of threeRounds) fake.emit({ type: "round", round });
+  expect(app.conversations.current).toBe(1);
+  expect(app.conversations.messages).toEqual([question, preview]);
+  fake.settle?.resolve({ conversation: home, reply: stored });
+  await asked;
+  expect(app.conversations.messages).toEqual([question, stored]);
+  expect(app.reply.active).toBe(false);
+  expect(app.traces.of(3)?.rounds).toEqual(threeRounds);
+});
+
+test("a refused question is not taken from the composer, and the reason is kept", async () => {
+  const accepted = vi.fn();
+  const asked = app.reply.send("Hello", accepted);
+  fake.settle?.reject({ code: "prompt_too_long", message: "the prompt is too long" });
+  await asked;
+  expect(accepted).not.toHaveBeenCalled();
+  expect(app.reply.problem).toBe("the prompt is too long");
+  expect(app.conversations.messages).toEqual([]);
+});
+
+test("a reply that fails half way shows what is stored of it", async () => {
+  const asked = app.reply.send("Hello", () => undefined);
+  fake.begin();
+  fake.stored = [question, message(3, { text: "a", problem: "the computation failed" })];
+  fake.settle?.reject(new BackendError("internal", "the computation failed"));
+  await asked;
+  expect(app.conversations.messages[1]?.problem).toBe("the computation failed");
+});
+
+test("a gap in the rounds is filled from the store", async () => {
+  const asked = app.reply.send("Hello", () => undefined);
+  fake.begin();
+  for (const round of threeRounds.toSpliced(1, 1)) fake.emit({ type: "round", round });
+  fake.settle?.resolve({ conversation: home, reply: stored });
+  await asked;
+  await vi.waitFor(() => expect(app.traces.of(3)?.gap).toBeNull());
+  expect(app.traces.of(3)?.length).toBe(3);
+});
+
+test("a new reply takes the old one's place when regenerating, whatever its number", async () => {
+  app.conversations.current = 1;
+  app.conversations.messages = [question, message(9, { text: "old" })];
+  const asked = app.reply.regenerate(9);
+  fake.begin(null);
+  expect(app.conversations.messages).toEqual([question, preview]);
+  fake.settle?.resolve({ conversation: home, reply: stored });
+  await asked;
+  expect(app.conversations.messages).toEqual([question, stored]);
+});
+
+test("a refused regeneration leaves the old reply where it is", async () => {
+  app.conversations.current = 1;
+  app.conversations.messages = [question, message(9, { text: "old" })];
+  const asked = app.reply.regenerate(9);
+  fake.settle?.reject(new BackendError("busy", "a reply is under way"));
+  await asked;
+  expect(app.conversations.messages.at(-1)?.text).toBe("old");
+});
+
+test("a reply under way is found again in its conversation", async () => {
+  void app.reply.send("Hello", () => undefined);
+  fake.begin();
+  app.startNew();
+  expect(app.conversations.messages).toEqual([]);
+  fake.stored = [question, preview];
+  await app.open(1);
+  fake.emit({ type: "round", round: threeRounds[0] ?? expect.fail() });
+  expect(app.conversations.messages).toHaveLength(2);
+  expect(app.inspectedTrace).toBe(app.reply.trace);
+});
+
+test("a reply that ends elsewhere does not appear in the open conversation", async () => {
+  const asked = app.reply.send("Hello", () => undefined);
+  fake.begin();
+  app.startNew();
+  fake.settle?.resolve({ conversation: home, reply: stored });
+  await asked;
+  expect(app.conversations.messages).toEqual([]);
+  expect(app.conversations.current).toBeNull();
+});
+
+test("only a reply under way can be stopped", async () => {
+  await app.reply.stop();
+  expect(fake.stops).toBe(0);
+  void app.reply.send("Hello", () => undefined);
+  await app.reply.stop();
+  expect(fake.stops).toBe(1);
+});
+
+test("settings changed in a row are saved once, a choice at once", async () => {
+  await app.settings.load();
+  vi.useFakeTimers();
+  app.settings.change({ draft_length: 5 });
+  app.settings.changeSampling({ temperature: 0 });
+  expect(fake.saved).toHaveLength(0);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(fake.saved).toHaveLength(1);
+  expect(fake.saved[0]).toMatchObject({ draft_length: 5, sampling: { temperature: 0 } });
+  await app.settings.choose({ draft: "ngram" });
+  expect(fake.saved[1]?.draft).toBe("ngram");
+});
+
+test("settings are never saved before they were read: that would erase them", async () => {
+  vi.useFakeTimers();
+  app.settings.change({ draft_length: 5 });
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(fake.saved).toHaveLength(0);
+});
+
+test("the shell's objection to a setting is kept until it accepts one", async () => {
+  await app.settings.load();
+  fake.refuse = new BackendError("bad_setting", "top-p: expected at most 1, found 2.");
+  await app.settings.choose({ draft_length: 3 });
+  expect(app.settings.problem).toContain("top-p");
+  fake.refuse = null;
+  await app.settings.choose({ draft_length: 4 });
+  expect(app.settings.problem).toBeNull();
+});

@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { extra, round } from "../trace/fixtures";
+import { Trace } from "./trace.svelte";
+
+const plain = (index: number) => round(index, { extra: extra(" t", "plain") });
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["requestAnimationFrame", "cancelAnimationFrame", "performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test("rounds are shown on the next frame, all that came before it at once", () => {
+  const trace = new Trace();
+  for (const index of [0, 1, 2]) trace.push(plain(index));
+  expect(trace.length).toBe(0);
+  vi.advanceTimersToNextFrame();
+  expect(trace.length).toBe(3);
+});
+
+test("the end of a reply does not wait for a frame", () => {
+  const trace = new Trace();
+  trace.push(plain(0));
+  trace.flush();
+  expect(trace.length).toBe(1);
+  expect(trace.statistics.tokens).toBe(1);
+});
+
+test("a missing round is noticed", () => {
+  const trace = Trace.of([plain(0), plain(1), plain(5), plain(6)]);
+  expect(trace.gap).toEqual({ first: 2, last: 4 });
+});
+
+test("rounds without a gap have none, and one that comes twice is kept once", () => {
+  const trace = Trace.of([plain(0), plain(1), plain(1), plain(2)]);
+  expect(trace.gap).toBeNull();
+  expect(trace.length).toBe(3);
+});
+
+test("a full block is never touched again", () => {
+  const trace = Trace.of(Array.from({ length: 40 }, (_, index) => plain(index)));
+  const [full, last] = trace.blocks;
+  trace.push(plain(40));
+  trace.flush();
+  expect(trace.blocks[0]).toBe(full);
+  expect(trace.blocks[1]).not.toBe(last);
+  expect(trace.blocks.flatMap(({ rounds }) => rounds)).toEqual(trace.rounds);
+});
+
+test("there is room for the draft length from the first round on", () => {
+  expect(Trace.of([plain(0)]).tallest).toBe(5);
+});

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { cardOf, duration, probability, sentenceOf } from "./describe";
+import { threeRounds } from "./fixtures";
+
+test("a rejected token's card has its probabilities and its position in the draft", () => {
+  const card = cardOf(threeRounds, { round: 1, slot: 0 });
+  expect(card).toMatchObject({
+    kind: "rejected",
+    position: 1,
+    draftLength: 2,
+    draftProbability: 0.5,
+    targetProbability: 0.4,
+    round: 2,
+    roundMs: 10,
+  });
+});
+
+test("a recovered token's card names what it replaced", () => {
+  expect(cardOf(threeRounds, { round: 1, slot: 2 })?.insteadOf).toBe(" x");
+});
+
+test("a place without a token has no card", () => {
+  expect(cardOf(threeRounds, { round: 2, slot: 1 })).toBeNull();
+  expect(cardOf(threeRounds, { round: 3, slot: 0 })).toBeNull();
+});
+
+test("a sentence says the outcome in words", () => {
+  const card = cardOf(threeRounds, { round: 1, slot: 1 });
+  expect(card && sentenceOf(card)).toBe("y: never judged, round 2, position 2 of 2");
+});
+
+test("numbers keep the digits that matter", () => {
+  expect(probability(0.00004)).toBe("< 0.001");
+  expect(probability(0)).toBe("0.000");
+  expect(duration(3.44)).toBe("3.4\u00a0ms");
+  expect(duration(212.4)).toBe("212\u00a0ms");
+  expect(duration(2504)).toBe("2.5\u00a0s");
+});

@@ -1,0 +1,51 @@
+/** Rounds for tests, written as briefly as they read. */
+import type { Drafted } from "../bindings/Drafted";
+import type { Extra } from "../bindings/Extra";
+import type { Outcome } from "../bindings/Outcome";
+import type { Round } from "../bindings/Round";
+
+export function drafted(text: string, outcome: Outcome, change: Partial<Drafted> = {}): Drafted {
+  const judged = outcome !== "discarded";
+  return {
+    token: 7,
+    text,
+    draft_probability: 0.5,
+    target_probability: judged ? 0.4 : null,
+    acceptance: judged ? 0.8 : null,
+    outcome,
+    drafter: "model",
+    ...change,
+  };
+}
+
+export function extra(text: string, kind: Extra["kind"]): Extra {
+  return { token: 9, text, kind };
+}
+
+/** A round of 10 ms, of which drafting took 2, verifying 6 and sampling and the rest 1 each. */
+export function round(index: number, change: Partial<Round> = {}): Round {
+  return {
+    index,
+    position: 10 + index,
+    drafted: [],
+    extra: null,
+    draft_length: 4,
+    reason: "fixed",
+    times: { draft_ms: 2, verify_ms: 6, sample_ms: 1, rest_ms: 1 },
+    at_ms: 100 + 10 * index,
+    ...change,
+  };
+}
+
+/** "a b" accepted and a bonus " c"; " x" rejected, " y" discarded and " d" recovered; " e" plain. */
+export const threeRounds: readonly Round[] = [
+  round(0, {
+    drafted: [drafted("a", "accepted"), drafted(" b", "accepted")],
+    extra: extra(" c", "bonus"),
+  }),
+  round(1, {
+    drafted: [drafted(" x", "rejected"), drafted(" y", "discarded")],
+    extra: extra(" d", "recovered"),
+  }),
+  round(2, { extra: extra(" e", "plain") }),
+];

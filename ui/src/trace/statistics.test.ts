@@ -1,0 +1,78 @@
+import { expect, test } from "vitest";
+import { drafted, extra, round, threeRounds } from "./fixtures";
+import { rateOf, statisticsOf } from "./statistics";
+
+/** A round that adds `tokens` tokens and ends at `at_ms`. */
+const burst = (index: number, tokens: number, at_ms: number) =>
+  round(index, {
+    at_ms,
+    drafted: Array.from({ length: tokens - 1 }, () => drafted(" t", "accepted")),
+    extra: extra(" t", "bonus"),
+  });
+
+test("a discarded token is not judged", () => {
+  const { drafted, judged, accepted, acceptanceRate } = statisticsOf(threeRounds);
+  expect({ drafted, judged, accepted }).toEqual({ drafted: 4, judged: 3, accepted: 2 });
+  expect(acceptanceRate).toBeCloseTo(2 / 3);
+});
+
+test("tokens per round counts extra tokens too", () => {
+  expect(statisticsOf(threeRounds).tokensPerRound).toBeCloseTo(5 / 3);
+});
+
+test("acceptance by position counts only those judged at that position", () => {
+  expect(statisticsOf(threeRounds).byPosition).toEqual([
+    { judged: 2, accepted: 1 },
+    { judged: 1, accepted: 1 },
+  ]);
+});
+
+test("an empty trace has no rates, and none of them is a division by zero", () => {
+  const empty = statisticsOf([]);
+  expect(empty.acceptanceRate).toBeNull();
+  expect(empty.tokensPerRound).toBeNull();
+  expect(empty.tokensPerSecond).toBeNull();
+  expect(empty.ttftMs).toBeNull();
+  expect(empty.tokenMs).toBeNull();
+});
+
+test("plain decoding has no acceptance rate", () => {
+  const plain = [round(0, { extra: extra("a", "plain") })];
+  expect(statisticsOf(plain).acceptanceRate).toBeNull();
+});
+
+test("the first token's time is the first round's end", () => {
+  expect(statisticsOf(threeRounds).ttftMs).toBe(100);
+});
+
+test("the rate leaves the first round out: its time is the prompt's", () => {
+  const rounds = [burst(0, 5, 3000), burst(1, 5, 3100), burst(2, 5, 3200)];
+  expect(rateOf(rounds)).toBeCloseTo(50);
+});
+
+test("a burst does not make the rate jump", () => {
+  const steady = Array.from({ length: 40 }, (_, index) => burst(index, 1, 100 + 100 * index));
+  const after = [...steady, burst(40, 16, 4001)];
+  expect(rateOf(steady)).toBeCloseTo(10);
+  expect(rateOf(after)).toBeLessThan(19);
+});
+
+test("the rate forgets what left the window, and cuts the round on its edge", () => {
+  const slowThenFast = [burst(0, 1, 0), burst(1, 1, 10_000), burst(2, 10, 11_000)];
+  // The window is 9,000 to 11,000 ms: a tenth of the slow round's time and all of the fast one.
+  expect(rateOf(slowThenFast)).toBeCloseTo((0.1 + 10) / 2);
+});
+
+test("milliseconds a token are weighted by tokens, not by rounds", () => {
+  const rounds = [burst(0, 1, 0), burst(1, 9, 90), burst(2, 1, 190)];
+  expect(statisticsOf(rounds).tokenMs).toEqual({ p50: 10, p95: 100 });
+});
+
+test("times are sums over rounds", () => {
+  expect(statisticsOf(threeRounds).times).toEqual({
+    draft_ms: 6,
+    verify_ms: 18,
+    sample_ms: 3,
+    rest_ms: 3,
+  });
+});
