@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use candle_core::quantized::GgmlDType;
 use serde::Serialize;
 
-use super::{Form, ModelSource, SpecialTokens, tokenizer};
+use super::tokenizer::{folder_kind, gguf_kind, vocabulary_size};
+use super::{Form, ModelSource, SpecialTokens};
+use crate::error::Result;
 
 /// A model in words and numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,12 +25,22 @@ pub struct Description {
     pub quantisation: Option<String>,
     /// `None` for a tokenizer alone.
     pub sizes: Option<Sizes>,
-    /// Tokens; 0 when the file does not say.
-    pub vocabulary: usize,
-    /// The tokens with a role, or why the tokenizer cannot be used.
-    pub tokenizer: std::result::Result<SpecialTokens, String>,
+    /// `None` when the tokenizer cannot be used.
+    pub tokenizer: Option<TokenizerDescription>,
+    /// Why the tokenizer cannot be used.
+    pub tokenizer_problem: Option<String>,
     /// The chat template's source.
     pub template: Option<String>,
+}
+
+/// A tokenizer in words and numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TokenizerDescription {
+    /// "byte-level BPE, gpt-2" or "SentencePiece".
+    pub kind: String,
+    /// Tokens.
+    pub vocabulary: usize,
+    pub special: SpecialTokens,
 }
 
 /// The dimensions of a model.
@@ -48,12 +60,14 @@ impl ModelSource {
     /// Describes the model; reads no weights and builds no tokenizer.
     pub fn describe(&self) -> Description {
         let config = self.config.as_ref();
-        let (format, vocabulary, own_name) = match &self.form {
-            Form::Gguf(header) => {
-                let name = header.string("general.name").ok().flatten();
-                ("GGUF", tokenizer::vocabulary_size(header).unwrap_or(0), name.map(str::to_owned))
-            }
-            Form::Folder(_) => ("safetensors", config.map_or(0, |c| c.vocabulary), None),
+        let (format, own_name) = match &self.form {
+            Form::Gguf(header) => ("GGUF", header.string("general.name").ok().flatten()),
+            Form::Folder(_) => ("safetensors", None),
+        };
+        let own_name = own_name.map(str::to_owned);
+        let (tokenizer, tokenizer_problem) = match self.describe_tokenizer() {
+            Ok(description) => (Some(description), None),
+            Err(error) => (None, Some(error.to_string())),
         };
         let file_name = || self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Description {
@@ -73,10 +87,20 @@ impl ModelSource {
                 head_size: c.head_size,
                 tied_embeddings: c.tied_embeddings,
             }),
-            vocabulary,
-            tokenizer: self.special_tokens().map_err(|error| error.to_string()),
+            tokenizer,
+            tokenizer_problem,
             template: self.template_source().ok().flatten(),
         }
+    }
+
+    fn describe_tokenizer(&self) -> Result<TokenizerDescription> {
+        let (kind, vocabulary) = match &self.form {
+            Form::Gguf(header) => (gguf_kind(header)?, vocabulary_size(header)?),
+            Form::Folder(folder) => {
+                (folder_kind(folder)?, self.config.as_ref().map_or(0, |c| c.vocabulary))
+            }
+        };
+        Ok(TokenizerDescription { kind, vocabulary, special: self.special_tokens()? })
     }
 
     fn commonest_type(&self) -> Option<GgmlDType> {

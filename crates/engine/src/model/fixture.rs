@@ -25,7 +25,7 @@ pub struct Gguf {
 }
 
 /// GPT-2's alphabet in the order of the bytes.
-fn alphabet() -> Vec<String> {
+pub fn alphabet() -> Vec<String> {
     let printable = |byte: u32| matches!(byte, 33..=126 | 161..=172 | 174..=255);
     let mut next = 256;
     let spell = |byte: u32| {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use candle_core::Device;
 
 pub use config::{ModelConfig, Rotary, RotaryLayout};
-pub use description::{Description, Sizes};
+pub use description::{Description, Sizes, TokenizerDescription};
 use folder::Folder;
 use gguf::Header;
 use mapped::Tensors;

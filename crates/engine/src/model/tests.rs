@@ -93,9 +93,10 @@ fn a_description_needs_no_loading() {
     let elements = 261 * 32 + 32 * 3 + 32 * 32 * 2 + 16 * 32 * 2 + 64 * 32 * 3;
     assert_eq!(description.parameters, elements);
     assert_eq!(description.quantisation.as_deref(), Some("F16"), "16 bits of 10,240, 8.5 of 8,352");
-    assert_eq!(description.vocabulary, 261);
+    let tokenizer = description.tokenizer.as_ref().unwrap();
+    assert_eq!((tokenizer.kind.as_str(), tokenizer.vocabulary), ("byte-level BPE, gpt-2", 261));
+    assert_eq!(tokenizer.special.eos.as_ref().unwrap().text, "</s>");
     assert_eq!(description.sizes.as_ref().unwrap().context, 64);
-    assert_eq!(description.tokenizer.as_ref().unwrap().eos.as_ref().unwrap().text, "</s>");
     assert_eq!(description.template.as_deref(), Some("{{ messages }}"));
     assert_eq!(serde_json::to_value(&description).unwrap()["sizes"]["kv_heads"], 2);
 }
@@ -181,8 +182,8 @@ fn any_damaged_byte_gives_a_model_or_an_error_but_no_panic() {
     let whole = tiny_bytes();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
-    for offset in (0..1200).chain((1200..whole.len().min(12_000)).step_by(13)) {
-        for value in [0, 1, 0x7F, 0xFF] {
+    for offset in (0..1200).step_by(3).chain((1200..whole.len().min(12_000)).step_by(41)) {
+        for value in [0, 0xFF] {
             let mut file = whole.clone();
             file[offset] = value;
             fs::write(&path, file).unwrap();
@@ -511,4 +512,34 @@ fn a_real_folder_opens() {
     let layer = 128 * 128 * 2 + 64 * 128 * 2 + 384 * 128 * 3 + 128 * 2;
     assert_eq!(description.parameters, 2048 * 128 + 2 * layer + 128);
     assert_eq!(description.quantisation.as_deref(), Some("F32"));
+    let tokenizer = description.tokenizer.unwrap();
+    assert_eq!((tokenizer.kind.as_str(), tokenizer.vocabulary), ("SentencePiece", 2048));
+    assert_eq!(tokenizer.special.ends[0].text, "<|end_story|>");
+}
+
+#[test]
+fn the_starter_pair_opens_and_speaks_chatml() {
+    for (name, parameters, layers) in [("target", 8_131_328, 9), ("draft", 1_115_008, 3)] {
+        let starter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../starter");
+        let source = ModelSource::open(&starter.join(format!("starter-{name}-Q8_0.gguf"))).unwrap();
+        let description = source.describe();
+        assert_eq!((description.parameters, source.config().unwrap().layers), (parameters, layers));
+        assert_eq!(description.quantisation.as_deref(), Some("Q8_0"));
+        let tokenizer = source.tokenizer().unwrap();
+        assert_eq!((tokenizer.ends(), tokenizer.adds_bos()), ([2, 0].as_slice(), false));
+        let messages = [ChatMessage { role: Role::User, content: "Hi".into() }];
+        let prompt = source.template().unwrap().render(&messages, true).unwrap();
+        assert_eq!(prompt, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+        let tokens = tokenizer.encode(&prompt, Special::Parse).unwrap();
+        assert_eq!(tokens.iter().filter(|&&token| tokenizer.is_control(token)).count(), 3);
+    }
+}
+
+#[test]
+fn an_unusable_tokenizer_is_described_by_its_reason() {
+    let mut gguf = Gguf::tiny();
+    gguf.set("tokenizer.ggml.pre", text("klingon"));
+    let description = open(&gguf).unwrap().describe();
+    assert!(description.tokenizer.is_none());
+    assert!(description.tokenizer_problem.unwrap().contains("'klingon'"));
 }

@@ -42,13 +42,11 @@ pub(in crate::model) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
     let text = read(folder)?;
     let document = parse(folder, &text)?;
     let special = roles(folder, &document);
-    let spelling = spelling(&document.decoder).ok_or_else(|| {
-        failed("expected a byte-level or SentencePiece decoder, found another".into())
-    })?;
+    let spelling = known_spelling(folder, &document)?;
     let library = tokenizers::Tokenizer::from_bytes(&text).map_err(|e| failed(e.to_string()))?;
     let size = library.get_vocab(true).values().max().map_or(0, |&id| id + 1);
     let texts: Vec<Option<String>> = (0..size).map(|id| library.id_to_token(id)).collect();
-    let mut kinds: Vec<Kind> = texts.iter().map(|text| kind(text.as_deref(), spelling)).collect();
+    let mut kinds: Vec<Kind> = texts.iter().map(|text| token_kind(text.as_deref(), spelling)).collect();
     for added in &document.added_tokens {
         if let Some(kind) = kinds.get_mut(added.id as usize) {
             *kind = if added.special { Kind::Control } else { Kind::Added };
@@ -58,6 +56,15 @@ pub(in crate::model) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
     let table = Table::new(spelling, tokens);
     let strips = strips_leading_space(&document.decoder);
     Ok(Tokenizer::new(path, Encoder::library(library), table, special, strips))
+}
+
+/// The kind of tokenizer, for a person.
+///
+/// # Errors
+/// As [`from_folder`].
+pub(in crate::model) fn kind(folder: &Folder) -> Result<String> {
+    let document = parse(folder, &read(folder)?)?;
+    Ok(known_spelling(folder, &document)?.name().into())
 }
 
 /// The tokens with a role, without building the tokenizer.
@@ -119,8 +126,10 @@ fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
             Json::Array(ids) => ids.as_slice(),
             id => std::slice::from_ref(id),
         };
-        for token in ids.iter().filter_map(Json::as_u64).filter_map(by_id) {
-            special.add_end(token);
+        for id in ids.iter().filter_map(Json::as_u64) {
+            // A token that ends a reply counts even when it is not among the added ones.
+            let unnamed = || SpecialToken { id: id as TokenId, text: format!("token {id}") };
+            special.add_end(by_id(id).unwrap_or_else(unnamed));
         }
     }
     for added in document.added_tokens.iter().filter(|added| added.special) {
@@ -138,6 +147,13 @@ fn begins_with(post_processor: &Json, bos: &str) -> bool {
         Some("Sequence") => steps(post_processor, "processors").any(|step| begins_with(step, bos)),
         _ => false,
     }
+}
+
+fn known_spelling(folder: &Folder, document: &Document) -> Result<Spelling> {
+    spelling(&document.decoder).ok_or_else(|| Error::Tokenizer {
+        path: tokenizer_path(folder),
+        reason: "expected a byte-level or SentencePiece decoder, found another".into(),
+    })
 }
 
 fn spelling(decoder: &Json) -> Option<Spelling> {
@@ -163,7 +179,7 @@ fn steps<'a>(sequence: &'a Json, key: &str) -> impl Iterator<Item = &'a Json> {
 }
 
 /// The kind of a token that is not among the added ones.
-fn kind(text: Option<&str>, spelling: Spelling) -> Kind {
+fn token_kind(text: Option<&str>, spelling: Spelling) -> Kind {
     match text {
         None => Kind::Unused,
         Some(text) if spelling == Spelling::SentencePiece && byte_token(text).is_some() => Kind::Byte,

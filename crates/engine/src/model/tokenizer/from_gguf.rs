@@ -12,6 +12,7 @@ use crate::model::gguf::Header;
 use crate::trace::TokenId;
 
 const MODEL: &str = "tokenizer.ggml.model";
+const PRE: &str = "tokenizer.ggml.pre";
 const TOKENS: &str = "tokenizer.ggml.tokens";
 const TOKEN_TYPES: &str = "tokenizer.ggml.token_type";
 
@@ -39,6 +40,20 @@ pub(in crate::model) fn from_gguf(header: &Header) -> Result<Tokenizer> {
     };
     let table = Table::new(spelling, tokens.into_iter());
     Ok(Tokenizer::new(header.path().to_owned(), encoder, table, special, adds_space))
+}
+
+/// The kind of tokenizer, for a person.
+///
+/// # Errors
+/// As [`from_gguf`].
+pub(in crate::model) fn kind(header: &Header) -> Result<String> {
+    let spelling = spelling(header)?;
+    if spelling == Spelling::SentencePiece {
+        return Ok(spelling.name().into());
+    }
+    pre_tokenizer(header)?;
+    let pre = header.string(PRE)?.unwrap_or("default");
+    Ok(format!("{}, {pre}", spelling.name()))
 }
 
 /// Tokens the header lists.
@@ -96,7 +111,7 @@ fn spelling(header: &Header) -> Result<Spelling> {
 }
 
 fn pre_tokenizer(header: &Header) -> Result<&'static PreTokenizer> {
-    let name = header.string("tokenizer.ggml.pre")?.unwrap_or("default");
+    let name = header.string(PRE)?.unwrap_or("default");
     PreTokenizer::named(name)
         .map_err(|reason| Error::Tokenizer { path: header.path().to_owned(), reason })
 }
@@ -111,11 +126,11 @@ fn tokens(header: &Header) -> Result<Vec<(&str, Kind)>> {
         let expected = format!("{} entries in {TOKEN_TYPES}", texts.len());
         return Err(header.bad(expected, types.len().to_string()));
     }
-    Ok(texts.into_iter().zip(types.iter().map(kind)).collect())
+    Ok(texts.into_iter().zip(types.iter().map(token_kind)).collect())
 }
 
 /// A token's kind; the numbers are GGUF's.
-fn kind(value: &Value) -> Kind {
+fn token_kind(value: &Value) -> Kind {
     let number = match *value {
         Value::I32(n) => i64::from(n),
         Value::U32(n) => i64::from(n),

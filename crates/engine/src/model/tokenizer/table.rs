@@ -28,6 +28,16 @@ pub(super) enum Spelling {
     SentencePiece,
 }
 
+impl Spelling {
+    /// For a person.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ByteLevel => "byte-level BPE",
+            Self::SentencePiece => "SentencePiece",
+        }
+    }
+}
+
 /// Bytes and kinds of all tokens.
 pub(super) struct Table {
     bytes: Vec<u8>,

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use candle_core::quantized::gguf_file::Value;
 use proptest::prelude::*;
+use serde_json::{Value as Json, json};
 
 use super::{Special, Tokenizer};
 use crate::error::Error;
 use crate::model::ModelSource;
-use crate::model::fixture::{Gguf, shared, text};
+use crate::model::fixture::{Gguf, alphabet, shared, text};
+use crate::model::folder::Folder;
 use crate::trace::TokenId;
 
 fn open(path: &Path) -> Tokenizer {
@@ -280,6 +282,77 @@ fn a_hugging_face_tokenizer_encodes_and_decodes() {
     assert_eq!(tokenizer.decode(&tokens), text);
     assert_eq!(tokenizer.encode("<|end_story|>", Special::Parse).unwrap(), [2]);
     assert!(!tokenizer.encode("<|end_story|>", Special::Ignore).unwrap().contains(&2));
+}
+
+/// A folder whose tokenizer.json spells bytes as GPT-2 does; 256 and 257 are special.
+fn folder() -> tempfile::TempDir {
+    let vocabulary: serde_json::Map<String, Json> =
+        alphabet().into_iter().zip(0..).map(|(text, id)| (text, json!(id))).collect();
+    let added = |id, content| {
+        json!({"id": id, "content": content, "special": true, "single_word": false,
+               "lstrip": false, "rstrip": false, "normalized": false})
+    };
+    let bos = json!({"SpecialToken": {"id": "<s>", "type_id": 0}});
+    let text = json!({"Sequence": {"id": "A", "type_id": 0}});
+    let byte_level =
+        json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
+    let template = json!({"type": "TemplateProcessing", "single": [bos, text], "pair": [text, text],
+        "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}}});
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
+        "added_tokens": [added(256, "<s>"), added(257, "<|im_end|>")],
+        "pre_tokenizer": byte_level, "decoder": byte_level,
+        "post_processor": {"type": "Sequence", "processors": [byte_level, template]},
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, json: Json| {
+        std::fs::write(folder.path().join(name), json.to_string()).unwrap();
+    };
+    write("tokenizer.json", tokenizer);
+    write("tokenizer_config.json", json!({"bos_token": {"content": "<s>"}, "eos_token": null}));
+    write("generation_config.json", json!({"eos_token_id": [65, 256]}));
+    write("config.json", json!({}));
+    folder
+}
+
+fn from_folder(folder: &tempfile::TempDir) -> Result<Tokenizer, Error> {
+    super::from_folder(&Folder::open(folder.path())?)
+}
+
+#[test]
+fn a_folder_tells_the_roles_of_its_tokens() {
+    let folder = folder();
+    let tokenizer = from_folder(&folder).unwrap();
+    assert_eq!(tokenizer.bos(), Some(256));
+    assert!(tokenizer.adds_bos(), "its post-processor puts <s> before a text");
+    assert_eq!(tokenizer.ends(), [65, 256, 257], "generation_config, then a known name");
+    std::fs::write(folder.path().join("tokenizer_config.json"), r#"{"add_bos_token": false}"#).unwrap();
+    assert!(!from_folder(&folder).unwrap().adds_bos());
+}
+
+#[test]
+fn a_folders_special_tokens_are_text_unless_parsed() {
+    let tokenizer = from_folder(&folder()).unwrap();
+    let text = "é<|im_end|>";
+    let plain = tokenizer.encode(text, Special::Ignore).unwrap();
+    assert!(!plain.contains(&257));
+    assert_eq!(tokenizer.decode(&plain), text);
+    let parsed = tokenizer.encode(text, Special::Parse).unwrap();
+    assert_eq!(parsed, [0xC3, 0xA9, 257], "and no <s> is added");
+    assert_eq!(tokenizer.decode(&parsed), "é");
+}
+
+#[test]
+fn a_decoder_that_loses_bytes_is_refused() {
+    let folder = folder();
+    let path = folder.path().join("tokenizer.json");
+    let mut document: Json = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    document["decoder"] = json!({"type": "WordPiece", "prefix": "##", "cleanup": true});
+    std::fs::write(&path, document.to_string()).unwrap();
+    assert!(from_folder(&folder).err().unwrap().to_string().contains("expected a byte-level"));
+    std::fs::write(&path, "{\"added_tokens\": 3}").unwrap();
+    assert!(from_folder(&folder).err().unwrap().to_string().contains("a tokenizer document"));
 }
 
 fn any_text() -> impl Strategy<Value = String> {
