@@ -48,7 +48,8 @@ pub fn chat_prompt(source: &ModelSource, tokenizer: &Tokenizer, question: &str) 
     tokenizer.encode(&text, Special::Parse).unwrap()
 }
 
-/// A Llama with random weights and no tokenizer, 512 wide so that every quantisation fits.
+/// A Llama with random weights, 512 wide so that every quantisation fits, a byte-level vocabulary of
+/// 320 tokens and no chat template.
 pub fn random_model(folder: &Path, quantisation: GgmlDType) -> ModelSource {
     const HIDDEN: usize = 512;
     const FEED_FORWARD: usize = 768;
@@ -91,9 +92,26 @@ fn write_gguf(path: &Path, tensors: &[(String, QTensor)], hidden: usize, feed_fo
         ("llama.attention.head_count", number(8)),
         ("llama.attention.head_count_kv", number(2)),
         ("llama.attention.layer_norm_rms_epsilon", Value::F32(1e-5)),
+        ("llama.rope.dimension_count", number(hidden / 8)),
         ("llama.vocab_size", number(vocabulary)),
+        ("tokenizer.ggml.model", Value::String("gpt2".into())),
+        ("tokenizer.ggml.pre", Value::String("gpt-2".into())),
+        ("tokenizer.ggml.tokens", Value::Array(byte_level_tokens(vocabulary))),
+        ("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(1); vocabulary])),
+        ("tokenizer.ggml.merges", Value::Array(vec![Value::String("t h".into())])),
+        ("tokenizer.ggml.eos_token_id", Value::U32(vocabulary as u32 - 1)),
     ];
     let metadata: Vec<_> = metadata.iter().map(|(key, value)| (*key, value)).collect();
     let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
     gguf_file::write(&mut File::create(path).unwrap(), &metadata, &tensors).unwrap();
+}
+
+/// The printable stand-ins of all bytes, "th", and fillers.
+fn byte_level_tokens(count: usize) -> Vec<Value> {
+    let printable = |byte: &u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+    let mut shifted = 0x100..;
+    let bytes = (0..256).map(|byte| if printable(&byte) { byte } else { shifted.next().unwrap() });
+    let letters = bytes.map(|code| char::from_u32(code).unwrap().to_string());
+    let fillers = (257..count).map(|token| format!("filler{token}"));
+    letters.chain(["th".to_owned()]).chain(fillers).map(Value::String).collect()
 }

@@ -49,6 +49,25 @@ impl Request {
             ignore_end: false,
         }
     }
+
+    /// Whether a model with a context of `limit` tokens can reply.
+    ///
+    /// # Errors
+    /// `Error::EmptyPrompt`, `Error::PromptTooLong` or `Error::Setting`.
+    pub fn admit(&self, limit: usize) -> Result<()> {
+        let found = self.prompt.len();
+        if found == 0 {
+            return Err(Error::EmptyPrompt);
+        }
+        if found >= limit {
+            return Err(Error::PromptTooLong { found, limit });
+        }
+        if self.draft_length > LONGEST_DRAFT {
+            let found = self.draft_length.to_string();
+            return Err(Error::Setting { name: "draft length", expected: "0 to 16", found });
+        }
+        self.sampling.validate()
+    }
 }
 
 /// Reported while a reply is under way; what is done with it decides whether it goes on.
@@ -98,10 +117,10 @@ impl Decoder {
     /// # Errors
     /// `Error::EmptyPrompt`, `Error::PromptTooLong`, `Error::Setting` before anything is computed;
     /// `Error::Compute` if the target fails. A drafter that fails does not end the reply.
-    pub fn reply<'a>(
-        &'a mut self,
-        request: &'a Request,
-        drafter: Option<&'a mut dyn Drafter>,
+    pub fn reply(
+        &mut self,
+        request: &Request,
+        drafter: Option<&mut dyn Drafter>,
         on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Reply> {
         let started = Instant::now();
@@ -116,10 +135,10 @@ impl Decoder {
 }
 
 /// A reply under way.
-struct Writing<'a> {
+struct Writing<'a, 'd> {
     target: &'a mut dyn Model,
     tokenizer: &'a Tokenizer,
-    drafter: Option<&'a mut dyn Drafter>,
+    drafter: Option<&'a mut (dyn Drafter + 'd)>,
     drafter_failed: bool,
     request: &'a Request,
     sampler: Sampler,
@@ -144,24 +163,14 @@ struct Emission {
     finish: Option<Finish>,
 }
 
-impl<'a> Writing<'a> {
+impl<'a, 'd> Writing<'a, 'd> {
     fn new(
         decoder: &'a mut Decoder,
         request: &'a Request,
-        drafter: Option<&'a mut dyn Drafter>,
+        drafter: Option<&'a mut (dyn Drafter + 'd)>,
         started: Instant,
     ) -> Result<Self> {
-        if request.prompt.is_empty() {
-            return Err(Error::EmptyPrompt);
-        }
-        let (found, limit) = (request.prompt.len(), decoder.target.config().context);
-        if found >= limit {
-            return Err(Error::PromptTooLong { found, limit });
-        }
-        if request.draft_length > LONGEST_DRAFT {
-            let found = request.draft_length.to_string();
-            return Err(Error::Setting { name: "draft length", expected: "0 to 16", found });
-        }
+        request.admit(decoder.target.config().context)?;
         Ok(Self {
             target: decoder.target.as_mut(),
             text: TextStream::new(Arc::clone(&decoder.tokenizer), &request.stop),

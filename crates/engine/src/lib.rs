@@ -2,7 +2,7 @@
 //!
 //! A map, from the bottom up:
 //! - [`model`]: what a model is on disk: configuration, weights, tokenizer, chat template
-//! - [`forward`]: running it over a [`tree`] of tokens, with a cache that can be rewound
+//! - [`device`], [`forward`]: running it over a [`tree`] of tokens, with a cache that can be rewound
 //! - [`sampling`], [`distribution`], [`random`], [`sampler`]: from logits to a token
 //! - [`draft`]: who guesses ahead
 //! - [`accept`]: which guesses the target keeps
@@ -16,6 +16,7 @@ pub mod accept;
 pub mod check;
 pub mod compat;
 pub mod decoder;
+pub mod device;
 pub mod distribution;
 pub mod draft;
 pub mod error;

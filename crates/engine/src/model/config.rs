@@ -293,7 +293,9 @@ impl JsonKeys<'_> {
     fn size_or(&self, key: &str, default: usize) -> Result<usize> {
         let found = match &self.json[key] {
             Json::Null => default as u64,
-            value => value.as_u64().ok_or_else(|| self.bad(&format!("a size {key}"), value.to_string()))?,
+            value => value
+                .as_u64()
+                .ok_or_else(|| self.bad(&format!("a size {key}"), value.to_string()))?,
         };
         size(self.path, key, found)
     }

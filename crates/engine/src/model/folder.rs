@@ -82,7 +82,9 @@ impl Folder {
     pub fn chat_template(&self) -> Result<Option<String>> {
         let path = self.path.join("chat_template.jinja");
         if path.exists() {
-            return std::fs::read_to_string(&path).map(Some).map_err(|source| Error::Io { path, source });
+            return std::fs::read_to_string(&path)
+                .map(Some)
+                .map_err(|source| Error::Io { path, source });
         }
         let template = match &self.tokenizer_config["chat_template"] {
             Json::Array(named) => named
@@ -107,7 +109,9 @@ impl Folder {
         let files: BTreeSet<String> = if self.path.join(SINGLE).exists() {
             [SINGLE.to_owned()].into()
         } else if let Some(index) = read_json(&self.path.join(INDEX))? {
-            let map = index["weight_map"].as_object().ok_or_else(|| bad("no weight_map in the index", DOWNLOAD_AGAIN))?;
+            let map = index["weight_map"]
+                .as_object()
+                .ok_or_else(|| bad("no weight_map in the index", DOWNLOAD_AGAIN))?;
             map.values().filter_map(|file| file.as_str().map(str::to_owned)).collect()
         } else {
             return Err(bad("neither", "Choose a folder that holds safetensors weights."));
@@ -177,7 +181,11 @@ fn locate(
             Dtype::BF16 => GgmlDType::BF16,
             other => {
                 let expected = format!("{name} in F32, F16 or BF16");
-                return Err(bad(expected, format!("{other:?}"), "Choose another file of this model."));
+                return Err(bad(
+                    expected,
+                    format!("{other:?}"),
+                    "Choose another file of this model.",
+                ));
             }
         };
         let (start, end) = info.data_offsets;

@@ -50,7 +50,8 @@ pub(super) fn open(path: &Path) -> Result<(Header, Tensors)> {
             Some(start..start.checked_add(size)?)
         });
         let Some(bytes) = bytes else {
-            let expected = format!("a shape for {name} that its type {:?} can hold", info.ggml_dtype);
+            let expected =
+                format!("a shape for {name} that its type {:?} can hold", info.ggml_dtype);
             return Err(header.bad(expected, format!("{shape:?}")));
         };
         end = end.max(bytes.end);

@@ -148,7 +148,8 @@ impl ModelSource {
     /// # Errors
     /// `Error::NoTemplate` when the model has none, `Error::Template` when it is not valid Jinja.
     pub fn template(&self) -> Result<ChatTemplate> {
-        let source = self.template_source()?.ok_or_else(|| Error::NoTemplate { path: self.path.clone() })?;
+        let source =
+            self.template_source()?.ok_or_else(|| Error::NoTemplate { path: self.path.clone() })?;
         let special = self.special_tokens()?;
         let text = |token: &Option<SpecialToken>| token.as_ref().map(|token| token.text.clone());
         let (bos, eos) = (text(&special.bos), text(&special.eos));
@@ -157,9 +158,7 @@ impl ModelSource {
 
     fn template_source(&self) -> Result<Option<String>> {
         match &self.form {
-            Form::Gguf(header) => {
-                Ok(header.string("tokenizer.chat_template")?.map(str::to_owned))
-            }
+            Form::Gguf(header) => Ok(header.string("tokenizer.chat_template")?.map(str::to_owned)),
             Form::Folder(folder) => folder.chat_template(),
         }
     }

@@ -36,11 +36,7 @@ struct Part {
     shape: &'static [Dimension],
 }
 
-const fn part(
-    name: &'static str,
-    hugging_face: &'static str,
-    shape: &'static [Dimension],
-) -> Part {
+const fn part(name: &'static str, hugging_face: &'static str, shape: &'static [Dimension]) -> Part {
     Part { name, hugging_face, shape }
 }
 

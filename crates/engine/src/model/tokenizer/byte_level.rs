@@ -22,8 +22,7 @@ pub(super) struct PreTokenizer {
     pub adds_bos: bool,
 }
 
-const GPT2: &str =
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
@@ -115,6 +114,8 @@ pub(super) fn build<'a>(
         Kind::Added => Some(AddedToken::from(text, false).normalized(false)),
         _ => None,
     });
-    tokenizer.add_tokens(added.filter(|token| !token.content.is_empty())).map_err(|e| e.to_string())?;
+    tokenizer
+        .add_tokens(added.filter(|token| !token.content.is_empty()))
+        .map_err(|e| e.to_string())?;
     Ok(tokenizer)
 }

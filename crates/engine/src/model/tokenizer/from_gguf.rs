@@ -77,9 +77,7 @@ pub(in crate::model) fn special_tokens(header: &Header) -> Result<SpecialTokens>
     };
     let mut special = SpecialTokens {
         bos: named("tokenizer.ggml.bos_token_id")?,
-        adds_bos: header
-            .boolean("tokenizer.ggml.add_bos_token")?
-            .unwrap_or(adds_bos_by_default),
+        adds_bos: header.boolean("tokenizer.ggml.add_bos_token")?.unwrap_or(adds_bos_by_default),
         eos: named("tokenizer.ggml.eos_token_id")?,
         ends: Vec::new(),
     };

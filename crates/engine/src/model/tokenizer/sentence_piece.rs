@@ -126,10 +126,10 @@ impl SentencePiece {
     /// The longest token matched whole that `text` begins with, and its length.
     fn whole_token(&self, text: &str, special: Special) -> Option<(usize, TokenId)> {
         let tokens = self.whole.get(text.as_bytes().first()?)?;
-        let allowed = |id: TokenId| {
-            special == Special::Parse || self.kinds[id as usize] != Kind::Control
-        };
-        let found = tokens.iter().find(|(token, id)| text.starts_with(token.as_str()) && allowed(*id));
+        let allowed =
+            |id: TokenId| special == Special::Parse || self.kinds[id as usize] != Kind::Control;
+        let found =
+            tokens.iter().find(|(token, id)| text.starts_with(token.as_str()) && allowed(*id));
         found.map(|(token, id)| (token.len(), *id))
     }
 

@@ -1,0 +1,5 @@
+//! Lets Tauri read its configuration.
+
+fn main() {
+    tauri_build::build();
+}

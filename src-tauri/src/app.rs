@@ -1,0 +1,152 @@
+//! What the window can do, without a window: every command is a method here. Puts store, library
+//! and engine together; the Tauri commands only pass on.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::trace::Round;
+use foretoken_library::{Folders, Library, STARTER, STARTER_DRAFT};
+use foretoken_store::Store;
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::ipc::{
+    AppInfo, CommandError, Conversation, EngineStatus, ErrorCode, Message, ModelEntry, SearchHit, Settings,
+};
+use crate::models::{Models, entry};
+
+/// Search results shown at most.
+const MOST_HITS: u32 = 50;
+
+/// The application behind the window.
+pub struct App {
+    pub(crate) engine: Engine,
+    pub(crate) store: Mutex<Store>,
+    /// Held while a reply is written: one at a time.
+    pub(crate) replying: Mutex<()>,
+    settings: Mutex<Settings>,
+    folders: Folders,
+}
+
+impl App {
+    /// Opens the store in `folders` and starts the engine. `resources` is where the starter pair was
+    /// installed, where it was.
+    ///
+    /// # Errors
+    /// When the folder or the database cannot be used: nothing could be kept then.
+    pub fn start(folders: Folders, resources: Option<&Path>) -> Result<Self> {
+        folders.create()?;
+        let store = Store::open(&folders.database())?;
+        let settings = Settings::load(&store)?;
+        let models = Models::new(Library::new(&folders, resources));
+        let engine = Engine::start(models, settings.clone())
+            .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
+        Ok(Self {
+            engine,
+            store: Mutex::new(store),
+            replying: Mutex::new(()),
+            settings: Mutex::new(settings),
+            folders,
+        })
+    }
+
+    pub fn info(&self) -> AppInfo {
+        AppInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            data_folder: self.folders.root().display().to_string(),
+        }
+    }
+
+    pub fn settings(&self) -> Settings {
+        lock(&self.settings).clone()
+    }
+
+    /// Stores `settings` and makes them those of every later reply.
+    pub fn save_settings(&self, settings: Settings) -> Result<Settings> {
+        settings.validate()?;
+        settings.save(&self.store())?;
+        let before = std::mem::replace(&mut *lock(&self.settings), settings.clone());
+        // What concerns the page alone is no work for the engine.
+        if (Settings { appearance: before.appearance.clone(), ..settings.clone() }) != before {
+            self.engine.settle(settings.clone());
+        }
+        Ok(settings)
+    }
+
+    pub fn watch_engine(&self, watcher: impl Fn(&EngineStatus) -> bool + Send + 'static) {
+        self.engine.board().watch(watcher);
+    }
+
+    /// Adds the model at `path` to the lists, if it is one.
+    pub fn add_model(&self, path: &str) -> Result<ModelEntry> {
+        let path = std::path::absolute(path.trim()).unwrap_or_else(|_| path.trim().into());
+        ModelSource::open(&path)?.config()?;
+        let id = path.display().to_string();
+        let mut settings = self.settings();
+        if !settings.added_models.contains(&id) {
+            settings.added_models.push(id.clone());
+            self.save_settings(settings)?;
+        }
+        Ok(entry(&id, &path, true))
+    }
+
+    /// Takes a model off the lists again; the file stays. Where it was in use the starter replaces it.
+    pub fn remove_model(&self, id: &str) -> Result<()> {
+        let mut settings = self.settings();
+        settings.added_models.retain(|added| added != id);
+        if settings.target == id {
+            settings.target = STARTER.to_owned();
+        }
+        if settings.draft == id {
+            settings.draft = STARTER_DRAFT.to_owned();
+        }
+        self.save_settings(settings).map(drop)
+    }
+
+    pub fn conversations(&self) -> Result<Vec<Conversation>> {
+        Ok(self.store().conversations()?.into_iter().map(Into::into).collect())
+    }
+
+    pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
+        self.store().messages(conversation)?.into_iter().map(TryInto::try_into).collect()
+    }
+
+    pub fn trace(&self, message: i64) -> Result<Vec<Round>> {
+        let rounds = self.store().rounds(message)?;
+        Ok(rounds.iter().map(|round| serde_json::from_str(round)).collect::<std::result::Result<_, _>>()?)
+    }
+
+    pub fn rename_conversation(&self, conversation: i64, title: &str) -> Result<Conversation> {
+        Ok(self.store().rename_conversation(conversation, title.trim())?.into())
+    }
+
+    pub fn pin_conversation(&self, conversation: i64, pinned: bool) -> Result<Conversation> {
+        Ok(self.store().pin_conversation(conversation, pinned)?.into())
+    }
+
+    pub fn delete_conversation(&self, conversation: i64) -> Result<()> {
+        Ok(self.store().delete_conversation(conversation)?)
+    }
+
+    pub fn restore_conversation(&self, conversation: i64) -> Result<Conversation> {
+        Ok(self.store().restore_conversation(conversation)?.into())
+    }
+
+    pub fn search_messages(&self, query: &str) -> Result<Vec<SearchHit>> {
+        let hits = self.store().search(query, MOST_HITS)?;
+        Ok(hits.into_iter().map(Into::into).collect())
+    }
+
+    pub fn stop(&self) {
+        self.engine.stop();
+    }
+
+    pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
+        lock(&self.store)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

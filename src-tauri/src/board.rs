@@ -1,0 +1,62 @@
+//! The engine's status, and everyone who wants to know when it changes.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::ipc::{EnginePhase, EngineStatus, Speculating, Why};
+
+/// Told of every new status; false when it is no longer interested.
+type Watcher = Box<dyn Fn(&EngineStatus) -> bool + Send>;
+
+pub struct Board {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    status: EngineStatus,
+    watchers: Vec<Watcher>,
+}
+
+impl Board {
+    /// A board that says the engine is starting on `device`.
+    pub fn new(device: String) -> Self {
+        let why = Why { state: Speculating::Off, text: "off: no model is loaded yet".to_owned() };
+        let status = EngineStatus {
+            phase: EnginePhase::Loading,
+            message: None,
+            target: None,
+            targets: Vec::new(),
+            drafts: Vec::new(),
+            draft: String::new(),
+            why,
+            device,
+        };
+        Self { inner: Mutex::new(Inner { status, watchers: Vec::new() }) }
+    }
+
+    pub fn status(&self) -> EngineStatus {
+        self.lock().status.clone()
+    }
+
+    /// Changes the status and tells everyone, unless nothing changed.
+    pub fn update(&self, change: impl FnOnce(&mut EngineStatus)) {
+        let mut inner = self.lock();
+        let before = inner.status.clone();
+        change(&mut inner.status);
+        if inner.status != before {
+            let Inner { status, watchers } = &mut *inner;
+            watchers.retain(|watcher| watcher(status));
+        }
+    }
+
+    /// Tells `watcher` the present status at once and every later one.
+    pub fn watch(&self, watcher: impl Fn(&EngineStatus) -> bool + Send + 'static) {
+        let mut inner = self.lock();
+        if watcher(&inner.status) {
+            inner.watchers.push(Box::new(watcher));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,173 @@
+//! The commands the page can call, each passing on to [`App`], and the table of them that both sides
+//! are built from.
+
+use std::sync::Arc;
+
+use foretoken_engine::trace::Round;
+use tauri::ipc::Channel;
+use tauri::{AppHandle, State};
+use tauri_plugin_dialog::DialogExt;
+
+use crate::app::App;
+use crate::error::Result;
+use crate::ipc::{
+    AppInfo, CommandError, Conversation, EngineStatus, ErrorCode, Message, ModelEntry, Reply, ReplyEvent,
+    SearchHit, Settings,
+};
+
+type Shared<'a> = State<'a, Arc<App>>;
+
+/// Registers the commands and tells, for the page's types, what each takes and returns.
+macro_rules! commands {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $returns:ty;)*) => {
+        pub fn handler() -> impl Fn(tauri::ipc::Invoke<tauri::Wry>) -> bool + Send + Sync + 'static {
+            tauri::generate_handler![$($name),*]
+        }
+
+        #[cfg(test)]
+        pub(crate) fn signatures() -> Vec<crate::bindings::Signature> {
+            vec![$(crate::bindings::Signature {
+                name: stringify!($name),
+                arguments: vec![$((stringify!($argument), <$type as crate::bindings::Crosses>::names())),*],
+                returns: <$returns as crate::bindings::Crosses>::names(),
+            }),*]
+        }
+    };
+}
+
+commands! {
+    app_info() -> AppInfo;
+    settings() -> Settings;
+    save_settings(settings: Settings) -> Settings;
+    watch_engine(on_status: Channel<EngineStatus>) -> ();
+    add_model(path: String) -> ModelEntry;
+    remove_model(id: String) -> ();
+    choose_model_file() -> Option<String>;
+    list_conversations() -> Vec<Conversation>;
+    messages(conversation: i64) -> Vec<Message>;
+    trace(message: i64) -> Vec<Round>;
+    rename_conversation(conversation: i64, title: String) -> Conversation;
+    pin_conversation(conversation: i64, pinned: bool) -> Conversation;
+    delete_conversation(conversation: i64) -> ();
+    restore_conversation(conversation: i64) -> Conversation;
+    search_messages(query: String) -> Vec<SearchHit>;
+    send(conversation: Option<i64>, text: String, on_event: Channel<ReplyEvent>) -> Reply;
+    regenerate(message: i64, on_event: Channel<ReplyEvent>) -> Reply;
+    stop() -> ();
+}
+
+/// Runs what may take a while on a thread of its own.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let outcome = tauri::async_runtime::spawn_blocking(work).await;
+    outcome.unwrap_or_else(|error| Err(CommandError::new(ErrorCode::Internal, error)))
+}
+
+#[tauri::command]
+fn app_info(app: Shared<'_>) -> AppInfo {
+    app.info()
+}
+
+#[tauri::command]
+fn settings(app: Shared<'_>) -> Settings {
+    app.settings()
+}
+
+#[tauri::command(async)]
+fn save_settings(app: Shared<'_>, settings: Settings) -> Result<Settings> {
+    app.save_settings(settings)
+}
+
+#[tauri::command]
+fn watch_engine(app: Shared<'_>, on_status: Channel<EngineStatus>) {
+    app.watch_engine(move |status| on_status.send(status.clone()).is_ok());
+}
+
+#[tauri::command(async)]
+fn add_model(app: Shared<'_>, path: String) -> Result<ModelEntry> {
+    app.add_model(&path)
+}
+
+#[tauri::command(async)]
+fn remove_model(app: Shared<'_>, id: String) -> Result<()> {
+    app.remove_model(&id)
+}
+
+#[tauri::command]
+async fn choose_model_file(handle: AppHandle) -> Result<Option<String>> {
+    blocking(move || {
+        let dialog = handle.dialog().file().set_title("Choose a model").add_filter("GGUF models", &["gguf"]);
+        Ok(dialog.blocking_pick_file().map(|path| path.to_string()))
+    })
+    .await
+}
+
+#[tauri::command(async)]
+fn list_conversations(app: Shared<'_>) -> Result<Vec<Conversation>> {
+    app.conversations()
+}
+
+#[tauri::command(async)]
+fn messages(app: Shared<'_>, conversation: i64) -> Result<Vec<Message>> {
+    app.messages(conversation)
+}
+
+#[tauri::command(async)]
+fn trace(app: Shared<'_>, message: i64) -> Result<Vec<Round>> {
+    app.trace(message)
+}
+
+#[tauri::command(async)]
+fn rename_conversation(app: Shared<'_>, conversation: i64, title: String) -> Result<Conversation> {
+    app.rename_conversation(conversation, &title)
+}
+
+#[tauri::command(async)]
+fn pin_conversation(app: Shared<'_>, conversation: i64, pinned: bool) -> Result<Conversation> {
+    app.pin_conversation(conversation, pinned)
+}
+
+#[tauri::command(async)]
+fn delete_conversation(app: Shared<'_>, conversation: i64) -> Result<()> {
+    app.delete_conversation(conversation)
+}
+
+#[tauri::command(async)]
+fn restore_conversation(app: Shared<'_>, conversation: i64) -> Result<Conversation> {
+    app.restore_conversation(conversation)
+}
+
+#[tauri::command(async)]
+fn search_messages(app: Shared<'_>, query: String) -> Result<Vec<SearchHit>> {
+    app.search_messages(&query)
+}
+
+#[tauri::command]
+async fn send(
+    app: Shared<'_>,
+    conversation: Option<i64>,
+    text: String,
+    on_event: Channel<ReplyEvent>,
+) -> Result<Reply> {
+    let app = Arc::clone(&app);
+    blocking(move || app.send(conversation, &text, onto(on_event))).await
+}
+
+#[tauri::command]
+async fn regenerate(app: Shared<'_>, message: i64, on_event: Channel<ReplyEvent>) -> Result<Reply> {
+    let app = Arc::clone(&app);
+    blocking(move || app.regenerate(message, onto(on_event))).await
+}
+
+#[tauri::command]
+fn stop(app: Shared<'_>) {
+    app.stop();
+}
+
+/// A page that went away costs the reply nothing: it is in the store.
+fn onto(channel: Channel<ReplyEvent>) -> crate::reply::Events {
+    Arc::new(move |event| {
+        if let Err(error) = channel.send(event) {
+            tracing::debug!(%error, "the page no longer listens");
+        }
+    })
+}

@@ -1,0 +1,53 @@
+//! Every crate's errors as what the page is told: a code to branch on and a sentence to show.
+
+use std::fmt::Display;
+
+use crate::ipc::{CommandError, ErrorCode};
+
+pub type Result<T> = std::result::Result<T, CommandError>;
+
+impl CommandError {
+    pub fn new(code: ErrorCode, message: impl Display) -> Self {
+        Self { code, message: message.to_string() }
+    }
+}
+
+pub fn bad_setting(name: &str, expected: &str, found: impl Display) -> CommandError {
+    CommandError::new(ErrorCode::BadSetting, format!("{name}: expected {expected}, found {found}."))
+}
+
+impl From<foretoken_engine::Error> for CommandError {
+    fn from(error: foretoken_engine::Error) -> Self {
+        use foretoken_engine::Error;
+        let code = match &error {
+            Error::EmptyPrompt => ErrorCode::EmptyPrompt,
+            Error::PromptTooLong { .. } => ErrorCode::PromptTooLong,
+            Error::Setting { .. } => ErrorCode::BadSetting,
+            Error::Compute(_) | Error::UnknownToken { .. } => ErrorCode::Internal,
+            _ => ErrorCode::BadModel,
+        };
+        Self::new(code, error)
+    }
+}
+
+impl From<foretoken_library::Error> for CommandError {
+    fn from(error: foretoken_library::Error) -> Self {
+        Self::new(ErrorCode::BadModel, error)
+    }
+}
+
+impl From<foretoken_store::Error> for CommandError {
+    fn from(error: foretoken_store::Error) -> Self {
+        let code = match error {
+            foretoken_store::Error::NotFound { .. } => ErrorCode::NotFound,
+            _ => ErrorCode::Internal,
+        };
+        Self::new(code, error)
+    }
+}
+
+impl From<serde_json::Error> for CommandError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::new(ErrorCode::Internal, error)
+    }
+}

@@ -1,0 +1,159 @@
+//! The models on this computer as the pickers show them: which can be a target, which can draft for
+//! it, and why not. Opens files; loads no weights.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use foretoken_engine::compat::{self, Compatibility};
+use foretoken_engine::model::{Description, ModelSource, Tokenizer};
+use foretoken_library::{Library, STARTER, STARTER_DRAFT};
+
+use crate::error::Result;
+use crate::ipc::{DRAFT_NGRAM, DRAFT_NONE, DraftOption, ModelEntry};
+
+/// Looks into models, and remembers verdicts on pairs, since comparing large vocabularies takes time.
+pub struct Models {
+    library: Library,
+    verdicts: HashMap<(PathBuf, PathBuf), Compatibility>,
+}
+
+impl Models {
+    pub fn new(library: Library) -> Self {
+        Self { library, verdicts: HashMap::new() }
+    }
+
+    /// Where the model with this id is.
+    pub fn path(&self, id: &str) -> Result<PathBuf> {
+        Ok(self.library.resolve(id)?)
+    }
+
+    /// Every installed model, then those in `added` (paths).
+    pub fn targets(&self, added: &[String]) -> Vec<ModelEntry> {
+        let installed = self.library.installed().into_iter().map(|model| entry(&model.id, &model.path, false));
+        let added = added.iter().map(|path| entry(path, Path::new(path), true));
+        installed.chain(added).collect()
+    }
+
+    /// No draft, the n-gram drafter, and every model but the target itself, usable or not.
+    pub fn drafts(&mut self, targets: &[ModelEntry], target: &Path, tokenizer: &Tokenizer) -> Vec<DraftOption> {
+        let mut drafts = vec![none(), ngram()];
+        for model in targets {
+            let Ok(path) = self.path(&model.id) else { continue };
+            if path == target {
+                continue;
+            }
+            drafts.push(DraftOption {
+                id: model.id.clone(),
+                label: model.label.clone(),
+                detail: model.detail.clone(),
+                problem: self.problem(&path, target, tokenizer),
+            });
+        }
+        drafts
+    }
+
+    fn problem(&mut self, draft: &Path, target: &Path, tokenizer: &Tokenizer) -> Option<String> {
+        let pair = (target.to_owned(), draft.to_owned());
+        if let Some(verdict) = self.verdicts.get(&pair) {
+            return refusal(verdict);
+        }
+        match ModelSource::open(draft).and_then(|source| {
+            source.config()?;
+            source.tokenizer()
+        }) {
+            Ok(theirs) => {
+                let verdict = compat::compare(tokenizer, &theirs);
+                refusal(self.verdicts.entry(pair).or_insert(verdict))
+            }
+            Err(error) => Some(error.to_string()),
+        }
+    }
+}
+
+fn refusal(verdict: &Compatibility) -> Option<String> {
+    (!verdict.compatible).then(|| verdict.reason.clone())
+}
+
+/// A model as a list shows it; what is wrong with it is part of the entry.
+pub fn entry(id: &str, path: &Path, removable: bool) -> ModelEntry {
+    let starter = id == STARTER || id == STARTER_DRAFT;
+    let mut entry = ModelEntry {
+        id: id.to_owned(),
+        label: file_name(path),
+        detail: String::new(),
+        removable,
+        starter,
+        context: 0,
+        problem: None,
+    };
+    match ModelSource::open(path) {
+        Ok(source) => {
+            let description = source.describe();
+            entry.label = label(id, &description);
+            entry.detail = detail(&description);
+            entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
+            let usable = source.config().map(|_| ()).and_then(|()| source.template().map(|_| ()));
+            entry.problem = usable.err().map(|error| error.to_string());
+        }
+        Err(error) => entry.problem = Some(error.to_string()),
+    }
+    entry
+}
+
+fn label(id: &str, description: &Description) -> String {
+    let name = match id {
+        STARTER => "Starter",
+        STARTER_DRAFT => "Starter draft",
+        _ => &description.name,
+    };
+    let quantisation = description.quantisation.as_deref().unwrap_or("no weights");
+    format!("{name}, {}, {quantisation}", count(description.parameters))
+}
+
+fn detail(description: &Description) -> String {
+    let architecture = description.architecture.as_deref().unwrap_or("no architecture");
+    let size = bytes(description.bytes);
+    match &description.sizes {
+        Some(sizes) => format!("{architecture}, {size}, context {} tokens", sizes.context),
+        None => format!("{architecture}, {size}"),
+    }
+}
+
+/// "8.1 M", "1.1 B".
+fn count(parameters: u64) -> String {
+    match parameters as f64 {
+        n if n >= 1e9 => format!("{:.1} B", n / 1e9),
+        n if n >= 1e6 => format!("{:.1} M", n / 1e6),
+        n => format!("{:.0} K", n / 1e3),
+    }
+}
+
+/// "8.8 MB", "4.9 GB".
+fn bytes(bytes: u64) -> String {
+    match bytes as f64 {
+        n if n >= 1e9 => format!("{:.1} GB", n / 1e9),
+        n => format!("{:.1} MB", n / 1e6),
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+fn none() -> DraftOption {
+    DraftOption {
+        id: DRAFT_NONE.to_owned(),
+        label: "None".to_owned(),
+        detail: "plain decoding, one token at a time".to_owned(),
+        problem: None,
+    }
+}
+
+fn ngram() -> DraftOption {
+    DraftOption {
+        id: DRAFT_NGRAM.to_owned(),
+        label: "N-gram".to_owned(),
+        detail: "repeats what the conversation already said; needs no model".to_owned(),
+        problem: None,
+    }
+}

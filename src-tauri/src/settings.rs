@@ -1,0 +1,100 @@
+//! The settings' defaults, their limits, and where they are kept.
+
+use foretoken_library::{STARTER, STARTER_DRAFT};
+use foretoken_store::Store;
+
+use crate::error::{Result, bad_setting};
+use crate::ipc::{Appearance, Settings, Theme};
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            target: STARTER.to_owned(),
+            draft: STARTER_DRAFT.to_owned(),
+            draft_length: 4,
+            sampling: Default::default(),
+            max_tokens: 0,
+            system_prompt: String::new(),
+            appearance: Appearance::default(),
+            added_models: Vec::new(),
+        }
+    }
+}
+
+impl Default for Appearance {
+    fn default() -> Self {
+        Self {
+            theme: Theme::System,
+            reduced_motion: false,
+            text_size: 100,
+            sidebar_open: true,
+            inspector_open: true,
+        }
+    }
+}
+
+impl Settings {
+    /// The stored settings. What cannot be read any more falls back to the defaults; it is kept in
+    /// the store until the settings are saved again.
+    pub fn load(store: &Store) -> Result<Self> {
+        let Some(json) = store.settings()? else { return Ok(Self::default()) };
+        Ok(serde_json::from_str(&json).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the stored settings cannot be read; using the defaults");
+            Self::default()
+        }))
+    }
+
+    pub fn save(&self, store: &Store) -> Result<()> {
+        Ok(store.save_settings(&serde_json::to_string(self)?)?)
+    }
+
+    /// # Errors
+    /// `BadSetting` naming the first value out of its range.
+    pub fn validate(&self) -> Result<()> {
+        self.sampling.validate()?;
+        if !(1..=16).contains(&self.draft_length) {
+            return Err(bad_setting("draft length", "1 to 16", self.draft_length));
+        }
+        if !(80..=160).contains(&self.appearance.text_size) {
+            return Err(bad_setting("text size", "80 to 160 percent", self.appearance.text_size));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ipc::ErrorCode;
+
+    #[test]
+    fn settings_survive_the_store_and_unknown_ones_fall_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
+        assert_eq!(Settings::load(&store).unwrap(), Settings::default());
+        let changed = Settings { draft_length: 7, system_prompt: "Be brief.".into(), ..Settings::default() };
+        changed.save(&store).unwrap();
+        assert_eq!(Settings::load(&store).unwrap(), changed);
+        store.save_settings(r#"{"draft_length": 3, "from_the_future": true}"#).unwrap();
+        assert_eq!(Settings::load(&store).unwrap(), Settings { draft_length: 3, ..Settings::default() });
+        store.save_settings(r#"{"draft_length": "many"}"#).unwrap();
+        assert_eq!(Settings::load(&store).unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_by_name() {
+        let refused = |change: fn(&mut Settings)| {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            let error = settings.validate().unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadSetting);
+            error.message
+        };
+        assert!(refused(|s| s.draft_length = 0).starts_with("draft length: expected 1 to 16, found 0"));
+        assert!(refused(|s| s.draft_length = 10_000).contains("found 10000"));
+        assert!(refused(|s| s.appearance.text_size = 500).contains("text size"));
+        assert!(refused(|s| s.sampling.temperature = f32::NAN).contains("temperature"));
+        assert!(refused(|s| s.sampling.top_p = 0.0).contains("top-p"));
+        assert_eq!(Settings::default().validate(), Ok(()));
+    }
+}

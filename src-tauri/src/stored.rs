@@ -1,0 +1,51 @@
+//! Rows of the store as the page sees them.
+
+use foretoken_store as store;
+use serde::de::DeserializeOwned;
+
+use crate::error::Result;
+use crate::ipc::{CommandError, Conversation, Message, Role, SearchHit};
+
+impl From<store::Conversation> for Conversation {
+    fn from(row: store::Conversation) -> Self {
+        Self { id: row.id, title: row.title, pinned: row.pinned, updated_at: row.updated_at }
+    }
+}
+
+impl From<store::Hit> for SearchHit {
+    fn from(hit: store::Hit) -> Self {
+        Self { conversation: hit.conversation.into(), message: hit.message, excerpt: hit.excerpt }
+    }
+}
+
+impl From<store::Role> for Role {
+    fn from(role: store::Role) -> Self {
+        match role {
+            store::Role::User => Self::User,
+            store::Role::Assistant => Self::Assistant,
+        }
+    }
+}
+
+impl TryFrom<store::Message> for Message {
+    type Error = CommandError;
+
+    fn try_from(row: store::Message) -> Result<Self> {
+        Ok(Self {
+            id: row.id,
+            conversation: row.conversation,
+            role: row.role.into(),
+            text: row.text,
+            created_at: row.created_at,
+            finish: row.finish.map(|word| parse(&format!("\"{word}\""))).transpose()?,
+            summary: row.summary.as_deref().map(parse).transpose()?,
+            target: row.target,
+            draft: row.draft,
+            problem: row.problem,
+        })
+    }
+}
+
+fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {
+    Ok(serde_json::from_str(json)?)
+}

@@ -1,0 +1,277 @@
+//! Every command, without a window: what the page would see and what the store keeps.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use candle_core::quantized::GgmlDType;
+use foretoken::App;
+use foretoken::ipc::{
+    DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, Reply, ReplyEvent, Role, Settings, Speculating,
+};
+use foretoken::reply::Events;
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::trace::{DrafterKind, Finish, Round};
+use foretoken_library::Folders;
+use foretoken_tests::random_model;
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+struct Fixture {
+    app: Arc<App>,
+    statuses: Receiver<EngineStatus>,
+    folder: TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::at(tempfile::tempdir().unwrap())
+    }
+
+    /// An application with its data in `folder`, ready to reply.
+    fn at(folder: TempDir) -> Self {
+        let app = Arc::new(App::start(Folders::at(folder.path()), None).unwrap());
+        let (sender, statuses) = mpsc::channel();
+        app.watch_engine(move |status| sender.send(status.clone()).is_ok());
+        let fixture = Self { app, statuses, folder };
+        fixture.wait_for(|status| status.phase == EnginePhase::Ready);
+        fixture
+    }
+
+    fn restart(self) -> Self {
+        let Self { app, folder, .. } = self;
+        drop(app);
+        Self::at(folder)
+    }
+
+    fn wait_for(&self, wanted: impl Fn(&EngineStatus) -> bool) -> EngineStatus {
+        loop {
+            let status = self.statuses.recv_timeout(PATIENCE).expect("the status never came");
+            if wanted(&status) {
+                return status;
+            }
+        }
+    }
+
+    /// Changes the settings and waits for the engine to have them.
+    fn set(&self, change: impl FnOnce(&mut Settings)) -> EngineStatus {
+        let mut settings = Settings {
+            sampling: Sampling::greedy(),
+            max_tokens: 40,
+            ..self.app.settings()
+        };
+        change(&mut settings);
+        while self.statuses.try_recv().is_ok() {}
+        self.app.save_settings(settings.clone()).unwrap();
+        // A change that shows nowhere in the status is not told.
+        std::iter::from_fn(|| self.statuses.recv_timeout(Duration::from_millis(500)).ok())
+            .last()
+            .unwrap_or_else(|| self.status())
+    }
+
+    fn status(&self) -> EngineStatus {
+        let (sender, status) = mpsc::channel();
+        self.app.watch_engine(move |present| {
+            let _ = sender.send(present.clone());
+            false
+        });
+        status.recv().unwrap()
+    }
+
+    fn send(&self, conversation: Option<i64>, text: &str) -> (Reply, Vec<ReplyEvent>) {
+        let (events, heard) = listen();
+        let reply = self.app.send(conversation, text, events).unwrap();
+        (reply, heard.lock().unwrap().drain(..).collect())
+    }
+
+    fn refused(&self, conversation: Option<i64>, text: &str) -> (ErrorCode, String) {
+        let error = self.app.send(conversation, text, listen().0).unwrap_err();
+        (error.code, error.message)
+    }
+}
+
+fn listen() -> (Events, Arc<Mutex<Vec<ReplyEvent>>>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&heard);
+    (Arc::new(move |event| sink.lock().unwrap().push(event)), heard)
+}
+
+fn rounds(events: &[ReplyEvent]) -> Vec<Round> {
+    let round = |event: &ReplyEvent| match event {
+        ReplyEvent::Round { round } => Some(round.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(round).collect()
+}
+
+#[test]
+fn a_reply_is_streamed_round_by_round_and_stored_as_it_was_streamed() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (reply, events) = fixture.send(None, "  Tell me a story about a fox.  ");
+    let ReplyEvent::Started { conversation, user: Some(user), reply: begun } = &events[0] else {
+        panic!("the first event was {:?}", events[0]);
+    };
+    assert_eq!((user.role, user.text.as_str()), (Role::User, "Tell me a story about a fox."));
+    assert_eq!((conversation.id, begun.id), (reply.conversation.id, reply.reply.id));
+    let streamed = rounds(&events);
+    assert!(streamed.iter().enumerate().all(|(index, round)| round.index as usize == index));
+    assert!(streamed.iter().any(|round| round.accepted() > 1), "nothing was drafted");
+    let text: String = streamed.iter().flat_map(Round::emitted).map(|(_, text)| text).collect();
+    assert_eq!(reply.reply.text, text);
+    assert_eq!(reply.reply.finish, Some(Finish::Length));
+    assert_eq!(reply.reply.summary.as_ref().unwrap().tokens, 40);
+
+    let fixture = fixture.restart();
+    assert_eq!(fixture.app.trace(reply.reply.id).unwrap(), streamed);
+    let stored = fixture.app.messages(reply.conversation.id).unwrap();
+    assert_eq!(stored, [user.clone(), reply.reply]);
+    assert_eq!(fixture.app.conversations().unwrap(), [reply.conversation]);
+}
+
+#[test]
+fn switching_the_draft_in_mid_conversation_keeps_the_target_and_its_cache() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (first, events) = fixture.send(None, "Count from one to twelve.");
+    assert!(rounds(&events).iter().flat_map(|round| &round.drafted).all(|d| d.drafter == DrafterKind::Model));
+    let id = Some(first.conversation.id);
+
+    let status = fixture.set(|settings| settings.draft = DRAFT_NGRAM.into());
+    assert_eq!((status.why.state, status.draft.as_str()), (Speculating::On, DRAFT_NGRAM));
+    let (second, events) = fixture.send(id, "Count from one to twelve again.");
+    let drafted: Vec<_> = rounds(&events).into_iter().flat_map(|round| round.drafted).collect();
+    assert!(!drafted.is_empty() && drafted.iter().all(|d| d.drafter == DrafterKind::Ngram));
+    let before = first.reply.summary.unwrap();
+    let summary = second.reply.summary.unwrap();
+    assert!(summary.reused_tokens >= before.prompt_tokens + before.tokens - 1, "{summary:?}");
+
+    let status = fixture.set(|settings| settings.draft = DRAFT_NONE.into());
+    assert_eq!((status.why.state, status.why.text.as_str()), (Speculating::Off, "off: no draft is chosen"));
+    let (third, events) = fixture.send(id, "And once more.");
+    assert!(rounds(&events).iter().all(|round| round.drafted.is_empty()));
+    assert!(third.reply.summary.unwrap().reused_tokens > summary.prompt_tokens);
+    assert_eq!(third.reply.draft, None);
+}
+
+#[test]
+fn a_stopped_reply_keeps_what_was_written() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.max_tokens = 0);
+    let app = Arc::clone(&fixture.app);
+    let stopper: Events = Arc::new(move |event| {
+        if matches!(&event, ReplyEvent::Round { round } if round.index == 3) {
+            app.stop();
+        }
+    });
+    let reply = fixture.app.send(None, "Tell me a story about a fox.", stopper).unwrap().reply;
+    assert_eq!(reply.finish, Some(Finish::Cancelled));
+    assert_eq!(fixture.app.trace(reply.id).unwrap().len(), 4);
+    assert!(!reply.text.is_empty());
+}
+
+#[test]
+fn a_second_message_has_to_wait_for_the_first() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let app = Arc::clone(&fixture.app);
+    let refusal = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&refusal);
+    let meddler: Events = Arc::new(move |_| {
+        let error = app.send(None, "Me first!", listen().0).unwrap_err();
+        seen.lock().unwrap().replace(error.code);
+    });
+    fixture.app.send(None, "Count from one to three.", meddler).unwrap();
+    assert_eq!(*refusal.lock().unwrap(), Some(ErrorCode::Busy));
+    assert_eq!(fixture.app.conversations().unwrap().len(), 1);
+}
+
+#[test]
+fn a_prompt_that_cannot_be_answered_is_refused_in_a_sentence_and_not_stored() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.refused(None, " \n ").0, ErrorCode::EmptyPrompt);
+    let (code, message) = fixture.refused(None, &"long ".repeat(3000));
+    assert_eq!(code, ErrorCode::PromptTooLong);
+    assert!(message.contains("context holds 1024"), "{message}");
+    assert_eq!(fixture.refused(Some(99), "Hello").0, ErrorCode::NotFound);
+    assert!(fixture.app.conversations().unwrap().is_empty());
+}
+
+#[test]
+fn a_reply_can_be_written_anew_and_only_the_last() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (first, _) = fixture.send(None, "What is speculative decoding?");
+    let again = fixture.app.regenerate(first.reply.id, listen().0).unwrap();
+    assert_eq!((again.reply.text, again.reply.conversation), (first.reply.text, first.reply.conversation));
+    let (_, _) = fixture.send(Some(first.conversation.id), "Thank you.");
+    let refused = fixture.app.regenerate(again.reply.id, listen().0).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::NotFound);
+    assert_eq!(fixture.app.messages(first.conversation.id).unwrap().len(), 4);
+}
+
+#[test]
+fn a_draft_with_another_vocabulary_is_listed_with_the_reason_and_replies_are_plain() {
+    let fixture = Fixture::new();
+    let other = random_model(fixture.folder.path(), GgmlDType::F16);
+    let entry = fixture.app.add_model(other.path().to_str().unwrap()).unwrap();
+    let status = fixture.set(|settings| settings.draft = entry.id.clone());
+    let option = status.drafts.iter().find(|option| option.id == entry.id).unwrap();
+    let problem = option.problem.clone().unwrap();
+    assert_eq!(status.why.state, Speculating::Off);
+    assert_eq!(status.why.text, format!("off: {problem}"));
+    let (_, events) = fixture.send(None, "Hello!");
+    assert!(rounds(&events).iter().all(|round| round.drafted.is_empty()));
+
+    fixture.app.remove_model(&entry.id).unwrap();
+    assert!(other.path().exists(), "the file stays");
+    let status = fixture.wait_for(|status| status.targets.iter().all(|target| target.id != entry.id));
+    assert_eq!(status.why.state, Speculating::On, "the starter draft took its place");
+}
+
+#[test]
+fn a_target_that_cannot_be_loaded_leaves_the_old_one_in_place_with_a_sentence() {
+    let fixture = Fixture::new();
+    let path = fixture.folder.path().join("broken.gguf");
+    std::fs::write(&path, b"GGUF, but not really").unwrap();
+    let refused = fixture.app.add_model(path.to_str().unwrap()).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::BadModel);
+    assert!(refused.message.contains("broken.gguf"), "{}", refused.message);
+    let missing = fixture.app.add_model("/nowhere/model.gguf").unwrap_err();
+    assert!(missing.message.contains("/nowhere/model.gguf"), "{}", missing.message);
+
+    let status = fixture.set(|settings| settings.target = path.to_str().unwrap().into());
+    assert_eq!(status.phase, EnginePhase::Ready);
+    assert!(status.message.unwrap().contains("broken.gguf"));
+    assert!(status.target.unwrap().starter);
+    fixture.send(None, "Hello!");
+}
+
+#[test]
+fn a_model_without_a_chat_template_is_listed_with_the_reason() {
+    let fixture = Fixture::new();
+    let bare = random_model(fixture.folder.path(), GgmlDType::Q8_0);
+    let entry = fixture.app.add_model(bare.path().to_str().unwrap()).unwrap();
+    assert!(entry.removable);
+    let problem = entry.problem.unwrap();
+    assert!(problem.contains("has no chat template"), "{problem}");
+}
+
+#[test]
+fn conversations_can_be_renamed_pinned_searched_deleted_and_brought_back() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (reply, _) = fixture.send(None, "Repeat after me: marmalade.");
+    let id = reply.conversation.id;
+    assert_eq!(fixture.app.rename_conversation(id, " Breakfast ").unwrap().title, "Breakfast");
+    assert!(fixture.app.pin_conversation(id, true).unwrap().pinned);
+    let hits = fixture.app.search_messages("marmal").unwrap();
+    assert!(hits.iter().any(|hit| hit.excerpt.contains("\u{2}marmalade\u{3}")), "{hits:?}");
+    fixture.app.delete_conversation(id).unwrap();
+    assert!(fixture.app.conversations().unwrap().is_empty());
+    assert!(fixture.app.search_messages("marmalade").unwrap().is_empty());
+    assert_eq!(fixture.app.restore_conversation(id).unwrap().title, "Breakfast");
+    assert_eq!(fixture.app.messages(id).unwrap().len(), 2);
+}
