@@ -1,0 +1,48 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { defaults } from "../bindings/defaults";
+import { BackendError } from "./backend";
+import { tauri } from "./tauri";
+
+const { invoke } = vi.hoisted(() => ({ invoke: vi.fn() }));
+
+vi.mock("@tauri-apps/api/core", () => ({
+  invoke,
+  Channel: class {
+    constructor(readonly onmessage: unknown) {}
+  },
+}));
+
+beforeEach(() => {
+  invoke.mockReset();
+  invoke.mockResolvedValue(null);
+});
+
+test("a question goes to the shell with the channel its events come back on", async () => {
+  const onEvent = vi.fn();
+  await tauri.send(3, "Hello", onEvent);
+  expect(invoke).toHaveBeenCalledExactlyOnceWith("send", {
+    conversation: 3,
+    text: "Hello",
+    onEvent: expect.objectContaining({ onmessage: onEvent }) as unknown,
+  });
+});
+
+test("settings go to the shell whole", async () => {
+  await tauri.saveSettings(defaults);
+  expect(invoke).toHaveBeenCalledExactlyOnceWith("save_settings", { settings: defaults });
+});
+
+test("the shell's errors keep their code and their sentence", async () => {
+  invoke.mockRejectedValue({ code: "bad_model", message: "x is not a model." });
+  const failed = tauri.addModel("x").catch((thrown: unknown) => thrown);
+  expect(await failed).toBeInstanceOf(BackendError);
+  expect(await failed).toMatchObject({ code: "bad_model", message: "x is not a model." });
+});
+
+test("what Tauri itself throws is an internal error with its words", async () => {
+  invoke.mockRejectedValue("command send not found");
+  await expect(tauri.stop()).rejects.toMatchObject({
+    code: "internal",
+    message: "command send not found",
+  });
+});
