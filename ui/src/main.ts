@@ -14,5 +14,7 @@ showTheme(rememberedTheme());
 
 const app = new App(await chooseBackend());
 const target = document.getElementById("app");
+// Read before the first paint, so that panels and colours do not jump.
+await app.settings.load();
 if (target) mount(Window, { target, props: { app } });
 void app.start();

@@ -32,7 +32,7 @@ export class App {
   constructor(backend: Backend) {
     this.#backend = backend;
     this.engine = new Engine(backend);
-    this.settings = new Settings(backend);
+    this.settings = new Settings(backend, (message) => this.toasts.show(message));
     this.conversations = new Conversations(backend, this.toasts);
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
     this.reply = new Reply(backend, this.conversations, this.traces);
@@ -42,11 +42,11 @@ export class App {
     return this.inspected ? this.traces.of(this.inspected.id) : undefined;
   }
 
+  /** Fetches what the window shows; the settings were read before it was. */
   async start() {
     const info = this.#backend.appInfo().then((facts) => (this.info = facts));
     await Promise.all([
       this.engine.watch(),
-      this.settings.load(),
       this.conversations.load(),
       info.catch((thrown: unknown) => this.toasts.show(BackendError.from(thrown).message)),
     ]);

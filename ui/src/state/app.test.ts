@@ -180,6 +180,15 @@ test("settings changed in a row are saved once, a choice at once", async () => {
   expect(fake.saved[1]?.draft).toBe("ngram");
 });
 
+test("a choice that the shell refuses is taken back, and said why", async () => {
+  await app.settings.load();
+  fake.refuse = new BackendError("bad_setting", "the model is gone: choose another.");
+  app.settings.change({ draft_length: 6 });
+  await app.settings.choose({ target: "/gone.gguf" });
+  expect(app.settings.values).toMatchObject({ target: defaults.target, draft_length: 6 });
+  expect(app.toasts.list[0]?.text).toContain("the model is gone");
+});
+
 test("settings are never saved before they were read: that would erase them", async () => {
   vi.useFakeTimers();
   app.settings.change({ draft_length: 5 });

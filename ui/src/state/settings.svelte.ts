@@ -16,12 +16,14 @@ export class Settings {
   problem = $state<string | null>(null);
 
   readonly #backend: Backend;
+  readonly #onRefusedChoice: (message: string) => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #changes = 0;
   #loaded = false;
 
-  constructor(backend: Backend) {
+  constructor(backend: Backend, onRefusedChoice: (message: string) => void) {
     this.#backend = backend;
+    this.#onRefusedChoice = onRefusedChoice;
   }
 
   async load() {
@@ -50,10 +52,19 @@ export class Settings {
     this.change({ appearance: { ...this.values.appearance, ...change } });
   }
 
-  /** Changes and saves now: for a choice that a person waits to see take effect. */
+  /**
+   * Changes and saves now: for a choice that a person waits to see take effect. One that the shell
+   * refuses is taken back.
+   */
   async choose(change: Partial<Values>) {
+    const before = this.values;
     this.change(change);
     await this.save();
+    if (this.problem === null) return;
+    this.#onRefusedChoice(this.problem);
+    const taken = Object.keys(change) as (keyof Values)[];
+    const back = Object.fromEntries(taken.map((key) => [key, before[key]]));
+    this.values = { ...this.values, ...back };
   }
 
   /** Takes the shell's list of added models, which `add_model` and `remove_model` changed there. */
