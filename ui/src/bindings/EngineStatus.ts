@@ -4,4 +4,31 @@ import type { EnginePhase } from "./EnginePhase";
 import type { ModelEntry } from "./ModelEntry";
 import type { Why } from "./Why";
 
-export type EngineStatus = { phase: EnginePhase, message: string | null, target: ModelEntry | null, targets: Array<ModelEntry>, drafts: Array<DraftOption>, draft: string, why: Why, device: string, };
+/**
+ * What the engine is doing, sent whole whenever it changes.
+ */
+export type EngineStatus = { phase: EnginePhase, 
+/**
+ * For a person: what is being loaded, or what went wrong and what to do.
+ */
+message: string | null, 
+/**
+ * The loaded target.
+ */
+target: ModelEntry | null, 
+/**
+ * All models on this computer, usable as target or not, with the reason if not.
+ */
+targets: Array<ModelEntry>, 
+/**
+ * All drafts for the loaded target, the unusable ones with their reason.
+ */
+drafts: Array<DraftOption>, 
+/**
+ * Id of the chosen draft.
+ */
+draft: string, why: Why, 
+/**
+ * "CPU, 2 threads".
+ */
+device: string, };

@@ -3,4 +3,24 @@ import type { Finish } from "./Finish";
 import type { Role } from "./Role";
 import type { Summary } from "./Summary";
 
-export type Message = { id: number, conversation: number, role: Role, text: string, created_at: number, finish: Finish | null, summary: Summary | null, target: string | null, draft: string | null, problem: string | null, };
+export type Message = { id: number, conversation: number, role: Role, text: string, 
+/**
+ * Milliseconds since 1970.
+ */
+created_at: number, 
+/**
+ * Replies: how it ended; `None` for a reply that was under way when the program was killed.
+ */
+finish: Finish | null, 
+/**
+ * Replies: its numbers.
+ */
+summary: Summary | null, 
+/**
+ * Replies: labels of the target and the draft that wrote it.
+ */
+target: string | null, draft: string | null, 
+/**
+ * Replies that failed: the sentence that says why.
+ */
+problem: string | null, };

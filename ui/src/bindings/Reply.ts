@@ -2,4 +2,7 @@
 import type { Conversation } from "./Conversation";
 import type { Message } from "./Message";
 
+/**
+ * What `send` and `regenerate` return: the stored reply, which replaces the streamed preview.
+ */
 export type Reply = { conversation: Conversation, reply: Message, };

@@ -3,4 +3,7 @@ import type { Conversation } from "./Conversation";
 import type { Message } from "./Message";
 import type { Round } from "./Round";
 
+/**
+ * Sent on the channel of `send` and `regenerate`, one message per round.
+ */
 export type ReplyEvent = { "type": "started", conversation: Conversation, user: Message | null, reply: Message, } | { "type": "prompt", done: number, total: number, } | { "type": "round", round: Round, };

@@ -2,4 +2,31 @@
 import type { Appearance } from "./Appearance";
 import type { Sampling } from "./Sampling";
 
-export type Settings = { target: string, draft: string, draft_length: number, sampling: Sampling, max_tokens: number, system_prompt: string, appearance: Appearance, added_models: Array<string>, };
+/**
+ * Everything a person can set. Stored as one document; missing fields take their defaults.
+ */
+export type Settings = { 
+/**
+ * Id of the target, see [`ModelEntry::id`].
+ */
+target: string, 
+/**
+ * Id of the draft: a model's, [`DRAFT_NGRAM`] or [`DRAFT_NONE`].
+ */
+draft: string, 
+/**
+ * Tokens to draft a round (K), 1..=16.
+ */
+draft_length: number, sampling: Sampling, 
+/**
+ * Longest reply in tokens; 0 means as long as the context allows.
+ */
+max_tokens: number, 
+/**
+ * Instructions put before every conversation; empty for none.
+ */
+system_prompt: string, appearance: Appearance, 
+/**
+ * Models a person added by path.
+ */
+added_models: Array<string>, };
