@@ -51,10 +51,21 @@ pub fn chat_prompt(source: &ModelSource, tokenizer: &Tokenizer, question: &str) 
 /// A Llama with random weights, 512 wide so that every quantisation fits, a byte-level vocabulary of
 /// 320 tokens and no chat template.
 pub fn random_model(folder: &Path, quantisation: GgmlDType) -> ModelSource {
-    const HIDDEN: usize = 512;
-    const FEED_FORWARD: usize = 768;
-    const VOCABULARY: usize = 320;
-    const KEYS: usize = 128;
+    write_random_model(&folder.join(format!("random-{quantisation:?}.gguf")), quantisation, 256, None)
+}
+
+/// The same with a chat template and a long context: it talks nonsense and does not come to an end.
+pub fn endless_model(folder: &Path) -> ModelSource {
+    let template = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
+    write_random_model(&folder.join("endless.gguf"), GgmlDType::Q8_0, 32_768, Some(template))
+}
+
+const HIDDEN: usize = 512;
+const FEED_FORWARD: usize = 768;
+const VOCABULARY: usize = 320;
+const KEYS: usize = 128;
+
+fn write_random_model(path: &Path, quantisation: GgmlDType, context: u32, template: Option<&str>) -> ModelSource {
     let mut tensors: Vec<(String, QTensor)> = Vec::new();
     let mut matrix = |name: String, rows: usize, columns: usize| {
         let values = Tensor::randn(0f32, 0.05, (rows, columns), &Device::Cpu).unwrap();
@@ -76,42 +87,38 @@ pub fn random_model(folder: &Path, quantisation: GgmlDType) -> ModelSource {
         let norm = QTensor::quantize(&ones, GgmlDType::F32).unwrap();
         tensors.push((format!("{name}.weight"), norm));
     }
-    let path = folder.join(format!("random-{quantisation:?}.gguf"));
-    write_gguf(&path, &tensors, HIDDEN, FEED_FORWARD, VOCABULARY);
-    ModelSource::open(&path).unwrap()
-}
-
-fn write_gguf(path: &Path, tensors: &[(String, QTensor)], hidden: usize, feed_forward: usize, vocabulary: usize) {
     let number = |value: usize| Value::U32(value as u32);
-    let metadata = [
+    let mut metadata = vec![
         ("general.architecture", Value::String("llama".into())),
-        ("llama.context_length", number(256)),
-        ("llama.embedding_length", number(hidden)),
-        ("llama.feed_forward_length", number(feed_forward)),
+        ("llama.context_length", Value::U32(context)),
+        ("llama.embedding_length", number(HIDDEN)),
+        ("llama.feed_forward_length", number(FEED_FORWARD)),
         ("llama.block_count", number(2)),
         ("llama.attention.head_count", number(8)),
         ("llama.attention.head_count_kv", number(2)),
         ("llama.attention.layer_norm_rms_epsilon", Value::F32(1e-5)),
-        ("llama.rope.dimension_count", number(hidden / 8)),
-        ("llama.vocab_size", number(vocabulary)),
+        ("llama.rope.dimension_count", number(HIDDEN / 8)),
+        ("llama.vocab_size", number(VOCABULARY)),
         ("tokenizer.ggml.model", Value::String("gpt2".into())),
         ("tokenizer.ggml.pre", Value::String("gpt-2".into())),
-        ("tokenizer.ggml.tokens", Value::Array(byte_level_tokens(vocabulary))),
-        ("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(1); vocabulary])),
+        ("tokenizer.ggml.tokens", Value::Array(byte_level_tokens())),
+        ("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(1); VOCABULARY])),
         ("tokenizer.ggml.merges", Value::Array(vec![Value::String("t h".into())])),
-        ("tokenizer.ggml.eos_token_id", Value::U32(vocabulary as u32 - 1)),
+        ("tokenizer.ggml.eos_token_id", number(VOCABULARY - 1)),
     ];
+    metadata.extend(template.map(|text| ("tokenizer.chat_template", Value::String(text.into()))));
     let metadata: Vec<_> = metadata.iter().map(|(key, value)| (*key, value)).collect();
     let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
     gguf_file::write(&mut File::create(path).unwrap(), &metadata, &tensors).unwrap();
+    ModelSource::open(path).unwrap()
 }
 
 /// The printable stand-ins of all bytes, "th", and fillers.
-fn byte_level_tokens(count: usize) -> Vec<Value> {
+fn byte_level_tokens() -> Vec<Value> {
     let printable = |byte: &u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     let mut shifted = 0x100..;
     let bytes = (0..256).map(|byte| if printable(&byte) { byte } else { shifted.next().unwrap() });
     let letters = bytes.map(|code| char::from_u32(code).unwrap().to_string());
-    let fillers = (257..count).map(|token| format!("filler{token}"));
+    let fillers = (257..VOCABULARY).map(|token| format!(" filler{token}"));
     letters.chain(["th".to_owned()]).chain(fillers).map(Value::String).collect()
 }

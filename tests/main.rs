@@ -1,6 +1,7 @@
 //! One binary for all tests that cross crates.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
+mod e2e;
 mod exact;
 mod invariance;
 mod lossless;

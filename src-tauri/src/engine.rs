@@ -67,6 +67,8 @@ impl Engine {
 
     /// Makes these the settings of every later reply; loads what they name.
     pub fn settle(&self, settings: Settings) {
+        // The choice shows at once, also while a reply is under way.
+        self.board.update(|status| status.draft.clone_from(&settings.draft));
         // The thread lives as long as this handle, so someone is listening.
         let _ = self.jobs.send(Job::Settle(settings));
     }

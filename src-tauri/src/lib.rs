@@ -45,7 +45,6 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         }))
         .plugin(tauri_plugin_window_state::Builder::new().build())
         .plugin(tauri_plugin_dialog::init())
-        .plugin(tauri_plugin_opener::init())
         .invoke_handler(commands::handler())
         .setup(|handle| {
             let folders = Folders::locate()?;

@@ -1,0 +1,304 @@
+//! The real window: the built application under a display, driven through WebKitWebDriver as a
+//! person would use it. Linux only; the other platforms' webviews have no such driver.
+#![cfg(target_os = "linux")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fantoccini::elements::Element;
+use fantoccini::key::Key;
+use fantoccini::{Client, ClientBuilder, Locator};
+use foretoken_store::Store;
+use foretoken_tests::endless_model;
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::json;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A display, the driver, and through it the application with its data in `data`.
+struct Window {
+    page: Client,
+    driver: Child,
+    display: Option<Child>,
+}
+
+impl Window {
+    async fn open(data: &Path) -> Self {
+        let (display, name) = display();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        // A bus of its own, so that an open Foretoken is not mistaken for this one. Its processes end
+        // with it: they are one group.
+        let driver = std::os::unix::process::CommandExt::process_group(
+            Command::new("dbus-run-session")
+                .args(["--", "WebKitWebDriver", &format!("--port={port}")])
+                .env("DISPLAY", name)
+                .env("TAURI_AUTOMATION", "true")
+                .env("TAURI_WEBVIEW_AUTOMATION", "true")
+                .env("FORETOKEN_DATA_DIR", data)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()),
+            0,
+        )
+        .spawn()
+        .expect("dbus-run-session is missing: `make setup-tests` installs what the window test needs");
+        let options = json!({ "webkitgtk:browserOptions": { "binary": application() } });
+        let url = format!("http://127.0.0.1:{port}");
+        let started = Instant::now();
+        let page = loop {
+            let mut builder = ClientBuilder::new(HttpConnector::new());
+            builder.capabilities(options.as_object().unwrap().clone());
+            match builder.connect(&url).await {
+                Ok(page) => break page,
+                Err(error) if started.elapsed() > PATIENCE => panic!("no window came: {error}"),
+                Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+            }
+        };
+        page.set_window_size(1280, 832).await.unwrap();
+        let window = Self { page, driver, display };
+        window.wait("the engine is ready", async || window.text("why-line").await.contains("speculating")).await;
+        window
+    }
+
+    async fn close(mut self) {
+        self.page.clone().close().await.unwrap();
+        self.end();
+    }
+
+    /// As a crash or a power cut would: nothing is asked, nothing is saved.
+    fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let group = format!("-{}", self.driver.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = self.driver.wait();
+        if let Some(display) = &mut self.display {
+            let _ = display.kill();
+            let _ = display.wait();
+        }
+    }
+
+    async fn all(&self, selector: &str) -> Vec<Element> {
+        self.page.find_all(Locator::Css(selector)).await.unwrap()
+    }
+
+    async fn find(&self, name: &str) -> Element {
+        let selector = format!("[data-testid='{name}']");
+        let found = self.page.wait().at_most(PATIENCE).for_element(Locator::Css(&selector)).await;
+        found.unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    async fn click(&self, name: &str) {
+        self.find(name).await.click().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+
+    async fn text(&self, name: &str) -> String {
+        self.find(name).await.text().await.unwrap()
+    }
+
+    async fn attribute(&self, selector: &str, attribute: &str) -> Option<String> {
+        // The page may redraw between looking and asking.
+        self.all(selector).await.last()?.attr(attribute).await.ok()?
+    }
+
+    async fn type_into(&self, name: &str, text: &str) {
+        let field = self.find(name).await;
+        field.clear().await.unwrap();
+        field.send_keys(text).await.unwrap();
+    }
+
+    async fn ask(&self, text: &str) {
+        self.type_into("composer", text).await;
+        self.find("composer").await.send_keys(&Key::Enter.to_string()).await.unwrap();
+    }
+
+    async fn rounds(&self) -> usize {
+        let rounds = self.attribute("[data-testid='heatmap']", "data-rounds").await;
+        rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(0)
+    }
+
+    async fn state(&self) -> String {
+        self.attribute("[data-testid='message-reply']", "data-state").await.unwrap_or_default()
+    }
+
+    async fn replies(&self) -> usize {
+        self.all("[data-testid='message-reply']").await.len()
+    }
+
+    async fn wait_for_reply(&self, count: usize) {
+        self.wait("the reply is done", async || self.replies().await == count && self.state().await == "done").await;
+    }
+
+    async fn outcomes(&self) -> Vec<String> {
+        let mut outcomes = Vec::new();
+        for chip in self.all("[data-testid='message-reply']:last-of-type [data-testid='token-chip']").await {
+            outcomes.extend(chip.attr("data-outcome").await.unwrap());
+        }
+        outcomes
+    }
+
+    async fn wait(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let started = Instant::now();
+        while !holds().await {
+            if started.elapsed() > PATIENCE {
+                self.photograph("failure").await;
+                panic!("waited in vain until {what}; the window is in target/e2e/failure.png");
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn photograph(&self, name: &str) {
+        let folder = foretoken_tests::repository().join("target/e2e");
+        std::fs::create_dir_all(&folder).unwrap();
+        let picture = self.page.screenshot().await.unwrap();
+        std::fs::write(folder.join(format!("{name}.png")), picture).unwrap();
+    }
+}
+
+/// The application this test binary was built beside.
+fn application() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let binary = test.ancestors().nth(2).unwrap().join("foretoken");
+    assert!(binary.exists(), "{} is missing: build it with `cargo build --workspace`", binary.display());
+    binary
+}
+
+/// The display there is, or one made for the test.
+fn display() -> (Option<Child>, String) {
+    if let Ok(name) = std::env::var("DISPLAY") {
+        return (None, name);
+    }
+    let mut server = Command::new("Xvfb")
+        .args(["-displayfd", "1", "-screen", "0", "1600x1000x24", "-nolisten", "tcp"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("Xvfb is missing: `make setup-tests` installs what the window test needs");
+    let mut number = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap().by_ref()).read_line(&mut number).unwrap();
+    (Some(server), format!(":{}", number.trim()))
+}
+
+#[tokio::test]
+async fn a_person_chats_watches_switches_drafts_stops_and_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let window = Window::open(&data).await;
+
+    // First launch: an example prompt is a conversation.
+    window.all("[data-testid='example-prompt']").await[0].click().await.unwrap();
+    window.wait_for_reply(1).await;
+    assert!(window.rounds().await > 5, "the heatmap is empty");
+    let outcomes = window.outcomes().await;
+    for outcome in ["accepted", "rejected", "discarded"] {
+        assert!(outcomes.iter().any(|found| found == outcome), "no {outcome} token in {outcomes:?}");
+    }
+    assert!(window.text("stat-acceptance").await.ends_with('%'));
+    window.photograph("reply").await;
+
+    // Another draft in mid-conversation, from the settings; the target is not loaded again.
+    window.click("settings-open").await;
+    window.click("settings-draft").await;
+    window.click("draft-option-ngram").await;
+    window.wait("the why line names the n-gram drafter", async || {
+        window.text("why-line").await.contains("n-gram")
+    })
+    .await;
+    window.photograph("settings").await;
+    window.click("settings-close").await;
+    window.ask("Count from one to twelve.").await;
+    window.wait_for_reply(2).await;
+    assert_eq!(window.all("[data-testid='message-user']").await.len(), 2);
+
+    window.close().await;
+    let store = Store::open(&data.join("foretoken.db")).unwrap();
+    let conversations = store.conversations().unwrap();
+    assert_eq!(conversations.len(), 1);
+    let messages = store.messages(conversations[0].id).unwrap();
+    let drafts: Vec<_> = messages.iter().filter_map(|message| message.draft.as_deref()).collect();
+    assert!(drafts[0].starts_with("Starter draft") && drafts[1] == "n-gram", "{drafts:?}");
+    drop(store);
+
+    // After a restart the conversation is there, with its tokens.
+    let window = Window::open(&data).await;
+    window.click("conversation-item").await;
+    window.wait("both replies are back", async || window.replies().await == 2).await;
+    window.wait("the heatmap is drawn from the store", async || window.rounds().await > 0).await;
+    window.photograph("restarted").await;
+    window.close().await;
+}
+
+#[tokio::test]
+async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_survives_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let endless = endless_model(folder.path()).path().display().to_string();
+    let window = Window::open(&data).await;
+
+    // A file that is no model is refused in a sentence.
+    let broken = folder.path().join("broken.gguf");
+    std::fs::write(&broken, b"not a model at all").unwrap();
+    window.click("settings-open").await;
+    window.click("settings-tab-models").await;
+    window.type_into("model-path", broken.to_str().unwrap()).await;
+    window.click("model-add").await;
+    window.wait("the sentence names the file", async || window.text("error-note").await.contains("broken.gguf")).await;
+    window.photograph("no-model").await;
+    window.type_into("model-path", &endless).await;
+    window.click("model-add").await;
+    window.wait("the model is listed", async || {
+        window.text("settings-panel").await.contains("endless")
+    })
+    .await;
+    window.click("settings-close").await;
+    window.click("target-picker").await;
+    window.click(&format!("target-option-{endless}")).await;
+    // The starter draft has another vocabulary, and the why line says so.
+    window.wait("the why line has the reason", async || window.text("why-line").await.contains("vocabular")).await;
+    window.click("draft-picker").await;
+    window.click("draft-option-ngram").await;
+    window.wait("the n-gram drafter drafts", async || window.text("why-line").await.contains("n-gram")).await;
+
+    window.ask("Go on and on.").await;
+    window.wait("the heatmap fills", async || window.rounds().await > 3).await;
+    let before = window.rounds().await;
+    window.wait("it fills further while the reply streams", async || {
+        window.rounds().await > before + 3 && window.state().await == "streaming"
+    })
+    .await;
+    window.photograph("streaming").await;
+    window.click("stop").await;
+    window.wait_for_reply(1).await;
+    let stopped = window.rounds().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(window.rounds().await, stopped, "rounds came after the stop");
+
+    // Esc does the same.
+    window.ask("And on.").await;
+    window.wait("the second reply streams", async || {
+        window.replies().await == 2 && window.state().await == "streaming" && window.rounds().await > 3
+    })
+    .await;
+    window.find("composer").await.send_keys(&Key::Escape.to_string()).await.unwrap();
+    window.wait_for_reply(2).await;
+
+    // A killed program loses nothing that was on the screen a second ago.
+    window.ask("And on again.").await;
+    window.wait("the third reply streams", async || {
+        window.replies().await == 3 && window.state().await == "streaming" && window.rounds().await > 3
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    window.kill();
+    let store = Store::open(&data.join("foretoken.db")).unwrap();
+    let messages = store.messages(store.conversations().unwrap()[0].id).unwrap();
+    let finishes: Vec<_> = messages.iter().map(|message| message.finish.as_deref()).collect();
+    assert_eq!(finishes, [None, Some("cancelled"), None, Some("cancelled"), None, None]);
+    let cut = messages.last().unwrap();
+    assert!(!cut.text.is_empty() && store.rounds(cut.id).unwrap().len() > 3);
+}
