@@ -11,7 +11,7 @@ PAGE_SOURCES := $(shell find ui/src ui/public ui/index.html ui/package-lock.json
 # Always all crates at once: a choice of them would build the libraries again with other features.
 CARGO_ALL := --workspace --locked
 
-.PHONY: help setup setup-tests run test check bench bundle
+.PHONY: help setup setup-tests page run test check bench bundle
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -31,6 +31,8 @@ run: setup ui/dist/index.html ## build and open the window (or chat here, withou
 	else \
 		exec target/release/foretoken; \
 	fi
+
+page: setup ui/dist/index.html ## build the page, which the window's binary holds
 
 ui/dist/index.html: $(PAGE_SOURCES)
 	@echo "Building the page"

@@ -187,9 +187,16 @@ fn sampling() -> impl Strategy<Value = Sampling> {
     let top_p = prop_oneof![2 => Just(1f32), 1 => Just(0.6)];
     let min_p = prop_oneof![2 => Just(0f32), 1 => Just(0.3)];
     let penalty = prop_oneof![2 => Just(1f32), 1 => Just(1.5), 1 => Just(0.7)];
-    (temperature, top_k, top_p, min_p, penalty).prop_map(|(temperature, top_k, top_p, min_p, repetition_penalty)| {
-        Sampling { temperature, top_k, top_p, min_p, repetition_penalty, ..Sampling::default() }
-    })
+    (temperature, top_k, top_p, min_p, penalty).prop_map(
+        |(temperature, top_k, top_p, min_p, repetition_penalty)| Sampling {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repetition_penalty,
+            ..Sampling::default()
+        },
+    )
 }
 
 fn pair() -> impl Strategy<Value = Pair> {

@@ -65,7 +65,12 @@ const FEED_FORWARD: usize = 768;
 const VOCABULARY: usize = 320;
 const KEYS: usize = 128;
 
-fn write_random_model(path: &Path, quantisation: GgmlDType, context: u32, template: Option<&str>) -> ModelSource {
+fn write_random_model(
+    path: &Path,
+    quantisation: GgmlDType,
+    context: u32,
+    template: Option<&str>,
+) -> ModelSource {
     let mut tensors: Vec<(String, QTensor)> = Vec::new();
     let mut matrix = |name: String, rows: usize, columns: usize| {
         let values = Tensor::randn(0f32, 0.05, (rows, columns), &Device::Cpu).unwrap();
@@ -104,7 +109,6 @@ fn write_random_model(path: &Path, quantisation: GgmlDType, context: u32, templa
         ("tokenizer.ggml.tokens", Value::Array(byte_level_tokens())),
         ("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(1); VOCABULARY])),
         ("tokenizer.ggml.merges", Value::Array(vec![Value::String("t h".into())])),
-        ("tokenizer.ggml.eos_token_id", number(VOCABULARY - 1)),
     ];
     metadata.extend(template.map(|text| ("tokenizer.chat_template", Value::String(text.into()))));
     let metadata: Vec<_> = metadata.iter().map(|(key, value)| (*key, value)).collect();

@@ -262,12 +262,8 @@ fn a_reply_that_fills_the_context_says_so_and_stays_within_it() {
     let story = chat_prompt(&starter_target(), decoder.tokenizer(), QUESTIONS[0]);
     for (free, draft_length) in [(1, 4), (2, 4), (9, 8), (30, 5)] {
         let prompt: Vec<TokenId> = story.iter().copied().cycle().take(limit - free).collect();
-        let request = Request {
-            sampling: Sampling::greedy(),
-            draft_length,
-            ignore_end: true,
-            ..Request::new(prompt)
-        };
+        let request =
+            Request { sampling: Sampling::greedy(), draft_length, ignore_end: true, ..Request::new(prompt) };
         let reply = write(&mut decoder, &request, Some(&mut drafter));
         assert_eq!((reply.tokens.len(), reply.summary.finish), (free, Finish::ContextFull));
     }

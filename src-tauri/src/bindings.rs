@@ -34,10 +34,23 @@ macro_rules! crosses {
     })* };
 }
 
-use crate::ipc::{AppInfo, Conversation, EngineStatus, Message, ModelEntry, Reply, ReplyEvent, SearchHit, Settings};
+use crate::ipc::{
+    AppInfo, Conversation, EngineStatus, Message, ModelEntry, Reply, ReplyEvent, SearchHit, Settings,
+};
 use foretoken_engine::trace::Round;
 
-crosses!(AppInfo, Conversation, EngineStatus, Message, ModelEntry, Reply, ReplyEvent, Round, SearchHit, Settings);
+crosses!(
+    AppInfo,
+    Conversation,
+    EngineStatus,
+    Message,
+    ModelEntry,
+    Reply,
+    ReplyEvent,
+    Round,
+    SearchHit,
+    Settings
+);
 
 fn builtin(inline: &str) -> Names {
     Names { inline: inline.to_owned(), imports: BTreeSet::new() }
@@ -109,7 +122,8 @@ fn render(signatures: &[Signature]) -> String {
     for Signature { name, arguments, returns } in signatures {
         let arguments: Vec<String> =
             arguments.iter().map(|(name, names)| format!("{}: {}", camel_case(name), names.inline)).collect();
-        let arguments = if arguments.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", arguments.join(", ")) };
+        let arguments =
+            if arguments.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", arguments.join(", ")) };
         out += &format!("  {name}: {{ args: {arguments}, returns: {} }},\n", returns.inline);
     }
     out + "};\n"

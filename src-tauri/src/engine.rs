@@ -74,7 +74,11 @@ impl Engine {
     }
 
     /// Queues a reply to `messages` and returns where its outcome will arrive.
-    pub fn reply(&self, messages: Vec<ChatMessage>, listener: Box<dyn Listener>) -> mpsc::Receiver<Result<Reply>> {
+    pub fn reply(
+        &self,
+        messages: Vec<ChatMessage>,
+        listener: Box<dyn Listener>,
+    ) -> mpsc::Receiver<Result<Reply>> {
         let (done, outcome) = mpsc::channel();
         self.stop.store(false, Ordering::Relaxed);
         let _ = self.jobs.send(Job::Reply { messages, listener, done });
@@ -172,7 +176,8 @@ impl Desk {
 
     /// Makes the chosen draft ready and says why replies will be drafted or not.
     fn settle_draft(&mut self) -> Why {
-        let off = |text: &dyn std::fmt::Display| Why { state: Speculating::Off, text: format!("off: {text}") };
+        let off =
+            |text: &dyn std::fmt::Display| Why { state: Speculating::Off, text: format!("off: {text}") };
         let id = self.settings.draft.clone();
         let Some(target) = &self.target else {
             return off(&"no model is loaded");
@@ -235,8 +240,7 @@ fn speculating(draft: &Draft, settings: &Settings) -> Why {
 /// The conversation in the model's own form.
 fn request(target: &Target, messages: &[ChatMessage], settings: &Settings) -> Result<Request> {
     let system = settings.system_prompt.trim();
-    let system = (!system.is_empty())
-        .then(|| ChatMessage { role: Role::System, content: system.to_owned() });
+    let system = (!system.is_empty()).then(|| ChatMessage { role: Role::System, content: system.to_owned() });
     let messages: Vec<ChatMessage> = system.into_iter().chain(messages.iter().cloned()).collect();
     let text = target.template.render(&messages, true)?;
     let prompt = target.decoder.tokenizer().encode(&text, Special::Parse)?;

@@ -194,10 +194,19 @@ pub struct SearchHit {
 #[ts(export)]
 pub enum ReplyEvent {
     /// The question is stored and the reply begins. `user` is `None` when regenerating.
-    Started { conversation: Conversation, user: Option<Message>, reply: Message },
+    Started {
+        conversation: Conversation,
+        user: Option<Message>,
+        reply: Message,
+    },
     /// Prompt tokens processed so far.
-    Prompt { done: u32, total: u32 },
-    Round { round: Round },
+    Prompt {
+        done: u32,
+        total: u32,
+    },
+    Round {
+        round: Round,
+    },
 }
 
 /// What `send` and `regenerate` return: the stored reply, which replaces the streamed preview.

@@ -69,6 +69,7 @@ fn keep_log(folder: &Path) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     if let Ok(files) = files.build(folder) {
         // Another subscriber may be set already, in tests for instance.
-        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(files).try_init();
+        let _ =
+            tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(files).try_init();
     }
 }

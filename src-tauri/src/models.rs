@@ -29,13 +29,19 @@ impl Models {
 
     /// Every installed model, then those in `added` (paths).
     pub fn targets(&self, added: &[String]) -> Vec<ModelEntry> {
-        let installed = self.library.installed().into_iter().map(|model| entry(&model.id, &model.path, false));
+        let installed =
+            self.library.installed().into_iter().map(|model| entry(&model.id, &model.path, false));
         let added = added.iter().map(|path| entry(path, Path::new(path), true));
         installed.chain(added).collect()
     }
 
     /// No draft, the n-gram drafter, and every model but the target itself, usable or not.
-    pub fn drafts(&mut self, targets: &[ModelEntry], target: &Path, tokenizer: &Tokenizer) -> Vec<DraftOption> {
+    pub fn drafts(
+        &mut self,
+        targets: &[ModelEntry],
+        target: &Path,
+        tokenizer: &Tokenizer,
+    ) -> Vec<DraftOption> {
         let mut drafts = vec![none(), ngram()];
         for model in targets {
             let Ok(path) = self.path(&model.id) else { continue };

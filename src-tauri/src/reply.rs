@@ -63,7 +63,12 @@ impl App {
         self.answer(spoken(messages), Question::Again { conversation: message.conversation, reply }, events)
     }
 
-    fn answer(self: &Arc<Self>, messages: Vec<ChatMessage>, question: Question, events: Events) -> Result<Reply> {
+    fn answer(
+        self: &Arc<Self>,
+        messages: Vec<ChatMessage>,
+        question: Question,
+        events: Events,
+    ) -> Result<Reply> {
         let _turn = match self.replying.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
@@ -112,7 +117,8 @@ impl App {
     /// A store that fails for a while, a full disk say, costs the reply nothing: what could not be
     /// stored is tried again with the next batch.
     fn append(&self, written: &mut Written) {
-        let rounds: Vec<(u32, &str)> = written.pending.iter().map(|(index, json)| (*index, json.as_str())).collect();
+        let rounds: Vec<(u32, &str)> =
+            written.pending.iter().map(|(index, json)| (*index, json.as_str())).collect();
         if rounds.is_empty() {
             return;
         }
@@ -144,7 +150,8 @@ impl App {
 }
 
 fn engine_gone() -> CommandError {
-    let message = "The engine stopped working: the log has the reason. Start Foretoken again; nothing stored is lost.";
+    let message =
+        "The engine stopped working: the log has the reason. Start Foretoken again; nothing stored is lost.";
     CommandError::new(ErrorCode::Internal, message)
 }
 

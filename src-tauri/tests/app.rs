@@ -8,7 +8,8 @@ use std::time::Duration;
 use candle_core::quantized::GgmlDType;
 use foretoken::App;
 use foretoken::ipc::{
-    DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, Reply, ReplyEvent, Role, Settings, Speculating,
+    DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, Reply, ReplyEvent, Role, Settings,
+    Speculating,
 };
 use foretoken::reply::Events;
 use foretoken_engine::sampling::Sampling;
@@ -57,11 +58,7 @@ impl Fixture {
 
     /// Changes the settings and waits for the engine to have them.
     fn set(&self, change: impl FnOnce(&mut Settings)) -> EngineStatus {
-        let mut settings = Settings {
-            sampling: Sampling::greedy(),
-            max_tokens: 40,
-            ..self.app.settings()
-        };
+        let mut settings = Settings { sampling: Sampling::greedy(), max_tokens: 40, ..self.app.settings() };
         change(&mut settings);
         while self.statuses.try_recv().is_ok() {}
         self.app.save_settings(settings.clone()).unwrap();

@@ -11,10 +11,7 @@ pub enum Error {
     NoHome,
 
     #[error("the folder {path} cannot be made: {source}. Make it by hand, or name another data folder in FORETOKEN_DATA_DIR.", path = path.display())]
-    Folder {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Folder { path: PathBuf, source: std::io::Error },
 
     #[error(
         "{path} is not a model: expected a .gguf file or a folder with config.json and .safetensors \
@@ -36,18 +33,11 @@ pub enum Error {
          name the folder in FORETOKEN_STARTER_DIR.",
         listed(places)
     )]
-    NoStarter {
-        file: &'static str,
-        places: Vec<PathBuf>,
-    },
+    NoStarter { file: &'static str, places: Vec<PathBuf> },
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
 
 fn listed(places: &[PathBuf]) -> String {
-    places
-        .iter()
-        .map(|place| place.display().to_string())
-        .collect::<Vec<_>>()
-        .join(" or ")
+    places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(" or ")
 }

@@ -26,9 +26,7 @@ impl Folders {
         }
         // Local, not roaming: models are too big to follow a person from computer to computer.
         let platform = ProjectDirs::from_path("dev.foretoken".into()).ok_or(Error::NoHome)?;
-        Ok(Self {
-            root: platform.data_local_dir().to_path_buf(),
-        })
+        Ok(Self { root: platform.data_local_dir().to_path_buf() })
     }
 
     /// These folders below a root of one's own.
@@ -75,25 +73,16 @@ mod tests {
     fn the_environment_overrides_the_platforms_folder() {
         let folders = Folders::locate_with(Some("/somewhere/else".into())).unwrap();
         assert_eq!(folders, Folders::at("/somewhere/else"));
-        assert_eq!(
-            folders.database(),
-            Path::new("/somewhere/else/foretoken.db")
-        );
+        assert_eq!(folders.database(), Path::new("/somewhere/else/foretoken.db"));
         let relative = Folders::locate_with(Some("here".into())).unwrap();
-        assert_eq!(
-            relative.root(),
-            std::env::current_dir().unwrap().join("here")
-        );
+        assert_eq!(relative.root(), std::env::current_dir().unwrap().join("here"));
     }
 
     #[test]
     fn without_an_override_the_platforms_folder_is_called_after_the_program() {
         for named in [None, Some(OsString::new())] {
             let folders = Folders::locate_with(named).unwrap();
-            assert!(
-                folders.root().iter().any(|part| part == "dev.foretoken"),
-                "{folders:?}"
-            );
+            assert!(folders.root().iter().any(|part| part == "dev.foretoken"), "{folders:?}");
         }
     }
 
@@ -111,13 +100,7 @@ mod tests {
     fn a_folder_that_cannot_be_made_is_named() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("file"), "").unwrap();
-        let error = Folders::at(folder.path().join("file"))
-            .create()
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("file/models") && error.contains("FORETOKEN_DATA_DIR"),
-            "{error}"
-        );
+        let error = Folders::at(folder.path().join("file")).create().unwrap_err().to_string();
+        assert!(error.contains("file/models") && error.contains("FORETOKEN_DATA_DIR"), "{error}");
     }
 }

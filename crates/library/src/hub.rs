@@ -23,10 +23,7 @@ pub(crate) fn models(cache: &Path) -> BTreeMap<String, Found> {
     let mut models = BTreeMap::new();
     for entry in visible_entries(cache) {
         let folder = entry.file_name();
-        let Some(repository) = folder
-            .to_str()
-            .and_then(|folder| folder.strip_prefix("models--"))
-        else {
+        let Some(repository) = folder.to_str().and_then(|folder| folder.strip_prefix("models--")) else {
             continue;
         };
         let repository = repository.replace("--", "/");
@@ -44,16 +41,8 @@ pub(crate) fn models(cache: &Path) -> BTreeMap<String, Found> {
 }
 
 fn name(repository: &str, snapshot: &Path, path: &Path) -> Option<String> {
-    let below = path
-        .strip_prefix(snapshot)
-        .ok()?
-        .to_str()?
-        .replace('\\', "/");
-    Some(if below.is_empty() {
-        repository.to_string()
-    } else {
-        format!("{repository}:{below}")
-    })
+    let below = path.strip_prefix(snapshot).ok()?.to_str()?.replace('\\', "/");
+    Some(if below.is_empty() { repository.to_string() } else { format!("{repository}:{below}") })
 }
 
 /// The revisions of a repository: that of `refs/main`, then the newest.
@@ -61,10 +50,7 @@ fn snapshots(repository: &Path) -> Vec<PathBuf> {
     let main = fs::read_to_string(repository.join("refs/main")).unwrap_or_default();
     let mut snapshots: Vec<_> = visible_entries(&repository.join("snapshots"))
         .map(|entry| {
-            let modified = entry
-                .metadata()
-                .and_then(|m| m.modified())
-                .unwrap_or(SystemTime::UNIX_EPOCH);
+            let modified = entry.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
             (entry.file_name() == main.trim(), modified, entry.path())
         })
         .collect();
@@ -88,9 +74,7 @@ pub(crate) mod tests {
         bytes: usize,
     ) -> PathBuf {
         let folder = cache.join(format!("models--{}", repository.replace('/', "--")));
-        let blob = folder
-            .join("blobs")
-            .join(format!("{revision}-{}", file.replace('/', "-")));
+        let blob = folder.join("blobs").join(format!("{revision}-{}", file.replace('/', "-")));
         put(&blob, bytes);
         put(&folder.join("refs/main"), 0);
         fs::write(folder.join("refs/main"), revision).unwrap();
@@ -101,10 +85,7 @@ pub(crate) mod tests {
     }
 
     fn names(cache: &Path) -> Vec<(String, u64)> {
-        models(cache)
-            .into_iter()
-            .map(|(name, found)| (name, found.size_bytes))
-            .collect()
+        models(cache).into_iter().map(|(name, found)| (name, found.size_bytes)).collect()
     }
 
     #[test]
@@ -115,15 +96,8 @@ pub(crate) mod tests {
         download(cache, "owner/llama", "abc", "config.json", 1);
         download(cache, "owner/llama", "abc", "model.safetensors", 20);
         download(cache, "gpt2", "abc", "m.gguf", 1);
-        let expected = [
-            ("gpt2:m.gguf", 1),
-            ("owner/gguf:Q8_0/m.gguf", 30),
-            ("owner/llama", 20),
-        ];
-        assert_eq!(
-            names(cache),
-            expected.map(|(name, size)| (name.to_string(), size))
-        );
+        let expected = [("gpt2:m.gguf", 1), ("owner/gguf:Q8_0/m.gguf", 30), ("owner/llama", 20)];
+        assert_eq!(names(cache), expected.map(|(name, size)| (name.to_string(), size)));
         assert_eq!(models(cache)["owner/gguf:Q8_0/m.gguf"].path, file);
     }
 
@@ -135,13 +109,7 @@ pub(crate) mod tests {
         download(cache, "owner/name", "zzz", "old.gguf", 2);
         let newer = download(cache, "owner/name", "aaa", "a.gguf", 3);
         let models = models(cache);
-        assert_eq!(
-            models["owner/name:a.gguf"],
-            Found {
-                path: newer,
-                size_bytes: 3
-            }
-        );
+        assert_eq!(models["owner/name:a.gguf"], Found { path: newer, size_bytes: 3 });
         assert_eq!(models["owner/name:old.gguf"].size_bytes, 2);
     }
 
@@ -151,10 +119,7 @@ pub(crate) mod tests {
         for (revision, size, age) in [("b", 2, 10), ("c", 1, 20), ("a", 3, 30)] {
             let link = download(cache.path(), "owner/name", revision, "old.gguf", size);
             let modified = SystemTime::now() - std::time::Duration::from_secs(age);
-            fs::File::open(link.parent().unwrap())
-                .unwrap()
-                .set_modified(modified)
-                .unwrap();
+            fs::File::open(link.parent().unwrap()).unwrap().set_modified(modified).unwrap();
         }
         download(cache.path(), "owner/name", "main", "new.gguf", 4);
         assert_eq!(models(cache.path())["owner/name:old.gguf"].size_bytes, 2);

@@ -48,11 +48,7 @@ impl Library {
     /// pair is looked for in FORETOKEN_STARTER_DIR instead, if that is set.
     pub fn new(folders: &Folders, resources: Option<&Path>) -> Self {
         let named = path_named(std::env::var_os("FORETOKEN_STARTER_DIR"));
-        Self {
-            models: folders.models(),
-            hub: hub::cache_folder(),
-            starter: Starter::new(named, resources),
-        }
+        Self { models: folders.models(), hub: hub::cache_folder(), starter: Starter::new(named, resources) }
     }
 
     /// All installed models: the starter pair, then the models folder, then the hub's cache. What
@@ -61,35 +57,16 @@ impl Library {
         let starter = [STARTER, STARTER_DRAFT].into_iter().filter_map(|name| {
             let found = recognise(&self.starter.path(name)?.ok()?).ok()?;
             let (id, path, size_bytes) = (name.to_string(), found.path, found.size_bytes);
-            Some(Installed {
-                name: id.clone(),
-                id,
-                path,
-                kind: Kind::Starter,
-                size_bytes,
-            })
+            Some(Installed { name: id.clone(), id, path, kind: Kind::Starter, size_bytes })
         });
         let local = models_below(&self.models).into_iter().filter_map(|found| {
-            let name = found
-                .path
-                .strip_prefix(&self.models)
-                .ok()?
-                .to_str()?
-                .replace('\\', "/");
+            let name = found.path.strip_prefix(&self.models).ok()?.to_str()?.replace('\\', "/");
             Some((name, found, Kind::Local))
         });
-        let hub = hub::models(&self.hub)
-            .into_iter()
-            .map(|(name, found)| (name, found, Kind::HubCache));
+        let hub = hub::models(&self.hub).into_iter().map(|(name, found)| (name, found, Kind::HubCache));
         let others = local.chain(hub).filter_map(|(name, found, kind)| {
             let id = found.path.to_str()?.to_string();
-            Some(Installed {
-                id,
-                name,
-                path: found.path,
-                kind,
-                size_bytes: found.size_bytes,
-            })
+            Some(Installed { id, name, path: found.path, kind, size_bytes: found.size_bytes })
         });
         starter.chain(others).collect()
     }
@@ -111,10 +88,7 @@ impl Library {
             return Ok(model.path.clone());
         }
         match recognised {
-            Err(found) if path.exists() => Err(Error::NotAModel {
-                path: path.to_path_buf(),
-                found,
-            }),
+            Err(found) if path.exists() => Err(Error::NotAModel { path: path.to_path_buf(), found }),
             _ => Err(self.unknown(name, &installed)),
         }
     }
@@ -122,21 +96,13 @@ impl Library {
     fn unknown(&self, name: &str, installed: &[Installed]) -> Error {
         let names = installed.iter().flat_map(|model| {
             let repository = model.name.split_once(':').map(|(repository, _)| repository);
-            [model.name.as_str(), model.name.trim_end_matches(".gguf")]
-                .into_iter()
-                .chain(repository)
+            [model.name.as_str(), model.name.trim_end_matches(".gguf")].into_iter().chain(repository)
         });
         let hint = match nearest(name, names) {
             Some(near) => format!("Did you mean '{near}'?"),
-            None => format!(
-                "Give the path of one, or put it into {}.",
-                self.models.display()
-            ),
+            None => format!("Give the path of one, or put it into {}.", self.models.display()),
         };
-        Error::Unknown {
-            name: name.into(),
-            hint,
-        }
+        Error::Unknown { name: name.into(), hint }
     }
 }
 
@@ -150,12 +116,8 @@ fn by_name<'a>(installed: &'a [Installed], name: &str) -> Result<Option<&'a Inst
     if let Some(model) = installed.iter().find(exact) {
         return Ok(Some(model));
     }
-    let within = |model: &&Installed| {
-        model
-            .name
-            .strip_prefix(name)
-            .is_some_and(|rest| rest.starts_with([':', '/']))
-    };
+    let within =
+        |model: &&Installed| model.name.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '/']));
     let inside: Vec<_> = installed.iter().filter(within).collect();
     match inside[..] {
         [] => Ok(None),
@@ -198,11 +160,8 @@ mod tests {
     #[test]
     fn every_kind_of_model_is_listed() {
         let (library, _folder) = library();
-        let listed: Vec<_> = library
-            .installed()
-            .into_iter()
-            .map(|model| (model.name, model.kind, model.size_bytes))
-            .collect();
+        let listed: Vec<_> =
+            library.installed().into_iter().map(|model| (model.name, model.kind, model.size_bytes)).collect();
         let expected = [
             ("starter", Kind::Starter, 8),
             ("starter-draft", Kind::Starter, 1),
@@ -212,10 +171,7 @@ mod tests {
             ("owner/two:two-Q4.gguf", Kind::HubCache, 7),
             ("owner/two:two-Q8.gguf", Kind::HubCache, 9),
         ];
-        assert_eq!(
-            listed,
-            expected.map(|(name, kind, size)| (name.to_string(), kind, size))
-        );
+        assert_eq!(listed, expected.map(|(name, kind, size)| (name.to_string(), kind, size)));
     }
 
     #[test]
@@ -233,22 +189,13 @@ mod tests {
         for (short, path) in [
             ("local", "models/local.gguf"),
             ("publisher", "models/publisher/llama"),
-            (
-                "owner/one",
-                "hub/models--owner--one/snapshots/abc/one-Q4.gguf",
-            ),
-            (
-                "owner/two:two-Q8",
-                "hub/models--owner--two/snapshots/abc/two-Q8.gguf",
-            ),
+            ("owner/one", "hub/models--owner--one/snapshots/abc/one-Q4.gguf"),
+            ("owner/two:two-Q8", "hub/models--owner--two/snapshots/abc/two-Q8.gguf"),
         ] {
             assert_eq!(library.resolve(short).unwrap(), folder.path().join(path));
         }
         let error = library.resolve("owner/two").unwrap_err().to_string();
-        assert!(
-            error.contains("owner/two:two-Q4.gguf, owner/two:two-Q8.gguf"),
-            "{error}"
-        );
+        assert!(error.contains("owner/two:two-Q4.gguf, owner/two:two-Q8.gguf"), "{error}");
     }
 
     #[test]
@@ -269,38 +216,26 @@ mod tests {
         let (library, folder) = library();
         let path = folder.path().join("notes.txt");
         put(&path, 1);
-        let error = library
-            .resolve(path.to_str().unwrap())
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("notes.txt is not a model: expected a .gguf file"),
-            "{error}"
-        );
+        let error = library.resolve(path.to_str().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("notes.txt is not a model: expected a .gguf file"), "{error}");
         assert!(error.ends_with("found a file of another kind."), "{error}");
     }
 
     #[test]
     fn an_unknown_name_gets_the_nearest_one_or_the_way_to_install_it() {
         let (library, folder) = library();
-        for (wanted, near) in [
-            ("startr", "starter"),
-            ("lcal", "local"),
-            ("ownr/one", "owner/one"),
-        ] {
+        for (wanted, near) in [("startr", "starter"), ("lcal", "local"), ("ownr/one", "owner/one")] {
             let error = library.resolve(wanted).unwrap_err().to_string();
-            assert!(
-                error.ends_with(&format!("Did you mean '{near}'?")),
-                "{error}"
-            );
+            assert!(error.ends_with(&format!("Did you mean '{near}'?")), "{error}");
         }
         for wanted in ["completely different", "", "/nowhere/m.gguf"] {
             let error = library.resolve(wanted).unwrap_err();
             assert!(matches!(error, Error::Unknown { .. }), "{error}");
-            assert!(error.to_string().ends_with(&format!(
-                "put it into {}.",
-                folder.path().join("models").display()
-            )));
+            assert!(
+                error
+                    .to_string()
+                    .ends_with(&format!("put it into {}.", folder.path().join("models").display()))
+            );
         }
     }
 
@@ -314,9 +249,6 @@ mod tests {
             starter: Starter::new(Some(folder.path().join("none")), None),
         };
         assert_eq!(library.installed().len(), 1);
-        assert!(matches!(
-            library.resolve(STARTER),
-            Err(Error::NoStarter { .. })
-        ));
+        assert!(matches!(library.resolve(STARTER), Err(Error::NoStarter { .. })));
     }
 }

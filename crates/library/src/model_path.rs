@@ -19,15 +19,9 @@ pub(crate) struct Found {
 /// Tells whether `path` looks like a model; if not, what it looks like instead.
 pub(crate) fn recognise(path: &Path) -> Result<Found, String> {
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
-    let size_bytes = if metadata.is_dir() {
-        safetensors_size(path)?
-    } else {
-        gguf_size(path, metadata.len())?
-    };
-    Ok(Found {
-        path: path.to_path_buf(),
-        size_bytes,
-    })
+    let size_bytes =
+        if metadata.is_dir() { safetensors_size(path)? } else { gguf_size(path, metadata.len())? };
+    Ok(Found { path: path.to_path_buf(), size_bytes })
 }
 
 /// Every model in `folder` and the folders below it, in order of their paths. What cannot be read is
@@ -56,8 +50,7 @@ fn collect(folder: &Path, depth: usize, found: &mut Vec<Found>) {
 
 /// The entries of a folder whose names do not begin with a dot; none when it cannot be read.
 pub(crate) fn visible_entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
-    let entries =
-        fs::read_dir(folder).inspect_err(|error| tracing::debug!("{}: {error}", folder.display()));
+    let entries = fs::read_dir(folder).inspect_err(|error| tracing::debug!("{}: {error}", folder.display()));
     let entries = entries.into_iter().flatten().flatten();
     entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
 }
@@ -72,10 +65,7 @@ fn gguf_size(path: &Path, size: u64) -> Result<u64, String> {
     match Part::of(path) {
         None => Ok(size),
         Some(part) if part.number == 1 => part.total_size(path),
-        Some(part) => Err(format!(
-            "part {} of {}: name the first part",
-            part.number, part.count
-        )),
+        Some(part) => Err(format!("part {} of {}: name the first part", part.number, part.count)),
     }
 }
 
@@ -96,11 +86,7 @@ fn safetensors_size(folder: &Path) -> Result<u64, String> {
             None => fs::metadata(&path).map_or(0, |metadata| metadata.len()),
         };
     }
-    if total == 0 {
-        Err("a folder without .safetensors files".into())
-    } else {
-        Ok(total)
-    }
+    if total == 0 { Err("a folder without .safetensors files".into()) } else { Ok(total) }
 }
 
 /// The place of a file in a split model: `stem-00001-of-00003.gguf`.
@@ -115,39 +101,25 @@ impl Part {
         let (rest, count) = path.file_stem()?.to_str()?.rsplit_once("-of-")?;
         let (stem, number) = rest.rsplit_once('-')?;
         let parse = |digits: &str| (digits.len() == 5).then(|| digits.parse().ok()).flatten();
-        Some(Self {
-            stem: stem.into(),
-            number: parse(number)?,
-            count: parse(count)?,
-        })
+        Some(Self { stem: stem.into(), number: parse(number)?, count: parse(count)? })
     }
 
     fn total_size(&self, path: &Path) -> Result<u64, String> {
-        (1..=self.count)
-            .map(|number| self.size_of(path, number))
-            .sum()
+        (1..=self.count).map(|number| self.size_of(path, number)).sum()
     }
 
     /// Bytes of part `number` of the model that `path` is a part of.
     fn size_of(&self, path: &Path, number: u32) -> Result<u64, String> {
         let extension = path.extension().unwrap_or_default().to_string_lossy();
-        let sibling = path.with_file_name(format!(
-            "{}-{number:05}-of-{:05}.{extension}",
-            self.stem, self.count
-        ));
+        let sibling =
+            path.with_file_name(format!("{}-{number:05}-of-{:05}.{extension}", self.stem, self.count));
         let size = fs::metadata(&sibling).map(|metadata| metadata.len());
-        size.map_err(|_| {
-            format!(
-                "a model split into {} parts of which part {number} is missing",
-                self.count
-            )
-        })
+        size.map_err(|_| format!("a model split into {} parts of which part {number} is missing", self.count))
     }
 }
 
 fn has_extension(path: &Path, extension: &str) -> bool {
-    path.extension()
-        .is_some_and(|found| found.eq_ignore_ascii_case(extension))
+    path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
 }
 
 #[cfg(test)]
@@ -161,17 +133,8 @@ pub(crate) mod tests {
     }
 
     fn found_in(folder: &Path) -> Vec<(String, u64)> {
-        let name = |path: &Path| {
-            path.strip_prefix(folder)
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .to_string()
-        };
-        models_below(folder)
-            .iter()
-            .map(|model| (name(&model.path), model.size_bytes))
-            .collect()
+        let name = |path: &Path| path.strip_prefix(folder).unwrap().to_str().unwrap().to_string();
+        models_below(folder).iter().map(|model| (name(&model.path), model.size_bytes)).collect()
     }
 
     #[test]
@@ -195,32 +158,18 @@ pub(crate) mod tests {
             ("llama", 5),
             ("publisher/model/c.gguf", 7),
         ];
-        assert_eq!(
-            found_in(folder),
-            expected.map(|(name, size)| (name.to_string(), size))
-        );
+        assert_eq!(found_in(folder), expected.map(|(name, size)| (name.to_string(), size)));
     }
 
     #[test]
     fn a_split_model_is_its_first_part_with_the_size_of_all() {
         let folder = tempfile::tempdir().unwrap();
         for (number, size) in [(1, 10), (2, 20), (3, 5)] {
-            put(
-                &folder.path().join(format!("m-0000{number}-of-00003.gguf")),
-                size,
-            );
-            put(
-                &folder
-                    .path()
-                    .join(format!("s/model-0000{number}-of-00003.safetensors")),
-                size,
-            );
+            put(&folder.path().join(format!("m-0000{number}-of-00003.gguf")), size);
+            put(&folder.path().join(format!("s/model-0000{number}-of-00003.safetensors")), size);
         }
         put(&folder.path().join("s/config.json"), 9);
-        let expected = [
-            ("m-00001-of-00003.gguf".to_string(), 35),
-            ("s".to_string(), 35),
-        ];
+        let expected = [("m-00001-of-00003.gguf".to_string(), 35), ("s".to_string(), 35)];
         assert_eq!(found_in(folder.path()), expected);
         let second = recognise(&folder.path().join("m-00002-of-00003.gguf")).unwrap_err();
         assert_eq!(second, "part 2 of 3: name the first part");
@@ -230,34 +179,19 @@ pub(crate) mod tests {
     fn a_split_model_with_a_missing_part_is_not_a_model_yet() {
         for (missing, present) in [(1, 2), (2, 1)] {
             let folder = tempfile::tempdir().unwrap();
-            put(
-                &folder.path().join(format!("m-0000{present}-of-00002.gguf")),
-                1,
-            );
-            put(
-                &folder
-                    .path()
-                    .join(format!("s/model-0000{present}-of-00002.safetensors")),
-                1,
-            );
+            put(&folder.path().join(format!("m-0000{present}-of-00002.gguf")), 1);
+            put(&folder.path().join(format!("s/model-0000{present}-of-00002.safetensors")), 1);
             put(&folder.path().join("s/config.json"), 9);
             assert!(found_in(folder.path()).is_empty());
             let reason = recognise(&folder.path().join("s")).unwrap_err();
-            assert!(
-                reason.ends_with(&format!("part {missing} is missing")),
-                "{reason}"
-            );
+            assert!(reason.ends_with(&format!("part {missing} is missing")), "{reason}");
         }
     }
 
     #[test]
     fn a_name_that_only_resembles_a_part_is_a_whole_model() {
         let folder = tempfile::tempdir().unwrap();
-        for name in [
-            "best-of-00002.gguf",
-            "one-1-of-2.gguf",
-            "two-00002-of-all.gguf",
-        ] {
+        for name in ["best-of-00002.gguf", "one-1-of-2.gguf", "two-00002-of-all.gguf"] {
             put(&folder.path().join(name), 1);
         }
         assert_eq!(found_in(folder.path()).len(), 3);
@@ -272,15 +206,9 @@ pub(crate) mod tests {
         symlink("nowhere", folder.path().join("a/broken.gguf")).unwrap();
         symlink("/nowhere/at/all", folder.path().join("gone")).unwrap();
         symlink("..", folder.path().join("a/up")).unwrap();
-        let names: Vec<_> = found_in(folder.path())
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
+        let names: Vec<_> = found_in(folder.path()).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names[0], "a/good.gguf");
-        assert!(
-            names.iter().all(|name| name.ends_with("good.gguf")),
-            "{names:?}"
-        );
+        assert!(names.iter().all(|name| name.ends_with("good.gguf")), "{names:?}");
     }
 
     #[test]
@@ -291,10 +219,7 @@ pub(crate) mod tests {
         put(&folder.path().join("c.txt"), 1);
         for (name, found) in [
             ("a", "a folder without config.json"),
-            (
-                "a/model.safetensors",
-                "a single .safetensors file: name the folder it is in",
-            ),
+            ("a/model.safetensors", "a single .safetensors file: name the folder it is in"),
             ("b", "a folder without .safetensors files"),
             ("c.txt", "a file of another kind"),
         ] {

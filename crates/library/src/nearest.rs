@@ -1,10 +1,7 @@
 //! The name a person probably meant. Knows nothing about models.
 
 /// The name with the fewest letters to add, drop or change, if less than a third of `wanted` is.
-pub(crate) fn nearest<'a>(
-    wanted: &str,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
     let distance = |name: &str| edit_distance(&wanted, &name.to_lowercase());
     let (distance, name) = names.into_iter().map(|name| (distance(name), name)).min()?;
@@ -51,10 +48,7 @@ mod tests {
         let names = ["starter", "starter-draft", "owner/name:file.gguf"];
         assert_eq!(nearest("startr", names), Some("starter"));
         assert_eq!(nearest("Starter-Darft", names), Some("starter-draft"));
-        assert_eq!(
-            nearest("ownr/name:file.gguf", names),
-            Some("owner/name:file.gguf")
-        );
+        assert_eq!(nearest("ownr/name:file.gguf", names), Some("owner/name:file.gguf"));
         assert_eq!(nearest("llama", names), None);
         assert_eq!(nearest("", names), None);
         assert_eq!(nearest("starter", []), None);

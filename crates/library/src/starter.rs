@@ -21,9 +21,7 @@ impl Starter {
     /// application was installed with.
     pub(crate) fn new(named: Option<PathBuf>, resources: Option<&Path>) -> Self {
         if let Some(named) = named {
-            return Self {
-                places: vec![named],
-            };
+            return Self { places: vec![named] };
         }
         let executable = std::env::current_exe().ok();
         let beside = executable.as_deref().and_then(Path::parent);
@@ -37,9 +35,7 @@ impl Starter {
             above.map(|folder| folder.join("Resources/starter")),
             source_tree.map(|folder| folder.join("starter")),
         ];
-        Self {
-            places: places.into_iter().flatten().collect(),
-        }
+        Self { places: places.into_iter().flatten().collect() }
     }
 
     /// The path of `STARTER` or `STARTER_DRAFT`; `None` for any other name.
@@ -49,15 +45,8 @@ impl Starter {
             STARTER_DRAFT => "starter-draft-Q8_0.gguf",
             _ => return None,
         };
-        let found = self
-            .places
-            .iter()
-            .map(|place| place.join(file))
-            .find(|path| path.is_file());
-        Some(found.ok_or_else(|| Error::NoStarter {
-            file,
-            places: self.places.clone(),
-        }))
+        let found = self.places.iter().map(|place| place.join(file)).find(|path| path.is_file());
+        Some(found.ok_or_else(|| Error::NoStarter { file, places: self.places.clone() }))
     }
 }
 
@@ -70,15 +59,9 @@ mod tests {
     fn the_pair_is_taken_from_the_resources_before_the_source_tree() {
         let resources = tempfile::tempdir().unwrap();
         let starter = Starter::new(None, Some(resources.path()));
-        put(
-            &resources.path().join("starter/starter-target-Q8_0.gguf"),
-            1,
-        );
+        put(&resources.path().join("starter/starter-target-Q8_0.gguf"), 1);
         let target = starter.path(STARTER).unwrap().unwrap();
-        assert_eq!(
-            target,
-            resources.path().join("starter/starter-target-Q8_0.gguf")
-        );
+        assert_eq!(target, resources.path().join("starter/starter-target-Q8_0.gguf"));
         let source_tree = starter.places.last().unwrap();
         assert!(
             source_tree.with_file_name("Cargo.lock").is_file(),
@@ -91,15 +74,8 @@ mod tests {
         let resources = tempfile::tempdir().unwrap();
         put(&resources.path().join("starter/starter-draft-Q8_0.gguf"), 1);
         let starter = Starter::new(Some("/asked/for".into()), Some(resources.path()));
-        let error = starter
-            .path(STARTER_DRAFT)
-            .unwrap()
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("starter-draft-Q8_0.gguf in /asked/for."),
-            "{error}"
-        );
+        let error = starter.path(STARTER_DRAFT).unwrap().unwrap_err().to_string();
+        assert!(error.contains("starter-draft-Q8_0.gguf in /asked/for."), "{error}");
         assert!(error.contains("FORETOKEN_STARTER_DIR"), "{error}");
     }
 

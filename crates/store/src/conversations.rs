@@ -19,8 +19,7 @@ pub struct Conversation {
 
 impl Conversation {
     /// What [`Conversation::read`] expects of a query on `conversations`.
-    pub(crate) const COLUMNS: &str =
-        "conversations.id, title, pinned, conversations.created_at, updated_at";
+    pub(crate) const COLUMNS: &str = "conversations.id, title, pinned, conversations.created_at, updated_at";
 
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -49,9 +48,7 @@ impl Store {
             "SELECT {} FROM conversations WHERE deleted_at IS NULL ORDER BY pinned DESC, updated_at DESC, id DESC",
             Conversation::COLUMNS
         ))?;
-        Ok(statement
-            .query_map([], Conversation::read)?
-            .collect::<rusqlite::Result<_>>()?)
+        Ok(statement.query_map([], Conversation::read)?.collect::<rusqlite::Result<_>>()?)
     }
 
     pub fn conversation(&self, id: i64) -> Result<Conversation> {
@@ -59,10 +56,7 @@ impl Store {
             "SELECT {} FROM conversations WHERE id = ?1 AND deleted_at IS NULL",
             Conversation::COLUMNS
         ))?;
-        statement
-            .query_row([id], Conversation::read)
-            .optional()?
-            .ok_or(missing(id))
+        statement.query_row([id], Conversation::read).optional()?.ok_or(missing(id))
     }
 
     pub fn rename_conversation(&self, id: i64, title: &str) -> Result<Conversation> {
@@ -87,28 +81,18 @@ impl Store {
             "UPDATE conversations SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NULL",
             params![id, self.now()],
         )?;
-        if deleted == 0 {
-            Err(missing(id))
-        } else {
-            Ok(())
-        }
+        if deleted == 0 { Err(missing(id)) } else { Ok(()) }
     }
 
     /// Brings a deleted conversation back with everything in it; no change when it is not deleted.
     pub fn restore_conversation(&self, id: i64) -> Result<Conversation> {
-        self.connection.execute(
-            "UPDATE conversations SET deleted_at = NULL WHERE id = ?1",
-            [id],
-        )?;
+        self.connection.execute("UPDATE conversations SET deleted_at = NULL WHERE id = ?1", [id])?;
         self.conversation(id)
     }
 }
 
 pub(crate) fn missing(id: i64) -> Error {
-    Error::NotFound {
-        what: "conversation",
-        id,
-    }
+    Error::NotFound { what: "conversation", id }
 }
 
 #[cfg(test)]
@@ -119,12 +103,7 @@ mod tests {
     const HOUR: i64 = 60 * 60 * 1000;
 
     fn titles(store: &Store) -> Vec<String> {
-        store
-            .conversations()
-            .unwrap()
-            .into_iter()
-            .map(|conversation| conversation.title)
-            .collect()
+        store.conversations().unwrap().into_iter().map(|conversation| conversation.title).collect()
     }
 
     #[test]
@@ -152,13 +131,7 @@ mod tests {
         fixture.store.create_conversation("second").unwrap();
         fixture.wait(1);
         let renamed = fixture.store.rename_conversation(first.id, "new").unwrap();
-        assert_eq!(
-            renamed,
-            Conversation {
-                title: "new".into(),
-                ..first
-            }
-        );
+        assert_eq!(renamed, Conversation { title: "new".into(), ..first });
         assert_eq!(titles(&fixture.store), ["second", "new"]);
     }
 
@@ -170,15 +143,7 @@ mod tests {
         let before = fixture.store.conversation(id).unwrap();
         fixture.store.delete_conversation(id).unwrap();
 
-        let gone = |result: Result<()>| {
-            matches!(
-                result,
-                Err(Error::NotFound {
-                    what: "conversation",
-                    ..
-                })
-            )
-        };
+        let gone = |result: Result<()>| matches!(result, Err(Error::NotFound { what: "conversation", .. }));
         assert!(fixture.store.conversations().unwrap().is_empty());
         assert!(gone(fixture.store.conversation(id).map(drop)));
         assert!(gone(fixture.store.messages(id).map(drop)));
@@ -200,24 +165,16 @@ mod tests {
         let id = fixture.store.create_conversation("c").unwrap().id;
         fixture.store.add_user_message(id, "fox").unwrap();
         let reply = fixture.store.begin_reply(id, "target", None).unwrap().id;
-        fixture
-            .store
-            .append_rounds(reply, "fox", &[(0, "{}")])
-            .unwrap();
+        fixture.store.append_rounds(reply, "fox", &[(0, "{}")]).unwrap();
         fixture.store.delete_conversation(id).unwrap();
 
         let fixture = fixture.reopen(25 * HOUR);
-        assert!(matches!(
-            fixture.store.restore_conversation(id),
-            Err(Error::NotFound { .. })
-        ));
+        assert!(matches!(fixture.store.restore_conversation(id), Err(Error::NotFound { .. })));
         for table in ["messages", "rounds", "messages_text('fox')"] {
             let left: i64 = fixture
                 .store
                 .connection
-                .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
-                    row.get(0)
-                })
+                .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
                 .unwrap();
             assert_eq!(left, 0, "{table}");
         }

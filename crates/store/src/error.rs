@@ -12,10 +12,7 @@ pub enum Error {
         "the folder {path} cannot be made: {source}. Make it by hand, or name another data folder \
          in FORETOKEN_DATA_DIR.", path = path.display()
     )]
-    Folder {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Folder { path: PathBuf, source: std::io::Error },
 
     #[error("{path}: {source}", path = path.display())]
     Open { path: PathBuf, source: Box<Error> },
@@ -64,12 +61,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Self::Damaged(error.to_string())
-            }
-            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-                Self::CannotOpen(error.to_string())
-            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(error.to_string()),
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Self::CannotOpen(error.to_string()),
             Some(ErrorCode::ReadOnly) => Self::ReadOnly,
             Some(ErrorCode::DiskFull) => Self::DiskFull,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,

@@ -46,8 +46,7 @@ pub struct Message {
 }
 
 impl Message {
-    const COLUMNS: &str =
-        "id, conversation, role, text, created_at, finish, summary, target, draft, problem";
+    const COLUMNS: &str = "id, conversation, role, text, created_at, finish, summary, target, draft, problem";
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -88,12 +87,7 @@ impl Store {
     }
 
     /// Stores an empty reply by the models with these labels.
-    pub fn begin_reply(
-        &mut self,
-        conversation: i64,
-        target: &str,
-        draft: Option<&str>,
-    ) -> Result<Message> {
+    pub fn begin_reply(&mut self, conversation: i64, target: &str, draft: Option<&str>) -> Result<Message> {
         self.add(
             conversation,
             "INSERT INTO messages (conversation, created_at, role, text, indexed, target, draft)
@@ -102,12 +96,7 @@ impl Store {
         )
     }
 
-    fn add(
-        &mut self,
-        conversation: i64,
-        sql: &str,
-        values: &[&dyn rusqlite::ToSql],
-    ) -> Result<Message> {
+    fn add(&mut self, conversation: i64, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Message> {
         let now = self.now();
         let transaction = self.writing()?;
         let touched = transaction.execute(
@@ -130,19 +119,10 @@ impl Store {
         let finished = transaction.execute(
             "UPDATE messages SET text = ?2, finish = ?3, summary = ?4, problem = ?5, indexed = 1
              WHERE id = ?1 AND role = 'assistant'",
-            params![
-                reply,
-                ending.text,
-                ending.finish,
-                ending.summary,
-                ending.problem
-            ],
+            params![reply, ending.text, ending.finish, ending.summary, ending.problem],
         )?;
         if finished == 0 {
-            return Err(Error::NotFound {
-                what: "reply",
-                id: reply,
-            });
+            return Err(Error::NotFound { what: "reply", id: reply });
         }
         let message = find(&transaction, reply)?;
         transaction.commit()?;
@@ -151,18 +131,9 @@ impl Store {
 
     /// Removes a reply with its rounds for good, to make room for another.
     pub fn delete_reply(&self, reply: i64) -> Result<()> {
-        let deleted = self.connection.execute(
-            "DELETE FROM messages WHERE id = ?1 AND role = 'assistant'",
-            [reply],
-        )?;
-        if deleted == 0 {
-            Err(Error::NotFound {
-                what: "reply",
-                id: reply,
-            })
-        } else {
-            Ok(())
-        }
+        let deleted =
+            self.connection.execute("DELETE FROM messages WHERE id = ?1 AND role = 'assistant'", [reply])?;
+        if deleted == 0 { Err(Error::NotFound { what: "reply", id: reply }) } else { Ok(()) }
     }
 
     pub fn message(&self, id: i64) -> Result<Message> {
@@ -176,9 +147,7 @@ impl Store {
             "SELECT {} FROM messages WHERE conversation = ?1 ORDER BY id",
             Message::COLUMNS
         ))?;
-        Ok(statement
-            .query_map([conversation], Message::read)?
-            .collect::<rusqlite::Result<_>>()?)
+        Ok(statement.query_map([conversation], Message::read)?.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The newest message of a conversation; `None` when nothing was said yet.
@@ -188,24 +157,14 @@ impl Store {
             "SELECT {} FROM messages WHERE conversation = ?1 ORDER BY id DESC LIMIT 1",
             Message::COLUMNS
         ))?;
-        Ok(statement
-            .query_row([conversation], Message::read)
-            .optional()?)
+        Ok(statement.query_row([conversation], Message::read).optional()?)
     }
 }
 
 fn find(connection: &Connection, id: i64) -> Result<Message> {
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT {} FROM messages WHERE id = ?1",
-        Message::COLUMNS
-    ))?;
-    statement
-        .query_row([id], Message::read)
-        .optional()?
-        .ok_or(Error::NotFound {
-            what: "message",
-            id,
-        })
+    let mut statement =
+        connection.prepare_cached(&format!("SELECT {} FROM messages WHERE id = ?1", Message::COLUMNS))?;
+    statement.query_row([id], Message::read).optional()?.ok_or(Error::NotFound { what: "message", id })
 }
 
 #[cfg(test)]
@@ -222,19 +181,10 @@ mod tests {
     #[test]
     fn a_question_and_its_reply_come_back_as_they_were_stored() {
         let (mut fixture, conversation) = fixture();
-        let question = fixture
-            .store
-            .add_user_message(conversation, "Why?\0 \u{1f98a}")
-            .unwrap();
+        let question = fixture.store.add_user_message(conversation, "Why?\0 \u{1f98a}").unwrap();
         fixture.wait(5);
-        let begun = fixture
-            .store
-            .begin_reply(conversation, "Starter", Some("Starter draft"))
-            .unwrap();
-        assert_eq!(
-            (begun.text.as_str(), begun.role, begun.finish.clone()),
-            ("", Role::Assistant, None)
-        );
+        let begun = fixture.store.begin_reply(conversation, "Starter", Some("Starter draft")).unwrap();
+        assert_eq!((begun.text.as_str(), begun.role, begun.finish.clone()), ("", Role::Assistant, None));
         let ending = Ending {
             text: "Because.",
             finish: Some("stop"),
@@ -256,10 +206,7 @@ mod tests {
         );
 
         let fixture = fixture.reopen(0);
-        assert_eq!(
-            fixture.store.messages(conversation).unwrap(),
-            [question, reply]
-        );
+        assert_eq!(fixture.store.messages(conversation).unwrap(), [question, reply]);
     }
 
     #[test]
@@ -269,47 +216,21 @@ mod tests {
             fixture.wait(-10);
             fixture.store.add_user_message(conversation, text).unwrap();
         }
-        let texts: Vec<_> = fixture
-            .store
-            .messages(conversation)
-            .unwrap()
-            .into_iter()
-            .map(|m| m.text)
-            .collect();
+        let texts: Vec<_> =
+            fixture.store.messages(conversation).unwrap().into_iter().map(|m| m.text).collect();
         assert_eq!(texts, ["first", "second", "third"]);
-        assert_eq!(
-            fixture
-                .store
-                .last_message(conversation)
-                .unwrap()
-                .unwrap()
-                .text,
-            "third"
-        );
+        assert_eq!(fixture.store.last_message(conversation).unwrap().unwrap().text, "third");
     }
 
     #[test]
     fn a_failed_reply_keeps_its_text_and_says_why() {
         let (mut fixture, conversation) = fixture();
-        let reply = fixture
-            .store
-            .begin_reply(conversation, "Starter", None)
-            .unwrap()
-            .id;
-        let ending = Ending {
-            text: "Once",
-            problem: Some("the computation failed"),
-            ..Ending::default()
-        };
+        let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap().id;
+        let ending = Ending { text: "Once", problem: Some("the computation failed"), ..Ending::default() };
         fixture.store.finish_reply(reply, ending).unwrap();
         let reply = fixture.store.message(reply).unwrap();
         assert_eq!(
-            (
-                reply.text.as_str(),
-                reply.finish,
-                reply.problem.as_deref(),
-                reply.draft
-            ),
+            (reply.text.as_str(), reply.finish, reply.problem.as_deref(), reply.draft),
             ("Once", None, Some("the computation failed"), None)
         );
     }
@@ -317,68 +238,32 @@ mod tests {
     #[test]
     fn deleting_a_reply_removes_its_rounds_and_leaves_the_question() {
         let (mut fixture, conversation) = fixture();
-        let question = fixture
-            .store
-            .add_user_message(conversation, "Why?")
-            .unwrap();
-        let reply = fixture
-            .store
-            .begin_reply(conversation, "Starter", None)
-            .unwrap()
-            .id;
-        fixture
-            .store
-            .append_rounds(reply, "Because", &[(0, "{}")])
-            .unwrap();
+        let question = fixture.store.add_user_message(conversation, "Why?").unwrap();
+        let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap().id;
+        fixture.store.append_rounds(reply, "Because", &[(0, "{}")]).unwrap();
         fixture.store.delete_reply(reply).unwrap();
-        assert_eq!(
-            fixture.store.last_message(conversation).unwrap(),
-            Some(question)
-        );
-        let rounds: i64 = fixture
-            .store
-            .connection
-            .query_row("SELECT count(*) FROM rounds", [], |row| row.get(0))
-            .unwrap();
+        assert_eq!(fixture.store.last_message(conversation).unwrap(), Some(question));
+        let rounds: i64 =
+            fixture.store.connection.query_row("SELECT count(*) FROM rounds", [], |row| row.get(0)).unwrap();
         assert_eq!(rounds, 0);
     }
 
     #[test]
     fn what_a_person_wrote_is_not_taken_for_a_reply() {
         let (mut fixture, conversation) = fixture();
-        let question = fixture
-            .store
-            .add_user_message(conversation, "Why?")
-            .unwrap();
-        let not_found =
-            |result: Result<()>| matches!(result, Err(Error::NotFound { what: "reply", .. }));
+        let question = fixture.store.add_user_message(conversation, "Why?").unwrap();
+        let not_found = |result: Result<()>| matches!(result, Err(Error::NotFound { what: "reply", .. }));
         assert!(not_found(fixture.store.delete_reply(question.id)));
-        assert!(not_found(
-            fixture
-                .store
-                .finish_reply(question.id, Ending::default())
-                .map(drop)
-        ));
-        assert!(not_found(fixture.store.append_rounds(
-            question.id,
-            "x",
-            &[(0, "{}")]
-        )));
+        assert!(not_found(fixture.store.finish_reply(question.id, Ending::default()).map(drop)));
+        assert!(not_found(fixture.store.append_rounds(question.id, "x", &[(0, "{}")])));
         assert_eq!(fixture.store.messages(conversation).unwrap(), [question]);
     }
 
     #[test]
     fn a_summary_that_is_no_json_is_refused_and_the_reply_stays_open() {
         let (mut fixture, conversation) = fixture();
-        let reply = fixture
-            .store
-            .begin_reply(conversation, "Starter", None)
-            .unwrap();
-        let ending = Ending {
-            text: "x",
-            summary: Some("no"),
-            ..Ending::default()
-        };
+        let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap();
+        let ending = Ending { text: "x", summary: Some("no"), ..Ending::default() };
         fixture.store.finish_reply(reply.id, ending).unwrap_err();
         assert_eq!(fixture.store.message(reply.id).unwrap(), reply);
     }

@@ -98,27 +98,20 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 7).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(
-            matches!(error, Error::Newer { found: 7, known: 1 }),
-            "{error}"
-        );
+        assert!(matches!(error, Error::Newer { found: 7, known: 1 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
-        let tables: i64 = connection
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .unwrap();
+        let tables: i64 =
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
         assert_eq!((tables, version(&connection).unwrap()), (0, 7));
     }
 
     #[test]
     fn a_migration_that_fails_leaves_nothing_behind() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection
-            .execute_batch("CREATE TABLE settings (something_else TEXT)")
-            .unwrap();
+        connection.execute_batch("CREATE TABLE settings (something_else TEXT)").unwrap();
         migrate(&mut connection).unwrap_err();
-        let tables: i64 = connection
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .unwrap();
+        let tables: i64 =
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
         assert_eq!((tables, version(&connection).unwrap()), (1, 0));
     }
 

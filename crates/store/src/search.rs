@@ -33,11 +33,7 @@ impl Store {
             Conversation::COLUMNS
         ))?;
         let hits = statement.query_map(params![expression, limit], |row| {
-            Ok(Hit {
-                conversation: Conversation::read(row)?,
-                message: row.get(5)?,
-                excerpt: row.get(6)?,
-            })
+            Ok(Hit { conversation: Conversation::read(row)?, message: row.get(5)?, excerpt: row.get(6)? })
         })?;
         Ok(hits.collect::<rusqlite::Result<_>>()?)
     }
@@ -70,32 +66,18 @@ mod tests {
     }
 
     fn excerpts(store: &Store, query: &str) -> Vec<String> {
-        store
-            .search(query, 10)
-            .unwrap()
-            .into_iter()
-            .map(|hit| hit.excerpt)
-            .collect()
+        store.search(query, 10).unwrap().into_iter().map(|hit| hit.excerpt).collect()
     }
 
     #[test]
     fn every_word_must_be_there_and_the_last_may_be_unfinished() {
         let (fixture, conversation) = fixture_saying(&["the quick fox", "the quick dog", "foxes"]);
-        assert_eq!(
-            excerpts(&fixture.store, "quick fo"),
-            ["the \u{2}quick\u{3} \u{2}fox\u{3}"]
-        );
+        assert_eq!(excerpts(&fixture.store, "quick fo"), ["the \u{2}quick\u{3} \u{2}fox\u{3}"]);
         assert_eq!(excerpts(&fixture.store, "fox").len(), 2);
         assert!(excerpts(&fixture.store, "qui fox").is_empty());
         let hit = fixture.store.search("dog", 10).unwrap().remove(0);
-        assert_eq!(
-            hit.conversation,
-            fixture.store.conversation(conversation).unwrap()
-        );
-        assert_eq!(
-            hit.message,
-            fixture.store.messages(conversation).unwrap()[1].id
-        );
+        assert_eq!(hit.conversation, fixture.store.conversation(conversation).unwrap());
+        assert_eq!(hit.message, fixture.store.messages(conversation).unwrap()[1].id);
     }
 
     #[test]
@@ -107,42 +89,19 @@ mod tests {
     #[test]
     fn any_input_is_safe_and_means_only_its_words() {
         let (fixture, _) = fixture_saying(&["say \"fox\" AND run", "don't stop"]);
-        for query in [
-            "",
-            " ",
-            "\"",
-            "\"\"",
-            "*",
-            "-",
-            "()",
-            "^",
-            "'",
-            ":",
-            "\0",
-            "\u{301}",
-            "NEAR(",
-            "fox \u{301}",
-        ] {
+        for query in
+            ["", " ", "\"", "\"\"", "*", "-", "()", "^", "'", ":", "\0", "\u{301}", "NEAR(", "fox \u{301}"]
+        {
             fixture.store.search(query, 10).unwrap();
         }
-        for query in [
-            "\"fox", "fox\"", "fox*", "fox -", "\" fox", "fox AND", "fox\0", "(fox)", "text:fox",
-        ] {
+        for query in ["\"fox", "fox\"", "fox*", "fox -", "\" fox", "fox AND", "fox\0", "(fox)", "text:fox"] {
             let expected = usize::from(query != "text:fox");
             assert_eq!(excerpts(&fixture.store, query).len(), expected, "{query:?}");
         }
         assert_eq!(excerpts(&fixture.store, "don't").len(), 1);
-        assert_eq!(
-            excerpts(&fixture.store, "say fo *").len(),
-            1,
-            "the last word is fo"
-        );
+        assert_eq!(excerpts(&fixture.store, "say fo *").len(), 1, "the last word is fo");
         let mark = "\u{903}";
-        assert_eq!(
-            excerpts(&fixture.store, &format!("{mark} fox")).len(),
-            1,
-            "a letter to us, none to FTS5"
-        );
+        assert_eq!(excerpts(&fixture.store, &format!("{mark} fox")).len(), 1, "a letter to us, none to FTS5");
         assert!(excerpts(&fixture.store, "\"").is_empty());
         assert!(excerpts(&fixture.store, "fox OR stop").is_empty());
     }
@@ -150,29 +109,10 @@ mod tests {
     #[test]
     fn a_reply_is_found_when_it_is_finished_and_only_by_its_final_text() {
         let (mut fixture, conversation) = fixture_saying(&[]);
-        let reply = fixture
-            .store
-            .begin_reply(conversation, "Starter", None)
-            .unwrap()
-            .id;
-        fixture
-            .store
-            .append_rounds(reply, "a red", &[(0, "{}")])
-            .unwrap();
-        fixture
-            .store
-            .append_rounds(reply, "a red fox", &[(1, "{}")])
-            .unwrap();
-        fixture
-            .store
-            .finish_reply(
-                reply,
-                Ending {
-                    text: "a grey wolf",
-                    ..Ending::default()
-                },
-            )
-            .unwrap();
+        let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap().id;
+        fixture.store.append_rounds(reply, "a red", &[(0, "{}")]).unwrap();
+        fixture.store.append_rounds(reply, "a red fox", &[(1, "{}")]).unwrap();
+        fixture.store.finish_reply(reply, Ending { text: "a grey wolf", ..Ending::default() }).unwrap();
         assert_eq!(excerpts(&fixture.store, "wolf"), ["a grey \u{2}wolf\u{3}"]);
         assert!(excerpts(&fixture.store, "fox").is_empty());
         fixture.store.delete_reply(reply).unwrap();
@@ -183,38 +123,13 @@ mod tests {
     #[test]
     fn a_reply_cut_short_by_a_kill_is_found_after_the_restart_and_can_still_be_finished() {
         let (mut fixture, conversation) = fixture_saying(&[]);
-        let reply = fixture
-            .store
-            .begin_reply(conversation, "Starter", None)
-            .unwrap()
-            .id;
-        fixture
-            .store
-            .append_rounds(reply, "a red fox", &[(0, "{}")])
-            .unwrap();
+        let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap().id;
+        fixture.store.append_rounds(reply, "a red fox", &[(0, "{}")]).unwrap();
         let mut fixture = fixture.reopen(0);
         assert_eq!(excerpts(&fixture.store, "fox").len(), 1);
-        fixture
-            .store
-            .append_rounds(reply, "a red fox runs", &[(1, "{}")])
-            .unwrap();
-        fixture
-            .store
-            .finish_reply(
-                reply,
-                Ending {
-                    text: "a wolf",
-                    ..Ending::default()
-                },
-            )
-            .unwrap();
-        assert_eq!(
-            (
-                excerpts(&fixture.store, "wolf").len(),
-                excerpts(&fixture.store, "fox").len()
-            ),
-            (1, 0)
-        );
+        fixture.store.append_rounds(reply, "a red fox runs", &[(1, "{}")]).unwrap();
+        fixture.store.finish_reply(reply, Ending { text: "a wolf", ..Ending::default() }).unwrap();
+        assert_eq!((excerpts(&fixture.store, "wolf").len(), excerpts(&fixture.store, "fox").len()), (1, 0));
         integrity(&fixture.store);
     }
 
@@ -233,20 +148,14 @@ mod tests {
         let (fixture, _) = fixture_saying(&[&long, "fox", "fox"]);
         assert_eq!(fixture.store.search("fox", 2).unwrap().len(), 2);
         let excerpt = excerpts(&fixture.store, "before fox").remove(0);
-        assert!(
-            excerpt.contains("\u{2}fox\u{3}") && excerpt.len() < 200,
-            "{excerpt}"
-        );
+        assert!(excerpt.contains("\u{2}fox\u{3}") && excerpt.len() < 200, "{excerpt}");
     }
 
     /// Fails when the index and the messages disagree.
     fn integrity(store: &Store) {
         store
             .connection
-            .execute(
-                "INSERT INTO messages_text (messages_text, rank) VALUES ('integrity-check', 1)",
-                [],
-            )
+            .execute("INSERT INTO messages_text (messages_text, rank) VALUES ('integrity-check', 1)", [])
             .unwrap();
     }
 }

@@ -7,18 +7,12 @@ use crate::{Result, Store};
 impl Store {
     /// The stored document; `None` when nothing was ever saved.
     pub fn settings(&self) -> Result<Option<String>> {
-        Ok(self
-            .connection
-            .query_row("SELECT json FROM settings", [], |row| row.get(0))
-            .optional()?)
+        Ok(self.connection.query_row("SELECT json FROM settings", [], |row| row.get(0)).optional()?)
     }
 
     /// Replaces the document; text that is not JSON is refused.
     pub fn save_settings(&self, json: &str) -> Result<()> {
-        self.connection.execute(
-            "INSERT OR REPLACE INTO settings (id, json) VALUES (1, ?1)",
-            [json],
-        )?;
+        self.connection.execute("INSERT OR REPLACE INTO settings (id, json) VALUES (1, ?1)", [json])?;
         Ok(())
     }
 }
@@ -32,14 +26,8 @@ mod tests {
         let fixture = Fixture::new();
         assert_eq!(fixture.store.settings().unwrap(), None);
         fixture.store.save_settings(r#"{"draft":"ngram"}"#).unwrap();
-        fixture
-            .store
-            .save_settings(r#"{"target":"starter"}"#)
-            .unwrap();
-        assert_eq!(
-            fixture.reopen(0).store.settings().unwrap().unwrap(),
-            r#"{"target":"starter"}"#
-        );
+        fixture.store.save_settings(r#"{"target":"starter"}"#).unwrap();
+        assert_eq!(fixture.reopen(0).store.settings().unwrap().unwrap(), r#"{"target":"starter"}"#);
     }
 
     #[test]

@@ -32,24 +32,17 @@ impl Store {
     /// As [`Store::open`], with a clock of one's own (milliseconds since 1970).
     pub fn open_with_clock(path: &Path, clock: impl Fn() -> i64 + Send + 'static) -> Result<Self> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|source| Error::Folder {
-                path: folder.to_path_buf(),
-                source,
-            })?;
+            std::fs::create_dir_all(folder)
+                .map_err(|source| Error::Folder { path: folder.to_path_buf(), source })?;
         }
         let open = || -> Result<Self> {
             let connection = connect(path)?;
-            let mut store = Self {
-                connection,
-                clock: Box::new(clock),
-            };
+            let mut store = Self { connection, clock: Box::new(clock) };
             schema::migrate(&mut store.connection)?;
             Ok(store)
         };
-        let store = open().map_err(|source| Error::Open {
-            path: path.to_path_buf(),
-            source: Box::new(source),
-        })?;
+        let store =
+            open().map_err(|source| Error::Open { path: path.to_path_buf(), source: Box::new(source) })?;
         // A full disk must not keep a person from reading what is there.
         if let Err(error) = store.tidy() {
             tracing::warn!("{}: not tidied: {error}", path.display());
@@ -60,13 +53,10 @@ impl Store {
     /// Removes what can no longer be restored, and lets search find the replies that were under way
     /// when the program was killed.
     fn tidy(&self) -> Result<()> {
-        let purged = self.connection.execute(
-            "DELETE FROM conversations WHERE deleted_at < ?1",
-            [self.now() - UNDO],
-        )?;
-        let ended = self
+        let purged = self
             .connection
-            .execute("UPDATE messages SET indexed = 1 WHERE indexed = 0", [])?;
+            .execute("DELETE FROM conversations WHERE deleted_at < ?1", [self.now() - UNDO])?;
+        let ended = self.connection.execute("UPDATE messages SET indexed = 1 WHERE indexed = 0", [])?;
         tracing::debug!(purged, ended, "store opened");
         Ok(())
     }
@@ -79,26 +69,19 @@ impl Store {
     /// A transaction that holds the write lock from its start, so that it cannot fail half-way
     /// because someone else wrote in between.
     pub(crate) fn writing(&mut self) -> Result<Transaction<'_>> {
-        Ok(self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?)
+        Ok(self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
     }
 }
 
 fn connect(path: &Path) -> Result<Connection> {
     // Not `Connection::open`: it would take a path that begins with "file:" for a URI.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(PATIENCE)?;
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
-        tracing::warn!(
-            "{}: no write-ahead log on this file system ({mode})",
-            path.display()
-        );
+        tracing::warn!("{}: no write-ahead log on this file system ({mode})", path.display());
     }
     // With WAL a killed process loses nothing that was committed; a power cut may lose the last
     // moments but never damages the file.
@@ -108,9 +91,7 @@ fn connect(path: &Path) -> Result<Connection> {
 }
 
 fn system_clock() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis() as i64)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
 #[cfg(test)]
@@ -135,28 +116,16 @@ pub(crate) mod tests {
             let folder = tempfile::tempdir().unwrap();
             let clock = Arc::new(AtomicI64::new(1_000));
             let store = open(folder.path(), &clock);
-            Self {
-                store,
-                clock,
-                folder,
-            }
+            Self { store, clock, folder }
         }
 
         /// Closes the store and opens it again `later` milliseconds later.
         pub(crate) fn reopen(self, later: i64) -> Self {
-            let Self {
-                store,
-                clock,
-                folder,
-            } = self;
+            let Self { store, clock, folder } = self;
             drop(store);
             clock.fetch_add(later, Ordering::Relaxed);
             let store = open(folder.path(), &clock);
-            Self {
-                store,
-                clock,
-                folder,
-            }
+            Self { store, clock, folder }
         }
 
         pub(crate) fn wait(&self, milliseconds: i64) {
@@ -166,10 +135,7 @@ pub(crate) mod tests {
 
     fn open(folder: &Path, clock: &Arc<AtomicI64>) -> Store {
         let clock = clock.clone();
-        Store::open_with_clock(&folder.join("foretoken.db"), move || {
-            clock.load(Ordering::Relaxed)
-        })
-        .unwrap()
+        Store::open_with_clock(&folder.join("foretoken.db"), move || clock.load(Ordering::Relaxed)).unwrap()
     }
 
     #[test]
@@ -182,24 +148,13 @@ pub(crate) mod tests {
     fn opening_makes_missing_folders_and_keeps_what_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/foretoken.db");
-        let id = Store::open(&path)
-            .unwrap()
-            .create_conversation("kept")
-            .unwrap()
-            .id;
-        assert_eq!(
-            Store::open(&path).unwrap().conversation(id).unwrap().title,
-            "kept"
-        );
+        let id = Store::open(&path).unwrap().create_conversation("kept").unwrap().id;
+        assert_eq!(Store::open(&path).unwrap().conversation(id).unwrap().title, "kept");
     }
 
     #[test]
     fn the_write_ahead_log_and_foreign_keys_are_on() {
-        let Fixture {
-            store,
-            folder: _folder,
-            ..
-        } = Fixture::new();
+        let Fixture { store, folder: _folder, .. } = Fixture::new();
         let pragma = |name| {
             store
                 .connection
@@ -221,9 +176,7 @@ pub(crate) mod tests {
     fn a_folder_that_cannot_be_made_says_where_and_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("file"), "").unwrap();
-        let error = Store::open(&folder.path().join("file/foretoken.db"))
-            .err()
-            .unwrap();
+        let error = Store::open(&folder.path().join("file/foretoken.db")).err().unwrap();
         assert!(matches!(error, Error::Folder { .. }), "{error}");
         assert!(error.to_string().contains("FORETOKEN_DATA_DIR"), "{error}");
     }
@@ -263,34 +216,18 @@ pub(crate) mod tests {
         let conversation = store.create_conversation("c").unwrap().id;
         let reply = store.begin_reply(conversation, "target", None).unwrap().id;
         store.append_rounds(reply, "before", &[(0, "{}")]).unwrap();
-        let pages: i64 = store
-            .connection
-            .pragma_query_value(None, "page_count", |row| row.get(0))
-            .unwrap();
-        store
-            .connection
-            .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
-            .unwrap();
+        let pages: i64 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        store.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
 
         let long = "word ".repeat(20_000);
         let error = store.append_rounds(reply, &long, &[(1, "{}")]).unwrap_err();
         assert!(matches!(error, Error::DiskFull), "{error}");
-        let ending = Ending {
-            text: &long,
-            finish: Some("stop"),
-            ..Ending::default()
-        };
-        assert!(matches!(
-            store.finish_reply(reply, ending),
-            Err(Error::DiskFull)
-        ));
+        let ending = Ending { text: &long, finish: Some("stop"), ..Ending::default() };
+        assert!(matches!(store.finish_reply(reply, ending), Err(Error::DiskFull)));
 
         let fixture = fixture.reopen(0);
         let messages = fixture.store.messages(conversation).unwrap();
-        assert_eq!(
-            (messages[0].text.as_str(), messages[0].finish.as_deref()),
-            ("before", None)
-        );
+        assert_eq!((messages[0].text.as_str(), messages[0].finish.as_deref()), ("before", None));
         assert_eq!(fixture.store.rounds(reply).unwrap(), ["{}"]);
     }
 
@@ -298,11 +235,7 @@ pub(crate) mod tests {
     fn a_read_only_database_can_be_read_and_says_why_it_cannot_be_written() {
         let fixture = Fixture::new();
         let id = fixture.store.create_conversation("c").unwrap().id;
-        fixture
-            .store
-            .connection
-            .pragma_update(None, "query_only", true)
-            .unwrap();
+        fixture.store.connection.pragma_update(None, "query_only", true).unwrap();
         let error = fixture.store.rename_conversation(id, "d").unwrap_err();
         assert!(matches!(error, Error::ReadOnly), "{error}");
         assert_eq!(fixture.store.conversation(id).unwrap().title, "c");
@@ -312,10 +245,7 @@ pub(crate) mod tests {
     fn a_writer_that_does_not_let_go_is_reported_as_busy() {
         let mut fixture = Fixture::new();
         let other = open(fixture.folder.path(), &fixture.clock);
-        other
-            .connection
-            .busy_timeout(Duration::from_millis(10))
-            .unwrap();
+        other.connection.busy_timeout(Duration::from_millis(10)).unwrap();
         let held = fixture.store.writing().unwrap();
         let error = other.create_conversation("c").unwrap_err();
         assert!(matches!(error, Error::Busy), "{error}");

@@ -37,10 +37,7 @@ mod tests {
     fn a_message_that_just_fits_is_not_cut() {
         let fits = format!("{} {}", "a".repeat(23), "b".repeat(24));
         assert_eq!(title_from(&fits), fits);
-        assert_eq!(
-            title_from(&format!("{fits} c")),
-            format!("{}…", "a".repeat(23))
-        );
+        assert_eq!(title_from(&format!("{fits} c")), format!("{}…", "a".repeat(23)));
     }
 
     #[test]
@@ -51,17 +48,11 @@ mod tests {
 
     #[test]
     fn no_title_is_longer_than_the_limit_whatever_the_script() {
-        for text in [
-            "ü".repeat(200),
-            "語".repeat(49),
-            "wörter und ".repeat(30),
-            format!("{} b c", "a".repeat(48)),
-        ] {
+        for text in
+            ["ü".repeat(200), "語".repeat(49), "wörter und ".repeat(30), format!("{} b c", "a".repeat(48))]
+        {
             let title = title_from(&text);
-            assert!(
-                title.chars().count() <= LONGEST && title.ends_with('…'),
-                "{title}"
-            );
+            assert!(title.chars().count() <= LONGEST && title.ends_with('…'), "{title}");
         }
     }
 

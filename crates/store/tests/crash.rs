@@ -14,16 +14,12 @@ const VICTIM: &str = "FORETOKEN_TEST_VICTIM";
 fn write_until_killed(path: &Path) -> ! {
     let mut store = Store::open(path).unwrap();
     let conversation = store.create_conversation("c").unwrap().id;
-    store
-        .add_user_message(conversation, "Tell me about foxes")
-        .unwrap();
+    store.add_user_message(conversation, "Tell me about foxes").unwrap();
     let reply = store.begin_reply(conversation, "Starter", None).unwrap().id;
     let mut text = String::new();
     for index in 0.. {
         text.push_str(&word(index));
-        store
-            .append_rounds(reply, &text, &[(index, format!("[{index}]"))])
-            .unwrap();
+        store.append_rounds(reply, &text, &[(index, format!("[{index}]"))]).unwrap();
         println!("stored {index}");
     }
     unreachable!()
@@ -50,36 +46,19 @@ fn a_killed_process_loses_at_most_the_round_under_way() {
         assert_eq!(messages[0].text, "Tell me about foxes");
         let found = store.rounds(messages[1].id).unwrap();
         let kept = found.len() as u32;
-        assert!(
-            (stored..=stored + 1).contains(&kept),
-            "{stored} rounds were stored, {kept} are left"
-        );
-        assert_eq!(
-            found,
-            (0..kept)
-                .map(|index| format!("[{index}]"))
-                .collect::<Vec<_>>()
-        );
+        assert!((stored..=stored + 1).contains(&kept), "{stored} rounds were stored, {kept} are left");
+        assert_eq!(found, (0..kept).map(|index| format!("[{index}]")).collect::<Vec<_>>());
         assert_eq!(messages[1].text, (0..kept).map(word).collect::<String>());
         assert_eq!(messages[1].finish, None);
-        assert_eq!(
-            store.search(&format!("fox{}", kept - 1), 10).unwrap()[0].message,
-            messages[1].id
-        );
-        store
-            .append_rounds(messages[1].id, "writing goes on", &[(kept, "{}")])
-            .unwrap();
+        assert_eq!(store.search(&format!("fox{}", kept - 1), 10).unwrap()[0].message, messages[1].id);
+        store.append_rounds(messages[1].id, "writing goes on", &[(kept, "{}")]).unwrap();
     }
 }
 
 /// Runs the writer, kills it when it said that many rounds are stored, and returns how many it said in all.
 fn run_and_kill_after(rounds: u32, path: &Path) -> u32 {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "a_killed_process_loses_at_most_the_round_under_way",
-            "--nocapture",
-        ])
+        .args(["--exact", "a_killed_process_loses_at_most_the_round_under_way", "--nocapture"])
         .env(VICTIM, path)
         .stdout(Stdio::piped())
         .spawn()
@@ -95,10 +74,7 @@ fn run_and_kill_after(rounds: u32, path: &Path) -> u32 {
         }
     }
     let status = child.wait().unwrap();
-    assert!(
-        !status.success() && said >= rounds,
-        "the writer ended by itself: {status}"
-    );
+    assert!(!status.success() && said >= rounds, "the writer ended by itself: {status}");
     said
 }
 
@@ -108,10 +84,7 @@ fn another_connection_reads_a_consistent_state_while_one_writes() {
     let path = folder.path().join("foretoken.db");
     let mut writer = Store::open(&path).unwrap();
     let conversation = writer.create_conversation("c").unwrap().id;
-    let reply = writer
-        .begin_reply(conversation, "Starter", None)
-        .unwrap()
-        .id;
+    let reply = writer.begin_reply(conversation, "Starter", None).unwrap().id;
     let reader = Store::open(&path).unwrap();
 
     let last = 300;
@@ -121,25 +94,17 @@ fn another_connection_reads_a_consistent_state_while_one_writes() {
             let mut text = String::new();
             for index in 0..last {
                 text.push_str(&word(index));
-                writer
-                    .append_rounds(reply, &text, &[(index, "{}")])
-                    .unwrap();
+                writer.append_rounds(reply, &text, &[(index, "{}")]).unwrap();
             }
         });
         while !writing.is_finished() {
             let text = reader.message(reply).unwrap().text;
             let seen = text.split_whitespace().count();
             assert!(seen >= before, "what was read before is gone");
-            assert!(
-                reader.rounds(reply).unwrap().len() >= seen,
-                "a text without its rounds"
-            );
+            assert!(reader.rounds(reply).unwrap().len() >= seen, "a text without its rounds");
             before = seen;
         }
     });
     assert_eq!(reader.rounds(reply).unwrap().len(), last as usize);
-    assert!(matches!(
-        reader.message(reply + 1),
-        Err(Error::NotFound { .. })
-    ));
+    assert!(matches!(reader.message(reply + 1), Err(Error::NotFound { .. })));
 }
