@@ -17,8 +17,7 @@ struct Family {
     classes: &'static [&'static str],
 }
 
-const FAMILIES: &[Family] =
-    &[Family { name: "llama", classes: &["LlamaForCausalLM", "MistralForCausalLM"] }];
+const FAMILIES: &[Family] = &[Family { name: "llama", classes: &["LlamaForCausalLM", "MistralForCausalLM"] }];
 
 /// The table above, for messages.
 const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM)";
@@ -293,9 +292,7 @@ impl JsonKeys<'_> {
     fn size_or(&self, key: &str, default: usize) -> Result<usize> {
         let found = match &self.json[key] {
             Json::Null => default as u64,
-            value => value
-                .as_u64()
-                .ok_or_else(|| self.bad(&format!("a size {key}"), value.to_string()))?,
+            value => value.as_u64().ok_or_else(|| self.bad(&format!("a size {key}"), value.to_string()))?,
         };
         size(self.path, key, found)
     }
@@ -339,9 +336,9 @@ impl JsonKeys<'_> {
     }
 
     fn rope_number(&self, rope: &Json, key: &str) -> Result<f64> {
-        rope[key].as_f64().ok_or_else(|| {
-            self.bad(&format!("a number {key} for its rotary scaling"), rope[key].to_string())
-        })
+        rope[key]
+            .as_f64()
+            .ok_or_else(|| self.bad(&format!("a number {key} for its rotary scaling"), rope[key].to_string()))
     }
 }
 

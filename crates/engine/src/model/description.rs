@@ -96,9 +96,7 @@ impl ModelSource {
     fn describe_tokenizer(&self) -> Result<TokenizerDescription> {
         let (kind, vocabulary) = match &self.form {
             Form::Gguf(header) => (gguf_kind(header)?, vocabulary_size(header)?),
-            Form::Folder(folder) => {
-                (folder_kind(folder)?, self.config.as_ref().map_or(0, |c| c.vocabulary))
-            }
+            Form::Folder(folder) => (folder_kind(folder)?, self.config.as_ref().map_or(0, |c| c.vocabulary)),
         };
         Ok(TokenizerDescription { kind, vocabulary, special: self.special_tokens()? })
     }

@@ -110,14 +110,8 @@ impl Gguf {
             ("general.architecture", text("llama")),
             ("tokenizer.ggml.model", text("llama")),
             ("tokenizer.ggml.tokens", texts(tokens.iter().map(|t| t.0))),
-            (
-                "tokenizer.ggml.scores",
-                Value::Array(tokens.iter().map(|t| Value::F32(t.1)).collect()),
-            ),
-            (
-                "tokenizer.ggml.token_type",
-                Value::Array(tokens.iter().map(|t| Value::I32(t.2)).collect()),
-            ),
+            ("tokenizer.ggml.scores", Value::Array(tokens.iter().map(|t| Value::F32(t.1)).collect())),
+            ("tokenizer.ggml.token_type", Value::Array(tokens.iter().map(|t| Value::I32(t.2)).collect())),
             ("tokenizer.ggml.bos_token_id", Value::U32(1)),
             ("tokenizer.ggml.eos_token_id", Value::U32(2)),
             ("tokenizer.ggml.unknown_token_id", Value::U32(0)),
@@ -140,10 +134,8 @@ impl Gguf {
 
     pub fn write(&self, folder: &Path) -> PathBuf {
         let path = folder.join("model.gguf");
-        let values: Vec<(&str, &Value)> =
-            self.values.iter().map(|(k, v)| (k.as_str(), v)).collect();
-        let tensors: Vec<(&str, &QTensor)> =
-            self.tensors.iter().map(|(k, v)| (k.as_str(), v)).collect();
+        let values: Vec<(&str, &Value)> = self.values.iter().map(|(k, v)| (k.as_str(), v)).collect();
+        let tensors: Vec<(&str, &QTensor)> = self.tensors.iter().map(|(k, v)| (k.as_str(), v)).collect();
         gguf_file::write(&mut File::create(&path).unwrap(), &values, &tensors).unwrap();
         path
     }

@@ -58,8 +58,7 @@ impl Folder {
     /// `Error::BadModel` when a file is missing, damaged or cut short, or holds a tensor of an unknown
     /// name or type.
     pub fn tensors(&self) -> Result<Tensors> {
-        let mut tensors =
-            Tensors { path: self.path.clone(), files: Vec::new(), stored: BTreeMap::new() };
+        let mut tensors = Tensors { path: self.path.clone(), files: Vec::new(), stored: BTreeMap::new() };
         for name in self.weight_files()? {
             let path = self.path.join(name);
             let file = map(&path)?;
@@ -82,15 +81,12 @@ impl Folder {
     pub fn chat_template(&self) -> Result<Option<String>> {
         let path = self.path.join("chat_template.jinja");
         if path.exists() {
-            return std::fs::read_to_string(&path)
-                .map(Some)
-                .map_err(|source| Error::Io { path, source });
+            return std::fs::read_to_string(&path).map(Some).map_err(|source| Error::Io { path, source });
         }
         let template = match &self.tokenizer_config["chat_template"] {
-            Json::Array(named) => named
-                .iter()
-                .find(|t| t["name"] == "default")
-                .map_or(&Json::Null, |t| &t["template"]),
+            Json::Array(named) => {
+                named.iter().find(|t| t["name"] == "default").map_or(&Json::Null, |t| &t["template"])
+            }
             other => other,
         };
         Ok(template.as_str().map(str::to_owned))
@@ -142,12 +138,7 @@ pub(super) fn read_json(path: &Path) -> Result<Option<Json>> {
 }
 
 /// Adds the tensors of one mapped file to `stored`.
-fn locate(
-    path: &Path,
-    file: &Mmap,
-    index: usize,
-    stored: &mut BTreeMap<String, Stored>,
-) -> Result<()> {
+fn locate(path: &Path, file: &Mmap, index: usize, stored: &mut BTreeMap<String, Stored>) -> Result<()> {
     let bad = |expected: String, found: String, hint| Error::BadModel {
         path: path.to_owned(),
         expected,
@@ -181,11 +172,7 @@ fn locate(
             Dtype::BF16 => GgmlDType::BF16,
             other => {
                 let expected = format!("{name} in F32, F16 or BF16");
-                return Err(bad(
-                    expected,
-                    format!("{other:?}"),
-                    "Choose another file of this model.",
-                ));
+                return Err(bad(expected, format!("{other:?}"), "Choose another file of this model."));
             }
         };
         let (start, end) = info.data_offsets;

@@ -50,8 +50,7 @@ pub(super) fn open(path: &Path) -> Result<(Header, Tensors)> {
             Some(start..start.checked_add(size)?)
         });
         let Some(bytes) = bytes else {
-            let expected =
-                format!("a shape for {name} that its type {:?} can hold", info.ggml_dtype);
+            let expected = format!("a shape for {name} that its type {:?} can hold", info.ggml_dtype);
             return Err(header.bad(expected, format!("{shape:?}")));
         };
         end = end.max(bytes.end);
@@ -229,10 +228,8 @@ impl Header {
         let Some(value) = self.values.get(key) else { return Ok(None) };
         match read(value) {
             Some(read) => Ok(Some(read)),
-            None => Err(self.bad(
-                format!("{expected} for {key}"),
-                format!("a value of type {:?}", value.value_type()),
-            )),
+            None => Err(self
+                .bad(format!("{expected} for {key}"), format!("a value of type {:?}", value.value_type()))),
         }
     }
 }

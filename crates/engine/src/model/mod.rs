@@ -83,12 +83,7 @@ impl ModelSource {
         Self::checked(path, Form::Folder(Box::new(folder)), tensors, Some(config))
     }
 
-    fn checked(
-        path: &Path,
-        form: Form,
-        tensors: Tensors,
-        config: Option<ModelConfig>,
-    ) -> Result<Self> {
+    fn checked(path: &Path, form: Form, tensors: Tensors, config: Option<ModelConfig>) -> Result<Self> {
         if let Some(config) = &config {
             weights::check(&tensors, config)?;
         }
@@ -148,8 +143,7 @@ impl ModelSource {
     /// # Errors
     /// `Error::NoTemplate` when the model has none, `Error::Template` when it is not valid Jinja.
     pub fn template(&self) -> Result<ChatTemplate> {
-        let source =
-            self.template_source()?.ok_or_else(|| Error::NoTemplate { path: self.path.clone() })?;
+        let source = self.template_source()?.ok_or_else(|| Error::NoTemplate { path: self.path.clone() })?;
         let special = self.special_tokens()?;
         let text = |token: &Option<SpecialToken>| token.as_ref().map(|token| token.text.clone());
         let (bos, eos) = (text(&special.bos), text(&special.eos));

@@ -55,23 +55,15 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// `Error::Template` when the source is not valid Jinja.
-    pub fn new(
-        path: PathBuf,
-        source: String,
-        bos: Option<&str>,
-        eos: Option<&str>,
-    ) -> Result<Self> {
-        let failed = |error: minijinja::Error| Error::Template {
-            path: path.clone(),
-            reason: describe(&error),
-        };
+    pub fn new(path: PathBuf, source: String, bos: Option<&str>, eos: Option<&str>) -> Result<Self> {
+        let failed =
+            |error: minijinja::Error| Error::Template { path: path.clone(), reason: describe(&error) };
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         let syntax = syntax.map_err(failed)?;
         let mut environment = Environment::new();
         environment.set_syntax(syntax);
         environment.set_fuel(Some(FUEL));
-        environment
-            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_function("raise_exception", raise_exception);
         environment.add_function("strftime_now", strftime_now);
         environment.add_filter("tojson", to_json);
@@ -127,10 +119,7 @@ fn strftime_now(format: &str) -> std::result::Result<String, minijinja::Error> {
     let mut text = String::new();
     // An unknown directive is a formatting error.
     write!(text, "{}", chrono::Local::now().format(format)).map_err(|_| {
-        minijinja::Error::new(
-            ErrorKind::InvalidOperation,
-            format!("unknown date format '{format}'"),
-        )
+        minijinja::Error::new(ErrorKind::InvalidOperation, format!("unknown date format '{format}'"))
     })?;
     Ok(text)
 }
@@ -173,10 +162,7 @@ impl serde_json::ser::Formatter for OneLine {
         if first { Ok(()) } else { writer.write_all(b", ") }
     }
 
-    fn begin_object_value<W: ?Sized + std::io::Write>(
-        &mut self,
-        writer: &mut W,
-    ) -> std::io::Result<()> {
+    fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, writer: &mut W) -> std::io::Result<()> {
         writer.write_all(b": ")
     }
 }
@@ -275,11 +261,7 @@ mod tests {
         let after = today();
         for text in [plain, system.unwrap()] {
             assert!(text.contains(&before) || text.contains(&after), "{text}");
-            assert!(
-                text.ends_with(
-                    "And you?<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
-                )
-            );
+            assert!(text.ends_with("And you?<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"));
         }
     }
 
@@ -302,10 +284,7 @@ mod tests {
         let name = "mistralai-Mistral-Nemo-Instruct-2407";
         let Some((plain, system)) = known(name, "<s>", "</s>") else { return };
         assert_eq!(plain, "<s>[INST]Hello[/INST]Hi there</s>[INST]And you?[/INST]");
-        assert_eq!(
-            system.unwrap(),
-            "<s>[INST]Hello[/INST]Hi there</s>[INST]Be brief.\n\nAnd you?[/INST]"
-        );
+        assert_eq!(system.unwrap(), "<s>[INST]Hello[/INST]Hi there</s>[INST]Be brief.\n\nAnd you?[/INST]");
     }
 
     #[test]
@@ -352,17 +331,12 @@ mod tests {
         let Some(path) = shared("templates/HuggingFaceTB-SmolLM3-3B.jinja") else { return };
         let template = template(&std::fs::read_to_string(path).unwrap());
         let plain = template.render(&conversation(false), true).unwrap();
-        assert!(
-            plain.contains("Reasoning Mode: /think\n\n## Custom Instructions\n\nYou are a helpful")
-        );
+        assert!(plain.contains("Reasoning Mode: /think\n\n## Custom Instructions\n\nYou are a helpful"));
         assert!(plain.ends_with("<|im_start|>user\nAnd you?<|im_end|>\n<|im_start|>assistant\n"));
         let mut messages = conversation(true);
         messages[0].content = "Be brief. /no_think".into();
         let switched = template.render(&messages, true).unwrap();
-        assert!(
-            switched
-                .contains("Reasoning Mode: /no_think\n\n## Custom Instructions\n\nBe brief.\n\n")
-        );
+        assert!(switched.contains("Reasoning Mode: /no_think\n\n## Custom Instructions\n\nBe brief.\n\n"));
         assert!(switched.ends_with("<|im_start|>assistant\n<think>\n\n</think>\n"));
     }
 
@@ -407,8 +381,7 @@ mod tests {
 
     #[test]
     fn a_template_that_never_ends_is_stopped() {
-        let endless =
-            "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
+        let endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
         assert_eq!(reason(endless), "it runs too long");
     }
 

@@ -63,8 +63,7 @@ fn weights_keep_their_type_and_values() {
     let weights = source.weights(&Device::Cpu).unwrap();
     let query = weights.matrix("blk.0.attn_q.weight").unwrap();
     assert_eq!((query.dtype(), query.shape().dims()), (GgmlDType::F16, [32, 32].as_slice()));
-    let found: Vec<f32> =
-        query.dequantize(&Device::Cpu).unwrap().flatten_all().unwrap().to_vec1().unwrap();
+    let found: Vec<f32> = query.dequantize(&Device::Cpu).unwrap().flatten_all().unwrap().to_vec1().unwrap();
     let expected: Vec<f32> = ramp(&[32, 32]).flatten_all().unwrap().to_vec1().unwrap();
     assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-3));
     assert_eq!(weights.matrix("token_embd.weight").unwrap().dtype(), GgmlDType::Q8_0);
@@ -124,10 +123,7 @@ fn a_missing_template_says_what_to_do() {
 #[test]
 fn a_template_knows_the_texts_of_special_tokens() {
     let mut gguf = Gguf::tiny();
-    gguf.set(
-        "tokenizer.chat_template",
-        text("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}"),
-    );
+    gguf.set("tokenizer.chat_template", text("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}"));
     let template = open(&gguf).unwrap().template().unwrap();
     let messages = [ChatMessage { role: Role::User, content: "hi".into() }];
     assert_eq!(template.render(&messages, true).unwrap(), "<s>hi</s>");
@@ -279,8 +275,7 @@ fn numbers_that_cannot_be_run_are_refused() {
 
 #[test]
 fn gguf_scaling_slows_the_rotation() {
-    let frequencies =
-        |gguf: &Gguf| open(gguf).unwrap().config().unwrap().rotary.inverse_frequencies.clone();
+    let frequencies = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().rotary.inverse_frequencies.clone();
     let plain = frequencies(&Gguf::tiny());
     let mut gguf = Gguf::tiny();
     gguf.set("llama.rope.scaling.type", text("linear"));
@@ -341,8 +336,7 @@ impl HuggingFace {
 
     fn write(&self, folder: &Path) {
         fs::write(folder.join("config.json"), self.config.to_string()).unwrap();
-        let tensors: std::collections::HashMap<String, Tensor> =
-            self.tensors.clone().into_iter().collect();
+        let tensors: std::collections::HashMap<String, Tensor> = self.tensors.clone().into_iter().collect();
         candle_core::safetensors::save(&tensors, folder.join("model.safetensors")).unwrap();
     }
 
@@ -363,10 +357,7 @@ fn a_folder_tells_its_config_and_gives_canonical_weights() {
     HuggingFace::tiny().write(folder.path());
     let source = ModelSource::open(folder.path()).unwrap();
     let config = source.config().unwrap();
-    assert_eq!(
-        (config.architecture.as_str(), config.rotary.layout),
-        ("llama", RotaryLayout::Halves)
-    );
+    assert_eq!((config.architecture.as_str(), config.rotary.layout), ("llama", RotaryLayout::Halves));
     assert_eq!((config.head_size, config.kv_heads, config.tied_embeddings), (8, 2, true));
     let weights = source.weights(&Device::Cpu).unwrap();
     let keys = weights.matrix("blk.0.attn_k.weight").unwrap();
@@ -397,21 +388,14 @@ fn tensors_that_lie_unaligned_are_read_alike() {
     let path = folder.path().join("model.safetensors");
     let read = || -> Vec<f32> {
         let source = ModelSource::open(folder.path()).unwrap();
-        source
-            .weights(&Device::Cpu)
-            .unwrap()
-            .vector("output_norm.weight")
-            .unwrap()
-            .to_vec1()
-            .unwrap()
+        source.weights(&Device::Cpu).unwrap().vector("output_norm.weight").unwrap().to_vec1().unwrap()
     };
     let expected = read();
     // One more space at the header's end moves every tensor by a byte.
     let file = fs::read(&path).unwrap();
     let length = u64::from_le_bytes(file[..8].try_into().unwrap());
     let header_end = 8 + length as usize;
-    let moved =
-        [&(length + 1).to_le_bytes(), &file[8..header_end], b" ", &file[header_end..]].concat();
+    let moved = [&(length + 1).to_le_bytes(), &file[8..header_end], b" ", &file[header_end..]].concat();
     fs::write(&path, moved).unwrap();
     assert_eq!(read(), expected);
 }
@@ -424,17 +408,12 @@ fn shards_are_put_together_by_their_index() {
     other.tensors.retain(|name, _| name.contains("mlp"));
     model.tensors.retain(|name, _| !name.contains("mlp"));
     other.write(folder.path());
-    fs::rename(folder.path().join("model.safetensors"), folder.path().join("b.safetensors"))
-        .unwrap();
+    fs::rename(folder.path().join("model.safetensors"), folder.path().join("b.safetensors")).unwrap();
     model.write(folder.path());
-    fs::rename(folder.path().join("model.safetensors"), folder.path().join("a.safetensors"))
-        .unwrap();
+    fs::rename(folder.path().join("model.safetensors"), folder.path().join("a.safetensors")).unwrap();
     let index = folder.path().join("model.safetensors.index.json");
-    fs::write(
-        &index,
-        json!({"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}).to_string(),
-    )
-    .unwrap();
+    fs::write(&index, json!({"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}).to_string())
+        .unwrap();
     let source = ModelSource::open(folder.path()).unwrap();
     assert!(source.weights(&Device::Cpu).unwrap().contains("blk.0.ffn_down.weight"));
     for wrong in ["c.safetensors", "../a.safetensors", "/etc/passwd"] {
@@ -460,13 +439,12 @@ fn hugging_face_scaling_slows_the_rotation() {
         }),
     );
     let found = llama3.frequencies();
-    let expected =
-        [1.0, 0.1 * (0.785_03 + 0.214_97 / 8.0), 0.01 * (0.031_13 + 0.968_87 / 8.0), 0.001 / 8.0];
+    let expected = [1.0, 0.1 * (0.785_03 + 0.214_97 / 8.0), 0.01 * (0.031_13 + 0.968_87 / 8.0), 0.001 / 8.0];
     for (found, expected) in found.iter().zip(expected) {
         assert!((found / expected - 1.0).abs() < 1e-4, "{found} {expected}");
     }
-    let newer = HuggingFace::tiny()
-        .with("rope_parameters", json!({"rope_type": "default", "rope_theta": 16.0}));
+    let newer =
+        HuggingFace::tiny().with("rope_parameters", json!({"rope_type": "default", "rope_theta": 16.0}));
     assert_eq!(newer.frequencies(), [1.0, 0.5, 0.25, 0.125]);
 }
 
@@ -521,8 +499,7 @@ fn a_folders_template_is_found_in_each_of_its_places() {
     let config = folder.path().join("tokenizer_config.json");
     fs::write(&config, json!({"chat_template": "plain"}).to_string()).unwrap();
     assert_eq!(render().unwrap(), "plain");
-    let named =
-        json!([{"name": "tool_use", "template": "no"}, {"name": "default", "template": "named"}]);
+    let named = json!([{"name": "tool_use", "template": "no"}, {"name": "default", "template": "named"}]);
     fs::write(&config, json!({"chat_template": named}).to_string()).unwrap();
     assert_eq!(render().unwrap(), "named");
     fs::write(folder.path().join("chat_template.jinja"), "own file").unwrap();

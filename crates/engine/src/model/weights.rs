@@ -95,8 +95,7 @@ pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     if known == expected {
         return Ok(());
     }
-    let wanted: std::collections::BTreeSet<String> =
-        expected_tensors(config).map(|(name, _)| name).collect();
+    let wanted: std::collections::BTreeSet<String> = expected_tensors(config).map(|(name, _)| name).collect();
     let unknown = tensors.stored.keys().find(|n| *n != ROPE_FACTORS && !wanted.contains(*n));
     Err(Error::BadModel {
         path: tensors.path.clone(),

@@ -51,12 +51,7 @@ const PRE_TOKENIZERS: &[PreTokenizer] = &[
         whole_words: true,
         adds_bos: true,
     },
-    PreTokenizer {
-        names: &["dbrx", "smaug-bpe"],
-        patterns: &[LLAMA3],
-        whole_words: false,
-        adds_bos: false,
-    },
+    PreTokenizer { names: &["dbrx", "smaug-bpe"], patterns: &[LLAMA3], whole_words: false, adds_bos: false },
     PreTokenizer {
         names: &["qwen2", "deepseek-r1-qwen", "stablelm2"],
         patterns: &[QWEN2],
@@ -114,8 +109,6 @@ pub(super) fn build<'a>(
         Kind::Added => Some(AddedToken::from(text, false).normalized(false)),
         _ => None,
     });
-    tokenizer
-        .add_tokens(added.filter(|token| !token.content.is_empty()))
-        .map_err(|e| e.to_string())?;
+    tokenizer.add_tokens(added.filter(|token| !token.content.is_empty())).map_err(|e| e.to_string())?;
     Ok(tokenizer)
 }

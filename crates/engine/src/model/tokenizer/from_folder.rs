@@ -46,8 +46,7 @@ pub(in crate::model) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
     let library = tokenizers::Tokenizer::from_bytes(&text).map_err(|e| failed(e.to_string()))?;
     let size = library.get_vocab(true).values().max().map_or(0, |&id| id + 1);
     let texts: Vec<Option<String>> = (0..size).map(|id| library.id_to_token(id)).collect();
-    let mut kinds: Vec<Kind> =
-        texts.iter().map(|text| token_kind(text.as_deref(), spelling)).collect();
+    let mut kinds: Vec<Kind> = texts.iter().map(|text| token_kind(text.as_deref(), spelling)).collect();
     for added in &document.added_tokens {
         if let Some(kind) = kinds.get_mut(added.id as usize) {
             *kind = if added.special { Kind::Control } else { Kind::Added };
@@ -114,9 +113,9 @@ fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
         by_text(value.as_str().or_else(|| value["content"].as_str())?)
     };
     let bos = named("bos_token").or_else(|| folder.config["bos_token_id"].as_u64().and_then(by_id));
-    let adds_bos = folder.tokenizer_config["add_bos_token"].as_bool().unwrap_or_else(|| {
-        bos.as_ref().is_some_and(|bos| begins_with(&document.post_processor, &bos.text))
-    });
+    let adds_bos = folder.tokenizer_config["add_bos_token"]
+        .as_bool()
+        .unwrap_or_else(|| bos.as_ref().is_some_and(|bos| begins_with(&document.post_processor, &bos.text)));
     let mut special = SpecialTokens { bos, adds_bos, eos: named("eos_token"), ends: Vec::new() };
     if let Some(eos) = special.eos.clone() {
         special.add_end(eos);
@@ -182,9 +181,7 @@ fn steps<'a>(sequence: &'a Json, key: &str) -> impl Iterator<Item = &'a Json> {
 fn token_kind(text: Option<&str>, spelling: Spelling) -> Kind {
     match text {
         None => Kind::Unused,
-        Some(text) if spelling == Spelling::SentencePiece && byte_token(text).is_some() => {
-            Kind::Byte
-        }
+        Some(text) if spelling == Spelling::SentencePiece && byte_token(text).is_some() => Kind::Byte,
         Some(_) => Kind::Normal,
     }
 }

@@ -110,8 +110,7 @@ fn spelling(header: &Header) -> Result<Spelling> {
 
 fn pre_tokenizer(header: &Header) -> Result<&'static PreTokenizer> {
     let name = header.string(PRE)?.unwrap_or("default");
-    PreTokenizer::named(name)
-        .map_err(|reason| Error::Tokenizer { path: header.path().to_owned(), reason })
+    PreTokenizer::named(name).map_err(|reason| Error::Tokenizer { path: header.path().to_owned(), reason })
 }
 
 /// Spelling and kind of every token.

@@ -16,9 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::{Error, Result};
 use crate::trace::TokenId;
 
-pub(super) use from_folder::{
-    from_folder, kind as folder_kind, special_tokens as folder_special_tokens,
-};
+pub(super) use from_folder::{from_folder, kind as folder_kind, special_tokens as folder_special_tokens};
 pub(super) use from_gguf::{
     from_gguf, kind as gguf_kind, special_tokens as gguf_special_tokens, vocabulary_size,
 };

@@ -126,10 +126,8 @@ impl SentencePiece {
     /// The longest token matched whole that `text` begins with, and its length.
     fn whole_token(&self, text: &str, special: Special) -> Option<(usize, TokenId)> {
         let tokens = self.whole.get(text.as_bytes().first()?)?;
-        let allowed =
-            |id: TokenId| special == Special::Parse || self.kinds[id as usize] != Kind::Control;
-        let found =
-            tokens.iter().find(|(token, id)| text.starts_with(token.as_str()) && allowed(*id));
+        let allowed = |id: TokenId| special == Special::Parse || self.kinds[id as usize] != Kind::Control;
+        let found = tokens.iter().find(|(token, id)| text.starts_with(token.as_str()) && allowed(*id));
         found.map(|(token, id)| (token.len(), *id))
     }
 
@@ -185,13 +183,7 @@ impl SentencePiece {
         runs.into_iter().filter(|run| run.len > 0).map(|run| &text[run.start..run.start + run.len])
     }
 
-    fn pair(
-        &self,
-        text: &str,
-        runs: &[Run],
-        left: Option<usize>,
-        right: Option<usize>,
-    ) -> Option<Pair> {
+    fn pair(&self, text: &str, runs: &[Run], left: Option<usize>, right: Option<usize>) -> Option<Pair> {
         let (left, right) = (left?, right?);
         let len = runs[left].len + runs[right].len;
         let id = self.piece(&text[runs[left].start..runs[left].start + len])?;
@@ -207,8 +199,7 @@ impl SentencePiece {
     }
 
     fn push_bytes(&self, text: &str, tokens: &mut Vec<TokenId>) -> Result<(), String> {
-        let bytes: Option<Vec<TokenId>> =
-            text.bytes().map(|byte| self.bytes[usize::from(byte)]).collect();
+        let bytes: Option<Vec<TokenId>> = text.bytes().map(|byte| self.bytes[usize::from(byte)]).collect();
         match (bytes, self.unknown) {
             (Some(bytes), _) => tokens.extend(bytes),
             (None, Some(unknown)) => tokens.push(unknown),

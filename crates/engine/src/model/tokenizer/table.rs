@@ -51,8 +51,7 @@ pub(super) struct Table {
 impl Table {
     /// From each token's spelling and kind, in the order of their ids.
     pub fn new<'a>(spelling: Spelling, tokens: impl Iterator<Item = (&'a str, Kind)>) -> Self {
-        let mut table =
-            Self { bytes: Vec::new(), ends: Vec::new(), kinds: Vec::new(), names: Vec::new() };
+        let mut table = Self { bytes: Vec::new(), ends: Vec::new(), kinds: Vec::new(), names: Vec::new() };
         for (text, kind) in tokens {
             let id = table.kinds.len() as TokenId;
             match (kind, spelling) {

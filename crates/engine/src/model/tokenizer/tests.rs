@@ -37,15 +37,12 @@ type Vector = (String, Vec<TokenId>);
 /// The tokenizer of a test vocabulary and its test vectors.
 fn vectors(name: &str) -> Option<(Tokenizer, Vec<Vector>)> {
     let path = shared(&format!("vocab/ggml-vocab-{name}.gguf"))?;
-    let beside =
-        |suffix: &str| std::fs::read_to_string(format!("{}{suffix}", path.display())).unwrap();
+    let beside = |suffix: &str| std::fs::read_to_string(format!("{}{suffix}", path.display())).unwrap();
     let (input, output) = (beside(".inp"), beside(".out"));
     let separator = "\n__ggml_vocab_test__\n";
     let inputs: Vec<&str> = input.strip_suffix(separator).unwrap().split(separator).collect();
-    let outputs: Vec<Vec<TokenId>> = output
-        .lines()
-        .map(|line| line.split_whitespace().map(|id| id.parse().unwrap()).collect())
-        .collect();
+    let outputs: Vec<Vec<TokenId>> =
+        output.lines().map(|line| line.split_whitespace().map(|id| id.parse().unwrap()).collect()).collect();
     assert_eq!(inputs.len(), outputs.len(), "{name}");
     assert!(inputs.len() > 40, "{name}");
     let pairs = inputs.into_iter().map(str::to_owned).zip(outputs).collect();
@@ -201,16 +198,11 @@ fn damaged_vocabularies_are_refused() {
 #[test]
 fn pre_tokenizers_split_digits_as_their_families_do() {
     // The split shows only where merges could cross it: here digits would merge four at a time.
-    let cases = [
-        ("gpt-2", vec![257, 53]),
-        ("llama-bpe", vec![256, 51, 52, 53]),
-        ("qwen2", vec![49, 50, 51, 52, 53]),
-    ];
+    let cases =
+        [("gpt-2", vec![257, 53]), ("llama-bpe", vec![256, 51, 52, 53]), ("qwen2", vec![49, 50, 51, 52, 53])];
     for (pre, expected) in cases {
         let mut gguf = Gguf::tiny();
-        let Some(Value::Array(tokens)) = gguf.values.get_mut("tokenizer.ggml.tokens") else {
-            panic!()
-        };
+        let Some(Value::Array(tokens)) = gguf.values.get_mut("tokenizer.ggml.tokens") else { panic!() };
         tokens[256] = text("12");
         tokens[257] = text("1234");
         tokens[255] = text("34");
@@ -308,7 +300,8 @@ fn folder() -> tempfile::TempDir {
     };
     let bos = json!({"SpecialToken": {"id": "<s>", "type_id": 0}});
     let text = json!({"Sequence": {"id": "A", "type_id": 0}});
-    let byte_level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
+    let byte_level =
+        json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
     let template = json!({"type": "TemplateProcessing", "single": [bos, text], "pair": [text, text],
         "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}}});
     let tokenizer = json!({
@@ -340,8 +333,7 @@ fn a_folder_tells_the_roles_of_its_tokens() {
     assert_eq!(tokenizer.bos(), Some(256));
     assert!(tokenizer.adds_bos(), "its post-processor puts <s> before a text");
     assert_eq!(tokenizer.ends(), [65, 256, 257], "generation_config, then a known name");
-    std::fs::write(folder.path().join("tokenizer_config.json"), r#"{"add_bos_token": false}"#)
-        .unwrap();
+    std::fs::write(folder.path().join("tokenizer_config.json"), r#"{"add_bos_token": false}"#).unwrap();
     assert!(!from_folder(&folder).unwrap().adds_bos());
 }
 
