@@ -192,6 +192,7 @@ pub struct SearchHit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[ts(export)]
+#[allow(clippy::large_enum_variant, reason = "sent and gone; nobody keeps many")]
 pub enum ReplyEvent {
     /// The question is stored and the reply begins. `user` is `None` when regenerating.
     Started {
