@@ -1,1 +1,58 @@
-fn main() {}
+//! `foretoken-cli`: Foretoken's engine without a window, for servers, scripts, benchmarks and tests.
+//! Here is only the way in and out: arguments, log, exit code.
+//!
+//! A map:
+//! - [`commands`]: what can be asked for, one command a file
+//! - [`args`]: options that several commands share
+//! - [`session`]: the loaded target, who drafts for it, and a reply under way
+//! - [`prompt`]: from a person's words to the model's tokens
+//! - [`output`], [`colour`]: what is written, and how it looks on a terminal
+//! - [`interrupt`], [`threads`], [`error`]: Ctrl-C, the thread count, what can go wrong
+
+mod args;
+mod colour;
+mod commands;
+mod error;
+mod interrupt;
+mod output;
+mod prompt;
+mod session;
+mod threads;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+use commands::Command;
+
+/// Runs language models on this computer by speculative decoding: a small draft model guesses ahead,
+/// the target model checks the guesses in one pass, and the text is the target's own.
+///
+/// A model is the path of a .gguf file or of a folder with safetensors, or the name of an installed
+/// model; `starter` and `starter-draft` name the embedded pair. With --json every line on standard
+/// output is one JSON object; messages go to standard error. Exit codes: 0 done, 1 it failed, 2 wrong
+/// usage.
+#[derive(Debug, Parser)]
+#[command(name = "foretoken-cli", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).from_env_lossy();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    let done = threads::apply(cli.command.threads()).and_then(|again| match again {
+        Some(code) => Ok(code),
+        None => cli.command.run(),
+    });
+    done.unwrap_or_else(|error| {
+        if !error.is_closed_pipe() {
+            output::note(format_args!("error: {error}"));
+        }
+        error.exit_code()
+    })
+}

@@ -1,0 +1,82 @@
+//! What one pass costs: the target's over 1 to 17 tokens, and the drafter's for a token. The two
+//! decide how far ahead drafting pays.
+
+use std::time::Instant;
+
+use foretoken_engine::decoder::{LONGEST_DRAFT, Request};
+use foretoken_engine::forward::Model;
+use foretoken_engine::sampler::Sampler;
+use foretoken_engine::trace::TokenId;
+use foretoken_engine::tree::TokenTree;
+use serde::Serialize;
+
+use super::median;
+use crate::error::Result;
+use crate::session::Session;
+
+/// The longest draft and the token before it.
+const MOST_ROWS: usize = LONGEST_DRAFT + 1;
+
+/// Tokens in the cache while a pass is measured.
+const CONTEXT: usize = 256;
+
+/// Measurements of each length; their order goes round, so that a slow moment falls on all lengths.
+const REPEATS: usize = 15;
+
+/// The target's time for a pass with the scores of all its rows.
+#[derive(Serialize)]
+pub struct RowCost {
+    pub rows: usize,
+    pub ms: f64,
+}
+
+/// Medians for every number of rows that a round may have.
+pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<RowCost>> {
+    let most = MOST_ROWS.min(target.config().context);
+    let context = context(requests, target.config().context - most);
+    target.truncate(0);
+    target.forward(&TokenTree::chain(context.iter().copied()), 0..0)?;
+    let mut times = vec![Vec::new(); most];
+    for _ in 0..REPEATS {
+        for (rows, times) in (1..).zip(&mut times) {
+            let tree = TokenTree::chain(tokens(requests).take(rows));
+            let start = Instant::now();
+            target.forward(&tree, 0..rows)?;
+            times.push(milliseconds(start));
+            target.truncate(context.len());
+        }
+    }
+    let cost = |(rows, times)| Some(RowCost { rows, ms: median(times)? });
+    Ok((1..).zip(times).filter_map(cost).collect())
+}
+
+/// The drafter's time for a token; `None` when nobody drafts or nothing was drafted.
+pub fn draft_cost(session: &mut Session, requests: &[Request]) -> Result<Option<f64>> {
+    let (decoder, drafter) = session.pair();
+    let (Some(drafter), Some(request)) = (drafter, requests.first()) else { return Ok(None) };
+    let context = context(requests, decoder.target().config().context - 1);
+    let mut sampler = Sampler::new(&request.sampling)?;
+    let mut times = Vec::new();
+    // The first time it reads the context.
+    for repeat in 0..=REPEATS {
+        let start = Instant::now();
+        let drafted = drafter.draft(&context, request.draft_length.max(1), &mut sampler)?.guesses.len();
+        if repeat > 0 && drafted > 0 {
+            times.push(milliseconds(start) / drafted as f64);
+        }
+    }
+    Ok(median(times))
+}
+
+/// Text of the prompts, again and again, as much as is measured with and `room` allows.
+fn context(requests: &[Request], room: usize) -> Vec<TokenId> {
+    tokens(requests).take(CONTEXT.min(room)).collect()
+}
+
+fn tokens(requests: &[Request]) -> impl Iterator<Item = TokenId> {
+    requests.iter().flat_map(|request| request.prompt.iter().copied()).cycle()
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}

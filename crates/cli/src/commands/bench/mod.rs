@@ -1,0 +1,170 @@
+//! `bench`: plain against speculative decoding on this device, and what a pass costs. Measures; what
+//! follows from the numbers is for the reader.
+
+mod bandwidth;
+mod cost;
+mod prompts;
+mod runs;
+
+use std::path::PathBuf;
+
+use foretoken_engine::decoder::Request;
+use foretoken_engine::device;
+use foretoken_engine::sampling::Sampling;
+use serde::Serialize;
+
+use crate::args::{DeviceArgs, DraftChoice, SamplingArgs, SpeculationArgs};
+use crate::error::Result;
+use crate::output;
+use crate::prompt::Form;
+use crate::session::{Session, open};
+use cost::{RowCost, draft_cost, verify_cost};
+use runs::{Comparison, Speed, compare};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The model that writes
+    #[arg(long, value_name = "MODEL")]
+    target: String,
+    /// A file with a JSON object a line: {"prompt": "..."}, or {"turns": ["...", ...]}, of which the
+    /// first is used [default: a few that suit the starter]
+    #[arg(long, value_name = "FILE")]
+    prompts: Option<PathBuf>,
+    /// Longest reply in tokens
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "128", value_parser = clap::value_parser!(u32).range(2..))]
+    tokens: u32,
+    /// How often to go through all prompts; the medians are over these
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: u32,
+    /// Measure what a pass over 1 to 17 tokens costs, what drafting a token costs, and how fast this
+    /// computer reads memory
+    #[arg(long)]
+    verify_cost: bool,
+    /// Take the prompts as they are, without the chat template
+    #[arg(long)]
+    raw: bool,
+    /// Print JSON and nothing else
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    speculation: SpeculationArgs,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    pub device: DeviceArgs,
+}
+
+/// What was measured, and on what.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "bench")]
+struct Report {
+    target: String,
+    draft: String,
+    draft_length: usize,
+    device: String,
+    prompts: usize,
+    repeats: u32,
+    plain: Speed,
+    /// Null when nobody drafts.
+    speculative: Option<Speed>,
+    /// Speculative over plain tokens per second.
+    speedup: Option<f64>,
+    /// Null unless asked for.
+    verify_cost: Option<Vec<RowCost>>,
+    /// Milliseconds to draft a token; null unless asked for, or when nothing was drafted.
+    draft_ms: Option<f64>,
+    /// Null unless asked for.
+    read_bandwidth_gb_s: Option<f64>,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let base = Request {
+        sampling: args.sampling.over(Sampling::greedy())?,
+        draft_length: args.speculation.draft_length,
+        max_tokens: Some(args.tokens as usize),
+        ..Request::new(Vec::new())
+    };
+    let texts = prompts::read(args.prompts.as_deref())?;
+    let source = open(&args.target)?;
+    let form = Form::of(&source, args.raw)?;
+    let mut session = Session::load(&source, args.device.device())?;
+    let requests = prompts::requests(&session, &form, &texts, &base)?;
+    let draft = args.speculation.draft.clone().unwrap_or(DraftChoice::None);
+    session.choose_draft(&draft)?;
+    let Comparison { plain, speculative } = compare(&mut session, &requests, args.repeats)?;
+    let speedup = speculative.as_ref().and_then(|s| Some(s.tokens_per_second? / plain.tokens_per_second?));
+    let mut report = Report {
+        target: args.target.clone(),
+        draft: draft.to_string(),
+        draft_length: base.draft_length,
+        device: args.device.label(),
+        prompts: requests.len(),
+        repeats: args.repeats,
+        plain,
+        speculative,
+        speedup,
+        verify_cost: None,
+        draft_ms: None,
+        read_bandwidth_gb_s: None,
+    };
+    if args.verify_cost {
+        output::note("measuring what a pass costs");
+        report.verify_cost = Some(verify_cost(session.decoder.target_mut(), &requests)?);
+        report.draft_ms = draft_cost(&mut session, &requests)?;
+        report.read_bandwidth_gb_s = Some(bandwidth::read(device::threads()));
+    }
+    if args.json { output::json(&report) } else { output::text(&report.table()) }
+}
+
+impl Report {
+    fn table(&self) -> String {
+        let Self { target, draft, draft_length, device, prompts, repeats, .. } = self;
+        let mut lines = vec![
+            format!("{target} with {draft}, draft length {draft_length}, {device}"),
+            format!("medians of {repeats} rounds over {prompts} prompts\n"),
+            "              tokens/s  acceptance  tokens per round".to_owned(),
+            format!("plain       {:>10}", number(self.plain.tokens_per_second, 1)),
+        ];
+        if let Some(speed) = &self.speculative {
+            let rate = speed.acceptance_rate.map_or("-".to_owned(), |rate| format!("{:.1} %", rate * 100.0));
+            let (fast, long) = (number(speed.tokens_per_second, 1), number(speed.tokens_per_round, 2));
+            lines.push(format!("speculative {fast:>10}  {rate:>10}  {long:>16}"));
+            lines.push(format!("speedup     {:>10}", number(self.speedup, 2)));
+        }
+        if let Some(costs) = &self.verify_cost {
+            lines.push("\nrows in a pass  ms".to_owned());
+            lines.extend(costs.iter().map(|cost| format!("{:14}  {:.3}", cost.rows, cost.ms)));
+        }
+        if let Some(ms) = self.draft_ms {
+            lines.push(format!("\ndrafting a token takes {ms:.3} ms"));
+        }
+        if let Some(speed) = self.read_bandwidth_gb_s {
+            lines.push(format!("memory is read at {speed:.1} GB/s"));
+        }
+        lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// The middle value, or the mean of the two in the middle; `None` of nothing.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    let lower = values[(values.len() - 1) / 2];
+    Some((lower + upper) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_ignores_outliers() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0, 1000.0, 1.0]), Some(3.0));
+        assert_eq!(median(vec![4.0, 1.0, 1000.0, 2.0]), Some(3.0));
+    }
+}

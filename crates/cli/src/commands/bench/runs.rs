@@ -1,0 +1,123 @@
+//! The same replies with and without drafts, in turns, so that whatever else the computer does falls
+//! on both alike.
+
+use std::ops::ControlFlow;
+
+use foretoken_engine::decoder::{Reply, Request};
+use serde::Serialize;
+
+use super::median;
+use crate::error::Result;
+use crate::output;
+use crate::session::Session;
+
+/// How fast one way of decoding is.
+#[derive(Serialize)]
+pub struct Speed {
+    /// Tokens after a reply's first round over the time they took: the prompt's processing is in
+    /// neither. The median over the repeats, each being all prompts together; null when every reply
+    /// ended in its first round.
+    pub tokens_per_second: Option<f64>,
+    /// Accepted over judged tokens of all replies; null when none was judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acceptance_rate: Option<f64>,
+    /// Emitted tokens over rounds of all replies; null without drafts, where it is 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_round: Option<f64>,
+}
+
+pub struct Comparison {
+    pub plain: Speed,
+    /// `None` when nobody drafts.
+    pub speculative: Option<Speed>,
+}
+
+/// Replies to `requests`, all of them `repeats` times, plain and speculative in turns.
+pub fn compare(session: &mut Session, requests: &[Request], repeats: u32) -> Result<Comparison> {
+    let drafts = session.pair().1.is_some();
+    let mut totals = (Totals::default(), Totals::default());
+    for repeat in 0..=repeats {
+        // The first time is for warming up: caches, pages, clocks.
+        let counts = repeat > 0;
+        let requests = if counts { requests } else { &requests[..1] };
+        for request in requests {
+            let plain = write(session, request, false)?;
+            let speculative = if drafts { Some(write(session, request, true)?) } else { None };
+            if counts {
+                totals.0.add(&plain);
+                speculative.iter().for_each(|reply| totals.1.add(reply));
+            }
+        }
+        if counts {
+            totals.0.end_repeat();
+            totals.1.end_repeat();
+            output::note(format_args!(
+                "repeat {repeat} of {repeats}: {}",
+                totals.0.progress(drafts.then_some(&totals.1))
+            ));
+        }
+    }
+    let (plain, speculative) = totals;
+    Ok(Comparison { plain: plain.plain(), speculative: drafts.then(|| speculative.speculative()) })
+}
+
+fn write(session: &mut Session, request: &Request, drafts: bool) -> Result<Reply> {
+    let (decoder, drafter) = session.pair();
+    let drafter = drafter.filter(|_| drafts);
+    Ok(decoder.reply(request, drafter, &mut |_| ControlFlow::Continue(()))?)
+}
+
+#[derive(Default)]
+struct Totals {
+    /// Tokens per second of each finished repeat that has any.
+    repeats: Vec<f64>,
+    /// Of the repeat under way: tokens after each reply's first round, and the time they took.
+    tokens: usize,
+    ms: f64,
+    /// Of all repeats.
+    rounds: u32,
+    emitted: u32,
+    judged: u32,
+    accepted: u32,
+}
+
+impl Totals {
+    fn add(&mut self, reply: &Reply) {
+        if let [first, .., last] = &reply.rounds[..] {
+            self.tokens += reply.tokens.len() - first.emitted().count();
+            self.ms += f64::from(last.at_ms - first.at_ms);
+        }
+        self.rounds += reply.summary.rounds;
+        self.emitted += reply.summary.tokens;
+        self.judged += reply.summary.judged;
+        self.accepted += reply.summary.accepted;
+    }
+
+    fn end_repeat(&mut self) {
+        if self.tokens > 0 {
+            self.repeats.push(self.tokens as f64 * 1e3 / self.ms);
+        }
+        (self.tokens, self.ms) = (0, 0.0);
+    }
+
+    fn progress(&self, speculative: Option<&Self>) -> String {
+        let last =
+            |totals: &Self| totals.repeats.last().map_or("no".to_owned(), |speed| format!("{speed:.1}"));
+        let speculative =
+            speculative.map_or(String::new(), |totals| format!(", {} speculative", last(totals)));
+        format!("{} tokens/s plain{speculative}", last(self))
+    }
+
+    fn plain(self) -> Speed {
+        Speed { tokens_per_second: median(self.repeats), acceptance_rate: None, tokens_per_round: None }
+    }
+
+    fn speculative(self) -> Speed {
+        let ratio = |part: u32, whole: u32| (whole > 0).then(|| f64::from(part) / f64::from(whole));
+        Speed {
+            acceptance_rate: ratio(self.accepted, self.judged),
+            tokens_per_round: ratio(self.emitted, self.rounds),
+            tokens_per_second: median(self.repeats),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! `chat`: a conversation. Lines come from a person or a pipe; the draft may change in the middle.
+
+use std::io::{IsTerminal, Write, stdin};
+
+use anstream::{AutoStream, ColorChoice};
+use foretoken_engine::decoder::Request;
+use foretoken_engine::model::{ChatMessage, ChatTemplate, Role};
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::trace::{Round, Summary};
+use foretoken_library::{STARTER, STARTER_DRAFT};
+
+use crate::args::{DeviceArgs, DraftChoice, SamplingArgs, SpeculationArgs, draft_length};
+use crate::colour;
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::prompt::conversation;
+use crate::session::{Session, open};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The model that writes; with the default one `starter-draft` drafts unless --draft says otherwise
+    #[arg(long, value_name = "MODEL", default_value = STARTER)]
+    target: String,
+    /// Longest reply in tokens [default: as long as the context allows]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    max_tokens: Option<usize>,
+    #[command(flatten)]
+    speculation: SpeculationArgs,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    pub device: DeviceArgs,
+}
+
+const HELP: &str = "\
+/draft MODEL|ngram|none  let another draft from now on
+/length N                draft N tokens a round, 0 to 16
+/new                     forget the conversation and begin another
+/stats                   the numbers of the last reply
+/help                    this
+/quit                    leave; so does the end of the input
+Ctrl-C stops a reply and keeps what was written; a second one leaves.";
+
+const TINY: &str = "\
+The starter is a tiny model for trying things out: it tells short stories and answers questions on \
+speculative decoding. For real work name a larger model with --target.";
+
+pub fn run(args: &Args) -> Result<()> {
+    let sampling = args.sampling.over(Sampling::default())?;
+    let source = open(&args.target)?;
+    let template = source.template()?;
+    let mut session = Session::load(&source, args.device.device())?;
+    let draft = args.speculation.draft.clone().unwrap_or_else(|| default_draft(&args.target));
+    session.choose_draft(&draft)?;
+    if args.target == STARTER {
+        output::note(TINY);
+    }
+    let device = args.device.label();
+    output::note(format_args!(
+        "{} writes, {draft} drafts, on {device}. /help lists the commands.",
+        args.target
+    ));
+    let request = Request {
+        sampling,
+        draft_length: args.speculation.draft_length,
+        max_tokens: args.max_tokens,
+        ..Request::new(Vec::new())
+    };
+    let colours = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
+    let interrupt = Interrupt::listen();
+    if colours {
+        output::note(format_args!("Tokens: {}; the others are the target's alone.", colour::legend()));
+    }
+    Chat { session, template, request, messages: Vec::new(), last: None, colours, interrupt }.run()
+}
+
+fn default_draft(target: &str) -> DraftChoice {
+    if target == STARTER { DraftChoice::Model(STARTER_DRAFT.to_owned()) } else { DraftChoice::None }
+}
+
+struct Chat {
+    session: Session,
+    template: ChatTemplate,
+    /// What is asked of every reply; its prompt is that of the last one.
+    request: Request,
+    messages: Vec<ChatMessage>,
+    /// The numbers of the last reply.
+    last: Option<Summary>,
+    colours: bool,
+    interrupt: Interrupt,
+}
+
+impl Chat {
+    fn run(mut self) -> Result<()> {
+        let asks = stdin().is_terminal();
+        let mut line = String::new();
+        loop {
+            if asks {
+                prompt();
+            }
+            line.clear();
+            let read = stdin().read_line(&mut line);
+            if read.map_err(|source| Error::Read { path: "standard input".into(), source })? == 0 {
+                return Ok(());
+            }
+            match line.trim() {
+                "" => {}
+                "/quit" => return Ok(()),
+                command if command.starts_with('/') => self.obey(command),
+                text => self.answer(text)?,
+            }
+        }
+    }
+
+    fn obey(&mut self, command: &str) {
+        let (name, value) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        match (name, value.trim()) {
+            ("/help", _) => output::note(HELP),
+            ("/new", _) => {
+                self.messages.clear();
+                output::note("a new conversation");
+            }
+            ("/stats", _) => match &self.last {
+                Some(summary) => output::note(statistics(summary)),
+                None => output::note("no reply yet"),
+            },
+            ("/draft", "") => output::note("expected a model, ngram or none after /draft"),
+            ("/draft", name) => self.let_draft(name),
+            ("/length", value) => match draft_length(value) {
+                Ok(length) => {
+                    self.request.draft_length = length;
+                    output::note(format_args!("draft length {length}"));
+                }
+                Err(expected) => output::note(format_args!("{expected} after /length, found '{value}'")),
+            },
+            _ => output::note(format_args!("there is no command {name}; /help lists them")),
+        }
+    }
+
+    fn let_draft(&mut self, name: &str) {
+        let Ok(choice) = name.parse();
+        match self.session.choose_draft(&choice) {
+            Ok(()) => output::note(format_args!("{choice} drafts from now on")),
+            Err(error) => output::note(format_args!("{error} The draft stays as it was.")),
+        }
+    }
+
+    /// Answers a message. One that cannot be answered is taken back, so that a shorter one may follow.
+    fn answer(&mut self, text: &str) -> Result<()> {
+        self.messages.push(ChatMessage { role: Role::User, content: text.to_owned() });
+        match self.reply() {
+            Err(error @ (Error::Engine(_) | Error::Library(_))) => {
+                self.messages.pop();
+                output::note(format_args!("error: {error}"));
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn reply(&mut self) -> Result<()> {
+        self.request.prompt = conversation(&self.template, self.session.tokenizer(), &self.messages)?;
+        let show: fn(&Round) -> Result<()> = if self.colours { show_coloured } else { show_plain };
+        let reply = self.session.reply(&self.request, &self.interrupt, &mut |round| show(round))?;
+        output::line("")?;
+        output::note(output::summary(&reply.summary));
+        self.messages.push(ChatMessage { role: Role::Assistant, content: reply.text });
+        self.last = Some(reply.summary);
+        Ok(())
+    }
+}
+
+fn prompt() {
+    let mut err = std::io::stderr().lock();
+    let _ = write!(err, "> ").and_then(|()| err.flush());
+}
+
+fn show_coloured(round: &Round) -> Result<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(colour::paint(round).as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn show_plain(round: &Round) -> Result<()> {
+    output::text(&round.emitted().map(|(_, text)| text).collect::<String>())
+}
+
+fn statistics(summary: &Summary) -> String {
+    let Summary { rounds, drafted, judged, accepted, prompt_tokens, reused_tokens, times, .. } = summary;
+    format!(
+        "{}\n{prompt_tokens} prompt tokens, {reused_tokens} of them still known from before\n\
+         {rounds} rounds: {drafted} tokens drafted, {judged} judged, {accepted} accepted\n\
+         draft {:.0} ms, verify {:.0} ms, sample {:.0} ms, rest {:.0} ms, of {:.0} ms in all",
+        output::summary(summary),
+        times.draft_ms,
+        times.verify_ms,
+        times.sample_ms,
+        times.rest_ms,
+        summary.elapsed_ms
+    )
+}

@@ -1,0 +1,109 @@
+//! `generate`: one reply, as text or as a JSON line per round and one at the end.
+
+use foretoken_engine::decoder::{Reply, Request};
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::trace::{Finish, Round, Times, TokenId};
+use serde::Serialize;
+
+use crate::args::{DraftChoice, ReplyArgs};
+use crate::error::Result;
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::prompt::Form;
+use crate::session::{Session, open};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub reply: ReplyArgs,
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line<'a> {
+    Round(&'a Round),
+    Done(Done<'a>),
+}
+
+/// The whole reply and its numbers; see `Summary` for what they mean.
+#[derive(Serialize)]
+struct Done<'a> {
+    text: &'a str,
+    tokens: &'a [TokenId],
+    prompt_tokens: u32,
+    reused_tokens: u32,
+    acceptance_rate: Option<f64>,
+    tokens_per_round: f64,
+    ttft_ms: f64,
+    tokens_per_second: Option<f64>,
+    elapsed_ms: f64,
+    rounds: u32,
+    drafted: u32,
+    judged: u32,
+    accepted: u32,
+    finish: Finish,
+    seed: Option<u32>,
+    times: Times,
+}
+
+impl<'a> Done<'a> {
+    fn of(reply: &'a Reply, seed: Option<u32>) -> Self {
+        let summary = &reply.summary;
+        Self {
+            text: &reply.text,
+            tokens: &reply.tokens,
+            prompt_tokens: summary.prompt_tokens,
+            reused_tokens: summary.reused_tokens,
+            acceptance_rate: summary.acceptance_rate,
+            tokens_per_round: summary.tokens_per_round,
+            ttft_ms: summary.ttft_ms,
+            tokens_per_second: summary.tokens_per_second,
+            elapsed_ms: summary.elapsed_ms,
+            rounds: summary.rounds,
+            drafted: summary.drafted,
+            judged: summary.judged,
+            accepted: summary.accepted,
+            finish: summary.finish,
+            seed,
+            times: summary.times,
+        }
+    }
+}
+
+pub fn run(Args { reply: args }: &Args) -> Result<()> {
+    let (mut session, request) = prepare(args, Sampling::greedy())?;
+    let interrupt = Interrupt::listen();
+    let reply = session.reply(&request, &interrupt, &mut |round| {
+        if args.json {
+            return output::json(&Line::Round(round));
+        }
+        output::text(&round.emitted().map(|(_, text)| text).collect::<String>())
+    })?;
+    if args.json {
+        return output::json(&Line::Done(Done::of(&reply, request.sampling.seed)));
+    }
+    output::line("")?;
+    output::note(output::summary(&reply.summary));
+    Ok(())
+}
+
+/// Loads what `args` name, and says what to write; what is not said about sampling is as in `base`.
+/// What can be refused without loading a model is refused first.
+pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
+    let sampling = args.sampling.over(base)?;
+    let text = args.prompt.text()?;
+    let source = open(&args.target)?;
+    let form = Form::of(&source, args.raw)?;
+    let mut session = Session::load(&source, args.device.device())?;
+    let prompt = form.tokens(session.tokenizer(), &text)?;
+    session.choose_draft(args.speculation.draft.as_ref().unwrap_or(&DraftChoice::None))?;
+    let request = Request {
+        sampling,
+        draft_length: args.speculation.draft_length,
+        max_tokens: args.max_tokens,
+        ignore_end: args.ignore_eos,
+        ..Request::new(prompt)
+    };
+    Ok((session, request))
+}

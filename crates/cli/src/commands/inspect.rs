@@ -1,0 +1,73 @@
+//! `inspect`: what there is to say about a model without loading it.
+
+use foretoken_engine::model::{Description, Sizes, SpecialToken};
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::output;
+use crate::session::open;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The model
+    #[arg(value_name = "MODEL")]
+    model: String,
+    /// Print JSON and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    path: String,
+    #[serde(flatten)]
+    description: &'a Description,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let source = open(&args.model)?;
+    let path = source.path().display().to_string();
+    let description = source.describe();
+    if args.json {
+        return output::json(&Line { path, description: &description });
+    }
+    let rows = rows(path, &description);
+    output::text(&rows.iter().map(|(name, value)| format!("{name:14} {value}\n")).collect::<String>())
+}
+
+fn rows(path: String, model: &Description) -> Vec<(&'static str, String)> {
+    let or = |value: &Option<String>, none: &str| value.clone().unwrap_or_else(|| none.to_owned());
+    let mut rows = vec![
+        ("name", model.name.clone()),
+        ("path", path),
+        ("architecture", or(&model.architecture, "none: a tokenizer alone")),
+        ("format", model.format.to_owned()),
+        ("parameters", format!("{:.2} M", model.parameters as f64 / 1e6)),
+        ("weights", format!("{:.1} MB", model.bytes as f64 / 1e6)),
+        ("quantisation", or(&model.quantisation, "none")),
+    ];
+    if let Some(sizes) = &model.sizes {
+        let Sizes { context, layers, hidden, intermediate, heads, kv_heads, head_size, .. } = sizes;
+        let tied = if sizes.tied_embeddings { ", tied embeddings" } else { "" };
+        rows.push(("context", format!("{context} tokens")));
+        rows.push(("layers", format!("{layers}, width {hidden}, feed-forward {intermediate}{tied}")));
+        rows.push(("heads", format!("{heads} of size {head_size}, {kv_heads} for keys and values")));
+    }
+    if let Some(tokenizer) = &model.tokenizer {
+        let special = &tokenizer.special;
+        let begins = if special.adds_bos { "put before raw text" } else { "not put before raw text" };
+        rows.push(("tokenizer", format!("{}, {} tokens", tokenizer.kind, tokenizer.vocabulary)));
+        rows.push(("begins a text", format!("{} ({begins})", listed(special.bos.as_slice()))));
+        rows.push(("ends a reply", listed(&special.ends)));
+    }
+    if let Some(problem) = &model.tokenizer_problem {
+        rows.push(("tokenizer", problem.clone()));
+    }
+    rows.push(("chat template", or(&model.template, "none: it can only be used with raw text")));
+    rows
+}
+
+fn listed(tokens: &[SpecialToken]) -> String {
+    let named: Vec<String> = tokens.iter().map(|token| format!("{} {}", token.id, token.text)).collect();
+    if named.is_empty() { "none".to_owned() } else { named.join(", ") }
+}

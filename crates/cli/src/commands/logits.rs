@@ -1,0 +1,112 @@
+//! `logits`: the target's scores after every token of a text, for comparing implementations and for
+//! seeing that neither chunks nor threads change a bit of them.
+
+use foretoken_engine::Error as EngineError;
+use foretoken_engine::forward::load;
+use foretoken_engine::trace::TokenId;
+use foretoken_engine::tree::TokenTree;
+use serde::Serialize;
+
+use crate::args::{DeviceArgs, TokenIds};
+use crate::error::Result;
+use crate::output;
+use crate::session::open;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The model that scores
+    #[arg(long, value_name = "MODEL")]
+    target: String,
+    /// The text as numbers of tokens; nothing is put before it
+    #[arg(long, value_name = "1,2,3")]
+    tokens: TokenIds,
+    /// How many tokens to feed in a pass, pass by pass; the last number counts for the rest
+    #[arg(long, value_name = "1,2", default_value = "128", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    chunks: Vec<u32>,
+    /// Print JSON, an object a line, and nothing else
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    pub device: DeviceArgs,
+}
+
+/// The scores after one token.
+#[derive(Serialize)]
+struct Row {
+    position: usize,
+    token: TokenId,
+    /// FNV-1a (64 bits, hexadecimal) over all scores as little-endian f32.
+    hash: String,
+    /// The likeliest tokens and their logits, best first.
+    top: Vec<(TokenId, f32)>,
+}
+
+/// Tokens shown of a row.
+const SHOWN: usize = 20;
+
+pub fn run(args: &Args) -> Result<()> {
+    let source = open(&args.target)?;
+    let (tokens, limit) = (&args.tokens.0, source.config()?.context);
+    if tokens.len() > limit {
+        return Err(EngineError::PromptTooLong { found: tokens.len(), limit }.into());
+    }
+    let mut model = load(&source, &args.device.device())?;
+    let last = args.chunks.last().into_iter().cycle();
+    let mut sizes = args.chunks.iter().chain(last).map(|&size| size as usize);
+    let mut position = 0;
+    while position < tokens.len() {
+        let end = tokens.len().min(position + sizes.next().unwrap_or(1));
+        let chunk = TokenTree::chain(tokens[position..end].iter().copied());
+        let logits = model.forward(&chunk, 0..chunk.len())?;
+        for (index, &token) in tokens[position..end].iter().enumerate() {
+            show(&Row::of(position + index, token, logits.row(index)), args.json)?;
+        }
+        position = end;
+    }
+    Ok(())
+}
+
+impl Row {
+    fn of(position: usize, token: TokenId, logits: &[f32]) -> Self {
+        let mut top: Vec<(TokenId, f32)> =
+            logits.iter().enumerate().map(|(id, &logit)| (id as TokenId, logit)).collect();
+        top.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        top.truncate(SHOWN);
+        Self { position, token, hash: format!("{:016x}", fingerprint(logits)), top }
+    }
+}
+
+fn show(row: &Row, json: bool) -> Result<()> {
+    if json {
+        return output::json(row);
+    }
+    let top: Vec<String> = row.top.iter().take(5).map(|(id, logit)| format!("{id}:{logit:.4}")).collect();
+    output::line(format_args!("{:5} {:7} {} {}", row.position, row.token, row.hash, top.join(" ")))
+}
+
+/// Of the scores' bits as little-endian bytes: equal rows are equal in every bit.
+fn fingerprint(logits: &[f32]) -> u64 {
+    fnv_1a(logits.iter().flat_map(|logit| logit.to_bits().to_le_bytes()))
+}
+
+/// FNV-1a, 64 bits.
+fn fnv_1a(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv_1a("".bytes()), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv_1a("foobar".bytes()), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn rows_that_differ_in_a_bit_have_other_fingerprints() {
+        assert_ne!(fingerprint(&[1.0, 0.0]), fingerprint(&[1.0, -0.0]));
+        assert_ne!(fingerprint(&[1.0, 0.0]), fingerprint(&[0.0, 1.0]));
+    }
+}

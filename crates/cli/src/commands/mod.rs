@@ -1,0 +1,77 @@
+//! The commands, one a file: its options, what it does, what it prints.
+
+mod bench;
+mod chat;
+mod check;
+mod compat;
+mod generate;
+mod inspect;
+mod logits;
+mod models;
+mod render;
+mod tokenize;
+
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::error::Result;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Talk with a model and see what became of every drafted token
+    Chat(chat::Args),
+    /// Write one reply
+    Generate(generate::Args),
+    /// Write a reply with and without drafts and compare: exit code 1 when the two differ
+    Check(check::Args),
+    /// Measure plain against speculative decoding
+    Bench(bench::Args),
+    /// Print the target's scores after every token of a text
+    Logits(logits::Args),
+    /// Describe a model without loading it
+    Inspect(inspect::Args),
+    /// Turn text into tokens
+    Tokenize(tokenize::TokenizeArgs),
+    /// Turn tokens into text
+    Detokenize(tokenize::DetokenizeArgs),
+    /// Put a conversation into a model's form with its chat template
+    Render(render::Args),
+    /// Say whether one model can draft for another
+    Compat(compat::Args),
+    /// The models on this computer
+    #[command(subcommand)]
+    Models(models::Models),
+}
+
+impl Command {
+    /// The number of threads asked for.
+    pub fn threads(&self) -> Option<NonZeroUsize> {
+        match self {
+            Self::Chat(args) => args.device.threads,
+            Self::Generate(args) => args.reply.device.threads,
+            Self::Check(args) => args.reply.device.threads,
+            Self::Bench(args) => args.device.threads,
+            Self::Logits(args) => args.device.threads,
+            _ => None,
+        }
+    }
+
+    pub fn run(&self) -> Result<ExitCode> {
+        match self {
+            Self::Chat(args) => chat::run(args)?,
+            Self::Generate(args) => generate::run(args)?,
+            Self::Check(args) => return check::run(args),
+            Self::Bench(args) => bench::run(args)?,
+            Self::Logits(args) => logits::run(args)?,
+            Self::Inspect(args) => inspect::run(args)?,
+            Self::Tokenize(args) => tokenize::tokenize(args)?,
+            Self::Detokenize(args) => tokenize::detokenize(args)?,
+            Self::Render(args) => render::run(args)?,
+            Self::Compat(args) => compat::run(args)?,
+            Self::Models(command) => models::run(command)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,97 @@
+//! `render`: a conversation in a model's own form.
+
+use std::path::{Path, PathBuf};
+
+use foretoken_engine::model::{ChatMessage, ChatTemplate, ModelSource, Role};
+use serde::{Deserialize, Serialize};
+
+use crate::args::read_text;
+use crate::error::{Error, Result};
+use crate::output;
+use crate::session::open;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    template: TemplateArgs,
+    /// A JSON file with the messages: [{"role": "user", "content": "Hello"}, ...]; roles are system, user
+    /// and assistant; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    messages: PathBuf,
+    /// Do not open the assistant's next turn
+    #[arg(long)]
+    no_generation_prompt: bool,
+    /// Print JSON and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true)]
+struct TemplateArgs {
+    /// The model whose template to use
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// A file with the template; with --model it stands in place of the model's own
+    #[arg(long, value_name = "FILE")]
+    template: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: Speaker,
+    content: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Speaker {
+    System,
+    User,
+    Assistant,
+}
+
+#[derive(Serialize)]
+struct Rendered {
+    text: String,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let messages = read_messages(&args.messages)?;
+    let source = args.template.model.as_deref().map(open).transpose()?;
+    let template = match (&args.template.template, &source) {
+        (Some(path), source) => compile(path, source.as_ref())?,
+        (None, Some(source)) => source.template()?,
+        (None, None) => return Err(Error::Usage("render needs --model or --template.".to_owned())),
+    };
+    let text = template.render(&messages, !args.no_generation_prompt)?;
+    if args.json { output::json(&Rendered { text }) } else { output::text(&text) }
+}
+
+fn compile(path: &Path, source: Option<&ModelSource>) -> Result<ChatTemplate> {
+    let text = read_text(path)?;
+    let special = source.map(ModelSource::special_tokens).transpose()?.unwrap_or_default();
+    let (bos, eos) = (special.bos.map(|token| token.text), special.eos.map(|token| token.text));
+    Ok(ChatTemplate::new(path.to_owned(), text, bos.as_deref(), eos.as_deref())?)
+}
+
+fn read_messages(path: &Path) -> Result<Vec<ChatMessage>> {
+    let text = read_text(path)?;
+    let messages: Vec<Message> = serde_json::from_str(&text).map_err(|error| Error::Content {
+        path: path.to_owned(),
+        expected: "a JSON list of messages with a role (system, user, assistant) and a content",
+        found: error.to_string(),
+    })?;
+    Ok(messages.into_iter().map(ChatMessage::from).collect())
+}
+
+impl From<Message> for ChatMessage {
+    fn from(message: Message) -> Self {
+        let role = match message.role {
+            Speaker::System => Role::System,
+            Speaker::User => Role::User,
+            Speaker::Assistant => Role::Assistant,
+        };
+        Self { role, content: message.content }
+    }
+}

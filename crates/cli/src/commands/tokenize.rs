@@ -1,0 +1,96 @@
+//! `tokenize` and `detokenize`: text to tokens and back.
+
+use std::path::PathBuf;
+
+use foretoken_engine::Error as EngineError;
+use foretoken_engine::model::Special;
+use foretoken_engine::trace::TokenId;
+use serde::Serialize;
+
+use crate::args::{TokenIds, read_text};
+use crate::error::Result;
+use crate::output;
+use crate::prompt::with_beginning;
+use crate::session::open;
+
+#[derive(Debug, clap::Args)]
+pub struct TokenizeArgs {
+    /// The model whose tokenizer to use; a GGUF file that holds only a tokenizer will do
+    #[arg(long, value_name = "MODEL")]
+    model: String,
+    #[command(flatten)]
+    text: TextArgs,
+    /// Put the token that begins a text before it, where the tokenizer asks for one, and read special
+    /// tokens written in the text as such; without this they are text like any other
+    #[arg(long)]
+    special: bool,
+    /// Print JSON and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct TextArgs {
+    /// The text
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    text: Option<String>,
+    /// A file with the text; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct DetokenizeArgs {
+    /// The model whose tokenizer to use
+    #[arg(long, value_name = "MODEL")]
+    model: String,
+    /// The tokens
+    #[arg(long, value_name = "1,2,3")]
+    ids: TokenIds,
+    /// Print JSON and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Tokens {
+    ids: Vec<TokenId>,
+    pieces: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Text {
+    text: String,
+}
+
+pub fn tokenize(args: &TokenizeArgs) -> Result<()> {
+    let text = match (&args.text.text, &args.text.file) {
+        (None, Some(path)) => read_text(path)?,
+        (text, _) => text.clone().unwrap_or_default(),
+    };
+    let tokenizer = open(&args.model)?.tokenizer()?;
+    let ids = if args.special {
+        with_beginning(&tokenizer, &text)?
+    } else {
+        tokenizer.encode(&text, Special::Ignore)?
+    };
+    let pieces: Vec<String> = ids.iter().map(|&id| tokenizer.piece(id)).collect();
+    if args.json {
+        return output::json(&Tokens { ids, pieces });
+    }
+    for (id, piece) in ids.iter().zip(&pieces) {
+        output::line(format_args!("{id:7} {piece:?}"))?;
+    }
+    Ok(())
+}
+
+pub fn detokenize(args: &DetokenizeArgs) -> Result<()> {
+    let tokenizer = open(&args.model)?.tokenizer()?;
+    let (ids, vocabulary) = (&args.ids.0, tokenizer.vocabulary());
+    if let Some(&token) = ids.iter().find(|&&id| id as usize >= vocabulary) {
+        return Err(EngineError::UnknownToken { token, vocabulary }.into());
+    }
+    let text = tokenizer.decode(ids);
+    if args.json { output::json(&Text { text }) } else { output::line(text) }
+}

@@ -1,0 +1,50 @@
+//! What can go wrong in the terminal, and the exit code it leads to.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use foretoken_engine::Error as EngineError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+
+    #[error(transparent)]
+    Library(#[from] foretoken_library::Error),
+
+    /// What was asked for makes no sense together.
+    #[error("{0}")]
+    Usage(String),
+
+    #[error("{path} cannot be read: {source}.", path = path.display())]
+    Read { path: PathBuf, source: io::Error },
+
+    /// A text file does not hold what the command reads from it.
+    #[error("{path}: expected {expected}, found {found}.", path = path.display())]
+    Content { path: PathBuf, expected: &'static str, found: String },
+
+    #[error("standard output cannot be written: {0}.")]
+    Output(#[from] io::Error),
+
+    #[error("this program cannot start itself again with another number of threads: {0}.")]
+    Restart(io::Error),
+}
+
+impl Error {
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            _ if self.is_closed_pipe() => ExitCode::SUCCESS,
+            Self::Usage(_) | Self::Engine(EngineError::Setting { .. }) => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
+
+    /// Whoever read our output has read enough (`| head`), which is no failure.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+pub type Result<T> = std::result::Result<T, Error>;

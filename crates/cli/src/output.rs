@@ -1,0 +1,80 @@
+//! Standard output, which holds results alone, and standard error, for everything said beside them.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{IsTerminal, Write, stdout};
+
+use foretoken_engine::trace::{Finish, Summary};
+use serde::Serialize;
+
+use crate::error::Result;
+
+/// Writes one JSON object as a line.
+pub fn json(value: &impl Serialize) -> Result<()> {
+    let mut line = serde_json::to_vec(value).map_err(std::io::Error::from)?;
+    line.push(b'\n');
+    let mut out = stdout().lock();
+    out.write_all(&line)?;
+    Ok(out.flush()?)
+}
+
+/// Writes text as it is, or to a terminal without what could take control of it.
+pub fn text(text: &str) -> Result<()> {
+    let text = if stdout().is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// [`text`] and the end of the line.
+pub fn line(line: impl Display) -> Result<()> {
+    text(&format!("{line}\n"))
+}
+
+/// Says a line on standard error, in its colours where they show. That nobody listens there changes
+/// nothing.
+pub fn note(line: impl Display) {
+    let _ = writeln!(anstream::stderr().lock(), "{line}");
+}
+
+/// Text from a model or a file with its control characters (but line breaks and tabs) made visible: on
+/// a terminal they could move the cursor or change its title.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let dangerous = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if text.contains(dangerous) {
+        Cow::Owned(text.replace(dangerous, "\u{FFFD}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// The numbers of a reply in one line.
+pub fn summary(summary: &Summary) -> String {
+    let speed = summary.tokens_per_second.map_or(String::new(), |speed| format!(", {speed:.1} tokens/s"));
+    let drafts = summary.acceptance_rate.map_or(String::new(), |rate| {
+        format!(
+            ", {:.2} tokens per round, {:.0} % of {} judged drafts accepted",
+            summary.tokens_per_round,
+            rate * 100.0,
+            summary.judged
+        )
+    });
+    let ended = match summary.finish {
+        Finish::Stop => "ended by the model",
+        Finish::Length => "ended at the longest length",
+        Finish::ContextFull => "ended because the context is full",
+        Finish::Cancelled => "stopped",
+    };
+    format!("{} tokens{speed}{drafts}, first after {:.0} ms, {ended}", summary.tokens, summary.ttft_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_a_model_writes_takes_control_of_the_terminal() {
+        assert_eq!(harmless("a\tb\n\u{1b}[2Jc\u{9b}d\r"), "a\tb\n\u{FFFD}[2Jc\u{FFFD}d\u{FFFD}");
+        assert!(matches!(harmless("é\n"), Cow::Borrowed(_)));
+    }
+}

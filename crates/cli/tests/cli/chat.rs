@@ -1,0 +1,112 @@
+//! `chat` with its lines from a pipe.
+
+use crate::program::{Run, finished, program};
+
+fn chat(arguments: &[&str], lines: &[&str]) -> Run {
+    finished(program(&[&["chat", "--temperature", "0"], arguments].concat()), &lines.join("\n"))
+}
+
+/// The lines on standard error from the first that contains `text` on.
+#[track_caller]
+fn from<'a>(err: &'a str, text: &str) -> &'a str {
+    let at = err.find(text);
+    &err[at.unwrap_or_else(|| panic!("'{text}' is not in: {err}"))..]
+}
+
+#[test]
+fn a_conversation_from_a_pipe_is_answered_line_by_line() {
+    let run = chat(&[], &["Hello", "", "Count from one to five.", "/quit", "Hello"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_eq!(run.out.lines().filter(|line| !line.is_empty()).count(), 2, "{}", run.out);
+    assert!(run.out.ends_with('\n') && !run.out.contains('\u{1b}'));
+    assert!(run.err.contains("tiny model for trying things out"));
+    assert!(run.err.contains("starter writes, starter-draft drafts, on CPU, "));
+}
+
+#[test]
+fn the_draft_changes_in_the_middle_and_the_target_keeps_its_cache() {
+    let lines = [
+        "Hello",
+        "/draft ngram",
+        "What is speculative decoding?",
+        "/stats",
+        "/draft none",
+        "And what is a draft?",
+        "/stats",
+        "/draft starter-draft",
+        "/length 7",
+        "Thank you",
+        "/stats",
+    ];
+    let run = chat(&[], &lines);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let rest = from(&run.err, "ngram drafts from now on");
+    let second = from(rest, " prompt tokens, ");
+    assert!(!second.starts_with(" prompt tokens, 0 of them"), "nothing was reused: {rest}");
+    let rest = from(second, "none drafts from now on");
+    assert!(from(rest, " rounds: ").contains(" rounds: 0 tokens drafted"), "{rest}");
+    let rest = from(rest, "starter-draft drafts from now on");
+    let last = from(from(rest, "draft length 7"), " rounds: ");
+    assert!(!last.starts_with(" rounds: 0 tokens drafted"), "{last}");
+}
+
+#[test]
+fn a_conversation_says_the_same_whoever_drafts() {
+    let lines = ["Tell me a story about a fox.", "What was it called?"];
+    let plain = chat(&["--draft", "none", "--max-tokens", "40"], &lines);
+    let drafted = chat(&["--max-tokens", "40"], &lines);
+    assert_eq!(plain.out, drafted.out);
+    assert!(plain.out.starts_with("Once upon a time") && plain.out.ends_with("help you.\n"), "{}", plain.out);
+}
+
+#[test]
+fn a_new_conversation_forgets_the_one_before() {
+    let run = chat(&[], &["Hello", "/new", "Hello"]);
+    let replies: Vec<_> = run.out.lines().collect();
+    assert_eq!(replies.len(), 2);
+    assert_eq!(replies[0], replies[1]);
+}
+
+#[test]
+fn what_cannot_be_done_is_said_and_the_conversation_goes_on() {
+    let long = "a story ".repeat(1500);
+    let lines = ["/draft missing", "/length 99", "/draft", "/colour", "/stats", &long, "/help", "Hello"];
+    let run = chat(&[], &lines);
+    assert_eq!((run.code, run.out.lines().count()), (0, 1), "{}", run.err);
+    for sentence in [
+        "nothing called 'missing'",
+        "The draft stays as it was.",
+        "expected a number from 0 to 16 after /length, found '99'",
+        "expected a model, ngram or none after /draft",
+        "there is no command /colour",
+        "no reply yet",
+        "the prompt is too long",
+        "/draft MODEL|ngram|none",
+    ] {
+        from(&run.err, sentence);
+    }
+}
+
+#[test]
+fn colours_show_what_became_of_the_drafts_and_leave_the_text_as_it_is() {
+    let story = ["Tell me a story about a fox."];
+    let mut command = program(&["chat", "--temperature", "0", "--max-tokens", "60"]);
+    command.env_remove("NO_COLOR").env("CLICOLOR_FORCE", "1");
+    let coloured = finished(command, story[0]);
+    let plain = chat(&["--max-tokens", "60"], &story);
+    for code in ["\u{1b}[4m\u{1b}[32m", "\u{1b}[34m", "\u{1b}[33m", "\u{1b}[9m\u{1b}[31m"] {
+        assert!(coloured.out.contains(code), "{code:?}: {}", coloured.out);
+    }
+    let kept: String = coloured.out.split("\u{1b}[0m").map(without_rejected).collect();
+    assert_eq!(kept, plain.out);
+}
+
+/// A piece of coloured text up to where its colour ends.
+fn without_rejected(piece: &str) -> String {
+    let (before, styled) = piece.split_once('\u{1b}').unwrap_or((piece, ""));
+    let text = styled.rsplit_once('m').map_or("", |_| {
+        let codes = if styled.starts_with("[4m") { "[4m\u{1b}[32m" } else { "[34m" };
+        if styled.starts_with("[9m") { "" } else { &styled[codes.len()..] }
+    });
+    format!("{before}{text}")
+}

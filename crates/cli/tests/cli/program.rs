@@ -1,0 +1,71 @@
+//! Runs `foretoken-cli` and holds what it wrote. Asserts nothing but that it came to an end.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The embedded pair, as every command wants to have it.
+pub const PAIR: [&str; 4] = ["--target", "starter", "--draft", "starter-draft"];
+
+pub const STORY: &str = "Tell me a story about a fox";
+
+/// What a run left behind.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// The program, told to use an empty data folder, to write no colours and, as tests run beside each
+/// other, to compute on one thread.
+pub fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_foretoken-cli"));
+    let nowhere = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-data");
+    command.args(arguments).env("FORETOKEN_DATA_DIR", &nowhere).env("HF_HUB_CACHE", &nowhere);
+    command.env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1").env_remove("RUST_LOG");
+    command.env("CANDLE_NUM_THREADS", "1").env("RAYON_NUM_THREADS", "1");
+    command
+}
+
+pub fn run(arguments: &[&str]) -> Run {
+    finished(program(arguments), "")
+}
+
+/// Feeds `input` to the program's standard input.
+pub fn finished(mut command: Command, input: &str) -> Run {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A program that refuses its arguments closes its input before it is written.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Run { code: status.code().unwrap(), out: text(stdout), err: text(stderr) }
+}
+
+impl Run {
+    /// Every line of the output, which must be JSON, of a run that must have succeeded.
+    #[track_caller]
+    pub fn json(&self) -> Vec<Value> {
+        assert_eq!(self.code, 0, "{}", self.err);
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// [`run`] with `--json`, its lines.
+#[track_caller]
+pub fn json(arguments: &[&str]) -> Vec<Value> {
+    run(&[arguments, &["--json"]].concat()).json()
+}
+
+/// A file of the test data beside the repository; `None`, said aloud, when it is not there.
+pub fn shared(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
+    if !path.exists() {
+        eprintln!("skipped: {} is missing", path.display());
+        return None;
+    }
+    Some(path)
+}

@@ -1,0 +1,200 @@
+//! `generate` and `check`.
+
+use serde_json::Value;
+
+use crate::program::{PAIR, STORY, finished, json, program, run};
+
+fn texts(rounds: &[Value]) -> String {
+    let mut text = String::new();
+    for round in rounds {
+        assert_eq!(round["type"], "round");
+        for drafted in round["drafted"].as_array().unwrap() {
+            if drafted["outcome"] == "accepted" {
+                text += drafted["text"].as_str().unwrap();
+            }
+        }
+        text += round["extra"]["text"].as_str().unwrap_or_default();
+    }
+    text
+}
+
+fn outcomes<'a>(rounds: &'a [Value], outcome: &'a str) -> usize {
+    let drafted = rounds.iter().flat_map(|round| round["drafted"].as_array().unwrap());
+    drafted.filter(|drafted| drafted["outcome"] == outcome).count()
+}
+
+#[test]
+fn a_reply_in_json_is_its_rounds_and_then_their_sum() {
+    let lines = json(&[&["generate", "--prompt", STORY, "--max-tokens", "60"], &PAIR[..]].concat());
+    let (done, rounds) = lines.split_last().unwrap();
+    assert_eq!(done["type"], "done");
+    assert_eq!(done["text"], texts(rounds));
+    assert_eq!(done["rounds"], rounds.len());
+    assert_eq!(done["tokens"].as_array().unwrap().len(), 60);
+    assert_eq!((&done["finish"], &done["seed"]), (&"length".into(), &Value::Null));
+    let [accepted, rejected, discarded] =
+        ["accepted", "rejected", "discarded"].map(|outcome| outcomes(rounds, outcome));
+    assert!(accepted > 0 && rejected > 0 && discarded > 0, "{accepted} {rejected} {discarded}");
+    assert_eq!(done["accepted"], accepted);
+    assert_eq!(done["judged"], accepted + rejected);
+    assert_eq!(done["drafted"], accepted + rejected + discarded);
+    let rate = accepted as f64 / (accepted + rejected) as f64;
+    assert!((done["acceptance_rate"].as_f64().unwrap() - rate).abs() < 1e-9);
+    assert_eq!(done["tokens_per_round"].as_f64().unwrap(), 60.0 / rounds.len() as f64);
+    for number in ["ttft_ms", "tokens_per_second", "elapsed_ms"] {
+        assert!(done[number].as_f64().unwrap() > 0.0, "{number}");
+    }
+}
+
+#[test]
+fn the_text_on_standard_output_is_the_reply_and_the_numbers_are_beside_it() {
+    let ask = ["generate", "--target", "starter", "--prompt", "Count from one to five."];
+    let plain = run(&ask);
+    let done = json(&ask).pop().unwrap();
+    assert_eq!(plain.code, 0);
+    assert_eq!(plain.out, format!("{}\n", done["text"].as_str().unwrap()));
+    assert_eq!(done["finish"], "stop");
+    let tokens = done["tokens"].as_array().unwrap().len();
+    assert!(plain.err.starts_with(&format!("{tokens} tokens, ")), "{}", plain.err);
+    assert!(plain.err.trim_end().ends_with("ended by the model"), "{}", plain.err);
+}
+
+#[test]
+fn the_prompt_may_come_from_a_file_or_a_pipe() {
+    let ask = ["generate", "--target", "starter", "--max-tokens", "12", "--json"];
+    let given = run(&[&ask[..], &["--prompt", STORY]].concat()).json().pop().unwrap();
+    let piped = program(&[&ask[..], &["--prompt-file", "-"]].concat());
+    let piped = finished(piped, STORY).json().pop().unwrap();
+    assert_eq!(piped["text"], given["text"]);
+    assert_eq!(piped["prompt_tokens"], given["prompt_tokens"]);
+}
+
+#[test]
+fn a_raw_prompt_is_taken_as_it_is() {
+    let ask = ["generate", "--target", "starter", "--max-tokens", "8", "--raw", "--prompt"];
+    let words = json(&[&ask[..], &["Once upon a time"]].concat()).pop().unwrap();
+    let ids = json(&["tokenize", "--model", "starter", "--text", "Once upon a time"]).pop().unwrap();
+    assert_eq!(words["prompt_tokens"], ids["ids"].as_array().unwrap().len());
+    // The same conversation, put into the model's form by hand.
+    let form = format!("<|im_start|>user\n{STORY}<|im_end|>\n<|im_start|>assistant\n");
+    let by_hand = json(&[&ask[..], &[&form]].concat()).pop().unwrap();
+    let rendered =
+        json(&["generate", "--target", "starter", "--max-tokens", "8", "--prompt", STORY]).pop().unwrap();
+    assert_eq!(by_hand["tokens"], rendered["tokens"]);
+    assert_eq!(by_hand["prompt_tokens"], rendered["prompt_tokens"]);
+}
+
+#[test]
+fn a_reply_goes_on_after_its_end_when_told_to() {
+    let ask = ["generate", "--target", "starter", "--prompt", "Hello", "--max-tokens", "80"];
+    let ended = json(&ask).pop().unwrap();
+    let going_on = json(&[&ask[..], &["--ignore-eos"]].concat()).pop().unwrap();
+    assert_eq!((&ended["finish"], &going_on["finish"]), (&"stop".into(), &"length".into()));
+    let (ended, all) = (ended["tokens"].as_array().unwrap(), going_on["tokens"].as_array().unwrap());
+    assert!(all.starts_with(ended) && all.len() == 80);
+}
+
+#[test]
+fn a_seed_gives_the_same_text_whoever_drafts_and_another_seed_another_one() {
+    let write = |draft, seed| {
+        let ask = ["generate", "--target", "starter", "--prompt", STORY, "--max-tokens", "40"];
+        let settings = ["--temperature", "0.9", "--seed", seed, "--draft", draft];
+        let done = json(&[&ask[..], &settings].concat()).pop().unwrap();
+        assert_eq!(done["seed"], seed.parse::<u32>().unwrap());
+        done["text"].clone()
+    };
+    let text = write("none", "5");
+    assert_eq!(write("starter-draft", "5"), text);
+    assert_eq!(write("ngram", "5"), text);
+    assert_ne!(write("none", "6"), text);
+}
+
+#[test]
+fn a_reproducible_text_without_a_seed_says_the_seed_it_was_given() {
+    let ask = ["generate", "--target", "starter", "--prompt", STORY, "--max-tokens", "5", "--json"];
+    let settings = ["--temperature", "1", "--mode", "reproducible"];
+    let run = run(&[&ask[..], &settings].concat());
+    let done = run.json().pop().unwrap();
+    assert!(run.err.contains(&format!("--seed {} ", done["seed"])), "{}", run.err);
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing_but_the_speed() {
+    let ask = ["logits", "--target", "starter", "--tokens", "1,400,9,17,1033,5", "--threads"];
+    let one = json(&[&ask[..], &["1"]].concat());
+    assert_eq!(one.len(), 6);
+    assert_eq!(json(&[&ask[..], &["3"]].concat()), one);
+    let three = finished(program(&["chat", "--threads", "3"]), "/quit");
+    assert!(three.err.contains("on CPU, 3 threads."), "{}", three.err);
+}
+
+#[test]
+fn check_finds_replies_with_and_without_drafts_identical() {
+    for draft in ["starter-draft", "ngram"] {
+        for settings in [&[][..], &["--temperature", "0.8", "--mode", "reproducible", "--seed", "3"]] {
+            let ask = ["check", "--target", "starter", "--draft", draft, "--prompt", STORY];
+            let verdict = json(&[&ask[..], &["--max-tokens", "50"], settings].concat()).pop().unwrap();
+            assert_eq!(verdict["identical"], true, "{draft} {settings:?}");
+            assert_eq!(verdict["first_difference"], Value::Null);
+            assert_eq!(verdict["tokens"], 50);
+        }
+    }
+}
+
+#[test]
+fn check_at_a_temperature_is_reproducible_by_default_and_says_its_seed() {
+    let ask = ["check", "--prompt", STORY, "--max-tokens", "20", "--temperature", "0.8"];
+    let run = run(&[&ask[..], &PAIR].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_eq!(run.out, "identical: all 20 tokens are the same with and without drafts\n");
+    assert!(run.err.contains("reproducible mode with a fresh seed: --seed "), "{}", run.err);
+}
+
+#[test]
+fn check_refuses_the_fastest_mode_and_a_check_without_drafts() {
+    let ask = ["check", "--target", "starter", "--prompt", STORY];
+    for (settings, sentence) in [
+        (
+            &["--draft", "ngram", "--temperature", "1", "--mode", "fastest"][..],
+            "error: mode: expected temperature 0",
+        ),
+        (&[], "error: check compares a reply with drafts to one without"),
+        (&["--draft", "none"], "error: check compares"),
+        (&["--draft", "ngram", "--draft-length", "0"], "error: check compares"),
+    ] {
+        let run = run(&[&ask[..], settings].concat());
+        assert_eq!((run.code, run.out.as_str()), (2, ""));
+        assert!(run.err.contains(sentence), "{}", run.err);
+    }
+}
+
+#[test]
+fn a_reader_who_has_read_enough_ends_the_program_quietly() {
+    let mut command = program(&[&["generate", "--prompt", STORY, "--json"], &PAIR[..]].concat());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert!(output.status.success());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_stops_the_reply_and_keeps_what_was_written() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::{Command, Stdio};
+    let ask = ["generate", "--target", "starter", "--prompt", STORY, "--ignore-eos", "--json"];
+    let mut child = program(&ask).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    out.read_line(&mut first).unwrap();
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert!(child.wait().unwrap().success());
+    let done: Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    assert_eq!((&done["type"], &done["finish"]), (&"done".into(), &"cancelled".into()));
+    assert_eq!(done["rounds"], rest.lines().count(), "the first line and the last make up for each other");
+}

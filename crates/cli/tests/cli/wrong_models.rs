@@ -1,0 +1,63 @@
+//! Model files made from the starter draft, each with one thing changed.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use candle_core::Device;
+use candle_core::quantized::QTensor;
+use candle_core::quantized::gguf_file::{Content, Value, write};
+use tempfile::TempDir;
+
+/// The starter draft's file.
+pub fn starter_draft() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../starter/starter-draft-Q8_0.gguf")
+}
+
+/// Files that are removed again when the test ends.
+pub struct Folder(TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// A file with this content; its path.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.0.path().join(name);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// The starter draft with other metadata; its path.
+    pub fn model(&self, name: &str, change: impl FnOnce(&mut HashMap<String, Value>)) -> String {
+        let mut file = File::open(starter_draft()).unwrap();
+        let mut content = Content::read(&mut file).unwrap();
+        let mut tensors: Vec<(String, QTensor)> = Vec::new();
+        for name in content.tensor_infos.keys() {
+            let tensor = content.tensor(&mut file, name, &Device::Cpu).unwrap();
+            tensors.push((name.clone(), tensor));
+        }
+        change(&mut content.metadata);
+        let values: Vec<_> = content.metadata.iter().map(|(key, v)| (key.as_str(), v)).collect();
+        let tensors: Vec<_> = tensors.iter().map(|(name, t)| (name.as_str(), t)).collect();
+        let path = self.0.path().join(name);
+        write(&mut File::create(&path).unwrap(), &values, &tensors).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// The starter draft without a chat template.
+    pub fn without_template(&self) -> String {
+        self.model("no-template.gguf", |values| {
+            values.remove("tokenizer.chat_template").unwrap();
+        })
+    }
+
+    /// The starter draft with another name for its first token.
+    pub fn with_another_vocabulary(&self) -> String {
+        self.model("other-vocabulary.gguf", |values| {
+            let Some(Value::Array(tokens)) = values.get_mut("tokenizer.ggml.tokens") else { panic!() };
+            tokens[0] = Value::String("<|begin|>".into());
+        })
+    }
+}
