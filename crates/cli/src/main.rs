@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     });
     done.unwrap_or_else(|error| {
         if !error.is_closed_pipe() {
-            output::note(format_args!("error: {error}"));
+            output::failure(&error);
         }
         error.exit_code()
     })

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write, stdout};
 use foretoken_engine::trace::{Finish, Summary};
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Writes one JSON object as a line.
 pub fn json(value: &impl Serialize) -> Result<()> {
@@ -35,6 +35,11 @@ pub fn line(line: impl Display) -> Result<()> {
 /// nothing.
 pub fn note(line: impl Display) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
+}
+
+/// Says what went wrong. Models and templates have a say in that.
+pub fn failure(error: &Error) {
+    note(format_args!("error: {}", harmless(&error.to_string())));
 }
 
 /// Text from a model or a file with its control characters (but line breaks and tabs) made visible: on

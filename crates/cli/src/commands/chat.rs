@@ -142,7 +142,10 @@ impl Chat {
         let Ok(choice) = name.parse();
         match self.session.choose_draft(&choice) {
             Ok(()) => output::note(format_args!("{choice} drafts from now on")),
-            Err(error) => output::note(format_args!("{error} The draft stays as it was.")),
+            Err(error) => {
+                output::failure(&error);
+                output::note("the draft stays as it was");
+            }
         }
     }
 
@@ -152,7 +155,7 @@ impl Chat {
         match self.reply() {
             Err(error @ (Error::Engine(_) | Error::Library(_))) => {
                 self.messages.pop();
-                output::note(format_args!("error: {error}"));
+                output::failure(&error);
                 Ok(())
             }
             done => done,

@@ -1,6 +1,8 @@
 //! `logits`: the target's scores after every token of a text, for comparing implementations and for
 //! seeing that neither chunks nor threads change a bit of them.
 
+use std::ops::Range;
+
 use foretoken_engine::Error as EngineError;
 use foretoken_engine::forward::load;
 use foretoken_engine::trace::TokenId;
@@ -51,19 +53,27 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(EngineError::PromptTooLong { found: tokens.len(), limit }.into());
     }
     let mut model = load(&source, &args.device.device())?;
-    let last = args.chunks.last().into_iter().cycle();
-    let mut sizes = args.chunks.iter().chain(last).map(|&size| size as usize);
-    let mut position = 0;
-    while position < tokens.len() {
-        let end = tokens.len().min(position + sizes.next().unwrap_or(1));
-        let chunk = TokenTree::chain(tokens[position..end].iter().copied());
+    for pass in passes(tokens.len(), &args.chunks) {
+        let chunk = TokenTree::chain(tokens[pass.clone()].iter().copied());
         let logits = model.forward(&chunk, 0..chunk.len())?;
-        for (index, &token) in tokens[position..end].iter().enumerate() {
-            show(&Row::of(position + index, token, logits.row(index)), args.json)?;
+        for (row, position) in pass.enumerate() {
+            show(&Row::of(position, tokens[position], logits.row(row)), args.json)?;
         }
-        position = end;
     }
     Ok(())
+}
+
+/// Which of `total` tokens go into which pass. `chunks` are their numbers, never 0; the last one counts
+/// for the rest.
+fn passes(total: usize, chunks: &[u32]) -> Vec<Range<usize>> {
+    let rest = chunks.last().into_iter().cycle();
+    let mut start = 0;
+    let passes = chunks.iter().chain(rest).map_while(|&size| {
+        let pass = start..total.min(start + size as usize);
+        start = pass.end;
+        (!pass.is_empty()).then_some(pass)
+    });
+    passes.collect()
 }
 
 impl Row {
@@ -97,6 +107,13 @@ fn fnv_1a(bytes: impl Iterator<Item = u8>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chunks_are_taken_in_turn_and_the_last_again_and_again() {
+        assert_eq!(passes(8, &[1, 3]), [0..1, 1..4, 4..7, 7..8]);
+        assert_eq!(passes(4, &[4]), vec![0..4; 1]);
+        assert_eq!(passes(2, &[5, 1]), vec![0..2; 1]);
+    }
 
     #[test]
     fn the_hash_is_the_published_one() {

@@ -61,10 +61,15 @@ fn a_conversation_says_the_same_whoever_drafts() {
 
 #[test]
 fn a_new_conversation_forgets_the_one_before() {
-    let run = chat(&[], &["Hello", "/new", "Hello"]);
-    let replies: Vec<_> = run.out.lines().collect();
-    assert_eq!(replies.len(), 2);
-    assert_eq!(replies[0], replies[1]);
+    let prompt_tokens = |lines: &[&str]| {
+        let run = chat(&[], lines);
+        let numbers = run.err.lines().filter_map(|line| line.split_once(" prompt tokens, "));
+        numbers.map(|(tokens, _)| tokens.parse::<u32>().unwrap()).collect::<Vec<_>>()
+    };
+    let anew = prompt_tokens(&["Hello", "/stats", "/new", "Hello", "/stats"]);
+    assert_eq!((anew.len(), anew[0]), (2, anew[1]));
+    let going_on = prompt_tokens(&["Hello", "/stats", "Hello", "/stats"]);
+    assert!(going_on[1] > 2 * going_on[0], "{going_on:?}");
 }
 
 #[test]
@@ -75,7 +80,7 @@ fn what_cannot_be_done_is_said_and_the_conversation_goes_on() {
     assert_eq!((run.code, run.out.lines().count()), (0, 1), "{}", run.err);
     for sentence in [
         "nothing called 'missing'",
-        "The draft stays as it was.",
+        "the draft stays as it was",
         "expected a number from 0 to 16 after /length, found '99'",
         "expected a model, ngram or none after /draft",
         "there is no command /colour",
@@ -94,19 +99,17 @@ fn colours_show_what_became_of_the_drafts_and_leave_the_text_as_it_is() {
     command.env_remove("NO_COLOR").env("CLICOLOR_FORCE", "1");
     let coloured = finished(command, story[0]);
     let plain = chat(&["--max-tokens", "60"], &story);
-    for code in ["\u{1b}[4m\u{1b}[32m", "\u{1b}[34m", "\u{1b}[33m", "\u{1b}[9m\u{1b}[31m"] {
-        assert!(coloured.out.contains(code), "{code:?}: {}", coloured.out);
+    const ACCEPTED: &str = "\u{1b}[4m\u{1b}[32m";
+    const BONUS: &str = "\u{1b}[34m";
+    const RECOVERED: &str = "\u{1b}[33m";
+    const REJECTED: &str = "\u{1b}[9m\u{1b}[31m";
+    for style in [ACCEPTED, BONUS, RECOVERED, REJECTED] {
+        assert!(coloured.out.contains(style), "{style:?}: {}", coloured.out);
     }
-    let kept: String = coloured.out.split("\u{1b}[0m").map(without_rejected).collect();
+    // Without what was struck out and without the colours it is the text.
+    let kept = coloured.out.split("\u{1b}[0m").filter_map(|piece| piece.split(REJECTED).next());
+    let kept = [ACCEPTED, BONUS, RECOVERED]
+        .iter()
+        .fold(kept.collect::<String>(), |text, style| text.replace(style, ""));
     assert_eq!(kept, plain.out);
-}
-
-/// A piece of coloured text up to where its colour ends.
-fn without_rejected(piece: &str) -> String {
-    let (before, styled) = piece.split_once('\u{1b}').unwrap_or((piece, ""));
-    let text = styled.rsplit_once('m').map_or("", |_| {
-        let codes = if styled.starts_with("[4m") { "[4m\u{1b}[32m" } else { "[34m" };
-        if styled.starts_with("[9m") { "" } else { &styled[codes.len()..] }
-    });
-    format!("{before}{text}")
 }
