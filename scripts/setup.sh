@@ -74,6 +74,7 @@ install_missing() {
     if has apt-get; then
         sudo=
         [ "$(id -u)" = 0 ] || sudo=sudo
+        [ -z "$sudo" ] || has sudo || fail "there is no sudo; as root, run: apt-get install$(column 1)"
         say "installing with apt-get${sudo:+; sudo may ask for your password}"
         $sudo apt-get update -qq
         # shellcheck disable=SC2046 # one word a package
