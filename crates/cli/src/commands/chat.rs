@@ -102,6 +102,10 @@ impl Chat {
             line.clear();
             let read = stdin().read_line(&mut line);
             if read.map_err(|source| Error::Read { path: "standard input".into(), source })? == 0 {
+                if asks {
+                    // The shell's own prompt begins a line.
+                    output::note("");
+                }
                 return Ok(());
             }
             match line.trim() {
