@@ -54,7 +54,6 @@ test: setup-tests $(PAGE) ## everything that CI runs
 	$(NPM) run lint
 	$(NPM) run check
 	@echo "== Rust: all crates, and the real window"
-	cargo build $(CARGO_ALL) --bins
 	@rm -rf $(CARGO_TARGET_DIR)/bindings-before && cp -R ui/src/bindings $(CARGO_TARGET_DIR)/bindings-before
 	cargo test $(CARGO_ALL)
 	@echo "== The types the tests have just written for the page are the ones that were there"

@@ -5,6 +5,7 @@
 use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
+use super::pool::on_all_threads;
 use crate::tree::TokenTree;
 
 /// Which positions each row of a pass may look at: all cached ones, and its own ancestors.
@@ -130,7 +131,7 @@ impl CustomOp3 for RowByRow<'_> {
             let mut scores = Vec::new();
             out.chunks_mut(head_size).enumerate().for_each(|item| one(&mut scores, item));
         } else {
-            out.par_chunks_mut(head_size).enumerate().for_each_init(Vec::new, one);
+            on_all_threads(|| out.par_chunks_mut(head_size).enumerate().for_each_init(Vec::new, one));
         }
         Ok((CpuStorage::F32(out), (rows, heads * head_size).into()))
     }

@@ -4,6 +4,7 @@
 mod attention;
 mod cache;
 mod linear;
+mod pool;
 mod tensor;
 
 use std::ops::{ControlFlow, Range};

@@ -12,6 +12,7 @@ use candle_nn::rotary_emb::{rope, rope_i};
 use super::attention::{Visibility, attend};
 use super::cache::Cache;
 use super::linear::Linear;
+use super::pool::on_one_thread;
 use super::{Logits, Model};
 use crate::error::{Error, Result};
 use crate::model::{ModelConfig, ModelSource, RotaryLayout, Weights};
@@ -97,6 +98,16 @@ impl TensorModel {
         }
         Ok(x)
     }
+
+    /// Logits of the nodes in `rows`, one row after the other.
+    fn run_output(&self, hidden: &Tensor, rows: Range<usize>) -> candle_core::Result<Vec<f32>> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let hidden = hidden.narrow(0, rows.start, rows.len())?.contiguous()?;
+        let hidden = rms_norm(&hidden, &self.output_norm, self.config.norm_epsilon as f32)?;
+        self.output.forward(&hidden)?.flatten_all()?.to_vec1()
+    }
 }
 
 impl Model for TensorModel {
@@ -111,14 +122,10 @@ impl Model for TensorModel {
     fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits> {
         self.admit(tree)?;
         let vocabulary = self.config.vocabulary;
-        let hidden = self.run_layers(tree)?;
-        let logits = if rows.is_empty() {
-            Vec::new()
-        } else {
-            let hidden = hidden.narrow(0, rows.start, rows.len())?.contiguous()?;
-            let hidden = rms_norm(&hidden, &self.output_norm, self.config.norm_epsilon as f32)?;
-            self.output.forward(&hidden)?.flatten_all()?.to_vec1()?
-        };
+        let logits = on_one_thread(|| {
+            let hidden = self.run_layers(tree)?;
+            self.run_output(&hidden, rows)
+        })?;
         self.cached.extend(tree.tokens());
         self.last_pass = tree.len();
         Ok(Logits::new(logits, vocabulary))
