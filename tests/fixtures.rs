@@ -19,6 +19,16 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
+/// A file or folder of real test data beside the repository; says so where there is none.
+#[allow(clippy::print_stderr, reason = "a skipped test has to be seen")]
+pub fn shared_data(name: &str) -> Option<PathBuf> {
+    let path = repository().join("../shared/data").join(name);
+    if !path.exists() {
+        eprintln!("skipped: {} is missing", path.display());
+    }
+    path.exists().then_some(path)
+}
+
 pub fn starter_target() -> ModelSource {
     ModelSource::open(&repository().join("starter/starter-target-Q8_0.gguf")).unwrap()
 }

@@ -5,4 +5,5 @@ mod e2e;
 mod exact;
 mod invariance;
 mod lossless;
+mod safetensors;
 mod statistics;

@@ -74,7 +74,10 @@ impl Request {
 #[derive(Debug, Clone, Copy)]
 pub enum Progress<'a> {
     /// Prompt tokens processed, of all.
-    Prompt { done: usize, total: usize },
+    Prompt {
+        done: usize,
+        total: usize,
+    },
     Round(&'a Round),
 }
 

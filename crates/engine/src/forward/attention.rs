@@ -41,12 +41,7 @@ fn mask(rows: &[Vec<usize>], cached: usize, device: &candle_core::Device) -> Res
 ///
 /// `queries` `[heads, rows, head_size]`, `keys` and `values` `[kv_heads, length, head_size]`; head
 /// `h` reads key head `h / (heads / kv_heads)`. Returns `[rows, heads * head_size]`.
-pub fn attend(
-    queries: &Tensor,
-    keys: &Tensor,
-    values: &Tensor,
-    visibility: &Visibility,
-) -> Result<Tensor> {
+pub fn attend(queries: &Tensor, keys: &Tensor, values: &Tensor, visibility: &Visibility) -> Result<Tensor> {
     match &visibility.mask {
         None => queries.apply_op3_no_bwd(keys, values, &RowByRow { visibility }),
         Some(mask) => masked_product(queries, keys, values, mask),
@@ -63,10 +58,7 @@ fn masked_product(queries: &Tensor, keys: &Tensor, values: &Tensor, mask: &Tenso
     let scores = scores.reshape((heads, rows, length))?.broadcast_add(mask)?;
     let weights = candle_nn::ops::softmax_last_dim(&scores)?;
     let mixed = weights.reshape((kv_heads, group * rows, length))?.matmul(&values.contiguous()?)?;
-    mixed
-        .reshape((heads, rows, head_size))?
-        .transpose(0, 1)?
-        .reshape((rows, heads * head_size))
+    mixed.reshape((heads, rows, head_size))?.transpose(0, 1)?.reshape((rows, heads * head_size))
 }
 
 struct RowByRow<'a> {
@@ -125,7 +117,14 @@ impl CustomOp3 for RowByRow<'_> {
             let (row, head) = (index / heads, index % heads);
             let positions = || (0..self.visibility.cached).chain(self.visibility.rows[row].iter().copied());
             let query = queries.row(head, row);
-            attend_row(query, |p| keys.row(head / group, p), |p| values.row(head / group, p), positions, scores, out);
+            attend_row(
+                query,
+                |p| keys.row(head / group, p),
+                |p| values.row(head / group, p),
+                positions,
+                scores,
+                out,
+            );
         };
         if rows * heads * length * head_size < WORTH_SHARING {
             let mut scores = Vec::new();

@@ -24,11 +24,8 @@ impl Linear {
         let pad_single_row = weight.device().is_cpu() && weight.dtype() == GgmlDType::Q6K;
         // On the CPU plain weights stay as they are stored and are multiplied row by row; elsewhere
         // they become ordinary tensors, for which the device has kernels.
-        let weight = if weight.device().is_cpu() {
-            QMatMul::QTensor(weight)
-        } else {
-            QMatMul::from_arc(weight)?
-        };
+        let weight =
+            if weight.device().is_cpu() { QMatMul::QTensor(weight) } else { QMatMul::from_arc(weight)? };
         Ok(Self { weight, pad_single_row })
     }
 

@@ -21,7 +21,11 @@ pub fn on_all_threads<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// A system that has no thread to give gets the work done all the same.
-fn within<T: Send>(pool: &OnceLock<Option<ThreadPool>>, threads: usize, work: impl FnOnce() -> T + Send) -> T {
+fn within<T: Send>(
+    pool: &OnceLock<Option<ThreadPool>>,
+    threads: usize,
+    work: impl FnOnce() -> T + Send,
+) -> T {
     let pool = pool.get_or_init(|| ThreadPoolBuilder::new().num_threads(threads).build().ok());
     match pool {
         Some(pool) => pool.install(work),

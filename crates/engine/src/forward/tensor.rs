@@ -56,11 +56,8 @@ impl TensorModel {
             .map(|index| Layer::load(&weights, &config, index, device))
             .collect::<Result<_>>()?;
         let embedding = weights.matrix("token_embd.weight")?;
-        let output = if config.tied_embeddings {
-            Arc::clone(&embedding)
-        } else {
-            weights.matrix("output.weight")?
-        };
+        let output =
+            if config.tied_embeddings { Arc::clone(&embedding) } else { weights.matrix("output.weight")? };
         Ok(Self {
             rotary: Rotary::new(&config, device)?,
             output_norm: weights.vector("output_norm.weight")?,
@@ -186,9 +183,8 @@ impl Layer {
         let epsilon = config.norm_epsilon as f32;
         let normed = rms_norm(x, &self.attention_norm, epsilon)?;
         // [nodes, heads * head_size] to [heads, nodes, head_size]
-        let by_head = |x: Tensor, heads| {
-            x.reshape((x.dim(0)?, heads, config.head_size))?.transpose(0, 1)?.contiguous()
-        };
+        let by_head =
+            |x: Tensor, heads| x.reshape((x.dim(0)?, heads, config.head_size))?.transpose(0, 1)?.contiguous();
         let queries = angles.rotate(&by_head(self.query.forward(&normed)?, config.heads)?)?;
         let keys = angles.rotate(&by_head(self.key.forward(&normed)?, config.kv_heads)?)?;
         let values = by_head(self.value.forward(&normed)?, config.kv_heads)?;
