@@ -1,8 +1,9 @@
 /**
- * The backend in an ordinary browser: plays recorded traces at their own pace and keeps
+ * The backend in an ordinary browser: plays recorded traces and keeps
  * conversations and settings in memory. For working on the page without the shell; it computes
- * nothing. `?engine=loading` and `?engine=failed` hold the engine in those states, `?speed=4`
- * plays four times as fast.
+ * nothing. `?engine=loading` and `?engine=failed` hold the engine in those states. The starter pair
+ * writes faster than one can watch, so replies play at a twentieth of their pace; `?speed=1` plays
+ * them as fast as they were written.
  */
 import type { Conversation } from "../bindings/Conversation";
 import type { DraftOption } from "../bindings/DraftOption";
@@ -61,6 +62,7 @@ const DRAFTS: DraftOption[] = [
   },
 ];
 
+const WATCHABLE_SPEED = 0.05;
 const DAY_MS = 86_400_000;
 const HIT_CONTEXT = 36;
 
@@ -81,7 +83,7 @@ export class Replay implements Backend {
 
   constructor(options: URLSearchParams, settleMs = 350) {
     this.#held = options.get("engine");
-    this.#speed = Number(options.get("speed") ?? 1) || 1;
+    this.#speed = Number(options.get("speed")) || WATCHABLE_SPEED;
     this.#recall("Tell me a story about a fox who finds a lantern.", 2, true);
     this.#recall("What is speculative decoding?", 20 * 60_000);
     this.#recall("Count from one to twelve.", DAY_MS);

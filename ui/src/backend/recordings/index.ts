@@ -1,4 +1,16 @@
-/** The recordings that come with the page, and which of them answers a question. */
+/**
+ * The recordings that come with the page, and which of them answers a question.
+ *
+ * Each is what the starter wrote to standard output, numbers rounded to four decimals:
+ *
+ *     foretoken-cli generate --target starter --json --threads 1 --top-p 0.95 --mode fastest ...
+ *     lantern      --draft starter-draft --temperature 0.7 --seed 3
+ *                  --prompt "Tell me a story about a fox who finds a lantern."
+ *     speculation  --draft starter-draft --temperature 1 --seed 22
+ *                  --prompt "What is speculative decoding?"
+ *     count-ngram  --draft ngram --temperature 0.7 --seed 3
+ *                  --prompt "Copy this text: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12."
+ */
 import type { Recording } from "../recording";
 import { parseRecording, withoutDrafts } from "../recording";
 import count from "./count-ngram.jsonl?raw";
