@@ -23,10 +23,14 @@ export class App {
 
   readonly #backend: Backend;
 
+  readonly newestReply = $derived.by(
+    () => this.conversations.messages.findLast(({ role }) => role === "assistant") ?? null,
+  );
+
   /** The reply whose trace the inspector shows: the one asked for, else the newest on the page. */
   readonly inspected = $derived.by(() => {
-    const replies = this.conversations.messages.filter(({ role }) => role === "assistant");
-    return replies.find(({ id }) => id === this.view.inspected) ?? replies.at(-1) ?? null;
+    const wanted = this.view.inspected;
+    return this.conversations.messages.find(({ id }) => id === wanted) ?? this.newestReply;
   });
 
   constructor(backend: Backend) {
@@ -35,7 +39,10 @@ export class App {
     this.settings = new Settings(backend, (message) => this.toasts.show(message));
     this.conversations = new Conversations(backend, this.toasts);
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
-    this.reply = new Reply(backend, this.conversations, this.traces);
+    this.reply = new Reply(backend, this.conversations, this.traces, (conversation) => {
+      // What has just been asked for is what one wants to watch.
+      if (conversation === this.conversations.current) this.view.inspect(null);
+    });
   }
 
   get inspectedTrace(): Trace | undefined {

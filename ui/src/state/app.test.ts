@@ -87,6 +87,18 @@ test("the stored reply replaces the streamed preview", async () => {
   expect(app.traces.of(3)?.rounds).toEqual(threeRounds);
 });
 
+test("the inspector leaves an older reply for the one that begins", async () => {
+  const older = message(1, { text: "Once", finish: "stop" });
+  fake.stored = [older];
+  await app.open(1);
+  app.view.inspect(older.id, { round: 0, slot: 0 });
+  expect(app.inspected).toEqual(older);
+  void app.reply.send("Hello", () => undefined);
+  fake.begin();
+  expect(app.inspected).toEqual(preview);
+  expect(app.view.selected).toBeNull();
+});
+
 test("a refused question is not taken from the composer, and the reason is kept", async () => {
   const accepted = vi.fn();
   const asked = app.reply.send("Hello", accepted);

@@ -27,11 +27,19 @@ export class Reply {
   readonly #backend: Backend;
   readonly #conversations: Conversations;
   readonly #traces: Traces;
+  readonly #onBegin: (conversation: number) => void;
 
-  constructor(backend: Backend, conversations: Conversations, traces: Traces) {
+  /** `onBegin` runs with the conversation's id when a reply's first event arrives. */
+  constructor(
+    backend: Backend,
+    conversations: Conversations,
+    traces: Traces,
+    onBegin: (conversation: number) => void,
+  ) {
     this.#backend = backend;
     this.#conversations = conversations;
     this.#traces = traces;
+    this.#onBegin = onBegin;
   }
 
   /** Asks in the open conversation; `onAccepted` runs once the question is stored. */
@@ -108,6 +116,7 @@ export class Reply {
         this.trace = new Trace();
         this.#traces.keep(event.reply.id, this.trace);
         this.#conversations.place(event.reply);
+        this.#onBegin(event.conversation.id);
         break;
       case "prompt":
         this.prompt = { done: event.done, total: event.total };
