@@ -190,7 +190,7 @@ fn display() -> (Option<Child>, String) {
 }
 
 #[tokio::test]
-async fn a_person_chats_watches_switches_drafts_stops_and_comes_back() {
+async fn a_person_chats_watches_switches_drafts_and_comes_back() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let window = Window::open(&data).await;
@@ -206,7 +206,7 @@ async fn a_person_chats_watches_switches_drafts_stops_and_comes_back() {
     assert!(window.text("stat-acceptance").await.ends_with('%'));
     window.photograph("reply").await;
 
-    // Another draft in mid-conversation, from the settings; the target is not loaded again.
+    // Another draft in mid-conversation, from the settings.
     window.click("settings-open").await;
     window.click("settings-draft").await;
     window.click("draft-option-ngram").await;

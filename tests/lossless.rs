@@ -113,11 +113,16 @@ fn an_end_of_text_in_the_middle_of_a_draft_changes_nothing() {
     const END: TokenId = 2;
     let mut model = model_drafter(decoder(&starter_target()).tokenizer());
     let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-    let mut ends = Hostile(move |context: &[TokenId], length| {
-        let draft = model.draft(context, length, &mut sampler)?;
-        Ok(draft.guesses.iter().map(|guess| guess.token).chain([END, END, 11, END]).take(length).collect())
+    let mut inside = 0;
+    let mut ends = Hostile(|context: &[TokenId], length: usize| {
+        let draft = model.draft(context, length / 2, &mut sampler)?;
+        let tokens: Vec<_> =
+            draft.guesses.iter().map(|guess| guess.token).chain([END, END, 11, END]).collect();
+        inside += tokens.iter().take(length.saturating_sub(1)).any(|&token| token == END) as usize;
+        Ok(tokens)
     });
     assert_lossless(&mut ends, [4, 8].into_iter());
+    assert!(inside > 100, "only {inside} drafts had an end inside");
 }
 
 #[test]
@@ -189,6 +194,27 @@ fn a_used_drafter_drafts_what_a_fresh_one_would() {
         assert_eq!(found, expected);
         context.extend(round.emitted().map(|(token, _)| token));
     }
+}
+
+#[test]
+fn a_stop_is_heard_while_the_draft_reads_the_prompt() {
+    let mut decoder = decoder(&starter_target());
+    let mut drafter = model_drafter(decoder.tokenizer());
+    let base = request(&decoder, QUESTIONS[0], &Sampling::greedy());
+    let long = Request { prompt: base.prompt.iter().copied().cycle().take(300).collect(), ..base };
+    let mut target_is_ready = false;
+    let reply = decoder.reply(&long, Some(&mut drafter), &mut |progress| match progress {
+        Progress::Prompt { .. } if target_is_ready => ControlFlow::Break(()),
+        Progress::Prompt { done, total } => {
+            target_is_ready = done == total;
+            ControlFlow::Continue(())
+        }
+        Progress::Round(_) => panic!("a round after the stop"),
+    });
+    let reply = reply.unwrap();
+    assert_eq!((reply.summary.finish, reply.tokens.len()), (Finish::Cancelled, 0));
+    let cached = drafter.model().cached().len();
+    assert!(cached > 0 && cached < 299, "the draft had read {cached} tokens");
 }
 
 #[test]

@@ -22,10 +22,12 @@ const MOST_HITS: u32 = 50;
 /// The application behind the window.
 pub struct App {
     pub(crate) engine: Engine,
-    pub(crate) store: Mutex<Store>,
+    store: Mutex<Store>,
     /// Held while a reply is written: one at a time.
     pub(crate) replying: Mutex<()>,
     settings: Mutex<Settings>,
+    /// Held while settings change, so that store, memory and engine agree on the last.
+    saving: Mutex<()>,
     folders: Folders,
 }
 
@@ -47,6 +49,7 @@ impl App {
             store: Mutex::new(store),
             replying: Mutex::new(()),
             settings: Mutex::new(settings),
+            saving: Mutex::new(()),
             folders,
         })
     }
@@ -64,9 +67,16 @@ impl App {
 
     /// Stores `settings` and makes them those of every later reply.
     pub fn save_settings(&self, settings: Settings) -> Result<Settings> {
+        self.change_settings(|_| settings)
+    }
+
+    fn change_settings(&self, change: impl FnOnce(Settings) -> Settings) -> Result<Settings> {
+        let _saving = lock(&self.saving);
+        let before = self.settings();
+        let settings = change(before.clone());
         settings.validate()?;
         settings.save(&self.store())?;
-        let before = std::mem::replace(&mut *lock(&self.settings), settings.clone());
+        lock(&self.settings).clone_from(&settings);
         // What concerns the page alone is no work for the engine.
         if (Settings { appearance: before.appearance.clone(), ..settings.clone() }) != before {
             self.engine.settle(settings.clone());
@@ -83,25 +93,28 @@ impl App {
         let path = std::path::absolute(path.trim()).unwrap_or_else(|_| path.trim().into());
         ModelSource::open(&path)?.config()?;
         let id = path.display().to_string();
-        let mut settings = self.settings();
-        if !settings.added_models.contains(&id) {
-            settings.added_models.push(id.clone());
-            self.save_settings(settings)?;
-        }
+        self.change_settings(|mut settings| {
+            if !settings.added_models.contains(&id) {
+                settings.added_models.push(id.clone());
+            }
+            settings
+        })?;
         Ok(entry(&id, &path, true))
     }
 
     /// Takes a model off the lists again; the file stays. Where it was in use the starter replaces it.
     pub fn remove_model(&self, id: &str) -> Result<()> {
-        let mut settings = self.settings();
-        settings.added_models.retain(|added| added != id);
-        if settings.target == id {
-            settings.target = STARTER.to_owned();
-        }
-        if settings.draft == id {
-            settings.draft = STARTER_DRAFT.to_owned();
-        }
-        self.save_settings(settings).map(drop)
+        let remove = |mut settings: Settings| {
+            settings.added_models.retain(|added| added != id);
+            if settings.target == id {
+                settings.target = STARTER.to_owned();
+            }
+            if settings.draft == id {
+                settings.draft = STARTER_DRAFT.to_owned();
+            }
+            settings
+        };
+        self.change_settings(remove).map(drop)
     }
 
     pub fn conversations(&self) -> Result<Vec<Conversation>> {

@@ -2,15 +2,18 @@
 //! board up to date. Knows neither the store nor the window.
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
+use foretoken_engine::Error;
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
 use foretoken_engine::device::{default_device, label};
 use foretoken_engine::draft::{Drafter, ModelDrafter, NgramDrafter};
 use foretoken_engine::forward::load;
 use foretoken_engine::model::{ChatMessage, ChatTemplate, ModelSource, Role, Special};
+use foretoken_engine::sampling::Mode;
 use foretoken_engine::trace::LengthReason;
 
 use crate::board::Board;
@@ -121,32 +124,64 @@ struct Desk {
 impl Desk {
     fn work(mut self, queue: mpsc::Receiver<Job>) {
         for job in queue {
-            match job {
-                Job::Settle(settings) => self.settle(settings),
-                Job::Reply { messages, mut listener, done } => {
-                    let outcome = self.reply(&messages, listener.as_mut());
-                    // Whoever asked may have gone.
-                    let _ = done.send(outcome);
-                }
+            let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(job)));
+            if done.is_err() {
+                self.give_up();
             }
         }
     }
 
+    fn carry_out(&mut self, job: Job) {
+        match job {
+            Job::Settle(settings) => self.settle(settings),
+            Job::Reply { messages, mut listener, done } => {
+                let outcome = self.reply(&messages, listener.as_mut());
+                // Whoever asked may have gone.
+                let _ = done.send(outcome);
+            }
+        }
+    }
+
+    /// After a panic, which has been logged, nothing is known about the models' caches. Choosing a
+    /// target loads it anew.
+    fn give_up(&mut self) {
+        (self.target, self.draft) = (None, None);
+        self.board.update(|status| {
+            status.phase = EnginePhase::Failed;
+            status.target = None;
+            status.why = off("no model is loaded");
+            status.message = Some(
+                "The engine failed on this model: the log has the reason. Choose another, or change a setting \
+                 to load the same again."
+                    .to_owned(),
+            );
+        });
+    }
+
     fn settle(&mut self, settings: Settings) {
-        self.settings = settings;
+        let before = std::mem::replace(&mut self.settings, settings);
+        let added = &self.settings.added_models;
+        let targets = if self.board.status().targets.is_empty() || before.added_models != *added {
+            let targets = self.models.targets(added);
+            self.board.update(|status| status.targets.clone_from(&targets));
+            targets
+        } else {
+            self.board.status().targets
+        };
+        let loaded = self.target.as_ref().map(|target| target.id.clone());
         let problem = self.settle_target().err();
         let why = self.settle_draft();
-        let targets = self.models.targets(&self.settings.added_models);
-        let drafts = self.target.as_ref().map_or_else(Vec::new, |target| {
-            self.models.drafts(&targets, target.source.path(), target.decoder.tokenizer())
-        });
-        let phase = if self.target.is_some() { EnginePhase::Ready } else { EnginePhase::Failed };
+        let target = self.target.as_ref();
+        let same = loaded == target.map(|target| target.id.clone())
+            && before.added_models == self.settings.added_models;
+        let drafts = target
+            .filter(|_| !same)
+            .map(|target| self.models.drafts(&targets, target.source.path(), target.decoder.tokenizer()));
         self.board.update(|status| {
-            status.phase = phase;
+            status.phase = if target.is_some() { EnginePhase::Ready } else { EnginePhase::Failed };
             status.message = problem.map(|error| error.message);
-            status.target = self.target.as_ref().map(|target| target.entry.clone());
-            status.targets = targets;
-            status.drafts = drafts;
+            status.target = target.map(|target| target.entry.clone());
+            status.drafts = drafts.unwrap_or_else(|| std::mem::take(&mut status.drafts));
             status.draft = self.settings.draft.clone();
             status.why = why;
         });
@@ -176,15 +211,13 @@ impl Desk {
 
     /// Makes the chosen draft ready and says why replies will be drafted or not.
     fn settle_draft(&mut self) -> Why {
-        let off =
-            |text: &dyn std::fmt::Display| Why { state: Speculating::Off, text: format!("off: {text}") };
         let id = self.settings.draft.clone();
         let Some(target) = &self.target else {
-            return off(&"no model is loaded");
+            return off("no model is loaded");
         };
         if id == DRAFT_NONE {
             self.draft = None;
-            return off(&"no draft is chosen");
+            return off("no draft is chosen");
         }
         let ready = self.draft.take().filter(|draft| draft.id == id);
         match ready.map_or_else(|| open_draft(&self.models, &id, target), Ok) {
@@ -232,6 +265,10 @@ impl Desk {
     }
 }
 
+fn off(reason: &str) -> Why {
+    Why { state: Speculating::Off, text: format!("off: {reason}") }
+}
+
 fn speculating(draft: &Draft, settings: &Settings) -> Why {
     let text = format!("speculating, K = {}, drafted by {}", settings.draft_length, draft.label);
     Why { state: Speculating::On, text }
@@ -244,8 +281,13 @@ fn request(target: &Target, messages: &[ChatMessage], settings: &Settings) -> Re
     let messages: Vec<ChatMessage> = system.into_iter().chain(messages.iter().cloned()).collect();
     let text = target.template.render(&messages, true)?;
     let prompt = target.decoder.tokenizer().encode(&text, Special::Parse)?;
+    let mut sampling = settings.sampling.clone();
+    if sampling.seed.is_some() {
+        // Whoever fixes a seed wants the same text again, also with another draft.
+        sampling.mode = Mode::Reproducible;
+    }
     Ok(Request {
-        sampling: settings.sampling.clone(),
+        sampling,
         draft_length: settings.draft_length as usize,
         max_tokens: (settings.max_tokens > 0).then_some(settings.max_tokens as usize),
         ..Request::new(prompt)
@@ -258,12 +300,12 @@ fn open_draft(models: &Models, id: &str, target: &Target) -> Result<Draft> {
         return Ok(Draft { id: id.to_owned(), label: "n-gram".to_owned(), drafter });
     }
     let source = ModelSource::open(&models.path(id)?)?;
-    let (ours, theirs) = (target.decoder.tokenizer(), source.tokenizer()?);
-    let verdict = foretoken_engine::compat::compare(ours, &theirs);
-    if !verdict.compatible {
-        return Err(CommandError::new(ErrorCode::BadModel, verdict.reason));
-    }
-    let drafter = ModelDrafter::new(load(&source, &default_device())?, ours.vocabulary(), ours.ends());
+    let drafter = ModelDrafter::open(&source, &default_device(), target.decoder.tokenizer());
+    let drafter = drafter.map_err(|error| match error {
+        // The why line says already that the draft is not used.
+        Error::Incompatible(reason) => CommandError::new(ErrorCode::BadModel, reason),
+        other => other.into(),
+    })?;
     let label = entry(id, source.path(), false).label;
     Ok(Draft { id: id.to_owned(), label, drafter: Box::new(drafter) })
 }

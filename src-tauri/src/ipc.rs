@@ -166,7 +166,7 @@ pub struct Message {
     /// Milliseconds since 1970.
     #[ts(type = "number")]
     pub created_at: i64,
-    /// Replies: how it ended; `None` for a reply that was under way when the program was killed.
+    /// Replies: how it ended; `None` for one that failed or was under way when the program was killed.
     pub finish: Option<Finish>,
     /// Replies: its numbers.
     pub summary: Option<Summary>,

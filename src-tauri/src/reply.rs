@@ -1,19 +1,19 @@
-//! Asking and answering: a message is stored when it is sent, the reply while it is written. Rounds
+//! Asking and answering: a message is stored once its reply can begin, the reply while it is written. Rounds
 //! go to the page straight from the engine thread; this thread keeps the record.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, PoisonError, TryLockError};
+use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use foretoken_engine::decoder::{self, Progress};
 use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_engine::trace::Round;
-use foretoken_store::{self as store, Ending, title_from};
+use foretoken_store::{self as store, Ending};
 
 use crate::app::App;
 use crate::engine::Listener;
 use crate::error::Result;
-use crate::ipc::{CommandError, ErrorCode, Message, Reply, ReplyEvent};
+use crate::ipc::{CommandError, ErrorCode, Reply, ReplyEvent};
 
 /// A killed program loses at most this much of a reply.
 const RECORD_EVERY: Duration = Duration::from_millis(500);
@@ -26,7 +26,7 @@ enum Question {
     /// A new message in a conversation, or in a new one.
     Sent { conversation: Option<i64>, text: String },
     /// The message before this reply, which makes room for another.
-    Again { conversation: i64, reply: i64 },
+    Again { reply: i64 },
 }
 
 impl App {
@@ -36,6 +36,7 @@ impl App {
     /// `Busy`, `NoTarget`, `EmptyPrompt`, `PromptTooLong`, `NotFound` before the reply begins. A
     /// reply that fails later is returned with its problem.
     pub fn send(self: &Arc<Self>, conversation: Option<i64>, text: &str, events: Events) -> Result<Reply> {
+        let _turn = self.take_turn()?;
         let text = text.trim();
         if text.is_empty() {
             return Err(foretoken_engine::Error::EmptyPrompt.into());
@@ -44,7 +45,7 @@ impl App {
             Some(id) => spoken(self.store().messages(id)?),
             None => Vec::new(),
         };
-        messages.push(ChatMessage { role: Role::User, content: text.to_owned() });
+        say(&mut messages, Role::User, text);
         self.answer(messages, Question::Sent { conversation, text: text.to_owned() }, events)
     }
 
@@ -53,6 +54,7 @@ impl App {
     /// # Errors
     /// As [`Self::send`], and `NotFound` for what is not the last reply of a conversation.
     pub fn regenerate(self: &Arc<Self>, reply: i64, events: Events) -> Result<Reply> {
+        let _turn = self.take_turn()?;
         let message = self.store().message(reply)?;
         let mut messages = self.store().messages(message.conversation)?;
         let last = messages.pop().filter(|last| last.id == reply && last.role == store::Role::Assistant);
@@ -60,7 +62,19 @@ impl App {
             let message = "Only the last reply of a conversation can be written anew.";
             return Err(CommandError::new(ErrorCode::NotFound, message));
         }
-        self.answer(spoken(messages), Question::Again { conversation: message.conversation, reply }, events)
+        self.answer(spoken(messages), Question::Again { reply }, events)
+    }
+
+    /// One reply at a time: what is read from now on until the turn is dropped does not change.
+    fn take_turn(&self) -> Result<MutexGuard<'_, ()>> {
+        match self.replying.try_lock() {
+            Ok(turn) => Ok(turn),
+            Err(TryLockError::Poisoned(turn)) => Ok(turn.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                let message = "A reply is under way: wait for its end, or stop it first.";
+                Err(CommandError::new(ErrorCode::Busy, message))
+            }
+        }
     }
 
     fn answer(
@@ -69,14 +83,6 @@ impl App {
         question: Question,
         events: Events,
     ) -> Result<Reply> {
-        let _turn = match self.replying.try_lock() {
-            Ok(turn) => turn,
-            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                let message = "A reply is under way: wait for its end, or stop it first.";
-                return Err(CommandError::new(ErrorCode::Busy, message));
-            }
-        };
         let (record, records) = mpsc::channel();
         let clerk = Clerk { app: Arc::clone(self), question, events, record };
         let outcome = self.engine.reply(messages, Box::new(clerk));
@@ -157,15 +163,27 @@ fn engine_gone() -> CommandError {
 
 /// What was said so far. Replies that have no text say nothing.
 fn spoken(messages: Vec<store::Message>) -> Vec<ChatMessage> {
-    let said = messages.into_iter().filter(|message| !message.text.is_empty());
-    said.map(|message| ChatMessage {
-        role: match message.role {
+    let mut said = Vec::new();
+    for message in messages.iter().filter(|message| !message.text.is_empty()) {
+        let role = match message.role {
             store::Role::User => Role::User,
             store::Role::Assistant => Role::Assistant,
-        },
-        content: message.text,
-    })
-    .collect()
+        };
+        say(&mut said, role, &message.text);
+    }
+    said
+}
+
+/// Adds a turn. Two in a row by the same speaker, as after a reply that was stopped at once, become
+/// one: some templates insist on taking turns.
+fn say(said: &mut Vec<ChatMessage>, role: Role, text: &str) {
+    match said.last_mut() {
+        Some(last) if last.role == role => {
+            last.content.push_str("\n\n");
+            last.content.push_str(text);
+        }
+        _ => said.push(ChatMessage { role, content: text.to_owned() }),
+    }
 }
 
 /// Sent from the engine thread to the one that keeps the record.
@@ -205,23 +223,16 @@ struct Clerk {
 
 impl Clerk {
     fn begin(&mut self, target: &str, draft: Option<&str>) -> Result<ReplyEvent> {
-        let mut store = self.app.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let (conversation, user) = match &self.question {
-            Question::Again { conversation, reply } => {
-                store.delete_reply(*reply)?;
-                (*conversation, None)
-            }
+        let mut store = self.app.store();
+        let (user, reply) = match &self.question {
+            Question::Again { reply } => (None, store.replace_reply(*reply, target, draft)?),
             Question::Sent { conversation, text } => {
-                let conversation = match conversation {
-                    Some(id) => *id,
-                    None => store.create_conversation(&title_from(text))?.id,
-                };
-                let user: Message = store.add_user_message(conversation, text)?.try_into()?;
-                (conversation, Some(user))
+                let (user, reply) = store.ask(*conversation, text, target, draft)?;
+                (Some(user), reply)
             }
         };
-        let reply = store.begin_reply(conversation, target, draft)?;
-        let conversation = store.conversation(conversation)?.into();
+        let conversation = store.conversation(reply.conversation)?.into();
+        let user = user.map(TryInto::try_into).transpose()?;
         Ok(ReplyEvent::Started { conversation, user, reply: reply.try_into()? })
     }
 }
@@ -247,5 +258,34 @@ impl Listener for Clerk {
                 let _ = self.record.send(Record::Round(Box::new(round.clone())));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: store::Role, text: &str) -> store::Message {
+        store::Message {
+            id: 1,
+            conversation: 1,
+            role,
+            text: text.to_owned(),
+            created_at: 0,
+            finish: None,
+            summary: None,
+            target: None,
+            draft: None,
+            problem: None,
+        }
+    }
+
+    #[test]
+    fn speakers_take_turns_also_after_a_reply_without_text() {
+        use store::Role::{Assistant, User};
+        let stored = [(User, "One?"), (Assistant, ""), (User, "Two?"), (Assistant, "Two."), (User, "Three?")];
+        let said = spoken(stored.into_iter().map(|(role, text)| message(role, text)).collect());
+        let said: Vec<_> = said.iter().map(|turn| (turn.role, turn.content.as_str())).collect();
+        assert_eq!(said, [(Role::User, "One?\n\nTwo?"), (Role::Assistant, "Two."), (Role::User, "Three?")]);
     }
 }

@@ -4,8 +4,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use foretoken_engine::Error as EngineError;
-use foretoken_engine::compat::compare;
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
 use foretoken_engine::device::Device;
 use foretoken_engine::draft::{Drafter, ModelDrafter, NgramDrafter};
@@ -70,14 +68,7 @@ impl Session {
     }
 
     fn draft_model(&self, path: &Path) -> Result<ModelDrafter> {
-        let source = ModelSource::open(path)?;
-        let target = self.tokenizer();
-        let verdict = compare(target, &source.tokenizer()?);
-        if !verdict.compatible {
-            return Err(EngineError::Incompatible(verdict.reason).into());
-        }
-        let model = load(&source, &self.device)?;
-        Ok(ModelDrafter::new(model, target.vocabulary(), target.ends()))
+        Ok(ModelDrafter::open(&ModelSource::open(path)?, &self.device, self.tokenizer())?)
     }
 
     /// Writes a reply and shows every round as it is done. `interrupt` may stop it.

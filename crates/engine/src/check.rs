@@ -34,8 +34,7 @@ pub struct Difference {
     pub gap: Option<f32>,
 }
 
-/// Writes the reply twice. Stopping through `on_progress` ends either run early; the shorter of the
-/// two is then compared as far as it goes.
+/// Writes the reply twice, each time from an empty cache.
 ///
 /// # Errors
 /// Those of [`Decoder::reply`], and `Error::Setting` for sampling in the fastest mode, where another
@@ -55,8 +54,8 @@ pub fn check(
             found: "sampling in the fastest mode or without a seed".to_owned(),
         });
     }
+    decoder.target_mut().truncate(0);
     let without = decoder.reply(request, None, on_progress)?;
-    // A cold cache on both sides: nothing of the first run may help the second.
     decoder.target_mut().truncate(0);
     let with = decoder.reply(request, Some(drafter), on_progress)?;
     let first_difference = differ(decoder, request, &with, &without)?;

@@ -193,7 +193,7 @@ impl<'a, 'd> Writing<'a, 'd> {
         let mut on_prompt = |done, total| on_progress(Progress::Prompt { done, total });
         let (reused, carried) = catch_up(self.target, &self.context, &mut on_prompt)?;
         self.reused = reused;
-        if carried.is_break() {
+        if carried.is_break() || self.prepare_drafter(&mut on_prompt).is_break() {
             return Ok(Finish::Cancelled);
         }
         if self.request.max_tokens == Some(0) {
@@ -210,6 +210,25 @@ impl<'a, 'd> Writing<'a, 'd> {
                 return Ok(Finish::Cancelled);
             }
         }
+    }
+
+    fn prepare_drafter(
+        &mut self,
+        on_prompt: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(drafter) = self.drafter.as_deref_mut().filter(|_| self.request.draft_length > 0) else {
+            return ControlFlow::Continue(());
+        };
+        drafter.prepare(&self.context, on_prompt).unwrap_or_else(|error| {
+            self.drop_drafter(&error);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The reply goes on by plain decoding.
+    fn drop_drafter(&mut self, why: &dyn std::fmt::Display) {
+        tracing::warn!("the drafter failed, and the reply goes on without drafts: {why}");
+        self.drafter_failed = true;
     }
 
     /// One round. Afterwards the target's cache holds the context less its last token.
@@ -264,8 +283,7 @@ impl<'a, 'd> Writing<'a, 'd> {
         }
         match drafter.draft(&self.context, length, &mut self.sampler) {
             Ok(Draft { guesses, .. }) if guesses.iter().any(|guess| guess.token as usize >= vocabulary) => {
-                tracing::warn!("the drafter drafted a token the target does not have");
-                self.drafter_failed = true;
+                self.drop_drafter(&"it drafted a token the target does not have");
                 none(LengthReason::DrafterFailed)
             }
             Ok(Draft { mut guesses, shortened }) => {
@@ -274,8 +292,7 @@ impl<'a, 'd> Writing<'a, 'd> {
                 Plan { guesses, reason: shortened.unwrap_or(bound) }
             }
             Err(error) => {
-                tracing::warn!(%error, "the drafter failed; the reply goes on without drafts");
-                self.drafter_failed = true;
+                self.drop_drafter(&error);
                 none(LengthReason::DrafterFailed)
             }
         }

@@ -66,11 +66,13 @@ impl Distribution {
     }
 }
 
-/// The model's own probability of `token` (temperature 1, no filter), for display.
+/// The model's own probability of `token` (temperature 1, no filter), for display; 0 where the logits
+/// are not numbers.
 pub fn softmax_probability(logits: &[f32], token: TokenId) -> f32 {
     let highest = logits[likeliest(logits) as usize];
     let sum: f32 = logits.iter().map(|logit| (logit - highest).exp()).sum();
-    (logits[token as usize] - highest).exp() / sum
+    let probability = (logits[token as usize] - highest).exp() / sum;
+    if probability.is_finite() { probability } else { 0.0 }
 }
 
 /// The token of the highest logit, the first of equals; NaN counts as lowest.

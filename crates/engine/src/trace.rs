@@ -46,7 +46,8 @@ pub struct Drafted {
     pub draft_probability: f32,
     /// The target's probability for the token, 0..=1; `None` when the token was never judged.
     pub target_probability: Option<f32>,
-    /// min(1, target / draft), the chance of acceptance; `None` when the token was never judged.
+    /// min(1, target / draft): the chance of acceptance where the token was drawn from the draft's
+    /// distribution; `None` when it was never judged.
     pub acceptance: Option<f32>,
     pub outcome: Outcome,
     pub drafter: DrafterKind,

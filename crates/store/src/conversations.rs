@@ -1,7 +1,7 @@
 //! Conversations: create, list, rename, pin, delete with undo. What is said in them is in
 //! [`crate::messages`].
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{Error, Result, Store};
 
@@ -35,11 +35,7 @@ impl Conversation {
 /// All methods that name a conversation fail with [`Error::NotFound`] when it is not there or deleted.
 impl Store {
     pub fn create_conversation(&self, title: &str) -> Result<Conversation> {
-        self.connection.execute(
-            "INSERT INTO conversations (title, created_at, updated_at) VALUES (?1, ?2, ?2)",
-            params![title, self.now()],
-        )?;
-        self.conversation(self.connection.last_insert_rowid())
+        self.conversation(insert(&self.connection, title, self.now())?)
     }
 
     /// Pinned ones first, then the newest.
@@ -89,6 +85,15 @@ impl Store {
         self.connection.execute("UPDATE conversations SET deleted_at = NULL WHERE id = ?1", [id])?;
         self.conversation(id)
     }
+}
+
+/// Inserts a conversation and returns its id.
+pub(crate) fn insert(connection: &Connection, title: &str, now: i64) -> Result<i64> {
+    connection.execute(
+        "INSERT INTO conversations (title, created_at, updated_at) VALUES (?1, ?2, ?2)",
+        params![title, now],
+    )?;
+    Ok(connection.last_insert_rowid())
 }
 
 pub(crate) fn missing(id: i64) -> Error {

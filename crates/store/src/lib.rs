@@ -7,7 +7,6 @@
 //! - rounds: the trace of a reply, appended while it is written
 //! - [`Hit`]: full-text search over all messages
 //! - settings: one JSON document
-//! - [`title_from`]: what a new conversation is called
 //!
 //! A method that returned has its change in the database: a process killed afterwards loses none of
 //! it. A method that failed changed nothing. All times are milliseconds since 1970.
@@ -29,4 +28,4 @@ pub use error::{Error, Result};
 pub use messages::{Ending, Message, Role};
 pub use search::Hit;
 pub use store::Store;
-pub use title::title_from;
+use title::title_from;

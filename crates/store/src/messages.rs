@@ -4,8 +4,8 @@
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::conversations::missing;
-use crate::{Error, Result, Store};
+use crate::conversations::{self, missing};
+use crate::{Error, Result, Store, title_from};
 
 /// Who wrote a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,40 +77,58 @@ pub struct Ending<'a> {
 }
 
 impl Store {
+    /// Stores a question and an empty reply to it by the models with these labels, in a conversation
+    /// or in a new one named after the question: both or neither.
+    pub fn ask(
+        &mut self,
+        conversation: Option<i64>,
+        text: &str,
+        target: &str,
+        draft: Option<&str>,
+    ) -> Result<(Message, Message)> {
+        let now = self.now();
+        let transaction = self.writing()?;
+        let conversation = match conversation {
+            Some(id) => id,
+            None => conversations::insert(&transaction, &title_from(text), now)?,
+        };
+        let question = add_question(&transaction, conversation, text, now)?;
+        let reply = add_reply(&transaction, conversation, target, draft, now)?;
+        transaction.commit()?;
+        Ok((question, reply))
+    }
+
+    /// Puts an empty reply in the place of another, which is removed with its rounds for good.
+    pub fn replace_reply(&mut self, reply: i64, target: &str, draft: Option<&str>) -> Result<Message> {
+        let now = self.now();
+        let transaction = self.writing()?;
+        let conversation = find(&transaction, reply)?.conversation;
+        let deleted =
+            transaction.execute("DELETE FROM messages WHERE id = ?1 AND role = 'assistant'", [reply])?;
+        if deleted == 0 {
+            return Err(Error::NotFound { what: "reply", id: reply });
+        }
+        let reply = add_reply(&transaction, conversation, target, draft, now)?;
+        transaction.commit()?;
+        Ok(reply)
+    }
+
     /// Stores what a person wrote.
     pub fn add_user_message(&mut self, conversation: i64, text: &str) -> Result<Message> {
-        self.add(
-            conversation,
-            "INSERT INTO messages (conversation, created_at, role, text, indexed) VALUES (?1, ?2, 'user', ?3, 1)",
-            &[&text],
-        )
+        let now = self.now();
+        let transaction = self.writing()?;
+        let question = add_question(&transaction, conversation, text, now)?;
+        transaction.commit()?;
+        Ok(question)
     }
 
     /// Stores an empty reply by the models with these labels.
     pub fn begin_reply(&mut self, conversation: i64, target: &str, draft: Option<&str>) -> Result<Message> {
-        self.add(
-            conversation,
-            "INSERT INTO messages (conversation, created_at, role, text, indexed, target, draft)
-             VALUES (?1, ?2, 'assistant', '', 0, ?3, ?4)",
-            &[&target, &draft],
-        )
-    }
-
-    fn add(&mut self, conversation: i64, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Message> {
         let now = self.now();
         let transaction = self.writing()?;
-        let touched = transaction.execute(
-            "UPDATE conversations SET updated_at = ?2 WHERE id = ?1 AND deleted_at IS NULL",
-            params![conversation, now],
-        )?;
-        if touched == 0 {
-            return Err(missing(conversation));
-        }
-        let values = [&[&conversation as &dyn rusqlite::ToSql, &now], values].concat();
-        transaction.execute(sql, values.as_slice())?;
-        let message = find(&transaction, transaction.last_insert_rowid())?;
+        let reply = add_reply(&transaction, conversation, target, draft, now)?;
         transaction.commit()?;
-        Ok(message)
+        Ok(reply)
     }
 
     /// Ends a reply: from now on search finds it. Its rounds stay as they are.
@@ -129,13 +147,6 @@ impl Store {
         Ok(message)
     }
 
-    /// Removes a reply with its rounds for good, to make room for another.
-    pub fn delete_reply(&self, reply: i64) -> Result<()> {
-        let deleted =
-            self.connection.execute("DELETE FROM messages WHERE id = ?1 AND role = 'assistant'", [reply])?;
-        if deleted == 0 { Err(Error::NotFound { what: "reply", id: reply }) } else { Ok(()) }
-    }
-
     pub fn message(&self, id: i64) -> Result<Message> {
         find(&self.connection, id)
     }
@@ -149,16 +160,53 @@ impl Store {
         ))?;
         Ok(statement.query_map([conversation], Message::read)?.collect::<rusqlite::Result<_>>()?)
     }
+}
 
-    /// The newest message of a conversation; `None` when nothing was said yet.
-    pub fn last_message(&self, conversation: i64) -> Result<Option<Message>> {
-        self.conversation(conversation)?;
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {} FROM messages WHERE conversation = ?1 ORDER BY id DESC LIMIT 1",
-            Message::COLUMNS
-        ))?;
-        Ok(statement.query_row([conversation], Message::read).optional()?)
+fn add_question(connection: &Connection, conversation: i64, text: &str, now: i64) -> Result<Message> {
+    add(
+        connection,
+        conversation,
+        now,
+        "INSERT INTO messages (conversation, created_at, role, text, indexed) VALUES (?1, ?2, 'user', ?3, 1)",
+        &[&text],
+    )
+}
+
+fn add_reply(
+    connection: &Connection,
+    conversation: i64,
+    target: &str,
+    draft: Option<&str>,
+    now: i64,
+) -> Result<Message> {
+    add(
+        connection,
+        conversation,
+        now,
+        "INSERT INTO messages (conversation, created_at, role, text, indexed, target, draft)
+         VALUES (?1, ?2, 'assistant', '', 0, ?3, ?4)",
+        &[&target, &draft],
+    )
+}
+
+/// Runs `sql`, which inserts a message, with the conversation, the time and `values`.
+fn add(
+    connection: &Connection,
+    conversation: i64,
+    now: i64,
+    sql: &str,
+    values: &[&dyn rusqlite::ToSql],
+) -> Result<Message> {
+    let touched = connection.execute(
+        "UPDATE conversations SET updated_at = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+        params![conversation, now],
+    )?;
+    if touched == 0 {
+        return Err(missing(conversation));
     }
+    let values = [&[&conversation as &dyn rusqlite::ToSql, &now], values].concat();
+    connection.execute(sql, values.as_slice())?;
+    find(connection, connection.last_insert_rowid())
 }
 
 fn find(connection: &Connection, id: i64) -> Result<Message> {
@@ -219,7 +267,6 @@ mod tests {
         let texts: Vec<_> =
             fixture.store.messages(conversation).unwrap().into_iter().map(|m| m.text).collect();
         assert_eq!(texts, ["first", "second", "third"]);
-        assert_eq!(fixture.store.last_message(conversation).unwrap().unwrap().text, "third");
     }
 
     #[test]
@@ -236,16 +283,50 @@ mod tests {
     }
 
     #[test]
-    fn deleting_a_reply_removes_its_rounds_and_leaves_the_question() {
+    fn a_question_in_no_conversation_begins_one_named_after_it() {
+        let mut fixture = Fixture::new();
+        let (question, reply) = fixture.store.ask(None, "Why is that?", "Starter", None).unwrap();
+        let conversation = fixture.store.conversation(question.conversation).unwrap();
+        assert_eq!(conversation.title, "Why is that?");
+        assert_eq!(fixture.store.messages(conversation.id).unwrap(), [question, reply]);
+    }
+
+    #[test]
+    fn a_question_that_cannot_be_stored_whole_is_not_stored_at_all() {
+        let mut fixture = Fixture::new();
+        let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON messages WHEN new.role = 'assistant'
+                      BEGIN SELECT RAISE(ABORT, 'no'); END";
+        fixture.store.connection.execute_batch(refuse).unwrap();
+        fixture.store.ask(None, "Why?", "Starter", None).unwrap_err();
+        assert!(fixture.store.conversations().unwrap().is_empty());
+        let messages: i64 = fixture
+            .store
+            .connection
+            .query_row("SELECT count(*) FROM messages", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(messages, 0);
+    }
+
+    #[test]
+    fn replacing_a_reply_removes_its_rounds_and_leaves_the_question() {
         let (mut fixture, conversation) = fixture();
-        let question = fixture.store.add_user_message(conversation, "Why?").unwrap();
-        let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap().id;
-        fixture.store.append_rounds(reply, "Because", &[(0, "{}")]).unwrap();
-        fixture.store.delete_reply(reply).unwrap();
-        assert_eq!(fixture.store.last_message(conversation).unwrap(), Some(question));
+        let (question, reply) = fixture.store.ask(Some(conversation), "Why?", "Starter", None).unwrap();
+        fixture.store.append_rounds(reply.id, "Because", &[(0, "{}")]).unwrap();
+        let other = fixture.store.replace_reply(reply.id, "Starter", Some("n-gram")).unwrap();
+        assert_eq!(fixture.store.messages(conversation).unwrap(), [question, other]);
         let rounds: i64 =
             fixture.store.connection.query_row("SELECT count(*) FROM rounds", [], |row| row.get(0)).unwrap();
         assert_eq!(rounds, 0);
+    }
+
+    #[test]
+    fn a_reply_that_cannot_be_replaced_stays() {
+        let (mut fixture, conversation) = fixture();
+        let (question, reply) = fixture.store.ask(Some(conversation), "Why?", "Starter", None).unwrap();
+        fixture.store.delete_conversation(conversation).unwrap();
+        fixture.store.replace_reply(reply.id, "Starter", None).unwrap_err();
+        fixture.store.restore_conversation(conversation).unwrap();
+        assert_eq!(fixture.store.messages(conversation).unwrap(), [question, reply]);
     }
 
     #[test]
@@ -253,7 +334,7 @@ mod tests {
         let (mut fixture, conversation) = fixture();
         let question = fixture.store.add_user_message(conversation, "Why?").unwrap();
         let not_found = |result: Result<()>| matches!(result, Err(Error::NotFound { what: "reply", .. }));
-        assert!(not_found(fixture.store.delete_reply(question.id)));
+        assert!(not_found(fixture.store.replace_reply(question.id, "Starter", None).map(drop)));
         assert!(not_found(fixture.store.finish_reply(question.id, Ending::default()).map(drop)));
         assert!(not_found(fixture.store.append_rounds(question.id, "x", &[(0, "{}")])));
         assert_eq!(fixture.store.messages(conversation).unwrap(), [question]);

@@ -115,7 +115,8 @@ mod tests {
         fixture.store.finish_reply(reply, Ending { text: "a grey wolf", ..Ending::default() }).unwrap();
         assert_eq!(excerpts(&fixture.store, "wolf"), ["a grey \u{2}wolf\u{3}"]);
         assert!(excerpts(&fixture.store, "fox").is_empty());
-        fixture.store.delete_reply(reply).unwrap();
+        let other = fixture.store.replace_reply(reply, "Starter", None).unwrap().id;
+        fixture.store.finish_reply(other, Ending { text: "a bird", ..Ending::default() }).unwrap();
         assert!(excerpts(&fixture.store, "wolf").is_empty());
         integrity(&fixture.store);
     }

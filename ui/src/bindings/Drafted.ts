@@ -23,6 +23,7 @@ draft_probability: number,
  */
 target_probability: number | null, 
 /**
- * min(1, target / draft), the chance of acceptance; `None` when the token was never judged.
+ * min(1, target / draft): the chance of acceptance where the token was drawn from the draft's
+ * distribution; `None` when it was never judged.
  */
 acceptance: number | null, outcome: Outcome, drafter: DrafterKind, };

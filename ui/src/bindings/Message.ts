@@ -9,7 +9,7 @@ export type Message = { id: number, conversation: number, role: Role, text: stri
  */
 created_at: number, 
 /**
- * Replies: how it ended; `None` for a reply that was under way when the program was killed.
+ * Replies: how it ended; `None` for one that failed or was under way when the program was killed.
  */
 finish: Finish | null, 
 /**

@@ -2,26 +2,26 @@
 import type { Settings } from "./Settings";
 
 export const defaults: Settings = {
-  target: "starter",
-  draft: "starter-draft",
-  draft_length: 4,
-  sampling: {
-    temperature: 0.7,
-    top_k: 0,
-    top_p: 0.95,
-    min_p: 0,
-    repetition_penalty: 1,
-    seed: null,
-    mode: "fastest",
+  "target": "starter",
+  "draft": "starter-draft",
+  "draft_length": 4,
+  "sampling": {
+    "temperature": 0.7,
+    "top_k": 0,
+    "top_p": 0.95,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+    "seed": null,
+    "mode": "fastest"
   },
-  max_tokens: 0,
-  system_prompt: "",
-  appearance: {
-    theme: "system",
-    reduced_motion: false,
-    text_size: 100,
-    sidebar_open: true,
-    inspector_open: true,
+  "max_tokens": 0,
+  "system_prompt": "",
+  "appearance": {
+    "theme": "system",
+    "reduced_motion": false,
+    "text_size": 100,
+    "sidebar_open": true,
+    "inspector_open": true
   },
-  added_models: [],
+  "added_models": []
 };

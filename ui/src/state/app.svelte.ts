@@ -93,6 +93,8 @@ export class App {
 
   async #changeModels(change: () => Promise<unknown>): Promise<string | null> {
     try {
+      // What is not saved yet would be saved later with the old list.
+      await this.settings.save();
       await change();
       await this.settings.refreshModels();
       return null;

@@ -217,3 +217,22 @@ test("the shell's objection to a setting is kept until it accepts one", async ()
   await app.settings.choose({ draft_length: 4 });
   expect(app.settings.problem).toBeNull();
 });
+
+test("removing a model saves other changes first and takes the draft that replaced it", async () => {
+  const order: string[] = [];
+  Object.assign(fake.backend, {
+    saveSettings: (settings: Settings) => {
+      order.push("save");
+      return Promise.resolve(settings);
+    },
+    removeModel: () => {
+      order.push("remove");
+      return Promise.resolve();
+    },
+  });
+  await app.settings.load();
+  app.settings.change({ draft: "/models/mine.gguf" });
+  expect(await app.removeModel("/models/mine.gguf")).toBeNull();
+  expect(order).toEqual(["save", "remove"]);
+  expect(app.settings.values.draft).toBe(defaults.draft);
+});

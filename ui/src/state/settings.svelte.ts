@@ -67,12 +67,14 @@ export class Settings {
     this.values = { ...this.values, ...back };
   }
 
-  /** Takes the shell's list of added models, which `add_model` and `remove_model` changed there. */
+  /**
+   * Takes what `add_model` and `remove_model` changed in the shell: the list, and the target and the
+   * draft where a removed model was in use.
+   */
   async refreshModels() {
-    await this.save();
     try {
-      const { added_models, target } = await this.#backend.settings();
-      this.values = { ...this.values, added_models, target };
+      const { added_models, target, draft } = await this.#backend.settings();
+      this.values = { ...this.values, added_models, target, draft };
     } catch (thrown) {
       this.problem = BackendError.from(thrown).message;
     }

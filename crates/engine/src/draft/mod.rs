@@ -4,6 +4,8 @@ mod model;
 mod ngram;
 mod suffix_automaton;
 
+use std::ops::ControlFlow;
+
 use crate::accept::Guess;
 use crate::error::Result;
 use crate::sampler::Sampler;
@@ -26,6 +28,20 @@ pub struct Draft {
 /// and feeds what is missing. The same rule serves rejected drafts, the next turn and an edit.
 pub trait Drafter: Send {
     fn kind(&self) -> DrafterKind;
+
+    /// Makes ready to draft after `context`, where that takes long: calls `on_progress(done, total)`
+    /// with tokens now and then, and ends early when that says `Break`. Drafting without it is only
+    /// slower.
+    ///
+    /// # Errors
+    /// As [`Self::draft`].
+    fn prepare(
+        &mut self,
+        _context: &[TokenId],
+        _on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        Ok(ControlFlow::Continue(()))
+    }
 
     /// Up to `length` tokens to follow `context` (prompt and reply so far, never empty), in the way
     /// `sampler` is set.

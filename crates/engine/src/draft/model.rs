@@ -3,8 +3,11 @@
 use std::ops::ControlFlow;
 
 use super::{Draft, Drafter};
-use crate::error::Result;
-use crate::forward::{Model, catch_up, rewind};
+use crate::compat::compare;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::forward::{Model, catch_up, load, rewind};
+use crate::model::{ModelSource, Tokenizer};
 use crate::sampler::Sampler;
 use crate::trace::{DrafterKind, LengthReason, TokenId};
 use crate::tree::TokenTree;
@@ -26,6 +29,18 @@ impl ModelDrafter {
         Self { model, shared_vocabulary, ends: ends.to_vec() }
     }
 
+    /// Loads the model that `source` describes, to draft for a target with the tokenizer `target`.
+    ///
+    /// # Errors
+    /// `Error::Incompatible` when it has another vocabulary, and those of loading a model.
+    pub fn open(source: &ModelSource, device: &Device, target: &Tokenizer) -> Result<Self> {
+        let verdict = compare(target, &source.tokenizer()?);
+        if !verdict.compatible {
+            return Err(Error::Incompatible(verdict.reason));
+        }
+        Ok(Self::new(load(source, device)?, target.vocabulary(), target.ends()))
+    }
+
     pub fn model(&self) -> &dyn Model {
         self.model.as_ref()
     }
@@ -34,6 +49,18 @@ impl ModelDrafter {
 impl Drafter for ModelDrafter {
     fn kind(&self) -> DrafterKind {
         DrafterKind::Model
+    }
+
+    fn prepare(
+        &mut self,
+        context: &[TokenId],
+        on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        if context.len() >= self.model.config().context {
+            // It will not draft.
+            return Ok(ControlFlow::Continue(()));
+        }
+        Ok(catch_up(self.model.as_mut(), context, on_progress)?.1)
     }
 
     fn draft(&mut self, context: &[TokenId], length: usize, sampler: &mut Sampler) -> Result<Draft> {

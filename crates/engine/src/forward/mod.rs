@@ -30,10 +30,6 @@ impl Logits {
         Self { values, vocabulary }
     }
 
-    pub fn rows(&self) -> usize {
-        self.values.len() / self.vocabulary
-    }
-
     /// `[vocabulary]`
     pub fn row(&self, index: usize) -> &[f32] {
         &self.values[index * self.vocabulary..][..self.vocabulary]
