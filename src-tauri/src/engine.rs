@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::ipc::{
     CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, ModelEntry, Settings, Speculating, Why,
 };
-use crate::models::{Models, entry};
+use crate::models::{Models, Place, entry};
 
 /// Hears of a reply while it is written, on the engine thread.
 pub trait Listener: Send {
@@ -55,6 +55,8 @@ impl Engine {
             settings: Settings::default(),
             target: None,
             draft: None,
+            listed: Vec::new(),
+            listed_for: None,
             stop: Arc::clone(&stop),
             board: Arc::clone(&board),
         };
@@ -117,6 +119,9 @@ struct Desk {
     target: Option<Target>,
     /// For the present target; `None` when none is chosen or it cannot be used.
     draft: Option<Draft>,
+    /// The models the board lists, and the id of the target that the drafts there were compared with.
+    listed: Vec<Place>,
+    listed_for: Option<String>,
     stop: Arc<AtomicBool>,
     board: Arc<Board>,
 }
@@ -159,32 +164,41 @@ impl Desk {
     }
 
     fn settle(&mut self, settings: Settings) {
-        let before = std::mem::replace(&mut self.settings, settings);
-        let added = &self.settings.added_models;
-        let targets = if self.board.status().targets.is_empty() || before.added_models != *added {
-            let targets = self.models.targets(added);
-            self.board.update(|status| status.targets.clone_from(&targets));
-            targets
-        } else {
-            self.board.status().targets
-        };
-        let loaded = self.target.as_ref().map(|target| target.id.clone());
+        self.settings = settings;
+        // Before the target is loaded: if that fails, others can be chosen.
+        self.list_targets();
         let problem = self.settle_target().err();
         let why = self.settle_draft();
+        self.list_drafts();
         let target = self.target.as_ref();
-        let same = loaded == target.map(|target| target.id.clone())
-            && before.added_models == self.settings.added_models;
-        let drafts = target
-            .filter(|_| !same)
-            .map(|target| self.models.drafts(&targets, target.source.path(), target.decoder.tokenizer()));
         self.board.update(|status| {
             status.phase = if target.is_some() { EnginePhase::Ready } else { EnginePhase::Failed };
             status.message = problem.map(|error| error.message);
             status.target = target.map(|target| target.entry.clone());
-            status.drafts = drafts.unwrap_or_else(|| std::mem::take(&mut status.drafts));
             status.draft = self.settings.draft.clone();
             status.why = why;
         });
+    }
+
+    /// Opens the models on this computer, unless they are those that are listed.
+    fn list_targets(&mut self) {
+        let places = self.models.places(&self.settings.added_models);
+        if places != self.listed {
+            let targets = places.iter().map(Place::entry).collect();
+            self.board.update(|status| status.targets = targets);
+            (self.listed, self.listed_for) = (places, None);
+        }
+    }
+
+    /// Compares them with the target, unless it is the one they were compared with.
+    fn list_drafts(&mut self) {
+        let Some(target) = &self.target else { return };
+        if self.listed_for.as_ref() != Some(&target.id) {
+            let targets = self.board.status().targets;
+            let drafts = self.models.drafts(&targets, target.source.path(), target.decoder.tokenizer());
+            self.board.update(|status| status.drafts = drafts);
+            self.listed_for = Some(target.id.clone());
+        }
     }
 
     /// Loads the chosen target unless it is loaded. The old one stays until the new one is ready,

@@ -68,6 +68,11 @@ fn keep_log(folder: &Path) {
         .max_log_files(7);
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     if let Ok(files) = files.build(folder) {
+        let default = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            tracing::error!("{panic}");
+            default(panic);
+        }));
         // Another subscriber may be set already, in tests for instance.
         let _ =
             tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(files).try_init();

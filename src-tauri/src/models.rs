@@ -17,6 +17,21 @@ pub struct Models {
     verdicts: HashMap<(PathBuf, PathBuf), Compatibility>,
 }
 
+/// A model that may be on this computer.
+#[derive(Debug, PartialEq)]
+pub struct Place {
+    pub id: String,
+    pub path: PathBuf,
+    pub removable: bool,
+}
+
+impl Place {
+    /// The model as a list shows it.
+    pub fn entry(&self) -> ModelEntry {
+        entry(&self.id, &self.path, self.removable)
+    }
+}
+
 impl Models {
     pub fn new(library: Library) -> Self {
         Self { library, verdicts: HashMap::new() }
@@ -27,11 +42,11 @@ impl Models {
         Ok(self.library.resolve(id)?)
     }
 
-    /// Every installed model, then those in `added` (paths).
-    pub fn targets(&self, added: &[String]) -> Vec<ModelEntry> {
-        let installed =
-            self.library.installed().into_iter().map(|model| entry(&model.id, &model.path, false));
-        let added = added.iter().map(|path| entry(path, Path::new(path), true));
+    /// Where every installed model is, then those in `added` (paths). Reads folders, no files.
+    pub fn places(&self, added: &[String]) -> Vec<Place> {
+        let installed = self.library.installed().into_iter();
+        let installed = installed.map(|model| Place { id: model.id, path: model.path, removable: false });
+        let added = added.iter().map(|path| Place { id: path.clone(), path: path.into(), removable: true });
         installed.chain(added).collect()
     }
 
