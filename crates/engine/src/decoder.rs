@@ -35,6 +35,9 @@ pub struct Request {
     pub stop: Vec<String>,
     /// Go on after the model ended its text.
     pub ignore_end: bool,
+    /// The reply goes on in the middle of the prompt's text, so a space before its first word is its
+    /// own.
+    pub continues: bool,
 }
 
 impl Request {
@@ -47,6 +50,7 @@ impl Request {
             max_tokens: None,
             stop: Vec::new(),
             ignore_end: false,
+            continues: false,
         }
     }
 
@@ -174,9 +178,10 @@ impl<'a, 'd> Writing<'a, 'd> {
         started: Instant,
     ) -> Result<Self> {
         request.admit(decoder.target.config().context)?;
+        let text = TextStream::new(Arc::clone(&decoder.tokenizer), &request.stop);
         Ok(Self {
             target: decoder.target.as_mut(),
-            text: TextStream::new(Arc::clone(&decoder.tokenizer), &request.stop),
+            text: if request.continues { text.continuing() } else { text },
             tokenizer: &decoder.tokenizer,
             drafter,
             drafter_failed: false,

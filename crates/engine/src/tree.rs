@@ -68,11 +68,6 @@ impl TokenTree {
         }
         visible
     }
-
-    /// Whether every node follows the one before it.
-    pub fn is_chain(&self) -> bool {
-        self.nodes.iter().enumerate().all(|(index, node)| node.parent == index.checked_sub(1))
-    }
 }
 
 #[cfg(test)]
@@ -82,7 +77,6 @@ mod tests {
     #[test]
     fn a_chain_sees_everything_before_it() {
         let tree = TokenTree::chain([7, 8, 9]);
-        assert!(tree.is_chain());
         assert_eq!(tree.depths(), [0, 1, 2]);
         assert_eq!(tree.visible(), [vec![0], vec![0, 1], vec![0, 1, 2]]);
     }
@@ -93,7 +87,6 @@ mod tests {
         let left = tree.push(2, Some(0));
         tree.push(3, Some(left));
         tree.push(4, Some(0));
-        assert!(!tree.is_chain());
         assert_eq!(tree.depths(), [0, 1, 2, 1]);
         assert_eq!(tree.visible(), [vec![0], vec![0, 1], vec![0, 1, 2], vec![0, 3]]);
     }

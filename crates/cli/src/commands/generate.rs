@@ -103,6 +103,7 @@ pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
         draft_length: args.speculation.draft_length,
         max_tokens: args.max_tokens,
         ignore_end: args.ignore_eos,
+        continues: args.raw,
         ..Request::new(prompt)
     };
     Ok((session, request))
