@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -194,8 +195,8 @@ impl Desk {
     fn list_drafts(&mut self) {
         let Some(target) = &self.target else { return };
         if self.listed_for.as_ref() != Some(&target.id) {
-            let targets = self.board.status().targets;
-            let drafts = self.models.drafts(&targets, target.source.path(), target.decoder.tokenizer());
+            let listed = self.listed.iter().zip(self.board.status().targets);
+            let drafts = self.models.drafts(listed, target.source.path(), target.decoder.tokenizer());
             self.board.update(|status| status.drafts = drafts);
             self.listed_for = Some(target.id.clone());
         }
@@ -209,7 +210,7 @@ impl Desk {
             return Ok(());
         }
         let path = self.models.path(&id)?;
-        let entry = entry(&id, &path, self.settings.added_models.contains(&id));
+        let entry = self.entry(&id, &path);
         self.board.update(|status| {
             status.phase = EnginePhase::Loading;
             status.message = Some(format!("Loading {}", entry.label));
@@ -234,10 +235,32 @@ impl Desk {
             return off("no draft is chosen");
         }
         let ready = self.draft.take().filter(|draft| draft.id == id);
-        match ready.map_or_else(|| open_draft(&self.models, &id, target), Ok) {
+        match ready.map_or_else(|| self.open_draft(&id, target), Ok) {
             Ok(draft) => speculating(self.draft.insert(draft), &self.settings),
             Err(error) => off(&error.message),
         }
+    }
+
+    fn open_draft(&self, id: &str, target: &Target) -> Result<Draft> {
+        if id == DRAFT_NGRAM {
+            let drafter = Box::new(NgramDrafter::default());
+            return Ok(Draft { id: id.to_owned(), label: "n-gram".to_owned(), drafter });
+        }
+        let source = ModelSource::open(&self.models.path(id)?)?;
+        let drafter = ModelDrafter::open(&source, &default_device(), target.decoder.tokenizer());
+        let drafter = drafter.map_err(|error| match error {
+            // The why line says already that the draft is not used.
+            Error::Incompatible(reason) => CommandError::new(ErrorCode::BadModel, reason),
+            other => other.into(),
+        })?;
+        let label = self.entry(id, source.path()).label;
+        Ok(Draft { id: id.to_owned(), label, drafter: Box::new(drafter) })
+    }
+
+    /// The model as it is listed; one that is not, by a look into its file.
+    fn entry(&self, id: &str, path: &Path) -> ModelEntry {
+        let listed = self.board.status().targets.into_iter().find(|entry| entry.id == id);
+        listed.unwrap_or_else(|| entry(id, path, false))
     }
 
     fn reply(&mut self, messages: &[ChatMessage], listener: &mut dyn Listener) -> Result<Reply> {
@@ -306,20 +329,4 @@ fn request(target: &Target, messages: &[ChatMessage], settings: &Settings) -> Re
         max_tokens: (settings.max_tokens > 0).then_some(settings.max_tokens as usize),
         ..Request::new(prompt)
     })
-}
-
-fn open_draft(models: &Models, id: &str, target: &Target) -> Result<Draft> {
-    if id == DRAFT_NGRAM {
-        let drafter = Box::new(NgramDrafter::default());
-        return Ok(Draft { id: id.to_owned(), label: "n-gram".to_owned(), drafter });
-    }
-    let source = ModelSource::open(&models.path(id)?)?;
-    let drafter = ModelDrafter::open(&source, &default_device(), target.decoder.tokenizer());
-    let drafter = drafter.map_err(|error| match error {
-        // The why line says already that the draft is not used.
-        Error::Incompatible(reason) => CommandError::new(ErrorCode::BadModel, reason),
-        other => other.into(),
-    })?;
-    let label = entry(id, source.path(), false).label;
-    Ok(Draft { id: id.to_owned(), label, drafter: Box::new(drafter) })
 }

@@ -50,25 +50,23 @@ impl Models {
         installed.chain(added).collect()
     }
 
-    /// No draft, the n-gram drafter, and every model but the target itself, usable or not.
-    pub fn drafts(
+    /// No draft, the n-gram drafter, and every listed model but the target itself, usable or not.
+    pub fn drafts<'a>(
         &mut self,
-        targets: &[ModelEntry],
+        listed: impl Iterator<Item = (&'a Place, ModelEntry)>,
         target: &Path,
         tokenizer: &Tokenizer,
     ) -> Vec<DraftOption> {
         let mut drafts = vec![none(), ngram()];
-        for model in targets {
-            let Ok(path) = self.path(&model.id) else { continue };
-            if path == target {
-                continue;
+        for (Place { path, .. }, ModelEntry { id, label, detail, .. }) in listed {
+            if path != target {
+                drafts.push(DraftOption {
+                    id,
+                    label,
+                    detail,
+                    problem: self.problem(path, target, tokenizer),
+                });
             }
-            drafts.push(DraftOption {
-                id: model.id.clone(),
-                label: model.label.clone(),
-                detail: model.detail.clone(),
-                problem: self.problem(&path, target, tokenizer),
-            });
         }
         drafts
     }

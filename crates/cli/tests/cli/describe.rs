@@ -1,8 +1,9 @@
 //! What needs no running model: `inspect`, `tokenize`, `detokenize`, `render`, `compat`, `models`.
 
+use foretoken_tests::shared_data;
 use serde_json::Value;
 
-use crate::program::{json, run, shared};
+use crate::program::{json, run};
 use crate::wrong_models::{Folder, starter_draft};
 
 #[track_caller]
@@ -57,7 +58,7 @@ fn special_tokens_in_a_text_are_text_unless_they_are_asked_for() {
 
 #[test]
 fn a_file_with_a_tokenizer_alone_will_do() {
-    let Some(path) = shared("vocab/ggml-vocab-llama-spm.gguf") else { return };
+    let Some(path) = shared_data("vocab/ggml-vocab-llama-spm.gguf") else { return };
     let ask = ["tokenize", "--model", path.to_str().unwrap(), "--text", "Hello world"];
     assert_eq!(one(&ask)["ids"], serde_json::json!([15043, 3186]));
     assert_eq!(one(&[&ask[..], &["--special"]].concat())["ids"], serde_json::json!([1, 15043, 3186]));

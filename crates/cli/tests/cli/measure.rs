@@ -1,8 +1,9 @@
 //! `bench` and `logits`.
 
+use foretoken_tests::shared_data;
 use serde_json::Value;
 
-use crate::program::{PAIR, json, run, shared};
+use crate::program::{PAIR, json, run};
 use crate::wrong_models::Folder;
 
 #[test]
@@ -67,7 +68,7 @@ fn prompts_come_from_a_file_in_either_form() {
 
 #[test]
 fn published_prompts_are_understood() {
-    let Some(path) = shared("prompts/eagle_gsm8k_question.jsonl") else { return };
+    let Some(path) = shared_data("prompts/eagle_gsm8k_question.jsonl") else { return };
     let folder = Folder::new();
     let first: Vec<_> = std::fs::read_to_string(path).unwrap().lines().take(2).map(str::to_owned).collect();
     let file = folder.file("gsm8k.jsonl", first.join("\n"));

@@ -1,7 +1,7 @@
 //! Runs `foretoken-cli` and holds what it wrote. Asserts nothing but that it came to an end.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -58,14 +58,4 @@ impl Run {
 #[track_caller]
 pub fn json(arguments: &[&str]) -> Vec<Value> {
     run(&[arguments, &["--json"]].concat()).json()
-}
-
-/// A file of the test data beside the repository; `None`, said aloud, when it is not there.
-pub fn shared(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-    if !path.exists() {
-        eprintln!("skipped: {} is missing", path.display());
-        return None;
-    }
-    Some(path)
 }
