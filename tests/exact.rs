@@ -6,6 +6,7 @@ use std::convert::Infallible;
 
 use foretoken_engine::accept::{Guess, Verdict, accept};
 use foretoken_engine::distribution::Distribution;
+use foretoken_engine::forward::Row;
 use foretoken_engine::random::Randomness;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::trace::TokenId;
@@ -86,7 +87,7 @@ struct Toy {
 impl Toy {
     fn next(&self, prefix: &[TokenId]) -> Distribution {
         let index = prefix.iter().fold(1, |index, &token| index * (VOCABULARY + 1) + token as usize + 1);
-        Distribution::processed(&self.rows[index % self.rows.len()], &self.sampling, prefix)
+        Distribution::processed(Row::of(&self.rows[index % self.rows.len()]), &self.sampling, prefix)
     }
 }
 

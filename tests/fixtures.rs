@@ -10,7 +10,8 @@ use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use foretoken_engine::decoder::Decoder;
 use foretoken_engine::draft::ModelDrafter;
-use foretoken_engine::forward::{Model, load};
+use foretoken_engine::forward::cpu::Isa;
+use foretoken_engine::forward::{CpuModel, Model, load};
 use foretoken_engine::model::{ChatMessage, ModelSource, Role, Special, Tokenizer};
 use foretoken_engine::trace::TokenId;
 
@@ -42,6 +43,16 @@ pub fn loaded(source: &ModelSource) -> Box<dyn Model> {
     load(source, &Device::Cpu).unwrap()
 }
 
+/// The same, made of `isa`'s kernels on so many threads.
+pub fn loaded_with(source: &ModelSource, isa: Isa, threads: usize) -> Box<dyn Model> {
+    Box::new(CpuModel::with(source, isa, threads).unwrap())
+}
+
+/// The instruction sets this processor has.
+pub fn instruction_sets() -> impl Iterator<Item = Isa> {
+    Isa::ALL.iter().copied().filter(|isa| isa.available())
+}
+
 pub fn decoder(source: &ModelSource) -> Decoder {
     Decoder::new(loaded(source), Arc::new(source.tokenizer().unwrap()))
 }
@@ -58,46 +69,68 @@ pub fn chat_prompt(source: &ModelSource, tokenizer: &Tokenizer, question: &str) 
     tokenizer.encode(&text, Special::Parse).unwrap()
 }
 
-/// A Llama with random weights, 512 wide so that every quantisation fits, a byte-level vocabulary of
-/// 320 tokens and no chat template.
+/// The sizes of a small Llama of two layers.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    pub hidden: usize,
+    pub heads: usize,
+    pub kv_heads: usize,
+    pub feed_forward: usize,
+    /// At least 258.
+    pub vocabulary: usize,
+    pub context: u32,
+}
+
+/// 512 wide, so that every quantisation fits.
+pub const EVEN: Shape =
+    Shape { hidden: 512, heads: 8, kv_heads: 2, feed_forward: 768, vocabulary: 320, context: 256 };
+
+/// Nothing in it is a multiple of a vector or a block.
+pub const ODD: Shape =
+    Shape { hidden: 90, heads: 5, kv_heads: 5, feed_forward: 115, vocabulary: 331, context: 256 };
+
+/// A Llama with random weights, a byte-level vocabulary and no chat template.
 pub fn random_model(folder: &Path, quantisation: GgmlDType) -> ModelSource {
-    write_random_model(&folder.join(format!("random-{quantisation:?}.gguf")), quantisation, 256, None)
+    shaped_model(folder, quantisation, EVEN)
+}
+
+pub fn shaped_model(folder: &Path, quantisation: GgmlDType, shape: Shape) -> ModelSource {
+    let path = folder.join(format!("random-{quantisation:?}-{}.gguf", shape.hidden));
+    write_random_model(&path, quantisation, shape, None)
 }
 
 /// The same with a chat template and a long context: it talks nonsense and does not come to an end.
 pub fn endless_model(folder: &Path) -> ModelSource {
     let template = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
-    write_random_model(&folder.join("endless.gguf"), GgmlDType::Q8_0, 32_768, Some(template))
+    let shape = Shape { context: 32_768, ..EVEN };
+    write_random_model(&folder.join("endless.gguf"), GgmlDType::Q8_0, shape, Some(template))
 }
-
-const HIDDEN: usize = 512;
-const FEED_FORWARD: usize = 768;
-const VOCABULARY: usize = 320;
-const KEYS: usize = 128;
 
 fn write_random_model(
     path: &Path,
     quantisation: GgmlDType,
-    context: u32,
+    shape: Shape,
     template: Option<&str>,
 ) -> ModelSource {
+    let Shape { hidden, heads, kv_heads, feed_forward, vocabulary, context } = shape;
+    let keys = hidden / heads * kv_heads;
     let mut tensors: Vec<(String, QTensor)> = Vec::new();
     let mut matrix = |name: String, rows: usize, columns: usize| {
         let values = Tensor::randn(0f32, 0.05, (rows, columns), &Device::Cpu).unwrap();
         tensors.push((name, QTensor::quantize(&values, quantisation).unwrap()));
     };
-    matrix("token_embd.weight".into(), VOCABULARY, HIDDEN);
+    matrix("token_embd.weight".into(), vocabulary, hidden);
     for layer in 0..2 {
         let name = |part| format!("blk.{layer}.{part}.weight");
-        matrix(name("attn_q"), HIDDEN, HIDDEN);
-        matrix(name("attn_k"), KEYS, HIDDEN);
-        matrix(name("attn_v"), KEYS, HIDDEN);
-        matrix(name("attn_output"), HIDDEN, HIDDEN);
-        matrix(name("ffn_gate"), FEED_FORWARD, HIDDEN);
-        matrix(name("ffn_up"), FEED_FORWARD, HIDDEN);
-        matrix(name("ffn_down"), HIDDEN, FEED_FORWARD);
+        matrix(name("attn_q"), hidden, hidden);
+        matrix(name("attn_k"), keys, hidden);
+        matrix(name("attn_v"), keys, hidden);
+        matrix(name("attn_output"), hidden, hidden);
+        matrix(name("ffn_gate"), feed_forward, hidden);
+        matrix(name("ffn_up"), feed_forward, hidden);
+        matrix(name("ffn_down"), hidden, feed_forward);
     }
-    let ones = Tensor::ones(HIDDEN, candle_core::DType::F32, &Device::Cpu).unwrap();
+    let ones = Tensor::ones(hidden, candle_core::DType::F32, &Device::Cpu).unwrap();
     for name in ["blk.0.attn_norm", "blk.0.ffn_norm", "blk.1.attn_norm", "blk.1.ffn_norm", "output_norm"] {
         let norm = QTensor::quantize(&ones, GgmlDType::F32).unwrap();
         tensors.push((format!("{name}.weight"), norm));
@@ -106,18 +139,18 @@ fn write_random_model(
     let mut metadata = vec![
         ("general.architecture", Value::String("llama".into())),
         ("llama.context_length", Value::U32(context)),
-        ("llama.embedding_length", number(HIDDEN)),
-        ("llama.feed_forward_length", number(FEED_FORWARD)),
+        ("llama.embedding_length", number(hidden)),
+        ("llama.feed_forward_length", number(feed_forward)),
         ("llama.block_count", number(2)),
-        ("llama.attention.head_count", number(8)),
-        ("llama.attention.head_count_kv", number(2)),
+        ("llama.attention.head_count", number(heads)),
+        ("llama.attention.head_count_kv", number(kv_heads)),
         ("llama.attention.layer_norm_rms_epsilon", Value::F32(1e-5)),
-        ("llama.rope.dimension_count", number(HIDDEN / 8)),
-        ("llama.vocab_size", number(VOCABULARY)),
+        ("llama.rope.dimension_count", number(hidden / heads)),
+        ("llama.vocab_size", number(vocabulary)),
         ("tokenizer.ggml.model", Value::String("gpt2".into())),
         ("tokenizer.ggml.pre", Value::String("gpt-2".into())),
-        ("tokenizer.ggml.tokens", Value::Array(byte_level_tokens())),
-        ("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(1); VOCABULARY])),
+        ("tokenizer.ggml.tokens", Value::Array(byte_level_tokens(vocabulary))),
+        ("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(1); vocabulary])),
         ("tokenizer.ggml.merges", Value::Array(vec![Value::String("t h".into())])),
     ];
     metadata.extend(template.map(|text| ("tokenizer.chat_template", Value::String(text.into()))));
@@ -127,12 +160,29 @@ fn write_random_model(
     ModelSource::open(path).unwrap()
 }
 
+/// The same model with its weights as f32.
+pub fn dequantised(source: &ModelSource, folder: &Path) -> ModelSource {
+    let mut file = File::open(source.path()).unwrap();
+    let content = gguf_file::Content::read(&mut file).unwrap();
+    let single = |name: &String| {
+        let tensor = content.tensor(&mut file, name, &Device::Cpu).unwrap();
+        let values = tensor.dequantize(&Device::Cpu).unwrap();
+        (name.clone(), QTensor::quantize(&values, GgmlDType::F32).unwrap())
+    };
+    let tensors: Vec<_> = content.tensor_infos.keys().map(single).collect();
+    let metadata: Vec<_> = content.metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let path = folder.join("dequantised.gguf");
+    gguf_file::write(&mut File::create(&path).unwrap(), &metadata, &tensors).unwrap();
+    ModelSource::open(&path).unwrap()
+}
+
 /// The printable stand-ins of all bytes, "th", and fillers.
-fn byte_level_tokens() -> Vec<Value> {
+fn byte_level_tokens(vocabulary: usize) -> Vec<Value> {
     let printable = |byte: &u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     let mut shifted = 0x100..;
     let bytes = (0..256).map(|byte| if printable(&byte) { byte } else { shifted.next().unwrap() });
     let letters = bytes.map(|code| char::from_u32(code).unwrap().to_string());
-    let fillers = (257..VOCABULARY).map(|token| format!(" filler{token}"));
+    let fillers = (257..vocabulary).map(|token| format!(" filler{token}"));
     letters.chain(["th".to_owned()]).chain(fillers).map(Value::String).collect()
 }

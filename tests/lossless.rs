@@ -68,7 +68,7 @@ fn the_draft_model_changes_nothing_at_any_length() {
 #[test]
 fn the_ngram_drafter_changes_nothing_at_any_length() {
     let accepted = assert_lossless(&mut NgramDrafter::default(), 1..=8);
-    assert!(accepted > 100, "only {accepted} drafted tokens were accepted: nothing was tested");
+    assert!(accepted > 50, "only {accepted} drafted tokens were accepted: nothing was tested");
 }
 
 /// A drafter that is up to no good.

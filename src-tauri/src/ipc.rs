@@ -70,7 +70,7 @@ pub struct EngineStatus {
     /// Id of the chosen draft.
     pub draft: String,
     pub why: Why,
-    /// "CPU, 2 threads".
+    /// "CPU, 2 threads, AVX-512".
     pub device: String,
 }
 

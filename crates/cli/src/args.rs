@@ -41,7 +41,7 @@ impl DeviceArgs {
         }
     }
 
-    /// "CPU, 8 threads"
+    /// "CPU, 8 threads, AVX-512"
     pub fn label(&self) -> String {
         device::label(&self.device())
     }

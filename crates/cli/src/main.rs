@@ -7,7 +7,7 @@
 //! - [`session`]: the loaded target, who drafts for it, and a reply under way
 //! - [`prompt`]: from a person's words to the model's tokens
 //! - [`output`], [`colour`]: what is written, and how it looks on a terminal
-//! - [`interrupt`], [`threads`], [`error`]: Ctrl-C, the thread count, what can go wrong
+//! - [`interrupt`], [`error`]: Ctrl-C, what can go wrong
 
 mod args;
 mod colour;
@@ -17,11 +17,11 @@ mod interrupt;
 mod output;
 mod prompt;
 mod session;
-mod threads;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use foretoken_engine::device;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -45,11 +45,10 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).from_env_lossy();
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
-    let done = threads::apply(cli.command.threads()).and_then(|again| match again {
-        Some(code) => Ok(code),
-        None => cli.command.run(),
-    });
-    done.unwrap_or_else(|error| {
+    if let Some(threads) = cli.command.threads() {
+        device::use_threads(threads);
+    }
+    cli.command.run().unwrap_or_else(|error| {
         if !error.is_closed_pipe() {
             output::failure(&error);
         }

@@ -90,5 +90,5 @@ fn next_logits(decoder: &mut Decoder, context: &[TokenId]) -> Result<Vec<f32>> {
     let target = decoder.target_mut();
     let _ = catch_up(target, context, &mut |_, _| ControlFlow::Continue(()))?;
     let last = TokenTree::chain(context.last().copied());
-    Ok(target.forward(&last, 0..1)?.row(0).to_vec())
+    Ok(target.forward(&last, 0..1)?.row(0).logits().to_vec())
 }

@@ -243,11 +243,12 @@ impl<'a, 'd> Writing<'a, 'd> {
         let draft_ms = milliseconds(start);
 
         let verify_start = Instant::now();
-        let logits = self.verify(&plan.guesses)?;
+        let tree = self.tree(&plan.guesses);
+        let logits = self.target.forward(&tree, 0..tree.len())?;
         let verify_ms = milliseconds(verify_start);
 
         let sample_start = Instant::now();
-        let (verdict, judged) = self.judge(&plan.guesses, &logits)?;
+        let (verdict, judged) = judge(&plan.guesses, &logits, &self.context, &mut self.sampler)?;
         let emission = self.emit(&plan.guesses, &verdict);
         let kept: Vec<usize> = (0..emission.tokens.len()).collect();
         self.target.keep(&kept)?;
@@ -303,30 +304,10 @@ impl<'a, 'd> Writing<'a, 'd> {
         }
     }
 
-    /// Row `i` of the result scores what may follow the first `i` guesses.
-    fn verify(&mut self, guesses: &[Guess]) -> Result<Logits> {
+    /// What the target verifies: row `i` of its logits scores what may follow the first `i` guesses.
+    fn tree(&self, guesses: &[Guess]) -> TokenTree {
         let last = self.context.last().copied();
-        let tree = TokenTree::chain(last.into_iter().chain(guesses.iter().map(|guess| guess.token)));
-        self.target.forward(&tree, 0..tree.len())
-    }
-
-    /// The verdict, and the probability to show for each judged guess.
-    fn judge(&mut self, guesses: &[Guess], logits: &Logits) -> Result<(Verdict, Vec<f32>)> {
-        let Sampler { sampling, generator } = &mut self.sampler;
-        let position = self.context.len();
-        let mut context = self.context.clone();
-        context.extend(guesses.iter().map(|guess| guess.token));
-        let mut shown = Vec::with_capacity(guesses.len());
-        let target = |row: usize| -> Result<Distribution> {
-            let row_logits = logits.row(row);
-            let p = Distribution::processed(row_logits, sampling, &context[..position + row]);
-            if let Some(guess) = guesses.get(row) {
-                shown.push(shown_probability(sampling, row_logits, &p, guess.token));
-            }
-            Ok(p)
-        };
-        let verdict = accept(guesses, position, target, generator)?;
-        Ok((verdict, shown))
+        TokenTree::chain(last.into_iter().chain(guesses.iter().map(|guess| guess.token)))
     }
 
     /// Writes the accepted tokens and the extra one, up to the first that ends the reply.
@@ -404,6 +385,30 @@ impl<'a, 'd> Writing<'a, 'd> {
             at_ms: 0.0,
         }
     }
+}
+
+/// The verdict on what follows `context`, and the probability to show for each judged guess.
+fn judge(
+    guesses: &[Guess],
+    logits: &Logits<'_>,
+    context: &[TokenId],
+    sampler: &mut Sampler,
+) -> Result<(Verdict, Vec<f32>)> {
+    let Sampler { sampling, generator } = sampler;
+    let position = context.len();
+    let mut context = context.to_vec();
+    context.extend(guesses.iter().map(|guess| guess.token));
+    let mut shown = Vec::with_capacity(guesses.len());
+    let target = |index: usize| -> Result<Distribution> {
+        let row = logits.row(index);
+        let p = Distribution::processed(row, sampling, &context[..position + index]);
+        if let Some(guess) = guesses.get(index) {
+            shown.push(shown_probability(sampling, row, &p, guess.token));
+        }
+        Ok(p)
+    };
+    let verdict = accept(guesses, position, target, generator)?;
+    Ok((verdict, shown))
 }
 
 fn milliseconds(since: Instant) -> f64 {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::forward::Row;
 use crate::sampling::Sampling;
 use crate::trace::TokenId;
 
@@ -30,16 +31,16 @@ impl Distribution {
     /// The processed distribution of one row of logits: repetition penalty over `context`, then
     /// temperature, top-k, top-p and min-p. At temperature 0 a point mass on the likeliest token,
     /// the first of equals.
-    pub fn processed(logits: &[f32], sampling: &Sampling, context: &[TokenId]) -> Self {
+    pub fn processed(row: Row<'_>, sampling: &Sampling, context: &[TokenId]) -> Self {
         let mut penalised = Vec::new();
-        let logits = if sampling.repetition_penalty == 1.0 {
-            logits
+        let row = if sampling.repetition_penalty == 1.0 {
+            row
         } else {
-            penalised.extend_from_slice(logits);
+            penalised.extend_from_slice(row.logits());
             penalise(&mut penalised, sampling.repetition_penalty, context);
-            &penalised
+            Row::of(&penalised)
         };
-        let highest = likeliest(logits);
+        let (logits, highest) = (row.logits(), row.likeliest());
         if sampling.is_greedy() {
             return Self::point(highest);
         }
@@ -64,26 +65,6 @@ impl Distribution {
     pub fn residual(&self, other: &Self) -> Option<Self> {
         Self::from_weights(self.entries.iter().map(|&(token, p)| (token, p - other.probability(token))))
     }
-}
-
-/// The model's own probability of `token` (temperature 1, no filter), for display; 0 where the logits
-/// are not numbers.
-pub fn softmax_probability(logits: &[f32], token: TokenId) -> f32 {
-    let highest = logits[likeliest(logits) as usize];
-    let sum: f32 = logits.iter().map(|logit| (logit - highest).exp()).sum();
-    let probability = (logits[token as usize] - highest).exp() / sum;
-    if probability.is_finite() { probability } else { 0.0 }
-}
-
-/// The token of the highest logit, the first of equals; NaN counts as lowest.
-pub fn likeliest(logits: &[f32]) -> TokenId {
-    let mut best = (0, f32::NEG_INFINITY);
-    for (token, &logit) in logits.iter().enumerate() {
-        if logit > best.1 {
-            best = (token, logit);
-        }
-    }
-    best.0 as TokenId
 }
 
 /// Keskar et al. 2019: positive logits are divided, negative ones multiplied.
@@ -164,7 +145,7 @@ mod tests {
     fn processed(logits: &[f32], change: impl FnOnce(&mut Sampling)) -> Vec<(TokenId, f64)> {
         let mut sampling = Sampling { temperature: 1.0, top_p: 1.0, ..Sampling::default() };
         change(&mut sampling);
-        Distribution::processed(logits, &sampling, &[0]).entries
+        Distribution::processed(Row::of(logits), &sampling, &[0]).entries
     }
 
     /// Logits whose softmax is `probabilities`.

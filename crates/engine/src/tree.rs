@@ -44,6 +44,12 @@ impl TokenTree {
         self.nodes.is_empty()
     }
 
+    /// # Panics
+    /// If there is no such node.
+    pub fn token(&self, node: usize) -> TokenId {
+        self.nodes[node].token
+    }
+
     pub fn tokens(&self) -> impl Iterator<Item = TokenId> {
         self.nodes.iter().map(|node| node.token)
     }

@@ -347,7 +347,7 @@ export class Replay implements Backend {
       drafts: DRAFTS,
       draft: this.#settings.draft,
       why: loaded ? { state: off ? "off" : "on", text } : { state: "off", text: "off: no target" },
-      device: "CPU, 2 threads",
+      device: "CPU, 2 threads, AVX-512",
     };
   }
 }

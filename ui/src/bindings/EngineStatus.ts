@@ -29,6 +29,6 @@ drafts: Array<DraftOption>,
  */
 draft: string, why: Why, 
 /**
- * "CPU, 2 threads".
+ * "CPU, 2 threads, AVX-512".
  */
 device: string, };

@@ -125,7 +125,7 @@ fn the_number_of_threads_changes_nothing_but_the_speed() {
     assert_eq!(one.len(), 6);
     assert_eq!(json(&[&ask[..], &["3"]].concat()), one);
     let three = finished(program(&["chat", "--threads", "3"]), "/quit");
-    assert!(three.err.contains("on CPU, 3 threads."), "{}", three.err);
+    assert!(three.err.contains("on CPU, 3 threads, "), "{}", three.err);
 }
 
 #[test]

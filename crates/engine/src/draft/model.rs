@@ -85,7 +85,7 @@ impl Drafter for ModelDrafter {
             let new = TokenTree::chain(known[fed..].iter().copied());
             let last = new.len() - 1;
             let logits = self.model.forward(&new, last..last + 1)?;
-            let guess = sampler.guess(&logits.row(0)[..self.shared_vocabulary], &known);
+            let guess = sampler.guess(logits.row(0).first(self.shared_vocabulary), &known);
             fed = known.len();
             known.push(guess.token);
             let ended = self.ends.contains(&guess.token);

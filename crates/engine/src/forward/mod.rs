@@ -1,40 +1,23 @@
 //! Running a model: what a forward pass is asked for and what it gives back. Does not choose
 //! tokens.
 
-mod attention;
-mod cache;
-mod linear;
-mod pool;
+pub mod cpu;
+mod logits;
 mod tensor;
 
 use std::ops::{ControlFlow, Range};
 
 use candle_core::Device;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{ModelConfig, ModelSource};
 use crate::trace::TokenId;
 use crate::tree::TokenTree;
 
+pub use cpu::CpuModel;
+pub use logits::{Logits, Row};
+pub(crate) use logits::Peak;
 pub use tensor::TensorModel;
-
-/// Scores of every token of the vocabulary, a row for each node asked for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Logits {
-    values: Vec<f32>, // [rows, vocabulary]
-    vocabulary: usize,
-}
-
-impl Logits {
-    pub fn new(values: Vec<f32>, vocabulary: usize) -> Self {
-        Self { values, vocabulary }
-    }
-
-    /// `[vocabulary]`
-    pub fn row(&self, index: usize) -> &[f32] {
-        &self.values[index * self.vocabulary..][..self.vocabulary]
-    }
-}
 
 /// A causal language model whose cache can be rewound.
 pub trait Model: Send {
@@ -51,7 +34,7 @@ pub trait Model: Send {
     /// # Errors
     /// `Error::UnknownToken` for a token outside the vocabulary, `Error::PromptTooLong` when the
     /// context cannot hold the tree, `Error::Compute` when the device fails. The cache is unchanged.
-    fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits>;
+    fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits<'_>>;
 
     /// Of the last pass's nodes keeps those on `path` (indices, ascending) and forgets the others.
     fn keep(&mut self, path: &[usize]) -> Result<()>;
@@ -60,12 +43,30 @@ pub trait Model: Send {
     fn truncate(&mut self, length: usize);
 }
 
-/// Loads the model that `source` describes onto `device`.
+/// Loads the model that `source` describes onto `device`: the CPU by the engine made for it, others by
+/// candle's tensors.
 ///
 /// # Errors
 /// What `ModelSource::weights` reports, and `Error::Compute` when the device has no room.
 pub fn load(source: &ModelSource, device: &Device) -> Result<Box<dyn Model>> {
-    Ok(Box::new(TensorModel::load(source, device)?))
+    Ok(if device.is_cpu() {
+        Box::new(CpuModel::load(source)?)
+    } else {
+        Box::new(TensorModel::load(source, device)?)
+    })
+}
+
+/// Whether a model with `cached` tokens can run `tree`.
+fn admit(tree: &TokenTree, config: &ModelConfig, cached: usize) -> Result<()> {
+    let vocabulary = config.vocabulary;
+    if let Some(token) = tree.tokens().find(|&token| token as usize >= vocabulary) {
+        return Err(Error::UnknownToken { token, vocabulary });
+    }
+    let (found, limit) = (cached + tree.len(), config.context);
+    if found > limit {
+        return Err(Error::PromptTooLong { found, limit });
+    }
+    Ok(())
 }
 
 /// Tokens per pass while a prompt is processed: large enough to be efficient, small enough that

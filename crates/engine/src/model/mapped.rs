@@ -67,6 +67,22 @@ impl Tensors {
         Ok(QTensor::new(storage, stored.shape.as_slice())?)
     }
 
+    /// The system may take back the memory in which it holds a tensor: another look reads the file
+    /// again.
+    pub fn release(&self, name: &str) {
+        #[cfg(unix)]
+        if let Some(stored) = self.stored.get(name) {
+            let (file, bytes) = (&self.files[stored.file], &stored.bytes);
+            // SAFETY: the pages are those of a file that is mapped for reading and privately; what is
+            // read from them later is the file's content again.
+            let released = unsafe {
+                file.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, bytes.start, bytes.len())
+            };
+            // A hint; without it the memory is only counted as ours for longer.
+            released.unwrap_or_else(|error| tracing::debug!("{name} stays in memory: {error}"));
+        }
+    }
+
     pub fn missing(&self, name: &str) -> Error {
         Error::BadModel {
             path: self.path.clone(),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use candle_core::quantized::QTensor;
+use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 
 use super::config::ModelConfig;
@@ -127,6 +127,15 @@ fn shape(part: &Part, config: &ModelConfig) -> Vec<usize> {
     part.shape.iter().map(size).collect()
 }
 
+/// A tensor in the mapped file.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredTensor<'a> {
+    pub dtype: GgmlDType,
+    /// Outermost dimension first: `[out, in]` for a matrix.
+    pub shape: &'a [usize],
+    pub bytes: &'a [u8],
+}
+
 /// Weights on their way to a device: every call copies one tensor out of the mapped file.
 pub struct Weights {
     tensors: Arc<Tensors>,
@@ -152,6 +161,26 @@ impl Weights {
     /// As [`Self::matrix`].
     pub fn vector(&self, name: &str) -> Result<Tensor> {
         Ok(self.tensors.load(name, &self.device)?.dequantize(&self.device)?)
+    }
+
+    /// A tensor as it lies in the file.
+    ///
+    /// # Errors
+    /// `Error::BadModel` when there is no such tensor.
+    pub fn stored(&self, name: &str) -> Result<StoredTensor<'_>> {
+        let stored = self.tensors.stored.get(name).ok_or_else(|| self.tensors.missing(name))?;
+        let bytes = &self.tensors.files[stored.file][stored.bytes.clone()];
+        Ok(StoredTensor { dtype: stored.dtype, shape: &stored.shape, bytes })
+    }
+
+    /// The system may take back the memory in which it holds this part of the file.
+    pub fn release(&self, name: &str) {
+        self.tensors.release(name);
+    }
+
+    /// That the model is not what it should be.
+    pub fn bad(&self, expected: String, found: String) -> Error {
+        Error::BadModel { path: self.tensors.path.clone(), expected, found, hint: "Choose another file of this model." }
     }
 
     pub fn contains(&self, name: &str) -> bool {

@@ -1,20 +1,21 @@
-//! The Llama architecture on candle tensors: the path for CUDA and Metal, and the reference on the
-//! CPU. One pass over a token tree; weights stay quantised.
+//! The Llama architecture on candle tensors: the path for CUDA and Metal, and on the CPU what the
+//! engine made for it is compared with. One pass over a token tree; weights stay quantised.
+
+mod attention;
+mod cache;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use candle_core::quantized::QTensor;
-use candle_core::{Device, Tensor};
+use candle_core::quantized::{QMatMul, QTensor};
+use candle_core::{Device, Module, Tensor};
 use candle_nn::ops::{rms_norm, silu};
 use candle_nn::rotary_emb::{rope, rope_i};
 
-use super::attention::{Visibility, attend};
-use super::cache::Cache;
-use super::linear::Linear;
-use super::pool::on_one_thread;
-use super::{Logits, Model};
-use crate::error::{Error, Result};
+use self::attention::{attend, mask};
+use self::cache::Cache;
+use super::{Logits, Model, Peak, Row, admit};
+use crate::error::Result;
 use crate::model::{ModelConfig, ModelSource, RotaryLayout, Weights};
 use crate::trace::TokenId;
 use crate::tree::TokenTree;
@@ -26,23 +27,25 @@ pub struct TensorModel {
     embedding: Arc<QTensor>, // [vocabulary, hidden]
     layers: Vec<Layer>,
     output_norm: Tensor, // [hidden]
-    output: Linear,      // [vocabulary, hidden]
+    output: QMatMul,      // [vocabulary, hidden]
     rotary: Rotary,
     cached: Vec<TokenId>,
     /// How many of `cached` the last pass added.
     last_pass: usize,
+    logits: Vec<f32>, // [rows asked for, vocabulary]
+    peaks: Vec<Peak>,
 }
 
 struct Layer {
     attention_norm: Tensor, // [hidden]
-    query: Linear,          // [heads * head_size, hidden]
-    key: Linear,            // [kv_heads * head_size, hidden]
-    value: Linear,          // [kv_heads * head_size, hidden]
-    attention_output: Linear,
+    query: QMatMul,          // [heads * head_size, hidden]
+    key: QMatMul,            // [kv_heads * head_size, hidden]
+    value: QMatMul,          // [kv_heads * head_size, hidden]
+    attention_output: QMatMul,
     feed_forward_norm: Tensor,
-    gate: Linear, // [intermediate, hidden]
-    up: Linear,   // [intermediate, hidden]
-    down: Linear, // [hidden, intermediate]
+    gate: QMatMul, // [intermediate, hidden]
+    up: QMatMul,   // [intermediate, hidden]
+    down: QMatMul, // [hidden, intermediate]
     cache: Cache,
 }
 
@@ -61,26 +64,16 @@ impl TensorModel {
         Ok(Self {
             rotary: Rotary::new(&config, device)?,
             output_norm: weights.vector("output_norm.weight")?,
-            output: Linear::new(output)?,
+            output: QMatMul::from_arc(output)?,
             embedding,
             layers,
             config,
             device: device.clone(),
             cached: Vec::new(),
             last_pass: 0,
+            logits: Vec::new(),
+            peaks: Vec::new(),
         })
-    }
-
-    fn admit(&self, tree: &TokenTree) -> Result<()> {
-        let vocabulary = self.config.vocabulary;
-        if let Some(token) = tree.tokens().find(|&token| token as usize >= vocabulary) {
-            return Err(Error::UnknownToken { token, vocabulary });
-        }
-        let (found, limit) = (self.cached.len() + tree.len(), self.config.context);
-        if found > limit {
-            return Err(Error::PromptTooLong { found, limit });
-        }
-        Ok(())
     }
 
     /// Hidden states of all nodes, `[nodes, hidden]`.
@@ -88,10 +81,10 @@ impl TensorModel {
         let ids: Vec<TokenId> = tree.tokens().collect();
         let mut x = self.embedding.embedding(&Tensor::new(ids, &self.device)?)?;
         let at = self.cached.len();
-        let visibility = Visibility::new(tree, at, &self.device)?;
+        let mask = mask(tree, at, &self.device)?;
         let angles = self.rotary.angles(tree, at)?;
         for layer in &mut self.layers {
-            x = layer.forward(&x, &self.config, at, &angles, &visibility)?;
+            x = layer.forward(&x, &self.config, at, &angles, &mask)?;
         }
         Ok(x)
     }
@@ -116,16 +109,15 @@ impl Model for TensorModel {
         &self.cached
     }
 
-    fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits> {
-        self.admit(tree)?;
+    fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits<'_>> {
+        admit(tree, &self.config, self.cached.len())?;
         let vocabulary = self.config.vocabulary;
-        let logits = on_one_thread(|| {
-            let hidden = self.run_layers(tree)?;
-            self.run_output(&hidden, rows)
-        })?;
+        let hidden = self.run_layers(tree)?;
+        self.logits = self.run_output(&hidden, rows)?;
+        self.peaks = self.logits.chunks(vocabulary).map(|logits| Row::of(logits).peak()).collect();
         self.cached.extend(tree.tokens());
         self.last_pass = tree.len();
-        Ok(Logits::new(logits, vocabulary))
+        Ok(Logits::new(&self.logits, vocabulary, vocabulary, &self.peaks))
     }
 
     fn keep(&mut self, path: &[usize]) -> Result<()> {
@@ -153,8 +145,8 @@ impl Model for TensorModel {
 
 impl Layer {
     fn load(weights: &Weights, config: &ModelConfig, index: usize, device: &Device) -> Result<Self> {
-        let linear = |name: &str| -> Result<Linear> {
-            Ok(Linear::new(weights.matrix(&format!("blk.{index}.{name}.weight"))?)?)
+        let linear = |name: &str| -> Result<QMatMul> {
+            Ok(QMatMul::from_arc(weights.matrix(&format!("blk.{index}.{name}.weight"))?)?)
         };
         let norm = |name: &str| weights.vector(&format!("blk.{index}.{name}.weight"));
         Ok(Self {
@@ -178,7 +170,7 @@ impl Layer {
         config: &ModelConfig,
         at: usize,
         angles: &Angles,
-        visibility: &Visibility,
+        mask: &Tensor,
     ) -> candle_core::Result<Tensor> {
         let epsilon = config.norm_epsilon as f32;
         let normed = rms_norm(x, &self.attention_norm, epsilon)?;
@@ -189,7 +181,7 @@ impl Layer {
         let keys = angles.rotate(&by_head(self.key.forward(&normed)?, config.kv_heads)?)?;
         let values = by_head(self.value.forward(&normed)?, config.kv_heads)?;
         let (keys, values) = self.cache.write(at, &keys, &values)?;
-        let mixed = attend(&queries, &keys, &values, visibility)?;
+        let mixed = attend(&queries, &keys, &values, mask)?;
         let x = (x + self.attention_output.forward(&mixed)?)?;
 
         let normed = rms_norm(&x, &self.feed_forward_norm, epsilon)?;

@@ -1,0 +1,111 @@
+//! Rows of activations in eight bits, as the kernels of quantised weights take them: 32 inputs share a
+//! scale. Each row is rounded by itself, so its bits depend on nothing else in the pass.
+
+use super::buffer::Buffer;
+use super::simd::{LANES, Simd};
+
+/// Inputs that share a scale.
+pub const BLOCK: usize = 32;
+
+/// Rows in tiles of at most `tile`: within a tile, block after block, and of each block row after row.
+#[derive(Debug, Default)]
+pub struct Activations {
+    tile: usize,
+    rows: usize,
+    blocks: usize,
+    quants: Buffer<i8>,    // [tiles, blocks, rows of the tile, BLOCK]
+    scales: Buffer<f32>,   // [tiles, blocks, rows of the tile], as are the others
+    sums: Buffer<f32>,     // scale * sum of the quants
+    negative: Buffer<i32>, // minus the sum of the quants
+    lower: Buffer<i32>,    // minus the sum of the first half
+    upper: Buffer<i32>,    // minus the sum of the second half
+}
+
+/// At most [`Simd::TILE`] rows that a kernel multiplies at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Tile {
+    pub rows: usize,
+    pub quants: *const i8,
+    pub scales: *const f32,
+    pub sums: *const f32,
+    pub negative: *const i32,
+    pub lower: *const i32,
+    pub upper: *const i32,
+}
+
+impl Activations {
+    /// Room for `rows` of `inputs`, a multiple of [`BLOCK`], in tiles of `tile`.
+    pub fn resize(&mut self, rows: usize, inputs: usize, tile: usize) {
+        (self.tile, self.rows, self.blocks) = (tile, rows, inputs / BLOCK);
+        let blocks = rows * self.blocks;
+        self.quants.reserve(blocks * BLOCK);
+        self.scales.reserve(blocks);
+        self.sums.reserve(blocks);
+        self.negative.reserve(blocks);
+        self.lower.reserve(blocks);
+        self.upper.reserve(blocks);
+    }
+
+    pub fn tiles(&self) -> usize {
+        self.rows.div_ceil(self.tile)
+    }
+
+    pub fn tile(&self, index: usize) -> Tile {
+        let first = index * self.tile;
+        let at = first * self.blocks;
+        Tile {
+            rows: self.tile.min(self.rows - first),
+            quants: self.quants.at(at * BLOCK),
+            scales: self.scales.at(at),
+            sums: self.sums.at(at),
+            negative: self.negative.at(at),
+            lower: self.lower.at(at),
+            upper: self.upper.at(at),
+        }
+    }
+
+    /// Where block `block` of `row` is.
+    fn index(&self, row: usize, block: usize) -> usize {
+        let first = row - row % self.tile;
+        let rows = self.tile.min(self.rows - first);
+        first * self.blocks + block * rows + row % self.tile
+    }
+
+    /// Rounds `count` blocks of `row`, from `block` on, which are at `from`.
+    ///
+    /// # Safety
+    /// [`Simd`]'s; the row and the blocks must be within what [`Self::resize`] made room for, and
+    /// nobody else may touch them meanwhile.
+    #[inline(always)]
+    pub unsafe fn quantise<S: Simd>(&self, row: usize, block: usize, count: usize, from: *const f32) {
+        for offset in 0..count {
+            // SAFETY: see above.
+            unsafe { self.quantise_block::<S>(self.index(row, block + offset), from.add(offset * BLOCK)) }
+        }
+    }
+
+    /// `round(x * 127 / largest)` of each number, and the scale `largest / 127`.
+    #[inline(always)]
+    unsafe fn quantise_block<S: Simd>(&self, index: usize, from: *const f32) {
+        // Below this 127 / largest would be infinite.
+        const SMALLEST: f32 = 1e-36;
+        // SAFETY: as promised to `quantise`.
+        unsafe {
+            let (first, second) = (S::load(from), S::load(from.add(LANES)));
+            let largest = S::largest(S::max(S::abs(first), S::abs(second)));
+            let zero = largest < SMALLEST;
+            let scale = if zero { 0.0 } else { largest / 127.0 };
+            let inverse = S::splat(if zero { 0.0 } else { 127.0 / largest });
+            let first = S::to_int(S::mul(first, inverse));
+            let second = S::to_int(S::mul(second, inverse));
+            let (lower, upper) = (S::sum_int(first), S::sum_int(second));
+            S::store_i8(self.quants.at(index * BLOCK), first);
+            S::store_i8(self.quants.at(index * BLOCK + LANES), second);
+            self.scales.at(index).write(scale);
+            self.sums.at(index).write(scale * (lower + upper) as f32);
+            self.negative.at(index).write(-(lower + upper));
+            self.lower.at(index).write(-lower);
+            self.upper.at(index).write(-upper);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The kernels compiled once for every instruction set, behind function pointers.
+
+use super::activations::Activations;
+use super::attention::{Attention, Rotation, attend, remember};
+use super::cache::Cache;
+use super::isa::Isa;
+use super::math::{largest_and_sum, rms_norm, silu_times};
+use super::panels::Format;
+use super::product::{
+    Affine, Blocks, Brain, Centred, EightBits, Half, Kernel, Numbers, Parted, Single, SixBits, multiply,
+    multiply_plain,
+};
+use super::simd::Simd;
+
+/// One instruction set's kernels.
+///
+/// # Safety
+/// Each needs a processor with the instructions, and what is written at the function it is made of.
+#[derive(Debug)]
+pub struct Kernels {
+    /// Most rows of a product.
+    pub tile: usize,
+    /// The kernel for a format and a number of rows, from 1 to `tile`.
+    pub product: fn(Format, usize) -> Kernel,
+    pub quantise: unsafe fn(&Activations, usize, usize, usize, *const f32),
+    pub rms_norm: unsafe fn(*const f32, *const f32, *mut f32, usize, f32),
+    pub silu_times: unsafe fn(*mut f32, *const f32, usize),
+    pub largest_and_sum: unsafe fn(*const f32, usize) -> (f32, f32),
+    pub turn: unsafe fn(&Rotation, *mut f32),
+    pub remember: unsafe fn(&Cache, usize, usize, usize, *const f32, *const f32),
+    pub attend: unsafe fn(&Attention<'_>),
+}
+
+impl Kernels {
+    pub fn of(isa: Isa) -> &'static Self {
+        match isa {
+            Isa::Scalar => &scalar::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => &avx2::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::AvxVnni => &avxvnni::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => &avx512::KERNELS,
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => &neon::KERNELS,
+        }
+    }
+}
+
+/// Compiles every kernel for the vectors of type `$simd` with the instructions `$features`.
+macro_rules! compile {
+    ($module:ident, $simd:ty, $([$features:literal],)? $($rows:literal)+) => {
+        mod $module {
+            use super::*;
+
+            type Vectors = $simd;
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn blocks<B: Blocks, const M: usize>(product: &super::super::product::Product) {
+                unsafe { multiply::<Vectors, B, M>(product) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn numbers<N: Numbers, const M: usize>(product: &super::super::product::Product) {
+                unsafe { multiply_plain::<Vectors, N, M>(product) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn quantise(to: &Activations, row: usize, block: usize, count: usize, from: *const f32) {
+                unsafe { to.quantise::<Vectors>(row, block, count, from) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn norm(x: *const f32, weight: *const f32, out: *mut f32, length: usize, epsilon: f32) {
+                unsafe { rms_norm::<Vectors>(x, weight, out, length, epsilon) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn silu(gate: *mut f32, up: *const f32, length: usize) {
+                unsafe { silu_times::<Vectors>(gate, up, length) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn largest(x: *const f32, length: usize) -> (f32, f32) {
+                unsafe { largest_and_sum::<Vectors>(x, length) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn turn(rotation: &Rotation, head: *mut f32) {
+                unsafe { rotation.turn(head) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn write(
+                cache: &Cache,
+                kv_head: usize,
+                position: usize,
+                head_size: usize,
+                key: *const f32,
+                value: *const f32,
+            ) {
+                unsafe { remember::<Vectors>(cache, kv_head, position, head_size, key, value) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn attention(job: &Attention<'_>) {
+                unsafe { attend::<Vectors>(job) }
+            }
+
+            fn kernel<const M: usize>(format: Format) -> Kernel {
+                match format {
+                    Format::Q8_0 => blocks::<EightBits, M>,
+                    Format::Q4_0 => blocks::<Centred<4>, M>,
+                    Format::Q5_0 => blocks::<Centred<5>, M>,
+                    Format::Q4_1 => blocks::<Affine<4>, M>,
+                    Format::Q5_1 => blocks::<Affine<5>, M>,
+                    Format::Q4K => blocks::<Parted<4>, M>,
+                    Format::Q5K => blocks::<Parted<5>, M>,
+                    Format::Q6K => blocks::<SixBits, M>,
+                    Format::F16 => numbers::<Half, M>,
+                    Format::Bf16 => numbers::<Brain, M>,
+                    Format::F32 => numbers::<Single, M>,
+                }
+            }
+
+            fn product(format: Format, rows: usize) -> Kernel {
+                match rows {
+                    $($rows => kernel::<$rows>(format),)+
+                    _ => unreachable!("a tile of {rows} rows"),
+                }
+            }
+
+            pub static KERNELS: Kernels = Kernels {
+                tile: <Vectors as Simd>::TILE,
+                product,
+                quantise,
+                rms_norm: norm,
+                silu_times: silu,
+                largest_and_sum: largest,
+                turn,
+                remember: write,
+                attend: attention,
+            };
+        }
+    };
+}
+
+compile!(scalar, crate::forward::cpu::simd::scalar::Scalar, 1 2 3 4);
+#[cfg(target_arch = "x86_64")]
+compile!(avx2, crate::forward::cpu::simd::avx2::Avx2, ["avx2,fma,f16c"], 1 2 3 4);
+#[cfg(target_arch = "x86_64")]
+compile!(avxvnni, crate::forward::cpu::simd::avx2::AvxVnni, ["avx2,fma,f16c,avxvnni"], 1 2 3 4);
+#[cfg(target_arch = "x86_64")]
+compile!(
+    avx512,
+    crate::forward::cpu::simd::avx512::Avx512,
+    ["avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"],
+    1 2 3 4 5 6 7 8
+);
+#[cfg(target_arch = "aarch64")]
+compile!(neon, crate::forward::cpu::simd::neon::Neon, ["neon,dotprod"], 1 2 3 4);

@@ -1,0 +1,89 @@
+//! What lies between the products: norms, activations, rotations and sums over the vocabulary, a row
+//! at a time and in a fixed order.
+
+use super::simd::{LANES, Simd};
+
+/// e^x to within two units in the last place, for x up to 88; below -87 a number next to zero.
+///
+/// 2^n e^r with n the nearest integer to x / ln 2, and the Taylor series of e^r.
+///
+/// # Safety
+/// [`Simd`]'s.
+#[inline(always)]
+pub unsafe fn exp<S: Simd>(x: S::F) -> S::F {
+    // ln 2 as a sum whose first part has few bits, so that n times it is exact.
+    const LN_2_HIGH: f32 = 0.693_359_4;
+    const LN_2_LOW: f32 = -2.121_944_4e-4;
+    const FACTORIALS: [f32; 7] = [5040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0];
+    unsafe {
+        let x = S::min(S::max(x, S::splat(-87.0)), S::splat(88.0));
+        let n = S::to_int(S::mul(x, S::splat(std::f32::consts::LOG2_E)));
+        let r = S::mul_add(S::to_float(n), S::splat(-LN_2_HIGH), x);
+        let r = S::mul_add(S::to_float(n), S::splat(-LN_2_LOW), r);
+        let mut series = S::splat(1.0 / FACTORIALS[0]);
+        let mut term = 1;
+        while term < FACTORIALS.len() {
+            series = S::mul_add(series, r, S::splat(1.0 / FACTORIALS[term]));
+            term += 1;
+        }
+        series = S::mul_add(series, r, S::splat(1.0));
+        let power = S::as_float(S::shl_int(S::add_int(n, S::splat_int(127)), 23));
+        S::mul(series, power)
+    }
+}
+
+/// A row of `length` numbers, rounded up to whole vectors: `out = x / sqrt(mean(x^2) + epsilon) *
+/// weight` (Zhang and Sennrich 2019).
+///
+/// # Safety
+/// [`Simd`]'s; numbers beyond `length` must be zero in `x` and `weight`.
+#[inline(always)]
+pub unsafe fn rms_norm<S: Simd>(x: *const f32, weight: *const f32, out: *mut f32, length: usize, epsilon: f32) {
+    unsafe {
+        let mut squares = S::splat(0.0);
+        for at in (0..length).step_by(LANES) {
+            let x = S::load(x.add(at));
+            squares = S::mul_add(x, x, squares);
+        }
+        let scale = S::splat(1.0 / (S::sum(squares) / length as f32 + epsilon).sqrt());
+        for at in (0..length).step_by(LANES) {
+            let normed = S::mul(S::mul(S::load(x.add(at)), scale), S::load(weight.add(at)));
+            S::store(out.add(at), normed);
+        }
+    }
+}
+
+/// `gate = gate / (1 + e^-gate) * up` over `length` numbers, a multiple of [`LANES`].
+///
+/// # Safety
+/// [`Simd`]'s.
+#[inline(always)]
+pub unsafe fn silu_times<S: Simd>(gate: *mut f32, up: *const f32, length: usize) {
+    unsafe {
+        for at in (0..length).step_by(LANES) {
+            let x = S::load(gate.add(at));
+            let below = S::add(S::splat(1.0), exp::<S>(S::sub(S::splat(0.0), x)));
+            S::store(gate.add(at), S::mul(S::div(x, below), S::load(up.add(at))));
+        }
+    }
+}
+
+/// The largest of `length` numbers, a multiple of [`LANES`], and the sum of e^(x - largest).
+///
+/// # Safety
+/// [`Simd`]'s.
+#[inline(always)]
+pub unsafe fn largest_and_sum<S: Simd>(x: *const f32, length: usize) -> (f32, f32) {
+    unsafe {
+        let mut largest = S::load(x);
+        for at in (LANES..length).step_by(LANES) {
+            largest = S::max(S::load(x.add(at)), largest);
+        }
+        let largest = S::largest(largest);
+        let mut sum = S::splat(0.0);
+        for at in (0..length).step_by(LANES) {
+            sum = S::add(sum, exp::<S>(S::sub(S::load(x.add(at)), S::splat(largest))));
+        }
+        (largest, S::sum(sum))
+    }
+}

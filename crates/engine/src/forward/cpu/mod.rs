@@ -1,0 +1,26 @@
+//! The engine for CPUs: weights packed for kernels that read them once for all rows of a pass, one
+//! team of threads, and the same bits for a token whatever else is in the pass.
+//!
+//! From the file to the logits: [`panels`] packs matrices, [`activations`] rounds what they are
+//! multiplied with, [`product`] multiplies, [`attention`] and [`math`] do the rest of a layer, all of
+//! them written once in the vectors of [`simd`] and compiled for each instruction set by [`kernels`];
+//! [`isa`] chooses one, [`network`] strings them together, [`team`] shares out the work.
+
+mod activations;
+mod attention;
+mod buffer;
+mod cache;
+mod isa;
+mod kernels;
+mod math;
+mod model;
+mod network;
+mod panels;
+mod product;
+mod simd;
+mod team;
+#[cfg(test)]
+mod tests;
+
+pub use isa::Isa;
+pub use model::CpuModel;

@@ -1,0 +1,560 @@
+//! A loaded model on the CPU and one pass of it: which kernel is run on what, phase by phase.
+//!
+//! All memory a pass needs is there before it begins, and its members write to parts of it that do not
+//! overlap: a unit of work is a row, a row's heads, or a panel of output rows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::activations::{Activations, BLOCK};
+use super::attention::{Attention, Rotation};
+use super::buffer::Buffer;
+use super::cache::Cache;
+use super::isa::Isa;
+use super::kernels::Kernels;
+use super::network::{Layer, Network};
+use super::panels::{Format, Panels};
+use super::product::{Product, Rows};
+use super::simd::LANES;
+use super::team::{Member, Team};
+use crate::device;
+use crate::error::Result;
+use crate::forward::{Logits, Model, Peak, admit};
+use crate::model::{ModelConfig, ModelSource};
+use crate::trace::TokenId;
+use crate::tree::TokenTree;
+
+/// A model on the CPU and its cache.
+pub struct CpuModel {
+    config: ModelConfig,
+    network: Network,
+    kernels: &'static Kernels,
+    team: Arc<Team>,
+    caches: Vec<Cache>,
+    room: Room,
+    cached: Vec<TokenId>,
+    /// How many of `cached` the last pass added.
+    last_pass: usize,
+}
+
+/// Weights that a thread has to read before it pays to wake another, in bytes.
+const WORTH_SHARING: usize = 1 << 20;
+
+/// Scores of one row that are summed up as one unit of work.
+const SLICE: usize = 1 << 12;
+
+impl CpuModel {
+    /// # Errors
+    /// Those of `Network::load`, and `Error::Setting` for an instruction set that is asked for in vain.
+    pub fn load(source: &ModelSource) -> Result<Self> {
+        Self::with(source, Isa::choose()?, device::threads())
+    }
+
+    /// On so many threads, with the instructions of `isa`, which this processor must have.
+    ///
+    /// # Errors
+    /// Those of `Network::load`.
+    ///
+    /// # Panics
+    /// If the processor lacks the instructions.
+    pub fn with(source: &ModelSource, isa: Isa, threads: usize) -> Result<Self> {
+        assert!(isa.available(), "this processor does not have {isa}");
+        let config = source.config()?.clone();
+        let network = Network::load(&source.weights(&candle_core::Device::Cpu)?, &config)?;
+        let cache = |_| Cache::new(config.kv_heads, config.head_size);
+        Ok(Self {
+            caches: (0..config.layers).map(cache).collect(),
+            network,
+            kernels: isa.kernels(),
+            team: Team::shared(threads),
+            room: Room::default(),
+            cached: Vec::new(),
+            last_pass: 0,
+            config,
+        })
+    }
+
+    /// Members that a pass over `rows` is worth.
+    fn members(&self, rows: usize) -> usize {
+        (self.network.bytes().saturating_mul(rows) / WORTH_SHARING).max(1)
+    }
+}
+
+impl Model for CpuModel {
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn cached(&self) -> &[TokenId] {
+        &self.cached
+    }
+
+    fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits<'_>> {
+        admit(tree, &self.config, self.cached.len())?;
+        let at = self.cached.len();
+        let positions = at + tree.len();
+        self.caches.iter_mut().for_each(|cache| cache.reserve(positions));
+        let members = self.members(tree.len());
+        let threads = members.min(self.team.threads());
+        self.room.prepare(&self.config, tree, at, rows.len(), threads, self.kernels.tile);
+        if !tree.is_empty() {
+            let pass = Pass {
+                config: &self.config,
+                network: &self.network,
+                kernels: self.kernels,
+                caches: &self.caches,
+                room: &self.room,
+                tree,
+                at,
+                rows: rows.clone(),
+            };
+            self.team.run(threads, &|member| pass.run(member));
+        }
+        self.cached.extend(tree.tokens());
+        self.last_pass = tree.len();
+        Ok(self.room.logits(self.config.vocabulary, rows.len()))
+    }
+
+    fn keep(&mut self, path: &[usize]) -> Result<()> {
+        let start = self.cached.len() - self.last_pass;
+        for (to, &from) in path.iter().enumerate().filter(|&(to, &from)| to != from) {
+            self.caches.iter_mut().for_each(|cache| cache.copy(start + from, start + to));
+            self.cached[start + to] = self.cached[start + from];
+        }
+        self.cached.truncate(start + path.len());
+        self.last_pass = path.len();
+        Ok(())
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.cached.truncate(length);
+        self.last_pass = 0;
+    }
+}
+
+/// Rows to multiply with, as numbers and, for weights that want them so, in eight bits.
+#[derive(Debug, Default)]
+struct Inputs {
+    width: usize,
+    plain: Buffer<f32>, // [rows, width]
+    eight: Activations,
+    /// Rows are whole blocks, so that they can be had in eight bits.
+    blocks: bool,
+}
+
+impl Inputs {
+    /// Room for `rows` of `width`.
+    fn prepare(&mut self, rows: usize, width: usize, tile: usize) {
+        self.width = width.next_multiple_of(LANES);
+        self.plain.reserve(rows * self.width);
+        self.blocks = width.is_multiple_of(BLOCK);
+        if self.blocks {
+            self.eight.resize(rows, width, tile);
+        }
+    }
+
+    fn row(&self, row: usize) -> *mut f32 {
+        self.plain.at(row * self.width)
+    }
+
+    /// A tile as weights of `format` want it.
+    fn tile(&self, format: Format, index: usize, first: usize, rows: usize) -> Rows {
+        if format.quantised() {
+            Rows::Quantised(self.eight.tile(index))
+        } else {
+            Rows::Plain { rows, x: self.row(first), stride: self.width }
+        }
+    }
+}
+
+/// The memory of a pass.
+#[derive(Debug, Default)]
+struct Room {
+    /// The state that runs through the layers.
+    hidden: Buffer<f32>, // [rows, hidden in whole vectors]
+    normed: Inputs,  // hidden
+    mixed: Inputs,   // heads * head_size
+    gated: Inputs,   // intermediate
+    scored: Inputs,  // hidden, of the rows asked for
+    queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
+    keys: Buffer<f32>,    // [rows, kv_heads * head_size in whole vectors]
+    values: Buffer<f32>,  // as the keys
+    /// Of every node's position.
+    cosines: Vec<f32>, // [rows, head_size / 2]
+    sines: Vec<f32>,      // [rows, head_size / 2]
+    visible: Vec<Vec<usize>>,
+    scores: Buffer<f32>, // [members, heads of a group, positions]
+    logits: Buffer<f32>, // [rows asked for, vocabulary in whole vectors]
+    /// Of each slice of the logits: the largest, and the sum of e^(x - largest).
+    slices: Buffer<(f32, f32)>,
+    peaks: Vec<Peak>,
+}
+
+impl Room {
+    fn prepare(
+        &mut self,
+        config: &ModelConfig,
+        tree: &TokenTree,
+        at: usize,
+        scored: usize,
+        members: usize,
+        tile: usize,
+    ) {
+        let rows = tree.len();
+        let whole = |width: usize| width.next_multiple_of(LANES);
+        let (queries, keys) = (config.heads * config.head_size, config.kv_heads * config.head_size);
+        self.hidden.reserve(rows * whole(config.hidden));
+        self.normed.prepare(rows, config.hidden, tile);
+        self.mixed.prepare(rows, queries, tile);
+        self.gated.prepare(rows, config.intermediate, tile);
+        self.scored.prepare(scored, config.hidden, tile);
+        self.queries.reserve(rows * whole(queries));
+        self.keys.reserve(rows * whole(keys));
+        self.values.reserve(rows * whole(keys));
+        let group = config.heads / config.kv_heads;
+        self.scores.reserve(members * group * Attention::scores(at + rows));
+        self.logits.reserve(scored * whole(config.vocabulary));
+        self.slices.reserve(scored * config.vocabulary.div_ceil(SLICE));
+        self.visible = tree.visible();
+        let frequencies = &config.rotary.inverse_frequencies;
+        let depths = tree.depths();
+        let angles = || depths.iter().flat_map(|d| frequencies.iter().map(move |f| (at + d) as f32 * f));
+        self.cosines.clear();
+        self.cosines.extend(angles().map(f32::cos));
+        self.sines.clear();
+        self.sines.extend(angles().map(f32::sin));
+    }
+
+    /// Of the pass that has just been.
+    fn logits(&mut self, vocabulary: usize, rows: usize) -> Logits<'_> {
+        let stride = vocabulary.next_multiple_of(LANES);
+        // SAFETY: the pass is over, and has written all of it.
+        let values = unsafe { std::slice::from_raw_parts(self.logits.at(0), rows * stride) };
+        let slices = vocabulary.div_ceil(SLICE);
+        self.peaks.clear();
+        for row in 0..rows {
+            // SAFETY: as above.
+            let slices = unsafe { std::slice::from_raw_parts(self.slices.at(row * slices), slices) };
+            self.peaks.push(Peak::of_slices(&values[row * stride..][..vocabulary], slices, SLICE));
+        }
+        Logits::new(values, vocabulary, stride, &self.peaks)
+    }
+}
+
+/// What all members of a pass share.
+struct Pass<'a> {
+    config: &'a ModelConfig,
+    network: &'a Network,
+    kernels: &'static Kernels,
+    caches: &'a [Cache],
+    room: &'a Room,
+    tree: &'a TokenTree,
+    at: usize,
+    /// Nodes whose logits are asked for.
+    rows: Range<usize>,
+}
+
+/// A matrix, the rows to multiply it with, and where the result goes.
+struct Task<'a> {
+    weights: &'a Panels,
+    inputs: &'a Inputs,
+    rows: usize,
+    out: *mut f32,
+    stride: usize,
+    add: bool,
+}
+
+// What is unsafe here rests on three things: the kernels are those of instructions the processor has
+// (`CpuModel::with`), `Room::prepare` made room for every row, and units of work do not overlap.
+impl Pass<'_> {
+    fn run(&self, member: &Member<'_>) {
+        self.embed(member);
+        for (layer, cache) in self.network.layers.iter().zip(self.caches) {
+            self.normalise(member, &layer.attention_norm, 0..self.tree.len(), &self.room.normed);
+            self.project(member, layer);
+            self.turn(member, cache);
+            self.attend(member, cache);
+            self.add_product(member, &layer.attention_output, &self.room.mixed);
+            self.normalise(member, &layer.feed_forward_norm, 0..self.tree.len(), &self.room.normed);
+            self.gate(member, layer);
+            self.add_product(member, &layer.down, &self.room.gated);
+        }
+        if !self.rows.is_empty() {
+            self.score(member);
+        }
+    }
+
+    fn width(&self) -> usize {
+        self.config.hidden.next_multiple_of(LANES)
+    }
+
+    fn hidden(&self, row: usize) -> *mut f32 {
+        self.room.hidden.at(row * self.width())
+    }
+
+    fn embed(&self, member: &Member<'_>) {
+        member.share(self.tree.len(), 1, |rows| {
+            for row in rows {
+                // SAFETY: the row is this unit's.
+                let state = unsafe { std::slice::from_raw_parts_mut(self.hidden(row), self.width()) };
+                let (state, rest) = state.split_at_mut(self.config.hidden);
+                self.network.embedding.unpack_row(self.tree.token(row) as usize, state);
+                rest.fill(0.0);
+            }
+        });
+        member.meet();
+    }
+
+    /// The norm of the states of `rows`, as rows of `to` from 0 on.
+    fn normalise(&self, member: &Member<'_>, weight: &[f32], rows: Range<usize>, to: &Inputs) {
+        let epsilon = self.config.norm_epsilon as f32;
+        let first = rows.start;
+        member.share(rows.len(), 1, |units| {
+            for row in units {
+                let out = to.row(row);
+                // SAFETY: see above; states and weights are whole vectors.
+                unsafe {
+                    let state = self.hidden(first + row);
+                    (self.kernels.rms_norm)(state, weight.as_ptr(), out, self.config.hidden, epsilon);
+                    self.round(to, row, 0..self.config.hidden, out);
+                }
+            }
+        });
+        member.meet();
+    }
+
+    /// Numbers `range` of a row in eight bits, if they can be had so.
+    ///
+    /// # Safety
+    /// If the row is whole blocks, the range must be, too, and be this unit's.
+    unsafe fn round(&self, inputs: &Inputs, row: usize, range: Range<usize>, from: *const f32) {
+        if inputs.blocks {
+            let (block, count) = (range.start / BLOCK, range.len() / BLOCK);
+            unsafe { (self.kernels.quantise)(&inputs.eight, row, block, count, from) };
+        }
+    }
+
+    /// Queries, keys and values.
+    fn project(&self, member: &Member<'_>, layer: &Layer) {
+        let room = self.room;
+        let task = |weights, out: &Buffer<f32>| self.task(weights, &room.normed, out.at(0), false);
+        let tasks = [
+            task(&layer.query, &room.queries),
+            task(&layer.key, &room.keys),
+            task(&layer.value, &room.values),
+        ];
+        self.products(member, &tasks);
+    }
+
+    fn task<'a>(&self, weights: &'a Panels, inputs: &'a Inputs, out: *mut f32, add: bool) -> Task<'a> {
+        let stride = weights.rows().next_multiple_of(LANES);
+        Task { weights, inputs, rows: self.tree.len(), out, stride, add }
+    }
+
+    /// `state += weights * inputs`
+    fn add_product(&self, member: &Member<'_>, weights: &Panels, inputs: &Inputs) {
+        self.products(member, &[self.task(weights, inputs, self.hidden(0), true)]);
+    }
+
+    /// The panels of all tasks, shared out together.
+    fn products(&self, member: &Member<'_>, tasks: &[Task<'_>]) {
+        let total = tasks.iter().map(|task| task.weights.panels()).sum();
+        member.share(total, run(total, member), |units| {
+            for unit in units {
+                let mut panel = unit;
+                for task in tasks {
+                    if panel < task.weights.panels() {
+                        self.product(task, panel);
+                        break;
+                    }
+                    panel -= task.weights.panels();
+                }
+            }
+        });
+        member.meet();
+    }
+
+    /// One panel times all rows, tile by tile.
+    fn product(&self, task: &Task<'_>, panel: usize) {
+        let tile = self.kernels.tile;
+        for (index, first) in (0..task.rows).step_by(tile).enumerate() {
+            let rows = tile.min(task.rows - first);
+            // SAFETY: see above; `out` is good for all rows of the task.
+            unsafe {
+                let out = task.out.add(first * task.stride + panel * LANES);
+                self.multiply(task.weights, panel, task.inputs, (index, first, rows), out, task.stride, task.add);
+            }
+        }
+    }
+
+    /// A panel times a tile, given as its number, its first row and how many it has.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn multiply(
+        &self,
+        weights: &Panels,
+        panel: usize,
+        inputs: &Inputs,
+        (tile, first, rows): (usize, usize, usize),
+        out: *mut f32,
+        stride: usize,
+        add: bool,
+    ) {
+        let format = weights.format();
+        let product = Product {
+            panel: weights.panel(panel).as_ptr(),
+            blocks: weights.inputs() / format.inputs(),
+            x: inputs.tile(format, tile, first, rows),
+            out,
+            stride,
+            add,
+        };
+        unsafe { (self.kernels.product)(format, rows)(&product) };
+    }
+
+    /// Turns queries and keys by their positions and writes keys and values into the cache.
+    fn turn(&self, member: &Member<'_>, cache: &Cache) {
+        let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
+        let group = heads / kv_heads;
+        let (queries, keys) = (heads * head_size, kv_heads * head_size);
+        member.share(self.tree.len() * kv_heads, kv_heads, |units| {
+            for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
+                let rotation = Rotation {
+                    layout: self.config.rotary.layout,
+                    head_size,
+                    cosines: self.room.cosines[row * head_size / 2..].as_ptr(),
+                    sines: self.room.sines[row * head_size / 2..].as_ptr(),
+                };
+                let query = self.room.queries.at(row * queries.next_multiple_of(LANES));
+                let at = row * keys.next_multiple_of(LANES) + kv_head * head_size;
+                let (key, value) = (self.room.keys.at(at), self.room.values.at(at));
+                // SAFETY: the heads of a row are this unit's, as is their place in the cache.
+                unsafe {
+                    for head in kv_head * group..(kv_head + 1) * group {
+                        (self.kernels.turn)(&rotation, query.add(head * head_size));
+                    }
+                    (self.kernels.turn)(&rotation, key);
+                    (self.kernels.remember)(cache, kv_head, self.at + row, head_size, key, value);
+                }
+            }
+        });
+        member.meet();
+    }
+
+    fn attend(&self, member: &Member<'_>, cache: &Cache) {
+        let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
+        let group = heads / kv_heads;
+        let rows = self.tree.len();
+        let mixed = &self.room.mixed;
+        let scratch = member.index() * group * Attention::scores(self.at + rows);
+        // Whether what a key head's group gives is whole blocks.
+        let blocks = (group * head_size).is_multiple_of(BLOCK) || !mixed.blocks;
+        member.share(rows * kv_heads, 1, |units| {
+            // The rows of a key head follow each other, so that its keys stay near.
+            for (kv_head, row) in units.map(|unit| (unit / rows, unit % rows)) {
+                let first = kv_head * group * head_size;
+                // SAFETY: the heads of a row are this unit's, the scratch memory this member's.
+                unsafe {
+                    let out = mixed.row(row).add(first);
+                    (self.kernels.attend)(&Attention {
+                        cache,
+                        kv_head,
+                        head_size,
+                        heads: group,
+                        queries: self.room.queries.at(row * mixed.width + first),
+                        out,
+                        cached: self.at,
+                        own: &self.room.visible[row],
+                        scratch: self.room.scores.at(scratch),
+                    });
+                    if blocks {
+                        self.round(mixed, row, first..first + group * head_size, out);
+                    }
+                }
+            }
+        });
+        member.meet();
+        if !blocks {
+            let width = heads * head_size;
+            member.share(rows, 1, |rows| {
+                // SAFETY: a row is this unit's.
+                rows.for_each(|row| unsafe { self.round(mixed, row, 0..width, mixed.row(row)) });
+            });
+            member.meet();
+        }
+    }
+
+    /// `silu(gate * x) * (up * x)`, two panels at a time: a block of what `down` takes.
+    fn gate(&self, member: &Member<'_>, layer: &Layer) {
+        let (normed, gated) = (&self.room.normed, &self.room.gated);
+        let (rows, tile, panels) = (self.tree.len(), self.kernels.tile, layer.gate.panels());
+        let units = panels.div_ceil(2);
+        member.share(units, run(units, member), |units| {
+            let mut up = [0f32; MOST_ROWS * BLOCK];
+            for unit in units {
+                let first_panel = 2 * unit;
+                let count = (panels - first_panel).min(2);
+                for (index, first) in (0..rows).step_by(tile).enumerate() {
+                    let tile = (index, first, tile.min(rows - first));
+                    let at = first_panel * LANES;
+                    // SAFETY: see above; `up` has room for a tile's block.
+                    unsafe {
+                        let out = gated.row(first).add(at);
+                        for panel in 0..count {
+                            let (number, at) = (first_panel + panel, panel * LANES);
+                            let (gate_out, up_out) = (out.add(at), up.as_mut_ptr().add(at));
+                            self.multiply(&layer.gate, number, normed, tile, gate_out, gated.width, false);
+                            self.multiply(&layer.up, number, normed, tile, up_out, BLOCK, false);
+                        }
+                        for row in 0..tile.2 {
+                            let (out, up) = (out.add(row * gated.width), up.as_ptr().add(row * BLOCK));
+                            (self.kernels.silu_times)(out, up, count * LANES);
+                            self.round(gated, first + row, at..at + count * LANES, out);
+                        }
+                    }
+                }
+            }
+        });
+        member.meet();
+    }
+
+    /// The logits of the rows asked for, and of every slice of them the largest and the sum.
+    fn score(&self, member: &Member<'_>) {
+        let (room, vocabulary) = (self.room, self.config.vocabulary);
+        let stride = vocabulary.next_multiple_of(LANES);
+        self.normalise(member, &self.network.output_norm, self.rows.clone(), &room.scored);
+        let task = Task {
+            weights: &self.network.output,
+            inputs: &room.scored,
+            rows: self.rows.len(),
+            out: room.logits.at(0),
+            stride,
+            add: false,
+        };
+        self.products(member, &[task]);
+        let slices = vocabulary.div_ceil(SLICE);
+        member.share(self.rows.len() * slices, 1, |units| {
+            for (row, slice) in units.map(|unit| (unit / slices, unit % slices)) {
+                let start = slice * SLICE;
+                let length = SLICE.min(vocabulary - start);
+                let logits = room.logits.at(row * stride + start);
+                // SAFETY: a slice is this unit's; after the last one there is room for whole vectors.
+                unsafe {
+                    let whole = length.next_multiple_of(LANES);
+                    (length..whole).for_each(|beyond| *logits.add(beyond) = f32::NEG_INFINITY);
+                    let found = (self.kernels.largest_and_sum)(logits, whole);
+                    room.slices.at(row * slices + slice).write(found);
+                }
+            }
+        });
+        member.meet();
+    }
+}
+
+/// The most rows of any tile.
+const MOST_ROWS: usize = 8;
+
+/// Units that a member takes at a time: few enough that a member that is held up does not hold up the
+/// others for long, enough that memory is read in long runs.
+fn run(total: usize, member: &Member<'_>) -> usize {
+    (total / (8 * member.size())).max(1)
+}

@@ -1,0 +1,236 @@
+//! AVX-512 with its vector neural network instructions (Ice Lake, Zen 4 and later): a vector is one
+//! register, and one instruction multiplies 64 pairs of bytes.
+
+use std::arch::x86_64::*;
+
+use super::Simd;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Avx512;
+
+/// A count for the shifts by a number that is not written into the instruction; the compiler turns
+/// it into one that is wherever it is constant.
+#[inline(always)]
+unsafe fn count(by: u32) -> __m128i {
+    unsafe { _mm_cvtsi32_si128(by as i32) }
+}
+
+impl Simd for Avx512 {
+    const TILE: usize = 8;
+    type F = __m512;
+    type I = __m512i;
+    type B = __m512i;
+    type W8 = __m512i;
+    type Partial = __m512i;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> __m512 {
+        unsafe { _mm512_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m512 {
+        unsafe { _mm512_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, x: __m512) {
+        unsafe { _mm512_storeu_ps(to, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn sub(a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_mul_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn div(a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_div_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: __m512, b: __m512, c: __m512) -> __m512 {
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn max(a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_max_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn min(a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_min_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn abs(x: __m512) -> __m512 {
+        unsafe { _mm512_abs_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(x: __m512) -> f32 {
+        unsafe {
+            let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(x)));
+            super::avx2::sum8(_mm256_add_ps(_mm512_castps512_ps256(x), high))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn largest(x: __m512) -> f32 {
+        unsafe { _mm512_reduce_max_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u16) -> __m512 {
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_f16(to: *mut u16, x: __m512) {
+        unsafe { _mm256_storeu_si256(to.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const u16) -> __m512 {
+        unsafe {
+            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn splat_int(x: i32) -> __m512i {
+        unsafe { _mm512_set1_epi32(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_int(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_add_epi32(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_int(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_mullo_epi32(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn shl_int(x: __m512i, by: u32) -> __m512i {
+        unsafe { _mm512_sll_epi32(x, count(by)) }
+    }
+
+    #[inline(always)]
+    unsafe fn shr_int(x: __m512i, by: u32) -> __m512i {
+        unsafe { _mm512_srl_epi32(x, count(by)) }
+    }
+
+    #[inline(always)]
+    unsafe fn and_int(x: __m512i, mask: i32) -> __m512i {
+        unsafe { _mm512_and_si512(x, _mm512_set1_epi32(mask)) }
+    }
+
+    #[inline(always)]
+    unsafe fn or_int(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_or_si512(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_u8(from: *const u8) -> __m512i {
+        unsafe { _mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn to_float(x: __m512i) -> __m512 {
+        unsafe { _mm512_cvtepi32_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn to_int(x: __m512) -> __m512i {
+        unsafe { _mm512_cvtps_epi32(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn as_float(x: __m512i) -> __m512 {
+        unsafe { _mm512_castsi512_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_i8(from: *const i8) -> __m512i {
+        unsafe { _mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_i8(to: *mut i8, x: __m512i) {
+        unsafe { _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn sum_int(x: __m512i) -> i32 {
+        unsafe { _mm512_reduce_add_epi32(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> __m512i {
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn shr_mask(x: __m512i, by: u32, mask: u8) -> __m512i {
+        unsafe { _mm512_and_si512(_mm512_srl_epi16(x, count(by)), _mm512_set1_epi8(mask as i8)) }
+    }
+
+    #[inline(always)]
+    unsafe fn shl_mask(x: __m512i, by: u32, mask: u8) -> __m512i {
+        unsafe { _mm512_and_si512(_mm512_sll_epi16(x, count(by)), _mm512_set1_epi8(mask as i8)) }
+    }
+
+    #[inline(always)]
+    unsafe fn or(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_or_si512(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn begin(onto: __m512i) -> __m512i {
+        onto
+    }
+
+    #[inline(always)]
+    unsafe fn dot(sum: __m512i, weights: __m512i, x: i32) -> __m512i {
+        unsafe { _mm512_dpbusd_epi32(sum, weights, _mm512_set1_epi32(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn finish(_: __m512i, sum: __m512i) -> __m512i {
+        sum
+    }
+
+    #[inline(always)]
+    unsafe fn begin8(negative_sum: i32) -> __m512i {
+        unsafe { _mm512_slli_epi32::<7>(_mm512_set1_epi32(negative_sum)) }
+    }
+
+    #[inline(always)]
+    unsafe fn eight(weights: __m512i) -> __m512i {
+        weights
+    }
+
+    #[inline(always)]
+    unsafe fn dot8(sum: __m512i, weights: __m512i, x: i32) -> __m512i {
+        unsafe { _mm512_dpbusd_epi32(sum, weights, _mm512_set1_epi32(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(at: *const u8) {
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+}

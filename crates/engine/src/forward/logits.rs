@@ -1,0 +1,147 @@
+//! What a pass gives back: scores of every token of the vocabulary, and of each row its peak, which
+//! greedy choices and shown probabilities need and which the pass finds on the side.
+
+use crate::trace::TokenId;
+
+/// A row for each node asked for; lives until the model's next pass.
+#[derive(Debug, Clone, Copy)]
+pub struct Logits<'a> {
+    values: &'a [f32], // [rows, stride]
+    vocabulary: usize,
+    stride: usize,
+    peaks: &'a [Peak], // [rows]
+}
+
+/// Scores of what may follow one node.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    logits: &'a [f32], // [vocabulary]
+    peak: Peak,
+}
+
+/// A row's likeliest token, and what its softmax is divided by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peak {
+    token: TokenId,
+    /// The sum of e^(logit - largest logit).
+    sum: f32,
+}
+
+impl Peak {
+    /// From the largest number of each slice of `size` logits and its sum of e^(logit - largest).
+    pub(super) fn of_slices(logits: &[f32], slices: &[(f32, f32)], size: usize) -> Self {
+        let largest = slices.iter().fold(f32::NEG_INFINITY, |largest, slice| largest.max(slice.0));
+        let sum = slices.iter().map(|slice| slice.1 * (slice.0 - largest).exp()).sum();
+        let first = slices.iter().position(|slice| slice.0 == largest).unwrap_or(0) * size;
+        let found = logits[first..].iter().position(|&logit| logit == largest);
+        match found {
+            Some(offset) => Self { token: (first + offset) as TokenId, sum },
+            // Some are not numbers, and the kernels make nothing of those.
+            None => Self::of(logits),
+        }
+    }
+
+    fn of(logits: &[f32]) -> Self {
+        let token = likeliest(logits);
+        let largest = logits[token as usize];
+        Self { token, sum: logits.iter().map(|logit| (logit - largest).exp()).sum() }
+    }
+}
+
+impl<'a> Logits<'a> {
+    /// Rows of `vocabulary` numbers, `stride` apart.
+    pub(super) fn new(values: &'a [f32], vocabulary: usize, stride: usize, peaks: &'a [Peak]) -> Self {
+        Self { values, vocabulary, stride, peaks }
+    }
+
+    pub fn row(&self, index: usize) -> Row<'a> {
+        Row { logits: &self.values[index * self.stride..][..self.vocabulary], peak: self.peaks[index] }
+    }
+}
+
+impl PartialEq for Logits<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let rows = self.peaks.len();
+        rows == other.peaks.len() && (0..rows).all(|row| self.row(row).logits == other.row(row).logits)
+    }
+}
+
+impl<'a> Row<'a> {
+    pub fn of(logits: &'a [f32]) -> Self {
+        Self { logits, peak: Peak::of(logits) }
+    }
+
+    pub(super) fn peak(&self) -> Peak {
+        self.peak
+    }
+
+    /// `[vocabulary]`
+    pub fn logits(&self) -> &'a [f32] {
+        self.logits
+    }
+
+    /// The token of the highest logit, the first of equals.
+    pub fn likeliest(&self) -> TokenId {
+        self.peak.token
+    }
+
+    /// The first `vocabulary` tokens alone.
+    #[must_use]
+    pub fn first(self, vocabulary: usize) -> Self {
+        if vocabulary < self.logits.len() { Self::of(&self.logits[..vocabulary]) } else { self }
+    }
+
+    /// The model's own probability of `token` (temperature 1, no filter), for display; 0 where the
+    /// logits are not numbers.
+    pub fn probability(&self, token: TokenId) -> f32 {
+        let largest = self.logits[self.peak.token as usize];
+        let probability = (self.logits[token as usize] - largest).exp() / self.peak.sum;
+        if probability.is_finite() { probability } else { 0.0 }
+    }
+}
+
+/// The token of the highest logit, the first of equals; NaN counts as lowest.
+pub fn likeliest(logits: &[f32]) -> TokenId {
+    let mut best = (0, f32::NEG_INFINITY);
+    for (token, &logit) in logits.iter().enumerate() {
+        if logit > best.1 {
+            best = (token, logit);
+        }
+    }
+    best.0 as TokenId
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_from_slices_is_the_peak() {
+        let logits: Vec<f32> = (0..100).map(|i| ((i * 37) % 61) as f32 / 7.0).collect();
+        let slices: Vec<(f32, f32)> = logits
+            .chunks(16)
+            .map(|slice| {
+                let largest = slice.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                (largest, slice.iter().map(|logit| (logit - largest).exp()).sum())
+            })
+            .collect();
+        let (found, expected) = (Peak::of_slices(&logits, &slices, 16), Peak::of(&logits));
+        assert_eq!(found.token, expected.token);
+        assert!((found.sum / expected.sum - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_never_likeliest() {
+        let logits = [f32::NAN, 1.0, 3.0, 3.0];
+        assert_eq!(Peak::of_slices(&logits, &[(f32::NAN, f32::NAN)], 4).token, 2);
+        assert_eq!(Row::of(&logits).probability(2), 0.0);
+    }
+
+    #[test]
+    fn fewer_tokens_have_their_own_peak() {
+        let logits = [1.0, 2.0, 3.0];
+        let row = Row::of(&logits).first(2);
+        assert_eq!((row.likeliest(), row.logits().len()), (1, 2));
+        assert!((row.probability(1) - 1.0 / (1.0 + (-1f32).exp())).abs() < 1e-6);
+    }
+}

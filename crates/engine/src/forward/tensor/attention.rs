@@ -1,0 +1,34 @@
+//! Grouped-query attention over the cache with explicit visibility, as a masked matrix product.
+
+use candle_core::{Device, Result, Tensor};
+
+use crate::tree::TokenTree;
+
+/// `[nodes, cached + nodes]`, 0 where a node may look, at all that is cached and at its own ancestors,
+/// and -inf elsewhere.
+pub fn mask(tree: &TokenTree, cached: usize, device: &Device) -> Result<Tensor> {
+    let width = cached + tree.len();
+    let mut mask = vec![f32::NEG_INFINITY; tree.len() * width];
+    for (row, visible) in mask.chunks_mut(width).zip(tree.visible()) {
+        row[..cached].fill(0.0);
+        visible.iter().for_each(|&node| row[cached + node] = 0.0);
+    }
+    Tensor::from_vec(mask, (tree.len(), width), device)
+}
+
+/// softmax(q k^T / sqrt(head_size)) v for each head.
+///
+/// `queries` `[heads, rows, head_size]`, `keys` and `values` `[kv_heads, length, head_size]`; head
+/// `h` reads key head `h / (heads / kv_heads)`. Returns `[rows, heads * head_size]`.
+pub fn attend(queries: &Tensor, keys: &Tensor, values: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    let (heads, rows, head_size) = queries.dims3()?;
+    let (kv_heads, length, _) = keys.dims3()?;
+    let group = heads / kv_heads;
+    // The heads of a group share their keys, so they are further rows of one product.
+    let queries = queries.contiguous()?.reshape((kv_heads, group * rows, head_size))?;
+    let scores = (queries.matmul(&keys.t()?)? * (head_size as f64).powf(-0.5))?;
+    let scores = scores.reshape((heads, rows, length))?.broadcast_add(mask)?;
+    let weights = candle_nn::ops::softmax_last_dim(&scores)?;
+    let mixed = weights.reshape((kv_heads, group * rows, length))?.matmul(&values.contiguous()?)?;
+    mixed.reshape((heads, rows, head_size))?.transpose(0, 1)?.reshape((rows, heads * head_size))
+}
