@@ -67,10 +67,17 @@ check: setup $(PAGE) ## the quick part: formats, lints, types
 	$(NPM) run lint
 	$(NPM) run check
 
-bench: setup $(PAGE) ## plain decoding against speculative, on the starter pair
+# The models with random weights are made in the system's folder for temporary files. A process each, so
+# that memory is measured of one model alone. LLAMA_CPP_BIN may name a folder with llama.cpp's programs.
+BENCH_MODELS := 0.5B:Q4_K_M 0.5B:Q8_0 1.1B:Q4_K_M 1.1B:Q8_0
+
+bench: setup $(PAGE) ## plain decoding against speculative: the starter pair, and larger models with random weights
 	@cargo build --release $(CARGO_ALL) --bins
 	@for draft in starter-draft ngram; do \
 		echo "draft: $$draft"; $(CARGO_TARGET_DIR)/release/foretoken-cli bench --target starter --draft $$draft; \
+	done
+	@for model in $(BENCH_MODELS); do \
+		echo; $(CARGO_TARGET_DIR)/release/foretoken-cli bench --random $$model --verify-cost || exit 1; \
 	done
 
 bundle: setup $(PAGE) ## an installable package in target/dist/bundle

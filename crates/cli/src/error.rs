@@ -21,15 +21,21 @@ pub enum Error {
     #[error("{path} cannot be read: {source}.", path = path.display())]
     Read { path: PathBuf, source: io::Error },
 
+    #[error("{path} cannot be written: {source}.", path = path.display())]
+    Write { path: PathBuf, source: io::Error },
+
+    #[error(
+        "{path} needs {needed} bytes, and the disk has no room for them. Make room, or name another folder.",
+        path = path.display()
+    )]
+    NoRoom { path: PathBuf, needed: u64 },
+
     /// A text file does not hold what the command reads from it.
     #[error("{path}: expected {expected}, found {found}.", path = path.display())]
     Content { path: PathBuf, expected: &'static str, found: String },
 
     #[error("standard output cannot be written: {0}.")]
     Output(#[from] io::Error),
-
-    #[error("this program cannot start itself again with another number of threads: {0}.")]
-    Restart(io::Error),
 }
 
 impl Error {

@@ -9,6 +9,8 @@
 //! - [`output`], [`colour`]: what is written, and how it looks on a terminal
 //! - [`interrupt`], [`error`]: Ctrl-C, what can go wrong
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod args;
 mod colour;
 mod commands;

@@ -28,6 +28,8 @@ pub fn open(name: &str) -> Result<ModelSource> {
 
 pub struct Session {
     device: Device,
+    /// Drafts are loaded like the target.
+    eight_bits: bool,
     pub decoder: Decoder,
     drafter: Option<Box<dyn Drafter>>,
 }
@@ -37,7 +39,7 @@ impl Session {
     pub fn load(source: &ModelSource, device: Device) -> Result<Self> {
         let tokenizer = Arc::new(source.tokenizer()?);
         let decoder = Decoder::new(load(source, &device)?, tokenizer);
-        Ok(Self { device, decoder, drafter: None })
+        Ok(Self { device, eight_bits: source.eight_bits(), decoder, drafter: None })
     }
 
     pub fn tokenizer(&self) -> &Tokenizer {
@@ -68,7 +70,8 @@ impl Session {
     }
 
     fn draft_model(&self, path: &Path) -> Result<ModelDrafter> {
-        Ok(ModelDrafter::open(&ModelSource::open(path)?, &self.device, self.tokenizer())?)
+        let source = ModelSource::open(path)?.in_eight_bits(self.eight_bits);
+        Ok(ModelDrafter::open(&source, &self.device, self.tokenizer())?)
     }
 
     /// Writes a reply and shows every round as it is done. `interrupt` may stop it.

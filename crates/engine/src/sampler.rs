@@ -43,9 +43,5 @@ pub(crate) fn shown_probability(
     processed: &Distribution,
     token: TokenId,
 ) -> f32 {
-    if sampling.is_greedy() {
-        row.probability(token)
-    } else {
-        processed.probability(token) as f32
-    }
+    if sampling.is_greedy() { row.probability(token) } else { processed.probability(token) as f32 }
 }

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::prompt::conversation;
-use crate::session::{Session, open};
+use crate::session::Session;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -48,7 +48,7 @@ speculative decoding. For real work name a larger model with --target.";
 
 pub fn run(args: &Args) -> Result<()> {
     let sampling = args.sampling.over(Sampling::default())?;
-    let source = open(&args.target)?;
+    let source = args.device.open(&args.target)?;
     let template = source.template()?;
     let mut session = Session::load(&source, args.device.device())?;
     let draft = args.speculation.draft.clone().unwrap_or_else(|| default_draft(&args.target));

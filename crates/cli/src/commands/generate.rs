@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::prompt::Form;
-use crate::session::{Session, open};
+use crate::session::Session;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -93,7 +93,7 @@ pub fn run(Args { reply: args }: &Args) -> Result<()> {
 pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
     let sampling = args.sampling.over(base)?;
     let text = args.prompt.text()?;
-    let source = open(&args.target)?;
+    let source = args.device.open(&args.target)?;
     let form = Form::of(&source, args.raw)?;
     let mut session = Session::load(&source, args.device.device())?;
     let prompt = form.tokens(session.tokenizer(), &text)?;

@@ -12,7 +12,6 @@ use serde::Serialize;
 use crate::args::{DeviceArgs, TokenIds};
 use crate::error::Result;
 use crate::output;
-use crate::session::open;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -47,7 +46,7 @@ struct Row {
 const SHOWN: usize = 20;
 
 pub fn run(args: &Args) -> Result<()> {
-    let source = open(&args.target)?;
+    let source = args.device.open(&args.target)?;
     let (tokens, limit) = (&args.tokens.0, source.config()?.context);
     if tokens.len() > limit {
         return Err(EngineError::PromptTooLong { found: tokens.len(), limit }.into());

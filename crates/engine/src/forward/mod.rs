@@ -15,8 +15,8 @@ use crate::trace::TokenId;
 use crate::tree::TokenTree;
 
 pub use cpu::CpuModel;
-pub use logits::{Logits, Row};
 pub(crate) use logits::Peak;
+pub use logits::{Logits, Row};
 pub use tensor::TensorModel;
 
 /// A causal language model whose cache can be rewound.
@@ -35,6 +35,13 @@ pub trait Model: Send {
     /// `Error::UnknownToken` for a token outside the vocabulary, `Error::PromptTooLong` when the
     /// context cannot hold the tree, `Error::Compute` when the device fails. The cache is unchanged.
     fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits<'_>>;
+
+    /// Reads all weights that a pass reads, as fast as memory gives them and without computing, and
+    /// returns how many bytes they are: the bound on how fast a pass can be. 0 where the weights are not
+    /// in this computer's memory.
+    fn read_weights(&self) -> usize {
+        0
+    }
 
     /// Of the last pass's nodes keeps those on `path` (indices, ascending) and forgets the others.
     fn keep(&mut self, path: &[usize]) -> Result<()>;

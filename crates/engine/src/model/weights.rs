@@ -140,19 +140,43 @@ pub struct StoredTensor<'a> {
 pub struct Weights {
     tensors: Arc<Tensors>,
     device: Device,
+    eight_bits: bool,
 }
 
 impl Weights {
-    pub(super) fn new(tensors: Arc<Tensors>, device: &Device) -> Self {
-        Self { tensors, device: device.clone() }
+    pub(super) fn new(tensors: Arc<Tensors>, device: &Device, eight_bits: bool) -> Self {
+        Self { tensors, device: device.clone(), eight_bits }
     }
 
-    /// A matrix `[out, in]` in the type it is stored in.
+    /// A matrix `[out, in]` in the type it is stored in, or rounded as was asked for.
     ///
     /// # Errors
     /// `Error::BadModel` when there is no such tensor; `Error::Compute` from the device.
     pub fn matrix(&self, name: &str) -> Result<Arc<QTensor>> {
-        self.tensors.load(name, &self.device).map(Arc::new)
+        let matrix = if self.rounds(self.stored(name)?) {
+            self.in_eight_bits(name)?
+        } else {
+            self.tensors.load(name, &self.device)?
+        };
+        Ok(Arc::new(matrix))
+    }
+
+    /// Whether a tensor is to be rounded to Q8_0: asked for, of 16 or 32 bits, and whole blocks.
+    pub fn rounds(&self, tensor: StoredTensor<'_>) -> bool {
+        let plain = matches!(tensor.dtype, GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16);
+        let row = tensor.shape.last().copied().unwrap_or(0);
+        self.eight_bits && plain && row.is_multiple_of(GgmlDType::Q8_0.block_size())
+    }
+
+    /// A matrix as Q8_0, whatever it is stored as.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`].
+    pub fn in_eight_bits(&self, name: &str) -> Result<QTensor> {
+        let stored = self.tensors.load(name, &Device::Cpu)?;
+        tracing::info!("{name} is stored as {:?} and computed as Q8_0", stored.dtype());
+        let numbers = stored.dequantize(&Device::Cpu)?;
+        Ok(QTensor::quantize_onto(&numbers, GgmlDType::Q8_0, &self.device)?)
     }
 
     /// A vector as f32.
@@ -180,7 +204,12 @@ impl Weights {
 
     /// That the model is not what it should be.
     pub fn bad(&self, expected: String, found: String) -> Error {
-        Error::BadModel { path: self.tensors.path.clone(), expected, found, hint: "Choose another file of this model." }
+        Error::BadModel {
+            path: self.tensors.path.clone(),
+            expected,
+            found,
+            hint: "Choose another file of this model.",
+        }
     }
 
     pub fn contains(&self, name: &str) -> bool {

@@ -18,7 +18,7 @@ use crate::session::Session;
 const MOST_ROWS: usize = LONGEST_DRAFT + 1;
 
 /// Tokens in the cache while a pass is measured.
-const CONTEXT: usize = 256;
+pub const CONTEXT: usize = 256;
 
 /// Measurements of each length; their order goes round, so that a slow moment falls on all lengths.
 const REPEATS: usize = 15;
@@ -28,6 +28,17 @@ const REPEATS: usize = 15;
 pub struct RowCost {
     pub rows: usize,
     pub ms: f64,
+    /// Against one row.
+    pub ratio: f64,
+}
+
+impl RowCost {
+    /// Of `times` by numbers of rows, in milliseconds, the first being that of one row.
+    pub fn of(times: impl IntoIterator<Item = (usize, f64)>) -> Vec<Self> {
+        let mut one = None;
+        let cost = |(rows, ms)| Self { rows, ms, ratio: ms / *one.get_or_insert(ms) };
+        times.into_iter().map(cost).collect()
+    }
 }
 
 /// Medians for every number of rows that a round may have.
@@ -46,8 +57,7 @@ pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<R
             target.truncate(context.len());
         }
     }
-    let cost = |(rows, times)| Some(RowCost { rows, ms: median(times)? });
-    Ok((1..).zip(times).filter_map(cost).collect())
+    Ok(RowCost::of((1..).zip(times.into_iter().filter_map(median))))
 }
 
 /// The drafter's time for a token; `None` when nobody drafts or nothing was drafted.

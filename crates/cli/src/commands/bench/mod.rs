@@ -4,12 +4,13 @@
 mod bandwidth;
 mod cost;
 mod prompts;
+mod random;
+mod resident;
 mod runs;
 
 use std::path::PathBuf;
 
 use foretoken_engine::decoder::Request;
-use foretoken_engine::device;
 use foretoken_engine::sampling::Sampling;
 use serde::Serialize;
 
@@ -19,13 +20,28 @@ use crate::output;
 use crate::prompt::Form;
 use crate::session::{Session, open};
 use cost::{RowCost, draft_cost, verify_cost};
+use random::RandomModel;
 use runs::{Comparison, Speed, compare};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The model that writes
-    #[arg(long, value_name = "MODEL")]
-    target: String,
+    #[arg(long, value_name = "MODEL", required_unless_present = "random")]
+    target: Option<String>,
+    /// Instead of --target: models with random weights, which are made for it, each with a draft of its
+    /// first layers. Shapes: tiny, 0.5B, 1.1B, 8B; weights: Q4_K_M, Q8_0, F16. Where LLAMA_CPP_BIN names
+    /// a folder with llama.cpp's programs, these run on the same files in turns with this one
+    #[arg(
+        long,
+        value_name = "SHAPE:WEIGHTS",
+        value_delimiter = ',',
+        conflicts_with_all = ["target", "prompts", "raw", "SpeculationArgs", "SamplingArgs"]
+    )]
+    random: Vec<RandomModel>,
+    /// Where the files with random weights are, or are made [default: foretoken-bench in the system's
+    /// folder for temporary files]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "target")]
+    folder: Option<PathBuf>,
     /// A file with a JSON object a line: {"prompt": "..."}, or {"turns": ["...", ...]}, of which the
     /// first is used [default: a few that suit the starter]
     #[arg(long, value_name = "FILE")]
@@ -33,7 +49,7 @@ pub struct Args {
     /// Longest reply in tokens
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "128", value_parser = clap::value_parser!(u32).range(2..))]
     tokens: u32,
-    /// How often to go through all prompts; the medians are over these
+    /// How often to go through all prompts, with --random through one of them; the medians are over these
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
     /// Measure what a pass over 1 to 17 tokens costs, what drafting a token costs, and how fast this
@@ -78,6 +94,13 @@ struct Report {
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    match &args.target {
+        Some(target) => run_on(target, args),
+        None => random::run(args),
+    }
+}
+
+fn run_on(target: &str, args: &Args) -> Result<()> {
     let base = Request {
         sampling: args.sampling.over(Sampling::greedy())?,
         draft_length: args.speculation.draft_length,
@@ -85,7 +108,7 @@ pub fn run(args: &Args) -> Result<()> {
         ..Request::new(Vec::new())
     };
     let texts = prompts::read(args.prompts.as_deref())?;
-    let source = open(&args.target)?;
+    let source = open(target)?;
     let form = Form::of(&source, args.raw)?;
     let mut session = Session::load(&source, args.device.device())?;
     let requests = prompts::requests(&session, &form, &texts, &base)?;
@@ -94,7 +117,7 @@ pub fn run(args: &Args) -> Result<()> {
     let Comparison { plain, speculative } = compare(&mut session, &requests, args.repeats)?;
     let speedup = speculative.as_ref().and_then(|s| Some(s.tokens_per_second? / plain.tokens_per_second?));
     let mut report = Report {
-        target: args.target.clone(),
+        target: target.to_owned(),
         draft: draft.to_string(),
         draft_length: base.draft_length,
         device: args.device.label(),
@@ -111,7 +134,7 @@ pub fn run(args: &Args) -> Result<()> {
         output::note("measuring what a pass costs");
         report.verify_cost = Some(verify_cost(session.decoder.target_mut(), &requests)?);
         report.draft_ms = draft_cost(&mut session, &requests)?;
-        report.read_bandwidth_gb_s = Some(bandwidth::read(device::threads()));
+        report.read_bandwidth_gb_s = bandwidth::read(session.decoder.target()).map(|reading| reading.gb_s);
     }
     if args.json { output::json(&report) } else { output::text(&report.table()) }
 }
@@ -132,8 +155,9 @@ impl Report {
             lines.push(format!("speedup     {:>10}", number(self.speedup, 2)));
         }
         if let Some(costs) = &self.verify_cost {
-            lines.push("\nrows in a pass  ms".to_owned());
-            lines.extend(costs.iter().map(|cost| format!("{:14}  {:.3}", cost.rows, cost.ms)));
+            lines.push("\nrows in a pass          ms  ratio".to_owned());
+            let line = |cost: &RowCost| format!("{:14}  {:>10.3}  {:>5.2}", cost.rows, cost.ms, cost.ratio);
+            lines.extend(costs.iter().map(line));
         }
         if let Some(ms) = self.draft_ms {
             lines.push(format!("\ndrafting a token takes {ms:.3} ms"));

@@ -21,6 +21,9 @@ pub struct Speed {
     /// Accepted over judged tokens of all replies; null when none was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance_rate: Option<f64>,
+    /// Accepted over drafted tokens, those included that no verdict reached; null when none was drafted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted_of_drafted: Option<f64>,
     /// Emitted tokens over rounds of all replies; null without drafts, where it is 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_round: Option<f64>,
@@ -61,14 +64,16 @@ pub fn compare(session: &mut Session, requests: &[Request], repeats: u32) -> Res
     Ok(Comparison { plain: plain.plain(), speculative: drafts.then(|| speculative.speculative()) })
 }
 
-fn write(session: &mut Session, request: &Request, drafts: bool) -> Result<Reply> {
+/// Writes a reply, with drafts if they are wanted.
+pub fn write(session: &mut Session, request: &Request, drafts: bool) -> Result<Reply> {
     let (decoder, drafter) = session.pair();
     let drafter = drafter.filter(|_| drafts);
     Ok(decoder.reply(request, drafter, &mut |_| ControlFlow::Continue(()))?)
 }
 
+/// What the replies of one way of decoding add up to.
 #[derive(Default)]
-struct Totals {
+pub struct Totals {
     /// Tokens per second of each finished repeat that has any.
     repeats: Vec<f64>,
     /// Of the repeat under way: tokens after each reply's first round, and the time they took.
@@ -77,45 +82,56 @@ struct Totals {
     /// Of all repeats.
     rounds: u32,
     emitted: u32,
+    drafted: u32,
     judged: u32,
     accepted: u32,
 }
 
 impl Totals {
-    fn add(&mut self, reply: &Reply) {
+    pub fn add(&mut self, reply: &Reply) {
         if let [first, .., last] = &reply.rounds[..] {
             self.tokens += reply.tokens.len() - first.emitted().count();
             self.ms += f64::from(last.at_ms - first.at_ms);
         }
         self.rounds += reply.summary.rounds;
         self.emitted += reply.summary.tokens;
+        self.drafted += reply.summary.drafted;
         self.judged += reply.summary.judged;
         self.accepted += reply.summary.accepted;
     }
 
-    fn end_repeat(&mut self) {
+    pub fn end_repeat(&mut self) {
         if self.tokens > 0 {
             self.repeats.push(self.tokens as f64 * 1e3 / self.ms);
         }
         (self.tokens, self.ms) = (0, 0.0);
     }
 
+    /// Tokens per second of the repeat that ended last, for a person.
+    pub fn last(&self) -> String {
+        self.repeats.last().map_or("no".to_owned(), |speed| format!("{speed:.1}"))
+    }
+
     fn progress(&self, speculative: Option<&Self>) -> String {
-        let last =
-            |totals: &Self| totals.repeats.last().map_or("no".to_owned(), |speed| format!("{speed:.1}"));
         let speculative =
-            speculative.map_or(String::new(), |totals| format!(", {} speculative", last(totals)));
-        format!("{} tokens/s plain{speculative}", last(self))
+            speculative.map_or(String::new(), |totals| format!(", {} speculative", totals.last()));
+        format!("{} tokens/s plain{speculative}", self.last())
     }
 
-    fn plain(self) -> Speed {
-        Speed { tokens_per_second: median(self.repeats), acceptance_rate: None, tokens_per_round: None }
+    pub fn plain(self) -> Speed {
+        Speed {
+            tokens_per_second: median(self.repeats),
+            acceptance_rate: None,
+            accepted_of_drafted: None,
+            tokens_per_round: None,
+        }
     }
 
-    fn speculative(self) -> Speed {
+    pub fn speculative(self) -> Speed {
         let ratio = |part: u32, whole: u32| (whole > 0).then(|| f64::from(part) / f64::from(whole));
         Speed {
             acceptance_rate: ratio(self.accepted, self.judged),
+            accepted_of_drafted: ratio(self.accepted, self.drafted),
             tokens_per_round: ratio(self.emitted, self.rounds),
             tokens_per_second: median(self.repeats),
         }

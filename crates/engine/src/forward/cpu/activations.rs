@@ -17,8 +17,7 @@ pub struct Activations {
     scales: Buffer<f32>,   // [tiles, blocks, rows of the tile], as are the others
     sums: Buffer<f32>,     // scale * sum of the quants
     negative: Buffer<i32>, // minus the sum of the quants
-    lower: Buffer<i32>,    // minus the sum of the first half
-    upper: Buffer<i32>,    // minus the sum of the second half
+    halves: Buffer<i32>,   // minus the sums of the first and of the second half, 16 bits each
 }
 
 /// At most [`Simd::TILE`] rows that a kernel multiplies at once.
@@ -29,8 +28,7 @@ pub struct Tile {
     pub scales: *const f32,
     pub sums: *const f32,
     pub negative: *const i32,
-    pub lower: *const i32,
-    pub upper: *const i32,
+    pub halves: *const i32,
 }
 
 impl Activations {
@@ -42,8 +40,7 @@ impl Activations {
         self.scales.reserve(blocks);
         self.sums.reserve(blocks);
         self.negative.reserve(blocks);
-        self.lower.reserve(blocks);
-        self.upper.reserve(blocks);
+        self.halves.reserve(blocks);
     }
 
     pub fn tiles(&self) -> usize {
@@ -59,8 +56,7 @@ impl Activations {
             scales: self.scales.at(at),
             sums: self.sums.at(at),
             negative: self.negative.at(at),
-            lower: self.lower.at(at),
-            upper: self.upper.at(at),
+            halves: self.halves.at(at),
         }
     }
 
@@ -102,10 +98,11 @@ impl Activations {
             S::store_i8(self.quants.at(index * BLOCK), first);
             S::store_i8(self.quants.at(index * BLOCK + LANES), second);
             self.scales.at(index).write(scale);
-            self.sums.at(index).write(scale * (lower + upper) as f32);
-            self.negative.at(index).write(-(lower + upper));
-            self.lower.at(index).write(-lower);
-            self.upper.at(index).write(-upper);
+            // Wrapping, since what is not a number becomes any.
+            let sum = lower.wrapping_add(upper);
+            self.sums.at(index).write(scale * sum as f32);
+            self.negative.at(index).write(sum.wrapping_neg());
+            self.halves.at(index).write(lower.wrapping_neg() & 0xffff | upper.wrapping_neg() << 16);
         }
     }
 }

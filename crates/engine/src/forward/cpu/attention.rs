@@ -3,7 +3,7 @@
 
 use super::cache::Cache;
 use super::math::{exp, largest_and_sum};
-use super::simd::{LANES, Simd};
+use super::simd::{LANES, Simd, Vector};
 use crate::model::RotaryLayout;
 
 /// One row of a pass turned by its position, and its keys and values written down.
@@ -55,7 +55,8 @@ pub unsafe fn remember<S: Simd>(
     value: *const f32,
 ) {
     unsafe {
-        let (keys, values) = (cache.keys(kv_head, position).add(position % LANES), cache.value(kv_head, position));
+        let (keys, values) =
+            (cache.keys(kv_head, position).add(position % LANES), cache.value(kv_head, position));
         for at in (0..head_size).step_by(LANES) {
             let count = LANES.min(head_size - at);
             let halves = halves::<S>(key.add(at), count);
@@ -145,7 +146,7 @@ unsafe fn score<S: Simd>(job: &Attention<'_>) {
         let keys = job.cache.keys(job.kv_head, position);
         let mut head = 0;
         unsafe {
-            while S::TILE >= 8 && head + 8 <= job.heads {
+            while S::Part::WIDTH == LANES && head + 8 <= job.heads {
                 score_block::<S, 8>(job, keys, position, head);
                 head += 8;
             }

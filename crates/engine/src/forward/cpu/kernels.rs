@@ -7,8 +7,7 @@ use super::isa::Isa;
 use super::math::{largest_and_sum, rms_norm, silu_times};
 use super::panels::Format;
 use super::product::{
-    Affine, Blocks, Brain, Centred, EightBits, Half, Kernel, Numbers, Parted, Single, SixBits, multiply,
-    multiply_plain,
+    Affine, Blocks, Brain, Centred, EightBits, Half, Kernel, Parted, Plain, Single, SixBits, multiply, read,
 };
 use super::simd::Simd;
 
@@ -22,6 +21,7 @@ pub struct Kernels {
     pub tile: usize,
     /// The kernel for a format and a number of rows, from 1 to `tile`.
     pub product: fn(Format, usize) -> Kernel,
+    pub read: unsafe fn(&[u8]) -> u64,
     pub quantise: unsafe fn(&Activations, usize, usize, usize, *const f32),
     pub rms_norm: unsafe fn(*const f32, *const f32, *mut f32, usize, f32),
     pub silu_times: unsafe fn(*mut f32, *const f32, usize),
@@ -61,8 +61,8 @@ macro_rules! compile {
             }
 
             $(#[target_feature(enable = $features)])?
-            unsafe fn numbers<N: Numbers, const M: usize>(product: &super::super::product::Product) {
-                unsafe { multiply_plain::<Vectors, N, M>(product) }
+            unsafe fn memory(memory: &[u8]) -> u64 {
+                unsafe { read::<Vectors>(memory) }
             }
 
             $(#[target_feature(enable = $features)])?
@@ -117,9 +117,9 @@ macro_rules! compile {
                     Format::Q4K => blocks::<Parted<4>, M>,
                     Format::Q5K => blocks::<Parted<5>, M>,
                     Format::Q6K => blocks::<SixBits, M>,
-                    Format::F16 => numbers::<Half, M>,
-                    Format::Bf16 => numbers::<Brain, M>,
-                    Format::F32 => numbers::<Single, M>,
+                    Format::F16 => blocks::<Plain<Half>, M>,
+                    Format::Bf16 => blocks::<Plain<Brain>, M>,
+                    Format::F32 => blocks::<Plain<Single>, M>,
                 }
             }
 
@@ -133,6 +133,7 @@ macro_rules! compile {
             pub static KERNELS: Kernels = Kernels {
                 tile: <Vectors as Simd>::TILE,
                 product,
+                read: memory,
                 quantise,
                 rms_norm: norm,
                 silu_times: silu,
@@ -147,9 +148,9 @@ macro_rules! compile {
 
 compile!(scalar, crate::forward::cpu::simd::scalar::Scalar, 1 2 3 4);
 #[cfg(target_arch = "x86_64")]
-compile!(avx2, crate::forward::cpu::simd::avx2::Avx2, ["avx2,fma,f16c"], 1 2 3 4);
+compile!(avx2, crate::forward::cpu::simd::avx2::Avx2, ["avx2,fma,f16c"], 1 2 3 4 5 6 7 8);
 #[cfg(target_arch = "x86_64")]
-compile!(avxvnni, crate::forward::cpu::simd::avx2::AvxVnni, ["avx2,fma,f16c,avxvnni"], 1 2 3 4);
+compile!(avxvnni, crate::forward::cpu::simd::avx2::AvxVnni, ["avx2,fma,f16c,avxvnni"], 1 2 3 4 5 6 7 8);
 #[cfg(target_arch = "x86_64")]
 compile!(
     avx512,
@@ -158,4 +159,4 @@ compile!(
     1 2 3 4 5 6 7 8
 );
 #[cfg(target_arch = "aarch64")]
-compile!(neon, crate::forward::cpu::simd::neon::Neon, ["neon,dotprod"], 1 2 3 4);
+compile!(neon, crate::forward::cpu::simd::neon::Neon, ["neon,dotprod"], 1 2 3 4 5 6 7 8);

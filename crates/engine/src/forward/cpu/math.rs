@@ -38,7 +38,13 @@ pub unsafe fn exp<S: Simd>(x: S::F) -> S::F {
 /// # Safety
 /// [`Simd`]'s; numbers beyond `length` must be zero in `x` and `weight`.
 #[inline(always)]
-pub unsafe fn rms_norm<S: Simd>(x: *const f32, weight: *const f32, out: *mut f32, length: usize, epsilon: f32) {
+pub unsafe fn rms_norm<S: Simd>(
+    x: *const f32,
+    weight: *const f32,
+    out: *mut f32,
+    length: usize,
+    epsilon: f32,
+) {
     unsafe {
         let mut squares = S::splat(0.0);
         for at in (0..length).step_by(LANES) {

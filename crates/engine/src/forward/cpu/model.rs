@@ -3,6 +3,7 @@
 //! All memory a pass needs is there before it begins, and its members write to parts of it that do not
 //! overlap: a unit of work is a row, a row's heads, or a panel of output rows.
 
+use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ use crate::tree::TokenTree;
 pub struct CpuModel {
     config: ModelConfig,
     network: Network,
+    /// Bytes of weights that a pass reads.
+    bytes: usize,
     kernels: &'static Kernels,
     team: Arc<Team>,
     caches: Vec<Cache>,
@@ -64,6 +67,7 @@ impl CpuModel {
         let cache = |_| Cache::new(config.kv_heads, config.head_size);
         Ok(Self {
             caches: (0..config.layers).map(cache).collect(),
+            bytes: network.matrices().map(Panels::bytes).sum(),
             network,
             kernels: isa.kernels(),
             team: Team::shared(threads),
@@ -76,7 +80,7 @@ impl CpuModel {
 
     /// Members that a pass over `rows` is worth.
     fn members(&self, rows: usize) -> usize {
-        (self.network.bytes().saturating_mul(rows) / WORTH_SHARING).max(1)
+        (self.bytes.saturating_mul(rows) / WORTH_SHARING).max(1)
     }
 }
 
@@ -113,6 +117,21 @@ impl Model for CpuModel {
         self.cached.extend(tree.tokens());
         self.last_pass = tree.len();
         Ok(self.room.logits(self.config.vocabulary, rows.len()))
+    }
+
+    fn read_weights(&self) -> usize {
+        self.team.run(self.members(1), &|member| {
+            for matrix in self.network.matrices() {
+                member.share(matrix.panels(), run(matrix.panels(), member), |panels| {
+                    // SAFETY: the kernels are those of instructions the processor has.
+                    panels.for_each(|panel| unsafe {
+                        black_box((self.kernels.read)(matrix.panel(panel)));
+                    });
+                });
+                member.meet();
+            }
+        });
+        self.bytes
     }
 
     fn keep(&mut self, path: &[usize]) -> Result<()> {
@@ -172,10 +191,10 @@ impl Inputs {
 struct Room {
     /// The state that runs through the layers.
     hidden: Buffer<f32>, // [rows, hidden in whole vectors]
-    normed: Inputs,  // hidden
-    mixed: Inputs,   // heads * head_size
-    gated: Inputs,   // intermediate
-    scored: Inputs,  // hidden, of the rows asked for
+    normed: Inputs,       // hidden
+    mixed: Inputs,        // heads * head_size
+    gated: Inputs,        // intermediate
+    scored: Inputs,       // hidden, of the rows asked for
     queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
     keys: Buffer<f32>,    // [rows, kv_heads * head_size in whole vectors]
     values: Buffer<f32>,  // as the keys
@@ -382,7 +401,15 @@ impl Pass<'_> {
             // SAFETY: see above; `out` is good for all rows of the task.
             unsafe {
                 let out = task.out.add(first * task.stride + panel * LANES);
-                self.multiply(task.weights, panel, task.inputs, (index, first, rows), out, task.stride, task.add);
+                self.multiply(
+                    task.weights,
+                    panel,
+                    task.inputs,
+                    (index, first, rows),
+                    out,
+                    task.stride,
+                    task.add,
+                );
             }
         }
     }

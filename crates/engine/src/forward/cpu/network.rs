@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use candle_core::Device;
-use candle_core::quantized::{GgmlDType, QTensor};
+use candle_core::quantized::GgmlDType;
 
 use super::panels::{Format, Panels, Unfit};
 use super::simd::LANES;
@@ -41,18 +40,14 @@ impl Network {
     pub fn load(weights: &Weights, config: &ModelConfig) -> Result<Self> {
         let layers = (0..config.layers).map(|index| Layer::load(weights, index)).collect::<Result<_>>()?;
         let embedding = Arc::new(panels(weights, EMBEDDING)?);
-        let output = if config.tied_embeddings {
-            Arc::clone(&embedding)
-        } else {
-            Arc::new(panels(weights, OUTPUT)?)
-        };
+        let output =
+            if config.tied_embeddings { Arc::clone(&embedding) } else { Arc::new(panels(weights, OUTPUT)?) };
         Ok(Self { layers, output_norm: norm(weights, "output_norm.weight")?, embedding, output })
     }
 
-    /// Bytes of weights that a pass reads.
-    pub fn bytes(&self) -> usize {
-        let layers = self.layers.iter().flat_map(Layer::matrices);
-        layers.map(Panels::bytes).sum::<usize>() + self.output.bytes()
+    /// What a pass reads.
+    pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
+        self.layers.iter().flat_map(Layer::matrices).chain([self.output.as_ref()])
     }
 }
 
@@ -102,21 +97,14 @@ fn panels(weights: &Weights, name: &str) -> Result<Panels> {
     let [rows, inputs] = stored.shape[..] else {
         return Err(weights.bad(format!("{name} as a matrix"), format!("the shape {:?}", stored.shape)));
     };
-    let packed = match format(stored.dtype) {
+    let packed = match format(stored.dtype).filter(|_| !weights.rounds(stored)) {
         Some(format) => Panels::pack(format, rows, inputs, stored.bytes),
-        None => {
-            tracing::info!("{name} is {:?}, which is computed as Q8_0", stored.dtype);
-            let eight = eight_bits(weights.matrix(name)?.as_ref())?;
-            Panels::pack(Format::Q8_0, rows, inputs, &eight.data()?)
-        }
+        None => Panels::pack(Format::Q8_0, rows, inputs, &weights.in_eight_bits(name)?.data()?),
     };
     weights.release(name);
-    packed.map_err(|unfit| weights.bad(format!("{name} of shape {:?}, {rows} times {inputs} finite numbers", [rows, inputs]), describe(&unfit)))
-}
-
-/// Every number rounded once more, to eight bits and a scale for 32 of them.
-fn eight_bits(weights: &QTensor) -> Result<QTensor> {
-    Ok(QTensor::quantize(&weights.dequantize(&Device::Cpu)?, GgmlDType::Q8_0)?)
+    packed.map_err(|unfit| {
+        weights.bad(format!("{rows} times {inputs} finite numbers in {name}"), describe(&unfit))
+    })
 }
 
 fn describe(unfit: &Unfit) -> String {

@@ -5,9 +5,11 @@
 //! same operations in the same order. Sums of byte products within a block are exact integers; what is
 //! rounded is one f32 sum that runs over the blocks in their order.
 
+use std::marker::PhantomData;
+
 use super::activations::{BLOCK, Tile};
 use super::panels::Format;
-use super::simd::{LANES, Simd};
+use super::simd::{LANES, Products, Simd, Vector};
 
 /// What a kernel is asked: `out[row] = panel * x[row]`, sixteen numbers for each row of the tile.
 #[derive(Debug, Clone, Copy)]
@@ -30,158 +32,252 @@ pub enum Rows {
     Plain { rows: usize, x: *const f32, stride: usize },
 }
 
+impl Rows {
+    fn quantised(&self) -> Tile {
+        match *self {
+            Self::Quantised(tile) => tile,
+            Self::Plain { .. } => unreachable!("quantised weights, plain activations"),
+        }
+    }
+
+    /// The first number, and how far it is from one row to the next.
+    fn plain(&self) -> (*const f32, usize) {
+        match *self {
+            Self::Plain { x, stride, .. } => (x, stride),
+            Self::Quantised(_) => unreachable!("plain weights, quantised activations"),
+        }
+    }
+}
+
 /// A kernel for one format and one number of rows.
 pub type Kernel = unsafe fn(&Product);
 
-/// How far ahead of its use a panel's memory is asked for, in bytes. Measured: docs/benchmarks.md.
-const AHEAD: usize = 4096;
+/// How far ahead of its use a panel's memory is asked for, in bytes, when it is multiplied with so many
+/// rows. Measured: docs/benchmarks.md.
+const fn ahead(rows: usize) -> usize {
+    if rows < 4 { 4096 } else { 8192 }
+}
+
+/// A block of a panel, of which the rows from `lane` on are multiplied.
+#[derive(Debug, Clone, Copy)]
+pub struct Block {
+    at: *const u8,
+    lane: usize,
+}
+
+impl Block {
+    /// The scales (0) or the minimums (1), in half precision.
+    #[inline(always)]
+    unsafe fn halves<S: Products>(self, index: usize) -> S::F {
+        unsafe { S::load_f16(self.at.cast::<u16>().add(index * LANES + self.lane)) }
+    }
+
+    /// A byte of each row, after `offset` times as many.
+    #[inline(always)]
+    unsafe fn bytes(self, offset: usize) -> *const u8 {
+        unsafe { self.at.add(offset * LANES + self.lane) }
+    }
+
+    /// The quants of group `index`.
+    #[inline(always)]
+    unsafe fn group<B: Blocks>(self, index: usize) -> *const u8 {
+        unsafe { self.at.add(B::FORMAT.head() + index * B::FORMAT.group() + 4 * self.lane) }
+    }
+}
 
 /// How the blocks of one format are multiplied.
 pub trait Blocks {
     const FORMAT: Format;
-    /// Adds the products of the block at `block`, whose first 32 inputs are number `index` of the rows.
-    unsafe fn add<S: Simd, const M: usize>(block: *const u8, x: &Tile, index: usize, sums: &mut [S::F; M]);
+    /// The form of the rows.
+    type X: Copy;
+    fn x(rows: &Rows) -> Self::X;
+    /// Adds the products of block number `index`.
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Self::X, index: usize, sums: &mut [S::F; M]);
 }
 
 /// # Safety
-/// [`Simd`]'s; the pointers must be good for what the fields say, the tile must have `M` rows.
+/// [`Vector`]'s; the pointers must be good for what the fields say, the tile must have `M` rows.
 #[inline(always)]
 pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
-    // SAFETY: as promised.
-    unsafe {
-        let Rows::Quantised(x) = &product.x else { unreachable!("quantised weights, plain activations") };
-        let size = B::FORMAT.panel_block();
-        let mut sums = [S::splat(0.0); M];
-        for index in 0..product.blocks {
-            let block = product.panel.add(index * size);
-            ask_ahead::<S>(block, size);
-            B::add::<S, M>(block, x, index * (B::FORMAT.inputs() / BLOCK), &mut sums);
+    let x = B::x(&product.x);
+    let size = B::FORMAT.panel_block();
+    let (width, run) = if S::Part::WIDTH == LANES {
+        (LANES, product.blocks)
+    } else {
+        // The compiler, were it to see that there are two parts, would do both at once to save loads, and
+        // run out of registers.
+        (std::hint::black_box(S::Part::WIDTH), run(B::FORMAT))
+    };
+    let mut sums = [[0f32; LANES]; M];
+    let mut first = 0;
+    while first < product.blocks {
+        let end = product.blocks.min(first + run);
+        for lane in (0..LANES).step_by(width) {
+            // SAFETY: as promised.
+            unsafe {
+                let mut part = [S::Part::splat(0.0); M];
+                for row in 0..M {
+                    part[row] = S::Part::load(sums[row].as_ptr().add(lane));
+                }
+                for index in first..end {
+                    let at = product.panel.add(index * size);
+                    // Each part asks for its share.
+                    let share = size / LANES * lane;
+                    ask_ahead::<S::Part>(at.wrapping_add(ahead(M) + share), size / LANES * S::Part::WIDTH);
+                    B::add::<S::Part, M>(Block { at, lane }, x, index, &mut part);
+                }
+                for row in 0..M {
+                    S::Part::store(sums[row].as_mut_ptr().add(lane), part[row]);
+                }
+            }
         }
-        give::<S, M>(product, sums);
+        first = end;
     }
-}
-
-#[inline(always)]
-unsafe fn ask_ahead<S: Simd>(block: *const u8, size: usize) {
-    let mut line = 0;
-    while line < size {
-        // SAFETY: a prefetch may be of any address.
-        unsafe { S::prefetch(block.wrapping_add(AHEAD + line)) };
-        line += 64;
-    }
-}
-
-#[inline(always)]
-unsafe fn give<S: Simd, const M: usize>(product: &Product, sums: [S::F; M]) {
-    for (row, sum) in sums.into_iter().enumerate() {
-        // SAFETY: as promised to the callers.
+    for (row, sum) in sums.iter().enumerate() {
+        // SAFETY: as promised.
         unsafe {
-            let out = product.out.add(row * product.stride);
+            let (out, sum) = (product.out.add(row * product.stride), S::load(sum.as_ptr()));
             S::store(out, if product.add { S::add(S::load(out), sum) } else { sum });
         }
     }
 }
 
-impl Tile {
-    /// Four inputs of a row, from `4 * j` of the block on.
-    #[inline(always)]
-    unsafe fn four<const M: usize>(&self, block: usize, row: usize, j: usize) -> i32 {
-        unsafe { self.quants.add((block * M + row) * BLOCK + 4 * j).cast::<i32>().read_unaligned() }
-    }
+/// Blocks that are multiplied with one part of the lanes before the next part follows: enough that its
+/// sums are seldom loaded, few enough that the blocks are still at hand.
+const fn run(format: Format) -> usize {
+    if format.quantised() { 256 / format.inputs() } else { 32 }
+}
 
-    #[inline(always)]
-    unsafe fn scale<const M: usize>(&self, block: usize, row: usize) -> f32 {
-        unsafe { *self.scales.add(block * M + row) }
-    }
-
-    #[inline(always)]
-    unsafe fn sum<const M: usize>(&self, block: usize, row: usize) -> f32 {
-        unsafe { *self.sums.add(block * M + row) }
-    }
-
-    /// `-offset` times the sum of the block's inputs, with which weights that are stored with `offset`
-    /// = 2^`shift` added to them come out right.
-    #[inline(always)]
-    unsafe fn correction<S: Simd, const M: usize>(
-        sums: *const i32,
-        block: usize,
-        row: usize,
-        shift: u32,
-    ) -> S::I {
-        unsafe { S::shl_int(S::splat_int(*sums.add(block * M + row)), shift) }
+#[inline(always)]
+unsafe fn ask_ahead<S: Products>(at: *const u8, size: usize) {
+    let mut line = 0;
+    while line < size {
+        // SAFETY: a prefetch may be of any address.
+        unsafe { S::prefetch(at.wrapping_add(line)) };
+        line += 64;
     }
 }
 
-/// 32 inputs of `BITS` bits, as vectors `j` and `j + 4` of bytes for `j` below 4.
+/// Reads memory and makes as good as nothing of it: what a product would take if multiplying cost
+/// nothing.
+///
+/// # Safety
+/// [`Vector`]'s.
 #[inline(always)]
-unsafe fn pair<S: Simd, const BITS: usize>(group: *const u8, j: usize) -> (S::B, S::B) {
-    unsafe {
-        let low = S::load_bytes(group.add(64 * j));
-        let (first, second) = (S::shr_mask(low, 0, 15), S::shr_mask(low, 4, 15));
-        match BITS {
-            5 => {
-                let high = S::load_bytes(group.add(256));
-                let j = j as u32;
-                (
-                    S::or(first, S::shl_mask(high, 4 - j, 16)),
-                    S::or(second, S::shr_mask(high, j, 16)),
-                )
-            }
-            6 => {
-                let high = S::load_bytes(group.add(256 + 64 * (j % 2)));
-                let lower = if j < 2 { 4 } else { 2 };
-                let upper = S::shr_mask(high, if j < 2 { 0 } else { 2 }, 48);
-                (S::or(first, S::shl_mask(high, lower, 48)), S::or(second, upper))
-            }
-            _ => (first, second),
+pub unsafe fn read<S: Simd>(memory: &[u8]) -> u64 {
+    /// Enough sums that an addition waits for memory and not for another.
+    const SUMS: usize = 32;
+    let mut sums = [0u64; SUMS];
+    for chunk in memory.as_chunks::<{ 8 * SUMS }>().0 {
+        // SAFETY: as promised.
+        unsafe { ask_ahead::<S::Part>(chunk.as_ptr().wrapping_add(ahead(1)), chunk.len()) };
+        for (sum, bytes) in sums.iter_mut().zip(chunk.as_chunks().0) {
+            *sum = sum.wrapping_add(u64::from_le_bytes(*bytes));
         }
+    }
+    sums.into_iter().fold(0, u64::wrapping_add)
+}
+
+impl Tile {
+    /// Four inputs of a row, from `4 * j` of the block on.
+    #[inline(always)]
+    unsafe fn four<const M: usize>(&self, block: usize, row: usize, j: usize) -> *const i8 {
+        unsafe { self.quants.add((block * M + row) * BLOCK + 4 * j) }
     }
 }
 
 /// `start + weights * x` over a group of 4 or 5 bits, exactly.
 #[inline(always)]
-unsafe fn dot_group<S: Simd, const BITS: usize, const M: usize>(
+unsafe fn dot_group<S: Products, const BITS: usize, const M: usize>(
     group: *const u8,
-    x: &Tile,
+    x: Tile,
     block: usize,
     start: [S::I; M],
 ) -> [S::I; M] {
     unsafe {
-        let mut sums = start;
         // Four products of five bits, or eight of four, fit in the narrowest sum.
-        let steps = if BITS == 4 { 4 } else { 2 };
-        for from in (0..4).step_by(steps) {
-            let mut partial = [S::begin(sums[0]); M];
-            for row in 1..M {
-                partial[row] = S::begin(sums[row]);
-            }
-            for j in from..from + steps {
-                let (first, second) = pair::<S, BITS>(group, j);
-                for row in 0..M {
-                    partial[row] = S::dot(partial[row], first, x.four::<M>(block, row, j));
-                    partial[row] = S::dot(partial[row], second, x.four::<M>(block, row, j + 4));
-                }
-            }
+        if BITS == 4 {
+            dot_pairs::<S, BITS, M, 0, 4>(group, x, block, start)
+        } else {
+            let sums = dot_pairs::<S, BITS, M, 0, 2>(group, x, block, start);
+            dot_pairs::<S, BITS, M, 2, 4>(group, x, block, sums)
+        }
+    }
+}
+
+/// The same of the pairs of vectors from `FROM` to `TO`.
+#[inline(always)]
+unsafe fn dot_pairs<S: Products, const BITS: usize, const M: usize, const FROM: usize, const TO: usize>(
+    group: *const u8,
+    x: Tile,
+    block: usize,
+    mut sums: [S::I; M],
+) -> [S::I; M] {
+    unsafe {
+        let mut partial = [S::begin(sums[0]); M];
+        for row in 1..M {
+            partial[row] = S::begin(sums[row]);
+        }
+        for j in FROM..TO {
+            let (first, second) = pair::<S, BITS>(group, j);
             for row in 0..M {
-                sums[row] = S::finish(sums[row], partial[row]);
+                partial[row] = S::dot(partial[row], first, x.four::<M>(block, row, j));
+                partial[row] = S::dot(partial[row], second, x.four::<M>(block, row, j + 4));
             }
+        }
+        for row in 0..M {
+            sums[row] = S::finish(sums[row], partial[row]);
         }
         sums
     }
 }
 
+/// Vectors `j` and `j + 4` of a group of 4 or 5 bits.
+#[inline(always)]
+unsafe fn pair<S: Products, const BITS: usize>(group: *const u8, j: usize) -> (S::B, S::B) {
+    unsafe {
+        let low = S::load_bytes(group.add(64 * j));
+        let (first, second) = (S::shr_mask(low, 0, 15), S::shr_mask(low, 4, 15));
+        if BITS == 4 {
+            return (first, second);
+        }
+        let (high, j) = (S::load_bytes(group.add(256)), j as u32);
+        (S::or(first, S::shl_mask(high, 4 - j, 16)), S::or(second, S::shr_mask(high, j, 16)))
+    }
+}
+
+/// The four vectors of the first or the second half of a group of 6 bits.
+#[inline(always)]
+unsafe fn half<S: Products, const HALF: usize>(group: *const u8) -> [S::B; 4] {
+    unsafe {
+        let high = [S::load_bytes(group.add(256)), S::load_bytes(group.add(256 + 64))];
+        let mut weights = [high[0]; 4];
+        for j in 0..4 {
+            let low = S::shr_mask(S::load_bytes(group.add(64 * j)), 4 * HALF as u32, 15);
+            let high = match 2 * HALF + j / 2 {
+                0 => S::shl_mask(high[j % 2], 4, 48),
+                1 => S::shl_mask(high[j % 2], 2, 48),
+                2 => S::shr_mask(high[j % 2], 0, 48),
+                _ => S::shr_mask(high[j % 2], 2, 48),
+            };
+            weights[j] = S::or(low, high);
+        }
+        weights
+    }
+}
+
 /// Adds `dots * scale of the row * factor of the weights`.
 #[inline(always)]
-unsafe fn scale_add<S: Simd, const M: usize>(
+unsafe fn scale_add<S: Products, const M: usize>(
     dots: [S::I; M],
-    x: &Tile,
+    x: Tile,
     block: usize,
     factor: S::F,
     sums: &mut [S::F; M],
 ) {
     for row in 0..M {
         unsafe {
-            let product = S::mul(S::to_float(dots[row]), S::splat(x.scale::<M>(block, row)));
+            let product = S::mul(S::to_float(dots[row]), S::splat(*x.scales.add(block * M + row)));
             sums[row] = S::mul_add(product, factor, sums[row]);
         }
     }
@@ -189,14 +285,9 @@ unsafe fn scale_add<S: Simd, const M: usize>(
 
 /// Adds `offset of the weights * sum of the row`.
 #[inline(always)]
-unsafe fn offset_add<S: Simd, const M: usize>(
-    x: &Tile,
-    block: usize,
-    offset: S::F,
-    sums: &mut [S::F; M],
-) {
+unsafe fn offset_add<S: Products, const M: usize>(x: Tile, block: usize, offset: S::F, sums: &mut [S::F; M]) {
     for row in 0..M {
-        unsafe { sums[row] = S::mul_add(offset, S::splat(x.sum::<M>(block, row)), sums[row]) };
+        unsafe { sums[row] = S::mul_add(offset, S::splat(*x.sums.add(block * M + row)), sums[row]) };
     }
 }
 
@@ -204,21 +295,27 @@ pub struct EightBits;
 
 impl Blocks for EightBits {
     const FORMAT: Format = Format::Q8_0;
+    type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Simd, const M: usize>(block: *const u8, x: &Tile, index: usize, sums: &mut [S::F; M]) {
+    fn x(rows: &Rows) -> Tile {
+        rows.quantised()
+    }
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
         unsafe {
             let mut dots = [S::splat_int(0); M];
             for row in 0..M {
                 dots[row] = S::begin8(*x.negative.add(index * M + row));
             }
             for j in 0..8 {
-                let weights = S::eight(S::load_bytes(block.add(2 * LANES + 64 * j)));
+                let weights = S::eight(S::load_bytes(block.group::<Self>(0).add(64 * j)));
                 for row in 0..M {
                     dots[row] = S::dot8(dots[row], weights, x.four::<M>(index, row, j));
                 }
             }
-            scale_add::<S, M>(dots, x, index, S::load_f16(block.cast()), sums);
+            scale_add::<S, M>(dots, x, index, block.halves::<S>(0), sums);
         }
     }
 }
@@ -228,16 +325,23 @@ pub struct Centred<const BITS: usize>;
 
 impl<const BITS: usize> Blocks for Centred<BITS> {
     const FORMAT: Format = if BITS == 4 { Format::Q4_0 } else { Format::Q5_0 };
+    type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Simd, const M: usize>(block: *const u8, x: &Tile, index: usize, sums: &mut [S::F; M]) {
+    fn x(rows: &Rows) -> Tile {
+        rows.quantised()
+    }
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
         unsafe {
             let mut dots = [S::splat_int(0); M];
             for row in 0..M {
-                dots[row] = Tile::correction::<S, M>(x.negative, index, row, BITS as u32 - 1);
+                let negative = S::splat_int(*x.negative.add(index * M + row));
+                dots[row] = S::shl_int(negative, BITS as u32 - 1);
             }
-            let dots = dot_group::<S, BITS, M>(block.add(2 * LANES), x, index, dots);
-            scale_add::<S, M>(dots, x, index, S::load_f16(block.cast()), sums);
+            let dots = dot_group::<S, BITS, M>(block.group::<Self>(0), x, index, dots);
+            scale_add::<S, M>(dots, x, index, block.halves::<S>(0), sums);
         }
     }
 }
@@ -247,13 +351,19 @@ pub struct Affine<const BITS: usize>;
 
 impl<const BITS: usize> Blocks for Affine<BITS> {
     const FORMAT: Format = if BITS == 4 { Format::Q4_1 } else { Format::Q5_1 };
+    type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Simd, const M: usize>(block: *const u8, x: &Tile, index: usize, sums: &mut [S::F; M]) {
+    fn x(rows: &Rows) -> Tile {
+        rows.quantised()
+    }
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
         unsafe {
-            let dots = dot_group::<S, BITS, M>(block.add(4 * LANES), x, index, [S::splat_int(0); M]);
-            scale_add::<S, M>(dots, x, index, S::load_f16(block.cast()), sums);
-            offset_add::<S, M>(x, index, S::load_f16(block.add(2 * LANES).cast()), sums);
+            let dots = dot_group::<S, BITS, M>(block.group::<Self>(0), x, index, [S::splat_int(0); M]);
+            scale_add::<S, M>(dots, x, index, block.halves::<S>(0), sums);
+            offset_add::<S, M>(x, index, block.halves::<S>(1), sums);
         }
     }
 }
@@ -263,19 +373,24 @@ pub struct Parted<const BITS: usize>;
 
 impl<const BITS: usize> Blocks for Parted<BITS> {
     const FORMAT: Format = if BITS == 4 { Format::Q4K } else { Format::Q5K };
+    type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Simd, const M: usize>(block: *const u8, x: &Tile, index: usize, sums: &mut [S::F; M]) {
+    fn x(rows: &Rows) -> Tile {
+        rows.quantised()
+    }
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
         unsafe {
-            let scale = S::load_f16(block.cast());
-            let minimum = S::sub(S::splat(0.0), S::load_f16(block.add(2 * LANES).cast()));
-            let groups = block.add(Self::FORMAT.head());
+            let scale = block.halves::<S>(0);
+            let minimum = S::sub(S::splat(0.0), block.halves::<S>(1));
             for group in 0..8 {
-                let (part, part_minimum) = parts::<S>(block.add(4 * LANES), group);
-                let at = groups.add(group * Self::FORMAT.group());
-                let dots = dot_group::<S, BITS, M>(at, x, index + group, [S::splat_int(0); M]);
-                scale_add::<S, M>(dots, x, index + group, S::mul(scale, part), sums);
-                offset_add::<S, M>(x, index + group, S::mul(minimum, part_minimum), sums);
+                let (part, part_minimum) = parts::<S>(block, group);
+                let (at, index) = (block.group::<Self>(group), 8 * index + group);
+                let dots = dot_group::<S, BITS, M>(at, x, index, [S::splat_int(0); M]);
+                scale_add::<S, M>(dots, x, index, S::mul(scale, part), sums);
+                offset_add::<S, M>(x, index, S::mul(minimum, part_minimum), sums);
             }
         }
     }
@@ -285,16 +400,14 @@ impl<const BITS: usize> Blocks for Parted<BITS> {
 /// the next four minimums, each with two high bits of a later one; the last four the lower halves of
 /// the later scales and minimums.
 #[inline(always)]
-unsafe fn parts<S: Simd>(parts: *const u8, group: usize) -> (S::F, S::F) {
+unsafe fn parts<S: Products>(block: Block, group: usize) -> (S::F, S::F) {
     unsafe {
+        let bytes = |index| S::load_u8(block.bytes(4 + index));
         if group < 4 {
-            let scale = S::load_u8(parts.add(group * LANES));
-            let minimum = S::load_u8(parts.add((group + 4) * LANES));
+            let (scale, minimum) = (bytes(group), bytes(group + 4));
             (S::to_float(S::and_int(scale, 63)), S::to_float(S::and_int(minimum, 63)))
         } else {
-            let low = S::load_u8(parts.add((group + 4) * LANES));
-            let scale = S::load_u8(parts.add((group - 4) * LANES));
-            let minimum = S::load_u8(parts.add(group * LANES));
+            let (scale, minimum, low) = (bytes(group - 4), bytes(group), bytes(group + 4));
             let scale = S::or_int(S::and_int(low, 15), S::and_int(S::shr_int(scale, 2), 48));
             let minimum = S::or_int(S::shr_int(low, 4), S::and_int(S::shr_int(minimum, 2), 48));
             (S::to_float(scale), S::to_float(minimum))
@@ -307,46 +420,70 @@ pub struct SixBits;
 
 impl Blocks for SixBits {
     const FORMAT: Format = Format::Q6K;
+    type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Simd, const M: usize>(block: *const u8, x: &Tile, index: usize, sums: &mut [S::F; M]) {
+    fn x(rows: &Rows) -> Tile {
+        rows.quantised()
+    }
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
         unsafe {
-            let scale = S::load_f16(block.cast());
+            let scale = block.halves::<S>(0);
             for group in 0..8 {
-                let parts = block.add(2 * LANES + 2 * group * LANES).cast::<i8>();
-                let (lower_part, upper_part) = (S::load_i8(parts), S::load_i8(parts.add(LANES)));
-                let at = block.add(Self::FORMAT.head() + group * Self::FORMAT.group());
-                let mut lower = [S::splat_int(0); M];
-                let mut upper = [S::splat_int(0); M];
+                let part = |half| S::load_i8(block.bytes(2 + 2 * group + half).cast());
+                let parts = [part(0), part(1)];
+                let (at, index) = (block.group::<Self>(group), 8 * index + group);
+                // The parts times 32, times minus the sums of what they belong to.
+                let lower = S::and_int(S::shl_int(parts[0], 5), 0xffff);
+                let offsets = S::or_int(lower, S::shl_int(parts[1], 5 + 16));
+                let mut dots = [offsets; M];
                 for row in 0..M {
-                    lower[row] = Tile::correction::<S, M>(x.lower, index + group, row, 5);
-                    upper[row] = Tile::correction::<S, M>(x.upper, index + group, row, 5);
+                    dots[row] = S::dot_halves(offsets, S::splat_int(*x.halves.add(index * M + row)));
                 }
-                for from in [0, 2] {
-                    let (a, c) = pair::<S, 6>(at, from);
-                    let (b, d) = pair::<S, 6>(at, from + 1);
-                    for row in 0..M {
-                        let four = |j| x.four::<M>(index + group, row, j);
-                        let sum = S::dot(S::begin(lower[row]), a, four(from));
-                        lower[row] = S::finish(lower[row], S::dot(sum, b, four(from + 1)));
-                        let sum = S::dot(S::begin(upper[row]), c, four(from + 4));
-                        upper[row] = S::finish(upper[row], S::dot(sum, d, four(from + 5)));
-                    }
-                }
+                let weights = half::<S, 0>(at);
                 for row in 0..M {
-                    lower[row] =
-                        S::add_int(S::mul_int(lower[row], lower_part), S::mul_int(upper[row], upper_part));
+                    dots[row] = S::dot6(dots[row], weights, x.four::<M>(index, row, 0), parts[0]);
                 }
-                scale_add::<S, M>(lower, x, index + group, scale, sums);
+                let weights = half::<S, 1>(at);
+                for row in 0..M {
+                    dots[row] = S::dot6(dots[row], weights, x.four::<M>(index, row, 4), parts[1]);
+                }
+                scale_add::<S, M>(dots, x, index, scale, sums);
             }
         }
     }
 }
 
-/// How numbers that are no quants are read.
+/// Numbers that are no quants: every input is a block.
+pub struct Plain<N>(PhantomData<N>);
+
+/// How such are read.
 pub trait Numbers {
     const FORMAT: Format;
-    unsafe fn load<S: Simd>(from: *const u8) -> S::F;
+    unsafe fn load<S: Products>(block: Block) -> S::F;
+}
+
+impl<N: Numbers> Blocks for Plain<N> {
+    const FORMAT: Format = N::FORMAT;
+    /// The first number, and how far it is to the next row.
+    type X = (*const f32, usize);
+
+    #[inline(always)]
+    fn x(rows: &Rows) -> Self::X {
+        rows.plain()
+    }
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Self::X, index: usize, sums: &mut [S::F; M]) {
+        unsafe {
+            let weights = N::load::<S>(block);
+            for row in 0..M {
+                sums[row] = S::mul_add(weights, S::splat(*x.0.add(row * x.1 + index)), sums[row]);
+            }
+        }
+    }
 }
 
 pub struct Half;
@@ -356,46 +493,23 @@ pub struct Single;
 impl Numbers for Half {
     const FORMAT: Format = Format::F16;
     #[inline(always)]
-    unsafe fn load<S: Simd>(from: *const u8) -> S::F {
-        unsafe { S::load_f16(from.cast()) }
+    unsafe fn load<S: Products>(block: Block) -> S::F {
+        unsafe { block.halves::<S>(0) }
     }
 }
 
 impl Numbers for Brain {
     const FORMAT: Format = Format::Bf16;
     #[inline(always)]
-    unsafe fn load<S: Simd>(from: *const u8) -> S::F {
-        unsafe { S::load_bf16(from.cast()) }
+    unsafe fn load<S: Products>(block: Block) -> S::F {
+        unsafe { S::load_bf16(block.at.cast::<u16>().add(block.lane)) }
     }
 }
 
 impl Numbers for Single {
     const FORMAT: Format = Format::F32;
     #[inline(always)]
-    unsafe fn load<S: Simd>(from: *const u8) -> S::F {
-        unsafe { S::load(from.cast()) }
-    }
-}
-
-/// # Safety
-/// That of [`multiply`].
-#[inline(always)]
-pub unsafe fn multiply_plain<S: Simd, N: Numbers, const M: usize>(product: &Product) {
-    // SAFETY: as promised.
-    unsafe {
-        let Rows::Plain { x, stride, .. } = product.x else {
-            unreachable!("plain weights, quantised activations")
-        };
-        let size = N::FORMAT.panel_block();
-        let mut sums = [S::splat(0.0); M];
-        for input in 0..product.blocks {
-            let at = product.panel.add(input * size);
-            S::prefetch(at.wrapping_add(AHEAD));
-            let weights = N::load::<S>(at);
-            for row in 0..M {
-                sums[row] = S::mul_add(weights, S::splat(*x.add(row * stride + input)), sums[row]);
-            }
-        }
-        give::<S, M>(product, sums);
+    unsafe fn load<S: Products>(block: Block) -> S::F {
+        unsafe { S::load(block.at.cast::<f32>().add(block.lane)) }
     }
 }

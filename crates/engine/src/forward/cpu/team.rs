@@ -2,7 +2,10 @@
 //! phase by phase; within a phase they take turns at shares of the work, so that a member that the
 //! system holds up holds up nobody, and between phases they wait for each other.
 //!
-//! Who has nothing to do spins for a moment, then lets other programs go first, then sleeps.
+//! Who has nothing to do spins: what it waits for is some microseconds away, and waking a thread takes
+//! longer. Between passes it soon goes to sleep; within one, where the others are about to come, it lets
+//! other programs go first only when they do not, since a processor that is given away is gone for
+//! milliseconds.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -11,11 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-/// Looks at a flag this often before letting others go first: some ten microseconds.
-const SPINS: usize = 1000;
+/// Spins this long for the next pass: longer than what lies between two passes of a reply.
+const BETWEEN_PASSES: Duration = Duration::from_micros(300);
 
-/// Stays awake this long after the last pass: longer than what lies between two passes of a reply.
-const AWAKE: Duration = Duration::from_millis(2);
+/// Spins this long for the other members of a pass.
+const WITHIN_A_PASS: Duration = Duration::from_millis(1);
 
 type Work = dyn Fn(&Member<'_>) + Sync;
 type WorkOf<'a> = dyn Fn(&Member<'_>) + Sync + 'a;
@@ -176,19 +179,8 @@ fn serve(shared: &Shared, index: usize) {
 
 /// Waits for a call other than `seen`, at last asleep.
 fn next_call(shared: &Shared, index: usize, seen: usize) -> usize {
-    let changed = || Some(shared.call.load(Ordering::Acquire)).filter(|&call| call != seen);
-    for _ in 0..SPINS {
-        if let Some(call) = changed() {
-            return call;
-        }
-        std::hint::spin_loop();
-    }
-    let start = Instant::now();
-    while start.elapsed() < AWAKE {
-        if let Some(call) = changed() {
-            return call;
-        }
-        thread::yield_now();
+    if spin(BETWEEN_PASSES, || shared.call.load(Ordering::Acquire) != seen) {
+        return shared.call.load(Ordering::Acquire);
     }
     loop {
         shared.asleep[index].store(true, Ordering::SeqCst);
@@ -203,14 +195,28 @@ fn next_call(shared: &Shared, index: usize, seen: usize) -> usize {
 
 /// Waits for what other members will do at any moment.
 fn wait(done: impl Fn() -> bool) {
-    for _ in 0..SPINS {
-        if done() {
-            return;
+    if !spin(WITHIN_A_PASS, &done) {
+        while !done() {
+            thread::yield_now();
         }
-        std::hint::spin_loop();
     }
-    while !done() {
-        thread::yield_now();
+}
+
+/// Whether it was done in time.
+fn spin(time: Duration, done: impl Fn() -> bool) -> bool {
+    /// Between two looks at the clock.
+    const LOOKS: usize = 100;
+    let mut start = None;
+    loop {
+        for _ in 0..LOOKS {
+            if done() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if start.get_or_insert_with(Instant::now).elapsed() > time {
+            return false;
+        }
     }
 }
 

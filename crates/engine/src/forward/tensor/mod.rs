@@ -27,7 +27,7 @@ pub struct TensorModel {
     embedding: Arc<QTensor>, // [vocabulary, hidden]
     layers: Vec<Layer>,
     output_norm: Tensor, // [hidden]
-    output: QMatMul,      // [vocabulary, hidden]
+    output: QMatMul,     // [vocabulary, hidden]
     rotary: Rotary,
     cached: Vec<TokenId>,
     /// How many of `cached` the last pass added.
@@ -38,9 +38,9 @@ pub struct TensorModel {
 
 struct Layer {
     attention_norm: Tensor, // [hidden]
-    query: QMatMul,          // [heads * head_size, hidden]
-    key: QMatMul,            // [kv_heads * head_size, hidden]
-    value: QMatMul,          // [kv_heads * head_size, hidden]
+    query: QMatMul,         // [heads * head_size, hidden]
+    key: QMatMul,           // [kv_heads * head_size, hidden]
+    value: QMatMul,         // [kv_heads * head_size, hidden]
     attention_output: QMatMul,
     feed_forward_norm: Tensor,
     gate: QMatMul, // [intermediate, hidden]

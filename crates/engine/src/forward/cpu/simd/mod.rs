@@ -14,28 +14,24 @@ pub mod neon;
 pub mod scalar;
 #[cfg(test)]
 mod tests;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod wide;
 
 /// Lanes of a vector of numbers, and output rows of a panel of weights.
 pub const LANES: usize = 16;
 
-/// Operations on vectors of [`LANES`] 32-bit numbers, and on 64 bytes, four to a lane.
+/// What is done to each lane by itself, on vectors of 32-bit numbers.
 ///
 /// # Safety
 /// Every function needs the instruction set it is written in, and pointers good for as many numbers
 /// as its vector has. Nothing is asked of their alignment.
-pub trait Simd: Copy + 'static {
-    /// Rows of activations a kernel keeps in registers at once.
-    const TILE: usize;
-    /// Sixteen f32.
+pub trait Vector: Copy + 'static {
+    /// Lanes.
+    const WIDTH: usize;
+    /// Of f32.
     type F: Copy;
-    /// Sixteen i32.
+    /// Of i32.
     type I: Copy;
-    /// 64 bytes, four to a lane.
-    type B: Copy;
-    /// 64 eight-bit weights made ready for [`Self::dot8`].
-    type W8: Copy;
-    /// A sum of products on its way to an [`Self::I`].
-    type Partial: Copy;
 
     unsafe fn splat(x: f32) -> Self::F;
     unsafe fn load(from: *const f32) -> Self::F;
@@ -46,43 +42,51 @@ pub trait Simd: Copy + 'static {
     unsafe fn div(a: Self::F, b: Self::F) -> Self::F;
     /// `a * b + c` with one rounding.
     unsafe fn mul_add(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
-    /// The larger; either one where one is NaN.
+    /// The larger; `b` where they are equal or one is NaN.
     unsafe fn max(a: Self::F, b: Self::F) -> Self::F;
+    /// The smaller; `b` where they are equal or one is NaN.
     unsafe fn min(a: Self::F, b: Self::F) -> Self::F;
     unsafe fn abs(x: Self::F) -> Self::F;
-    /// Sum of all lanes: halves onto each other, sixteen to eight to four to two to one.
-    unsafe fn sum(x: Self::F) -> f32;
-    /// The largest lane.
-    unsafe fn largest(x: Self::F) -> f32;
 
-    /// Sixteen IEEE half-precision numbers.
+    /// IEEE half-precision numbers.
     unsafe fn load_f16(from: *const u16) -> Self::F;
     /// Rounds to the nearest, ties to even.
     unsafe fn store_f16(to: *mut u16, x: Self::F);
-    unsafe fn load_bf16(from: *const u16) -> Self::F;
 
     unsafe fn splat_int(x: i32) -> Self::I;
     unsafe fn add_int(a: Self::I, b: Self::I) -> Self::I;
-    unsafe fn mul_int(a: Self::I, b: Self::I) -> Self::I;
     /// `x << by`, `by` below 32.
     unsafe fn shl_int(x: Self::I, by: u32) -> Self::I;
-    /// `x >> by`, zeros coming in.
-    unsafe fn shr_int(x: Self::I, by: u32) -> Self::I;
-    unsafe fn and_int(x: Self::I, mask: i32) -> Self::I;
-    unsafe fn or_int(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn to_float(x: Self::I) -> Self::F;
     /// To the nearest integer, ties to even. Within the range of i32 only.
     unsafe fn to_int(x: Self::F) -> Self::I;
     /// The same bits as another type.
     unsafe fn as_float(x: Self::I) -> Self::F;
-    /// Sixteen bytes, sign-extended.
-    unsafe fn load_i8(from: *const i8) -> Self::I;
-    /// Sixteen bytes, zero-extended.
-    unsafe fn load_u8(from: *const u8) -> Self::I;
     /// Of each lane the low byte.
     unsafe fn store_i8(to: *mut i8, x: Self::I);
-    /// Sum of all lanes.
-    unsafe fn sum_int(x: Self::I) -> i32;
+}
+
+/// What the products of packed weights need besides: bytes, four to a lane.
+///
+/// # Safety
+/// That of [`Vector`].
+pub trait Products: Vector {
+    /// Bytes, four to a lane.
+    type B: Copy;
+    /// Eight-bit weights made ready for [`Self::dot8`].
+    type W8: Copy;
+    /// A sum of products on its way to a [`Vector::I`].
+    type Partial: Copy;
+
+    unsafe fn load_bf16(from: *const u16) -> Self::F;
+    /// Bytes, sign-extended.
+    unsafe fn load_i8(from: *const i8) -> Self::I;
+    /// Bytes, zero-extended.
+    unsafe fn load_u8(from: *const u8) -> Self::I;
+    /// `x >> by`, zeros coming in.
+    unsafe fn shr_int(x: Self::I, by: u32) -> Self::I;
+    unsafe fn and_int(x: Self::I, mask: i32) -> Self::I;
+    unsafe fn or_int(a: Self::I, b: Self::I) -> Self::I;
 
     unsafe fn load_bytes(from: *const u8) -> Self::B;
     /// `(x >> by) & mask` of each byte; bits may come in from the neighbour, so `mask` must clear the
@@ -94,20 +98,44 @@ pub trait Simd: Copy + 'static {
 
     /// Begins a sum that shall be added to `onto` by [`Self::finish`].
     unsafe fn begin(onto: Self::I) -> Self::Partial;
-    /// Adds to each lane the products of its four weights (unsigned) with the four signed bytes of
-    /// `x`. Of weights below 2^4, 2^5 and 2^6 at most 8, 4 and 2 products may be added in one sum.
-    unsafe fn dot(sum: Self::Partial, weights: Self::B, x: i32) -> Self::Partial;
+    /// Adds to each lane the products of its four weights (unsigned) with the four numbers at `x`. One
+    /// sum takes 8 products of weights below 2^4, or 4 of weights below 2^5.
+    unsafe fn dot(sum: Self::Partial, weights: Self::B, x: *const i8) -> Self::Partial;
     /// `onto` must be what the sum began with.
     unsafe fn finish(onto: Self::I, sum: Self::Partial) -> Self::I;
 
+    /// Adds to each lane `factor`, of eight bits with a sign, times the products of its sixteen weights,
+    /// which are below 2^6, with the sixteen numbers at `x`.
+    unsafe fn dot6(onto: Self::I, weights: [Self::B; 4], x: *const i8, factor: Self::I) -> Self::I;
+    /// The products of the lower and of the upper 16 bits of each lane, all with signs, added up.
+    unsafe fn dot_halves(a: Self::I, b: Self::I) -> Self::I;
+
     /// Begins a sum of products with eight-bit weights; `negative_sum` is minus the sum of all the
-    /// activations that will take part.
+    /// numbers that will take part.
     unsafe fn begin8(negative_sum: i32) -> Self::I;
     /// From bytes that hold weight + 128.
     unsafe fn eight(weights: Self::B) -> Self::W8;
-    /// As [`Self::dot`]; the bytes of `x` must not be -128.
-    unsafe fn dot8(sum: Self::I, weights: Self::W8, x: i32) -> Self::I;
+    /// As [`Self::dot`]; no number at `x` may be -128.
+    unsafe fn dot8(sum: Self::I, weights: Self::W8, x: *const i8) -> Self::I;
 
     /// Asks for the cache line at `at`, which need not be memory of ours.
     unsafe fn prefetch(at: *const u8);
+}
+
+/// Vectors of [`LANES`] numbers.
+///
+/// # Safety
+/// That of [`Vector`].
+pub trait Simd: Vector {
+    /// Rows of activations that a kernel multiplies at once.
+    const TILE: usize;
+    /// What a product works on at a time: as many of the lanes as leave room in the registers.
+    type Part: Products;
+
+    /// Sum of all lanes: halves onto each other, sixteen to eight to four to two to one.
+    unsafe fn sum(x: Self::F) -> f32;
+    /// The largest lane.
+    unsafe fn largest(x: Self::F) -> f32;
+    /// Sum of all lanes.
+    unsafe fn sum_int(x: Self::I) -> i32;
 }

@@ -3,7 +3,7 @@
 
 use half::{bf16, f16};
 
-use super::{LANES, Simd};
+use super::{LANES, Products, Simd, Vector};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Scalar;
@@ -13,7 +13,11 @@ type I = [i32; LANES];
 type B = [u8; 4 * LANES];
 
 #[inline(always)]
-fn each<T: Copy, U: Copy, R: Copy + Default>(a: [T; LANES], b: [U; LANES], f: impl Fn(T, U) -> R) -> [R; LANES] {
+fn each<T: Copy, U: Copy, R: Copy + Default>(
+    a: [T; LANES],
+    b: [U; LANES],
+    f: impl Fn(T, U) -> R,
+) -> [R; LANES] {
     let mut out = [R::default(); LANES];
     for lane in 0..LANES {
         out[lane] = f(a[lane], b[lane]);
@@ -30,26 +34,23 @@ fn bytes(x: B, f: impl Fn(u8) -> u8) -> B {
     out
 }
 
-/// Adds each lane's four products.
+/// Adds each lane's four products of `weights - offset` with the numbers at `x`.
 #[inline(always)]
-fn dot(sum: I, x: i32, weight: impl Fn(usize) -> i32) -> I {
-    let x = x.to_ne_bytes();
+unsafe fn dot(sum: I, weights: B, x: *const i8, offset: i32) -> I {
+    let x = unsafe { x.cast::<[i8; 4]>().read_unaligned() };
     let mut out = sum;
     for lane in 0..LANES {
         for byte in 0..4 {
-            out[lane] += weight(4 * lane + byte) * i32::from(x[byte] as i8);
+            out[lane] += (i32::from(weights[4 * lane + byte]) - offset) * i32::from(x[byte]);
         }
     }
     out
 }
 
-impl Simd for Scalar {
-    const TILE: usize = 4;
+impl Vector for Scalar {
+    const WIDTH: usize = LANES;
     type F = F;
     type I = I;
-    type B = B;
-    type W8 = B;
-    type Partial = I;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> F {
@@ -111,22 +112,6 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn sum(x: F) -> f32 {
-        let mut x = x;
-        for half in [8, 4, 2, 1] {
-            for lane in 0..half {
-                x[lane] += x[lane + half];
-            }
-        }
-        x[0]
-    }
-
-    #[inline(always)]
-    unsafe fn largest(x: F) -> f32 {
-        x.into_iter().fold(x[0], |largest, x| if x > largest { x } else { largest })
-    }
-
-    #[inline(always)]
     unsafe fn load_f16(from: *const u16) -> F {
         let halves = unsafe { from.cast::<[u16; LANES]>().read_unaligned() };
         each(halves, halves, |half, _| f16::from_bits(half).to_f32())
@@ -136,12 +121,6 @@ impl Simd for Scalar {
     unsafe fn store_f16(to: *mut u16, x: F) {
         let halves = each(x, x, |x, _| f16::from_f32(x).to_bits());
         unsafe { to.cast::<[u16; LANES]>().write_unaligned(halves) }
-    }
-
-    #[inline(always)]
-    unsafe fn load_bf16(from: *const u16) -> F {
-        let halves = unsafe { from.cast::<[u16; LANES]>().read_unaligned() };
-        each(halves, halves, |half, _| bf16::from_bits(half).to_f32())
     }
 
     #[inline(always)]
@@ -155,34 +134,8 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn mul_int(a: I, b: I) -> I {
-        each(a, b, i32::wrapping_mul)
-    }
-
-    #[inline(always)]
     unsafe fn shl_int(x: I, by: u32) -> I {
         each(x, x, |x, _| x << by)
-    }
-
-    #[inline(always)]
-    unsafe fn shr_int(x: I, by: u32) -> I {
-        each(x, x, |x, _| (x as u32 >> by) as i32)
-    }
-
-    #[inline(always)]
-    unsafe fn and_int(x: I, mask: i32) -> I {
-        each(x, x, |x, _| x & mask)
-    }
-
-    #[inline(always)]
-    unsafe fn or_int(a: I, b: I) -> I {
-        each(a, b, |a, b| a | b)
-    }
-
-    #[inline(always)]
-    unsafe fn load_u8(from: *const u8) -> I {
-        let small = unsafe { from.cast::<[u8; LANES]>().read_unaligned() };
-        each(small, small, |x, _| i32::from(x))
     }
 
     #[inline(always)]
@@ -201,20 +154,48 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
+    unsafe fn store_i8(to: *mut i8, x: I) {
+        let small = each(x, x, |x, _| x as i8);
+        unsafe { to.cast::<[i8; LANES]>().write_unaligned(small) }
+    }
+}
+
+impl Products for Scalar {
+    type B = B;
+    type W8 = B;
+    type Partial = I;
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const u16) -> F {
+        let halves = unsafe { from.cast::<[u16; LANES]>().read_unaligned() };
+        each(halves, halves, |half, _| bf16::from_bits(half).to_f32())
+    }
+
+    #[inline(always)]
     unsafe fn load_i8(from: *const i8) -> I {
         let small = unsafe { from.cast::<[i8; LANES]>().read_unaligned() };
         each(small, small, |x, _| i32::from(x))
     }
 
     #[inline(always)]
-    unsafe fn store_i8(to: *mut i8, x: I) {
-        let small = each(x, x, |x, _| x as i8);
-        unsafe { to.cast::<[i8; LANES]>().write_unaligned(small) }
+    unsafe fn load_u8(from: *const u8) -> I {
+        let small = unsafe { from.cast::<[u8; LANES]>().read_unaligned() };
+        each(small, small, |x, _| i32::from(x))
     }
 
     #[inline(always)]
-    unsafe fn sum_int(x: I) -> i32 {
-        x.into_iter().fold(0, i32::wrapping_add)
+    unsafe fn shr_int(x: I, by: u32) -> I {
+        each(x, x, |x, _| (x as u32 >> by) as i32)
+    }
+
+    #[inline(always)]
+    unsafe fn and_int(x: I, mask: i32) -> I {
+        each(x, x, |x, _| x & mask)
+    }
+
+    #[inline(always)]
+    unsafe fn or_int(a: I, b: I) -> I {
+        each(a, b, |a, b| a | b)
     }
 
     #[inline(always)]
@@ -247,13 +228,28 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn dot(sum: I, weights: B, x: i32) -> I {
-        dot(sum, x, |byte| i32::from(weights[byte]))
+    unsafe fn dot(sum: I, weights: B, x: *const i8) -> I {
+        unsafe { dot(sum, weights, x, 0) }
     }
 
     #[inline(always)]
     unsafe fn finish(_: I, sum: I) -> I {
         sum
+    }
+
+    #[inline(always)]
+    unsafe fn dot6(onto: I, weights: [B; 4], x: *const i8, factor: I) -> I {
+        let mut sum = [0; LANES];
+        for (vector, weights) in weights.into_iter().enumerate() {
+            sum = unsafe { dot(sum, weights, x.add(4 * vector), 0) };
+        }
+        each(onto, each(sum, factor, |sum, factor| sum * factor), |onto, product| onto + product)
+    }
+
+    #[inline(always)]
+    unsafe fn dot_halves(a: I, b: I) -> I {
+        let product = |a: i32, b: i32| i32::from(a as i16) * i32::from(b as i16);
+        each(a, b, |a, b| product(a, b) + product(a >> 16, b >> 16))
     }
 
     #[inline(always)]
@@ -267,10 +263,36 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn dot8(sum: I, weights: B, x: i32) -> I {
-        dot(sum, x, |byte| i32::from(weights[byte]) - 128)
+    unsafe fn dot8(sum: I, weights: B, x: *const i8) -> I {
+        unsafe { dot(sum, weights, x, 128) }
     }
 
     #[inline(always)]
     unsafe fn prefetch(_: *const u8) {}
+}
+
+impl Simd for Scalar {
+    const TILE: usize = 4;
+    type Part = Self;
+
+    #[inline(always)]
+    unsafe fn sum(x: F) -> f32 {
+        let mut x = x;
+        for half in [8, 4, 2, 1] {
+            for lane in 0..half {
+                x[lane] += x[lane + half];
+            }
+        }
+        x[0]
+    }
+
+    #[inline(always)]
+    unsafe fn largest(x: F) -> f32 {
+        x.into_iter().fold(x[0], |largest, x| if x > largest { x } else { largest })
+    }
+
+    #[inline(always)]
+    unsafe fn sum_int(x: I) -> i32 {
+        x.into_iter().fold(0, i32::wrapping_add)
+    }
 }

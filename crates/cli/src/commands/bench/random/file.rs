@@ -1,0 +1,284 @@
+//! Making the files of a model with random weights: the target, and a draft of its first layers. The same
+//! model always has the same bytes, so a file that is already there is used again.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use candle_core::quantized::QTensor;
+use candle_core::{Device, Tensor as Numbers};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::RandomModel;
+use super::gguf::{self, Value, aligned};
+use super::mixture::Format;
+use super::shape::{DRAFT_LAYERS, Shape, Tensor, Values};
+use crate::error::{Error, Result};
+use crate::output;
+
+/// Random numbers that are quantised for a format and a deviation; tensors are put together of
+/// [`RUN`]s of them.
+const POOL: usize = 1 << 20;
+
+/// Numbers copied from one random place of the pool: the largest block of a format.
+const RUN: usize = 256;
+
+/// Bytes between two words about the progress.
+const WORD_EVERY: u64 = 1 << 30;
+
+/// The two files of a model.
+pub struct Pair {
+    pub target: PathBuf,
+    pub draft: PathBuf,
+    /// Of the target's file.
+    pub bytes: u64,
+}
+
+/// Makes the files that are not in `folder` yet.
+///
+/// # Errors
+/// `Error::NoRoom` when the disk is full, `Error::Write` for whatever else keeps the files from being
+/// written.
+pub fn make(model: RandomModel, folder: &Path) -> Result<Pair> {
+    fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+    let mut pools = Pools::default();
+    let mut one = |role: &str, layers| {
+        let path = folder.join(format!("random-{}-{}{role}.gguf", model.shape.name, model.weights.name()));
+        let plan = Plan::new(model, layers);
+        plan.bring_to(&path, &mut pools)?;
+        Ok::<_, Error>((path, plan.bytes()))
+    };
+    let (target, bytes) = one("", model.shape.layers)?;
+    let (draft, _) = one("-draft", DRAFT_LAYERS)?;
+    Ok(Pair { target, draft, bytes })
+}
+
+/// What a file is to hold.
+struct Plan {
+    head: Vec<u8>,
+    tensors: Vec<Tensor>,
+}
+
+impl Plan {
+    fn new(model: RandomModel, layers: usize) -> Self {
+        let tensors = model.shape.tensors(model.weights, layers);
+        Self { head: gguf::head(&keys(model, layers), &tensors), tensors }
+    }
+
+    /// The file's size, known before it is made.
+    fn bytes(&self) -> u64 {
+        let tensors: usize = self.tensors.iter().map(|tensor| aligned(tensor.bytes())).sum();
+        (self.head.len() + tensors) as u64
+    }
+
+    /// Makes the file unless it is there. It is written under another name and moved into place, so that
+    /// a file of the right name is whole; two programs doing so at once write the same bytes.
+    fn bring_to(&self, path: &Path, pools: &mut Pools) -> Result<()> {
+        if self.is_at(path) {
+            return Ok(());
+        }
+        output::note(format_args!("making {} ({} MB)", path.display(), self.bytes() / 1_000_000));
+        let part = path.with_extension("gguf.part");
+        let written = self.write(&part, pools).and_then(|()| fs::rename(&part, path));
+        written.map_err(|source| {
+            let _ = fs::remove_file(&part);
+            match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    Error::NoRoom { path: path.to_owned(), needed: self.bytes() }
+                }
+                _ => Error::Write { path: path.to_owned(), source },
+            }
+        })
+    }
+
+    /// Whether the file is there: with this size and this head, which tells how the weights were drawn.
+    fn is_at(&self, path: &Path) -> bool {
+        let Ok(mut file) = File::open(path) else { return false };
+        let mut head = vec![0; self.head.len()];
+        file.metadata().is_ok_and(|metadata| metadata.len() == self.bytes())
+            && file.read_exact(&mut head).is_ok()
+            && head == self.head
+    }
+
+    fn write(&self, path: &Path, pools: &mut Pools) -> io::Result<()> {
+        let file = File::options().write(true).create(true).truncate(false).open(path)?;
+        let mut file = BufWriter::with_capacity(1 << 20, file);
+        file.write_all(&self.head)?;
+        let mut written = self.head.len() as u64;
+        for tensor in &self.tensors {
+            pools.write(tensor, &mut file)?;
+            let filling = aligned(tensor.bytes()) - tensor.bytes();
+            file.write_all(&vec![0; filling])?;
+            let before = written / WORD_EVERY;
+            written += aligned(tensor.bytes()) as u64;
+            if written / WORD_EVERY > before {
+                output::note(format_args!("{} of {} MB", written / 1_000_000, self.bytes() / 1_000_000));
+            }
+        }
+        file.into_inner()?.set_len(written)
+    }
+}
+
+/// Quantised random numbers by format and by the bits of their deviation.
+#[derive(Default)]
+struct Pools(HashMap<(Format, u32), Vec<u8>>);
+
+impl Pools {
+    /// Writes a tensor's bytes: for a random one runs from its pool, at places that follow from its name.
+    fn write(&mut self, tensor: &Tensor, out: &mut impl Write) -> io::Result<()> {
+        let deviation = match tensor.values {
+            Values::Constant(value) => return out.write_all(&value.to_le_bytes().repeat(tensor.numbers())),
+            Values::Random { deviation } => deviation,
+        };
+        let pool = match self.0.entry((tensor.format, deviation.to_bits())) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(pool(tensor.format, deviation).map_err(io::Error::other)?),
+        };
+        let run = tensor.format.bytes(RUN);
+        let mut generator = StdRng::seed_from_u64(seed(&tensor.name));
+        let mut left = tensor.bytes();
+        while left > 0 {
+            let start = generator.random_range(0..POOL / RUN) * run;
+            let length = run.min(left);
+            out.write_all(&pool[start..start + length])?;
+            left -= length;
+        }
+        Ok(())
+    }
+}
+
+/// [`POOL`] numbers, evenly distributed around 0.
+fn pool(format: Format, deviation: f32) -> candle_core::Result<Vec<u8>> {
+    let mut generator = StdRng::seed_from_u64(seed("pool"));
+    let most = deviation * 3f32.sqrt();
+    let numbers: Vec<f32> = (0..POOL).map(|_| generator.random_range(-most..most)).collect();
+    let numbers = Numbers::from_vec(numbers, POOL, &Device::Cpu)?;
+    Ok(QTensor::quantize(&numbers, format.dtype())?.data()?.into_owned())
+}
+
+/// FNV-1a.
+fn seed(name: &str) -> u64 {
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// The keys of the file with the first `layers` layers.
+fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
+    let RandomModel { shape, weights } = model;
+    let number = |value: usize| Value::Number(value as u32);
+    let end = number(shape.vocabulary - 1);
+    let general = [
+        ("architecture", Value::Text("llama".to_owned())),
+        ("name", Value::Text(format!("random {model}"))),
+        ("description", Value::Text(Shape::recipe())),
+        ("file_type", Value::Number(weights.file_type())),
+        ("quantization_version", Value::Number(2)),
+    ];
+    let llama = [
+        ("vocab_size", number(shape.vocabulary)),
+        ("context_length", number(shape.context)),
+        ("embedding_length", number(shape.hidden)),
+        ("feed_forward_length", number(shape.intermediate)),
+        ("block_count", number(layers)),
+        ("attention.head_count", number(shape.heads)),
+        ("attention.head_count_kv", number(shape.kv_heads)),
+        ("attention.layer_norm_rms_epsilon", Value::Float(1e-5)),
+        ("rope.dimension_count", number(shape.head_size)),
+    ];
+    let tokenizer = [
+        ("model", Value::Text("gpt2".to_owned())),
+        ("pre", Value::Text("gpt-2".to_owned())),
+        ("tokens", Value::Texts(tokens(shape.vocabulary))),
+        ("token_type", Value::Numbers(token_types(shape.vocabulary))),
+        ("merges", Value::Texts(vec!["t h".to_owned()])),
+        ("add_bos_token", Value::Flag(false)),
+        ("bos_token_id", end.clone()),
+        ("eos_token_id", end),
+    ];
+    let named = |group: &str, (key, value): (&str, Value)| (format!("{group}.{key}"), value);
+    let general = general.into_iter().map(|pair| named("general", pair));
+    let llama = llama.into_iter().map(|pair| named("llama", pair));
+    general.chain(llama).chain(tokenizer.into_iter().map(|pair| named("tokenizer.ggml", pair))).collect()
+}
+
+/// The bytes as byte-level BPE writes them, one merged pair, words without a meaning, and one that ends
+/// a text.
+fn tokens(vocabulary: usize) -> Vec<String> {
+    let printable = |byte: &u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+    let mut beyond = 0x100..;
+    let letter = |byte| if printable(&byte) { Some(byte) } else { beyond.next() };
+    let letters = (0..0x100).filter_map(letter).filter_map(char::from_u32).map(String::from);
+    let mut tokens: Vec<String> = letters.chain(["th".to_owned()]).collect();
+    tokens.extend((tokens.len()..vocabulary - 1).map(|word| format!("\u{120}w{word}")));
+    tokens.push("<|end|>".to_owned());
+    tokens
+}
+
+fn token_types(vocabulary: usize) -> Vec<i32> {
+    const NORMAL: i32 = 1;
+    const CONTROL: i32 = 3;
+    let mut types = vec![NORMAL; vocabulary - 1];
+    types.push(CONTROL);
+    types
+}
+
+#[cfg(test)]
+mod tests {
+    use foretoken_engine::model::ModelSource;
+
+    use super::*;
+
+    fn tiny() -> RandomModel {
+        "tiny:Q4_K_M".parse().unwrap()
+    }
+
+    #[test]
+    fn a_file_has_the_size_that_was_predicted_and_is_used_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let pair = make(tiny(), folder.path()).unwrap();
+        assert_eq!(fs::metadata(&pair.target).unwrap().len(), pair.bytes);
+        let made = || [&pair.target, &pair.draft].map(|path| fs::metadata(path).unwrap().modified().unwrap());
+        let before = made();
+        make(tiny(), folder.path()).unwrap();
+        assert_eq!(made(), before);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left behind");
+    }
+
+    #[test]
+    fn a_file_that_is_another_or_not_whole_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let pair = make(tiny(), folder.path()).unwrap();
+        let whole = fs::read(&pair.target).unwrap();
+        let mut other = whole.clone();
+        other[100] ^= 1;
+        for wrong in [&whole[..whole.len() - 1], &other] {
+            fs::write(&pair.target, wrong).unwrap();
+            make(tiny(), folder.path()).unwrap();
+            assert!(fs::read(&pair.target).unwrap() == whole, "the same model has the same bytes");
+        }
+    }
+
+    #[test]
+    fn target_and_draft_are_models_with_one_vocabulary() {
+        let folder = tempfile::tempdir().unwrap();
+        let pair = make(tiny(), folder.path()).unwrap();
+        let open = |path: &Path| ModelSource::open(path).unwrap();
+        let (target, draft) = (open(&pair.target), open(&pair.draft));
+        let layers = [&target, &draft].map(|source| source.config().unwrap().layers);
+        assert_eq!(layers, [6, DRAFT_LAYERS]);
+        assert_eq!(target.config().unwrap().vocabulary, 2048);
+        let tokenizer = target.tokenizer().unwrap();
+        assert_eq!((tokenizer.vocabulary(), tokenizer.ends()), (2048, &[2047][..]));
+        assert!(foretoken_engine::compat::compare(&tokenizer, &draft.tokenizer().unwrap()).compatible);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = make(tiny(), &file.path().join("below")).err().unwrap().to_string();
+        assert!(error.contains("below") && error.contains("cannot be written"), "{error}");
+    }
+}

@@ -1,0 +1,212 @@
+//! llama.cpp's own programs on the same files, with as many threads and otherwise its defaults: mapped
+//! files, weights repacked for this processor, flash attention where it thinks it pays. Reads what they
+//! print; a program that is missing or fails is said once and left out.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::output;
+
+/// The environment variable that names the folder with the programs.
+const FOLDER: &str = "LLAMA_CPP_BIN";
+
+/// The programs in a folder.
+#[derive(Debug, Clone)]
+pub struct LlamaCpp {
+    folder: PathBuf,
+    /// A sentence for every program that did not do what it was asked for; it is not asked again.
+    pub failures: Vec<(&'static str, String)>,
+}
+
+/// A test of llama-bench: a prompt of some tokens, or some tokens written one by one.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Timing {
+    #[serde(rename = "n_prompt")]
+    pub prompt: usize,
+    #[serde(rename = "n_gen")]
+    pub written: usize,
+    /// Nanoseconds of every repetition.
+    pub samples_ns: Vec<f64>,
+}
+
+/// What llama-speculative-simple printed about a reply.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Speculated {
+    pub tokens_per_second: f64,
+    /// Accepted over drafted tokens, 0..=1.
+    pub accepted_of_drafted: Option<f64>,
+}
+
+/// A reply to be written speculatively.
+pub struct Ask<'a> {
+    pub target: &'a Path,
+    pub draft: &'a Path,
+    pub prompt: &'a str,
+    pub tokens: usize,
+    pub draft_length: usize,
+    /// Drafting ends before a token less likely than this.
+    pub least_probability: f64,
+    pub threads: usize,
+}
+
+const BENCH: &str = "llama-bench";
+const SPECULATIVE: &str = "llama-speculative-simple";
+
+/// Tokens of context beyond prompt and reply, for drafts.
+const ROOM: usize = 64;
+
+impl LlamaCpp {
+    /// The programs where [`FOLDER`] says; `None` where it says nothing.
+    ///
+    /// # Errors
+    /// `Error::Usage` when it names no folder.
+    pub fn find() -> Result<Option<Self>> {
+        let Some(folder) = env::var_os(FOLDER).filter(|folder| !folder.is_empty()) else { return Ok(None) };
+        let folder = PathBuf::from(folder);
+        if folder.is_dir() {
+            return Ok(Some(Self { folder, failures: Vec::new() }));
+        }
+        Err(Error::Usage(format!(
+            "{FOLDER}: expected a folder with llama.cpp's programs, found '{}', which is none. Correct it, or \
+             unset it to measure without them.",
+            folder.display()
+        )))
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Runs llama-bench on a model with `options`.
+    pub fn bench(&mut self, model: &Path, threads: usize, options: &[&str]) -> Option<Vec<Timing>> {
+        let mut command = self.program(BENCH)?;
+        command.arg("-m").arg(model).args(["-t", &threads.to_string(), "-ngl", "0", "-o", "json"]);
+        command.args(options);
+        let printed = run(&mut command);
+        let timings = printed.and_then(|printed| timings(&printed.out));
+        self.noted(BENCH, timings)
+    }
+
+    /// Writes a reply with llama-speculative-simple.
+    pub fn speculate(&mut self, ask: &Ask<'_>) -> Option<Speculated> {
+        let mut command = self.program(SPECULATIVE)?;
+        command.arg("-m").arg(ask.target).arg("-md").arg(ask.draft).args(["-p", ask.prompt]);
+        let mut option = |name: &str, value: &dyn ToString| {
+            command.args([name, &value.to_string()]);
+        };
+        option("-n", &ask.tokens);
+        // A token is at least a byte of the prompt; the whole context would be gigabytes of cache.
+        option("-c", &(ask.prompt.len() + ask.tokens + ROOM));
+        option("--temp", &0);
+        option("--top-k", &1);
+        option("-ngl", &0);
+        for threads in ["-t", "-tb", "-td", "-tbd"] {
+            option(threads, &ask.threads);
+        }
+        option("--spec-type", &"draft-simple");
+        option("--spec-draft-n-max", &ask.draft_length);
+        option("--spec-draft-p-min", &ask.least_probability);
+        command.arg("--ignore-eos");
+        let printed = run(&mut command);
+        // What is said about the reply goes to the log, wherever that goes.
+        let speculated = printed.and_then(|printed| speculated(&(printed.out + &printed.err)));
+        self.noted(SPECULATIVE, speculated)
+    }
+
+    /// The program, unless it failed before.
+    fn program(&self, name: &'static str) -> Option<Command> {
+        let failed = self.failures.iter().any(|(failed, _)| *failed == name);
+        (!failed).then(|| Command::new(self.folder.join(name)))
+    }
+
+    fn noted<T>(&mut self, name: &'static str, result: std::result::Result<T, String>) -> Option<T> {
+        match result {
+            Ok(result) => Some(result),
+            Err(why) => {
+                let sentence = format!("{name} in {} is left out: {why}.", self.folder.display());
+                output::note(&sentence);
+                self.failures.push((name, sentence));
+                None
+            }
+        }
+    }
+}
+
+struct Printed {
+    out: String,
+    err: String,
+}
+
+/// Runs a program to its end; on a failure, why.
+fn run(command: &mut Command) -> std::result::Result<Printed, String> {
+    let done = command.stdin(Stdio::null()).output().map_err(|error| format!("it cannot be run, {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let printed = Printed { out: text(&done.stdout), err: text(&done.stderr) };
+    if done.status.success() {
+        return Ok(printed);
+    }
+    let last = printed.err.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    Err(format!("it ended with {}, saying: {}", done.status, output::harmless(last.trim())))
+}
+
+/// The tests in llama-bench's JSON.
+fn timings(json: &str) -> std::result::Result<Vec<Timing>, String> {
+    serde_json::from_str(json).map_err(|error| format!("expected a JSON list of tests from it, {error}"))
+}
+
+/// The numbers among what llama-speculative-simple logs.
+fn speculated(log: &str) -> std::result::Result<Speculated, String> {
+    let after = |line: &str, mark: &str| -> Option<f64> {
+        let (_, rest) = line.split_once(mark)?;
+        rest.trim_start_matches(['=', ' ']).split([' ', '%']).next()?.parse().ok()
+    };
+    let decoded = log.lines().filter(|line| line.contains("decoded")).find_map(|line| after(line, "speed:"));
+    // Beside it the log counts the accepted tokens, as "n_accept = 90".
+    let percent = log.lines().filter(|line| line.trim_end().ends_with('%'));
+    let share = percent.filter_map(|line| after(line, "accept  ")).next();
+    match decoded {
+        Some(speed) => Ok(Speculated {
+            tokens_per_second: speed,
+            accepted_of_drafted: share.filter(|share| share.is_finite()).map(|percent| percent / 100.0),
+        }),
+        None => Err("expected a line 'decoded ... speed: ... t/s' from it, found none".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JSON: &str = r#"[
+      {"build_commit": "0c1e570", "n_threads": 2, "n_prompt": 512, "n_gen": 0, "n_depth": 0,
+       "avg_ns": 72135640, "avg_ts": 7100.0, "samples_ns": [ 74601900, 71632900 ], "samples_ts": [ 6863.1, 7147.5 ]},
+      {"build_commit": "0c1e570", "n_threads": 2, "n_prompt": 0, "n_gen": 128, "n_depth": 0,
+       "avg_ns": 1076767880, "avg_ts": 118.8, "samples_ns": [ 1075361300 ], "samples_ts": [ 119.03 ]}
+    ]"#;
+
+    #[test]
+    fn the_times_are_read_from_llama_benchs_json() {
+        let prompt = Timing { prompt: 512, written: 0, samples_ns: vec![74_601_900.0, 71_632_900.0] };
+        let written = Timing { prompt: 0, written: 128, samples_ns: vec![1_075_361_300.0] };
+        assert_eq!(timings(JSON), Ok(vec![prompt, written]));
+        for other in ["", "usage: llama-bench", "{}", "[{\"n_prompt\": 1}]"] {
+            assert!(timings(other).unwrap_err().contains("JSON list of tests"));
+        }
+    }
+
+    #[test]
+    fn the_numbers_are_found_in_the_log_of_a_speculative_reply() {
+        let log = "encoded   52 tokens in    0.100 seconds, speed:  520.000 t/s\n\
+                   0.01.2 I decoded  129 tokens in    2.275 seconds, speed:   56.703 t/s\n\n\
+                   n_draft   = 3\nn_accept  = 90\naccept    = 78.947%\n";
+        let found = Speculated { tokens_per_second: 56.703, accepted_of_drafted: Some(0.78947) };
+        assert_eq!(speculated(log), Ok(found));
+        let none = "decoded  129 tokens in    2.275 seconds, speed:   56.703 t/s\naccept    = -nan%\n";
+        assert_eq!(speculated(none).unwrap().accepted_of_drafted, None);
+        assert!(speculated("no such line").unwrap_err().contains("decoded"));
+    }
+}

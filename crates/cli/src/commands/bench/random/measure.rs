@@ -1,0 +1,278 @@
+//! Measures one model, in turns with llama.cpp where it is there, so that whatever else the computer does
+//! falls on both alike.
+
+use std::ops::ControlFlow;
+
+use foretoken_engine::decoder::Request;
+use foretoken_engine::device;
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::sampling::Sampling;
+
+use super::RandomModel;
+use super::file::Pair;
+use super::llama_cpp::{Ask, LlamaCpp, Timing};
+use super::report::{Costs, Drafted, Memory, Report, TheirDrafted, Theirs};
+use crate::args::DraftChoice;
+use crate::commands::bench::bandwidth::Reading;
+use crate::commands::bench::cost::{CONTEXT, RowCost, draft_cost, verify_cost};
+use crate::commands::bench::runs::{Totals, write};
+use crate::commands::bench::{Args, bandwidth, median, prompts, resident};
+use crate::error::Result;
+use crate::output;
+use crate::prompt::Form;
+use crate::session::Session;
+
+/// The draft lengths that are tried.
+const DRAFT_LENGTHS: [usize; 6] = [2, 3, 4, 5, 6, 7];
+
+/// llama.cpp ends a draft before a token less likely than this, if it is told to: never, and its default
+/// of long.
+const LEAST_PROBABILITIES: [f64; 2] = [0.0, 0.75];
+
+/// Tokens of the prompt whose processing is measured.
+const PROMPT: usize = 512;
+
+/// Rows of the passes that llama.cpp is measured with, and how often it repeats each.
+const THEIR_ROWS: &str = "1,2,4,8,16";
+const THEIR_REPEATS: &str = "5";
+
+/// A model that is measured, and with what.
+struct Subject<'a> {
+    pair: &'a Pair,
+    args: &'a Args,
+    session: Session,
+    texts: Vec<String>,
+    requests: Vec<Request>,
+}
+
+/// All figures of a model.
+pub fn measure(
+    model: RandomModel,
+    pair: &Pair,
+    args: &Args,
+    mut llama_cpp: Option<&mut LlamaCpp>,
+) -> Result<Report> {
+    output::note(format_args!("measuring {model}"));
+    let mut subject = Subject::load(pair, args)?;
+    let memory = subject.memory(model)?;
+    subject.session.choose_draft(&DraftChoice::Model(pair.draft.display().to_string()))?;
+    let (ours, theirs) = subject.in_turns(llama_cpp.as_deref_mut())?;
+    let plain = ours.plain.plain();
+    let seconds = plain.tokens_per_second.map(|speed| 1.0 / speed);
+    let costs = if args.verify_cost { Some(subject.costs(seconds)?) } else { None };
+    let theirs = llama_cpp.map(|llama_cpp| {
+        let rows = if args.verify_cost { subject.their_rows(llama_cpp) } else { None };
+        theirs.report(llama_cpp, rows)
+    });
+    let drafted = |(draft_length, totals): (usize, Totals)| {
+        let speed = totals.speculative();
+        let speedup = speed.tokens_per_second.zip(seconds).map(|(speed, seconds)| speed * seconds);
+        Drafted { draft_length, speed, speedup }
+    };
+    let speculative = DRAFT_LENGTHS.into_iter().zip(ours.speculative).map(drafted).collect();
+    Ok(Report {
+        model: model.to_string(),
+        target: pair.target.display().to_string(),
+        draft: pair.draft.display().to_string(),
+        device: args.device.label(),
+        tokens: args.tokens,
+        repeats: args.repeats,
+        prompt_tokens_per_second: median(ours.prompt),
+        plain,
+        speculative,
+        memory,
+        costs,
+        llama_cpp: theirs,
+    }
+    .compared())
+}
+
+/// What ours and theirs took, by repeats.
+#[derive(Default)]
+struct Ours {
+    plain: Totals,
+    /// Tokens per second.
+    prompt: Vec<f64>,
+    /// By [`DRAFT_LENGTHS`].
+    speculative: [Totals; DRAFT_LENGTHS.len()],
+}
+
+/// All in tokens per second.
+#[derive(Default)]
+struct TheirSpeeds {
+    plain: Vec<f64>,
+    prompt: Vec<f64>,
+    speculative: Vec<TheirDrafts>,
+}
+
+/// One setting of llama.cpp's drafting.
+struct TheirDrafts {
+    draft_length: usize,
+    least_probability: f64,
+    tokens_per_second: Vec<f64>,
+    accepted_of_drafted: Vec<f64>,
+}
+
+impl<'a> Subject<'a> {
+    fn load(pair: &'a Pair, args: &'a Args) -> Result<Self> {
+        let source = ModelSource::open(&pair.target)?;
+        let session = Session::load(&source, args.device.device())?;
+        let base = Request {
+            sampling: Sampling::greedy(),
+            max_tokens: Some(args.tokens as usize),
+            ignore_end: true,
+            continues: true,
+            ..Request::new(Vec::new())
+        };
+        let texts = prompts::read(None)?;
+        let requests = prompts::requests(&session, &Form::Raw, &texts, &base)?;
+        Ok(Self { pair, args, session, texts, requests })
+    }
+
+    /// What the target alone holds after a prompt and a reply, which warm it up too.
+    fn memory(&mut self, model: RandomModel) -> Result<Memory> {
+        self.prompt_speed()?;
+        write(&mut self.session, &self.requests[0], false)?;
+        let cached = self.session.decoder.target().cached().len();
+        Ok(Memory::new(self.pair.bytes, model.shape.cache_bytes(cached) as u64, resident::bytes()))
+    }
+
+    /// All ways of decoding in turns, as often as was asked for, each time with another prompt.
+    fn in_turns(&mut self, mut llama_cpp: Option<&mut LlamaCpp>) -> Result<(Ours, TheirSpeeds)> {
+        let (mut ours, mut theirs) = (Ours::default(), TheirSpeeds::default());
+        let prompts = self.texts.clone().into_iter().zip(self.requests.clone());
+        let repeats = self.args.repeats;
+        for (repeat, (text, request)) in (1..=repeats).zip(prompts.cycle()) {
+            self.one(&request, false, &mut ours.plain)?;
+            if let Some(llama_cpp) = llama_cpp.as_deref_mut() {
+                self.their_plain(llama_cpp, &mut theirs);
+            }
+            ours.prompt.push(self.prompt_speed()?);
+            let word = |way: &str, totals: &Totals| {
+                let speed = totals.last();
+                output::note(format_args!("repeat {repeat} of {repeats}: {way}, {speed} tokens/s"));
+            };
+            word("without drafts", &ours.plain);
+            for (draft_length, totals) in DRAFT_LENGTHS.into_iter().zip(&mut ours.speculative) {
+                self.one(&Request { draft_length, ..request.clone() }, true, totals)?;
+                if let Some(llama_cpp) = llama_cpp.as_deref_mut() {
+                    self.their_drafts(llama_cpp, &text, draft_length, &mut theirs);
+                }
+                word(&format!("drafts of {draft_length}"), totals);
+            }
+        }
+        Ok((ours, theirs))
+    }
+
+    fn one(&mut self, request: &Request, drafts: bool, totals: &mut Totals) -> Result<()> {
+        totals.add(&write(&mut self.session, request, drafts)?);
+        totals.end_repeat();
+        Ok(())
+    }
+
+    /// Tokens per second from an empty cache to the first token after [`PROMPT`] tokens.
+    fn prompt_speed(&mut self) -> Result<f64> {
+        let text = self.requests.iter().flat_map(|request| request.prompt.iter().copied()).cycle();
+        let prompt = text.take(PROMPT).collect();
+        let request = Request { prompt, max_tokens: Some(1), ..self.requests[0].clone() };
+        self.session.decoder.target_mut().truncate(0);
+        let reply = self.session.decoder.reply(&request, None, &mut |_| ControlFlow::Continue(()))?;
+        Ok(PROMPT as f64 * 1e3 / reply.summary.ttft_ms)
+    }
+
+    /// `seconds` is what a token takes in plain decoding.
+    fn costs(&mut self, seconds: Option<f64>) -> Result<Costs> {
+        output::note("measuring what a pass costs");
+        let rows = verify_cost(self.session.decoder.target_mut(), &self.requests)?;
+        let draft_ms = draft_cost(&mut self.session, &self.requests)?;
+        let reading = bandwidth::read(self.session.decoder.target());
+        let share = |(seconds, reading): (f64, Reading)| reading.bytes as f64 / seconds / 1e9 / reading.gb_s;
+        Ok(Costs {
+            verify_cost: rows,
+            draft_ms,
+            read_bandwidth_gb_s: reading.map(|reading| reading.gb_s),
+            weight_bytes_per_token: reading.map(|reading| reading.bytes as u64),
+            bandwidth_share: seconds.zip(reading).map(share),
+        })
+    }
+
+    fn their_plain(&self, llama_cpp: &mut LlamaCpp, theirs: &mut TheirSpeeds) {
+        let (prompt, tokens) = (PROMPT.to_string(), self.args.tokens.to_string());
+        let options = ["-p", &prompt, "-n", &tokens, "-r", "1"];
+        for timing in llama_cpp.bench(&self.pair.target, device::threads(), &options).unwrap_or_default() {
+            let speeds = if timing.prompt > 0 { &mut theirs.prompt } else { &mut theirs.plain };
+            let tokens = (timing.prompt + timing.written) as f64;
+            speeds.extend(timing.samples_ns.iter().map(|ns| tokens * 1e9 / ns));
+        }
+    }
+
+    /// Their time for passes over some rows, of which they score the last alone.
+    fn their_rows(&self, llama_cpp: &mut LlamaCpp) -> Option<Vec<RowCost>> {
+        let depth = CONTEXT.to_string();
+        let options = ["-p", THEIR_ROWS, "-n", "0", "-d", &depth, "-r", THEIR_REPEATS];
+        let timings = llama_cpp.bench(&self.pair.target, device::threads(), &options)?;
+        let ms = |timing: Timing| Some((timing.prompt, median(timing.samples_ns)? / 1e6));
+        Some(RowCost::of(timings.into_iter().filter_map(ms)))
+    }
+
+    fn their_drafts(
+        &self,
+        llama_cpp: &mut LlamaCpp,
+        prompt: &str,
+        draft_length: usize,
+        theirs: &mut TheirSpeeds,
+    ) {
+        for least_probability in LEAST_PROBABILITIES {
+            let ask = Ask {
+                target: &self.pair.target,
+                draft: &self.pair.draft,
+                prompt,
+                tokens: self.args.tokens as usize,
+                draft_length,
+                least_probability,
+                threads: device::threads(),
+            };
+            let Some(found) = llama_cpp.speculate(&ask) else { return };
+            let drafts = theirs.drafts(draft_length, least_probability);
+            drafts.tokens_per_second.push(found.tokens_per_second);
+            drafts.accepted_of_drafted.extend(found.accepted_of_drafted);
+        }
+    }
+}
+
+impl TheirSpeeds {
+    /// The setting's entry, made if it is not there yet.
+    fn drafts(&mut self, draft_length: usize, least_probability: f64) -> &mut TheirDrafts {
+        let same = |drafts: &TheirDrafts| {
+            drafts.draft_length == draft_length && drafts.least_probability == least_probability
+        };
+        let index = self.speculative.iter().position(same).unwrap_or_else(|| {
+            self.speculative.push(TheirDrafts {
+                draft_length,
+                least_probability,
+                tokens_per_second: Vec::new(),
+                accepted_of_drafted: Vec::new(),
+            });
+            self.speculative.len() - 1
+        });
+        &mut self.speculative[index]
+    }
+
+    fn report(self, llama_cpp: &LlamaCpp, verify_cost: Option<Vec<RowCost>>) -> Theirs {
+        let drafted = |drafts: TheirDrafts| TheirDrafted {
+            draft_length: drafts.draft_length,
+            least_probability: drafts.least_probability,
+            tokens_per_second: median(drafts.tokens_per_second),
+            accepted_of_drafted: median(drafts.accepted_of_drafted),
+        };
+        Theirs {
+            folder: llama_cpp.folder().display().to_string(),
+            prompt_tokens_per_second: median(self.prompt),
+            plain_tokens_per_second: median(self.plain),
+            speculative: self.speculative.into_iter().map(drafted).collect(),
+            verify_cost,
+            ratios: None,
+            failures: llama_cpp.failures.iter().map(|(_, sentence)| sentence.clone()).collect(),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The figures of a model with random weights, as JSON and as tables. Measures nothing.
+
+use serde::Serialize;
+
+use crate::commands::bench::cost::RowCost;
+use crate::commands::bench::number;
+use crate::commands::bench::runs::Speed;
+
+/// What was measured, and on what. Greedy decoding; speeds are in tokens per second and medians of the
+/// repeats.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "bench_random")]
+pub struct Report {
+    pub model: String,
+    pub target: String,
+    pub draft: String,
+    pub device: String,
+    /// Of a reply.
+    pub tokens: u32,
+    pub repeats: u32,
+    /// Of 512 tokens, up to the first one after them.
+    pub prompt_tokens_per_second: Option<f64>,
+    pub plain: Speed,
+    /// By draft length.
+    pub speculative: Vec<Drafted>,
+    #[serde(flatten)]
+    pub memory: Memory,
+    /// Missing unless asked for.
+    #[serde(flatten)]
+    pub costs: Option<Costs>,
+    /// Null without llama.cpp.
+    pub llama_cpp: Option<Theirs>,
+}
+
+/// Speculative decoding with one draft length.
+#[derive(Serialize)]
+pub struct Drafted {
+    pub draft_length: usize,
+    #[serde(flatten)]
+    pub speed: Speed,
+    /// Against plain decoding.
+    pub speedup: Option<f64>,
+}
+
+/// The target alone, after a prompt and a reply.
+#[derive(Serialize)]
+pub struct Memory {
+    pub file_bytes: u64,
+    /// Keys and values of the tokens it had cached.
+    pub cache_bytes: u64,
+    /// All this program had in memory; null where the system does not say.
+    pub resident_bytes: Option<u64>,
+    /// Resident over file and cache.
+    pub resident_ratio: Option<f64>,
+}
+
+/// What passes cost, and what bounds them.
+#[derive(Serialize)]
+pub struct Costs {
+    pub verify_cost: Vec<RowCost>,
+    /// Milliseconds to draft a token; null when nothing was drafted.
+    pub draft_ms: Option<f64>,
+    /// Of these very weights; null where they are on another device, as are the next two.
+    pub read_bandwidth_gb_s: Option<f64>,
+    pub weight_bytes_per_token: Option<u64>,
+    /// The share of the bandwidth that plain decoding reads weights with.
+    pub bandwidth_share: Option<f64>,
+}
+
+/// llama.cpp on the same files.
+#[derive(Serialize)]
+pub struct Theirs {
+    pub folder: String,
+    pub prompt_tokens_per_second: Option<f64>,
+    pub plain_tokens_per_second: Option<f64>,
+    pub speculative: Vec<TheirDrafted>,
+    /// Of passes that score their last row alone.
+    pub verify_cost: Option<Vec<RowCost>>,
+    pub ratios: Option<Ratios>,
+    /// A sentence for every program that was left out.
+    pub failures: Vec<String>,
+}
+
+#[derive(Serialize)]
+pub struct TheirDrafted {
+    pub draft_length: usize,
+    /// Drafts end before a token less likely than this.
+    pub least_probability: f64,
+    pub tokens_per_second: Option<f64>,
+    pub accepted_of_drafted: Option<f64>,
+}
+
+/// Our tokens per second over theirs; null where one of the two is missing.
+#[derive(Serialize)]
+pub struct Ratios {
+    pub prompt: Option<f64>,
+    pub plain: Option<f64>,
+    /// Each with its best setting.
+    pub speculative: Option<f64>,
+}
+
+impl Memory {
+    pub fn new(file_bytes: u64, cache_bytes: u64, resident_bytes: Option<u64>) -> Self {
+        let ratio = |resident| resident as f64 / (file_bytes + cache_bytes) as f64;
+        Self { file_bytes, cache_bytes, resident_bytes, resident_ratio: resident_bytes.map(ratio) }
+    }
+}
+
+impl Report {
+    /// The report with its ratios.
+    pub fn compared(mut self) -> Self {
+        let ours = self.best().and_then(|drafted| drafted.speed.tokens_per_second);
+        let (prompt, plain) = (self.prompt_tokens_per_second, self.plain.tokens_per_second);
+        if let Some(theirs) = &mut self.llama_cpp {
+            let best = theirs.best(|_| true).and_then(|drafted| drafted.tokens_per_second);
+            theirs.ratios = Some(Ratios {
+                prompt: ratio(prompt, theirs.prompt_tokens_per_second),
+                plain: ratio(plain, theirs.plain_tokens_per_second),
+                speculative: ratio(ours, best),
+            });
+        }
+        self
+    }
+
+    /// With the draft length that is fastest.
+    fn best(&self) -> Option<&Drafted> {
+        let speed = |drafted: &&Drafted| drafted.speed.tokens_per_second.unwrap_or(0.0);
+        self.speculative.iter().max_by(|a, b| speed(a).total_cmp(&speed(b)))
+    }
+
+    pub fn table(&self) -> String {
+        let Self { model, device, tokens, repeats, target, .. } = self;
+        let mut lines = vec![
+            format!("{model}, {device}: {target}"),
+            format!("medians of {repeats} replies of {tokens} tokens\n"),
+        ];
+        lines.extend(self.speeds());
+        lines.extend(self.costs.iter().flat_map(|costs| self.passes(costs)));
+        lines.push(String::new());
+        lines.extend(self.facts());
+        lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    fn speeds(&self) -> Vec<String> {
+        let theirs = self.llama_cpp.as_ref();
+        let line = |name: &str, ours: Option<f64>, drafts: &str, theirs: Option<f64>| {
+            let (speed, their_speed) = (number(ours, 1), number(theirs, 1));
+            let beside = match self.llama_cpp {
+                Some(_) => format!("  {their_speed:>9}  {:>5}", number(ratio(ours, theirs), 2)),
+                None => String::new(),
+            };
+            format!("{name:14}  {speed:>8}  {drafts:>27}{beside}").trim_end().to_owned()
+        };
+        let beside = if theirs.is_some() { "  llama.cpp  ratio" } else { "" };
+        let prompt = theirs.and_then(|theirs| theirs.prompt_tokens_per_second);
+        let plain = theirs.and_then(|theirs| theirs.plain_tokens_per_second);
+        let mut lines = vec![
+            format!("                tokens/s  acceptance  tokens per round{beside}"),
+            line("prompt of 512", self.prompt_tokens_per_second, "", prompt),
+            line("plain", self.plain.tokens_per_second, "", plain),
+        ];
+        let drafts = |speed: &Speed| {
+            let rate = speed.acceptance_rate.map_or("-".to_owned(), |rate| format!("{:.1} %", rate * 100.0));
+            format!("{rate:>9}  {:>16}", number(speed.tokens_per_round, 2))
+        };
+        for Drafted { draft_length, speed, .. } in &self.speculative {
+            let same = |drafted: &TheirDrafted| drafted.draft_length == *draft_length;
+            let theirs = theirs.and_then(|theirs| theirs.best(same)?.tokens_per_second);
+            lines.push(line(
+                &format!("drafts of {draft_length}"),
+                speed.tokens_per_second,
+                &drafts(speed),
+                theirs,
+            ));
+        }
+        if let Some(best) = self.best() {
+            let theirs = theirs.and_then(|theirs| theirs.best(|_| true)?.tokens_per_second);
+            let speedup = format!("{} times plain", number(best.speedup, 2));
+            lines.push(line(
+                &format!("best, of {}", best.draft_length),
+                best.speed.tokens_per_second,
+                &speedup,
+                theirs,
+            ));
+        }
+        lines
+    }
+
+    fn passes(&self, costs: &Costs) -> Vec<String> {
+        let theirs = self.llama_cpp.as_ref().and_then(|theirs| theirs.verify_cost.as_ref());
+        let beside = if theirs.is_some() { "  llama.cpp ms  ratio" } else { "" };
+        let mut lines = vec![format!("\nrows in a pass          ms  ratio{beside}")];
+        for RowCost { rows, ms, ratio } in &costs.verify_cost {
+            let theirs = theirs.and_then(|theirs| theirs.iter().find(|cost| cost.rows == *rows));
+            let beside =
+                theirs.map_or(String::new(), |cost| format!("  {:>12.3}  {:>5.2}", cost.ms, cost.ratio));
+            lines.push(format!("{rows:14}  {ms:>10.3}  {ratio:>5.2}{beside}"));
+        }
+        if theirs.is_some() {
+            lines.push("llama.cpp's passes score their last row alone, ours all".to_owned());
+        }
+        lines
+    }
+
+    fn facts(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(costs) = &self.costs {
+            lines.extend(costs.draft_ms.map(|ms| format!("drafting a token takes {ms:.3} ms")));
+            let read = costs.read_bandwidth_gb_s.zip(costs.weight_bytes_per_token).zip(costs.bandwidth_share);
+            lines.extend(read.map(|((speed, bytes), share)| {
+                format!(
+                    "these weights can be read at {speed:.1} GB/s; plain decoding reads {} MB a token, at {:.0} % of \
+                     that",
+                    bytes / 1_000_000,
+                    share * 100.0
+                )
+            }));
+        }
+        let Memory { file_bytes, resident_bytes, resident_ratio, .. } = self.memory;
+        let resident = resident_bytes.zip(resident_ratio).map_or(String::new(), |(bytes, ratio)| {
+            format!("; {} MB in memory, {ratio:.2} times file and cache", bytes / 1_000_000)
+        });
+        lines.push(format!("the file has {} MB{resident}", file_bytes / 1_000_000));
+        lines.extend(self.llama_cpp.iter().flat_map(|theirs| theirs.failures.clone()));
+        lines
+    }
+}
+
+impl Theirs {
+    /// The fastest setting among those that are `wanted`.
+    fn best(&self, wanted: impl Fn(&TheirDrafted) -> bool) -> Option<&TheirDrafted> {
+        let speed = |drafted: &&TheirDrafted| drafted.tokens_per_second.unwrap_or(0.0);
+        self.speculative.iter().filter(|drafted| wanted(drafted)).max_by(|a, b| speed(a).total_cmp(&speed(b)))
+    }
+}
+
+fn ratio(ours: Option<f64>, theirs: Option<f64>) -> Option<f64> {
+    Some(ours? / theirs?)
+}

@@ -1,0 +1,186 @@
+//! Attention over chains and trees.
+
+use half::f16;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use super::super::attention::{Attention, Rotation};
+use super::super::cache::Cache;
+use super::super::isa::Isa;
+use super::{bits, numbers, sets};
+use crate::model::RotaryLayout;
+
+const KV_HEADS: usize = 2;
+
+/// A cache, and the queries of one row.
+struct Scene {
+    head_size: usize,
+    heads: usize,
+    cached: usize,
+    /// `[positions, KV_HEADS, head_size]`
+    keys: Vec<f32>,
+    values: Vec<f32>,
+    /// `[heads, head_size]`
+    queries: Vec<f32>,
+}
+
+impl Scene {
+    fn new(head_size: usize, heads: usize, cached: usize, positions: usize) -> Self {
+        let random = &mut StdRng::seed_from_u64((head_size * heads + cached) as u64);
+        let mut some = |count: usize| numbers(random, count).iter().map(|x| x * 3.0).collect();
+        let entries = positions * KV_HEADS * head_size;
+        Self {
+            head_size,
+            heads,
+            cached,
+            keys: some(entries),
+            values: some(entries),
+            queries: some(heads * head_size),
+        }
+    }
+
+    fn entry(&self, of: &[f32], kv_head: usize, position: usize) -> Vec<f32> {
+        of[(position * KV_HEADS + kv_head) * self.head_size..][..self.head_size].to_vec()
+    }
+
+    /// What the row gives that sees the cached positions and `own`, where the position that is number
+    /// `n` of the scene lies at `places[n]`.
+    fn attend(&self, isa: Isa, kv_head: usize, places: &[usize], own: &[usize]) -> Vec<f32> {
+        let kernels = isa.kernels();
+        let mut cache = Cache::new(KV_HEADS, self.head_size);
+        cache.reserve(places.iter().max().unwrap() + 1);
+        let mut out = vec![f32::NAN; self.heads * self.head_size];
+        let last = self.cached + own.last().unwrap();
+        let mut scratch = vec![f32::NAN; self.heads * Attention::scores(last + 1)];
+        // SAFETY: the set is available, and everything has the room it is asked to have.
+        unsafe {
+            for (position, &place) in places.iter().enumerate() {
+                for kv_head in 0..KV_HEADS {
+                    let (key, value) = (
+                        self.entry(&self.keys, kv_head, position),
+                        self.entry(&self.values, kv_head, position),
+                    );
+                    (kernels.remember)(&cache, kv_head, place, self.head_size, key.as_ptr(), value.as_ptr());
+                }
+            }
+            (kernels.attend)(&Attention {
+                cache: &cache,
+                kv_head,
+                head_size: self.head_size,
+                heads: self.heads,
+                queries: self.queries.as_ptr(),
+                out: out.as_mut_ptr(),
+                cached: self.cached,
+                own,
+                scratch: scratch.as_mut_ptr(),
+            });
+        }
+        out
+    }
+
+    /// The same in 64 bits, over the positions in `seen`.
+    fn expected(&self, kv_head: usize, seen: &[usize]) -> Vec<f64> {
+        let half = |x: &f32| f16::from_f32(*x).to_f64();
+        self.queries
+            .chunks(self.head_size)
+            .flat_map(|query| {
+                let weights: Vec<f64> = seen
+                    .iter()
+                    .map(|&position| {
+                        let key = self.entry(&self.keys, kv_head, position);
+                        let score: f64 =
+                            query.iter().zip(&key).map(|(&query, key)| f64::from(query) * half(key)).sum();
+                        (score / (self.head_size as f64).sqrt()).exp()
+                    })
+                    .collect();
+                let sum: f64 = weights.iter().sum();
+                (0..self.head_size)
+                    .map(|number| {
+                        let values = seen
+                            .iter()
+                            .map(|&position| half(&self.entry(&self.values, kv_head, position)[number]));
+                        values.zip(&weights).map(|(value, weight)| value * weight).sum::<f64>() / sum
+                    })
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn attention_over_a_tree_is_that_of_numbers_in_64_bits() {
+    for (head_size, heads) in
+        [64, 80, 20].into_iter().flat_map(|size| [1, 4, 7, 8, 9].map(|heads| (size, heads)))
+    {
+        for (cached, own) in [(0, vec![0]), (5, vec![0, 2, 5]), (37, vec![0, 1, 2]), (300, vec![3, 19])] {
+            let last = cached + own.last().unwrap();
+            let scene = Scene::new(head_size, heads, cached, last + 1);
+            let places: Vec<usize> = (0..=last).collect();
+            let seen: Vec<usize> = (0..cached).chain(own.iter().map(|own| cached + own)).collect();
+            for kv_head in 0..KV_HEADS {
+                let found = scene.attend(Isa::Scalar, kv_head, &places, &own);
+                for (found, expected) in found.iter().zip(scene.expected(kv_head, &seen)) {
+                    assert!((f64::from(*found) - expected).abs() < 2e-5, "{found} is not {expected}");
+                }
+                for isa in sets() {
+                    let other = scene.attend(isa, kv_head, &places, &own);
+                    assert_eq!(bits(&other), bits(&found), "{isa}, {heads} heads of {head_size}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_gives_the_same_bits_wherever_in_the_pass_its_path_lies() {
+    for (head_size, heads, cached) in [(64, 7, 0), (80, 9, 30), (20, 4, 250)] {
+        let scene = Scene::new(head_size, heads, cached, cached + 4);
+        let at =
+            |own: &[usize]| -> Vec<usize> { (0..cached).chain(own.iter().map(|own| cached + own)).collect() };
+        for isa in sets() {
+            let chain = [0, 1, 2, 3];
+            let expected = scene.attend(isa, 1, &at(&chain), &chain);
+            for tree in [[0, 1, 2, 4], [0, 3, 9, 17], [1, 18, 19, 40]] {
+                let found = scene.attend(isa, 1, &at(&tree), &tree);
+                assert_eq!(bits(&found), bits(&expected), "{isa}, {tree:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_large_score_takes_all_the_weight() {
+    let mut scene = Scene::new(64, 1, 40, 41);
+    scene.queries.fill(30.0);
+    scene.keys.fill(-1.0);
+    scene.keys[12 * KV_HEADS * 64..][..64].fill(1.0);
+    let places: Vec<usize> = (0..=40).collect();
+    let value = scene.entry(&scene.values, 0, 12);
+    for isa in sets() {
+        for (found, value) in scene.attend(isa, 0, &places, &[0]).iter().zip(&value) {
+            assert_eq!(*found, f16::from_f32(*value).to_f32(), "{isa}");
+        }
+    }
+}
+
+#[test]
+fn a_rotation_turns_the_pairs_of_its_layout() {
+    let angles = [0.5f32, 1.5, -2.5];
+    let (cosines, sines) = (angles.map(f32::cos), angles.map(f32::sin));
+    let head: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    for (layout, pairs) in [
+        (RotaryLayout::Interleaved, [(0, 1), (2, 3), (4, 5)]),
+        (RotaryLayout::Halves, [(0, 3), (1, 4), (2, 5)]),
+    ] {
+        let rotation = Rotation { layout, head_size: 6, cosines: cosines.as_ptr(), sines: sines.as_ptr() };
+        for isa in sets() {
+            let mut turned = head;
+            // SAFETY: the set is available, there are as many numbers and angles.
+            unsafe { (isa.kernels().turn)(&rotation, turned.as_mut_ptr()) };
+            for ((first, second), (cosine, sine)) in pairs.into_iter().zip(cosines.into_iter().zip(sines)) {
+                assert_eq!(turned[first], head[first] * cosine - head[second] * sine, "{isa}");
+                assert_eq!(turned[second], head[first] * sine + head[second] * cosine, "{isa}");
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What lies between the products.
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::super::math::exp;
+use super::super::simd::scalar::Scalar;
+use super::super::simd::{LANES, Vector};
+use super::{bits, numbers, sets};
+
+/// `error` in units of the last place of `expected`.
+fn units(found: f32, expected: f64) -> f64 {
+    let place = f64::from(f32::EPSILON) * 2f64.powi(expected.abs().log2().floor() as i32);
+    (f64::from(found) - expected).abs() / place
+}
+
+fn exp_of(x: f32) -> f32 {
+    // SAFETY: plain Rust on plain arrays.
+    unsafe { exp::<Scalar>(Scalar::splat(x))[0] }
+}
+
+#[test]
+fn the_exponential_is_right_to_two_units_in_the_last_place() {
+    let mut worst: f64 = 0.0;
+    for step in -87_000..=88_000 {
+        let x = step as f32 / 1000.0;
+        worst = worst.max(units(exp_of(x), f64::from(x).exp()));
+    }
+    assert!(worst <= 2.0, "{worst} units");
+    assert_eq!(exp_of(0.0), 1.0);
+    assert_eq!(bits(&[exp_of(-0.0)]), bits(&[1.0]));
+}
+
+#[test]
+fn the_exponential_of_what_is_far_below_zero_is_next_to_nothing() {
+    for x in [-88.0, -1000.0, f32::MIN, f32::NEG_INFINITY] {
+        assert!((0.0..1e-37).contains(&exp_of(x)), "{x}: {}", exp_of(x));
+    }
+}
+
+#[test]
+fn a_norm_is_that_of_numbers_in_64_bits() {
+    let random = &mut StdRng::seed_from_u64(1);
+    for (length, size) in
+        [1, 15, 16, 17, 100, 576].into_iter().flat_map(|length| [1.0, 1e-4, 1e4].map(|size| (length, size)))
+    {
+        let whole = usize::next_multiple_of(length, LANES);
+        let pad = |mut numbers: Vec<f32>| {
+            numbers.resize(whole, 0.0);
+            numbers
+        };
+        let x = pad(numbers(random, length).iter().map(|x| x * size).collect());
+        let weight = pad(numbers(random, length));
+        let norm = |isa: super::Isa| {
+            let mut out = vec![f32::NAN; whole];
+            // SAFETY: the set is available, all three have whole vectors.
+            unsafe { (isa.kernels().rms_norm)(x.as_ptr(), weight.as_ptr(), out.as_mut_ptr(), length, 1e-5) };
+            out
+        };
+        let found = norm(super::Isa::Scalar);
+        let squares: f64 = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
+        let scale = 1.0 / (squares / length as f64 + 1e-5).sqrt();
+        for ((&x, &weight), &found) in x.iter().zip(&weight).zip(&found) {
+            let expected = f64::from(x) * scale * f64::from(weight);
+            assert!(
+                (f64::from(found) - expected).abs() <= 1e-6 * expected.abs(),
+                "{found} is not {expected}"
+            );
+        }
+        for isa in sets() {
+            assert_eq!(bits(&norm(isa)), bits(&found), "{isa}, {length} numbers");
+        }
+    }
+}
+
+#[test]
+fn a_gate_is_that_of_numbers_in_64_bits() {
+    let random = &mut StdRng::seed_from_u64(1);
+    let length = 40 * LANES;
+    let gate: Vec<f32> = (0..length).map(|_| random.random_range(-100.0..100.0)).collect();
+    let up = numbers(random, length);
+    let gated = |isa: super::Isa| {
+        let mut out = gate.clone();
+        // SAFETY: the set is available, both have as many numbers.
+        unsafe { (isa.kernels().silu_times)(out.as_mut_ptr(), up.as_ptr(), length) };
+        out
+    };
+    let found = gated(super::Isa::Scalar);
+    for ((&gate, &up), &found) in gate.iter().zip(&up).zip(&found) {
+        let (gate, up) = (f64::from(gate), f64::from(up));
+        let expected = gate / (1.0 + (-gate).exp()) * up;
+        assert!(
+            (f64::from(found) - expected).abs() <= 1e-6 * expected.abs() + 1e-30,
+            "{found} is not {expected}"
+        );
+    }
+    for isa in sets() {
+        assert_eq!(bits(&gated(isa)), bits(&found), "{isa}");
+    }
+}
+
+#[test]
+fn the_sum_of_a_softmax_is_that_of_numbers_in_64_bits() {
+    let random = &mut StdRng::seed_from_u64(1);
+    for length in [1, 2, 7, 64].map(|vectors| vectors * LANES) {
+        let mut x: Vec<f32> = (0..length).map(|_| random.random_range(-20.0..20.0)).collect();
+        // As the room after the last logit is filled.
+        x[length - 3..].fill(f32::NEG_INFINITY);
+        let sum = |isa: super::Isa| {
+            // SAFETY: the set is available.
+            unsafe { (isa.kernels().largest_and_sum)(x.as_ptr(), length) }
+        };
+        let (largest, found) = sum(super::Isa::Scalar);
+        assert_eq!(largest, x.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+        let expected: f64 = x.iter().map(|&x| (f64::from(x) - f64::from(largest)).exp()).sum();
+        assert!((f64::from(found) - expected).abs() <= 1e-6 * expected, "{found} is not {expected}");
+        for isa in sets() {
+            let (other, sum) = sum(isa);
+            assert_eq!(bits(&[other, sum]), bits(&[largest, found]), "{isa}, {length} numbers");
+        }
+    }
+}
