@@ -180,10 +180,9 @@ fn logits_are_as_near_to_the_exact_ones_as_the_reference_implementation_is() {
         let exact = exact(source, folder.path(), &tokens);
         let ours = difference(&logits_in_chunks(loaded(source).as_mut(), &tokens, &[40]), &exact);
         let theirs = difference(&reference(source, &tokens), &exact);
-        println!("{}: {ours} and {theirs}", source.path().display());
         // Keys and values are kept in half precision, quantised weights are multiplied with activations
         // of eight bits; the reference rounds the latter, too.
-        assert!(ours < 1.5e-3_f32.max(1.2 * theirs), "{}: {ours}", source.path().display());
+        assert!(ours < 1.5e-3_f32.max(1.2 * theirs), "{}: {ours}, {theirs}", source.path().display());
     }
 }
 

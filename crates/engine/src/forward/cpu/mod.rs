@@ -6,6 +6,11 @@
 //! them written once in the vectors of [`simd`] and compiled for each instruction set by [`kernels`];
 //! [`isa`] chooses one, [`network`] strings them together, [`team`] shares out the work.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "a row's number picks from several arrays of registers at once"
+)]
+
 mod activations;
 mod attention;
 mod buffer;

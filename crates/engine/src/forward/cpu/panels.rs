@@ -261,8 +261,8 @@ fn take_apart(format: Format, block: &[u8], out: &mut RowBlock) {
             let (high, low) = block[scales..].split_at(if format.bits() == 5 { 4 } else { 0 });
             let high = high.iter().rev().fold(0u32, |high, &byte| high << 8 | u32::from(byte));
             for (i, byte) in low.iter().enumerate() {
-                quants[i] = byte & 15 | (high >> i & 1) as u8 * 16;
-                quants[i + 16] = byte >> 4 | (high >> (i + 16) & 1) as u8 * 16;
+                quants[i] = byte & 15 | ((high >> i & 1) as u8 * 16);
+                quants[i + 16] = (byte >> 4) | ((high >> (i + 16) & 1) as u8 * 16);
             }
         }
         Format::Q4K | Format::Q5K => {
@@ -272,8 +272,8 @@ fn take_apart(format: Format, block: &[u8], out: &mut RowBlock) {
             for (chunk, (low, quants)) in low.chunks_exact(32).zip(quants.chunks_exact_mut(64)).enumerate() {
                 for i in 0..32 {
                     let high = high.get(i).map_or(0, |high| high >> (2 * chunk));
-                    quants[i] = low[i] & 15 | (high & 1) * 16;
-                    quants[i + 32] = low[i] >> 4 | (high >> 1 & 1) * 16;
+                    quants[i] = low[i] & 15 | ((high & 1) * 16);
+                    quants[i + 32] = (low[i] >> 4) | ((high >> 1 & 1) * 16);
                 }
             }
         }

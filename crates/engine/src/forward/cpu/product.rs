@@ -32,19 +32,28 @@ pub enum Rows {
     Plain { rows: usize, x: *const f32, stride: usize },
 }
 
-impl Rows {
-    fn quantised(&self) -> Tile {
-        match *self {
-            Self::Quantised(tile) => tile,
-            Self::Plain { .. } => unreachable!("quantised weights, plain activations"),
+/// A form of rows that kernels take.
+pub trait Form: Copy {
+    fn of(rows: &Rows) -> Self;
+}
+
+impl Form for Tile {
+    #[inline(always)]
+    fn of(rows: &Rows) -> Self {
+        match *rows {
+            Rows::Quantised(tile) => tile,
+            Rows::Plain { .. } => unreachable!("quantised weights, plain activations"),
         }
     }
+}
 
-    /// The first number, and how far it is from one row to the next.
-    fn plain(&self) -> (*const f32, usize) {
-        match *self {
-            Self::Plain { x, stride, .. } => (x, stride),
-            Self::Quantised(_) => unreachable!("plain weights, quantised activations"),
+/// The first number, and how far it is from one row to the next.
+impl Form for (*const f32, usize) {
+    #[inline(always)]
+    fn of(rows: &Rows) -> Self {
+        match *rows {
+            Rows::Plain { x, stride, .. } => (x, stride),
+            Rows::Quantised(_) => unreachable!("plain weights, quantised activations"),
         }
     }
 }
@@ -78,19 +87,32 @@ impl Block {
         unsafe { self.at.add(offset * LANES + self.lane) }
     }
 
-    /// The quants of group `index`.
+    /// The quants of group `index`. Asks for the memory that will be wanted next, group by group: all of
+    /// a large block at once would be more than a processor takes note of.
     #[inline(always)]
-    unsafe fn group<B: Blocks>(self, index: usize) -> *const u8 {
-        unsafe { self.at.add(B::FORMAT.head() + index * B::FORMAT.group() + 4 * self.lane) }
+    unsafe fn group<S: Products, B: Blocks, const M: usize>(self, index: usize) -> *const u8 {
+        let groups = B::FORMAT.inputs() / BLOCK;
+        // SAFETY: the group is within the block.
+        unsafe {
+            self.ask_ahead::<S, B, M>(index, groups);
+            self.at.add(B::FORMAT.head() + index * B::FORMAT.group() + 4 * self.lane)
+        }
+    }
+
+    /// Asks for part `index` of `parts` of a later block; who multiplies some lanes asks for their share.
+    #[inline(always)]
+    unsafe fn ask_ahead<S: Products, B: Blocks, const M: usize>(self, index: usize, parts: usize) {
+        let size = B::FORMAT.panel_block() / parts;
+        let from = ahead(M) + index * size + size / LANES * self.lane;
+        // SAFETY: as promised to the kernels.
+        unsafe { ask_for::<S>(self.at.wrapping_add(from), size / LANES * S::WIDTH) };
     }
 }
 
 /// How the blocks of one format are multiplied.
 pub trait Blocks {
     const FORMAT: Format;
-    /// The form of the rows.
-    type X: Copy;
-    fn x(rows: &Rows) -> Self::X;
+    type X: Form;
     /// Adds the products of block number `index`.
     unsafe fn add<S: Products, const M: usize>(block: Block, x: Self::X, index: usize, sums: &mut [S::F; M]);
 }
@@ -99,7 +121,7 @@ pub trait Blocks {
 /// [`Vector`]'s; the pointers must be good for what the fields say, the tile must have `M` rows.
 #[inline(always)]
 pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
-    let x = B::x(&product.x);
+    let x = B::X::of(&product.x);
     let size = B::FORMAT.panel_block();
     let (width, run) = if S::Part::WIDTH == LANES {
         (LANES, product.blocks)
@@ -121,9 +143,6 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
                 }
                 for index in first..end {
                     let at = product.panel.add(index * size);
-                    // Each part asks for its share.
-                    let share = size / LANES * lane;
-                    ask_ahead::<S::Part>(at.wrapping_add(ahead(M) + share), size / LANES * S::Part::WIDTH);
                     B::add::<S::Part, M>(Block { at, lane }, x, index, &mut part);
                 }
                 for row in 0..M {
@@ -149,7 +168,7 @@ const fn run(format: Format) -> usize {
 }
 
 #[inline(always)]
-unsafe fn ask_ahead<S: Products>(at: *const u8, size: usize) {
+unsafe fn ask_for<S: Products>(at: *const u8, size: usize) {
     let mut line = 0;
     while line < size {
         // SAFETY: a prefetch may be of any address.
@@ -170,7 +189,7 @@ pub unsafe fn read<S: Simd>(memory: &[u8]) -> u64 {
     let mut sums = [0u64; SUMS];
     for chunk in memory.as_chunks::<{ 8 * SUMS }>().0 {
         // SAFETY: as promised.
-        unsafe { ask_ahead::<S::Part>(chunk.as_ptr().wrapping_add(ahead(1)), chunk.len()) };
+        unsafe { ask_for::<S::Part>(chunk.as_ptr().wrapping_add(ahead(1)), chunk.len()) };
         for (sum, bytes) in sums.iter_mut().zip(chunk.as_chunks().0) {
             *sum = sum.wrapping_add(u64::from_le_bytes(*bytes));
         }
@@ -298,11 +317,6 @@ impl Blocks for EightBits {
     type X = Tile;
 
     #[inline(always)]
-    fn x(rows: &Rows) -> Tile {
-        rows.quantised()
-    }
-
-    #[inline(always)]
     unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
         unsafe {
             let mut dots = [S::splat_int(0); M];
@@ -310,7 +324,7 @@ impl Blocks for EightBits {
                 dots[row] = S::begin8(*x.negative.add(index * M + row));
             }
             for j in 0..8 {
-                let weights = S::eight(S::load_bytes(block.group::<Self>(0).add(64 * j)));
+                let weights = S::eight(S::load_bytes(block.group::<S, Self, M>(0).add(64 * j)));
                 for row in 0..M {
                     dots[row] = S::dot8(dots[row], weights, x.four::<M>(index, row, j));
                 }
@@ -328,11 +342,6 @@ impl<const BITS: usize> Blocks for Centred<BITS> {
     type X = Tile;
 
     #[inline(always)]
-    fn x(rows: &Rows) -> Tile {
-        rows.quantised()
-    }
-
-    #[inline(always)]
     unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
         unsafe {
             let mut dots = [S::splat_int(0); M];
@@ -340,7 +349,7 @@ impl<const BITS: usize> Blocks for Centred<BITS> {
                 let negative = S::splat_int(*x.negative.add(index * M + row));
                 dots[row] = S::shl_int(negative, BITS as u32 - 1);
             }
-            let dots = dot_group::<S, BITS, M>(block.group::<Self>(0), x, index, dots);
+            let dots = dot_group::<S, BITS, M>(block.group::<S, Self, M>(0), x, index, dots);
             scale_add::<S, M>(dots, x, index, block.halves::<S>(0), sums);
         }
     }
@@ -354,14 +363,9 @@ impl<const BITS: usize> Blocks for Affine<BITS> {
     type X = Tile;
 
     #[inline(always)]
-    fn x(rows: &Rows) -> Tile {
-        rows.quantised()
-    }
-
-    #[inline(always)]
     unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
         unsafe {
-            let dots = dot_group::<S, BITS, M>(block.group::<Self>(0), x, index, [S::splat_int(0); M]);
+            let dots = dot_group::<S, BITS, M>(block.group::<S, Self, M>(0), x, index, [S::splat_int(0); M]);
             scale_add::<S, M>(dots, x, index, block.halves::<S>(0), sums);
             offset_add::<S, M>(x, index, block.halves::<S>(1), sums);
         }
@@ -376,18 +380,13 @@ impl<const BITS: usize> Blocks for Parted<BITS> {
     type X = Tile;
 
     #[inline(always)]
-    fn x(rows: &Rows) -> Tile {
-        rows.quantised()
-    }
-
-    #[inline(always)]
     unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
         unsafe {
             let scale = block.halves::<S>(0);
             let minimum = S::sub(S::splat(0.0), block.halves::<S>(1));
             for group in 0..8 {
                 let (part, part_minimum) = parts::<S>(block, group);
-                let (at, index) = (block.group::<Self>(group), 8 * index + group);
+                let (at, index) = (block.group::<S, Self, M>(group), 8 * index + group);
                 let dots = dot_group::<S, BITS, M>(at, x, index, [S::splat_int(0); M]);
                 scale_add::<S, M>(dots, x, index, S::mul(scale, part), sums);
                 offset_add::<S, M>(x, index, S::mul(minimum, part_minimum), sums);
@@ -423,25 +422,17 @@ impl Blocks for SixBits {
     type X = Tile;
 
     #[inline(always)]
-    fn x(rows: &Rows) -> Tile {
-        rows.quantised()
-    }
-
-    #[inline(always)]
     unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
         unsafe {
             let scale = block.halves::<S>(0);
             for group in 0..8 {
                 let part = |half| S::load_i8(block.bytes(2 + 2 * group + half).cast());
                 let parts = [part(0), part(1)];
-                let (at, index) = (block.group::<Self>(group), 8 * index + group);
+                let (at, index) = (block.group::<S, Self, M>(group), 8 * index + group);
                 // The parts times 32, times minus the sums of what they belong to.
                 let lower = S::and_int(S::shl_int(parts[0], 5), 0xffff);
                 let offsets = S::or_int(lower, S::shl_int(parts[1], 5 + 16));
-                let mut dots = [offsets; M];
-                for row in 0..M {
-                    dots[row] = S::dot_halves(offsets, S::splat_int(*x.halves.add(index * M + row)));
-                }
+                let mut dots = [S::splat_int(0); M];
                 let weights = half::<S, 0>(at);
                 for row in 0..M {
                     dots[row] = S::dot6(dots[row], weights, x.four::<M>(index, row, 0), parts[0]);
@@ -449,6 +440,10 @@ impl Blocks for SixBits {
                 let weights = half::<S, 1>(at);
                 for row in 0..M {
                     dots[row] = S::dot6(dots[row], weights, x.four::<M>(index, row, 4), parts[1]);
+                }
+                for row in 0..M {
+                    let sums = S::splat_int(*x.halves.add(index * M + row));
+                    dots[row] = S::add_int(dots[row], S::dot_halves(offsets, sums));
                 }
                 scale_add::<S, M>(dots, x, index, scale, sums);
             }
@@ -467,20 +462,15 @@ pub trait Numbers {
 
 impl<N: Numbers> Blocks for Plain<N> {
     const FORMAT: Format = N::FORMAT;
-    /// The first number, and how far it is to the next row.
     type X = (*const f32, usize);
-
-    #[inline(always)]
-    fn x(rows: &Rows) -> Self::X {
-        rows.plain()
-    }
 
     #[inline(always)]
     unsafe fn add<S: Products, const M: usize>(block: Block, x: Self::X, index: usize, sums: &mut [S::F; M]) {
         unsafe {
-            let weights = N::load::<S>(block);
+            block.ask_ahead::<S, Self, M>(0, 1);
+            let ((x, stride), weights) = (x, N::load::<S>(block));
             for row in 0..M {
-                sums[row] = S::mul_add(weights, S::splat(*x.0.add(row * x.1 + index)), sums[row]);
+                sums[row] = S::mul_add(weights, S::splat(*x.add(row * stride + index)), sums[row]);
             }
         }
     }
