@@ -323,8 +323,9 @@ impl Blocks for EightBits {
             for row in 0..M {
                 dots[row] = S::begin8(*x.negative.add(index * M + row));
             }
+            let group = block.group::<S, Self, M>(0);
             for j in 0..8 {
-                let weights = S::eight(S::load_bytes(block.group::<S, Self, M>(0).add(64 * j)));
+                let weights = S::eight(S::load_bytes(group.add(64 * j)));
                 for row in 0..M {
                     dots[row] = S::dot8(dots[row], weights, x.four::<M>(index, row, j));
                 }
