@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests page run run-window run-terminal test check bench bundle
+.PHONY: help setup setup-tests page run run-window run-terminal test test-sanitized test-arm check bench bundle
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -47,7 +47,7 @@ $(PAGE): $(PAGE_SOURCES)
 	@echo "Building the page"
 	@$(NPM) run build >&2
 
-test: setup-tests $(PAGE) ## everything that CI runs
+test: setup-tests $(PAGE) ## all tests, the real window's too
 	@echo "== Formats, lints and types"
 	cargo fmt --all --check
 	cargo clippy $(CARGO_ALL) --all-targets -- -D warnings
@@ -60,6 +60,19 @@ test: setup-tests $(PAGE) ## everything that CI runs
 	diff -r $(CARGO_TARGET_DIR)/bindings-before ui/src/bindings
 	@echo "== The page's unit tests"
 	$(NPM) test
+
+# A stable compiler has sanitisers, too, if it is told that it is not one.
+test-sanitized: setup-tests ## the kernels and the packing under the address sanitiser, on Linux with an x86-64 processor
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/sanitized \
+		cargo test --locked -p foretoken-engine --lib --target x86_64-unknown-linux-gnu forward::
+
+# The linker and the emulator that cargo shall use for ARM.
+ARM := aarch64-unknown-linux-gnu
+test-arm: setup-tests ## the kernels for NEON against their plain twins, on an emulated ARM processor
+	@scripts/setup.sh arm
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
+		cargo test --locked -p foretoken-engine --lib --target $(ARM) forward::cpu
 
 check: setup $(PAGE) ## the quick part: formats, lints, types
 	cargo fmt --all --check

@@ -4,6 +4,7 @@
 #   scripts/setup.sh terminal   what building foretoken-cli needs
 #   scripts/setup.sh window     that, and what building the window needs
 #   scripts/setup.sh tests      that, and what the tests need
+#   scripts/setup.sh arm        what testing for ARM on another processor needs
 #
 # System packages come from apt-get (Debian, Ubuntu); elsewhere their names are printed. Node comes
 # from PyPI into .tools/ where the installed one is too old for the page's tools.
@@ -53,6 +54,11 @@ find_missing() {
     missing cc gcc gcc gcc "links Rust programs and compiles SQLite"
     missing c++ g++ gcc-c++ gcc "compiles parts of the tokenizers"
     [ "$1" = terminal ] && return
+    if [ "$1" = arm ]; then
+        missing aarch64-linux-gnu-g++ g++-aarch64-linux-gnu gcc-c++-aarch64-linux-gnu aarch64-linux-gnu-gcc "compiles for ARM"
+        missing qemu-aarch64-static qemu-user-static qemu-user-static qemu-user-static "runs what was compiled for ARM"
+        return
+    fi
     missing pkg-config pkg-config pkgconf-pkg-config pkgconf "finds system libraries"
     missing webkit2gtk-4.1.pc libwebkit2gtk-4.1-dev webkit2gtk4.1-devel webkit2gtk-4.1 "draws the page in the window"
     missing dbus-1.pc libdbus-1-dev dbus-devel dbus "lets the window talk to the desktop"
@@ -113,8 +119,8 @@ install_page_packages() {
 }
 
 case ${1-} in
-    terminal | window | tests) ;;
-    *) fail "expected terminal, window or tests, found '${1-}'" ;;
+    terminal | window | tests | arm) ;;
+    *) fail "expected terminal, window, tests or arm, found '${1-}'" ;;
 esac
 # As in the Makefile: the Node put here before, and Rust right after its installation.
 PATH=$PWD/.tools/bin:$PATH:$HOME/.cargo/bin
@@ -131,5 +137,10 @@ case $(uname) in
     *) fail "expected Linux or macOS, found $(uname). See https://tauri.app/start/prerequisites for what Windows needs." ;;
 esac
 [ "$1" = terminal ] && exit
+if [ "$1" = arm ]; then
+    has rustup || fail "rustup is missing, which adds ARM to Rust. See https://rustup.rs, then run this again."
+    rustup target add aarch64-unknown-linux-gnu 2>/dev/null
+    exit
+fi
 install_node
 install_page_packages

@@ -2,27 +2,41 @@
 
 use std::time::Instant;
 
+use foretoken_engine::decoder::Request;
 use foretoken_engine::forward::Model;
 
-const PASSES: usize = 10;
+use super::cost::{fill, milliseconds, one_row};
+use super::median;
+use crate::error::Result;
+
+const PASSES: usize = 15;
 
 /// What a pass reads, and how fast memory gives it.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
     pub bytes: usize,
-    /// Gigabytes (10^9 bytes) per second in the best pass, as the bound is what the memory can do and not
-    /// what it does at a bad moment.
+    /// Gigabytes (10^9 bytes) per second.
     pub gb_s: f64,
+    /// How fast a pass over one row reads them, against that.
+    pub share: f64,
 }
 
-/// Reads the very weights, where they lie: how fast memory is can depend on the place. `None` when they
-/// are on another device.
-pub fn read(model: &dyn Model) -> Option<Reading> {
-    let pass = |_| {
+/// Reads the very weights, where they lie, in turns with passes over one row: how fast memory is can depend
+/// on the place, and changes with what else the computer does. `None` when they are on another device.
+pub fn read(model: &mut dyn Model, requests: &[Request]) -> Result<Option<Reading>> {
+    let context = fill(model, requests)?;
+    let (mut reading, mut passing) = (Vec::new(), Vec::new());
+    let mut bytes = 0;
+    for _ in 0..PASSES {
         let start = Instant::now();
-        let bytes = model.read_weights();
-        Reading { bytes, gb_s: bytes as f64 / start.elapsed().as_secs_f64() / 1e9 }
-    };
-    let best = (0..PASSES).map(pass).max_by(|a, b| a.gb_s.total_cmp(&b.gb_s));
-    best.filter(|reading| reading.bytes > 0)
+        bytes = model.read_weights();
+        reading.push(milliseconds(start));
+        passing.push(one_row(model, context)?);
+    }
+    let times = median(reading).zip(median(passing)).filter(|_| bytes > 0);
+    Ok(times.map(|(reading, pass)| Reading {
+        bytes,
+        gb_s: bytes as f64 / reading / 1e6,
+        share: reading / pass,
+    }))
 }

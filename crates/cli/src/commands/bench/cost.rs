@@ -43,10 +43,8 @@ impl RowCost {
 
 /// Medians for every number of rows that a round may have.
 pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<RowCost>> {
-    let most = MOST_ROWS.min(target.config().context);
-    let context = context(requests, target.config().context - most);
-    target.truncate(0);
-    target.forward(&TokenTree::chain(context.iter().copied()), 0..0)?;
+    let context = fill(target, requests)?;
+    let most = MOST_ROWS.min(target.config().context - context);
     let mut times = vec![Vec::new(); most];
     for _ in 0..REPEATS {
         for (rows, times) in (1..).zip(&mut times) {
@@ -54,10 +52,27 @@ pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<R
             let start = Instant::now();
             target.forward(&tree, 0..rows)?;
             times.push(milliseconds(start));
-            target.truncate(context.len());
+            target.truncate(context);
         }
     }
     Ok(RowCost::of((1..).zip(times.into_iter().filter_map(median))))
+}
+
+/// Puts text into the cache, [`CONTEXT`] tokens where there is room, and says how many.
+pub fn fill(target: &mut dyn Model, requests: &[Request]) -> Result<usize> {
+    let context = context(requests, target.config().context - MOST_ROWS.min(target.config().context));
+    target.truncate(0);
+    target.forward(&TokenTree::chain(context.iter().copied()), 0..0)?;
+    Ok(context.len())
+}
+
+/// Milliseconds of a pass over one token after the first `context`, which scores it.
+pub fn one_row(target: &mut dyn Model, context: usize) -> Result<f64> {
+    let start = Instant::now();
+    target.forward(&TokenTree::chain([0]), 0..1)?;
+    let time = milliseconds(start);
+    target.truncate(context);
+    Ok(time)
 }
 
 /// The drafter's time for a token; `None` when nobody drafts or nothing was drafted.
@@ -87,6 +102,6 @@ fn tokens(requests: &[Request]) -> impl Iterator<Item = TokenId> {
     requests.iter().flat_map(|request| request.prompt.iter().copied()).cycle()
 }
 
-fn milliseconds(since: Instant) -> f64 {
+pub fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }

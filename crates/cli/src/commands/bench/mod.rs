@@ -134,7 +134,8 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         output::note("measuring what a pass costs");
         report.verify_cost = Some(verify_cost(session.decoder.target_mut(), &requests)?);
         report.draft_ms = draft_cost(&mut session, &requests)?;
-        report.read_bandwidth_gb_s = bandwidth::read(session.decoder.target()).map(|reading| reading.gb_s);
+        let reading = bandwidth::read(session.decoder.target_mut(), &requests)?;
+        report.read_bandwidth_gb_s = reading.map(|reading| reading.gb_s);
     }
     if args.json { output::json(&report) } else { output::text(&report.table()) }
 }

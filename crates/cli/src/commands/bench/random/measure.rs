@@ -13,7 +13,6 @@ use super::file::Pair;
 use super::llama_cpp::{Ask, LlamaCpp, Timing};
 use super::report::{Costs, Drafted, Memory, Report, TheirDrafted, Theirs};
 use crate::args::DraftChoice;
-use crate::commands::bench::bandwidth::Reading;
 use crate::commands::bench::cost::{CONTEXT, RowCost, draft_cost, verify_cost};
 use crate::commands::bench::runs::{Totals, write};
 use crate::commands::bench::{Args, bandwidth, median, prompts, resident};
@@ -59,7 +58,7 @@ pub fn measure(
     let (ours, theirs) = subject.in_turns(llama_cpp.as_deref_mut())?;
     let plain = ours.plain.plain();
     let seconds = plain.tokens_per_second.map(|speed| 1.0 / speed);
-    let costs = if args.verify_cost { Some(subject.costs(seconds)?) } else { None };
+    let costs = if args.verify_cost { Some(subject.costs()?) } else { None };
     let theirs = llama_cpp.map(|llama_cpp| {
         let rows = if args.verify_cost { subject.their_rows(llama_cpp) } else { None };
         theirs.report(llama_cpp, rows)
@@ -180,19 +179,17 @@ impl<'a> Subject<'a> {
         Ok(PROMPT as f64 * 1e3 / reply.summary.ttft_ms)
     }
 
-    /// `seconds` is what a token takes in plain decoding.
-    fn costs(&mut self, seconds: Option<f64>) -> Result<Costs> {
+    fn costs(&mut self) -> Result<Costs> {
         output::note("measuring what a pass costs");
         let rows = verify_cost(self.session.decoder.target_mut(), &self.requests)?;
         let draft_ms = draft_cost(&mut self.session, &self.requests)?;
-        let reading = bandwidth::read(self.session.decoder.target());
-        let share = |(seconds, reading): (f64, Reading)| reading.bytes as f64 / seconds / 1e9 / reading.gb_s;
+        let reading = bandwidth::read(self.session.decoder.target_mut(), &self.requests)?;
         Ok(Costs {
             verify_cost: rows,
             draft_ms,
             read_bandwidth_gb_s: reading.map(|reading| reading.gb_s),
             weight_bytes_per_token: reading.map(|reading| reading.bytes as u64),
-            bandwidth_share: seconds.zip(reading).map(share),
+            bandwidth_share: reading.map(|reading| reading.share),
         })
     }
 
