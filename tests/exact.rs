@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 
-use foretoken_engine::accept::{Guess, Verdict, accept};
+use foretoken_engine::accept::{Guess, Verdict, Verification, accept};
 use foretoken_engine::distribution::Distribution;
 use foretoken_engine::forward::Row;
 use foretoken_engine::random::Randomness;
 use foretoken_engine::sampling::Sampling;
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::trace::{DrafterKind, TokenId};
 use proptest::prelude::*;
 
 const VOCABULARY: usize = 3;
@@ -93,12 +94,18 @@ impl Toy {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Drafting {
-    /// Drawn from the draft's distribution.
+    /// Drawn from the draft's distribution, siblings without replacement.
     Drawn,
-    /// The draft's likeliest token, as a certain guess.
+    /// The draft's likeliest tokens, as certain guesses.
     Certain,
     /// The same, but passed off as drawn from the softmax.
     Pretended,
+    /// Drawn by a draft that is itself drafted for, by its likeliest tokens.
+    Staged,
+    /// By turns drawn and certain.
+    Mixed,
+    /// Siblings drawn, but put into the order of their probability.
+    Sorted,
 }
 
 struct Pair {
@@ -106,18 +113,85 @@ struct Pair {
     draft: Toy,
     drafting: Drafting,
     draft_length: usize,
+    /// Of every level of the tree, how many guesses follow each.
+    widths: [usize; LENGTH],
+    /// A draft ends before a guess of which the draft is less sure than this.
+    threshold: f64,
+    verification: Verification,
+}
+
+fn guess(token: TokenId, parent: Option<usize>, drawn_from: Option<&Arc<Distribution>>) -> Guess {
+    Guess {
+        token,
+        parent,
+        drawn_from: drawn_from.cloned(),
+        probability: 1.0,
+        confidence: 1.0,
+        drafter: DrafterKind::Model,
+    }
 }
 
 impl Pair {
-    fn guess(&self, context: &[TokenId], oracle: &mut Oracle) -> Guess {
-        let q = self.draft.next(context);
-        let likeliest = q.entries().iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0;
-        let (token, drawn_from) = match self.drafting {
-            Drafting::Drawn => (oracle.draw(context.len(), &q), Some(q)),
-            Drafting::Certain => (likeliest, None),
-            Drafting::Pretended => (likeliest, Some(q)),
+    /// Adds the guesses that follow `parent`, after `context`, and those below them.
+    fn grow(
+        &self,
+        guesses: &mut Vec<Guess>,
+        parent: Option<usize>,
+        context: &[TokenId],
+        left: usize,
+        oracle: &mut Oracle,
+    ) {
+        let depth = self.draft_length - left;
+        let q = Arc::new(self.draft.next(context));
+        if left == 0 || q.largest() < self.threshold {
+            return;
+        }
+        let width = self.widths[depth];
+        let drawn = match self.drafting {
+            Drafting::Certain | Drafting::Pretended => false,
+            Drafting::Mixed => depth.is_multiple_of(2),
+            Drafting::Drawn | Drafting::Staged | Drafting::Sorted => true,
         };
-        Guess { token, drawn_from, probability: 1.0 }
+        let mut tokens = if drawn { draw_some(&q, width, oracle) } else { likeliest(&q, width) };
+        if self.drafting == Drafting::Sorted {
+            tokens.sort_by(|&a, &b| q.probability(b).total_cmp(&q.probability(a)));
+        }
+        for token in tokens {
+            let index = guesses.len();
+            let shown = drawn || self.drafting == Drafting::Pretended;
+            guesses.push(guess(token, parent, shown.then_some(&q)));
+            self.grow(guesses, Some(index), &[context, &[token]].concat(), left - 1, oracle);
+        }
+    }
+
+    /// A chain by a draft that verifies what it was drafted: each token as if drawn by itself.
+    fn grow_staged(&self, context: &[TokenId], oracle: &mut Oracle) -> Vec<Guess> {
+        let mut guesses = Vec::new();
+        let mut text = context.to_vec();
+        while guesses.len() < self.draft_length {
+            let mut stage = Vec::new();
+            let mut staged = text.clone();
+            while stage.len() < (self.draft_length - guesses.len() - 1).min(2) {
+                // A poor drafter: it repeats the last token.
+                let token = staged.last().map_or(0, |&token| token);
+                stage.push(guess(token, stage.len().checked_sub(1), None));
+                staged.push(token);
+            }
+            let mut rows = Vec::new();
+            let target = |row: Option<usize>| {
+                let q = Arc::new(self.draft.next(&staged[..text.len() + row.map_or(0, |row| row + 1)]));
+                rows.push(Arc::clone(&q));
+                Ok::<_, Infallible>((*q).clone())
+            };
+            let verdict = accept(&stage, Verification::Token, text.len(), target, oracle).unwrap();
+            let tokens = verdict.path.iter().map(|&index| stage[index].token).chain([verdict.extra]);
+            for (token, q) in tokens.collect::<Vec<_>>().into_iter().zip(&rows) {
+                guesses.push(guess(token, guesses.len().checked_sub(1), Some(q)));
+                text.push(token);
+            }
+        }
+        guesses.truncate(self.draft_length);
+        guesses
     }
 
     /// The joint distribution of the first tokens that decoding by `rule` emits.
@@ -135,16 +209,26 @@ impl Pair {
 
     fn round(&self, rule: Rule, text: &mut Vec<TokenId>, oracle: &mut Oracle) {
         let start = text.len();
-        let mut context = text.clone();
-        let mut guesses = Vec::new();
         // As the decoder does: no draft reaches beyond the end.
-        for _ in 0..self.draft_length.min(LENGTH - start - 1) {
-            let guess = self.guess(&context, oracle);
-            context.push(guess.token);
-            guesses.push(guess);
+        let draft_length = self.draft_length.min(LENGTH - start - 1);
+        let cut = Self { draft_length, target: self.target.clone(), draft: self.draft.clone(), ..*self };
+        let mut guesses = Vec::new();
+        if self.drafting == Drafting::Staged {
+            guesses = cut.grow_staged(text, oracle);
+        } else {
+            cut.grow(&mut guesses, None, text, draft_length, oracle);
         }
-        let verdict = rule(&guesses, &mut |row| self.target.next(&context[..start + row]), oracle);
-        text.extend(guesses[..verdict.accepted].iter().map(|guess| guess.token));
+        let path = |last: Option<usize>| {
+            let mut path: Vec<TokenId> = std::iter::successors(last, |&index| guesses[index].parent)
+                .map(|i| guesses[i].token)
+                .collect();
+            path.reverse();
+            path
+        };
+        let mut target = |last: Option<usize>| self.target.next(&[&text[..start], &path(last)].concat());
+        let verdict = rule(&guesses, self.verification, &mut target, oracle);
+        let tokens = path(verdict.path.last().copied());
+        text.extend(tokens);
         text.push(verdict.extra);
     }
 
@@ -162,13 +246,52 @@ impl Pair {
         // What is left the target would never have written.
         (difference + joint.values().sum::<f64>()) / 2.0
     }
+
+    /// The accepted tokens to expect of the first round.
+    fn accepted(&self, verification: Verification) -> f64 {
+        let mut accepted = 0.0;
+        Oracle::leaves(|oracle| {
+            let mut guesses = Vec::new();
+            self.grow(&mut guesses, None, &[], self.draft_length, oracle);
+            let context = |last: Option<usize>| -> Vec<TokenId> {
+                guesses[..last.map_or(0, |last| last + 1)].iter().map(|guess| guess.token).collect()
+            };
+            let target = |last| Ok::<_, Infallible>(self.target.next(&context(last)));
+            let verdict = accept(&guesses, verification, 0, target, oracle).unwrap();
+            accepted += oracle.weight * verdict.path.len() as f64;
+        });
+        accepted
+    }
 }
 
-type Target<'a> = &'a mut dyn FnMut(usize) -> Distribution;
-type Rule = fn(&[Guess], Target<'_>, &mut Oracle) -> Verdict;
+/// Without replacement; fewer where there are no more.
+fn draw_some(q: &Distribution, count: usize, oracle: &mut Oracle) -> Vec<TokenId> {
+    let mut tokens = vec![oracle.draw(0, q)];
+    let mut rest = q.without(tokens[0]);
+    while let Some(q) = rest.filter(|_| tokens.len() < count) {
+        let token = oracle.draw(0, &q);
+        tokens.push(token);
+        rest = q.without(token);
+    }
+    tokens
+}
 
-fn as_shipped(guesses: &[Guess], target: Target<'_>, oracle: &mut Oracle) -> Verdict {
-    accept(guesses, 0, |row| Ok::<_, Infallible>(target(row)), oracle).unwrap()
+fn likeliest(q: &Distribution, count: usize) -> Vec<TokenId> {
+    let mut entries = q.entries().to_vec();
+    entries.sort_by(|a, b| b.1.total_cmp(&a.1));
+    entries.into_iter().take(count).map(|(token, _)| token).collect()
+}
+
+type Target<'a> = &'a mut dyn FnMut(Option<usize>) -> Distribution;
+type Rule = fn(&[Guess], Verification, Target<'_>, &mut Oracle) -> Verdict;
+
+fn as_shipped(
+    guesses: &[Guess],
+    verification: Verification,
+    target: Target<'_>,
+    oracle: &mut Oracle,
+) -> Verdict {
+    accept(guesses, verification, 0, |last| Ok::<_, Infallible>(target(last)), oracle).unwrap()
 }
 
 fn row() -> impl Strategy<Value = [f32; VOCABULARY]> {
@@ -200,11 +323,32 @@ fn sampling() -> impl Strategy<Value = Sampling> {
     )
 }
 
+fn drafting() -> impl Strategy<Value = Drafting> {
+    prop_oneof![
+        3 => Just(Drafting::Drawn),
+        1 => Just(Drafting::Certain),
+        1 => Just(Drafting::Staged),
+        1 => Just(Drafting::Mixed),
+    ]
+}
+
+fn shape() -> impl Strategy<Value = (usize, [usize; LENGTH])> {
+    // Chains up to the whole length; wide trees are shallow, as their branches multiply.
+    prop_oneof![
+        2 => (0..LENGTH).prop_map(|length| (length, [1; LENGTH])),
+        1 => prop::array::uniform2(1usize..4).prop_map(|[a, b]| (2, [a, b, 1, 1])),
+        1 => (1usize..3).prop_map(|a| (3, [a, 1, 1, 1])),
+    ]
+}
+
 fn pair() -> impl Strategy<Value = Pair> {
     let rows = || prop::collection::vec(row(), 1..30);
-    let drafting = prop_oneof![Just(Drafting::Drawn), Just(Drafting::Certain)];
-    (rows(), rows(), sampling(), sampling(), drafting, 0usize..LENGTH, any::<[bool; 2]>()).prop_map(
-        |(target, draft, ours, theirs, drafting, draft_length, [same_rows, same_sampling])| {
+    let threshold = prop_oneof![2 => Just(0.0), 1 => 0.3f64..0.9];
+    let verification = prop_oneof![Just(Verification::Block), Just(Verification::Token)];
+    let how = (drafting(), shape(), threshold, verification);
+    (rows(), rows(), sampling(), sampling(), how, any::<[bool; 2]>()).prop_map(
+        |(target, draft, ours, theirs, how, [same_rows, same_sampling])| {
+            let (drafting, (draft_length, widths), threshold, verification) = how;
             let draft = if same_rows { target.clone() } else { draft };
             let theirs = if same_sampling { ours.clone() } else { theirs };
             Pair {
@@ -212,6 +356,9 @@ fn pair() -> impl Strategy<Value = Pair> {
                 draft: Toy { rows: draft, sampling: theirs },
                 drafting,
                 draft_length,
+                widths,
+                threshold,
+                verification,
             }
         },
     )
@@ -219,19 +366,37 @@ fn pair() -> impl Strategy<Value = Pair> {
 
 impl std::fmt::Debug for Pair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { target, draft, drafting, draft_length } = self;
-        write!(f, "{drafting:?} x {draft_length}\ntarget {target:?}\ndraft {draft:?}")
+        let Self { target, draft, drafting, draft_length, widths, threshold, verification } = self;
+        write!(
+            f,
+            "{drafting:?} x {draft_length}, {widths:?}, threshold {threshold}, {verification:?}\n\
+             target {target:?}\ndraft {draft:?}"
+        )
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
     fn the_emitted_text_has_exactly_the_targets_distribution(pair in pair()) {
         let found = pair.total_variation(as_shipped);
         prop_assert!(found < TOLERANCE, "total variation {found:e}");
     }
+
+    #[test]
+    fn a_block_accepts_at_least_as_many_tokens_as_one_by_one(pair in pair()) {
+        let pair = Pair { widths: [1; LENGTH], drafting: Drafting::Drawn, ..pair };
+        let [block, token] = [Verification::Block, Verification::Token].map(|rule| pair.accepted(rule));
+        prop_assert!(block >= token - TOLERANCE, "{block} accepted as a block, {token} one by one");
+    }
+}
+
+#[test]
+fn a_block_accepts_more_on_a_pair_that_differs() {
+    let pair = telling_pair(Drafting::Drawn);
+    let [block, token] = [Verification::Block, Verification::Token].map(|rule| pair.accepted(rule));
+    assert!(block > token * 1.01, "{block} accepted as a block, {token} one by one");
 }
 
 /// A pair on which every mistake below shows.
@@ -241,7 +406,20 @@ fn telling_pair(drafting: Drafting) -> Pair {
         rows: (0..11).map(|i| [0, 1, 2].map(|t| ((i * 5 + t * 7 + shift * 3) % 9) as f32 / 3.0)).collect(),
         sampling: sampling.clone(),
     };
-    Pair { target: toy(0), draft: toy(1), drafting, draft_length: 3 }
+    Pair {
+        target: toy(0),
+        draft: toy(1),
+        drafting,
+        draft_length: 3,
+        widths: [1; LENGTH],
+        threshold: 0.0,
+        verification: Verification::Token,
+    }
+}
+
+/// The same with two guesses in the first place.
+fn telling_tree(drafting: Drafting) -> Pair {
+    Pair { draft_length: 2, widths: [2, 1, 1, 1], ..telling_pair(drafting) }
 }
 
 #[track_caller]
@@ -253,9 +431,10 @@ fn assert_caught(pair: &Pair, mutant: Rule) {
 
 #[test]
 fn dropping_the_last_accepted_token_is_caught() {
-    assert_caught(&telling_pair(Drafting::Drawn), |guesses, target, oracle| {
-        let verdict = as_shipped(guesses, target, oracle);
-        Verdict { accepted: verdict.accepted.saturating_sub(1), ..verdict }
+    assert_caught(&telling_pair(Drafting::Drawn), |guesses, verification, target, oracle| {
+        let mut verdict = as_shipped(guesses, verification, target, oracle);
+        verdict.path.pop();
+        verdict
     });
 }
 
@@ -267,32 +446,65 @@ fn an_argmax_draft_that_claims_its_softmax_is_caught() {
 }
 
 #[test]
+fn siblings_in_the_order_of_their_probability_are_caught() {
+    assert!(telling_tree(Drafting::Drawn).total_variation(as_shipped) < TOLERANCE);
+    let found = telling_tree(Drafting::Sorted).total_variation(as_shipped);
+    assert!(found > 1e-3, "the mistake went unseen: total variation {found:e}");
+}
+
+#[test]
 fn recovering_from_the_target_instead_of_the_residual_is_caught() {
-    assert_caught(&telling_pair(Drafting::Drawn), |guesses, target, oracle| {
-        for (accepted, guess) in guesses.iter().enumerate() {
-            let p = target(accepted);
+    assert_caught(&telling_pair(Drafting::Drawn), |guesses, _, target, oracle| {
+        let mut path = Vec::new();
+        for (index, guess) in guesses.iter().enumerate() {
+            let p = target(path.last().copied());
             let q = guess.drawn_from.as_ref().unwrap().probability(guess.token);
             if !oracle.accepts(p.probability(guess.token) / q) {
-                return Verdict { accepted, extra: oracle.draw(0, &p) };
+                return Verdict { path, rejected: vec![index], extra: oracle.draw(0, &p) };
             }
+            path.push(index);
         }
-        Verdict { accepted: guesses.len(), extra: oracle.draw(0, &target(guesses.len())) }
+        let extra = oracle.draw(0, &target(path.last().copied()));
+        Verdict { path, rejected: Vec::new(), extra }
     });
 }
 
 #[test]
 fn a_bonus_token_from_the_wrong_row_is_caught() {
-    assert_caught(&telling_pair(Drafting::Drawn), |guesses, target, oracle| {
-        let last = guesses.len();
-        as_shipped(guesses, &mut |row| target(if row == last { last.saturating_sub(1) } else { row }), oracle)
+    assert_caught(&telling_pair(Drafting::Drawn), |guesses, verification, target, oracle| {
+        let last = guesses.len().checked_sub(1);
+        let mut wrong =
+            |row: Option<usize>| target(if row == last { row.and_then(|r| r.checked_sub(1)) } else { row });
+        as_shipped(guesses, verification, &mut wrong, oracle)
+    });
+}
+
+#[test]
+fn a_block_that_forgets_what_it_passed_is_caught() {
+    let base = telling_pair(Drafting::Drawn);
+    let always =
+        |p: [f32; VOCABULARY]| Toy { rows: vec![p.map(f32::ln)], sampling: base.draft.sampling.clone() };
+    // A draft too sure of the last token; after it two tokens are left that the target wants more.
+    let (target, draft) = (always([0.45, 0.3, 0.25]), always([0.05, 0.05, 0.9]));
+    let pair = Pair { verification: Verification::Block, target, draft, ..base };
+    assert_caught(&pair, |guesses, verification, target, oracle| {
+        let mut verdict = as_shipped(guesses, verification, target, oracle);
+        if verdict.path.len() < guesses.len() {
+            // Unscaled: as if all before had been certain.
+            let p = target(verdict.path.last().copied());
+            let q = guesses[verdict.path.len()].drawn_from.as_ref().unwrap();
+            verdict.extra = oracle.draw(0, &p.residual(1.0, q).unwrap_or(p));
+        }
+        verdict
     });
 }
 
 #[test]
 fn accepting_without_looking_is_caught() {
-    assert_caught(&telling_pair(Drafting::Certain), |guesses, target, oracle| Verdict {
-        accepted: guesses.len(),
-        extra: oracle.draw(0, &target(guesses.len())),
+    assert_caught(&telling_pair(Drafting::Certain), |guesses, _, target, oracle| Verdict {
+        path: (0..guesses.len()).collect(),
+        rejected: Vec::new(),
+        extra: oracle.draw(0, &target(guesses.len().checked_sub(1))),
     });
 }
 

@@ -9,7 +9,7 @@ use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use foretoken_engine::decoder::Decoder;
-use foretoken_engine::draft::ModelDrafter;
+use foretoken_engine::draft::{ModelDrafter, Vocabulary};
 use foretoken_engine::forward::cpu::Isa;
 use foretoken_engine::forward::{CpuModel, Model, load};
 use foretoken_engine::model::{ChatMessage, ModelSource, Role, Special, Tokenizer};
@@ -59,7 +59,7 @@ pub fn decoder(source: &ModelSource) -> Decoder {
 
 /// The starter draft, drafting for the starter target.
 pub fn model_drafter(tokenizer: &Tokenizer) -> ModelDrafter {
-    ModelDrafter::new(loaded(&starter_draft()), tokenizer.vocabulary(), tokenizer.ends())
+    ModelDrafter::new(loaded(&starter_draft()), Vocabulary::Same(tokenizer.vocabulary()), tokenizer.ends())
 }
 
 /// `question` as the first turn of a conversation, in the model's own form.

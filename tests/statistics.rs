@@ -2,12 +2,13 @@
 //! meant to follow, by chi-square with fixed seeds at alpha 1e-4.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
-use foretoken_engine::accept::{Guess, accept};
+use foretoken_engine::accept::{Guess, Verification, accept};
 use foretoken_engine::distribution::Distribution;
 use foretoken_engine::random::{Generator, Randomness};
 use foretoken_engine::sampling::{Mode, Sampling};
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::trace::{DrafterKind, TokenId};
 
 const DRAWS: usize = 1_000_000;
 const VOCABULARY: u32 = 50;
@@ -78,15 +79,54 @@ fn coupled_draws_at_neighbouring_positions_are_independent() {
     assert_follows(&p, |_| after.draw(positions.next().unwrap() + 1, &p));
 }
 
+fn drawn(token: TokenId, parent: Option<usize>, q: &Arc<Distribution>) -> Guess {
+    Guess {
+        token,
+        parent,
+        drawn_from: Some(Arc::clone(q)),
+        probability: 0.0,
+        confidence: 0.0,
+        drafter: DrafterKind::Model,
+    }
+}
+
 #[test]
 fn a_drawn_guess_and_its_recovery_follow_the_target() {
-    let (p, q, mut generator) = (zipf(0), zipf(20), generator(Mode::Fastest, 4));
+    let (p, q, mut generator) = (zipf(0), Arc::new(zipf(20)), generator(Mode::Fastest, 4));
     assert_follows(&p, |_| {
-        let token = generator.draw(0, &q);
-        let guess = Guess { token, drawn_from: Some(q.clone()), probability: 0.0 };
+        let guess = drawn(generator.draw(0, &q), None, &q);
         let target = |_| Ok::<_, Infallible>(p.clone());
-        let verdict = accept(std::slice::from_ref(&guess), 0, target, &mut generator).unwrap();
-        if verdict.accepted == 1 { token } else { verdict.extra }
+        let verdict =
+            accept(std::slice::from_ref(&guess), Verification::Token, 0, target, &mut generator).unwrap();
+        if verdict.path.is_empty() { verdict.extra } else { guess.token }
+    });
+}
+
+#[test]
+fn the_second_token_of_a_block_follows_the_target() {
+    let (p, q, mut generator) = (zipf(0), Arc::new(zipf(20)), generator(Mode::Fastest, 6));
+    assert_follows(&p, |_| {
+        let guesses = [0, 1, 2].map(|i: usize| drawn(generator.draw(0, &q), i.checked_sub(1), &q));
+        let target = |_| Ok::<_, Infallible>(p.clone());
+        let verdict = accept(&guesses, Verification::Block, 0, target, &mut generator).unwrap();
+        match verdict.path.len() {
+            0 => generator.draw(0, &p),
+            1 => verdict.extra,
+            _ => guesses[1].token,
+        }
+    });
+}
+
+#[test]
+fn siblings_drawn_without_replacement_follow_the_target() {
+    let (p, q, mut generator) = (zipf(0), Arc::new(zipf(20)), generator(Mode::Fastest, 7));
+    assert_follows(&p, |_| {
+        let first = generator.draw(0, &q);
+        let second = generator.draw(0, &q.without(first).unwrap());
+        let guesses = [drawn(first, None, &q), drawn(second, None, &q)];
+        let target = |_| Ok::<_, Infallible>(p.clone());
+        let verdict = accept(&guesses, Verification::Block, 0, target, &mut generator).unwrap();
+        verdict.path.first().map_or(verdict.extra, |&index| guesses[index].token)
     });
 }
 

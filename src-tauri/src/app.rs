@@ -19,6 +19,9 @@ use crate::models::{Models, entry};
 /// Search results shown at most.
 const MOST_HITS: u32 = 50;
 
+/// Messages of earlier conversations that may be repeated at most.
+const MOST_EARLIER: u32 = 200;
+
 /// The application behind the window.
 pub struct App {
     pub(crate) engine: Engine,
@@ -42,7 +45,8 @@ impl App {
         let store = Store::open(&folders.database())?;
         let settings = Settings::load(&store)?;
         let models = Models::new(Library::new(&folders, resources));
-        let engine = Engine::start(models, settings.clone())
+        let earlier = earlier(&store, &settings)?;
+        let engine = Engine::start(models, settings.clone(), earlier)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
         Ok(Self {
             engine,
@@ -79,7 +83,7 @@ impl App {
         lock(&self.settings).clone_from(&settings);
         // What concerns the page alone is no work for the engine.
         if (Settings { appearance: before.appearance.clone(), ..settings.clone() }) != before {
-            self.engine.settle(settings.clone());
+            self.engine.settle(settings.clone(), earlier(&self.store(), &settings)?);
         }
         Ok(settings)
     }
@@ -158,6 +162,11 @@ impl App {
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
         lock(&self.store)
     }
+}
+
+/// What may be repeated of earlier conversations.
+fn earlier(store: &Store, settings: &Settings) -> Result<Vec<String>> {
+    Ok(if settings.learn_from_earlier { store.latest_texts(MOST_EARLIER)? } else { Vec::new() })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

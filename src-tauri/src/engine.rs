@@ -7,15 +7,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use foretoken_engine::Error;
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
 use foretoken_engine::device::{default_device, label};
-use foretoken_engine::draft::{Drafter, ModelDrafter, NgramDrafter};
+use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter};
 use foretoken_engine::forward::load;
-use foretoken_engine::model::{ChatMessage, ChatTemplate, ModelSource, Role, Special};
+use foretoken_engine::model::{ChatMessage, ChatTemplate, ModelSource, Role, Special, Tokenizer};
 use foretoken_engine::sampling::Mode;
-use foretoken_engine::trace::LengthReason;
+use foretoken_engine::speculation::{DraftLength, DrafterChoice, Speculation};
+use foretoken_engine::trace::{Decision, LengthReason, Round, TokenId};
 
 use crate::board::Board;
 use crate::error::Result;
@@ -34,7 +36,7 @@ pub trait Listener: Send {
 }
 
 enum Job {
-    Settle(Settings),
+    Settle { settings: Box<Settings>, earlier: Vec<String> },
     Reply { messages: Vec<ChatMessage>, listener: Box<dyn Listener>, done: mpsc::Sender<Result<Reply>> },
 }
 
@@ -47,13 +49,14 @@ pub struct Engine {
 
 impl Engine {
     /// Starts the thread; the models that `settings` name are loaded there.
-    pub fn start(models: Models, settings: Settings) -> std::io::Result<Self> {
+    pub fn start(models: Models, settings: Settings, earlier: Vec<String>) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let board = Arc::new(Board::new(label(&default_device())));
         let desk = Desk {
             models,
             settings: Settings::default(),
+            earlier: Vec::new(),
             target: None,
             draft: None,
             listed: Vec::new(),
@@ -63,7 +66,7 @@ impl Engine {
         };
         thread::Builder::new().name("engine".to_owned()).spawn(move || desk.work(queue))?;
         let engine = Self { jobs, stop, board };
-        engine.settle(settings);
+        engine.settle(settings, earlier);
         Ok(engine)
     }
 
@@ -71,12 +74,13 @@ impl Engine {
         &self.board
     }
 
-    /// Makes these the settings of every later reply; loads what they name.
-    pub fn settle(&self, settings: Settings) {
+    /// Makes these the settings of every later reply; loads what they name. `earlier` are texts that drafts
+    /// may repeat.
+    pub fn settle(&self, settings: Settings, earlier: Vec<String>) {
         // The choice shows at once, also while a reply is under way.
         self.board.update(|status| status.draft.clone_from(&settings.draft));
         // The thread lives as long as this handle, so someone is listening.
-        let _ = self.jobs.send(Job::Settle(settings));
+        let _ = self.jobs.send(Job::Settle { settings: Box::new(settings), earlier });
     }
 
     /// Queues a reply to `messages` and returns where its outcome will arrive.
@@ -106,17 +110,19 @@ struct Target {
     template: ChatTemplate,
 }
 
-/// A drafter ready to draft.
+/// Who is ready to draft.
 struct Draft {
     id: String,
     label: String,
-    drafter: Box<dyn Drafter>,
+    drafters: Drafters,
 }
 
 /// What the engine thread works with.
 struct Desk {
     models: Models,
     settings: Settings,
+    /// Texts of earlier conversations that drafts may repeat.
+    earlier: Vec<String>,
     target: Option<Target>,
     /// For the present target; `None` when none is chosen or it cannot be used.
     draft: Option<Draft>,
@@ -139,7 +145,10 @@ impl Desk {
 
     fn carry_out(&mut self, job: Job) {
         match job {
-            Job::Settle(settings) => self.settle(settings),
+            Job::Settle { settings, earlier } => {
+                self.earlier = earlier;
+                self.settle(*settings);
+            }
             Job::Reply { messages, mut listener, done } => {
                 let outcome = self.reply(&messages, listener.as_mut());
                 // Whoever asked may have gone.
@@ -235,16 +244,30 @@ impl Desk {
             return off("no draft is chosen");
         }
         let ready = self.draft.take().filter(|draft| draft.id == id);
+        if self.settings.speculation.is_off() {
+            return off("the draft length is 0");
+        }
         match ready.map_or_else(|| self.open_draft(&id, target), Ok) {
-            Ok(draft) => speculating(self.draft.insert(draft), &self.settings),
+            Ok(draft) => {
+                let draft = self.draft.insert(draft);
+                if let Some(target) = &self.target {
+                    draft.drafters.remember(&tokens(&self.earlier, target.decoder.tokenizer()));
+                }
+                if let Some(target) = &mut self.target
+                    && let Err(error) = target.decoder.measure(&mut draft.drafters)
+                {
+                    return off(&error.to_string());
+                }
+                ready_to_speculate(draft, &self.settings)
+            }
             Err(error) => off(&error.message),
         }
     }
 
     fn open_draft(&self, id: &str, target: &Target) -> Result<Draft> {
         if id == DRAFT_NGRAM {
-            let drafter = Box::new(NgramDrafter::default());
-            return Ok(Draft { id: id.to_owned(), label: "n-gram".to_owned(), drafter });
+            let label = "n-gram".to_owned();
+            return Ok(Draft { id: id.to_owned(), label, drafters: Drafters::new(without_model()) });
         }
         let source = ModelSource::open(&self.models.path(id)?)?;
         let drafter = ModelDrafter::open(&source, &default_device(), target.decoder.tokenizer());
@@ -254,7 +277,9 @@ impl Desk {
             other => other.into(),
         })?;
         let label = self.entry(id, source.path()).label;
-        Ok(Draft { id: id.to_owned(), label, drafter: Box::new(drafter) })
+        let mut drafters = without_model();
+        drafters.push(Box::new(drafter));
+        Ok(Draft { id: id.to_owned(), label, drafters: Drafters::new(drafters) })
     }
 
     /// The model as it is listed; one that is not, by a look into its file.
@@ -274,41 +299,114 @@ impl Desk {
         listener.admitted(&target.entry.label, draft)?;
 
         self.board.update(|status| status.phase = EnginePhase::Replying);
-        let mut failed = false;
+        let label = draft.unwrap_or_default().to_owned();
+        let mut reporter = Reporter { label, decision: None, said: None, due: Instant::now() };
         let mut on_progress = |progress: Progress<'_>| {
             if let Progress::Round(round) = progress {
-                failed |= round.reason == LengthReason::DrafterFailed;
+                reporter.hear(round, &self.board);
             }
             listener.progress(progress);
             if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let drafter: Option<&mut dyn Drafter> = match &mut self.draft {
-            Some(draft) => Some(draft.drafter.as_mut()),
-            None => None,
-        };
-        let reply = target.decoder.reply(&request, drafter, &mut on_progress);
-        let why = self.draft.as_ref().map(|draft| match failed {
-            true => Why {
-                state: Speculating::Paused,
-                text: "paused: the draft failed in the last reply; the next one tries again".to_owned(),
-            },
-            false => speculating(draft, &self.settings),
-        });
+        let mut nobody = Drafters::default();
+        let drafters = self.draft.as_mut().map_or(&mut nobody, |draft| &mut draft.drafters);
+        let reply = target.decoder.reply(&request, drafters, &mut on_progress);
         self.board.update(|status| {
             status.phase = EnginePhase::Ready;
-            status.why = why.unwrap_or_else(|| status.why.clone());
+            status.why = reporter.said.unwrap_or_else(|| status.why.clone());
         });
         Ok(reply?)
     }
+}
+
+/// Those that the tokenizer can read.
+fn tokens(texts: &[String], tokenizer: &Tokenizer) -> Vec<Vec<TokenId>> {
+    texts.iter().filter_map(|text| tokenizer.encode(text, Special::Ignore).ok()).collect()
+}
+
+/// The drafters that need no model.
+fn without_model() -> Vec<Box<dyn Drafter>> {
+    vec![Box::<NgramDrafter>::default(), Box::<RecyclingDrafter>::default()]
+}
+
+/// Puts the why line on the board while a reply is written.
+struct Reporter {
+    /// Who drafts.
+    label: String,
+    /// The last one heard of.
+    decision: Option<Decision>,
+    said: Option<Why>,
+    /// When the line may change again.
+    due: Instant,
+}
+
+impl Reporter {
+    /// A line that changed more often could not be read.
+    const EVERY: Duration = Duration::from_millis(300);
+
+    fn hear(&mut self, round: &Round, board: &Board) {
+        if round.decision.is_some() {
+            self.decision.clone_from(&round.decision);
+        }
+        let Some(why) = why(round, self.decision.as_ref(), &self.label) else { return };
+        let now = Instant::now();
+        if self.said.as_ref() != Some(&why) && now >= self.due {
+            board.update(|status| status.why = why.clone());
+            self.due = now + Self::EVERY;
+        }
+        self.said = Some(why);
+    }
+}
+
+/// Whether drafts are made, by what was done in a round; `None` for one that says nothing about the others.
+fn why(round: &Round, decision: Option<&Decision>, label: &str) -> Option<Why> {
+    let paused = |reason: String| Some(Why { state: Speculating::Paused, text: format!("paused: {reason}") });
+    match round.reason {
+        LengthReason::Off | LengthReason::NoMatch | LengthReason::NoRoom | LengthReason::EndOfText => None,
+        // Plain decoding on trial.
+        LengthReason::Probe if round.draft_length == 0 => None,
+        LengthReason::DrafterFailed => {
+            paused("the draft failed in this reply; the next one tries again".to_owned())
+        }
+        LengthReason::CannotPay => {
+            paused("drafting would cost time even if every token were accepted".to_owned())
+        }
+        LengthReason::WouldNotPay | LengthReason::Probe => paused(match decision.and_then(loss) {
+            Some(loss) => format!("drafting would cost {loss:.0} %"),
+            None => "drafting would cost time".to_owned(),
+        }),
+        _ => {
+            let length = round.draft_length;
+            let gain = decision.and_then(|decision| gain(decision, length as usize));
+            let gain = gain.map_or(String::new(), |gain| format!(", about {gain:.1}x"));
+            let text = format!("speculating, K = {length}{gain}, drafted by {label}");
+            Some(Why { state: Speculating::On, text })
+        }
+    }
+}
+
+/// Tokens per second at a draft length against plain decoding.
+fn gain(decision: &Decision, length: usize) -> Option<f32> {
+    Some(decision.tokens_per_second.get(length)? / decision.tokens_per_second.first()?)
+}
+
+/// Percent of the speed that even the best draft would cost.
+fn loss(decision: &Decision) -> Option<f32> {
+    let gains = (1..decision.tokens_per_second.len()).filter_map(|length| gain(decision, length));
+    let best = gains.max_by(f32::total_cmp)?;
+    (best < 1.0).then_some((1.0 - best) * 100.0)
 }
 
 fn off(reason: &str) -> Why {
     Why { state: Speculating::Off, text: format!("off: {reason}") }
 }
 
-fn speculating(draft: &Draft, settings: &Settings) -> Why {
-    let text = format!("speculating, K = {}, drafted by {}", settings.draft_length, draft.label);
-    Why { state: Speculating::On, text }
+fn ready_to_speculate(draft: &Draft, settings: &Settings) -> Why {
+    let length = match settings.speculation.length {
+        DraftLength::Auto => "K chosen by speed".to_owned(),
+        DraftLength::Fixed(length) => format!("K = {length}"),
+    };
+    Why { state: Speculating::On, text: format!("speculating, {length}, drafted by {}", draft.label) }
 }
 
 /// The conversation in the model's own form.
@@ -325,8 +423,17 @@ fn request(target: &Target, messages: &[ChatMessage], settings: &Settings) -> Re
     }
     Ok(Request {
         sampling,
-        draft_length: settings.draft_length as usize,
+        speculation: speculation(settings),
         max_tokens: (settings.max_tokens > 0).then_some(settings.max_tokens as usize),
         ..Request::new(prompt)
     })
+}
+
+/// What was asked for; without a draft model, of the others.
+fn speculation(settings: &Settings) -> Speculation {
+    let speculation = settings.speculation.clone();
+    if settings.draft == DRAFT_NGRAM && speculation.drafter == DrafterChoice::Model {
+        return Speculation { drafter: DrafterChoice::Combined, ..speculation };
+    }
+    speculation
 }

@@ -2,6 +2,7 @@
 //! The TypeScript twins in `ui/src/bindings/` are generated from here.
 
 use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{Finish, Round, Summary};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -15,8 +16,9 @@ pub struct Settings {
     pub target: String,
     /// Id of the draft: a model's, [`DRAFT_NGRAM`] or [`DRAFT_NONE`].
     pub draft: String,
-    /// Tokens to draft a round (K), 1..=16.
-    pub draft_length: u32,
+    pub speculation: Speculation,
+    /// Whether texts of earlier conversations may be repeated by the n-gram drafter.
+    pub learn_from_earlier: bool,
     pub sampling: Sampling,
     /// Longest reply in tokens; 0 means as long as the context allows.
     pub max_tokens: u32,
@@ -27,7 +29,7 @@ pub struct Settings {
     pub added_models: Vec<String>,
 }
 
-/// The draft that repeats what the conversation already said.
+/// No draft model: what was said and thought before is repeated.
 pub const DRAFT_NGRAM: &str = "ngram";
 /// No drafts: plain decoding.
 pub const DRAFT_NONE: &str = "none";
@@ -121,7 +123,8 @@ pub struct DraftOption {
 #[ts(export)]
 pub struct Why {
     pub state: Speculating,
-    /// "speculating, K = 4, with Starter draft" / "off: no draft chosen".
+    /// "speculating, K = 5, about 2.1x, drafted by Starter draft" / "paused: drafting would cost 8 %" / "off: no
+    /// draft is chosen".
     pub text: String,
 }
 

@@ -1,5 +1,6 @@
 //! The settings' defaults, their limits, and where they are kept.
 
+use foretoken_engine::speculation::Speculation;
 use foretoken_library::{STARTER, STARTER_DRAFT};
 use foretoken_store::Store;
 
@@ -11,7 +12,8 @@ impl Default for Settings {
         Self {
             target: STARTER.to_owned(),
             draft: STARTER_DRAFT.to_owned(),
-            draft_length: 4,
+            speculation: Speculation::default(),
+            learn_from_earlier: false,
             sampling: Default::default(),
             max_tokens: 0,
             system_prompt: String::new(),
@@ -52,9 +54,7 @@ impl Settings {
     /// `BadSetting` naming the first value out of its range.
     pub fn validate(&self) -> Result<()> {
         self.sampling.validate()?;
-        if !(1..=16).contains(&self.draft_length) {
-            return Err(bad_setting("draft length", "1 to 16", self.draft_length));
-        }
+        self.speculation.validate()?;
         if !(80..=160).contains(&self.appearance.text_size) {
             return Err(bad_setting("text size", "80 to 160 percent", self.appearance.text_size));
         }
@@ -64,6 +64,8 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use foretoken_engine::speculation::{DraftLength, Threshold, Tree};
+
     use super::*;
     use crate::ipc::ErrorCode;
 
@@ -72,12 +74,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
         assert_eq!(Settings::load(&store).unwrap(), Settings::default());
-        let changed = Settings { draft_length: 7, system_prompt: "Be brief.".into(), ..Settings::default() };
+        let changed = Settings {
+            speculation: Speculation::fixed(7),
+            system_prompt: "Be brief.".into(),
+            ..Settings::default()
+        };
         changed.save(&store).unwrap();
         assert_eq!(Settings::load(&store).unwrap(), changed);
-        store.save_settings(r#"{"draft_length": 3, "from_the_future": true}"#).unwrap();
-        assert_eq!(Settings::load(&store).unwrap(), Settings { draft_length: 3, ..Settings::default() });
-        store.save_settings(r#"{"draft_length": "many"}"#).unwrap();
+        store.save_settings(r#"{"max_tokens": 3, "from_the_future": true}"#).unwrap();
+        assert_eq!(Settings::load(&store).unwrap(), Settings { max_tokens: 3, ..Settings::default() });
+        store.save_settings(r#"{"max_tokens": "many"}"#).unwrap();
         assert_eq!(Settings::load(&store).unwrap(), Settings::default());
     }
 
@@ -90,8 +96,11 @@ mod tests {
             assert_eq!(error.code, ErrorCode::BadSetting);
             error.message
         };
-        assert!(refused(|s| s.draft_length = 0).starts_with("draft length: expected 1 to 16, found 0"));
-        assert!(refused(|s| s.draft_length = 10_000).contains("found 10000"));
+        let message = refused(|s| s.speculation.length = DraftLength::Fixed(10_000));
+        assert_eq!(message, "draft length: expected 0 to 16, or auto, found 10000.");
+        assert!(refused(|s| s.speculation.threshold = Threshold::Fixed(1.5)).contains("threshold"));
+        assert!(refused(|s| s.speculation.threshold = Threshold::Fixed(f32::NAN)).contains("threshold"));
+        assert!(refused(|s| s.speculation.tree = Tree::Width(0)).contains("tree width"));
         assert!(refused(|s| s.appearance.text_size = 500).contains("text size"));
         assert!(refused(|s| s.sampling.temperature = f32::NAN).contains("temperature"));
         assert!(refused(|s| s.sampling.top_p = 0.0).contains("top-p"));

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use foretoken_engine::decoder::LONGEST_DRAFT;
+use foretoken_engine::accept::Verification;
 use foretoken_engine::device::{self, Device};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::speculation::{
+    DraftLength, DrafterChoice, LONGEST_DRAFT, Speculation, Staged, Threshold, Tree, WIDEST_TREE,
+};
 use foretoken_engine::trace::TokenId;
 
 use crate::error::{Error, Result};
@@ -57,23 +60,118 @@ impl DeviceArgs {
     }
 }
 
-/// Who drafts, and how far ahead.
+/// Who drafts, how far ahead, and in what shape.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Speculation")]
 pub struct SpeculationArgs {
-    /// Who drafts: a smaller model with the target's vocabulary, `ngram` (repeats what the conversation
-    /// already said) or `none`
+    /// A smaller model that drafts; `ngram` for repetitions alone, `none` for no drafts at all
     #[arg(long, value_name = "MODEL|ngram|none")]
     pub draft: Option<DraftChoice>,
-    /// Tokens to draft in a round, 0 to 16; 0 is plain decoding
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "4", value_parser = draft_length)]
-    pub draft_length: usize,
+    /// Who may draft: the draft model, `ngram` (repeats what the conversation already said), `recycling`
+    /// (repeats what the target thought of the same token before), or in every round who promises most
+    /// [default: combined with a draft model, else none]
+    #[arg(long, value_enum)]
+    drafter: Option<DrafterName>,
+    /// Tokens to draft in a round, 0 to 16, 0 being plain decoding; `auto` takes as many as promise most
+    /// tokens per second on this device, which may be none
+    #[arg(long, value_name = "auto|N", allow_negative_numbers = true, default_value = "auto", value_parser = draft_length)]
+    draft_length: DraftLength,
+    /// End a draft where the chance that all of it is accepted falls below X, 0 to 1; `auto` moves X with
+    /// what the target accepts
+    #[arg(long, value_name = "off|auto|X", allow_negative_numbers = true, default_value = "off", value_parser = threshold)]
+    threshold: Threshold,
+    /// Up to W guesses in one place, 1 to 4, 1 being a chain; `auto` where that promises more
+    #[arg(long, value_name = "auto|W", allow_negative_numbers = true, default_value = "auto", value_parser = tree)]
+    tree: Tree,
+    /// Let the draft model be drafted for, by repetition or by --stage
+    #[arg(long, value_enum, num_args = 0..=1, default_value = "auto", default_missing_value = "on")]
+    staged: StagedChoice,
+    /// A yet smaller model that drafts for the draft model
+    #[arg(long, value_name = "MODEL", requires = "draft")]
+    pub stage: Option<String>,
+    /// How drawn tokens are judged: the draft as a whole, which accepts more, or token by token
+    #[arg(long, value_enum, default_value = "block")]
+    verification: VerificationChoice,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DrafterName {
+    Model,
+    Ngram,
+    Recycling,
+    Combined,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StagedChoice {
+    Auto,
+    On,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum VerificationChoice {
+    Block,
+    Token,
+}
+
+impl SpeculationArgs {
+    /// # Errors
+    /// `Error::Setting` for a value out of its range, `Error::Usage` for a draft that the drafter cannot
+    /// have or lacks.
+    pub fn speculation(&self) -> Result<Speculation> {
+        let speculation = Speculation {
+            drafter: self.drafter(),
+            length: self.draft_length,
+            threshold: self.threshold,
+            tree: self.tree,
+            staged: match self.staged {
+                StagedChoice::Auto => Staged::Auto,
+                StagedChoice::On => Staged::On,
+                StagedChoice::Off => Staged::Off,
+            },
+            verification: match self.verification {
+                VerificationChoice::Block => Verification::Block,
+                VerificationChoice::Token => Verification::Token,
+            },
+        };
+        speculation.validate()?;
+        let without_model = !matches!(self.draft, Some(DraftChoice::Model(_)));
+        if self.drafter == Some(DrafterName::Model) && without_model {
+            return Err(Error::Usage(
+                "--drafter model: expected --draft with a model, found none. Name one, or choose another drafter."
+                    .to_owned(),
+            ));
+        }
+        Ok(speculation)
+    }
+
+    fn drafter(&self) -> DrafterChoice {
+        match self.drafter {
+            Some(DrafterName::Model) => DrafterChoice::Model,
+            Some(DrafterName::Ngram) => DrafterChoice::Ngram,
+            Some(DrafterName::Recycling) => DrafterChoice::Recycling,
+            Some(DrafterName::Combined) => DrafterChoice::Combined,
+            None if self.draft == Some(DraftChoice::Ngram) => DrafterChoice::Ngram,
+            None => DrafterChoice::Combined,
+        }
+    }
+
+    /// The draft that was named; without one `otherwise`, or what needs no model where a drafter was named.
+    pub fn draft_or(&self, otherwise: DraftChoice) -> DraftChoice {
+        match (&self.draft, self.drafter) {
+            (Some(draft), _) => draft.clone(),
+            (None, None) => otherwise,
+            (None, Some(_)) => DraftChoice::Ngram,
+        }
+    }
 }
 
 /// A draft as a person names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DraftChoice {
     None,
+    /// No model: what was said before is repeated.
     Ngram,
     Model(String),
 }
@@ -101,9 +199,36 @@ impl fmt::Display for DraftChoice {
 }
 
 /// A draft length as a person writes it.
-pub fn draft_length(text: &str) -> std::result::Result<usize, String> {
-    let length = text.parse().ok().filter(|&length| length <= LONGEST_DRAFT);
-    length.ok_or_else(|| format!("expected a number from 0 to {LONGEST_DRAFT}"))
+pub fn draft_length(text: &str) -> std::result::Result<DraftLength, String> {
+    if text == "auto" {
+        return Ok(DraftLength::Auto);
+    }
+    let length = text.parse().ok().filter(|&length| length as usize <= LONGEST_DRAFT);
+    let expected = || format!("expected auto or a number from 0 to {LONGEST_DRAFT}");
+    length.map(DraftLength::Fixed).ok_or_else(expected)
+}
+
+fn threshold(text: &str) -> std::result::Result<Threshold, String> {
+    match text {
+        "off" => Ok(Threshold::Off),
+        "auto" => Ok(Threshold::Auto),
+        number => {
+            let least = number.parse().ok().filter(|least| (0.0..=1.0).contains(least));
+            least.map(Threshold::Fixed).ok_or_else(|| "expected off, auto or a number from 0 to 1".to_owned())
+        }
+    }
+}
+
+fn tree(text: &str) -> std::result::Result<Tree, String> {
+    match text {
+        "auto" => Ok(Tree::Auto),
+        "1" => Ok(Tree::Off),
+        number => {
+            let width = number.parse().ok().filter(|&width| (2..=WIDEST_TREE).contains(&(width as usize)));
+            let expected = || format!("expected auto or a number from 1 to {WIDEST_TREE}");
+            width.map(Tree::Width).ok_or_else(expected)
+        }
+    }
 }
 
 /// How the next token is chosen.

@@ -66,6 +66,7 @@ mod tests {
         Drafted {
             token: 0,
             text: text.to_owned(),
+            parent: None,
             draft_probability: 1.0,
             target_probability: None,
             acceptance: None,
@@ -82,6 +83,9 @@ mod tests {
             drafted,
             extra,
             reason: LengthReason::Fixed,
+            threshold: None,
+            staged: false,
+            decision: None,
             times: Times::default(),
             at_ms: 0.0,
         }

@@ -1,12 +1,11 @@
 //! A loaded target, who drafts for it, and replies under way. Prints nothing.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
 use foretoken_engine::device::Device;
-use foretoken_engine::draft::{Drafter, ModelDrafter, NgramDrafter};
+use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter};
 use foretoken_engine::forward::load;
 use foretoken_engine::model::{ModelSource, Tokenizer};
 use foretoken_engine::trace::Round;
@@ -31,7 +30,7 @@ pub struct Session {
     /// Drafts are loaded like the target.
     eight_bits: bool,
     pub decoder: Decoder,
-    drafter: Option<Box<dyn Drafter>>,
+    pub drafters: Drafters,
 }
 
 impl Session {
@@ -39,38 +38,38 @@ impl Session {
     pub fn load(source: &ModelSource, device: Device) -> Result<Self> {
         let tokenizer = Arc::new(source.tokenizer()?);
         let decoder = Decoder::new(load(source, &device)?, tokenizer);
-        Ok(Self { device, eight_bits: source.eight_bits(), decoder, drafter: None })
+        Ok(Self { device, eight_bits: source.eight_bits(), decoder, drafters: Drafters::default() })
     }
 
     pub fn tokenizer(&self) -> &Tokenizer {
         self.decoder.tokenizer()
     }
 
-    /// The target and who drafts for it.
-    pub fn pair(&mut self) -> (&mut Decoder, Option<&mut dyn Drafter>) {
-        let drafter: Option<&mut dyn Drafter> = match &mut self.drafter {
-            Some(drafter) => Some(drafter.as_mut()),
-            None => None,
-        };
-        (&mut self.decoder, drafter)
-    }
-
-    /// Lets another draft; the target stays loaded with what it has cached. On an error the one before
-    /// goes on drafting.
+    /// Lets others draft; the target stays loaded with what it has cached. On an error those before go on
+    /// drafting. `stage` drafts for the draft model.
     ///
     /// # Errors
-    /// Those of opening and loading a model, and `Error::Incompatible` for one with another vocabulary.
-    pub fn choose_draft(&mut self, choice: &DraftChoice) -> Result<()> {
-        self.drafter = match choice {
-            DraftChoice::None => None,
-            DraftChoice::Ngram => Some(Box::new(NgramDrafter::default())),
-            DraftChoice::Model(name) => Some(Box::new(self.draft_model(&library()?.resolve(name)?)?)),
-        };
+    /// Those of opening and loading a model, and `Error::Incompatible` for one whose vocabulary shares too
+    /// little with the target's.
+    pub fn choose_draft(&mut self, choice: &DraftChoice, stage: Option<&str>) -> Result<()> {
+        let mut drafters: Vec<Box<dyn Drafter>> = Vec::new();
+        if let DraftChoice::Model(name) = choice {
+            let mut model = self.draft_model(name)?;
+            if let Some(stage) = stage {
+                model = model.drafted_by(self.draft_model(stage)?);
+            }
+            drafters.push(Box::new(model));
+        }
+        if *choice != DraftChoice::None {
+            drafters.push(Box::<NgramDrafter>::default());
+            drafters.push(Box::<RecyclingDrafter>::default());
+        }
+        self.drafters = Drafters::new(drafters);
         Ok(())
     }
 
-    fn draft_model(&self, path: &Path) -> Result<ModelDrafter> {
-        let source = ModelSource::open(path)?.in_eight_bits(self.eight_bits);
+    fn draft_model(&self, name: &str) -> Result<ModelDrafter> {
+        let source = ModelSource::open(&library()?.resolve(name)?)?.in_eight_bits(self.eight_bits);
         Ok(ModelDrafter::open(&source, &self.device, self.tokenizer())?)
     }
 
@@ -95,8 +94,7 @@ impl Session {
             if interrupt.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         interrupt.begin_reply();
-        let (decoder, drafter) = self.pair();
-        let reply = decoder.reply(request, drafter, &mut on_progress);
+        let reply = self.decoder.reply(request, &mut self.drafters, &mut on_progress);
         interrupt.end_reply();
         match failed {
             Some(error) => Err(error),

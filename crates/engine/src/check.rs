@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 
 use crate::decoder::{Decoder, Progress, Reply, Request};
-use crate::draft::Drafter;
+use crate::draft::Drafters;
 use crate::error::{Error, Result};
 use crate::forward::catch_up;
 use crate::sampling::Mode;
@@ -42,7 +42,7 @@ pub struct Difference {
 pub fn check(
     decoder: &mut Decoder,
     request: &Request,
-    drafter: &mut dyn Drafter,
+    drafters: &mut Drafters,
     on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
 ) -> Result<Check> {
     let sampling = &request.sampling;
@@ -55,9 +55,9 @@ pub fn check(
         });
     }
     decoder.target_mut().truncate(0);
-    let without = decoder.reply(request, None, on_progress)?;
+    let without = decoder.reply(request, &mut Drafters::default(), on_progress)?;
     decoder.target_mut().truncate(0);
-    let with = decoder.reply(request, Some(drafter), on_progress)?;
+    let with = decoder.reply(request, drafters, on_progress)?;
     let first_difference = differ(decoder, request, &with, &without)?;
     Ok(Check { identical: first_difference.is_none(), tokens: without.tokens.len(), first_difference })
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::draft::Intersection;
 use crate::model::Tokenizer;
 use crate::trace::TokenId;
 
@@ -11,6 +12,8 @@ use crate::trace::TokenId;
 pub enum Method {
     /// They are the same tokens.
     Same,
+    /// Those with the same text are; the draft guesses these only.
+    Intersection,
 }
 
 /// The verdict on a pair, with a reason either way.
@@ -24,16 +27,29 @@ pub struct Compatibility {
 /// Vocabularies may differ in size by this many tokens of padding.
 const MOST_PADDING: usize = 128;
 
-/// Compares sizes, every token both have, and the tokens that begin and end a text.
+/// Of the larger vocabulary at least this share must be in the other for the shared tokens to do: the draft
+/// would else mostly want to say what it may not.
+const LEAST_SHARED: f64 = 0.5;
+
+/// Compares sizes, every token both have, and the tokens that begin and end a text; where something differs,
+/// counts the tokens with equal texts.
 pub fn compare(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
-    match difference(target, draft) {
-        None => Compatibility {
-            compatible: true,
-            method: Some(Method::Same),
-            reason: format!("the same vocabulary of {} tokens", target.vocabulary().min(draft.vocabulary())),
-        },
-        Some(reason) => Compatibility { compatible: false, method: None, reason },
+    let (ours, theirs) = (target.vocabulary(), draft.vocabulary());
+    let Some(reason) = difference(target, draft) else {
+        let reason = format!("the same vocabulary of {} tokens", ours.min(theirs));
+        return Compatibility { compatible: true, method: Some(Method::Same), reason };
+    };
+    let shared = Intersection::of(target, draft).shared();
+    let share = shared as f64 / ours.max(theirs).max(1) as f64;
+    let counted =
+        format!("{shared} tokens, {:.0} % of the larger vocabulary, have the same text", share * 100.0);
+    if share >= LEAST_SHARED {
+        let reason = format!("{reason}; {counted}, and only these are drafted");
+        return Compatibility { compatible: true, method: Some(Method::Intersection), reason };
     }
+    let reason =
+        format!("{reason}; {counted}, and drafting with these alone needs {:.0} %", LEAST_SHARED * 100.0);
+    Compatibility { compatible: false, method: None, reason }
 }
 
 fn difference(target: &Tokenizer, draft: &Tokenizer) -> Option<String> {

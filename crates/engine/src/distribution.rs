@@ -44,8 +44,8 @@ impl Distribution {
         if sampling.is_greedy() {
             return Self::point(highest);
         }
-        let weights = softmax_weights(logits, logits[highest as usize], sampling.temperature);
-        let kept = Filter { sampling }.apply(weights);
+        let filter = Filter { sampling, highest: logits[highest as usize] };
+        let kept = filter.apply(row);
         // The likeliest token has weight 1 and passes every filter.
         Self::from_weights(kept).unwrap_or_else(|| Self::point(highest))
     }
@@ -60,10 +60,36 @@ impl Distribution {
         found.map_or(0.0, |index| self.entries[index].1)
     }
 
-    /// norm((self - other)+), what is left of the target once the draft took its share (Leviathan et
-    /// al. 2023); `None` when nothing is left.
-    pub fn residual(&self, other: &Self) -> Option<Self> {
-        Self::from_weights(self.entries.iter().map(|&(token, p)| (token, p - other.probability(token))))
+    /// norm((scale self - other)+), what is left of the target once the draft took its share (Leviathan et
+    /// al. 2023; scaled: Sun et al. 2024); `None` when nothing is left.
+    pub fn residual(&self, scale: f64, other: &Self) -> Option<Self> {
+        Self::from_weights(self.beyond(scale, other))
+    }
+
+    /// The sum of (scale self - other)+.
+    pub fn excess(&self, scale: f64, other: &Self) -> f64 {
+        self.beyond(scale, other).map(|(_, weight)| weight.max(0.0)).sum()
+    }
+
+    /// scale self - other, of the tokens that can come.
+    fn beyond(&self, scale: f64, other: &Self) -> impl Iterator<Item = (TokenId, f64)> {
+        // Both ascend, so one walk over each is enough.
+        let mut others = other.entries.iter().peekable();
+        self.entries.iter().map(move |&(token, p)| {
+            while others.next_if(|&&(other, _)| other < token).is_some() {}
+            let taken = others.peek().filter(|&&&(other, _)| other == token).map_or(0.0, |&&(_, q)| q);
+            (token, scale * p - taken)
+        })
+    }
+
+    /// Without `token`, what remains in proportion; `None` when nothing does.
+    pub fn without(&self, token: TokenId) -> Option<Self> {
+        Self::from_weights(self.entries.iter().copied().filter(|&(other, _)| other != token))
+    }
+
+    /// The largest probability.
+    pub fn largest(&self) -> f64 {
+        self.entries.iter().map(|&(_, probability)| probability).fold(0.0, f64::max)
     }
 }
 
@@ -77,45 +103,81 @@ fn penalise(logits: &mut [f32], penalty: f32, context: &[TokenId]) {
     }
 }
 
-/// exp((logit - highest) / temperature); NaN logits weigh nothing.
-fn softmax_weights(logits: &[f32], highest: f32, temperature: f32) -> Vec<(TokenId, f64)> {
-    let scale = 1.0 / f64::from(temperature);
-    let weigh = |logit: f32| ((f64::from(logit) - f64::from(highest)) * scale).exp();
-    let weighed = logits.iter().enumerate().map(|(token, &logit)| (token as TokenId, weigh(logit)));
-    weighed.filter(|&(_, weight)| weight > 0.0).collect()
-}
-
-/// Cuts the unlikely tail. Ties are broken by token id, so that the cut is the same everywhere.
-struct Filter<'a> {
-    sampling: &'a Sampling,
-}
-
 /// Likeliest first, then by token id.
 fn descending(left: &(TokenId, f64), right: &(TokenId, f64)) -> std::cmp::Ordering {
     right.1.total_cmp(&left.1).then(left.0.cmp(&right.0))
 }
 
+/// Cuts the unlikely tail. Ties are broken by token id, so that the cut is the same everywhere.
+struct Filter<'a> {
+    sampling: &'a Sampling,
+    /// The highest logit, whose token weighs 1.
+    highest: f32,
+}
+
+/// So many of the likeliest are found without sorting.
+const FEW: usize = 128;
+
+/// Weights down to which most of the probability is looked for first.
+const CUTS: [f64; 2] = [1e-4, 1e-8];
+
 impl Filter<'_> {
-    fn apply(&self, mut weights: Vec<(TokenId, f64)>) -> Vec<(TokenId, f64)> {
+    /// Tokens and their weights, e^((logit - highest) / temperature); of logits that are no numbers none.
+    fn apply(&self, row: Row<'_>) -> Vec<(TokenId, f64)> {
+        let (mut weights, sum) = self.candidates(row);
         let top_k = self.sampling.top_k as usize;
         if top_k > 0 && top_k < weights.len() {
             weights.select_nth_unstable_by(top_k - 1, descending);
             weights.truncate(top_k);
         }
         if self.sampling.top_p < 1.0 {
-            self.cut_to_top_p(&mut weights);
+            let sum = sum.unwrap_or_else(|| weights.iter().map(|&(_, weight)| weight).sum());
+            self.cut_to_top_p(&mut weights, sum);
         }
-        if self.sampling.min_p > 0.0 {
-            let highest = weights.iter().map(|&(_, weight)| weight).fold(0.0, f64::max);
-            let least = highest * f64::from(self.sampling.min_p);
-            weights.retain(|&(_, weight)| weight >= least);
-        }
+        let least = f64::from(self.sampling.min_p);
+        weights.retain(|&(_, weight)| weight >= least);
         weights
     }
 
+    /// As few tokens as are sure to hold all that the filters keep, and the sum of all weights where those
+    /// are not all.
+    fn candidates(&self, row: Row<'_>) -> (Vec<(TokenId, f64)>, Option<f64>) {
+        let Sampling { top_k, top_p, min_p, .. } = *self.sampling;
+        if (1..=FEW).contains(&(top_k as usize)) {
+            let top = row.top(top_k as usize).into_iter();
+            return (self.weigh(top.map(|token| (token, row.logits()[token as usize]))), None);
+        }
+        if top_k > 0 || (top_p >= 1.0 && min_p == 0.0) {
+            return (self.above(row, 0.0), None);
+        }
+        if top_p >= 1.0 {
+            return (self.above(row, f64::from(min_p) / 2.0), None);
+        }
+        let sum = f64::from(row.sum_exp(1.0 / self.sampling.temperature));
+        for cut in CUTS {
+            let weights = self.above(row, cut);
+            let held: f64 = weights.iter().map(|&(_, weight)| weight).sum();
+            if held >= sum * f64::from(top_p) {
+                return (weights, Some(sum));
+            }
+        }
+        (self.above(row, 0.0), None)
+    }
+
+    /// The tokens that weigh at least `cut`.
+    fn above(&self, row: Row<'_>, cut: f64) -> Vec<(TokenId, f64)> {
+        let reach = -cut.ln() * f64::from(self.sampling.temperature);
+        self.weigh(row.at_least((f64::from(self.highest) - reach) as f32))
+    }
+
+    fn weigh(&self, tokens: impl Iterator<Item = (TokenId, f32)>) -> Vec<(TokenId, f64)> {
+        let scale = 1.0 / f64::from(self.sampling.temperature);
+        let weigh = |logit: f32| ((f64::from(logit) - f64::from(self.highest)) * scale).exp();
+        tokens.map(|(token, logit)| (token, weigh(logit))).filter(|&(_, weight)| weight > 0.0).collect()
+    }
+
     /// Sorts only as many tokens as the share needs, which in a large vocabulary is few.
-    fn cut_to_top_p(&self, weights: &mut Vec<(TokenId, f64)>) {
-        let sum: f64 = weights.iter().map(|&(_, weight)| weight).sum();
+    fn cut_to_top_p(&self, weights: &mut Vec<(TokenId, f64)>, sum: f64) {
         let share = f64::from(self.sampling.top_p) * sum;
         let mut sorted = 0;
         let mut held = 0.0;
@@ -140,6 +202,8 @@ impl Filter<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn processed(logits: &[f32], change: impl FnOnce(&mut Sampling)) -> Vec<(TokenId, f64)> {
@@ -158,6 +222,53 @@ mod tests {
         for (found, expected) in found.iter().zip(expected) {
             assert_eq!(found.0, expected.0);
             assert!((found.1 - expected.1).abs() < 1e-6, "{found:?} is not {expected:?}");
+        }
+    }
+
+    /// By the definition, over all tokens in 64 bits.
+    fn by_definition(logits: &[f32], sampling: &Sampling) -> Vec<(TokenId, f64)> {
+        let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let weigh = |logit: f32| (f64::from(logit - highest) / f64::from(sampling.temperature)).exp();
+        let mut sorted: Vec<_> = (0..).zip(logits.iter().map(|&logit| weigh(logit))).collect();
+        sorted.sort_by(descending);
+        if sampling.top_k > 0 {
+            sorted.truncate(sampling.top_k as usize);
+        }
+        let share = sorted.iter().map(|&(_, w)| w).sum::<f64>() * f64::from(sampling.top_p);
+        let mut held = 0.0;
+        sorted.retain(|&(_, weight)| {
+            let wanted = held < share;
+            held += weight;
+            wanted
+        });
+        sorted.retain(|&(_, weight)| weight >= f64::from(sampling.min_p));
+        Distribution::from_weights(sorted).unwrap().entries
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_ways_end_where_the_definition_does(
+            logits in prop::collection::vec(-8f32..8.0, 1..3000),
+            temperature in prop_oneof![Just(0.2f32), Just(0.7), Just(1.0), Just(3.0)],
+            top_k in prop_oneof![Just(0u32), Just(1), Just(40), Just(200)],
+            top_p in prop_oneof![Just(1f32), Just(0.95), Just(0.3), Just(0.9999)],
+            min_p in prop_oneof![Just(0f32), Just(0.05), Just(0.9)],
+        ) {
+            let sampling = Sampling { temperature, top_k, top_p, min_p, ..Sampling::default() };
+            let found = Distribution::processed(Row::of(&logits), &sampling, &[]).entries;
+            let expected = by_definition(&logits, &sampling);
+            // The share is reached to six digits: what one has and the other has not is next to nothing.
+            let missing = |from: &[(TokenId, f64)], of: &[(TokenId, f64)]| -> f64 {
+                let here: HashSet<TokenId> = from.iter().map(|&(token, _)| token).collect();
+                of.iter().filter(|&(token, _)| !here.contains(token)).map(|&(_, p)| p).sum()
+            };
+            let largest = expected.iter().map(|&(_, p)| p).fold(0.0, f64::max);
+            let one = expected.iter().map(|&(_, p)| p).fold(largest, f64::min);
+            prop_assert!(missing(&found, &expected).max(missing(&expected, &found)) < 1e-5 + 1.001 * one);
+            for (token, p) in &found {
+                let same = expected.iter().find(|other| other.0 == *token);
+                prop_assert!(same.is_none_or(|other| (other.1 - p).abs() < 1e-3 * p), "{token}: {p}, {same:?}");
+            }
         }
     }
 
@@ -236,7 +347,7 @@ mod tests {
     #[test]
     fn the_residual_of_equals_is_nothing() {
         let p = Distribution::from_weights([(3, 1.0), (1, 3.0)]).unwrap();
-        assert_eq!(p.residual(&p), None);
-        assert_eq!(p.residual(&Distribution::point(1)), Some(Distribution::point(3)));
+        assert_eq!(p.residual(1.0, &p), None);
+        assert_eq!(p.residual(1.0, &Distribution::point(1)), Some(Distribution::point(3)));
     }
 }

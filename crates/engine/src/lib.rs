@@ -4,7 +4,9 @@
 //! - [`model`]: what a model is on disk: configuration, weights, tokenizer, chat template
 //! - [`device`], [`forward`]: running it over a [`tree`] of tokens, with a cache that can be rewound
 //! - [`sampling`], [`distribution`], [`random`], [`sampler`]: from logits to a token
+//! - [`speculation`]: what may be set about drafting
 //! - [`draft`]: who guesses ahead
+//! - [`governor`]: how far ahead, by what it costs and what it brings
 //! - [`accept`]: which guesses the target keeps
 //! - [`decoder`]: the loop of rounds that puts these together
 //! - [`trace`]: what happened, round by round
@@ -21,10 +23,12 @@ pub mod distribution;
 pub mod draft;
 pub mod error;
 pub mod forward;
+pub mod governor;
 pub mod model;
 pub mod random;
 pub mod sampler;
 pub mod sampling;
+pub mod speculation;
 pub mod trace;
 pub mod tree;
 

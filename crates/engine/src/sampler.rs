@@ -1,12 +1,14 @@
 //! Sampling settings together with the generator that carries them out, for one reply.
 
+use std::sync::Arc;
+
 use crate::accept::Guess;
 use crate::distribution::Distribution;
 use crate::error::Result;
 use crate::forward::Row;
 use crate::random::{Generator, Randomness};
 use crate::sampling::{Mode, Sampling};
-use crate::trace::TokenId;
+use crate::trace::{DrafterKind, TokenId};
 
 #[derive(Debug)]
 pub struct Sampler {
@@ -22,16 +24,53 @@ impl Sampler {
         Ok(Self { sampling: sampling.clone(), generator: Generator::new(sampling) })
     }
 
-    /// A drafted token to follow `context`, chosen as the settings say from a draft model's `row` of logits.
+    /// Up to `count` different drafted tokens to follow `context`, each instead of the others, chosen as the
+    /// settings say from a draft model's `row` of logits: their parent is for the caller to set.
     ///
     /// Greedy and coupled choices are certain guesses: the softmax they were taken from is not the
-    /// distribution they were drawn from.
-    pub fn guess(&mut self, row: Row<'_>, context: &[TokenId]) -> Guess {
-        let distribution = Distribution::processed(row, &self.sampling, context);
-        let token = self.generator.draw(context.len(), &distribution);
-        let probability = shown_probability(&self.sampling, row, &distribution, token);
-        let certain = self.sampling.is_greedy() || self.sampling.mode == Mode::Reproducible;
-        Guess { token, drawn_from: (!certain).then_some(distribution), probability }
+    /// distribution they were drawn from. Others are drawn without replacement, and what they tell of their
+    /// confidence is known before they are drawn.
+    pub fn guess(&mut self, row: Row<'_>, context: &[TokenId], count: usize) -> Vec<Guess> {
+        if self.sampling.is_greedy() && self.sampling.repetition_penalty == 1.0 {
+            return row.top(count).into_iter().map(|token| certain(token, row.probability(token))).collect();
+        }
+        let distribution = Arc::new(Distribution::processed(row, &self.sampling, context));
+        let tokens = self.draw(context.len(), &distribution, count);
+        tokens.into_iter().map(|token| self.as_guess(token, row, &distribution)).collect()
+    }
+
+    /// A token that was drawn, as these settings draw, from `distribution`, which is that of `row`.
+    pub(crate) fn as_guess(&self, token: TokenId, row: Row<'_>, distribution: &Arc<Distribution>) -> Guess {
+        let guess = certain(token, shown_probability(&self.sampling, row, distribution, token));
+        if self.sampling.is_greedy() || self.sampling.mode == Mode::Reproducible {
+            return guess;
+        }
+        let confidence = distribution.largest() as f32;
+        Guess { drawn_from: Some(Arc::clone(distribution)), confidence, ..guess }
+    }
+
+    /// Without replacement; fewer when there are no more.
+    fn draw(&mut self, position: usize, distribution: &Distribution, count: usize) -> Vec<TokenId> {
+        let mut tokens = vec![self.generator.draw(position, distribution)];
+        let mut rest = None;
+        while tokens.len() < count {
+            rest = rest.as_ref().unwrap_or(distribution).without(tokens[tokens.len() - 1]);
+            let Some(rest) = &rest else { break };
+            tokens.push(self.generator.draw(position, rest));
+        }
+        tokens
+    }
+}
+
+/// A guess that the draft model gives this probability.
+fn certain(token: TokenId, probability: f32) -> Guess {
+    Guess {
+        token,
+        parent: None,
+        drawn_from: None,
+        probability,
+        confidence: probability,
+        drafter: DrafterKind::Model,
     }
 }
 

@@ -4,6 +4,9 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::sampling::Sampling;
+use crate::speculation::Speculation;
+
 /// Index of a token in a tokenizer's vocabulary.
 pub type TokenId = u32;
 
@@ -16,7 +19,7 @@ pub enum Outcome {
     Accepted,
     /// The target disagreed; the round's extra token stands in its place.
     Rejected,
-    /// Never judged: an earlier token of the same draft was rejected or ended the reply.
+    /// Never judged: it followed a rejected token, another was accepted in its place, or the reply ended.
     Discarded,
 }
 
@@ -29,6 +32,12 @@ pub enum DrafterKind {
     Model,
     /// The suffix automaton over the conversation.
     Ngram,
+    /// What the target thought likely after the same token before.
+    Recycling,
+}
+
+impl DrafterKind {
+    pub(crate) const COUNT: usize = 3;
 }
 
 /// One drafted token and its judgement.
@@ -42,12 +51,15 @@ pub struct Drafted {
     /// Accepted: exactly what the token added to the reply (empty while a character is incomplete).
     /// Otherwise: what the token would read as.
     pub text: String,
-    /// The drafter's probability for the token, 0..=1; 1 for a guess drawn from no distribution.
+    /// The drafted token it follows, by its place in the round; `None` for one that follows the text.
+    #[serde(default)]
+    pub parent: Option<u32>,
+    /// The drafter's probability for the token, 0..=1: for an n-gram the share of what followed before.
     pub draft_probability: f32,
     /// The target's probability for the token, 0..=1; `None` when the token was never judged.
     pub target_probability: Option<f32>,
-    /// min(1, target / draft): the chance of acceptance where the token was drawn from the draft's
-    /// distribution; `None` when it was never judged.
+    /// The chance of acceptance, judged by itself: min(1, target / draft) for a draft model's token, the
+    /// target's probability for others, which are drawn from no distribution; `None` when never judged.
     pub acceptance: Option<f32>,
     pub outcome: Outcome,
     pub drafter: DrafterKind,
@@ -77,15 +89,26 @@ pub struct Extra {
 }
 
 /// Why a round drafted as many tokens as it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum LengthReason {
     /// The length asked for in the settings.
     Fixed,
+    /// The length that promises most tokens per second.
+    Governed,
+    /// This round tries what was not chosen: a draft where drafting does not pay, or none where it does.
+    Probe,
+    /// Drafting would cost time: too few tokens are accepted for what drafting and verifying take.
+    WouldNotPay,
+    /// Drafting would cost time even if every token were accepted.
+    CannotPay,
+    /// The draft ended where all of it became unlikely to be accepted.
+    Unlikely,
     /// Drafting is switched off.
+    #[default]
     Off,
-    /// The n-gram drafter found nothing to repeat, or less than was asked for.
+    /// Nothing to repeat was found, or less than was asked for.
     NoMatch,
     /// The context or the maximum reply length leaves room for no more.
     NoRoom,
@@ -95,6 +118,24 @@ pub enum LengthReason {
     DraftContextFull,
     /// The drafter failed earlier in this reply; the reply goes on without drafts.
     DrafterFailed,
+}
+
+/// The curve behind a choice of draft length N, from which it can be drawn and explained:
+/// (1 + S_1 + ... + S_N) / (N T_s + T_v(N + 1)), with S_j the product of the acceptance up to depth j.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Decision {
+    /// The choice before this one; `None` for the first of a reply.
+    pub before: Option<u32>,
+    pub chosen: u32,
+    /// T_s, milliseconds to draft a token.
+    pub draft_ms: f32,
+    /// T_v(1) to T_v(17), milliseconds to verify.
+    pub verify_ms: Vec<f32>,
+    /// The chance by depth that a drafted token is accepted when all before it are, 16 of them.
+    pub acceptance: Vec<f32>,
+    /// What is expected of the draft lengths 0 to 16.
+    pub tokens_per_second: Vec<f32>,
 }
 
 /// Milliseconds spent in the parts of a round; `rest` is what the other three leave.
@@ -115,13 +156,23 @@ pub struct Round {
     pub index: u32,
     /// Tokens in the context (prompt and reply) before this round.
     pub position: u32,
-    /// In draft order: accepted ones first, at most one rejected, then discarded ones.
+    /// In draft order, parents before their children. Of a chain accepted ones first, at most one rejected,
+    /// then discarded ones.
     pub drafted: Vec<Drafted>,
     /// `None` when an accepted token ended the reply.
     pub extra: Option<Extra>,
-    /// Draft length asked for (K); `drafted` may be shorter for `reason`.
+    /// Draft length asked for (K), the longest path of a tree; `drafted` may be shorter for `reason`.
     pub draft_length: u32,
     pub reason: LengthReason,
+    /// The least chance of acceptance of the whole draft at which it ended; `None` where none was set.
+    #[serde(default)]
+    pub threshold: Option<f32>,
+    /// Whether the draft model was drafted for.
+    #[serde(default)]
+    pub staged: bool,
+    /// Why the governor chose this length, in the round where its choice changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
     pub times: Times,
     /// Milliseconds from the start of the reply to the end of this round.
     pub at_ms: f32,
@@ -190,6 +241,17 @@ pub struct Summary {
     pub tokens_per_second: Option<f64>,
     pub elapsed_ms: f64,
     pub times: Times,
+    /// The settings it was written with; `None` for replies from before they were recorded.
+    #[serde(default)]
+    pub settings: Option<ReplySettings>,
+}
+
+/// How a reply was drafted and how its tokens were chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ReplySettings {
+    pub speculation: Speculation,
+    pub sampling: Sampling,
 }
 
 impl Summary {
@@ -230,6 +292,7 @@ impl Summary {
             tokens_per_second: (later > 0 && later_ms > 0.0).then(|| later as f64 * 1e3 / later_ms),
             elapsed_ms,
             times,
+            settings: None,
         }
     }
 }

@@ -151,6 +151,15 @@ impl Store {
         find(&self.connection, id)
     }
 
+    /// The texts of the latest messages of all conversations, latest first.
+    pub fn latest_texts(&self, most: u32) -> Result<Vec<String>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT text FROM messages JOIN conversations ON conversations.id = conversation
+             WHERE deleted_at IS NULL AND text <> '' ORDER BY messages.id DESC LIMIT ?1",
+        )?;
+        Ok(statement.query_map([most], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// All messages of a conversation, oldest first.
     pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
         self.conversation(conversation)?;

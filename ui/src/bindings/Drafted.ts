@@ -15,7 +15,11 @@ export type Drafted = { token: number,
  */
 text: string, 
 /**
- * The drafter's probability for the token, 0..=1; 1 for a guess drawn from no distribution.
+ * The drafted token it follows, by its place in the round; `None` for one that follows the text.
+ */
+parent: number | null, 
+/**
+ * The drafter's probability for the token, 0..=1: for an n-gram the share of what followed before.
  */
 draft_probability: number, 
 /**
@@ -23,7 +27,7 @@ draft_probability: number,
  */
 target_probability: number | null, 
 /**
- * min(1, target / draft): the chance of acceptance where the token was drawn from the draft's
- * distribution; `None` when it was never judged.
+ * The chance of acceptance, judged by itself: min(1, target / draft) for a draft model's token, the
+ * target's probability for others, which are drawn from no distribution; `None` when never judged.
  */
 acceptance: number | null, outcome: Outcome, drafter: DrafterKind, };

@@ -3,4 +3,4 @@
 /**
  * Who drafted a token.
  */
-export type DrafterKind = "model" | "ngram";
+export type DrafterKind = "model" | "ngram" | "recycling";

@@ -4,7 +4,21 @@ import type { Settings } from "./Settings";
 export const defaults: Settings = {
   "target": "starter",
   "draft": "starter-draft",
-  "draft_length": 4,
+  "speculation": {
+    "drafter": "combined",
+    "length": {
+      "type": "auto"
+    },
+    "threshold": {
+      "type": "off"
+    },
+    "tree": {
+      "type": "auto"
+    },
+    "staged": "auto",
+    "verification": "block"
+  },
+  "learn_from_earlier": false,
   "sampling": {
     "temperature": 0.7,
     "top_k": 0,

@@ -6,6 +6,7 @@ use anstream::{AutoStream, ColorChoice};
 use foretoken_engine::decoder::Request;
 use foretoken_engine::model::{ChatMessage, ChatTemplate, Role};
 use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::DraftLength;
 use foretoken_engine::trace::{Round, Summary};
 use foretoken_library::{STARTER, STARTER_DRAFT};
 
@@ -35,7 +36,7 @@ pub struct Args {
 
 const HELP: &str = "\
 /draft MODEL|ngram|none  let another draft from now on
-/length N                draft N tokens a round, 0 to 16
+/length auto|N           draft N tokens a round, 0 to 16, or as many as promise most speed
 /new                     forget the conversation and begin another
 /stats                   the numbers of the last reply
 /help                    this
@@ -48,11 +49,12 @@ speculative decoding. For real work name a larger model with --target.";
 
 pub fn run(args: &Args) -> Result<()> {
     let sampling = args.sampling.over(Sampling::default())?;
+    let speculation = args.speculation.speculation()?;
     let source = args.device.open(&args.target)?;
     let template = source.template()?;
     let mut session = Session::load(&source, args.device.device())?;
-    let draft = args.speculation.draft.clone().unwrap_or_else(|| default_draft(&args.target));
-    session.choose_draft(&draft)?;
+    let draft = args.speculation.draft_or(default_draft(&args.target));
+    session.choose_draft(&draft, args.speculation.stage.as_deref())?;
     if args.target == STARTER {
         output::note(TINY);
     }
@@ -61,12 +63,7 @@ pub fn run(args: &Args) -> Result<()> {
         "{} writes, {draft} drafts, on {device}. /help lists the commands.",
         args.target
     ));
-    let request = Request {
-        sampling,
-        draft_length: args.speculation.draft_length,
-        max_tokens: args.max_tokens,
-        ..Request::new(Vec::new())
-    };
+    let request = Request { sampling, speculation, max_tokens: args.max_tokens, ..Request::new(Vec::new()) };
     let colours = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
     let interrupt = Interrupt::listen();
     if colours {
@@ -133,8 +130,11 @@ impl Chat {
             ("/draft", name) => self.let_draft(name),
             ("/length", value) => match draft_length(value) {
                 Ok(length) => {
-                    self.request.draft_length = length;
-                    output::note(format_args!("draft length {length}"));
+                    self.request.speculation.length = length;
+                    output::note(match length {
+                        DraftLength::Auto => "the draft length is chosen by what it promises".to_owned(),
+                        DraftLength::Fixed(length) => format!("draft length {length}"),
+                    });
                 }
                 Err(expected) => output::note(format_args!("{expected} after /length, found '{value}'")),
             },
@@ -144,7 +144,7 @@ impl Chat {
 
     fn let_draft(&mut self, name: &str) {
         let Ok(choice) = name.parse();
-        match self.session.choose_draft(&choice) {
+        match self.session.choose_draft(&choice, None) {
             Ok(()) => output::note(format_args!("{choice} drafts from now on")),
             Err(error) => {
                 output::failure(&error);

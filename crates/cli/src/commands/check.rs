@@ -31,11 +31,11 @@ struct Line<'a> {
 pub fn run(Args { reply: args }: &Args) -> Result<ExitCode> {
     let base = Sampling { mode: Mode::Reproducible, ..Sampling::greedy() };
     let (mut session, request) = prepare(args, base)?;
-    let (decoder, Some(drafter)) = session.pair() else { return Err(nothing_to_compare()) };
-    if request.draft_length == 0 {
+    if session.drafters.is_empty() || request.speculation.is_off() {
         return Err(nothing_to_compare());
     }
-    let verdict = check(decoder, &request, drafter, &mut |_| ControlFlow::Continue(()))?;
+    let verdict =
+        check(&mut session.decoder, &request, &mut session.drafters, &mut |_| ControlFlow::Continue(()))?;
     if args.json {
         output::json(&Line { check: &verdict, seed: request.sampling.seed })?;
     } else {
@@ -46,8 +46,8 @@ pub fn run(Args { reply: args }: &Args) -> Result<ExitCode> {
 
 fn nothing_to_compare() -> Error {
     Error::Usage(
-        "check compares a reply with drafts to one without: expected --draft with a model or ngram, and a \
-         --draft-length of at least 1."
+        "check compares a reply with drafts to one without: expected --draft with a model or \
+         ngram, and a --draft-length other than 0."
             .to_owned(),
     )
 }

@@ -92,15 +92,16 @@ pub fn run(Args { reply: args }: &Args) -> Result<()> {
 /// What can be refused without loading a model is refused first.
 pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
     let sampling = args.sampling.over(base)?;
+    let speculation = args.speculation.speculation()?;
     let text = args.prompt.text()?;
     let source = args.device.open(&args.target)?;
     let form = Form::of(&source, args.raw)?;
     let mut session = Session::load(&source, args.device.device())?;
     let prompt = form.tokens(session.tokenizer(), &text)?;
-    session.choose_draft(args.speculation.draft.as_ref().unwrap_or(&DraftChoice::None))?;
+    session.choose_draft(&args.speculation.draft_or(DraftChoice::None), args.speculation.stage.as_deref())?;
     let request = Request {
         sampling,
-        draft_length: args.speculation.draft_length,
+        speculation,
         max_tokens: args.max_tokens,
         ignore_end: args.ignore_eos,
         continues: args.raw,

@@ -81,7 +81,7 @@ fn what_cannot_be_done_is_said_and_the_conversation_goes_on() {
     for sentence in [
         "nothing called 'missing'",
         "the draft stays as it was",
-        "expected a number from 0 to 16 after /length, found '99'",
+        "expected auto or a number from 0 to 16 after /length, found '99'",
         "expected a model, ngram or none after /draft",
         "there is no command /colour",
         "no reply yet",

@@ -105,6 +105,12 @@ fn compat_says_why_a_draft_fits_or_not() {
     assert_eq!((&no["compatible"], &no["method"]), (&false.into(), &Value::Null));
     let reason = no["reason"].as_str().unwrap();
     assert!(reason.contains("differ at token 0") && reason.contains("'<|begin|>' in the draft"), "{reason}");
+    assert!(reason.contains("0 %") && reason.contains("needs 50 %"), "{reason}");
+    let renamed = folder.with_a_renamed_token();
+    let most = one(&["compat", "--target", "starter", "--draft", &renamed]);
+    assert_eq!((&most["compatible"], &most["method"]), (&true.into(), &"intersection".into()));
+    let reason = most["reason"].as_str().unwrap();
+    assert!(reason.contains("differ at token 0") && reason.contains("100 %"), "{reason}");
 }
 
 #[test]

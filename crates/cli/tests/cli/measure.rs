@@ -8,7 +8,7 @@ use crate::wrong_models::Folder;
 
 #[test]
 fn a_bench_compares_plain_with_speculative_decoding() {
-    let ask = ["bench", "--tokens", "24", "--repeats", "2"];
+    let ask = ["bench", "--tokens", "24", "--repeats", "2", "--draft-length", "4", "--drafter", "model"];
     let lines = json(&[&ask[..], &PAIR].concat());
     let [report] = &lines[..] else { panic!("{lines:?}") };
     assert_eq!(report["type"], "bench");
@@ -22,6 +22,27 @@ fn a_bench_compares_plain_with_speculative_decoding() {
     assert!((0.3..1.0).contains(&rate) && (1.5..=5.0).contains(&tokens), "{rate} {tokens}");
     assert_eq!(report["verify_cost"], Value::Null);
     assert_eq!(report["draft_ms"], Value::Null);
+}
+
+#[test]
+fn a_sweep_has_every_draft_length_beside_the_governor_on_each_workload() {
+    for workload in ["chat", "code", "copy"] {
+        let ask = ["bench", "--tokens", "16", "--repeats", "1", "--sweep", "--workload", workload];
+        let report = json(&[&ask[..], &PAIR].concat()).pop().unwrap();
+        assert_eq!(
+            (&report["workload"], &report["speculation"]["length"]["type"]),
+            (&workload.into(), &"auto".into())
+        );
+        let lengths: Vec<_> = report["sweep"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|way| way["draft_length"].as_u64().unwrap())
+            .collect();
+        assert_eq!(lengths, (1..=8).collect::<Vec<_>>());
+        let table = run(&[&ask[..], &PAIR].concat()).out;
+        assert!(table.contains("\nspeculative ") && table.contains("\nat 8 "), "{table}");
+    }
 }
 
 #[test]
@@ -91,8 +112,9 @@ fn a_bench_of_random_weights_makes_its_models_and_measures_everything() {
         number(&report["draft_ms"]);
         let (bytes, bandwidth) =
             (number(&report["weight_bytes_per_token"]), number(&report["read_bandwidth_gb_s"]));
-        let share = bytes * plain / 1e9 / bandwidth;
-        assert!((number(&report["bandwidth_share"]) - share).abs() < 1e-9);
+        assert!((0.5..5000.0).contains(&bandwidth));
+        // A model that fits a cache reads as fast as it computes, which is slower than reading alone.
+        assert!((0.001..1.5).contains(&number(&report["bandwidth_share"])));
         let file = number(&report["file_bytes"]);
         assert_eq!(file as u64, std::fs::metadata(report["target"].as_str().unwrap()).unwrap().len());
         assert!(bytes < file, "the embedding is not read");

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::program::{PAIR, STORY, finished, json, program, run};
+use crate::wrong_models::Folder;
 
 fn texts(rounds: &[Value]) -> String {
     let mut text = String::new();
@@ -25,7 +26,9 @@ fn outcomes<'a>(rounds: &'a [Value], outcome: &'a str) -> usize {
 
 #[test]
 fn a_reply_in_json_is_its_rounds_and_then_their_sum() {
-    let lines = json(&[&["generate", "--prompt", STORY, "--max-tokens", "60"], &PAIR[..]].concat());
+    let ask =
+        ["generate", "--prompt", STORY, "--max-tokens", "60", "--draft-length", "4", "--drafter", "model"];
+    let lines = json(&[&ask[..], &["--tree", "1"], &PAIR[..]].concat());
     let (done, rounds) = lines.split_last().unwrap();
     assert_eq!(done["type"], "done");
     assert_eq!(done["text"], texts(rounds));
@@ -139,6 +142,55 @@ fn check_finds_replies_with_and_without_drafts_identical() {
             assert_eq!(verdict["tokens"], 50);
         }
     }
+}
+
+#[test]
+fn check_finds_every_way_of_drafting_identical() {
+    let folder = Folder::new();
+    let renamed = folder.with_a_renamed_token();
+    for way in [
+        &["--draft", "starter-draft", "--draft-length", "auto"][..],
+        &["--draft", "starter-draft", "--draft-length", "5", "--drafter", "model", "--tree", "3"],
+        &["--draft", "starter-draft", "--draft-length", "8", "--staged"],
+        &["--draft", "starter-draft", "--draft-length", "4", "--staged", "--stage", "starter-draft"],
+        &["--draft", "starter-draft", "--draft-length", "16", "--threshold", "auto"],
+        &["--draft", "starter-draft", "--threshold", "0.5", "--verification", "token"],
+        &["--drafter", "recycling", "--draft-length", "3", "--tree", "2"],
+        &["--drafter", "combined", "--draft-length", "6"],
+        &["--draft", &renamed, "--draft-length", "4"],
+        &["--draft", &renamed, "--draft-length", "4", "--staged", "on", "--tree", "1"],
+    ] {
+        for settings in [&[][..], &["--temperature", "0.8", "--seed", "3"]] {
+            let ask = ["check", "--target", "starter", "--prompt", STORY, "--max-tokens", "40"];
+            let verdict = json(&[&ask[..], way, settings].concat()).pop().unwrap();
+            assert_eq!(verdict["identical"], true, "{way:?} {settings:?}: {verdict}");
+        }
+    }
+}
+
+#[test]
+fn a_round_says_how_it_was_drafted() {
+    let ask = ["generate", "--prompt", STORY, "--max-tokens", "40"];
+    let rounds = |more: &[&str]| json(&[&ask[..], &PAIR, more].concat());
+    let tree = rounds(&["--draft-length", "4", "--drafter", "model", "--tree", "3"]);
+    let siblings = tree[0]["drafted"].as_array().unwrap().iter().filter(|d| d["parent"].is_null()).count();
+    assert!(siblings > 1, "no tree: {}", tree[0]);
+    let staged = rounds(&[
+        "--draft-length",
+        "4",
+        "--drafter",
+        "model",
+        "--staged",
+        "--threshold",
+        "0.2",
+        "--tree",
+        "1",
+    ]);
+    assert_eq!((&staged[0]["staged"], &staged[0]["threshold"]), (&true.into(), &0.2.into()));
+    let auto = rounds(&[]);
+    let decision = &auto[0]["decision"];
+    assert_eq!(decision["tokens_per_second"].as_array().unwrap().len(), 17);
+    assert_eq!(decision["verify_ms"].as_array().unwrap().len(), 17);
 }
 
 #[test]

@@ -53,9 +53,20 @@ impl Folder {
         })
     }
 
-    /// The starter draft with another name for its first token.
+    /// The starter draft with other texts for all its tokens.
     pub fn with_another_vocabulary(&self) -> String {
         self.model("other-vocabulary.gguf", |values| {
+            let Some(Value::Array(tokens)) = values.get_mut("tokenizer.ggml.tokens") else { panic!() };
+            for (index, token) in tokens.iter_mut().enumerate() {
+                *token = Value::String(if index == 0 { "<|begin|>".into() } else { format!("qx{index}") });
+            }
+            values.insert("tokenizer.ggml.merges".into(), Value::Array(Vec::new()));
+        })
+    }
+
+    /// The starter draft with another name for its first token.
+    pub fn with_a_renamed_token(&self) -> String {
+        self.model("renamed-token.gguf", |values| {
             let Some(Value::Array(tokens)) = values.get_mut("tokenizer.ggml.tokens") else { panic!() };
             tokens[0] = Value::String("<|begin|>".into());
         })

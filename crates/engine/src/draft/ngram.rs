@@ -1,8 +1,8 @@
-//! A drafter without a model: repeats what followed the same words before (SuffixDecoding, Oliaro
-//! et al. 2024). Its guesses are certain, so any text is exact.
+//! A drafter without a model: repeats what followed the same words before, in this conversation or in
+//! earlier ones (SuffixDecoding, Oliaro et al. 2024). Its guesses are certain, so any text is exact.
 
-use super::suffix_automaton::{Continuation, Suffix, SuffixAutomaton};
-use super::{Draft, Drafter};
+use super::suffix_automaton::{Continuation, Match, Suffix, SuffixAutomaton};
+use super::{Draft, Drafter, Order};
 use crate::accept::Guess;
 use crate::error::Result;
 use crate::sampler::Sampler;
@@ -11,40 +11,90 @@ use crate::trace::{DrafterKind, LengthReason, TokenId};
 /// A draft ends where it is less likely than this to be reached.
 const LEAST_REACH: f64 = 0.1;
 
+/// Earlier tokens that are remembered at most.
+const MEMORY: usize = 1 << 16;
+
 #[derive(Debug, Default)]
 pub struct NgramDrafter {
+    /// The conversation.
     seen: Vec<TokenId>,
     automaton: SuffixAutomaton,
+    /// What was said in others, and where the conversation's end occurs in it.
+    earlier: SuffixAutomaton,
+    matched: Match,
 }
 
 impl NgramDrafter {
     fn catch_up(&mut self, context: &[TokenId]) {
         if !context.starts_with(&self.seen) {
-            *self = Self::default();
+            self.seen.clear();
+            (self.automaton, self.matched) = Default::default();
         }
         for &token in &context[self.seen.len()..] {
             self.automaton.push(token);
+            self.matched = self.earlier.extend(self.matched, token);
             self.seen.push(token);
         }
     }
 
-    /// What follows a suffix that occurred before, and the expected number of its tokens that come:
-    /// the sum over the tokens of the product of the shares up to them.
-    fn follow(&self, mut suffix: Suffix, longest: usize) -> (Vec<TokenId>, f64) {
-        let (mut tokens, mut reach, mut expected) = (Vec::new(), 1.0, 0.0);
-        while tokens.len() < longest {
-            let Some(next) = self.automaton.continuation(suffix) else { break };
-            let Continuation { token, share, .. } = next;
-            reach *= share;
-            if reach < LEAST_REACH {
+    /// The best continuation of a conversation's suffixes by one automaton, and how many of its tokens are
+    /// expected to come.
+    fn best(
+        automaton: &SuffixAutomaton,
+        suffixes: impl Iterator<Item = (usize, Suffix)>,
+        longest: usize,
+    ) -> (Vec<Guess>, f64) {
+        let mut best = (Vec::new(), 0.0);
+        for (matched, suffix) in suffixes {
+            // A match promises no more tokens than it has itself.
+            if (matched as f64) <= best.1 {
                 break;
             }
-            tokens.push(token);
-            expected += reach;
-            suffix = next.into();
+            let found = follow(automaton, suffix, matched, longest);
+            if found.1 > best.1 {
+                best = found;
+            }
         }
-        (tokens, expected)
+        best
     }
+}
+
+/// What follows a suffix of `matched` tokens that occurred before, and the expected number of its tokens
+/// that come: the sum over the tokens of the product of the shares up to them.
+fn follow(
+    automaton: &SuffixAutomaton,
+    mut suffix: Suffix,
+    matched: usize,
+    longest: usize,
+) -> (Vec<Guess>, f64) {
+    let (mut guesses, mut reach, mut expected) = (Vec::new(), 1.0, 0.0);
+    while guesses.len() < longest.min(matched) {
+        let Some(next) = automaton.continuation(suffix) else { break };
+        let share = f64::from(next.count) / f64::from(next.total);
+        reach *= share;
+        if reach < LEAST_REACH {
+            break;
+        }
+        let parent = guesses.len().checked_sub(1);
+        let confidence = confidence(&next, matched + guesses.len());
+        guesses.push(Guess {
+            token: next.token,
+            parent,
+            drawn_from: None,
+            probability: share as f32,
+            confidence,
+            drafter: DrafterKind::Ngram,
+        });
+        expected += reach;
+        suffix = next.into();
+    }
+    (guesses, expected)
+}
+
+/// The share of this continuation, if as many further ones had been alike as tokens matched, and one not.
+fn confidence(next: &Continuation, matched: usize) -> f32 {
+    let matched = matched as f32;
+    (next.count as f32 + matched) / (next.total as f32 + matched + 1.0)
 }
 
 impl Drafter for NgramDrafter {
@@ -52,23 +102,22 @@ impl Drafter for NgramDrafter {
         DrafterKind::Ngram
     }
 
-    fn draft(&mut self, context: &[TokenId], length: usize, _: &mut Sampler) -> Result<Draft> {
+    fn draft(&mut self, context: &[TokenId], order: &Order<'_>, _: &mut Sampler) -> Result<Draft> {
         self.catch_up(context);
-        let mut best = (Vec::new(), 0.0);
-        for (matched, suffix) in self.automaton.repeated_suffixes() {
-            // A match promises no more tokens than it has itself.
-            if (matched as f64) <= best.1 {
-                break;
-            }
-            let found = self.follow(suffix, matched.min(length));
-            if found.1 > best.1 {
-                best = found;
-            }
-        }
-        let guess = |token| Guess { token, drawn_from: None, probability: 1.0 };
-        let guesses: Vec<Guess> = best.0.into_iter().map(guess).collect();
-        let shortened = (guesses.len() < length).then_some(LengthReason::NoMatch);
+        let here = Self::best(&self.automaton, self.automaton.repeated_suffixes(), order.length);
+        let earlier = Self::best(&self.earlier, self.earlier.suffixes(self.matched), order.length);
+        let guesses = if here.1 >= earlier.1 { here.0 } else { earlier.0 };
+        let shortened = (guesses.len() < order.length).then_some(LengthReason::NoMatch);
         Ok(Draft { guesses, shortened })
+    }
+
+    fn remember(&mut self, texts: &[Vec<TokenId>]) {
+        self.earlier = SuffixAutomaton::default();
+        texts.iter().flatten().take(MEMORY).for_each(|&token| self.earlier.push(token));
+        self.matched = Match::default();
+        for &token in &self.seen {
+            self.matched = self.earlier.extend(self.matched, token);
+        }
     }
 }
 
@@ -79,7 +128,7 @@ mod tests {
 
     fn drafted(drafter: &mut NgramDrafter, context: &[TokenId], length: usize) -> Vec<TokenId> {
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-        let draft = drafter.draft(context, length, &mut sampler).unwrap();
+        let draft = drafter.draft(context, &Order::chain(length), &mut sampler).unwrap();
         draft.guesses.iter().map(|guess| guess.token).collect()
     }
 
@@ -93,7 +142,7 @@ mod tests {
     #[test]
     fn nothing_is_drafted_where_nothing_repeats() {
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-        let draft = NgramDrafter::default().draft(&[1, 2, 3], 4, &mut sampler).unwrap();
+        let draft = NgramDrafter::default().draft(&[1, 2, 3], &Order::chain(4), &mut sampler).unwrap();
         assert_eq!(draft, Draft { guesses: vec![], shortened: Some(LengthReason::NoMatch) });
     }
 
@@ -108,5 +157,28 @@ mod tests {
         let mut drafter = NgramDrafter::default();
         assert_eq!(drafted(&mut drafter, &[1, 2, 1], 1), [2]);
         assert_eq!(drafted(&mut drafter, &[1, 3, 1], 1), [3]);
+    }
+
+    #[test]
+    fn earlier_conversations_are_repeated_where_this_one_does_not_repeat_itself() {
+        let mut drafter = NgramDrafter::default();
+        assert!(drafted(&mut drafter, &[8, 1, 2], 2).is_empty());
+        drafter.remember(&[vec![1, 2, 3], vec![4, 5]]);
+        assert_eq!(drafted(&mut drafter, &[8, 1, 2], 2), [3, 4]);
+        assert_eq!(drafted(&mut drafter, &[8, 1, 2, 3], 3), [4, 5], "it goes on where the text went");
+        assert_eq!(drafted(&mut drafter, &[7, 7, 2], 2), [7, 3][1..], "another conversation");
+        drafter.remember(&[]);
+        assert!(drafted(&mut drafter, &[8, 1, 2], 2).is_empty());
+    }
+
+    #[test]
+    fn a_longer_match_is_trusted_more() {
+        let mut drafter = NgramDrafter::default();
+        let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+        let context = [1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5];
+        let draft = drafter.draft(&context, &Order::chain(3), &mut sampler).unwrap();
+        let sure = draft.guesses[0].confidence;
+        let draft = NgramDrafter::default().draft(&[1, 2, 3, 1], &Order::chain(3), &mut sampler).unwrap();
+        assert!(sure > 0.8 && draft.guesses[0].confidence < 0.7);
     }
 }

@@ -33,8 +33,9 @@ pub struct SuffixAutomaton {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Continuation {
     pub token: TokenId,
-    /// Share of the substring's continuations so far.
-    pub share: f64,
+    /// How often it followed, of how many continuations.
+    pub count: u32,
+    pub total: u32,
     state: StateId,
 }
 
@@ -62,12 +63,32 @@ impl SuffixAutomaton {
 
     /// The suffixes of the sequence that occurred before, longest first, each with its length.
     pub fn repeated_suffixes(&self) -> impl Iterator<Item = (usize, Suffix)> {
-        let mut walk = self.states[self.whole as usize].link;
+        let link = self.states[self.whole as usize].link;
+        let longest = link.map_or(0, |state| self.states[state as usize].length);
+        self.suffixes(Match { state: link.unwrap_or(ROOT), length: longest })
+    }
+
+    /// The suffixes of a match, longest first, each with its length.
+    pub fn suffixes(&self, matched: Match) -> impl Iterator<Item = (usize, Suffix)> {
+        let mut walk = Some((matched.state, matched.length));
         std::iter::from_fn(move || {
-            let state = walk.filter(|&s| s != ROOT)?;
-            walk = self.states[state as usize].link;
-            Some((self.states[state as usize].length, Suffix(state)))
+            let (state, length) = walk.filter(|&(state, _)| state != ROOT)?;
+            let link = self.states[state as usize].link;
+            walk = link.map(|link| (link, self.states[link as usize].length));
+            Some((length, Suffix(state)))
         })
+    }
+
+    /// The longest suffix of a text that occurs here, after `token` has been added to the text.
+    pub fn extend(&self, matched: Match, token: TokenId) -> Match {
+        let Match { mut state, mut length } = matched;
+        loop {
+            if let Some(&next) = self.states[state as usize].next.get(&token) {
+                return Match { state: next, length: length + 1 };
+            }
+            let Some(link) = self.states[state as usize].link else { return Match::default() };
+            (state, length) = (link, self.states[link as usize].length);
+        }
     }
 
     /// The likeliest continuation, the most recent of equals; `None` where nothing ever followed.
@@ -79,8 +100,7 @@ impl SuffixAutomaton {
             (state.count, state.last_end)
         };
         let (&token, &state) = next.iter().max_by_key(rank)?;
-        let share = f64::from(self.states[state as usize].count) / f64::from(total);
-        Some(Continuation { token, share, state })
+        Some(Continuation { token, count: self.states[state as usize].count, total, state })
     }
 
     fn add(&mut self, state: State) -> StateId {
@@ -122,6 +142,13 @@ impl SuffixAutomaton {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suffix(StateId);
 
+/// The longest suffix of another text that is a substring of the sequence; at first nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Match {
+    state: StateId,
+    length: usize,
+}
+
 impl From<Continuation> for Suffix {
     fn from(continuation: Continuation) -> Self {
         Self(continuation.state)
@@ -161,7 +188,7 @@ mod tests {
                 let total: u32 = expected.values().map(|(count, _)| count).sum();
                 let found = automaton.continuation(suffix).unwrap();
                 prop_assert_eq!(found.token, *best.0);
-                prop_assert_eq!(found.share, f64::from(best.1.0) / f64::from(total));
+                prop_assert_eq!((found.count, found.total), (best.1.0, total));
             }
         }
 

@@ -1,6 +1,7 @@
 //! What a pass gives back: scores of every token of the vocabulary, and of each row its peak, which
 //! greedy choices and shown probabilities need and which the pass finds on the side.
 
+use super::cpu::sum_exp;
 use crate::trace::TokenId;
 
 /// A row for each node asked for; lives until the model's next pass.
@@ -85,6 +86,51 @@ impl<'a> Row<'a> {
         self.peak.token
     }
 
+    /// The tokens of the `count` highest logits, highest first, of equals the lower id first.
+    pub fn top(&self, count: usize) -> Vec<TokenId> {
+        let mut top = vec![self.likeliest()];
+        if count > 1 {
+            top = self.best(count);
+        }
+        top
+    }
+
+    fn best(&self, count: usize) -> Vec<TokenId> {
+        // Few pass the last of the best so far, so that they can be kept in order.
+        let mut best: Vec<(f32, TokenId)> = Vec::with_capacity(count + 1);
+        let mut least = f32::NEG_INFINITY;
+        for (start, chunk) in (0..).step_by(CHUNK).zip(self.logits.chunks(CHUNK)) {
+            if largest(chunk) <= least {
+                continue;
+            }
+            for (token, &logit) in (start..).zip(chunk) {
+                if logit > least {
+                    let at = best.partition_point(|&(other, _)| other >= logit);
+                    best.insert(at, (logit, token));
+                    best.truncate(count);
+                    if best.len() == count {
+                        least = best[count - 1].0;
+                    }
+                }
+            }
+        }
+        best.into_iter().map(|(_, token)| token).collect()
+    }
+
+    /// The tokens whose logits are at least so high, ascending, and their logits.
+    pub fn at_least(&self, least: f32) -> impl Iterator<Item = (TokenId, f32)> {
+        let chunks = (0..).step_by(CHUNK).zip(self.logits.chunks(CHUNK));
+        let chunks = chunks.filter(move |(_, chunk)| largest(chunk) >= least);
+        let all = chunks.flat_map(|(start, chunk)| (start..).zip(chunk.iter().copied()));
+        all.filter(move |&(_, logit)| logit >= least)
+    }
+
+    /// The sum over all tokens of e^(scale (logit - largest)), to six digits.
+    pub fn sum_exp(&self, scale: f32) -> f32 {
+        let largest = self.logits[self.peak.token as usize];
+        if scale == 1.0 { self.peak.sum } else { sum_exp(self.logits, largest, scale) }
+    }
+
     /// The first `vocabulary` tokens alone.
     #[must_use]
     pub fn first(self, vocabulary: usize) -> Self {
@@ -98,6 +144,14 @@ impl<'a> Row<'a> {
         let probability = (self.logits[token as usize] - largest).exp() / self.peak.sum;
         if probability.is_finite() { probability } else { 0.0 }
     }
+}
+
+/// Logits that are looked at together, most of which are too small to matter.
+const CHUNK: usize = 64;
+
+/// In a way that compilers make vectors of; NaN counts as nothing.
+fn largest(chunk: &[f32]) -> f32 {
+    chunk.iter().fold(f32::NEG_INFINITY, |largest, &logit| if logit > largest { logit } else { largest })
 }
 
 /// The token of the highest logit, the first of equals; NaN counts as lowest.
@@ -135,6 +189,14 @@ mod tests {
         let logits = [f32::NAN, 1.0, 3.0, 3.0];
         assert_eq!(Peak::of_slices(&logits, &[(f32::NAN, f32::NAN)], 4).token, 2);
         assert_eq!(Row::of(&logits).probability(2), 0.0);
+    }
+
+    #[test]
+    fn the_top_is_in_order_and_the_lower_of_equals_comes_first() {
+        let logits = [1.0, 5.0, f32::NAN, 3.0, 5.0, f32::NEG_INFINITY, 3.0];
+        assert_eq!(Row::of(&logits).top(4), [1, 4, 3, 6]);
+        assert_eq!(Row::of(&logits).top(1), [1]);
+        assert_eq!(Row::of(&logits).top(9), [1, 4, 3, 6, 0]);
     }
 
     #[test]

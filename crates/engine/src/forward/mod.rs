@@ -29,12 +29,33 @@ pub trait Model: Send {
     /// Runs `tree` after the cached tokens, caches its nodes in their order, and returns the logits
     /// of the nodes in `rows`: row `i` scores what may follow node `rows.start + i`.
     ///
-    /// After a tree that is no chain, [`keep`](Self::keep) must be called before the next pass.
+    /// After a tree that is no chain, [`grow`](Self::grow) or [`keep`](Self::keep) must be called before
+    /// the next pass.
     ///
     /// # Errors
     /// `Error::UnknownToken` for a token outside the vocabulary, `Error::PromptTooLong` when the
     /// context cannot hold the tree, `Error::Compute` when the device fails. The cache is unchanged.
-    fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits<'_>>;
+    fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits<'_>> {
+        self.pass(tree, 0, rows)
+    }
+
+    /// Goes on with the tree of the last pass: `tree` begins with its nodes and has more. Runs these, and
+    /// counts them to that pass.
+    ///
+    /// # Errors
+    /// Those of [`Self::forward`].
+    fn grow(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits<'_>> {
+        self.pass(tree, self.last_pass(), rows)
+    }
+
+    /// Runs the nodes of `tree` from number `first` on; the ones before are the last pass's.
+    ///
+    /// # Errors
+    /// Those of [`Self::forward`].
+    fn pass(&mut self, tree: &TokenTree, first: usize, rows: Range<usize>) -> Result<Logits<'_>>;
+
+    /// Nodes that the last pass ran, or of them those that were kept.
+    fn last_pass(&self) -> usize;
 
     /// Reads all weights that a pass reads, as fast as memory gives them and without computing, and
     /// returns how many bytes they are: the bound on how fast a pass can be. 0 where the weights are not

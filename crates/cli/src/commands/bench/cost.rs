@@ -3,9 +3,11 @@
 
 use std::time::Instant;
 
-use foretoken_engine::decoder::{LONGEST_DRAFT, Request};
+use foretoken_engine::decoder::Request;
+use foretoken_engine::draft::Order;
 use foretoken_engine::forward::Model;
 use foretoken_engine::sampler::Sampler;
+use foretoken_engine::speculation::LONGEST_DRAFT;
 use foretoken_engine::trace::TokenId;
 use foretoken_engine::tree::TokenTree;
 use serde::Serialize;
@@ -19,6 +21,9 @@ const MOST_ROWS: usize = LONGEST_DRAFT + 1;
 
 /// Tokens in the cache while a pass is measured.
 pub const CONTEXT: usize = 256;
+
+/// Tokens that are drafted at a time.
+const DRAFT_LENGTH: usize = 4;
 
 /// Measurements of each length; their order goes round, so that a slow moment falls on all lengths.
 const REPEATS: usize = 15;
@@ -77,15 +82,15 @@ pub fn one_row(target: &mut dyn Model, context: usize) -> Result<f64> {
 
 /// The drafter's time for a token; `None` when nobody drafts or nothing was drafted.
 pub fn draft_cost(session: &mut Session, requests: &[Request]) -> Result<Option<f64>> {
-    let (decoder, drafter) = session.pair();
-    let (Some(drafter), Some(request)) = (drafter, requests.first()) else { return Ok(None) };
-    let context = context(requests, decoder.target().config().context - 1);
+    let Some(request) = requests.first() else { return Ok(None) };
+    let context = context(requests, session.decoder.target().config().context - 1);
     let mut sampler = Sampler::new(&request.sampling)?;
     let mut times = Vec::new();
+    let Some(drafter) = session.drafters.first() else { return Ok(None) };
     // The first time it reads the context.
     for repeat in 0..=REPEATS {
         let start = Instant::now();
-        let drafted = drafter.draft(&context, request.draft_length.max(1), &mut sampler)?.guesses.len();
+        let drafted = drafter.draft(&context, &Order::chain(DRAFT_LENGTH), &mut sampler)?.guesses.len();
         if repeat > 0 && drafted > 0 {
             times.push(milliseconds(start) / drafted as f64);
         }

@@ -12,16 +12,18 @@ use std::path::PathBuf;
 
 use foretoken_engine::decoder::Request;
 use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::{DraftLength, Speculation, Staged, Threshold, Tree};
 use serde::Serialize;
 
 use crate::args::{DeviceArgs, DraftChoice, SamplingArgs, SpeculationArgs};
 use crate::error::Result;
 use crate::output;
 use crate::prompt::Form;
-use crate::session::{Session, open};
+use crate::session::Session;
 use cost::{RowCost, draft_cost, verify_cost};
+use prompts::Workload;
 use random::RandomModel;
-use runs::{Comparison, Speed, compare};
+use runs::{Speed, Totals, compare};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -35,7 +37,7 @@ pub struct Args {
         long,
         value_name = "SHAPE:WEIGHTS",
         value_delimiter = ',',
-        conflicts_with_all = ["target", "prompts", "raw", "SpeculationArgs", "SamplingArgs"]
+        conflicts_with_all = ["target", "prompts", "workload", "sweep", "raw", "SpeculationArgs", "SamplingArgs"]
     )]
     random: Vec<RandomModel>,
     /// Where the files with random weights are, or are made [default: foretoken-bench in the system's
@@ -43,9 +45,15 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", conflicts_with = "target")]
     folder: Option<PathBuf>,
     /// A file with a JSON object a line: {"prompt": "..."}, or {"turns": ["...", ...]}, of which the
-    /// first is used [default: a few that suit the starter]
+    /// first is used
     #[arg(long, value_name = "FILE")]
     prompts: Option<PathBuf>,
+    /// Instead of --prompts, a few built-in ones, which suit the starter [default: chat]
+    #[arg(long, value_enum, conflicts_with = "prompts")]
+    workload: Option<Workload>,
+    /// Besides, the same with draft lengths of 1 to 8 that stay what they are
+    #[arg(long)]
+    sweep: bool,
     /// Longest reply in tokens
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "128", value_parser = clap::value_parser!(u32).range(2..))]
     tokens: u32,
@@ -76,8 +84,9 @@ pub struct Args {
 struct Report {
     target: String,
     draft: String,
-    draft_length: usize,
+    speculation: Speculation,
     device: String,
+    workload: Option<Workload>,
     prompts: usize,
     repeats: u32,
     plain: Speed,
@@ -85,12 +94,22 @@ struct Report {
     speculative: Option<Speed>,
     /// Speculative over plain tokens per second.
     speedup: Option<f64>,
+    /// Null unless asked for: the same with draft lengths that stay what they are.
+    sweep: Option<Vec<FixedLength>>,
     /// Null unless asked for.
     verify_cost: Option<Vec<RowCost>>,
     /// Milliseconds to draft a token; null unless asked for, or when nothing was drafted.
     draft_ms: Option<f64>,
     /// Null unless asked for.
     read_bandwidth_gb_s: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct FixedLength {
+    draft_length: u32,
+    #[serde(flatten)]
+    speed: Speed,
+    speedup: Option<f64>,
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -100,32 +119,58 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
+/// The fixed draft lengths of a sweep.
+const SWEEP: [u32; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
 fn run_on(target: &str, args: &Args) -> Result<()> {
+    let speculation = args.speculation.speculation()?;
     let base = Request {
         sampling: args.sampling.over(Sampling::greedy())?,
-        draft_length: args.speculation.draft_length,
         max_tokens: Some(args.tokens as usize),
         ..Request::new(Vec::new())
     };
-    let texts = prompts::read(args.prompts.as_deref())?;
-    let source = open(target)?;
+    let texts = match &args.prompts {
+        Some(path) => prompts::read(path)?,
+        None => prompts::built_in(args.workload.unwrap_or_default()),
+    };
+    let source = args.device.open(target)?;
     let form = Form::of(&source, args.raw)?;
     let mut session = Session::load(&source, args.device.device())?;
     let requests = prompts::requests(&session, &form, &texts, &base)?;
-    let draft = args.speculation.draft.clone().unwrap_or(DraftChoice::None);
-    session.choose_draft(&draft)?;
-    let Comparison { plain, speculative } = compare(&mut session, &requests, args.repeats)?;
-    let speedup = speculative.as_ref().and_then(|s| Some(s.tokens_per_second? / plain.tokens_per_second?));
+    let draft = args.speculation.draft_or(DraftChoice::None);
+    session.choose_draft(&draft, args.speculation.stage.as_deref())?;
+    let mut ways = vec![("plain".to_owned(), Speculation::off())];
+    if !session.drafters.is_empty() {
+        ways.push(("speculative".to_owned(), speculation.clone()));
+        let fixed = |length| {
+            (
+                format!("at {length}"),
+                Speculation { length: DraftLength::Fixed(length), ..speculation.clone() },
+            )
+        };
+        ways.extend(SWEEP.into_iter().filter(|_| args.sweep).map(fixed));
+    }
+    let mut totals = compare(&mut session, &requests, &ways, args.repeats)?.into_iter();
+    let plain = totals.next().unwrap_or_default().plain();
+    let speedup = |speed: &Speed| Some(speed.tokens_per_second? / plain.tokens_per_second?);
+    let speculative = totals.next().map(Totals::speculative);
+    let sweep = SWEEP.into_iter().zip(totals).map(|(draft_length, totals)| {
+        let speed = totals.speculative();
+        FixedLength { draft_length, speedup: speedup(&speed), speed }
+    });
+    let sweep = args.sweep.then(|| sweep.collect());
     let mut report = Report {
         target: target.to_owned(),
         draft: draft.to_string(),
-        draft_length: base.draft_length,
+        speculation,
         device: args.device.label(),
+        workload: args.prompts.is_none().then(|| args.workload.unwrap_or_default()),
         prompts: requests.len(),
         repeats: args.repeats,
+        speedup: speculative.as_ref().and_then(speedup),
         plain,
         speculative,
-        speedup,
+        sweep,
         verify_cost: None,
         draft_ms: None,
         read_bandwidth_gb_s: None,
@@ -142,18 +187,21 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
 
 impl Report {
     fn table(&self) -> String {
-        let Self { target, draft, draft_length, device, prompts, repeats, .. } = self;
+        let Self { target, draft, device, prompts, repeats, .. } = self;
         let mut lines = vec![
-            format!("{target} with {draft}, draft length {draft_length}, {device}"),
+            format!("{target} with {draft}, {}, {device}", describe(&self.speculation)),
             format!("medians of {repeats} rounds over {prompts} prompts\n"),
-            "              tokens/s  acceptance  tokens per round".to_owned(),
+            "              tokens/s  acceptance  tokens per round  speedup".to_owned(),
             format!("plain       {:>10}", number(self.plain.tokens_per_second, 1)),
         ];
-        if let Some(speed) = &self.speculative {
+        let line = |name: &str, speed: &Speed, speedup: Option<f64>| {
             let rate = speed.acceptance_rate.map_or("-".to_owned(), |rate| format!("{:.1} %", rate * 100.0));
             let (fast, long) = (number(speed.tokens_per_second, 1), number(speed.tokens_per_round, 2));
-            lines.push(format!("speculative {fast:>10}  {rate:>10}  {long:>16}"));
-            lines.push(format!("speedup     {:>10}", number(self.speedup, 2)));
+            format!("{name:12}{fast:>10}  {rate:>10}  {long:>16}  {:>7}", number(speedup, 2))
+        };
+        lines.extend(self.speculative.iter().map(|speed| line("speculative", speed, self.speedup)));
+        for fixed in self.sweep.iter().flatten() {
+            lines.push(line(&format!("at {}", fixed.draft_length), &fixed.speed, fixed.speedup));
         }
         if let Some(costs) = &self.verify_cost {
             lines.push("\nrows in a pass          ms  ratio".to_owned());
@@ -168,6 +216,30 @@ impl Report {
         }
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
+}
+
+/// "draft length auto, tree auto, threshold off, staged auto"
+fn describe(speculation: &Speculation) -> String {
+    let length = match speculation.length {
+        DraftLength::Auto => "auto".to_owned(),
+        DraftLength::Fixed(length) => length.to_string(),
+    };
+    let tree = match speculation.tree {
+        Tree::Auto => "auto".to_owned(),
+        Tree::Off => "off".to_owned(),
+        Tree::Width(width) => width.to_string(),
+    };
+    let threshold = match speculation.threshold {
+        Threshold::Auto => "auto".to_owned(),
+        Threshold::Off => "off".to_owned(),
+        Threshold::Fixed(least) => least.to_string(),
+    };
+    let staged = match speculation.staged {
+        Staged::Auto => "auto",
+        Staged::Off => "off",
+        Staged::On => "on",
+    };
+    format!("draft length {length}, tree {tree}, threshold {threshold}, staged {staged}")
 }
 
 fn number(value: Option<f64>, digits: usize) -> String {

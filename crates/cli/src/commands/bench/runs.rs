@@ -1,9 +1,10 @@
-//! The same replies with and without drafts, in turns, so that whatever else the computer does falls
+//! The same replies with and without drafts, and with different ones, in turns, so that whatever else the computer does falls
 //! on both alike.
 
 use std::ops::ControlFlow;
 
 use foretoken_engine::decoder::{Reply, Request};
+use foretoken_engine::speculation::Speculation;
 use serde::Serialize;
 
 use super::median;
@@ -29,46 +30,46 @@ pub struct Speed {
     pub tokens_per_round: Option<f64>,
 }
 
-pub struct Comparison {
-    pub plain: Speed,
-    /// `None` when nobody drafts.
-    pub speculative: Option<Speed>,
-}
-
-/// Replies to `requests`, all of them `repeats` times, plain and speculative in turns.
-pub fn compare(session: &mut Session, requests: &[Request], repeats: u32) -> Result<Comparison> {
-    let drafts = session.pair().1.is_some();
-    let mut totals = (Totals::default(), Totals::default());
+/// Replies to `requests`, all of them `repeats` times, each by every one of `ways` in turns. What is said of
+/// a repeat is said by the names of the ways.
+pub fn compare(
+    session: &mut Session,
+    requests: &[Request],
+    ways: &[(String, Speculation)],
+    repeats: u32,
+) -> Result<Vec<Totals>> {
+    let mut totals: Vec<Totals> = ways.iter().map(|_| Totals::default()).collect();
     for repeat in 0..=repeats {
         // The first time is for warming up: caches, pages, clocks.
         let counts = repeat > 0;
         let requests = if counts { requests } else { &requests[..1] };
         for request in requests {
-            let plain = write(session, request, false)?;
-            let speculative = if drafts { Some(write(session, request, true)?) } else { None };
-            if counts {
-                totals.0.add(&plain);
-                speculative.iter().for_each(|reply| totals.1.add(reply));
+            for turn in 0..ways.len() {
+                // Who is first in one repeat is last in the next.
+                let way = (turn + repeat as usize) % ways.len();
+                let ((_, speculation), totals) = (&ways[way], &mut totals[way]);
+                // Nobody says the same twice, so nobody may have heard it.
+                session.drafters.forget();
+                let reply = write(session, &Request { speculation: speculation.clone(), ..request.clone() })?;
+                if counts {
+                    totals.add(&reply);
+                }
             }
         }
         if counts {
-            totals.0.end_repeat();
-            totals.1.end_repeat();
-            output::note(format_args!(
-                "repeat {repeat} of {repeats}: {}",
-                totals.0.progress(drafts.then_some(&totals.1))
-            ));
+            totals.iter_mut().for_each(Totals::end_repeat);
+            let speeds =
+                ways.iter().zip(&totals).map(|((name, _), totals)| format!("{} {name}", totals.last()));
+            let speeds = speeds.collect::<Vec<_>>().join(", ");
+            output::note(format_args!("repeat {repeat} of {repeats}: tokens/s {speeds}"));
         }
     }
-    let (plain, speculative) = totals;
-    Ok(Comparison { plain: plain.plain(), speculative: drafts.then(|| speculative.speculative()) })
+    Ok(totals)
 }
 
-/// Writes a reply, with drafts if they are wanted.
-pub fn write(session: &mut Session, request: &Request, drafts: bool) -> Result<Reply> {
-    let (decoder, drafter) = session.pair();
-    let drafter = drafter.filter(|_| drafts);
-    Ok(decoder.reply(request, drafter, &mut |_| ControlFlow::Continue(()))?)
+/// Writes a reply.
+pub fn write(session: &mut Session, request: &Request) -> Result<Reply> {
+    Ok(session.decoder.reply(request, &mut session.drafters, &mut |_| ControlFlow::Continue(()))?)
 }
 
 /// What the replies of one way of decoding add up to.
@@ -110,12 +111,6 @@ impl Totals {
     /// Tokens per second of the repeat that ended last, for a person.
     pub fn last(&self) -> String {
         self.repeats.last().map_or("no".to_owned(), |speed| format!("{speed:.1}"))
-    }
-
-    fn progress(&self, speculative: Option<&Self>) -> String {
-        let speculative =
-            speculative.map_or(String::new(), |totals| format!(", {} speculative", totals.last()));
-        format!("{} tokens/s plain{speculative}", self.last())
     }
 
     pub fn plain(self) -> Speed {

@@ -48,7 +48,7 @@ impl Isa {
         }
     }
 
-    fn best() -> Self {
+    pub fn best() -> Self {
         Self::ALL.iter().copied().rfind(|isa| isa.available()).unwrap_or(Self::Scalar)
     }
 

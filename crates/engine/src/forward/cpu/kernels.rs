@@ -4,7 +4,7 @@ use super::activations::Activations;
 use super::attention::{Attention, Rotation, attend, remember};
 use super::cache::Cache;
 use super::isa::Isa;
-use super::math::{largest_and_sum, rms_norm, silu_times};
+use super::math::{largest_and_sum, rms_norm, silu_times, sum_exp};
 use super::panels::Format;
 use super::product::{
     Affine, Blocks, Brain, Centred, EightBits, Half, Kernel, Parted, Plain, Single, SixBits, multiply, read,
@@ -26,6 +26,7 @@ pub struct Kernels {
     pub rms_norm: unsafe fn(*const f32, *const f32, *mut f32, usize, f32),
     pub silu_times: unsafe fn(*mut f32, *const f32, usize),
     pub largest_and_sum: unsafe fn(*const f32, usize) -> (f32, f32),
+    pub sum_exp: unsafe fn(*const f32, usize, f32, f32) -> f32,
     pub turn: unsafe fn(&Rotation, *mut f32),
     pub remember: unsafe fn(&Cache, usize, usize, usize, *const f32, *const f32),
     pub attend: unsafe fn(&Attention<'_>),
@@ -86,6 +87,11 @@ macro_rules! compile {
             }
 
             $(#[target_feature(enable = $features)])?
+            unsafe fn exponentials(x: *const f32, length: usize, largest: f32, scale: f32) -> f32 {
+                unsafe { sum_exp::<Vectors>(x, length, largest, scale) }
+            }
+
+            $(#[target_feature(enable = $features)])?
             unsafe fn turn(rotation: &Rotation, head: *mut f32) {
                 unsafe { rotation.turn(head) }
             }
@@ -138,6 +144,7 @@ macro_rules! compile {
                 rms_norm: norm,
                 silu_times: silu,
                 largest_and_sum: largest,
+                sum_exp: exponentials,
                 turn,
                 remember: write,
                 attend: attention,

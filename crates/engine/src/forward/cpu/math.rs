@@ -32,6 +32,22 @@ pub unsafe fn exp<S: Simd>(x: S::F) -> S::F {
     }
 }
 
+/// The sum of e^(scale (x - largest)) over `length` numbers, a multiple of [`LANES`].
+///
+/// # Safety
+/// [`Simd`]'s.
+#[inline(always)]
+pub unsafe fn sum_exp<S: Simd>(x: *const f32, length: usize, largest: f32, scale: f32) -> f32 {
+    unsafe {
+        let mut sum = S::splat(0.0);
+        for at in (0..length).step_by(LANES) {
+            let below = S::sub(S::load(x.add(at)), S::splat(largest));
+            sum = S::add(sum, exp::<S>(S::mul(below, S::splat(scale))));
+        }
+        S::sum(sum)
+    }
+}
+
 /// A row of `length` numbers, rounded up to whole vectors: `out = x / sqrt(mean(x^2) + epsilon) *
 /// weight` (Zhang and Sennrich 2019).
 ///

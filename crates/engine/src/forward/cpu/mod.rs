@@ -29,3 +29,17 @@ mod tests;
 
 pub use isa::Isa;
 pub use model::CpuModel;
+
+/// The sum of e^(scale (x - largest)), which has the same bits with all instructions. What is no number
+/// counts as nothing.
+pub(super) fn sum_exp(numbers: &[f32], largest: f32, scale: f32) -> f32 {
+    let kernels = Isa::best().kernels();
+    let (whole, rest) = numbers.as_chunks::<{ simd::LANES }>();
+    let mut last = [f32::NEG_INFINITY; simd::LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    // SAFETY: these are instructions the processor has, and whole vectors of numbers.
+    unsafe {
+        (kernels.sum_exp)(whole.as_ptr().cast(), numbers.len() - rest.len(), largest, scale)
+            + (kernels.sum_exp)(last.as_ptr(), simd::LANES, largest, scale)
+    }
+}

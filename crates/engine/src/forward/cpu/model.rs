@@ -93,15 +93,18 @@ impl Model for CpuModel {
         &self.cached
     }
 
-    fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits<'_>> {
-        admit(tree, &self.config, self.cached.len())?;
-        let at = self.cached.len();
-        let positions = at + tree.len();
-        self.caches.iter_mut().for_each(|cache| cache.reserve(positions));
-        let members = self.members(tree.len());
-        let threads = members.min(self.team.threads());
-        self.room.prepare(&self.config, tree, at, rows.len(), threads, self.kernels.tile);
-        if !tree.is_empty() {
+    fn last_pass(&self) -> usize {
+        self.last_pass
+    }
+
+    fn pass(&mut self, tree: &TokenTree, first: usize, rows: Range<usize>) -> Result<Logits<'_>> {
+        let at = self.cached.len() - first;
+        admit(tree, &self.config, at)?;
+        self.caches.iter_mut().for_each(|cache| cache.reserve(at + tree.len()));
+        let nodes = tree.len() - first;
+        let threads = self.members(nodes).min(self.team.threads());
+        self.room.prepare(&self.config, tree, (at, first), rows.len(), threads, self.kernels.tile);
+        if nodes > 0 {
             let pass = Pass {
                 config: &self.config,
                 network: &self.network,
@@ -110,11 +113,13 @@ impl Model for CpuModel {
                 room: &self.room,
                 tree,
                 at,
-                rows: rows.clone(),
+                first,
+                nodes,
+                rows: rows.start - first..rows.end - first,
             };
             self.team.run(threads, &|member| pass.run(member));
         }
-        self.cached.extend(tree.tokens());
+        self.cached.extend(tree.tokens().skip(first));
         self.last_pass = tree.len();
         Ok(self.room.logits(self.config.vocabulary, rows.len()))
     }
@@ -214,12 +219,12 @@ impl Room {
         &mut self,
         config: &ModelConfig,
         tree: &TokenTree,
-        at: usize,
+        (at, first): (usize, usize),
         scored: usize,
         members: usize,
         tile: usize,
     ) {
-        let rows = tree.len();
+        let rows = tree.len() - first;
         let whole = |width: usize| width.next_multiple_of(LANES);
         let (queries, keys) = (config.heads * config.head_size, config.kv_heads * config.head_size);
         self.hidden.reserve(rows * whole(config.hidden));
@@ -231,12 +236,12 @@ impl Room {
         self.keys.reserve(rows * whole(keys));
         self.values.reserve(rows * whole(keys));
         let group = config.heads / config.kv_heads;
-        self.scores.reserve(members * group * Attention::scores(at + rows));
+        self.scores.reserve(members * group * Attention::scores(at + tree.len()));
         self.logits.reserve(scored * whole(config.vocabulary));
         self.slices.reserve(scored * config.vocabulary.div_ceil(SLICE));
-        self.visible = tree.visible();
+        self.visible = tree.visible().split_off(first);
         let frequencies = &config.rotary.inverse_frequencies;
-        let depths = tree.depths();
+        let depths = tree.depths().split_off(first);
         let angles = || depths.iter().flat_map(|d| frequencies.iter().map(move |f| (at + d) as f32 * f));
         self.cosines.clear();
         self.cosines.extend(angles().map(f32::cos));
@@ -268,8 +273,12 @@ struct Pass<'a> {
     caches: &'a [Cache],
     room: &'a Room,
     tree: &'a TokenTree,
+    /// Positions before the tree.
     at: usize,
-    /// Nodes whose logits are asked for.
+    /// The first node to run, whose row is row 0, and how many there are.
+    first: usize,
+    nodes: usize,
+    /// Rows whose logits are asked for.
     rows: Range<usize>,
 }
 
@@ -289,12 +298,12 @@ impl Pass<'_> {
     fn run(&self, member: &Member<'_>) {
         self.embed(member);
         for (layer, cache) in self.network.layers.iter().zip(self.caches) {
-            self.normalise(member, &layer.attention_norm, 0..self.tree.len(), &self.room.normed);
+            self.normalise(member, &layer.attention_norm, 0..self.nodes, &self.room.normed);
             self.project(member, layer);
             self.turn(member, cache);
             self.attend(member, cache);
             self.add_product(member, &layer.attention_output, &self.room.mixed);
-            self.normalise(member, &layer.feed_forward_norm, 0..self.tree.len(), &self.room.normed);
+            self.normalise(member, &layer.feed_forward_norm, 0..self.nodes, &self.room.normed);
             self.gate(member, layer);
             self.add_product(member, &layer.down, &self.room.gated);
         }
@@ -312,12 +321,12 @@ impl Pass<'_> {
     }
 
     fn embed(&self, member: &Member<'_>) {
-        member.share(self.tree.len(), 1, |rows| {
+        member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row is this unit's.
                 let state = unsafe { std::slice::from_raw_parts_mut(self.hidden(row), self.width()) };
                 let (state, rest) = state.split_at_mut(self.config.hidden);
-                self.network.embedding.unpack_row(self.tree.token(row) as usize, state);
+                self.network.embedding.unpack_row(self.tree.token(self.first + row) as usize, state);
                 rest.fill(0.0);
             }
         });
@@ -367,7 +376,7 @@ impl Pass<'_> {
 
     fn task<'a>(&self, weights: &'a Panels, inputs: &'a Inputs, out: *mut f32, add: bool) -> Task<'a> {
         let stride = weights.rows().next_multiple_of(LANES);
-        Task { weights, inputs, rows: self.tree.len(), out, stride, add }
+        Task { weights, inputs, rows: self.nodes, out, stride, add }
     }
 
     /// `state += weights * inputs`
@@ -443,7 +452,7 @@ impl Pass<'_> {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let group = heads / kv_heads;
         let (queries, keys) = (heads * head_size, kv_heads * head_size);
-        member.share(self.tree.len() * kv_heads, kv_heads, |units| {
+        member.share(self.nodes * kv_heads, kv_heads, |units| {
             for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
                 let rotation = Rotation {
                     layout: self.config.rotary.layout,
@@ -460,7 +469,14 @@ impl Pass<'_> {
                         (self.kernels.turn)(&rotation, query.add(head * head_size));
                     }
                     (self.kernels.turn)(&rotation, key);
-                    (self.kernels.remember)(cache, kv_head, self.at + row, head_size, key, value);
+                    (self.kernels.remember)(
+                        cache,
+                        kv_head,
+                        self.at + self.first + row,
+                        head_size,
+                        key,
+                        value,
+                    );
                 }
             }
         });
@@ -470,9 +486,9 @@ impl Pass<'_> {
     fn attend(&self, member: &Member<'_>, cache: &Cache) {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let group = heads / kv_heads;
-        let rows = self.tree.len();
+        let rows = self.nodes;
         let mixed = &self.room.mixed;
-        let scratch = member.index() * group * Attention::scores(self.at + rows);
+        let scratch = member.index() * group * Attention::scores(self.at + self.tree.len());
         // Whether what a key head's group gives is whole blocks.
         let blocks = (group * head_size).is_multiple_of(BLOCK) || !mixed.blocks;
         member.share(rows * kv_heads, 1, |units| {
@@ -513,7 +529,7 @@ impl Pass<'_> {
     /// `silu(gate * x) * (up * x)`, two panels at a time: a block of what `down` takes.
     fn gate(&self, member: &Member<'_>, layer: &Layer) {
         let (normed, gated) = (&self.room.normed, &self.room.gated);
-        let (rows, tile, panels) = (self.tree.len(), self.kernels.tile, layer.gate.panels());
+        let (rows, tile, panels) = (self.nodes, self.kernels.tile, layer.gate.panels());
         let units = panels.div_ceil(2);
         member.share(units, run(units, member), |units| {
             let mut up = [0f32; MOST_ROWS * BLOCK];

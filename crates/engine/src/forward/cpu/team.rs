@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 /// Spins this long for the next pass: longer than what lies between two passes of a reply.
-const BETWEEN_PASSES: Duration = Duration::from_micros(300);
+const BETWEEN_PASSES: Duration = Duration::from_millis(3);
 
 /// Spins this long for the other members of a pass.
 const WITHIN_A_PASS: Duration = Duration::from_millis(1);

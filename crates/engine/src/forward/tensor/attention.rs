@@ -4,16 +4,17 @@ use candle_core::{Device, Result, Tensor};
 
 use crate::tree::TokenTree;
 
-/// `[nodes, cached + nodes]`, 0 where a node may look, at all that is cached and at its own ancestors,
-/// and -inf elsewhere.
-pub fn mask(tree: &TokenTree, cached: usize, device: &Device) -> Result<Tensor> {
+/// For the nodes from number `first` on `[nodes, cached + tree]`, 0 where a node may look, at all that is
+/// cached and at its own ancestors, and -inf elsewhere.
+pub fn mask(tree: &TokenTree, first: usize, cached: usize, device: &Device) -> Result<Tensor> {
     let width = cached + tree.len();
-    let mut mask = vec![f32::NEG_INFINITY; tree.len() * width];
-    for (row, visible) in mask.chunks_mut(width).zip(tree.visible()) {
+    let rows = tree.len() - first;
+    let mut mask = vec![f32::NEG_INFINITY; rows * width];
+    for (row, visible) in mask.chunks_mut(width).zip(tree.visible().into_iter().skip(first)) {
         row[..cached].fill(0.0);
         visible.iter().for_each(|&node| row[cached + node] = 0.0);
     }
-    Tensor::from_vec(mask, (tree.len(), width), device)
+    Tensor::from_vec(mask, (rows, width), device)
 }
 
 /// softmax(q k^T / sqrt(head_size)) v for each head.

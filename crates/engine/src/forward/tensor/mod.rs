@@ -76,13 +76,13 @@ impl TensorModel {
         })
     }
 
-    /// Hidden states of all nodes, `[nodes, hidden]`.
-    fn run_layers(&mut self, tree: &TokenTree) -> candle_core::Result<Tensor> {
-        let ids: Vec<TokenId> = tree.tokens().collect();
+    /// Hidden states of the nodes from number `first` on, `[nodes, hidden]`.
+    fn run_layers(&mut self, tree: &TokenTree, first: usize) -> candle_core::Result<Tensor> {
+        let ids: Vec<TokenId> = tree.tokens().skip(first).collect();
         let mut x = self.embedding.embedding(&Tensor::new(ids, &self.device)?)?;
         let at = self.cached.len();
-        let mask = mask(tree, at, &self.device)?;
-        let angles = self.rotary.angles(tree, at)?;
+        let mask = mask(tree, first, at - first, &self.device)?;
+        let angles = self.rotary.angles(tree, first, at - first)?;
         for layer in &mut self.layers {
             x = layer.forward(&x, &self.config, at, &angles, &mask)?;
         }
@@ -109,13 +109,17 @@ impl Model for TensorModel {
         &self.cached
     }
 
-    fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits<'_>> {
-        admit(tree, &self.config, self.cached.len())?;
+    fn last_pass(&self) -> usize {
+        self.last_pass
+    }
+
+    fn pass(&mut self, tree: &TokenTree, first: usize, rows: Range<usize>) -> Result<Logits<'_>> {
+        admit(tree, &self.config, self.cached.len() - first)?;
         let vocabulary = self.config.vocabulary;
-        let hidden = self.run_layers(tree)?;
-        self.logits = self.run_output(&hidden, rows)?;
+        let hidden = self.run_layers(tree, first)?;
+        self.logits = self.run_output(&hidden, rows.start - first..rows.end - first)?;
         self.peaks = self.logits.chunks(vocabulary).map(|logits| Row::of(logits).peak()).collect();
-        self.cached.extend(tree.tokens());
+        self.cached.extend(tree.tokens().skip(first));
         self.last_pass = tree.len();
         Ok(Logits::new(&self.logits, vocabulary, vocabulary, &self.peaks))
     }
@@ -213,13 +217,15 @@ impl Rotary {
         })
     }
 
-    fn angles(&self, tree: &TokenTree, at: usize) -> candle_core::Result<Angles> {
+    /// Of the nodes from number `first` on of a tree after `at` positions.
+    fn angles(&self, tree: &TokenTree, first: usize, at: usize) -> candle_core::Result<Angles> {
         let angles: Vec<f32> = tree
             .depths()
             .into_iter()
+            .skip(first)
             .flat_map(|depth| self.inverse_frequencies.iter().map(move |f| (at + depth) as f32 * f))
             .collect();
-        let shape = (tree.len(), self.inverse_frequencies.len());
+        let shape = (tree.len() - first, self.inverse_frequencies.len());
         let each = |function: fn(f32) -> f32| {
             Tensor::from_vec(angles.iter().copied().map(function).collect(), shape, &self.device)
         };

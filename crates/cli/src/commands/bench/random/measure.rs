@@ -1,12 +1,11 @@
 //! Measures one model, in turns with llama.cpp where it is there, so that whatever else the computer does
 //! falls on both alike.
 
-use std::ops::ControlFlow;
-
 use foretoken_engine::decoder::Request;
 use foretoken_engine::device;
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::{DrafterChoice, Speculation};
 
 use super::RandomModel;
 use super::file::Pair;
@@ -14,6 +13,7 @@ use super::llama_cpp::{Ask, LlamaCpp, Timing};
 use super::report::{Costs, Drafted, Memory, Report, TheirDrafted, Theirs};
 use crate::args::DraftChoice;
 use crate::commands::bench::cost::{CONTEXT, RowCost, draft_cost, verify_cost};
+use crate::commands::bench::prompts::Workload;
 use crate::commands::bench::runs::{Totals, write};
 use crate::commands::bench::{Args, bandwidth, median, prompts, resident};
 use crate::error::Result;
@@ -54,7 +54,7 @@ pub fn measure(
     output::note(format_args!("measuring {model}"));
     let mut subject = Subject::load(pair, args)?;
     let memory = subject.memory(model)?;
-    subject.session.choose_draft(&DraftChoice::Model(pair.draft.display().to_string()))?;
+    subject.session.choose_draft(&DraftChoice::Model(pair.draft.display().to_string()), None)?;
     let (ours, theirs) = subject.in_turns(llama_cpp.as_deref_mut())?;
     let plain = ours.plain.plain();
     let seconds = plain.tokens_per_second.map(|speed| 1.0 / speed);
@@ -84,6 +84,11 @@ pub fn measure(
         llama_cpp: theirs,
     }
     .compared())
+}
+
+/// The same without drafts.
+fn plain(request: &Request) -> Request {
+    Request { speculation: Speculation::off(), ..request.clone() }
 }
 
 /// What ours and theirs took, by repeats.
@@ -123,7 +128,7 @@ impl<'a> Subject<'a> {
             continues: true,
             ..Request::new(Vec::new())
         };
-        let texts = prompts::read(None)?;
+        let texts = prompts::built_in(Workload::default());
         let requests = prompts::requests(&session, &Form::Raw, &texts, &base)?;
         Ok(Self { pair, args, session, texts, requests })
     }
@@ -131,7 +136,7 @@ impl<'a> Subject<'a> {
     /// What the target alone holds after a prompt and a reply, which warm it up too.
     fn memory(&mut self, model: RandomModel) -> Result<Memory> {
         self.prompt_speed()?;
-        write(&mut self.session, &self.requests[0], false)?;
+        write(&mut self.session, &plain(&self.requests[0]))?;
         let cached = self.session.decoder.target().cached().len();
         Ok(Memory::new(self.pair.bytes, model.shape.cache_bytes(cached) as u64, resident::bytes()))
     }
@@ -142,7 +147,7 @@ impl<'a> Subject<'a> {
         let prompts = self.texts.clone().into_iter().zip(self.requests.clone());
         let repeats = self.args.repeats;
         for (repeat, (text, request)) in (1..=repeats).zip(prompts.cycle()) {
-            self.one(&request, false, &mut ours.plain)?;
+            self.one(&plain(&request), &mut ours.plain)?;
             if let Some(llama_cpp) = llama_cpp.as_deref_mut() {
                 self.their_plain(llama_cpp, &mut theirs);
             }
@@ -153,7 +158,9 @@ impl<'a> Subject<'a> {
             };
             word("without drafts", &ours.plain);
             for (draft_length, totals) in DRAFT_LENGTHS.into_iter().zip(&mut ours.speculative) {
-                self.one(&Request { draft_length, ..request.clone() }, true, totals)?;
+                let speculation =
+                    Speculation { drafter: DrafterChoice::Model, ..Speculation::fixed(draft_length) };
+                self.one(&Request { speculation, ..request.clone() }, totals)?;
                 if let Some(llama_cpp) = llama_cpp.as_deref_mut() {
                     self.their_drafts(llama_cpp, &text, draft_length, &mut theirs);
                 }
@@ -163,8 +170,8 @@ impl<'a> Subject<'a> {
         Ok((ours, theirs))
     }
 
-    fn one(&mut self, request: &Request, drafts: bool, totals: &mut Totals) -> Result<()> {
-        totals.add(&write(&mut self.session, request, drafts)?);
+    fn one(&mut self, request: &Request, totals: &mut Totals) -> Result<()> {
+        totals.add(&write(&mut self.session, request)?);
         totals.end_repeat();
         Ok(())
     }
@@ -173,9 +180,9 @@ impl<'a> Subject<'a> {
     fn prompt_speed(&mut self) -> Result<f64> {
         let text = self.requests.iter().flat_map(|request| request.prompt.iter().copied()).cycle();
         let prompt = text.take(PROMPT).collect();
-        let request = Request { prompt, max_tokens: Some(1), ..self.requests[0].clone() };
+        let request = Request { prompt, max_tokens: Some(1), ..plain(&self.requests[0]) };
         self.session.decoder.target_mut().truncate(0);
-        let reply = self.session.decoder.reply(&request, None, &mut |_| ControlFlow::Continue(()))?;
+        let reply = write(&mut self.session, &request)?;
         Ok(PROMPT as f64 * 1e3 / reply.summary.ttft_ms)
     }
 

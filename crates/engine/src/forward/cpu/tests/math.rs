@@ -120,3 +120,23 @@ fn the_sum_of_a_softmax_is_that_of_numbers_in_64_bits() {
         }
     }
 }
+
+#[test]
+fn a_sum_of_exponentials_is_that_of_numbers_in_64_bits() {
+    let random = &mut StdRng::seed_from_u64(3);
+    for (length, scale) in [(LANES, 1.0), (40 * LANES, 1.0 / 0.7), (5000 * LANES, 0.5)] {
+        let x: Vec<f32> = (0..length).map(|_| random.random_range(-30.0..20.0)).collect();
+        let sum = |isa: super::Isa| {
+            // SAFETY: the set is available, the numbers are whole vectors.
+            unsafe { (isa.kernels().sum_exp)(x.as_ptr(), length, 20.0, scale) }
+        };
+        let expected: f64 = x.iter().map(|&x| ((f64::from(x) - 20.0) * f64::from(scale)).exp()).sum();
+        let found = sum(super::Isa::Scalar);
+        assert!((f64::from(found) / expected - 1.0).abs() < 1e-5, "{found} is not {expected}");
+        for isa in sets() {
+            assert_eq!(sum(isa).to_bits(), found.to_bits(), "{isa}, {length} numbers");
+        }
+    }
+    let odd = [1.0, f32::NAN, 1.0, f32::NEG_INFINITY];
+    assert!((super::super::sum_exp(&odd, 1.0, 1.0) - 2.0).abs() < 1e-6);
+}

@@ -1,0 +1,44 @@
+//! The verdict on a draft: the target's rows of logits become distributions, and the acceptance rule decides.
+
+use crate::accept::{Guess, Verdict, Verification, accept};
+use crate::distribution::Distribution;
+use crate::error::Result;
+use crate::forward::Logits;
+use crate::sampler::{Sampler, shown_probability};
+use crate::trace::TokenId;
+
+/// The verdict on what follows `context`, and the target's probability to show for each guess whose place was
+/// looked at. Row 0 of `logits` is of what may follow the context, row `i` of what may follow guess `i - 1`.
+pub fn judge(
+    guesses: &[Guess],
+    verification: Verification,
+    logits: &Logits<'_>,
+    context: &[TokenId],
+    sampler: &mut Sampler,
+) -> Result<(Verdict, Vec<Option<f32>>)> {
+    let Sampler { sampling, generator } = sampler;
+    let position = context.len();
+    let mut text = context.to_vec();
+    let mut shown = vec![None; guesses.len()];
+    let target = |parent: Option<usize>| -> Result<Distribution> {
+        let row = logits.row(parent.map_or(0, |parent| parent + 1));
+        text.truncate(position);
+        text.extend(path(guesses, parent));
+        let p = Distribution::processed(row, sampling, &text);
+        for (guess, shown) in guesses.iter().zip(&mut shown) {
+            if guess.parent == parent {
+                *shown = Some(shown_probability(sampling, row, &p, guess.token));
+            }
+        }
+        Ok(p)
+    };
+    let verdict = accept(guesses, verification, position, target, generator)?;
+    Ok((verdict, shown))
+}
+
+/// The tokens from the first guess to `last`.
+fn path(guesses: &[Guess], last: Option<usize>) -> impl Iterator<Item = TokenId> {
+    let mut path: Vec<usize> = std::iter::successors(last, |&guess| guesses[guess].parent).collect();
+    path.reverse();
+    path.into_iter().map(|guess| guesses[guess].token)
+}

@@ -1,0 +1,80 @@
+//! A round as the trace keeps it.
+
+use super::{Emission, Writing};
+use crate::accept::{Guess, Verdict};
+use crate::draft::Drafting;
+use crate::trace::{Drafted, DrafterKind, Extra, ExtraKind, Outcome, Round, Times};
+
+impl Writing<'_> {
+    /// `judged`: the target's probability of each guess whose place was looked at. What lies beyond the
+    /// emitted tokens was never judged, whatever the verdict computed for it.
+    pub(super) fn record(
+        &self,
+        drafting: &Drafting,
+        verdict: &Verdict,
+        judged: &[Option<f32>],
+        emission: Emission,
+    ) -> Round {
+        let emitted = emission.tokens.len();
+        let guesses = &drafting.guesses;
+        let accepted = &verdict.path[..verdict.path.len().min(emitted)];
+        let mut texts = emission.texts.into_iter();
+        let mut drafted = Vec::with_capacity(guesses.len());
+        for (index, guess) in guesses.iter().enumerate() {
+            let outcome = if accepted.contains(&index) {
+                Outcome::Accepted
+            } else if verdict.rejected.contains(&index) && depth(guesses, index) < emitted {
+                Outcome::Rejected
+            } else {
+                Outcome::Discarded
+            };
+            let read = || self.tokenizer.piece(guess.token);
+            let text = if outcome == Outcome::Accepted { texts.next() } else { None };
+            let target = judged[index].filter(|_| outcome != Outcome::Discarded);
+            drafted.push(Drafted {
+                token: guess.token,
+                text: text.unwrap_or_else(read),
+                parent: guess.parent.map(|parent| parent as u32),
+                draft_probability: guess.probability,
+                target_probability: target,
+                acceptance: target.map(|target| acceptance(guess, target)),
+                outcome,
+                drafter: guess.drafter,
+            });
+        }
+        let last = accepted.last().copied();
+        let kind = match guesses[..] {
+            [] => ExtraKind::Plain,
+            _ if guesses.iter().any(|guess| guess.parent == last) => ExtraKind::Recovered,
+            _ => ExtraKind::Bonus,
+        };
+        let cut = emitted <= verdict.path.len();
+        let extra = texts.next().filter(|_| !cut);
+        Round {
+            index: self.rounds.len() as u32,
+            position: (self.context.len() - emitted) as u32,
+            drafted,
+            extra: extra.map(|text| Extra { token: verdict.extra, text, kind }),
+            draft_length: drafting.length as u32,
+            reason: drafting.reason,
+            threshold: drafting.threshold,
+            staged: drafting.staged,
+            decision: drafting.decision.clone(),
+            times: Times::default(),
+            at_ms: 0.0,
+        }
+    }
+}
+
+/// Judged by itself.
+fn acceptance(guess: &Guess, target: f32) -> f32 {
+    match guess.drafter {
+        DrafterKind::Model => (target / guess.probability).min(1.0),
+        DrafterKind::Ngram | DrafterKind::Recycling => target,
+    }
+}
+
+/// Guesses before it on its path.
+fn depth(guesses: &[Guess], index: usize) -> usize {
+    std::iter::successors(guesses[index].parent, |&parent| guesses[parent].parent).count()
+}

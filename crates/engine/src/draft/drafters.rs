@@ -1,0 +1,319 @@
+//! Everybody who drafts for a target, and whose draft is taken in a round: that of the governor's best
+//! promise. A drafter that fails is not asked again in the reply.
+
+use std::ops::ControlFlow;
+
+use super::{Bound, Draft, Drafter, Order};
+use crate::accept::{Guess, is_chain};
+use crate::error::Result;
+use crate::forward::{Model, Row};
+use crate::governor::{Governor, Plan};
+use crate::sampler::Sampler;
+use crate::speculation::{DraftLength, LONGEST_DRAFT, Speculation, Threshold, Tree};
+use crate::trace::{Decision, DrafterKind, LengthReason, Round, TokenId};
+
+struct Member {
+    drafter: Box<dyn Drafter>,
+    failed: bool,
+}
+
+/// Nobody, one or several drafters, and what was learned about them.
+#[derive(Default)]
+pub struct Drafters {
+    members: Vec<Member>,
+    /// From when they were first measured with their target.
+    governor: Option<Governor>,
+    /// Of this round what was guessed at no cost, taken or not.
+    guessed: Vec<Vec<Guess>>,
+}
+
+/// A draft and how it came to be what it is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Drafting {
+    pub guesses: Vec<Guess>,
+    /// Most tokens on a path that were asked for.
+    pub length: usize,
+    pub reason: LengthReason,
+    pub threshold: Option<f32>,
+    pub staged: bool,
+    pub decision: Option<Decision>,
+}
+
+impl Drafters {
+    pub fn new(drafters: Vec<Box<dyn Drafter>>) -> Self {
+        let member = |drafter| Member { drafter, failed: false };
+        Self { members: drafters.into_iter().map(member).collect(), ..Self::default() }
+    }
+
+    /// One drafter alone.
+    pub fn one(drafter: impl Drafter + 'static) -> Self {
+        Self::new(vec![Box::new(drafter)])
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether anybody of this kind is here.
+    pub fn has(&self, kind: DrafterKind) -> bool {
+        self.members.iter().any(|member| member.drafter.kind() == kind)
+    }
+
+    /// The first of them.
+    pub fn first(&mut self) -> Option<&mut (dyn Drafter + 'static)> {
+        self.members.first_mut().map(|member| member.drafter.as_mut())
+    }
+
+    /// What was learned; `None` before the first measurement.
+    pub fn governor(&self) -> Option<&Governor> {
+        self.governor.as_ref()
+    }
+
+    /// Tokens of `context` that the drafters still have to read, of the one that has to read most.
+    pub fn behind(&self, context: &[TokenId]) -> usize {
+        self.members.iter().map(|member| member.drafter.behind(context)).max().unwrap_or(0)
+    }
+
+    /// Texts of other conversations that this one may repeat, in place of those before.
+    pub fn remember(&mut self, texts: &[Vec<TokenId>]) {
+        self.members.iter_mut().for_each(|member| member.drafter.remember(texts));
+    }
+
+    /// Lets them forget the texts they have learned from, but not what drafting costs and brings.
+    pub fn forget(&mut self) {
+        self.members.iter_mut().for_each(|member| member.drafter.forget());
+    }
+
+    /// Measures what the target's passes and the draft model's tokens cost, unless that is known. The target's
+    /// cache stays what it is, the draft's may be emptied.
+    ///
+    /// # Errors
+    /// When the target fails. A drafter that does is not asked in this reply.
+    pub fn measure(&mut self, target: &mut dyn Model) -> Result<()> {
+        if self.governor.is_none() {
+            let verify = super::measure::verify(target)?;
+            let model = self.members.iter_mut().find(|member| !member.drafter.is_cheap());
+            let token_ms = model.map_or(Ok(0.0), |member| super::measure::token(member.drafter.as_mut()));
+            self.governor = Some(Governor::new(verify, token_ms.unwrap_or(0.0)));
+        }
+        Ok(())
+    }
+
+    /// A reply begins.
+    pub(crate) fn begin_reply(&mut self) {
+        self.members.iter_mut().for_each(|member| member.failed = false);
+        self.governor.iter_mut().for_each(Governor::begin_reply);
+    }
+
+    /// Lets those that will draft read `context`. The draft model is left alone as long as drafting does not
+    /// pay.
+    pub(crate) fn prepare(
+        &mut self,
+        context: &[TokenId],
+        speculation: &Speculation,
+        on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(governor) = &mut self.governor else { return ControlFlow::Continue(()) };
+        for member in &mut self.members {
+            if speculation.is_off() || !speculation.drafter.allows(member.drafter.kind()) {
+                continue;
+            }
+            let behind = member.drafter.behind(context);
+            if !member.drafter.is_cheap() && governor.plan(speculation, LONGEST_DRAFT, behind).length == 0 {
+                continue;
+            }
+            match member.drafter.prepare(context, on_progress) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return ControlFlow::Break(()),
+                Err(error) => member.fail(&error),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The draft of a round that may draft `room` tokens, all of them below `vocabulary`.
+    pub(crate) fn draft(
+        &mut self,
+        context: &[TokenId],
+        speculation: &Speculation,
+        room: usize,
+        vocabulary: usize,
+        sampler: &mut Sampler,
+    ) -> Drafting {
+        self.guessed.clear();
+        let Some(governor) = &mut self.governor else { return Drafting::none(LengthReason::Off) };
+        let allowed = |member: &&mut Member| speculation.drafter.allows(member.drafter.kind());
+        if speculation.is_off() || !self.members.iter_mut().any(|member| allowed(&member)) {
+            return Drafting::none(LengthReason::Off);
+        }
+        let mut best = Drafting::none(LengthReason::DrafterFailed);
+        let mut best_rate = 0.0;
+        for member in self.members.iter_mut().filter(allowed).filter(|member| member.drafter.is_cheap()) {
+            if let Some(draft) = member.guess(governor, context, speculation, room, vocabulary, sampler) {
+                self.guessed.push(draft.guesses.clone());
+                let (drafting, rate) = take(governor, draft, speculation, room);
+                if rate > best_rate {
+                    (best, best_rate) = (drafting, rate);
+                }
+            }
+        }
+        let model = self.members.iter_mut().filter(allowed).find(|member| !member.drafter.is_cheap());
+        if let Some(member) = model.filter(|member| !member.failed) {
+            let behind = member.drafter.behind(context);
+            let plan = governor.plan(speculation, room, behind);
+            let trial = plan.reason == LengthReason::Probe;
+            if best.guesses.is_empty() || plan.rate > best_rate || trial {
+                best = member.follow(governor, &plan, context, vocabulary, sampler).unwrap_or(best);
+                best.decision = governor.explain(plan.length, plan.staged);
+            }
+        }
+        best
+    }
+
+    /// Takes in a finished round and the tokens it added to the text.
+    pub(crate) fn learn(&mut self, round: &Round, guesses: &[Guess], emitted: &[TokenId]) {
+        if let Some(governor) = &mut self.governor {
+            governor.learn(round, guesses, round.staged);
+            self.guessed.iter().for_each(|guesses| governor.score(guesses, emitted));
+        }
+    }
+
+    /// What the target thought of what may follow `token`.
+    pub(crate) fn observe(&mut self, token: TokenId, row: Row<'_>) {
+        self.members.iter_mut().for_each(|member| member.drafter.observe(token, row));
+    }
+}
+
+impl Drafting {
+    fn none(reason: LengthReason) -> Self {
+        Self { reason, ..Self::default() }
+    }
+}
+
+impl Member {
+    /// The reply goes on without it.
+    fn fail(&mut self, why: &dyn std::fmt::Display) {
+        tracing::warn!("a drafter failed, and the reply goes on without it: {why}");
+        self.failed = true;
+    }
+
+    fn draft(
+        &mut self,
+        context: &[TokenId],
+        order: &Order<'_>,
+        vocabulary: usize,
+        sampler: &mut Sampler,
+    ) -> Option<Draft> {
+        if self.failed {
+            return None;
+        }
+        match self.drafter.draft(context, order, sampler) {
+            Ok(draft) if draft.guesses.iter().all(|guess| (guess.token as usize) < vocabulary) => Some(draft),
+            Ok(_) => {
+                self.fail(&"it drafted a token the target does not have");
+                None
+            }
+            Err(error) => {
+                self.fail(&error);
+                None
+            }
+        }
+    }
+
+    /// As much as it can guess, at next to no cost.
+    fn guess(
+        &mut self,
+        governor: &Governor,
+        context: &[TokenId],
+        speculation: &Speculation,
+        room: usize,
+        vocabulary: usize,
+        sampler: &mut Sampler,
+    ) -> Option<Draft> {
+        let length = match speculation.length {
+            DraftLength::Auto => LONGEST_DRAFT.min(room),
+            DraftLength::Fixed(length) => (length as usize).min(room),
+        };
+        // The model's trees are the governor's choice; others grow one where nobody else drafts.
+        let kind = self.drafter.kind();
+        let shape = match speculation.tree {
+            Tree::Width(width @ 2..)
+                if kind == DrafterKind::Recycling && speculation.drafter.allows_only(kind) =>
+            {
+                Some(governor.tree(kind, width as usize, length, room))
+            }
+            _ => None,
+        };
+        let order = Order { shape: shape.as_ref(), ..Order::chain(length) };
+        let mut draft = self.draft(context, &order, vocabulary, sampler)?;
+        if shape.is_none() {
+            draft.guesses.truncate(length);
+        }
+        Some(draft)
+    }
+
+    /// Carries out the governor's plan.
+    fn follow(
+        &mut self,
+        governor: &Governor,
+        plan: &Plan,
+        context: &[TokenId],
+        vocabulary: usize,
+        sampler: &mut Sampler,
+    ) -> Option<Drafting> {
+        if plan.length == 0 {
+            return Some(Drafting::none(plan.reason));
+        }
+        let calibration = governor.calibration(self.drafter.kind());
+        let order = Order {
+            length: plan.length,
+            shape: plan.shape.as_ref(),
+            bound: plan.least.map(|least| Bound { least, calibration }),
+            staged: plan.staged,
+        };
+        let draft = self.draft(context, &order, vocabulary, sampler)?;
+        let mut guesses = draft.guesses;
+        if plan.shape.is_none() {
+            guesses.truncate(plan.length);
+        }
+        Some(Drafting {
+            guesses,
+            length: plan.length,
+            reason: draft.shortened.unwrap_or(plan.reason),
+            threshold: plan.least.map(|least| least as f32),
+            staged: plan.staged && plan.shape.is_none(),
+            decision: None,
+        })
+    }
+}
+
+/// As much of a draft that is there already as is worth verifying, and what that promises.
+fn take(governor: &Governor, draft: Draft, speculation: &Speculation, room: usize) -> (Drafting, f64) {
+    let Draft { mut guesses, shortened } = draft;
+    let whole = speculation.length != DraftLength::Auto;
+    let mut drafting = Drafting { length: guesses.len(), ..Drafting::default() };
+    if !is_chain(&guesses) {
+        drafting.reason = shortened.unwrap_or(LengthReason::Fixed);
+        return (Drafting { guesses, ..drafting }, governor.plain_rate());
+    }
+    if let Threshold::Fixed(least) = speculation.threshold {
+        drafting.threshold = Some(least);
+        guesses.truncate(governor.likely(&guesses, f64::from(least)));
+    }
+    let (worth, rate) = governor.worth(&guesses, whole);
+    let nothing = guesses.is_empty();
+    drafting.reason = match speculation.length {
+        DraftLength::Fixed(length) if length as usize > room => LengthReason::NoRoom,
+        DraftLength::Fixed(_) => shortened.unwrap_or(LengthReason::Fixed),
+        DraftLength::Auto if nothing => LengthReason::NoMatch,
+        DraftLength::Auto if worth == 0 => LengthReason::WouldNotPay,
+        DraftLength::Auto => LengthReason::Governed,
+    };
+    if let DraftLength::Fixed(length) = speculation.length {
+        drafting.length = (length as usize).min(room);
+    } else {
+        drafting.length = worth;
+    }
+    guesses.truncate(worth);
+    (Drafting { guesses, ..drafting }, rate)
+}

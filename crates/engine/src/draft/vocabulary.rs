@@ -1,0 +1,140 @@
+//! How the tokens of a draft model become the target's: they are the same, or those with equal texts are
+//! (Timor et al. 2025, the intersection of the vocabularies).
+
+use std::collections::HashMap;
+
+use crate::model::Tokenizer;
+use crate::trace::TokenId;
+
+/// The tokens a draft model can guess, in terms of the target's.
+#[derive(Debug)]
+pub enum Vocabulary {
+    /// The first so many are the same; one of the two may be padded with tokens that never occur.
+    Same(usize),
+    Intersection(Box<Intersection>),
+}
+
+/// Two vocabularies that share many tokens.
+#[derive(Debug)]
+pub struct Intersection {
+    /// Of each of the draft's tokens, the target's.
+    to_target: Vec<Option<TokenId>>,
+    /// Of each of the target's tokens, the draft's: one where both have it, else some that together have
+    /// its text, as far as the draft can write it.
+    to_draft: Vec<Vec<TokenId>>,
+    shared: usize,
+}
+
+impl Intersection {
+    /// Pairs the tokens with the same bytes, control tokens with the same name, and those that begin and
+    /// end a text.
+    pub fn of(target: &Tokenizer, draft: &Tokenizer) -> Self {
+        let index = Index::of(draft);
+        let end = |tokenizer: &Tokenizer| tokenizer.special().eos.as_ref().map(|token| token.id);
+        let roles = [(target.bos(), draft.bos()), (end(target), end(draft))];
+        let mut both = Self { to_target: vec![None; draft.vocabulary()], to_draft: Vec::new(), shared: 0 };
+        for token in 0..target.vocabulary() as TokenId {
+            let role = roles.iter().find(|role| role.0 == Some(token)).and_then(|role| role.1);
+            match role.or_else(|| index.find(target, token)) {
+                Some(found) => both.pair(found, token),
+                None => both.to_draft.push(index.spell(target.decode_bytes(token))),
+            }
+        }
+        both
+    }
+
+    fn pair(&mut self, draft: TokenId, target: TokenId) {
+        // A text may be listed twice: guesses go to the first.
+        self.shared += usize::from(self.to_target[draft as usize].is_none());
+        self.to_target[draft as usize].get_or_insert(target);
+        self.to_draft.push(vec![draft]);
+    }
+
+    /// Tokens both have.
+    pub fn shared(&self) -> usize {
+        self.shared
+    }
+}
+
+/// A vocabulary by text.
+struct Index<'a> {
+    texts: HashMap<&'a [u8], TokenId>,
+    controls: HashMap<String, TokenId>,
+    longest: usize,
+}
+
+impl<'a> Index<'a> {
+    fn of(tokenizer: &'a Tokenizer) -> Self {
+        let mut index = Self { texts: HashMap::new(), controls: HashMap::new(), longest: 0 };
+        for token in 0..tokenizer.vocabulary() as TokenId {
+            let bytes = tokenizer.decode_bytes(token);
+            index.longest = index.longest.max(bytes.len());
+            if bytes.is_empty() {
+                index.controls.entry(tokenizer.piece(token)).or_insert(token);
+            } else {
+                index.texts.entry(bytes).or_insert(token);
+            }
+        }
+        index
+    }
+
+    fn find(&self, tokenizer: &Tokenizer, token: TokenId) -> Option<TokenId> {
+        let bytes = tokenizer.decode_bytes(token);
+        if bytes.is_empty() {
+            self.controls.get(&tokenizer.piece(token)).copied()
+        } else {
+            self.texts.get(bytes).copied()
+        }
+    }
+
+    /// Tokens that join to `bytes`, the longest first; what no token has is left out.
+    fn spell(&self, mut bytes: &[u8]) -> Vec<TokenId> {
+        let mut tokens = Vec::new();
+        while !bytes.is_empty() {
+            let found = (1..=self.longest.min(bytes.len())).rev().find_map(|length| {
+                let token = self.texts.get(&bytes[..length])?;
+                Some((length, *token))
+            });
+            tokens.extend(found.map(|(_, token)| token));
+            bytes = &bytes[found.map_or(1, |(length, _)| length)..];
+        }
+        tokens
+    }
+}
+
+impl Vocabulary {
+    /// `context` in the draft's tokens.
+    pub fn translate(&self, context: &[TokenId]) -> Vec<TokenId> {
+        match self {
+            Self::Same(_) => context.to_vec(),
+            Self::Intersection(both) => {
+                let draft = |&token: &TokenId| both.to_draft.get(token as usize).into_iter().flatten();
+                context.iter().flat_map(draft).copied().collect()
+            }
+        }
+    }
+
+    /// A token that the draft guessed, in the draft's own terms.
+    ///
+    /// # Panics
+    /// For a token the draft does not have.
+    pub fn in_draft(&self, token: TokenId) -> TokenId {
+        match self {
+            Self::Same(_) => token,
+            Self::Intersection(both) => both.to_draft[token as usize][0],
+        }
+    }
+
+    /// The draft's `logits` where the target's tokens are, -inf where the draft has none; `None` where they
+    /// are there already.
+    pub fn align(&self, logits: &[f32]) -> Option<Vec<f32>> {
+        let Self::Intersection(both) = self else { return None };
+        let mut aligned = vec![f32::NEG_INFINITY; both.to_draft.len()];
+        for (token, &logit) in both.to_target.iter().zip(logits) {
+            if let Some(token) = token {
+                aligned[*token as usize] = logit;
+            }
+        }
+        Some(aligned)
+    }
+}

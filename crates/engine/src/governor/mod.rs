@@ -1,0 +1,429 @@
+//! The governor: how far ahead to draft, and in what shape, so that most tokens per second come of it. No
+//! draft at all is one of the choices. It reckons with what passes and drafts cost on this device and with
+//! how often drafted tokens were accepted; it draws nothing and asks nobody.
+
+mod acceptance;
+mod costs;
+mod probe;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use crate::accept::{Guess, is_chain};
+use crate::speculation::{DraftLength, LONGEST_DRAFT, Speculation, Staged, Threshold, Tree, WIDEST_TREE};
+use crate::trace::{Decision, DrafterKind, LengthReason, Outcome, Round};
+
+pub use acceptance::{Acceptance, Calibration};
+pub use costs::{Estimate, MOST_ROWS, VerifyCosts};
+pub use probe::{PlainRuns, Probes};
+pub use shape::{Plans, Shape};
+
+/// A change must promise this much to be made.
+const HYSTERESIS: f64 = 1.03;
+
+/// A change from plain decoding to drafts must have paid after so many tokens.
+const HORIZON: f64 = 64.0;
+
+/// A draft in this many is made the other way, staged or not, to see which is faster.
+const STAGED_TRIAL: usize = 24;
+
+/// What the draft model shall do in a round.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Most tokens on a path; 0 for no draft.
+    pub length: usize,
+    pub shape: Option<Shape>,
+    /// The least chance of the whole draft.
+    pub least: Option<f64>,
+    pub staged: bool,
+    pub reason: LengthReason,
+    /// Tokens per millisecond that are expected.
+    pub rate: f64,
+}
+
+/// Rounds after which the best tree is looked for again.
+const TREE_AGE: usize = 16;
+
+/// The best tree, as far as is known.
+#[derive(Debug, Clone, Default)]
+struct KnownTree {
+    /// Its width, depth and size at most.
+    asked: (usize, usize, usize),
+    age: usize,
+    /// Its tokens per millisecond.
+    best: Option<(f64, Shape)>,
+}
+
+/// What is known of one drafter.
+#[derive(Debug, Clone)]
+struct Record {
+    acceptance: Acceptance,
+    calibration: Calibration,
+}
+
+/// What was learned about a target and who drafts for it.
+#[derive(Debug, Clone)]
+pub struct Governor {
+    verify: VerifyCosts,
+    /// Milliseconds of a round beside drafting and verifying, without drafts and with them.
+    rest: [Estimate; 2],
+    /// T_s: milliseconds in which the draft model drafts a token by itself, and staged.
+    token: [Estimate; 2],
+    /// What a tree's draft takes against what its levels would by `token`.
+    level: Estimate,
+    tree: KnownTree,
+    records: [Record; DrafterKind::COUNT],
+    /// The length chosen last.
+    length: usize,
+    probes: Probes,
+    plain: PlainRuns,
+    drafts: usize,
+    /// What the trace was told last.
+    told: Option<usize>,
+}
+
+impl Governor {
+    /// From what passes of the target cost, and a token of the draft model, in milliseconds.
+    pub fn new(verify: VerifyCosts, token_ms: f64) -> Self {
+        let record = Record { acceptance: Acceptance::default(), calibration: Calibration::default() };
+        Self {
+            verify,
+            rest: [Estimate::new(0.01); 2],
+            token: [Estimate::new(token_ms); 2],
+            level: Estimate::new(1.0),
+            tree: KnownTree::default(),
+            records: std::array::from_fn(|_| record.clone()),
+            length: 0,
+            probes: Probes::default(),
+            plain: PlainRuns::default(),
+            drafts: 0,
+            told: None,
+        }
+    }
+
+    pub fn calibration(&self, kind: DrafterKind) -> &Calibration {
+        &self.records[kind as usize].calibration
+    }
+
+    /// A reply begins: its trace has been told nothing.
+    pub fn begin_reply(&mut self) {
+        self.told = None;
+        self.records.iter_mut().for_each(|record| record.acceptance.begin_text());
+    }
+
+    /// Tokens per millisecond of plain decoding.
+    pub fn plain_rate(&self) -> f64 {
+        1.0 / self.time(0, 0.0)
+    }
+
+    /// Of a round that verifies `drafted` tokens, drafted in `draft_ms`.
+    fn time(&self, drafted: usize, draft_ms: f64) -> f64 {
+        draft_ms + self.verify.get(drafted + 1) + self.rest[usize::from(drafted > 0)].get()
+    }
+
+    /// Tokens per millisecond by draft length, 0 to [`LONGEST_DRAFT`]:
+    /// (1 + sum over j <= N of S_j) / (N T_s + T_v(N + 1) + rest), S_j the product of a_1 to a_j.
+    fn rates(&self, acceptance: &[f64; LONGEST_DRAFT], token_ms: f64) -> [f64; MOST_ROWS] {
+        let (mut reach, mut tokens) = (1.0, 1.0);
+        std::array::from_fn(|length| {
+            if length > 0 {
+                reach *= acceptance[length - 1];
+                tokens += reach;
+            }
+            tokens / self.time(length, length as f64 * token_ms)
+        })
+    }
+
+    /// How many of a chain of certain guesses to verify, and the tokens per millisecond to expect of it. With
+    /// `whole` all of them.
+    pub fn worth(&self, guesses: &[Guess], whole: bool) -> (usize, f64) {
+        let (mut reach, mut tokens) = (1.0, 1.0);
+        let mut best = (0, self.plain_rate());
+        for (length, guess) in (1..).zip(guesses) {
+            reach *= self.calibration(guess.drafter).chance(length - 1, guess.confidence);
+            tokens += reach;
+            let rate = tokens / self.time(length, 0.0);
+            if rate > best.1 || whole {
+                best = (length, rate);
+            }
+        }
+        best
+    }
+
+    /// How many of a chain of certain guesses all have at least the chance `least` to be accepted.
+    pub fn likely(&self, guesses: &[Guess], least: f64) -> usize {
+        let mut reach = 1.0;
+        let likely = |&(depth, guess): &(usize, &Guess)| {
+            reach *= self.calibration(guess.drafter).chance(depth, guess.confidence);
+            reach >= least
+        };
+        guesses.iter().enumerate().take_while(likely).count()
+    }
+
+    /// The best tree that a drafter's guesses can grow to, as far as is known.
+    pub fn tree(&self, kind: DrafterKind, width: usize, depth: usize, nodes: usize) -> Shape {
+        let acceptance = &self.records[kind as usize].acceptance;
+        let by_depth = acceptance.by_depth();
+        let ranks: Vec<_> = by_depth[..depth].iter().map(|&first| acceptance.by_rank(first)).collect();
+        let nodes = nodes.min(LONGEST_DRAFT);
+        Plans::new(&ranks, width.min(WIDEST_TREE), nodes).shape(nodes)
+    }
+
+    /// What the draft model shall do in the next round, where `room` tokens may be drafted and it has to
+    /// read `behind` tokens first.
+    pub fn plan(&mut self, speculation: &Speculation, room: usize, behind: usize) -> Plan {
+        let staged = self.staged(speculation.staged);
+        let token_ms = self.token[usize::from(staged)].get();
+        let acceptance = self.records[DrafterKind::Model as usize].acceptance.by_depth();
+        let rates = self.rates(&acceptance, token_ms);
+        let mut plan = match speculation.length {
+            DraftLength::Fixed(length) => self.fixed(length as usize, room, &rates),
+            DraftLength::Auto => self.choose(room, behind, &rates, token_ms),
+        };
+        plan.staged = staged;
+        if plan.length > 0 {
+            self.spread(&mut plan, speculation, room, &acceptance, token_ms);
+            self.bound(&mut plan, speculation, room, token_ms);
+        }
+        plan
+    }
+
+    fn fixed(&mut self, length: usize, room: usize, rates: &[f64]) -> Plan {
+        let reason = if length > room { LengthReason::NoRoom } else { LengthReason::Fixed };
+        let length = length.min(room);
+        self.length = length;
+        Plan { length, shape: None, least: None, staged: false, reason, rate: rates[length] }
+    }
+
+    fn choose(&mut self, room: usize, behind: usize, rates: &[f64; MOST_ROWS], token_ms: f64) -> Plan {
+        let longest = room.min(LONGEST_DRAFT);
+        let best = (0..=longest).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0);
+        let kept = self.length.min(longest);
+        // Not drafting wins at once: what it would cost to go on is known, what it might bring is not.
+        let stays = best > 0 && rates[kept] >= rates[0] && rates[best] < rates[kept] * HYSTERESIS;
+        let mut length = if stays { kept } else { best };
+        // A draft model that was left alone has to catch up first.
+        let reading = behind as f64 * token_ms * Probes::READING;
+        let saved = (1.0 / rates[0] - 1.0 / rates[length]) * HORIZON;
+        if kept == 0 && saved < reading {
+            length = 0;
+        }
+        self.length = length;
+        let plan = |length: usize, reason| Plan {
+            length,
+            shape: None,
+            least: None,
+            staged: false,
+            reason,
+            rate: rates[length],
+        };
+        if length > 0 && self.plain.due(rates[length] / rates[0]) {
+            return plan(0, LengthReason::Probe);
+        }
+        if length > 0 {
+            return plan(length, LengthReason::Governed);
+        }
+        let perfect = self.rates(&[1.0; LONGEST_DRAFT], token_ms);
+        if !perfect[1..].iter().any(|&rate| rate > perfect[0]) {
+            return plan(0, LengthReason::CannotPay);
+        }
+        let loss = self.time(Probes::LENGTH, Probes::LENGTH as f64 * token_ms) - self.time(0, 0.0);
+        if longest >= Probes::LENGTH && self.probes.due(loss + reading) {
+            return plan(Probes::LENGTH, LengthReason::Probe);
+        }
+        plan(0, LengthReason::WouldNotPay)
+    }
+
+    /// Makes a tree of the plan where that is asked for. What the best tree is changes slowly, and finding it
+    /// takes as long as a small draft.
+    fn spread(
+        &mut self,
+        plan: &mut Plan,
+        speculation: &Speculation,
+        room: usize,
+        acceptance: &[f64; LONGEST_DRAFT],
+        token_ms: f64,
+    ) {
+        let (width, must) = match speculation.tree {
+            Tree::Off | Tree::Width(..=1) => return,
+            Tree::Auto => (WIDEST_TREE, false),
+            Tree::Width(width) => ((width as usize).min(WIDEST_TREE), true),
+        };
+        if plan.reason == LengthReason::Probe {
+            return;
+        }
+        // A tree is as deep as the chain it stands for, where that length is fixed.
+        let auto = speculation.length == DraftLength::Auto;
+        let depth = if auto { room.min(LONGEST_DRAFT) } else { plan.length };
+        let asked = (width, depth, room.min(LONGEST_DRAFT));
+        if self.tree.asked != asked || self.tree.age >= TREE_AGE {
+            let best = self.best_tree(asked, auto, acceptance, token_ms);
+            self.tree = KnownTree { asked, age: 0, best };
+        }
+        self.tree.age += 1;
+        let Some((rate, shape)) = &self.tree.best else { return };
+        if must || *rate > plan.rate * HYSTERESIS {
+            (plan.rate, plan.shape) = (*rate, Some(shape.clone()));
+        }
+    }
+
+    /// The tree of most tokens per millisecond, up to so wide, so deep and so large; unless `any` size will
+    /// do, of the largest.
+    fn best_tree(
+        &self,
+        (width, depth, most): (usize, usize, usize),
+        any: bool,
+        acceptance: &[f64; LONGEST_DRAFT],
+        token_ms: f64,
+    ) -> Option<(f64, Shape)> {
+        let record = &self.records[DrafterKind::Model as usize];
+        let ranks: Vec<_> =
+            acceptance[..depth].iter().map(|&first| record.acceptance.by_rank(first)).collect();
+        let plans = Plans::new(&ranks, width, most);
+        let least = if any { 2 } else { most };
+        let trees = (least..=most).map(|nodes| {
+            let shape = plans.shape(nodes);
+            let levels: f64 = shape.inner_widths().iter().map(|&rows| self.level_ms(rows, token_ms)).sum();
+            let time = self.time(shape.len(), token_ms + levels * self.level.get());
+            ((1.0 + plans.expected(nodes)) / time, shape)
+        });
+        trees.max_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// Of a pass of the draft over several rows, which is taken to cost more by as much as the target's.
+    fn level_ms(&self, rows: usize, token_ms: f64) -> f64 {
+        token_ms * self.verify.get(rows) / self.verify.get(1)
+    }
+
+    /// Lets a chain end where it gets unlikely, and be longer where it does not.
+    fn bound(&self, plan: &mut Plan, speculation: &Speculation, room: usize, token_ms: f64) {
+        if plan.shape.is_some() || plan.reason == LengthReason::Probe {
+            return;
+        }
+        let least = match speculation.threshold {
+            Threshold::Off => return,
+            Threshold::Fixed(least) => f64::from(least),
+            // A further token takes T_s + dT_v, in which `rate` would bring as many others.
+            Threshold::Auto => {
+                let step = (self.verify.get(MOST_ROWS) - self.verify.get(2)) / (MOST_ROWS - 2) as f64;
+                (plan.rate * (token_ms + step.max(0.0))).min(1.0)
+            }
+        };
+        plan.least = Some(least);
+        if speculation.length == DraftLength::Auto {
+            plan.length = LONGEST_DRAFT.min(room);
+        }
+    }
+
+    fn staged(&mut self, wanted: Staged) -> bool {
+        self.drafts += 1;
+        match wanted {
+            Staged::Off => false,
+            Staged::On => true,
+            Staged::Auto => {
+                let faster = self.token[1].get() < self.token[0].get();
+                faster != self.drafts.is_multiple_of(STAGED_TRIAL)
+            }
+        }
+    }
+
+    /// Takes in a finished round. `guesses` are what was drafted, `staged` says how by the draft model.
+    pub fn learn(&mut self, round: &Round, guesses: &[Guess], staged: bool) {
+        let times = &round.times;
+        let drafted = guesses.len();
+        if self.plain.learn(drafted) {
+            self.verify.learn(drafted + 1, f64::from(times.verify_ms));
+        }
+        self.rest[usize::from(drafted > 0)].learn(f64::from(times.sample_ms + times.rest_ms));
+        let by_model = guesses.iter().any(|guess| guess.drafter == DrafterKind::Model);
+        if by_model {
+            self.learn_draft_cost(guesses, f64::from(times.draft_ms), staged);
+            self.probes.drafted(self.length > 0);
+        } else {
+            let tokens = round.emitted().count();
+            self.probes.waited(tokens, f64::from(times.verify_ms));
+        }
+        self.learn_acceptance(round, guesses);
+    }
+
+    fn learn_draft_cost(&mut self, guesses: &[Guess], ms: f64, staged: bool) {
+        if is_chain(guesses) {
+            self.token[usize::from(staged)].learn(ms / guesses.len() as f64);
+            return;
+        }
+        let token_ms = self.token[usize::from(staged)].get();
+        let inner = |index: usize| guesses.iter().any(|guess| guess.parent == Some(index));
+        let mut widths = [0; LONGEST_DRAFT];
+        let mut depths = Vec::with_capacity(guesses.len());
+        for (index, guess) in guesses.iter().enumerate() {
+            let depth: usize = guess.parent.map_or(0, |parent| depths[parent] + 1);
+            depths.push(depth);
+            widths[depth.min(LONGEST_DRAFT - 1)] += usize::from(inner(index));
+        }
+        let levels = widths.iter().filter(|&&rows| rows > 0);
+        let expected: f64 = levels.map(|&rows| self.level_ms(rows, token_ms)).sum();
+        if expected > 0.0 && ms > token_ms {
+            self.level.learn((ms - token_ms) / expected);
+        }
+    }
+
+    fn learn_acceptance(&mut self, round: &Round, guesses: &[Guess]) {
+        let Some(kind) = guesses.first().map(|guess| guess.drafter) else { return };
+        let record = &mut self.records[kind as usize];
+        let judged = |index: usize| round.drafted[index].outcome != Outcome::Discarded;
+        let mut places: Vec<(usize, usize)> = Vec::with_capacity(guesses.len());
+        for (index, guess) in guesses.iter().enumerate() {
+            let depth = guess.parent.map_or(0, |parent| places[parent].0 + 1);
+            let rank = guesses[..index].iter().filter(|other| other.parent == guess.parent).count();
+            places.push((depth, rank));
+            if !judged(index) {
+                continue;
+            }
+            let accepted = round.drafted[index].outcome == Outcome::Accepted;
+            if kind == DrafterKind::Model {
+                // The others are scored on every text that comes.
+                record.calibration.learn(depth, guess.confidence, accepted);
+            }
+            if rank == 0 {
+                record.acceptance.learn(depth, accepted);
+                continue;
+            }
+            // A certain sibling is judged at the same time as the others: it had its chance only if those
+            // before it were rejected.
+            let before = (0..index).filter(|&other| guesses[other].parent == guess.parent);
+            if before.into_iter().all(|other| round.drafted[other].outcome == Outcome::Rejected) {
+                record.acceptance.learn_rank(rank, accepted);
+            }
+        }
+    }
+
+    /// What a drafter guessed, whether it was verified or not, against the text that came.
+    pub fn score(&mut self, guesses: &[Guess], emitted: &[crate::trace::TokenId]) {
+        for (depth, (guess, &token)) in guesses.iter().zip(emitted).enumerate() {
+            let right = guess.token == token;
+            self.records[guess.drafter as usize].calibration.learn(depth, guess.confidence, right);
+            if !right {
+                break;
+            }
+        }
+    }
+
+    /// The curve behind the choice of `chosen` tokens, if the trace has not been told.
+    pub fn explain(&mut self, chosen: usize, staged: bool) -> Option<Decision> {
+        if self.told == Some(chosen) {
+            return None;
+        }
+        let token_ms = self.token[usize::from(staged)].get();
+        let acceptance = self.records[DrafterKind::Model as usize].acceptance.by_depth();
+        let rates = self.rates(&acceptance, token_ms);
+        let before = self.told.replace(chosen);
+        Some(Decision {
+            before: before.map(|length| length as u32),
+            chosen: chosen as u32,
+            draft_ms: token_ms as f32,
+            verify_ms: (1..=MOST_ROWS).map(|rows| self.verify.get(rows) as f32).collect(),
+            acceptance: acceptance.iter().map(|&chance| chance as f32).collect(),
+            tokens_per_second: rates.iter().map(|&rate| (rate * 1e3) as f32).collect(),
+        })
+    }
+}

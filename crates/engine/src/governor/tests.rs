@@ -1,0 +1,215 @@
+//! The governor on a made-up pair whose costs and acceptance are known: what it chooses against the best
+//! that could be chosen.
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+use crate::trace::{Drafted, Extra, ExtraKind, Times};
+
+/// A pair: milliseconds of a pass by rows, and of a drafted token, and the chance of acceptance by depth.
+struct Pair {
+    verify: fn(usize) -> f64,
+    token_ms: f64,
+    acceptance: fn(usize) -> f64,
+}
+
+impl Pair {
+    fn governor(&self) -> Governor {
+        let points = [1, 2, 3, 5, 9, 17].map(|rows| (rows, (self.verify)(rows)));
+        Governor::new(VerifyCosts::measured(&points), self.token_ms)
+    }
+
+    /// Tokens per millisecond of chains of always `length`.
+    fn rate(&self, length: usize) -> f64 {
+        let mut reach = 1.0;
+        let tokens: f64 = (0..length)
+            .map(|depth| {
+                reach *= (self.acceptance)(depth);
+                reach
+            })
+            .sum();
+        (1.0 + tokens) / ((self.verify)(length + 1) + length as f64 * self.token_ms)
+    }
+
+    fn best(&self) -> f64 {
+        (0..=LONGEST_DRAFT).map(|length| self.rate(length)).fold(0.0, f64::max)
+    }
+
+    /// Tokens per millisecond over `tokens` tokens that the governor's plans bring, and how many rounds had a
+    /// draft.
+    fn run(&self, governor: &mut Governor, speculation: &Speculation, tokens: usize) -> (f64, usize) {
+        let random = &mut StdRng::seed_from_u64(1);
+        let (mut written, mut ms, mut drafts) = (0, 0.0, 0);
+        let mut behind = 0;
+        while written < tokens {
+            let plan = governor.plan(speculation, 100, behind);
+            assert!(plan.shape.is_none(), "chains only are simulated");
+            let hits =
+                (0..plan.length).take_while(|&depth| random.random::<f64>() < (self.acceptance)(depth));
+            let accepted = hits.count();
+            let reading = if plan.length > 0 { behind as f64 * self.token_ms * Probes::READING } else { 0.0 };
+            let times = Times {
+                draft_ms: (plan.length as f64 * self.token_ms) as f32,
+                verify_ms: (self.verify)(plan.length + 1) as f32,
+                ..Times::default()
+            };
+            let (round, guesses) = round(&plan, accepted, times);
+            governor.learn(&round, &guesses, false);
+            drafts += usize::from(plan.length > 0);
+            behind = if plan.length > 0 { 0 } else { behind + 1 };
+            written += accepted + 1;
+            ms += reading + f64::from(times.draft_ms + times.verify_ms);
+        }
+        (written as f64 / ms, drafts)
+    }
+}
+
+fn round(plan: &Plan, accepted: usize, times: Times) -> (Round, Vec<Guess>) {
+    let guess = |index: usize| Guess {
+        token: 0,
+        parent: index.checked_sub(1),
+        drawn_from: None,
+        probability: 1.0,
+        confidence: 1.0,
+        drafter: DrafterKind::Model,
+    };
+    let drafted = |index: usize| Drafted {
+        token: 0,
+        text: String::new(),
+        parent: index.checked_sub(1).map(|parent| parent as u32),
+        draft_probability: 1.0,
+        target_probability: None,
+        acceptance: None,
+        outcome: match index {
+            _ if index < accepted => Outcome::Accepted,
+            _ if index == accepted => Outcome::Rejected,
+            _ => Outcome::Discarded,
+        },
+        drafter: DrafterKind::Model,
+    };
+    let round = Round {
+        index: 0,
+        position: 0,
+        drafted: (0..plan.length).map(drafted).collect(),
+        extra: Some(Extra { token: 0, text: String::new(), kind: ExtraKind::Plain }),
+        draft_length: plan.length as u32,
+        reason: plan.reason,
+        threshold: None,
+        staged: false,
+        decision: None,
+        times,
+        at_ms: 0.0,
+    };
+    (round, (0..plan.length).map(guess).collect())
+}
+
+fn chains() -> Speculation {
+    Speculation { tree: Tree::Off, staged: Staged::Off, ..Speculation::default() }
+}
+
+#[test]
+fn what_is_chosen_is_within_five_percent_of_the_best_length() {
+    let verify: fn(usize) -> f64 = |rows| 10.0 * (1.0 + 0.03 * (rows - 1) as f64);
+    let pairs = [
+        Pair { verify, token_ms: 0.8, acceptance: |_| 0.8 },
+        Pair { verify, token_ms: 0.8, acceptance: |_| 0.5 },
+        Pair { verify, token_ms: 2.0, acceptance: |depth| 0.9 - 0.1 * depth.min(6) as f64 },
+        Pair { verify, token_ms: 0.1, acceptance: |_| 0.95 },
+        Pair { verify: |rows| 2.0 + 3.0 * rows as f64, token_ms: 0.2, acceptance: |_| 0.7 },
+    ];
+    for (number, pair) in pairs.iter().enumerate() {
+        let mut governor = pair.governor();
+        pair.run(&mut governor, &chains(), 500);
+        let (rate, _) = pair.run(&mut governor, &chains(), 5000);
+        assert!(rate > 0.95 * pair.best(), "pair {number}: {rate} of {}", pair.best());
+    }
+}
+
+#[test]
+fn a_draft_that_is_never_right_costs_less_than_two_percent() {
+    let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 0.8, acceptance: |_| 0.0 };
+    let (rate, drafts) = pair.run(&mut pair.governor(), &chains(), 2000);
+    assert!(rate > 0.98 * pair.rate(0), "{rate} of {}", pair.rate(0));
+    assert!(drafts > 3, "it was given a chance");
+}
+
+#[test]
+fn a_draft_as_slow_as_the_target_is_never_tried() {
+    let pair = Pair { verify: |rows| 10.0 + 0.1 * rows as f64, token_ms: 10.0, acceptance: |_| 1.0 };
+    let mut governor = pair.governor();
+    let (_, drafts) = pair.run(&mut governor, &chains(), 1000);
+    assert_eq!(drafts, 0);
+    assert_eq!(governor.plan(&chains(), 100, 0).reason, LengthReason::CannotPay);
+}
+
+#[test]
+fn a_draft_that_gets_better_is_used_again() {
+    let bad = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 0.3, acceptance: |_| 0.0 };
+    let mut governor = bad.governor();
+    bad.run(&mut governor, &chains(), 300);
+    assert_eq!(governor.plan(&chains(), 100, 0).reason, LengthReason::WouldNotPay);
+    let good = Pair { acceptance: |_| 0.9, ..bad };
+    good.run(&mut governor, &chains(), 20_000);
+    let (rate, _) = good.run(&mut governor, &chains(), 2000);
+    assert!(rate > 0.95 * good.best(), "{rate} of {}", good.best());
+}
+
+#[test]
+fn an_unsure_draft_becomes_a_tree_where_rows_cost_next_to_nothing() {
+    let pair = Pair { verify: |rows| 10.0 + 0.01 * rows as f64, token_ms: 1.0, acceptance: |_| 0.4 };
+    let mut governor = pair.governor();
+    for case in 0..600 {
+        let record = &mut governor.records[DrafterKind::Model as usize];
+        record.acceptance.learn(0, case % 5 < 2);
+        record.acceptance.learn_rank(1, case % 2 == 0);
+    }
+    let speculation = Speculation { staged: Staged::Off, ..Speculation::default() };
+    let shape = governor.plan(&speculation, 100, 0).shape.expect("a tree");
+    assert!(shape.children(Shape::ROOT).len() > 1);
+    assert!(governor.plan(&chains(), 100, 0).shape.is_none());
+}
+
+#[test]
+fn no_more_is_planned_than_there_is_room_for() {
+    let pair = Pair { verify: |_| 10.0, token_ms: 0.01, acceptance: |_| 0.99 };
+    let mut governor = pair.governor();
+    for room in 0..6 {
+        for speculation in [Speculation::default(), chains(), Speculation::fixed(16)] {
+            let plan = governor.plan(&speculation, room, 0);
+            assert!(plan.length <= room && plan.shape.is_none_or(|shape| shape.len() <= room));
+        }
+    }
+}
+
+#[test]
+fn the_curve_of_a_decision_has_its_choice_on_top() {
+    let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 0.5, acceptance: |_| 0.8 };
+    let mut governor = pair.governor();
+    let plan = governor.plan(&chains(), 100, 0);
+    let decision = governor.explain(plan.length, false).expect("nothing was told yet");
+    let highest = decision.tokens_per_second.iter().copied().fold(0.0, f32::max);
+    assert_eq!(decision.tokens_per_second[plan.length], highest);
+    assert_eq!((decision.before, decision.chosen as usize), (None, plan.length));
+    assert!(governor.explain(plan.length, false).is_none(), "it did not change");
+    assert_eq!(governor.explain(0, false).unwrap().before, Some(plan.length as u32));
+}
+
+#[test]
+fn certain_guesses_are_taken_as_far_as_they_pay() {
+    let pair = Pair { verify: |rows| 5.0 + 5.0 * rows as f64, token_ms: 0.0, acceptance: |_| 0.5 };
+    let governor = pair.governor();
+    let guess = |confidence| Guess {
+        token: 0,
+        parent: None,
+        drawn_from: None,
+        probability: confidence,
+        confidence,
+        drafter: DrafterKind::Ngram,
+    };
+    let guesses = [0.9, 0.9, 0.1, 0.9].map(guess);
+    assert_eq!(governor.worth(&guesses, false).0, 2);
+    assert_eq!(governor.worth(&guesses, true).0, 4);
+    assert_eq!(governor.worth(&[guess(0.05)], false), (0, governor.plain_rate()));
+    assert_eq!(governor.likely(&guesses, 0.5), 2);
+}
