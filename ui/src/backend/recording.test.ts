@@ -14,6 +14,21 @@ test("a recording is its rounds and how they ended", () => {
   expect(recording).toMatchObject({ text: "a b c d e", promptTokens: 10, finish: "stop" });
 });
 
+test("a recording from before drafts could be trees is one of chains", () => {
+  const old = {
+    type: "round",
+    index: 0,
+    position: 0,
+    drafted: [{ token: 1, text: "a", outcome: "accepted", drafter: "model" }],
+    extra: null,
+    draft_length: 1,
+    reason: "fixed",
+  };
+  const { rounds } = parseRecording([JSON.stringify(old), done].join("\n"));
+  expect(rounds[0]).toMatchObject({ threshold: null, staged: false });
+  expect(rounds[0]?.drafted[0]?.parent).toBeNull();
+});
+
 test("a recording without an end is refused", () => {
   expect(() => parseRecording(lines(""))).toThrow(/has no end/);
 });
@@ -41,7 +56,7 @@ test("the summary counts as the shell does", () => {
 test.each(["Tell me a story.", "What is speculative decoding?", "Count from one to twelve."])(
   "the recording that answers %j is whole: its rounds join to its text",
   (question) => {
-    const { rounds, text } = recordingFor(question, "starter-draft");
+    const { rounds, text } = recordingFor(question, true);
     expect(textOf(rounds)).toBe(text);
     expect(rounds.map(({ index }) => index)).toEqual(rounds.map((_, index) => index));
   },

@@ -1,4 +1,5 @@
 /** Reads what the terminal writes for a reply (`generate --json`): JSON lines, rounds then `done`. */
+import type { Drafted } from "../bindings/Drafted";
 import type { Finish } from "../bindings/Finish";
 import type { Round } from "../bindings/Round";
 import type { Summary } from "../bindings/Summary";
@@ -13,8 +14,21 @@ export interface Recording {
 }
 
 type Line =
-  | ({ type: "round" } & Round)
+  | ({ type: "round" } & OldRound)
   | { type: "done"; text: string; prompt_tokens: number; finish: Finish };
+
+/** Recordings from before drafts could be trees lack what these brought. */
+type OldDrafted = Omit<Drafted, "parent"> & { parent?: number | null };
+type OldRound = Omit<Round, "drafted" | "threshold" | "staged"> & {
+  drafted: OldDrafted[];
+  threshold?: number | null;
+  staged?: boolean;
+};
+
+function completed(old: OldRound): Round {
+  const drafted = old.drafted.map((token) => ({ ...token, parent: token.parent ?? null }));
+  return { ...old, drafted, threshold: old.threshold ?? null, staged: old.staged ?? false };
+}
 
 /** @throws SyntaxError when a line is no JSON or the recording has no end. */
 export function parseRecording(lines: string): Recording {
@@ -23,7 +37,7 @@ export function parseRecording(lines: string): Recording {
     if (line.trim() === "") continue;
     const { type, ...rest } = JSON.parse(line) as Line;
     if (type === "round") {
-      rounds.push(rest as Round);
+      rounds.push(completed(rest as OldRound));
     } else {
       const done = rest as Extract<Line, { type: "done" }>;
       return { rounds, text: done.text, promptTokens: done.prompt_tokens, finish: done.finish };
@@ -51,6 +65,8 @@ export function withoutDrafts(recording: Recording): Recording {
         extra: { token, text, kind: "plain" },
         draft_length: 0,
         reason: "off",
+        threshold: null,
+        staged: false,
         times,
         at_ms: atMs,
       });
@@ -81,5 +97,6 @@ export function summaryOf(rounds: Round[], finish: Finish, promptTokens: number)
     tokens_per_second: laterMs > 0 ? (laterTokens * 1000) / laterMs : null,
     elapsed_ms: elapsed,
     times: folded.times,
+    settings: null,
   };
 }

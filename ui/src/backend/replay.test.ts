@@ -52,6 +52,20 @@ test("a second question is refused while a reply is under way", async () => {
   });
 });
 
+test("a draft length of 0 decodes plainly and says so", async () => {
+  const replay = await ready();
+  const settings = await replay.settings();
+  const off = { ...settings.speculation, length: { type: "fixed" as const, tokens: 0 } };
+  await replay.saveSettings({ ...settings, speculation: off });
+  let status: EngineStatus | undefined;
+  await replay.watchEngine((now) => (status = now));
+  expect(status?.why).toEqual({ state: "off", text: "off: the draft length is 0" });
+  const sent = replay.send(null, "Tell me a story", () => undefined);
+  await vi.advanceTimersByTimeAsync(120_000);
+  const rounds = await replay.trace((await sent).reply.id);
+  expect(rounds.every(({ drafted }) => drafted.length === 0)).toBe(true);
+});
+
 test("a draft takes effect from the next reply", async () => {
   const replay = await ready();
   await replay.saveSettings({ ...(await replay.settings()), draft: "none" });

@@ -16,6 +16,7 @@ import type { ReplyEvent } from "../bindings/ReplyEvent";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
 import type { Settings } from "../bindings/Settings";
+import type { Why } from "../bindings/Why";
 import { defaults } from "../bindings/defaults";
 import { textOf } from "../trace/text";
 import { BackendError, type Backend } from "./backend";
@@ -231,7 +232,7 @@ export class Replay implements Backend {
   ): Promise<Reply> {
     this.#stopped = false;
     this.#enter("replying");
-    const { rounds, promptTokens, finish } = recordingFor(question, this.#settings.draft);
+    const { rounds, promptTokens, finish } = recordingFor(question, this.#drafts());
     const reply = this.#write(home.id, "assistant", "");
     onEvent({ type: "started", conversation: home, user, reply });
     onEvent({ type: "prompt", done: 0, total: promptTokens });
@@ -274,7 +275,7 @@ export class Replay implements Backend {
     const updated_at = Date.now() - agoMs;
     this.#conversations.set(home.id, { ...home, updated_at, pinned });
     this.#write(home.id, "user", question);
-    const { rounds, finish, promptTokens } = recordingFor(question, this.#settings.draft);
+    const { rounds, finish, promptTokens } = recordingFor(question, this.#drafts());
     this.#store(this.#write(home.id, "assistant", ""), rounds, finish, promptTokens);
   }
 
@@ -333,12 +334,25 @@ export class Replay implements Backend {
     for (const watcher of this.#watchers) watcher(this.#status());
   }
 
+  /** Whether replies are drafted. */
+  #drafts(): boolean {
+    return this.#why().state === "on";
+  }
+
+  #why(): Why {
+    const { draft, speculation } = this.#settings;
+    const { length } = speculation;
+    if (draft === "none") return { state: "off", text: "off: no draft is chosen" };
+    if (length.type === "fixed" && length.tokens === 0) {
+      return { state: "off", text: "off: the draft length is 0" };
+    }
+    const words = length.type === "auto" ? "K chosen by speed" : `K = ${length.tokens}`;
+    const label = this.#draft().label.split(",")[0] ?? "";
+    return { state: "on", text: `speculating, ${words}, drafted by ${label}` };
+  }
+
   #status(): EngineStatus {
-    const off = this.#settings.draft === "none";
     const loaded = this.#phase === "ready" || this.#phase === "replying";
-    const text = off
-      ? "off: no draft chosen"
-      : `speculating, K = ${this.#settings.draft_length}, with ${this.#draft().label.split(",")[0]}`;
     return {
       phase: this.#phase,
       message: MESSAGES[this.#phase],
@@ -346,7 +360,7 @@ export class Replay implements Backend {
       targets: this.#targets,
       drafts: DRAFTS,
       draft: this.#settings.draft,
-      why: loaded ? { state: off ? "off" : "on", text } : { state: "off", text: "off: no target" },
+      why: loaded ? this.#why() : { state: "off", text: "off: no target" },
       device: "CPU, 2 threads, AVX-512",
     };
   }

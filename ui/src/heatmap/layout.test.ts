@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest";
 import * as layout from "./layout";
 import type { View } from "./layout";
 
+const whole = (row: number) => ({ row, from: 0, to: 1 });
+
 const view = (change: Partial<View> = {}): View =>
   layout.clamp({
     width: 340,
@@ -16,21 +18,23 @@ const view = (change: Partial<View> = {}): View =>
 test("a point inside a cell is found in that cell", () => {
   const shown = view();
   for (const round of [975, 990, 999]) {
-    for (const slot of [0, 2, 4]) {
-      const cell = layout.cellRect(shown, { round, slot });
+    for (const row of [0, 2, 4]) {
+      const cell = layout.cellRect(shown, round, { row, from: 0.5, to: 0.75 });
       const middle = [cell.x + cell.width / 2, cell.y + cell.height / 2] as const;
-      expect(layout.placeAt(shown, ...middle)).toEqual({ round, slot });
+      const point = layout.pointAt(shown, ...middle);
+      expect(point).toMatchObject({ round, row });
+      expect(point?.across).toBeCloseTo(0.625);
     }
   }
 });
 
 test("beside the plot there is no cell", () => {
-  expect(layout.placeAt(view(), layout.GUTTER - 1, 50)).toBeNull();
-  expect(layout.placeAt(view({ rounds: 3, right: 3 }), 200, 50)).toBeNull();
+  expect(layout.pointAt(view(), layout.GUTTER - 1, 50)).toBeNull();
+  expect(layout.pointAt(view({ rounds: 3, right: 3 }), 200, 50)).toBeNull();
 });
 
 test("the first position is the lowest row", () => {
-  const [low, high] = [0, 3].map((slot) => layout.cellRect(view(), { round: 990, slot }));
+  const [low, high] = [0, 3].map((row) => layout.cellRect(view(), 990, whole(row)));
   expect(low?.y).toBeGreaterThan(high?.y ?? Infinity);
 });
 
@@ -48,7 +52,7 @@ test("a reply that fits starts at the left", () => {
 test("while following, the leftmost column is a whole one and the newest round is inside", () => {
   const shown = view();
   expect(Number.isInteger(layout.leftColumn(shown))).toBe(true);
-  const newest = layout.cellRect(shown, { round: 999, slot: 0 });
+  const newest = layout.cellRect(shown, 999, whole(0));
   expect(newest.x + newest.width).toBeLessThanOrEqual(shown.width - layout.PADDING + 1e-6);
 });
 

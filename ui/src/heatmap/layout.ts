@@ -1,9 +1,9 @@
 /**
  * Where things are in the heatmap: pure geometry, in CSS pixels. A column is a round, a row a
- * position in the draft, counted from the bottom; the extra token stands on top of its round's
- * drafted tokens.
+ * position in the draft, counted from the bottom. Where in its column a token stands is for
+ * spots.ts to say.
  */
-import type { Place } from "../trace/round";
+import type { Spot } from "./spots";
 
 /** Room for the row numbers on the left, and around the plot. */
 export const GUTTER = 18;
@@ -24,7 +24,7 @@ export interface View {
   width: number;
   height: number;
   rounds: number;
-  /** Most tokens any round holds, the extra one included. */
+  /** Most rows any round fills. */
   tallest: number;
   columnWidth: number;
   /** Column at the right edge of the plot; whole and fractional. Kept at `rounds` while following. */
@@ -96,23 +96,31 @@ export function columnX(view: View, round: number): number {
   return GUTTER + (round - leftColumn(view)) * view.columnWidth;
 }
 
-export function cellRect(view: View, { round, slot }: Place): Rect {
+export function cellRect(view: View, round: number, { row, from, to }: Spot): Rect {
   const height = rowHeight(view);
   return {
-    x: columnX(view, round),
-    y: view.height - PADDING - (slot + 1) * height,
-    width: view.columnWidth,
+    x: columnX(view, round) + from * view.columnWidth,
+    y: view.height - PADDING - (row + 1) * height,
+    width: (to - from) * view.columnWidth,
     height,
   };
 }
 
-/** The round and row under a point, or null beside the plot; whether a token is there is not asked. */
-export function placeAt(view: View, x: number, y: number): Place | null {
+/** A point of the plot as round, row, and share of the column's width. */
+export interface Point {
+  round: number;
+  row: number;
+  across: number;
+}
+
+/** What lies under a point, or null beside the plot; whether a token is there is not asked. */
+export function pointAt(view: View, x: number, y: number): Point | null {
   if (x < GUTTER || x > view.width - PADDING) return null;
-  const round = Math.floor(leftColumn(view) + (x - GUTTER) / view.columnWidth);
-  const slot = Math.floor((view.height - PADDING - y) / rowHeight(view));
-  if (round < 0 || round >= view.rounds || slot < 0 || slot >= rowCount(view)) return null;
-  return { round, slot };
+  const column = leftColumn(view) + (x - GUTTER) / view.columnWidth;
+  const round = Math.floor(column);
+  const row = Math.floor((view.height - PADDING - y) / rowHeight(view));
+  if (round < 0 || round >= view.rounds || row < 0 || row >= rowCount(view)) return null;
+  return { round, row, across: column - round };
 }
 
 /** Wider or narrower columns; the round under `anchorX` stays where it is, the newest if followed. */

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
+import type { DrafterKind } from "../bindings/DrafterKind";
 import type { Round } from "../bindings/Round";
-import { drafted, extra, round } from "../trace/fixtures";
+import { drafted, extra, round, treeRound } from "../trace/fixtures";
 import * as layout from "./layout";
 import { paint, type Colours } from "./paint";
 
@@ -88,8 +89,8 @@ test("a likelier token is stronger in colour, and an unlikely one can still be s
   expect(strengths[2]).toBeGreaterThan(0.1);
 });
 
-test("an n-gram's cells have round ends, a model's do not", () => {
-  const by = (drafter: "model" | "ngram") => {
+test("an n-gram's cells have round ends, recycling's a round top, a model's neither", () => {
+  const by = (drafter: DrafterKind) => {
     calls = [];
     paint(
       pen(),
@@ -97,9 +98,20 @@ test("an n-gram's cells have round ends, a model's do not", () => {
       COLOURS,
       1,
     );
-    return Number(named("roundRect")[0]?.args[4]);
+    return named("roundRect")[0]?.args[4];
   };
-  expect(by("ngram")).toBeGreaterThan(2 * by("model"));
+  expect(by("ngram")).toBeGreaterThan(2 * Number(by("model")));
+  expect(by("recycling")).toEqual([by("ngram"), by("ngram"), by("model"), by("model")]);
+});
+
+test("guesses of the same depth are drawn beside each other, the accepted one widest", () => {
+  paint(pen(), picture([treeRound], { columnWidth: layout.WIDEST_COLUMN }), COLOURS, 1);
+  const cells = named("roundRect").map(({ args }) => args.slice(0, 3).map(Number));
+  const [rejected, accepted, other] = cells.map(([x = 0, y = 0, width = 0]) => ({ x, y, width }));
+  expect(accepted?.y).toBe(rejected?.y);
+  expect(accepted?.x).toBeLessThan(rejected?.x ?? 0);
+  expect(rejected?.x).toBeLessThan(other?.x ?? 0);
+  expect(accepted?.width).toBeGreaterThan(rejected?.width ?? Infinity);
 });
 
 const many = Array.from({ length: 100_000 }, (_, index) =>

@@ -4,11 +4,14 @@
  * own shape.
  */
 import type { Drafted } from "../bindings/Drafted";
-import type { Round } from "../bindings/Round";
 import type { ExtraKind } from "../bindings/ExtraKind";
+import type { Outcome } from "../bindings/Outcome";
+import type { Round } from "../bindings/Round";
 import { samePlace, type Place } from "../trace/round";
+import { depthsOf } from "../trace/tree";
 import * as layout from "./layout";
 import type { Rect, View } from "./layout";
+import { spotsOf, type Spot } from "./spots";
 
 export interface Colours {
   accepted: string;
@@ -74,18 +77,19 @@ function paintRowNumbers(pen: Pen, view: View, colours: Colours) {
 }
 
 function paintRound(pen: Pen, view: View, index: number, round: Round, colours: Colours) {
-  round.drafted.forEach((drafted, slot) =>
-    paintDrafted(pen, inner(view, { round: index, slot }), drafted, colours),
-  );
-  if (!round.extra) return;
-  const cell = layout.cellRect(view, { round: index, slot: round.drafted.length });
-  paintExtra(pen, cell, round.extra.kind, colours);
+  spotsOf(round).forEach((spot, slot) => {
+    const drafted = round.drafted[slot];
+    if (drafted) paintDrafted(pen, inner(view, index, spot), drafted, colours);
+    else if (round.extra) {
+      paintExtra(pen, layout.cellRect(view, index, spot), round.extra.kind, colours);
+    }
+  });
 }
 
 /** The cell less the gaps between cells; narrow columns have none beside them. */
-function inner(view: View, place: Place): Rect {
-  const { x, y, width, height } = layout.cellRect(view, place);
-  const gap = width >= layout.MARKS_WIDTH ? 1 : width >= 3 ? 0.5 : 0;
+function inner(view: View, round: number, spot: Spot): Rect {
+  const { x, y, width, height } = layout.cellRect(view, round, spot);
+  const gap = width >= layout.MARKS_WIDTH ? 1 : width >= 2 ? 0.5 : 0;
   return { x: x + gap, y: y + 1, width: width - 2 * gap, height: Math.max(1, height - 3) };
 }
 
@@ -101,7 +105,7 @@ function paintDrafted(pen: Pen, cell: Rect, drafted: Drafted, colours: Colours) 
       pen.setLineDash([]);
     } else {
       pen.fillStyle = colours.discarded;
-      pen.fillRect(cell.x, cell.y + cell.height / 2, cell.width, 1);
+      pen.fillRect(cell.x, cell.y + cell.height - 1, cell.width, 1);
     }
     return;
   }
@@ -120,11 +124,13 @@ function paintDrafted(pen: Pen, cell: Rect, drafted: Drafted, colours: Colours) 
   pen.stroke();
 }
 
-/** Who drafted the token: square corners for a model, round ends for an n-gram. */
+/** Who drafted the token: square corners for a model, round ends for an n-gram, a round top for recycling. */
 function shape(pen: Pen, { x, y, width, height }: Rect, { drafter }: Drafted) {
-  const round = drafter === "ngram" ? Math.min(width, height) / 2 : Math.min(1.5, width / 4);
+  const round = Math.min(width, height) / 2;
+  const square = Math.min(1.5, width / 4);
+  const corners = { model: square, ngram: round, recycling: [round, round, square, square] };
   pen.beginPath();
-  pen.roundRect(x, y, width, height, round);
+  pen.roundRect(x, y, width, height, corners[drafter]);
 }
 
 /** A disc for a bonus token, a diamond for a recovered one, a ring for one without a draft. */
@@ -160,31 +166,44 @@ function paintMeans(pen: Pen, view: View, rounds: readonly Round[], colours: Col
   const step = Math.max(1, perPixel / SAMPLES);
   for (let pixel = 0; pixel < layout.plotWidth(view); pixel += 1) {
     const begin = left + pixel * perPixel;
-    for (let slot = 0; slot < layout.rowCount(view) - 1; slot += 1) {
-      let [accepted, rejected, sampled] = [0, 0, 0];
-      for (let at = begin; at < begin + perPixel; at += step) {
-        const drafted = rounds[Math.floor(at)]?.drafted[slot];
-        sampled += 1;
-        if (drafted?.outcome === "accepted") accepted += 1;
-        else if (drafted?.outcome === "rejected") rejected += 1;
-      }
-      const cell = layout.cellRect(view, { round: begin, slot });
-      const strip = (colour: string, share: number) => {
+    const sampled: (readonly Outcome[])[] = [];
+    for (let at = begin; at < begin + perPixel; at += step) {
+      const round = rounds[Math.floor(at)];
+      sampled.push(round ? outcomesByRow(round) : []);
+    }
+    for (let row = 0; row < layout.rowCount(view) - 1; row += 1) {
+      const cell = layout.cellRect(view, begin, { row, from: 0, to: 1 });
+      const strip = (colour: string, outcome: Outcome) => {
+        const share = sampled.filter((rows) => rows[row] === outcome).length / sampled.length;
         if (share === 0) return;
         pen.globalAlpha = share;
         pen.fillStyle = colour;
         pen.fillRect(layout.GUTTER + pixel, cell.y + 1, 1, cell.height - 2);
       };
-      strip(colours.accepted, accepted / sampled);
-      strip(colours.rejected, rejected / sampled);
+      strip(colours.accepted, "accepted");
+      strip(colours.rejected, "rejected");
     }
   }
   pen.globalAlpha = 1;
 }
 
-function paintFrames(pen: Pen, { view, hovered, selected }: Picture, colours: Colours) {
+/** What became of each row: accepted if one of its guesses was, else rejected if one was. */
+function outcomesByRow(round: Round): Outcome[] {
+  const rows: Outcome[] = [];
+  depthsOf(round).forEach((row, slot) => {
+    const outcome = round.drafted[slot]?.outcome ?? "discarded";
+    const held = rows[row] ?? "discarded";
+    if (held === "discarded" || outcome === "accepted") rows[row] = outcome;
+  });
+  return rows;
+}
+
+function paintFrames(pen: Pen, { view, rounds, hovered, selected }: Picture, colours: Colours) {
   const frame = (place: Place, width: number) => {
-    const cell = shrunk(layout.cellRect(view, place), 0.5);
+    const round = rounds[place.round];
+    const spot = round && spotsOf(round)[place.slot];
+    if (!spot) return;
+    const cell = shrunk(layout.cellRect(view, place.round, spot), 0.5);
     pen.strokeStyle = colours.focus;
     pen.lineWidth = width;
     pen.beginPath();

@@ -182,12 +182,12 @@ test("only a reply under way can be stopped", async () => {
 test("settings changed in a row are saved once, a choice at once", async () => {
   await app.settings.load();
   vi.useFakeTimers();
-  app.settings.change({ draft_length: 5 });
+  app.settings.change({ max_tokens: 5 });
   app.settings.changeSampling({ temperature: 0 });
   expect(fake.saved).toHaveLength(0);
   await vi.advanceTimersByTimeAsync(1000);
   expect(fake.saved).toHaveLength(1);
-  expect(fake.saved[0]).toMatchObject({ draft_length: 5, sampling: { temperature: 0 } });
+  expect(fake.saved[0]).toMatchObject({ max_tokens: 5, sampling: { temperature: 0 } });
   await app.settings.choose({ draft: "ngram" });
   expect(fake.saved[1]?.draft).toBe("ngram");
 });
@@ -195,15 +195,15 @@ test("settings changed in a row are saved once, a choice at once", async () => {
 test("a choice that the shell refuses is taken back, and said why", async () => {
   await app.settings.load();
   fake.refuse = new BackendError("bad_setting", "the model is gone: choose another.");
-  app.settings.change({ draft_length: 6 });
+  app.settings.change({ max_tokens: 6 });
   await app.settings.choose({ target: "/gone.gguf" });
-  expect(app.settings.values).toMatchObject({ target: defaults.target, draft_length: 6 });
+  expect(app.settings.values).toMatchObject({ target: defaults.target, max_tokens: 6 });
   expect(app.toasts.list[0]?.text).toContain("the model is gone");
 });
 
 test("settings are never saved before they were read: that would erase them", async () => {
   vi.useFakeTimers();
-  app.settings.change({ draft_length: 5 });
+  app.settings.change({ max_tokens: 5 });
   await vi.advanceTimersByTimeAsync(1000);
   expect(fake.saved).toHaveLength(0);
 });
@@ -211,10 +211,10 @@ test("settings are never saved before they were read: that would erase them", as
 test("the shell's objection to a setting is kept until it accepts one", async () => {
   await app.settings.load();
   fake.refuse = new BackendError("bad_setting", "top-p: expected at most 1, found 2.");
-  await app.settings.choose({ draft_length: 3 });
+  await app.settings.choose({ max_tokens: 3 });
   expect(app.settings.problem).toContain("top-p");
   fake.refuse = null;
-  await app.settings.choose({ draft_length: 4 });
+  await app.settings.choose({ max_tokens: 4 });
   expect(app.settings.problem).toBeNull();
 });
 

@@ -5,6 +5,7 @@
 import type { Appearance } from "../bindings/Appearance";
 import type { Sampling } from "../bindings/Sampling";
 import type { Settings as Values } from "../bindings/Settings";
+import type { Speculation } from "../bindings/Speculation";
 import { defaults } from "../bindings/defaults";
 import { BackendError, type Backend } from "../backend/backend";
 
@@ -46,6 +47,10 @@ export class Settings {
 
   changeSampling(change: Partial<Sampling>) {
     this.change({ sampling: { ...this.values.sampling, ...change } });
+  }
+
+  changeSpeculation(change: Partial<Speculation>) {
+    this.change({ speculation: { ...this.values.speculation, ...change } });
   }
 
   changeAppearance(change: Partial<Appearance>) {

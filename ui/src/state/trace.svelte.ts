@@ -3,8 +3,8 @@
  * animation frame, however many came in between; a missing index is noticed and kept as a gap.
  */
 import type { Round } from "../bindings/Round";
-import { slots } from "../trace/round";
 import { statisticsOf } from "../trace/statistics";
+import { rowsOf } from "../trace/tree";
 
 /** Rounds a block of the token view holds: a frame redraws one block, not the whole reply. */
 const BLOCK_ROUNDS = 32;
@@ -23,7 +23,7 @@ export class Trace {
   /** All rounds shown. Not reactive itself: read {@link length} to depend on it. */
   readonly rounds: Round[] = [];
   length = $state(0);
-  /** Most tokens a round has, or could have by its draft length, the extra one included. */
+  /** Most rows of the heatmap a round fills, or could by its draft length, the extra token's included. */
   tallest = $state(0);
   /** The same rounds in blocks; all but the last one never change. */
   blocks = $state.raw<{ first: number; rounds: readonly Round[] }[]>([]);
@@ -86,7 +86,7 @@ export class Trace {
         blocks.push({ first: this.rounds.length, rounds: [round] });
       }
       this.rounds.push(round);
-      this.tallest = Math.max(this.tallest, slots(round), round.draft_length + 1);
+      this.tallest = Math.max(this.tallest, rowsOf(round), round.draft_length + 1);
     }
     this.#pending = [];
     this.blocks = blocks;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { chipsOf, isEmitted, keepsSpace, pieces, type Chip } from "./chips";
-import { threeRounds } from "./fixtures";
+import { drafted, extra, round, threeRounds, treeRound } from "./fixtures";
 import { textOf } from "./text";
 
 const chip = (text: string, kind: Chip["kind"]): Chip => ({ round: 0, slot: 0, kind, text });
@@ -17,6 +17,30 @@ test("chips stand in reading order: rejected, discarded, then what replaced them
     "recovered: d",
     "plain: e",
   ]);
+});
+
+test("in a tree the rejected guesses stand before the token that was accepted in their place", () => {
+  expect(chipsOf([treeRound]).map(({ kind, text, slot }) => `${kind}:${text} ${slot}`)).toEqual([
+    "rejected: x 0",
+    "accepted: a 1",
+    "rejected: z 3",
+    "accepted: b 4",
+    "discarded: y 2",
+    "discarded: w 5",
+    "bonus: c 6",
+  ]);
+});
+
+test("guesses rejected where a tree ends stand where the recovered token does", () => {
+  const ended = round(0, {
+    drafted: [
+      drafted("a", "accepted"),
+      drafted("x", "rejected", { parent: 0 }),
+      drafted("y", "rejected", { parent: 0 }),
+    ],
+    extra: extra("d", "recovered"),
+  });
+  expect(chipsOf([ended]).map(({ text }) => text)).toEqual(["a", "x", "y", "d"]);
 });
 
 test("a chip knows its place in the whole trace, not in the block", () => {

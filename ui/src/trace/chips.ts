@@ -1,11 +1,12 @@
 /**
  * The token view's fold: every token of a trace, in reading order, with its outcome. What a
- * rejected token was replaced by follows it, after the discarded ones.
+ * rejected token was replaced by follows it; the extra token follows the discarded ones too.
  */
 import type { ExtraKind } from "../bindings/ExtraKind";
 import type { Outcome } from "../bindings/Outcome";
 import type { Round } from "../bindings/Round";
-import type { Place } from "./round";
+import { tokenAt, type Place } from "./round";
+import { readingOrder } from "./tree";
 
 export type ChipKind = Outcome | ExtraKind;
 
@@ -24,12 +25,12 @@ export function chipsOf(rounds: readonly Round[], firstRound = 0): Chip[] {
   const chips: Chip[] = [];
   rounds.forEach((round, offset) => {
     const place = firstRound + offset;
-    round.drafted.forEach((drafted, slot) =>
-      chips.push({ round: place, slot, kind: drafted.outcome, text: drafted.text }),
-    );
-    if (round.extra) {
-      const { kind, text } = round.extra;
-      chips.push({ round: place, slot: round.drafted.length, kind, text });
+    for (const slot of readingOrder(round)) {
+      const token = tokenAt(round, slot);
+      if (!token) continue;
+      const { kind, text } =
+        "extra" in token ? token.extra : { kind: token.drafted.outcome, text: token.drafted.text };
+      chips.push({ round: place, slot, kind, text });
     }
   });
   return chips;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { cardOf, duration, probability, sentenceOf } from "./describe";
-import { threeRounds } from "./fixtures";
+import { drafted, extra, round, threeRounds, treeRound } from "./fixtures";
 
 test("a rejected token's card has its probabilities and its position in the draft", () => {
   const card = cardOf(threeRounds, { round: 1, slot: 0 });
@@ -16,7 +16,30 @@ test("a rejected token's card has its probabilities and its position in the draf
 });
 
 test("a recovered token's card names what it replaced", () => {
-  expect(cardOf(threeRounds, { round: 1, slot: 2 })?.insteadOf).toBe(" x");
+  expect(cardOf(threeRounds, { round: 1, slot: 2 })?.insteadOf).toEqual([" x"]);
+});
+
+test("a guess of a tree has its depth, and its number among the guesses for its place", () => {
+  const card = cardOf([treeRound], { round: 0, slot: 4 });
+  expect(card).toMatchObject({
+    position: 2,
+    draftLength: 2,
+    guess: { number: 2, of: 2 },
+    insteadOf: [" z"],
+  });
+  expect(card && sentenceOf(card)).toContain("position 2 of 2, guess 2 of 2");
+  expect(cardOf([treeRound], { round: 0, slot: 6 })?.insteadOf).toEqual([]);
+});
+
+test("a card says who drafted the token and below what chance the draft was to end", () => {
+  const by = (drafter: "model" | "ngram" | "recycling") => {
+    const token = drafted("a", "accepted", { drafter });
+    const held = round(0, { drafted: [token], extra: extra("b", "bonus"), staged: true });
+    return cardOf([{ ...held, threshold: 0.25 }], { round: 0, slot: 0 });
+  };
+  expect(by("model")).toMatchObject({ drafter: "draft model, staged", threshold: 0.25 });
+  expect(by("ngram")?.drafter).toBe("n-gram");
+  expect(by("recycling")?.drafter).toBe("recycling");
 });
 
 test("a place without a token has no card", () => {

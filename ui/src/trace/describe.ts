@@ -1,8 +1,10 @@
 /** Words for what the trace says: for hover cards, labels and screen readers. */
+import type { DrafterKind } from "../bindings/DrafterKind";
 import type { Round } from "../bindings/Round";
 import type { ChipKind } from "./chips";
 import { tokenAt, type Place } from "./round";
 import { roundMs } from "./statistics";
+import { depthsOf, longestPath, parentsOf, replacedBy } from "./tree";
 
 export const OUTCOME_WORDS: Record<ChipKind, string> = {
   accepted: "accepted",
@@ -13,6 +15,12 @@ export const OUTCOME_WORDS: Record<ChipKind, string> = {
   plain: "not drafted",
 };
 
+const DRAFTER_WORDS: Record<DrafterKind, string> = {
+  model: "draft model",
+  ngram: "n-gram",
+  recycling: "recycling",
+};
+
 /** Everything known about one token, ready to be shown. */
 export interface TokenCard {
   kind: ChipKind;
@@ -20,13 +28,18 @@ export interface TokenCard {
   id: number;
   /** Position in the draft, from 1; null for the extra token. */
   position: number | null;
+  /** Longest path of the draft. */
   draftLength: number;
+  /** Which of several guesses for the same place, from 1; null where it is the only one. */
+  guess: { number: number; of: number } | null;
   draftProbability: number | null;
   targetProbability: number | null;
   acceptance: number | null;
   drafter: string | null;
-  /** What the draft had in place of a recovered token. */
-  insteadOf: string | null;
+  /** The chance of acceptance below which the draft was to end; null without one. */
+  threshold: number | null;
+  /** The rejected guesses in whose place an emitted token stands. */
+  insteadOf: string[];
   /** Number of the round, from 1. */
   round: number;
   roundMs: number;
@@ -37,7 +50,7 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
   const token = tokenAt(round, place.slot);
   if (!round || !token) return null;
   const common = {
-    draftLength: round.drafted.length,
+    draftLength: longestPath(round),
     round: round.index + 1,
     roundMs: roundMs(rounds, place.round),
   };
@@ -52,7 +65,9 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
       targetProbability: null,
       acceptance: null,
       drafter: null,
-      insteadOf: round.drafted.find(({ outcome }) => outcome === "rejected")?.text ?? null,
+      guess: null,
+      threshold: null,
+      insteadOf: rejectedTexts(round, place.slot),
     };
   }
   const { drafted } = token;
@@ -61,22 +76,40 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
     kind: drafted.outcome,
     text: drafted.text,
     id: drafted.token,
-    position: place.slot + 1,
+    position: (depthsOf(round)[place.slot] ?? 0) + 1,
+    guess: guessOf(round, place.slot),
     draftProbability: drafted.draft_probability,
     targetProbability: drafted.target_probability,
     acceptance: drafted.acceptance,
-    drafter: drafted.drafter === "model" ? "draft model" : "n-gram",
-    insteadOf: null,
+    drafter: drafterWords(drafted.drafter, round.staged),
+    threshold: round.threshold,
+    insteadOf: drafted.outcome === "accepted" ? rejectedTexts(round, place.slot) : [],
   };
+}
+
+function drafterWords(drafter: DrafterKind, staged: boolean): string {
+  return DRAFTER_WORDS[drafter] + (staged && drafter === "model" ? ", staged" : "");
+}
+
+function rejectedTexts(round: Round, slot: number): string[] {
+  return replacedBy(round, slot).map((rejected) => round.drafted[rejected]?.text ?? "");
+}
+
+function guessOf(round: Round, slot: number): TokenCard["guess"] {
+  const parents = parentsOf(round);
+  const siblings = [...parents.keys()].filter((other) => parents[other] === parents[slot]);
+  if (siblings.length < 2) return null;
+  return { number: siblings.indexOf(slot) + 1, of: siblings.length };
 }
 
 /** One sentence for a screen reader. */
 export function sentenceOf(card: TokenCard): string {
   const name = card.text.trim() === "" ? JSON.stringify(card.text) : card.text.trim();
   const where = card.position === null ? "" : `, position ${card.position} of ${card.draftLength}`;
+  const guess = card.guess ? `, guess ${card.guess.number} of ${card.guess.of}` : "";
   const acceptance =
     card.acceptance === null ? "" : `, acceptance probability ${percent(card.acceptance)}`;
-  return `${name}: ${OUTCOME_WORDS[card.kind]}, round ${card.round}${where}${acceptance}`;
+  return `${name}: ${OUTCOME_WORDS[card.kind]}, round ${card.round}${where}${guess}${acceptance}`;
 }
 
 /** A token's text with its white space in sight. */

@@ -9,6 +9,7 @@ export function drafted(text: string, outcome: Outcome, change: Partial<Drafted>
   return {
     token: 7,
     text,
+    parent: null,
     draft_probability: 0.5,
     target_probability: judged ? 0.4 : null,
     acceptance: judged ? 0.8 : null,
@@ -31,6 +32,8 @@ export function round(index: number, change: Partial<Round> = {}): Round {
     extra: null,
     draft_length: 4,
     reason: "fixed",
+    threshold: null,
+    staged: false,
     times: { draft_ms: 2, verify_ms: 6, sample_ms: 1, rest_ms: 1 },
     at_ms: 100 + 10 * index,
     ...change,
@@ -49,3 +52,19 @@ export const threeRounds: readonly Round[] = [
   }),
   round(2, { extra: extra(" e", "plain") }),
 ];
+
+/**
+ * A tree: " a", " x" and " y" follow the text, " b" and " z" follow " a", " w" follows " x". " a" and
+ * " b" are accepted, " x" and " z" rejected, the others never judged; a bonus " c".
+ */
+export const treeRound: Round = round(0, {
+  drafted: [
+    drafted(" x", "rejected"),
+    drafted(" a", "accepted"),
+    drafted(" y", "discarded"),
+    drafted(" z", "rejected", { parent: 1 }),
+    drafted(" b", "accepted", { parent: 1 }),
+    drafted(" w", "discarded", { parent: 0 }),
+  ],
+  extra: extra(" c", "bonus"),
+});

@@ -38,8 +38,3 @@ export function tokenAt(
   if (drafted) return { drafted };
   return slot === round.drafted.length && round.extra ? { extra: round.extra } : null;
 }
-
-/** Slots of the round that hold a token: its drafted tokens and its extra token. */
-export function slots(round: Round): number {
-  return round.drafted.length + (round.extra ? 1 : 0);
-}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { drafted, extra, round, threeRounds } from "./fixtures";
+import { drafted, extra, round, threeRounds, treeRound } from "./fixtures";
 import { rateOf, statisticsOf } from "./statistics";
 
 /** A round that adds `tokens` tokens and ends at `at_ms`. */
@@ -25,6 +25,28 @@ test("acceptance by position counts only those judged at that position", () => {
     { judged: 2, accepted: 1 },
     { judged: 1, accepted: 1 },
   ]);
+});
+
+test("several guesses for one place are all judged, and the place counts once", () => {
+  const { judged, accepted, byPosition } = statisticsOf([treeRound]);
+  expect({ judged, accepted }).toEqual({ judged: 4, accepted: 2 });
+  expect(byPosition).toEqual([
+    { judged: 1, accepted: 1 },
+    { judged: 1, accepted: 1 },
+  ]);
+});
+
+test("the governor's last decision holds until its next", () => {
+  const decision = {
+    before: null,
+    chosen: 2,
+    draft_ms: 1,
+    verify_ms: [],
+    acceptance: [],
+    tokens_per_second: [10, 15, 20],
+  };
+  expect(statisticsOf([round(0, { decision }), round(1)]).decision).toEqual(decision);
+  expect(statisticsOf(threeRounds).decision).toBeNull();
 });
 
 test("an empty trace has no rates, and none of them is a division by zero", () => {

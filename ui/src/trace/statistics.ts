@@ -2,12 +2,20 @@
  * The numbers of a reply: folds over its rounds. Rates are over time, never over one round: accepted
  * tokens arrive in bursts, and a burst has no rate.
  */
+import type { Decision } from "../bindings/Decision";
 import type { Round } from "../bindings/Round";
 import type { Times } from "../bindings/Times";
-import { emitted } from "./round";
+import { count, emitted } from "./round";
+import { depthsOf } from "./tree";
 
 /** Width of the sliding window for tokens per second. */
 export const RATE_WINDOW_MS = 2000;
+
+/** Several guesses for one place count once: at most one of them can be accepted. */
+export interface Position {
+  judged: number;
+  accepted: number;
+}
 
 export interface Statistics {
   rounds: number;
@@ -27,26 +35,24 @@ export interface Statistics {
   /** Milliseconds a token took after the first round, median and 95th percentile. */
   tokenMs: { p50: number; p95: number } | null;
   times: Times;
-  /** Judged and accepted tokens by position in the draft. */
-  byPosition: { judged: number; accepted: number }[];
+  /** Places that were judged, and those whose token was drafted, by position in the draft. */
+  byPosition: Position[];
+  /** The governor's last; null where the draft length was never its choice. */
+  decision: Decision | null;
 }
 
 export function statisticsOf(rounds: readonly Round[]): Statistics {
   const times: Times = { draft_ms: 0, verify_ms: 0, sample_ms: 0, rest_ms: 0 };
-  const byPosition: Statistics["byPosition"] = [];
+  const byPosition: Position[] = [];
+  let decision: Decision | null = null;
   let [tokens, drafted, judged, accepted] = [0, 0, 0, 0];
   for (const round of rounds) {
     tokens += emitted(round);
     drafted += round.drafted.length;
-    round.drafted.forEach(({ outcome }, position) => {
-      if (outcome === "discarded") return;
-      const at = (byPosition[position] ??= { judged: 0, accepted: 0 });
-      at.judged += 1;
-      judged += 1;
-      if (outcome !== "accepted") return;
-      at.accepted += 1;
-      accepted += 1;
-    });
+    accepted += count(round, "accepted");
+    judged += round.drafted.length - count(round, "discarded");
+    countPositions(round, byPosition);
+    decision = round.decision ?? decision;
     times.draft_ms += round.times.draft_ms;
     times.verify_ms += round.times.verify_ms;
     times.sample_ms += round.times.sample_ms;
@@ -65,7 +71,20 @@ export function statisticsOf(rounds: readonly Round[]): Statistics {
     tokenMs: tokenMsOf(rounds),
     times,
     byPosition,
+    decision,
   };
+}
+
+/** Adds a round: its accepted path, and the place behind it where guesses were rejected. */
+function countPositions(round: Round, byPosition: Position[]) {
+  const accepted = count(round, "accepted");
+  const rejected = depthsOf(round).filter((_, slot) => round.drafted[slot]?.outcome === "rejected");
+  const judged = Math.max(accepted, ...rejected.map((depth) => depth + 1));
+  for (let depth = 0; depth < judged; depth += 1) {
+    const at = (byPosition[depth] ??= { judged: 0, accepted: 0 });
+    at.judged += 1;
+    if (depth < accepted) at.accepted += 1;
+  }
 }
 
 /**

@@ -24,8 +24,8 @@ const SHELF = [
 ];
 
 /** The recording whose subject the question names first on the shelf; the story for all others. */
-export function recordingFor(question: string, draft: string): Recording {
+export function recordingFor(question: string, drafts: boolean): Recording {
   const found = SHELF.find(({ about }) => about.test(question))?.lines ?? lantern;
   const recording = parseRecording(found);
-  return draft === "none" ? withoutDrafts(recording) : recording;
+  return drafts ? recording : withoutDrafts(recording);
 }
