@@ -187,7 +187,7 @@ fn a_round_says_how_it_was_drafted() {
         "1",
     ]);
     assert_eq!((&staged[0]["staged"], &staged[0]["threshold"]), (&true.into(), &0.2.into()));
-    let auto = rounds(&[]);
+    let auto = rounds(&["--drafter", "model"]);
     let decision = &auto[0]["decision"];
     assert_eq!(decision["tokens_per_second"].as_array().unwrap().len(), 17);
     assert_eq!(decision["verify_ms"].as_array().unwrap().len(), 17);
