@@ -100,6 +100,23 @@ pub fn accept<E>(
     }
 }
 
+/// The tokens from the first guess to `last`; none for the end of the text.
+pub fn path(guesses: &[Guess], last: Option<usize>) -> Vec<TokenId> {
+    let up = std::iter::successors(last, |&guess| guesses[guess].parent);
+    let mut path: Vec<TokenId> = up.map(|guess| guesses[guess].token).collect();
+    path.reverse();
+    path
+}
+
+/// How many guesses come before each on its path.
+pub fn depths(guesses: &[Guess]) -> Vec<usize> {
+    let mut depths: Vec<usize> = Vec::with_capacity(guesses.len());
+    for guess in guesses {
+        depths.push(guess.parent.map_or(0, |parent| depths[parent] + 1));
+    }
+    depths
+}
+
 /// Whether each guess follows the one before.
 pub fn is_chain(guesses: &[Guess]) -> bool {
     guesses.iter().enumerate().all(|(index, guess)| guess.parent == index.checked_sub(1))

@@ -1,6 +1,6 @@
 //! The verdict on a draft: the target's rows of logits become distributions, and the acceptance rule decides.
 
-use crate::accept::{Guess, Verdict, Verification, accept};
+use crate::accept::{Guess, Verdict, Verification, accept, path};
 use crate::distribution::Distribution;
 use crate::error::Result;
 use crate::forward::Logits;
@@ -34,11 +34,4 @@ pub fn judge(
     };
     let verdict = accept(guesses, verification, position, target, generator)?;
     Ok((verdict, shown))
-}
-
-/// The tokens from the first guess to `last`.
-fn path(guesses: &[Guess], last: Option<usize>) -> impl Iterator<Item = TokenId> {
-    let mut path: Vec<usize> = std::iter::successors(last, |&guess| guesses[guess].parent).collect();
-    path.reverse();
-    path.into_iter().map(|guess| guesses[guess].token)
 }

@@ -253,8 +253,10 @@ impl<'a> Writing<'a> {
             judge(&drafting.guesses, verification, &logits, &self.context, &mut self.sampler)?;
         let kept: Vec<usize> =
             std::iter::once(0).chain(verdict.path.iter().map(|&guess| guess + 1)).collect();
-        for &node in &kept {
-            self.drafters.observe(tree.token(node), logits.row(node));
+        if !self.request.speculation.is_off() {
+            for &node in &kept {
+                self.drafters.observe(tree.token(node), logits.row(node));
+            }
         }
         let emission = self.emit(&drafting.guesses, &verdict);
         self.target.keep(&kept[..emission.tokens.len()])?;

@@ -1,7 +1,7 @@
 //! A round as the trace keeps it.
 
 use super::{Emission, Writing};
-use crate::accept::{Guess, Verdict};
+use crate::accept::{Guess, Verdict, depths};
 use crate::draft::Drafting;
 use crate::trace::{Drafted, DrafterKind, Extra, ExtraKind, Outcome, Round, Times};
 
@@ -17,13 +17,14 @@ impl Writing<'_> {
     ) -> Round {
         let emitted = emission.tokens.len();
         let guesses = &drafting.guesses;
+        let depths = depths(guesses);
         let accepted = &verdict.path[..verdict.path.len().min(emitted)];
         let mut texts = emission.texts.into_iter();
         let mut drafted = Vec::with_capacity(guesses.len());
         for (index, guess) in guesses.iter().enumerate() {
             let outcome = if accepted.contains(&index) {
                 Outcome::Accepted
-            } else if verdict.rejected.contains(&index) && depth(guesses, index) < emitted {
+            } else if verdict.rejected.contains(&index) && depths[index] < emitted {
                 Outcome::Rejected
             } else {
                 Outcome::Discarded
@@ -72,9 +73,4 @@ fn acceptance(guess: &Guess, target: f32) -> f32 {
         DrafterKind::Model => (target / guess.probability).min(1.0),
         DrafterKind::Ngram | DrafterKind::Recycling => target,
     }
-}
-
-/// Guesses before it on its path.
-fn depth(guesses: &[Guess], index: usize) -> usize {
-    std::iter::successors(guesses[index].parent, |&parent| guesses[parent].parent).count()
 }

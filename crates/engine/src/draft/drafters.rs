@@ -173,7 +173,7 @@ impl Drafters {
     /// Takes in a finished round and the tokens it added to the text.
     pub(crate) fn learn(&mut self, round: &Round, guesses: &[Guess], emitted: &[TokenId]) {
         if let Some(governor) = &mut self.governor {
-            governor.learn(round, guesses, round.staged);
+            governor.learn(round, guesses);
             self.guessed.iter().for_each(|guesses| governor.score(guesses, emitted));
         }
     }

@@ -78,6 +78,11 @@ impl Acceptance {
         })
     }
 
+    /// The chances of each rank, [`Self::by_rank`], for the first `depths` depths.
+    pub fn by_depth_and_rank(&self, depths: usize) -> Vec<[f64; WIDEST_TREE]> {
+        self.by_depth()[..depths].iter().map(|&first| self.by_rank(first)).collect()
+    }
+
     /// The chance that the sibling of each rank is the accepted one, where the first is with chance `first`.
     pub fn by_rank(&self, first: f64) -> [f64; WIDEST_TREE] {
         let mut left = 1.0;

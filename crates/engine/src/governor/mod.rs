@@ -9,7 +9,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-use crate::accept::{Guess, is_chain};
+use crate::accept::{Guess, depths, is_chain};
 use crate::speculation::{DraftLength, LONGEST_DRAFT, Speculation, Staged, Threshold, Tree, WIDEST_TREE};
 use crate::trace::{Decision, DrafterKind, LengthReason, Outcome, Round};
 
@@ -39,6 +39,12 @@ pub struct Plan {
     pub reason: LengthReason,
     /// Tokens per millisecond that are expected.
     pub rate: f64,
+}
+
+impl Plan {
+    fn chain(length: usize, reason: LengthReason, rate: f64) -> Self {
+        Self { length, shape: None, least: None, staged: false, reason, rate }
+    }
 }
 
 /// Rounds after which the best tree is looked for again.
@@ -162,9 +168,7 @@ impl Governor {
 
     /// The best tree that a drafter's guesses can grow to, as far as is known.
     pub fn tree(&self, kind: DrafterKind, width: usize, depth: usize, nodes: usize) -> Shape {
-        let acceptance = &self.records[kind as usize].acceptance;
-        let by_depth = acceptance.by_depth();
-        let ranks: Vec<_> = by_depth[..depth].iter().map(|&first| acceptance.by_rank(first)).collect();
+        let ranks = self.records[kind as usize].acceptance.by_depth_and_rank(depth);
         let nodes = nodes.min(LONGEST_DRAFT);
         Plans::new(&ranks, width.min(WIDEST_TREE), nodes).shape(nodes)
     }
@@ -182,7 +186,7 @@ impl Governor {
         };
         plan.staged = staged;
         if plan.length > 0 {
-            self.spread(&mut plan, speculation, room, &acceptance, token_ms);
+            self.spread(&mut plan, speculation, room, token_ms);
             self.bound(&mut plan, speculation, room, token_ms);
         }
         plan
@@ -192,7 +196,7 @@ impl Governor {
         let reason = if length > room { LengthReason::NoRoom } else { LengthReason::Fixed };
         let length = length.min(room);
         self.length = length;
-        Plan { length, shape: None, least: None, staged: false, reason, rate: rates[length] }
+        Plan::chain(length, reason, rates[length])
     }
 
     fn choose(&mut self, room: usize, behind: usize, rates: &[f64; MOST_ROWS], token_ms: f64) -> Plan {
@@ -209,14 +213,7 @@ impl Governor {
             length = 0;
         }
         self.length = length;
-        let plan = |length: usize, reason| Plan {
-            length,
-            shape: None,
-            least: None,
-            staged: false,
-            reason,
-            rate: rates[length],
-        };
+        let plan = |length: usize, reason| Plan::chain(length, reason, rates[length]);
         if length > 0 && self.plain.due(rates[length] / rates[0]) {
             return plan(0, LengthReason::Probe);
         }
@@ -236,14 +233,7 @@ impl Governor {
 
     /// Makes a tree of the plan where that is asked for. What the best tree is changes slowly, and finding it
     /// takes as long as a small draft.
-    fn spread(
-        &mut self,
-        plan: &mut Plan,
-        speculation: &Speculation,
-        room: usize,
-        acceptance: &[f64; LONGEST_DRAFT],
-        token_ms: f64,
-    ) {
+    fn spread(&mut self, plan: &mut Plan, speculation: &Speculation, room: usize, token_ms: f64) {
         let (width, must) = match speculation.tree {
             Tree::Off | Tree::Width(..=1) => return,
             Tree::Auto => (WIDEST_TREE, false),
@@ -257,7 +247,7 @@ impl Governor {
         let depth = if auto { room.min(LONGEST_DRAFT) } else { plan.length };
         let asked = (width, depth, room.min(LONGEST_DRAFT));
         if self.tree.asked != asked || self.tree.age >= TREE_AGE {
-            let best = self.best_tree(asked, auto, acceptance, token_ms);
+            let best = self.best_tree(asked, auto, token_ms);
             self.tree = KnownTree { asked, age: 0, best };
         }
         self.tree.age += 1;
@@ -273,12 +263,9 @@ impl Governor {
         &self,
         (width, depth, most): (usize, usize, usize),
         any: bool,
-        acceptance: &[f64; LONGEST_DRAFT],
         token_ms: f64,
     ) -> Option<(f64, Shape)> {
-        let record = &self.records[DrafterKind::Model as usize];
-        let ranks: Vec<_> =
-            acceptance[..depth].iter().map(|&first| record.acceptance.by_rank(first)).collect();
+        let ranks = self.records[DrafterKind::Model as usize].acceptance.by_depth_and_rank(depth);
         let plans = Plans::new(&ranks, width, most);
         let least = if any { 2 } else { most };
         let trees = (least..=most).map(|nodes| {
@@ -327,8 +314,8 @@ impl Governor {
         }
     }
 
-    /// Takes in a finished round. `guesses` are what was drafted, `staged` says how by the draft model.
-    pub fn learn(&mut self, round: &Round, guesses: &[Guess], staged: bool) {
+    /// Takes in a finished round. `guesses` are what was drafted.
+    pub fn learn(&mut self, round: &Round, guesses: &[Guess]) {
         let times = &round.times;
         let drafted = guesses.len();
         if self.plain.learn(drafted) {
@@ -337,7 +324,7 @@ impl Governor {
         self.rest[usize::from(drafted > 0)].learn(f64::from(times.sample_ms + times.rest_ms));
         let by_model = guesses.iter().any(|guess| guess.drafter == DrafterKind::Model);
         if by_model {
-            self.learn_draft_cost(guesses, f64::from(times.draft_ms), staged);
+            self.learn_draft_cost(guesses, f64::from(times.draft_ms), round.staged);
             self.probes.drafted(self.length > 0);
         } else {
             let tokens = round.emitted().count();
@@ -354,10 +341,7 @@ impl Governor {
         let token_ms = self.token[usize::from(staged)].get();
         let inner = |index: usize| guesses.iter().any(|guess| guess.parent == Some(index));
         let mut widths = [0; LONGEST_DRAFT];
-        let mut depths = Vec::with_capacity(guesses.len());
-        for (index, guess) in guesses.iter().enumerate() {
-            let depth: usize = guess.parent.map_or(0, |parent| depths[parent] + 1);
-            depths.push(depth);
+        for (index, depth) in depths(guesses).into_iter().enumerate() {
             widths[depth.min(LONGEST_DRAFT - 1)] += usize::from(inner(index));
         }
         let levels = widths.iter().filter(|&&rows| rows > 0);
@@ -371,11 +355,8 @@ impl Governor {
         let Some(kind) = guesses.first().map(|guess| guess.drafter) else { return };
         let record = &mut self.records[kind as usize];
         let judged = |index: usize| round.drafted[index].outcome != Outcome::Discarded;
-        let mut places: Vec<(usize, usize)> = Vec::with_capacity(guesses.len());
-        for (index, guess) in guesses.iter().enumerate() {
-            let depth = guess.parent.map_or(0, |parent| places[parent].0 + 1);
+        for (index, (guess, depth)) in guesses.iter().zip(depths(guesses)).enumerate() {
             let rank = guesses[..index].iter().filter(|other| other.parent == guess.parent).count();
-            places.push((depth, rank));
             if !judged(index) {
                 continue;
             }

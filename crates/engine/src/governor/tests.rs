@@ -55,7 +55,7 @@ impl Pair {
                 ..Times::default()
             };
             let (round, guesses) = round(&plan, accepted, times);
-            governor.learn(&round, &guesses, false);
+            governor.learn(&round, &guesses);
             drafts += usize::from(plan.length > 0);
             behind = if plan.length > 0 { 0 } else { behind + 1 };
             written += accepted + 1;

@@ -2,7 +2,7 @@
 //! one batch (Spector and Re 2023; Miao et al. 2023).
 
 use super::{ModelDrafter, in_target};
-use crate::accept::Guess;
+use crate::accept::{Guess, path};
 use crate::draft::Draft;
 use crate::error::Result;
 use crate::governor::Shape;
@@ -41,7 +41,7 @@ impl ModelDrafter {
             };
             let mut next = Vec::new();
             for (row, place) in places.iter().enumerate() {
-                let context: Vec<TokenId> = [context, &path(&draft, place.guess)].concat();
+                let context: Vec<TokenId> = [context, &path(&draft.guesses, place.guess)].concat();
                 let children = shape.children(place.shape);
                 let guesses = in_target(&self.vocabulary, logits.row(row), |row| {
                     sampler.guess(row, &context, children.len())
@@ -64,12 +64,4 @@ impl ModelDrafter {
         self.model.keep(&(0..text).collect::<Vec<_>>())?;
         Ok(draft)
     }
-}
-
-/// The tokens from the first guess to `last`.
-fn path(draft: &Draft, last: Option<usize>) -> Vec<TokenId> {
-    let up = std::iter::successors(last, |&guess| draft.guesses[guess].parent);
-    let mut path: Vec<TokenId> = up.map(|guess| draft.guesses[guess].token).collect();
-    path.reverse();
-    path
 }
