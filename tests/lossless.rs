@@ -1,15 +1,18 @@
 //! Real models: the text with drafts is the text without, token by token, whoever drafts; and the
 //! cache after every round is that of a fresh start.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foretoken_engine::accept::Guess;
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
-use foretoken_engine::draft::{Draft, Drafter, Drafters, NgramDrafter, Order, RecyclingDrafter};
+use foretoken_engine::draft::{
+    Draft, Drafter, Drafters, ModelDrafter, NgramDrafter, Order, RecyclingDrafter, Vocabulary,
+};
 use foretoken_engine::error::{Error, Result};
-use foretoken_engine::forward::catch_up;
+use foretoken_engine::forward::{Logits, Model, catch_up};
+use foretoken_engine::model::{ModelConfig, ModelSource};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{DrafterChoice, Speculation, Staged, Threshold, Tree};
@@ -457,14 +460,86 @@ fn a_reply_that_fills_the_context_says_so_and_stays_within_it() {
     assert!(matches!(refused, Err(Error::EmptyPrompt)));
 }
 
+/// A model that says it has room for fewer tokens.
+struct Short {
+    model: Box<dyn Model>,
+    config: ModelConfig,
+}
+
+impl Short {
+    fn of(source: &ModelSource, context: usize) -> Self {
+        let model = loaded(source);
+        let config = ModelConfig { context, ..model.config().clone() };
+        Self { model, config }
+    }
+}
+
+impl Model for Short {
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn cached(&self) -> &[TokenId] {
+        self.model.cached()
+    }
+
+    fn pass(&mut self, tree: &TokenTree, first: usize, rows: Range<usize>) -> Result<Logits<'_>> {
+        let found = self.cached().len() + tree.len() - first;
+        let limit = self.config.context;
+        if found > limit {
+            return Err(Error::PromptTooLong { found, limit });
+        }
+        self.model.pass(tree, first, rows)
+    }
+
+    fn last_pass(&self) -> usize {
+        self.model.last_pass()
+    }
+
+    fn keep(&mut self, path: &[usize]) -> Result<()> {
+        self.model.keep(path)
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.model.truncate(length);
+    }
+}
+
 #[test]
-fn a_draft_with_a_shorter_context_stops_drafting_with_a_reason() {
-    // The starter pair has one context; a prompt that just fits the draft shows the same.
-    let mut drafter = model_drafter(decoder(&starter_target()).tokenizer());
-    let limit = starter_draft().config().unwrap().context;
-    let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-    let draft = drafter.draft(&vec![9; limit - 2], &Order::chain(4), &mut sampler).unwrap();
-    assert_eq!((draft.guesses.len(), draft.shortened), (2, Some(LengthReason::DraftContextFull)));
-    let draft = drafter.draft(&vec![9; limit + 5], &Order::chain(4), &mut sampler).unwrap();
-    assert_eq!((draft.guesses.len(), draft.shortened), (0, Some(LengthReason::DraftContextFull)));
+fn a_draft_with_a_shorter_context_drafts_as_far_as_it_has_room_and_says_why_not_further() {
+    let mut decoder = decoder(&starter_target());
+    let mut request = request(&decoder, QUESTIONS[0], &Sampling::greedy());
+    let expected = plain(&mut decoder, &request);
+    let context = request.prompt.len() + expected.tokens.len() / 2;
+    for tree in [Tree::Off, Tree::Width(3)] {
+        let short = Box::new(Short::of(&starter_draft(), context));
+        let tokenizer = decoder.tokenizer();
+        let drafter = ModelDrafter::new(short, Vocabulary::Same(tokenizer.vocabulary()), tokenizer.ends());
+        request.speculation = Speculation { tree, ..Speculation::fixed(4) };
+        let reply = write(&mut decoder, &request, &mut Drafters::one(drafter));
+        assert_eq!(reply.tokens, expected.tokens);
+        let (first, last) = (&reply.rounds[0], reply.rounds.last().unwrap());
+        assert!(first.drafted.len() >= 4 && last.drafted.is_empty(), "{tree:?}");
+        assert_eq!(last.reason, LengthReason::DraftContextFull);
+        assert!(reply.rounds.iter().all(|round| round.reason != LengthReason::DrafterFailed));
+    }
+}
+
+#[test]
+fn a_draft_that_is_the_target_changes_nothing_and_is_always_right() {
+    let mut decoder = decoder(&starter_target());
+    let mut request = request(&decoder, QUESTIONS[0], &coupled());
+    let expected = plain(&mut decoder, &request);
+    let tokenizer = decoder.tokenizer();
+    let drafter = || {
+        let vocabulary = Vocabulary::Same(tokenizer.vocabulary());
+        ModelDrafter::new(loaded(&starter_target()), vocabulary, tokenizer.ends())
+    };
+    let mut drafters = [Drafters::one(drafter()), Drafters::one(drafter())];
+    request.speculation = Speculation::fixed(4);
+    let forced = write(&mut decoder, &request, &mut drafters[0]);
+    assert_eq!(forced.tokens, expected.tokens);
+    assert_eq!(forced.summary.accepted, forced.summary.judged, "it is always right");
+    request.speculation = Speculation::default();
+    assert_eq!(write(&mut decoder, &request, &mut drafters[1]).tokens, expected.tokens);
 }

@@ -121,15 +121,16 @@ pub enum LengthReason {
 }
 
 /// The curve behind a choice of draft length N, from which it can be drawn and explained:
-/// (1 + S_1 + ... + S_N) / (N T_s + T_v(N + 1)), with S_j the product of the acceptance up to depth j.
+/// (1 + S_1 + ... + S_N) / (time to draft N + T_v(N + 1) + time to judge), with S_j the product of the acceptance up to depth j.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Decision {
     /// The choice before this one; `None` for the first of a reply.
     pub before: Option<u32>,
     pub chosen: u32,
-    /// T_s, milliseconds to draft a token.
-    pub draft_ms: f32,
+    /// Milliseconds to draft 1 to 16 tokens, about N T_s.
+    #[serde(default)]
+    pub drafting_ms: Vec<f32>,
     /// T_v(1) to T_v(17), milliseconds to verify.
     pub verify_ms: Vec<f32>,
     /// The chance by depth that a drafted token is accepted when all before it are, 16 of them.

@@ -4,7 +4,7 @@ import { decisionWords } from "./decision";
 
 const words = (before: number | null, chosen: number, tokens_per_second: number[]) => {
   const costs: Omit<Decision, "before" | "chosen" | "tokens_per_second"> = {
-    draft_ms: 1,
+    drafting_ms: [],
     verify_ms: [],
     acceptance: [],
   };

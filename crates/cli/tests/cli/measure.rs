@@ -37,12 +37,27 @@ fn a_sweep_has_every_draft_length_beside_the_governor_on_each_workload() {
             .as_array()
             .unwrap()
             .iter()
-            .map(|way| way["draft_length"].as_u64().unwrap())
+            .map(|way| way["speculation"]["length"]["tokens"].as_u64().unwrap())
             .collect();
         assert_eq!(lengths, (1..=8).collect::<Vec<_>>());
         let table = run(&[&ask[..], &PAIR].concat()).out;
         assert!(table.contains("\nspeculative ") && table.contains("\nat 8 "), "{table}");
     }
+}
+
+#[test]
+fn a_sweep_of_ways_has_every_shape_drafter_and_rule() {
+    let ask = ["bench", "--tokens", "16", "--repeats", "1", "--sweep=ways"];
+    let report = json(&[&ask[..], &PAIR].concat()).pop().unwrap();
+    let ways = report["sweep"].as_array().unwrap();
+    let of = |name: &str| &ways.iter().find(|way| way["name"] == name).expect(name)["speculation"];
+    assert_eq!(of("chain")["tree"]["type"], "off");
+    assert_eq!(of("tree of 3")["tree"]["guesses"], 3);
+    assert_eq!(of("staged")["staged"], "on");
+    assert_eq!(of("threshold")["threshold"]["type"], "auto");
+    assert_eq!(of("n-gram")["drafter"], "ngram");
+    assert_ne!(of("5 by block")["verification"], of("5 by token")["verification"]);
+    assert!(ways.iter().all(|way| way["tokens_per_second"].as_f64().unwrap() > 0.0));
 }
 
 #[test]

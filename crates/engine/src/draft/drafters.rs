@@ -7,7 +7,7 @@ use super::{Bound, Draft, Drafter, Order};
 use crate::accept::{Guess, is_chain};
 use crate::error::Result;
 use crate::forward::{Model, Row};
-use crate::governor::{Governor, Plan};
+use crate::governor::{Costs, Governor, Plan};
 use crate::sampler::Sampler;
 use crate::speculation::{DraftLength, LONGEST_DRAFT, Speculation, Threshold, Tree};
 use crate::trace::{Decision, DrafterKind, LengthReason, Round, TokenId};
@@ -93,8 +93,8 @@ impl Drafters {
         if self.governor.is_none() {
             let verify = super::measure::verify(target)?;
             let model = self.members.iter_mut().find(|member| !member.drafter.is_cheap());
-            let token_ms = model.map_or(Ok(0.0), |member| super::measure::token(member.drafter.as_mut()));
-            self.governor = Some(Governor::new(verify, token_ms.unwrap_or(0.0)));
+            let draft = model.and_then(|member| super::measure::draft(member.drafter.as_mut()).ok());
+            self.governor = Some(Governor::new(verify, draft.unwrap_or(Costs::measured(&[(1, 0.0)]))));
         }
         Ok(())
     }
@@ -280,7 +280,7 @@ impl Member {
             guesses,
             length: plan.length,
             reason: draft.shortened.unwrap_or(plan.reason),
-            threshold: plan.least.map(|least| least as f32),
+            threshold: plan.least.map(|least| least.chance as f32),
             staged: plan.staged && plan.shape.is_none(),
             decision: None,
         })

@@ -1,11 +1,11 @@
-//! What a target's passes and a draft model's tokens cost, measured before the first reply.
+//! What a target's passes and a draft model's drafts cost, measured before the first reply.
 
 use std::time::{Duration, Instant};
 
 use super::{Drafter, Order};
 use crate::error::Result;
 use crate::forward::Model;
-use crate::governor::{MOST_ROWS, VerifyCosts};
+use crate::governor::{Costs, MOST_ROWS};
 use crate::sampler::Sampler;
 use crate::sampling::Sampling;
 use crate::trace::TokenId;
@@ -13,6 +13,9 @@ use crate::tree::TokenTree;
 
 /// Numbers of rows that are measured; the others lie between.
 const ROWS: [usize; 6] = [1, 2, 3, 5, 9, MOST_ROWS];
+
+/// Draft lengths that are measured.
+const LENGTHS: [usize; 2] = [1, 4];
 
 /// Measuring ends after this time, as soon as each number of rows was measured once: a large model takes
 /// longer and needs it less, as what disturbs is short.
@@ -28,7 +31,7 @@ const ANY: TokenId = 0;
 ///
 /// # Errors
 /// Those of [`Model::forward`].
-pub fn verify(target: &mut dyn Model) -> Result<VerifyCosts> {
+pub fn verify(target: &mut dyn Model) -> Result<Costs> {
     let cached = target.cached().len();
     let room = target.config().context - cached;
     let rows: Vec<usize> = ROWS.into_iter().filter(|&rows| rows <= room).collect();
@@ -46,7 +49,7 @@ pub fn verify(target: &mut dyn Model) -> Result<VerifyCosts> {
         }
     }
     let points: Vec<_> = rows.into_iter().zip(times.into_iter().map(middle)).collect();
-    Ok(VerifyCosts::measured(&points))
+    Ok(Costs::measured(&points))
 }
 
 /// Milliseconds.
@@ -59,25 +62,30 @@ fn pass(target: &mut dyn Model, rows: usize) -> Result<f64> {
     Ok(time.as_secs_f64() * 1e3)
 }
 
-/// Milliseconds in which `drafter` drafts a token.
+/// The costs of drafts by their length; of one that drafts nothing they are nothing.
 ///
 /// # Errors
 /// Those of [`Drafter::draft`].
-pub fn token(drafter: &mut dyn Drafter) -> Result<f64> {
+pub fn draft(drafter: &mut dyn Drafter) -> Result<Costs> {
     let mut sampler = Sampler::new(&Sampling::greedy())?;
-    let mut times = Vec::new();
+    let mut times = vec![Vec::new(); LENGTHS.len()];
     let begin = Instant::now();
     for repeat in 0..=REPEATS {
-        let start = Instant::now();
-        let drafted = drafter.draft(&[ANY, ANY], &Order::chain(4), &mut sampler)?.guesses.len();
-        if repeat > 0 && drafted > 0 {
-            times.push(start.elapsed().as_secs_f64() * 1e3 / drafted as f64);
+        for (&length, times) in LENGTHS.iter().zip(&mut times) {
+            let start = Instant::now();
+            let drafted = drafter.draft(&[ANY, ANY], &Order::chain(length), &mut sampler)?.guesses.len();
+            // A draft that ended its text is taken for a part of a whole one.
+            if repeat > 0 && drafted > 0 {
+                times.push(start.elapsed().as_secs_f64() * 1e3 * length as f64 / drafted as f64);
+            }
         }
-        if begin.elapsed() > TIME && !times.is_empty() {
+        if repeat > 0 && begin.elapsed() > TIME {
             break;
         }
     }
-    Ok(if times.is_empty() { 0.0 } else { middle(times) })
+    let measured = LENGTHS.into_iter().zip(times).filter(|(_, times)| !times.is_empty());
+    let points: Vec<_> = measured.map(|(length, times)| (length, middle(times))).collect();
+    Ok(Costs::measured(if points.is_empty() { &[(1, 0.0)] } else { &points }))
 }
 
 fn middle(mut times: Vec<f64>) -> f64 {

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use crate::accept::Guess;
 use crate::error::Result;
 use crate::forward::Row;
-use crate::governor::{Calibration, Shape};
+use crate::governor::{Calibration, Least, Shape};
 use crate::sampler::Sampler;
 use crate::trace::{DrafterKind, LengthReason, TokenId};
 
@@ -60,10 +60,10 @@ impl Order<'_> {
     }
 }
 
-/// The least chance that all of a draft is accepted, and how that is reckoned from a drafter's confidence.
+/// Where a chain ends, and how the chance that all of it is accepted is reckoned from a drafter's confidence.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound<'a> {
-    pub least: f64,
+    pub least: Least,
     pub calibration: &'a Calibration,
 }
 
@@ -71,7 +71,7 @@ impl Bound<'_> {
     /// The chance of a draft of `depth` tokens and chance `reach` with one more; `None` if that is too little.
     fn extend(&self, reach: f64, depth: usize, guess: &Guess) -> Option<f64> {
         let reach = reach * self.calibration.chance(depth, guess.confidence);
-        (reach >= self.least).then_some(reach)
+        (reach >= self.least.chance || depth < self.least.spared).then_some(reach)
     }
 }
 

@@ -8,23 +8,31 @@ pub const MOST_ROWS: usize = LONGEST_DRAFT + 1;
 
 /// How much a new measurement changes an estimate.
 const SPEED: f64 = 0.3;
-/// The same of what is particular to one number of rows, which changes less than what is common to all.
+/// The same of what is particular to one number, which changes less than what is common to all.
 const OWN_SPEED: f64 = 0.15;
 /// What is measured counts as at most so many times more or less than was expected: a pass that was
 /// interrupted takes many times as long, and interruptions come one-sided.
 const OUTLIER: f64 = 1.1;
+/// Surprises in a row on the same side are no outliers: each counts as twice as many times more or less as
+/// the one before, up to this number of them.
+const LONGEST_STREAK: i32 = 4;
 
-/// A value that is followed by its logarithm and in small steps, close to its running median.
+/// A value that is followed by its logarithm and in small steps, close to its running median. The steps grow
+/// where it has changed for good.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate(f64);
+pub struct Estimate {
+    value: f64,
+    /// Surprises in a row: above 0 where more was measured than expected, below 0 where less was.
+    streak: i32,
+}
 
 impl Estimate {
     pub fn new(value: f64) -> Self {
-        Self(value.max(1e-6))
+        Self { value: value.max(1e-6), streak: 0 }
     }
 
     pub fn get(self) -> f64 {
-        self.0
+        self.value
     }
 
     pub fn learn(&mut self, value: f64) {
@@ -32,34 +40,41 @@ impl Estimate {
     }
 
     fn follow(&mut self, value: f64, speed: f64) {
-        let surprise = (value.max(1e-6) / self.0).clamp(1.0 / OUTLIER, OUTLIER);
-        self.0 *= surprise.powf(speed);
+        let surprise = (value.max(1e-6) / self.value).ln();
+        let outlier = OUTLIER.ln();
+        self.streak = match surprise {
+            more if more > outlier => (self.streak.max(0) + 1).min(LONGEST_STREAK),
+            less if less < -outlier => (self.streak.min(0) - 1).max(-LONGEST_STREAK),
+            _ => 0,
+        };
+        let most = outlier * 2f64.powi(self.streak.abs() - 1).max(1.0);
+        self.value *= (surprise.clamp(-most, most) * speed).exp();
     }
 }
 
-/// T_v(M): milliseconds of a pass of the target over M rows with all their scores.
+/// Milliseconds by number: T_v(M) of a pass of the target over M rows with all their scores, of judging them,
+/// or of a draft of N tokens.
 ///
-/// What was measured at first is corrected twice: for all numbers of rows together, as a context that grows
-/// or another program slows all of them down, and for each by itself.
+/// What was measured at first is corrected twice: for all numbers together, as a context that grows or another
+/// program slows all of them down, and for each by itself.
 #[derive(Debug, Clone)]
-pub struct VerifyCosts {
+pub struct Costs {
     first: [f64; MOST_ROWS],
     pace: Estimate,
     own: [Estimate; MOST_ROWS],
 }
 
-impl VerifyCosts {
-    /// From what some numbers of rows cost, ascending and never none; in between and beyond by straight
-    /// lines.
+impl Costs {
+    /// From what some numbers cost, ascending and never none; in between and beyond by straight lines.
     pub fn measured(points: &[(usize, f64)]) -> Self {
         let mut first = [0.0; MOST_ROWS];
-        for (rows, cost) in (1..).zip(&mut first) {
-            let after = points.iter().position(|&(at, _)| at >= rows).unwrap_or(points.len() - 1).max(1);
+        for (number, cost) in (1..).zip(&mut first) {
+            let after = points.iter().position(|&(at, _)| at >= number).unwrap_or(points.len() - 1).max(1);
             *cost = match points {
                 [only] => only.1,
                 _ => {
                     let ((x0, y0), (x1, y1)) = (points[after - 1], points[after]);
-                    y0 + (y1 - y0) * (rows as f64 - x0 as f64) / (x1 - x0) as f64
+                    y0 + (y1 - y0) * (number as f64 - x0 as f64) / (x1 - x0) as f64
                 }
             };
         }
@@ -67,18 +82,18 @@ impl VerifyCosts {
     }
 
     /// # Panics
-    /// For no rows.
-    pub fn get(&self, rows: usize) -> f64 {
-        let index = rows.min(MOST_ROWS) - 1;
+    /// For 0.
+    pub fn get(&self, number: usize) -> f64 {
+        let index = number.min(MOST_ROWS) - 1;
         self.first[index] * self.pace.get() * self.own[index].get()
     }
 
-    pub fn learn(&mut self, rows: usize, ms: f64) {
-        if (1..=MOST_ROWS).contains(&rows) {
-            let expected = self.get(rows);
+    pub fn learn(&mut self, number: usize, ms: f64) {
+        if (1..=MOST_ROWS).contains(&number) {
+            let expected = self.get(number);
             self.pace.learn(self.pace.get() * ms / expected);
-            let own = self.own[rows - 1].get() * ms / self.get(rows);
-            self.own[rows - 1].follow(own, OWN_SPEED);
+            let own = self.own[number - 1].get() * ms / self.get(number);
+            self.own[number - 1].follow(own, OWN_SPEED);
         }
     }
 }
@@ -89,24 +104,40 @@ mod tests {
 
     #[test]
     fn costs_between_and_beyond_the_points_lie_on_lines() {
-        let costs = VerifyCosts::measured(&[(1, 10.0), (5, 14.0), (9, 22.0)]);
+        let costs = Costs::measured(&[(1, 10.0), (5, 14.0), (9, 22.0)]);
         for (rows, expected) in [(1, 10.0), (3, 12.0), (5, 14.0), (7, 18.0), (9, 22.0), (17, 38.0)] {
             assert!((costs.get(rows) - expected).abs() < 1e-9, "{rows} rows: {}", costs.get(rows));
         }
-        assert!((VerifyCosts::measured(&[(1, 3.0)]).get(9) - 3.0).abs() < 1e-9);
+        assert!((Costs::measured(&[(1, 3.0)]).get(9) - 3.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_slower_computer_is_slower_for_all_numbers_of_rows() {
-        let mut costs = VerifyCosts::measured(&[(1, 10.0), (9, 20.0)]);
+        let mut costs = Costs::measured(&[(1, 10.0), (9, 20.0)]);
         (0..100).for_each(|_| costs.learn(5, 30.0));
         assert!((costs.get(5) - 30.0).abs() < 1.0, "{}", costs.get(5));
         assert!(costs.get(1) > 15.0, "{}", costs.get(1));
     }
 
     #[test]
+    fn what_has_changed_for_good_is_noticed_within_ten_measurements() {
+        let mut estimate = Estimate::new(1.0);
+        (0..10).for_each(|_| estimate.learn(4.0));
+        assert!((3.5..4.2).contains(&estimate.get()), "{}", estimate.get());
+        (0..10).for_each(|_| estimate.learn(1.0));
+        assert!((0.95..1.2).contains(&estimate.get()), "{}", estimate.get());
+    }
+
+    #[test]
+    fn an_interruption_every_fourth_time_changes_little() {
+        let mut estimate = Estimate::new(1.0);
+        (0..400).for_each(|pass| estimate.learn(if pass % 4 == 0 { 10.0 } else { 1.0 }));
+        assert!(estimate.get() < 1.1, "{}", estimate.get());
+    }
+
+    #[test]
     fn one_outlier_changes_little() {
-        let mut costs = VerifyCosts::measured(&[(1, 10.0)]);
+        let mut costs = Costs::measured(&[(1, 10.0)]);
         costs.learn(1, 10_000.0);
         assert!(costs.get(1) < 13.0, "{}", costs.get(1));
     }

@@ -14,7 +14,7 @@ use crate::speculation::{DraftLength, LONGEST_DRAFT, Speculation, Staged, Thresh
 use crate::trace::{Decision, DrafterKind, LengthReason, Outcome, Round};
 
 pub use acceptance::{Acceptance, Calibration};
-pub use costs::{Estimate, MOST_ROWS, VerifyCosts};
+pub use costs::{Costs, Estimate, MOST_ROWS};
 pub use probe::{PlainRuns, Probes};
 pub use shape::{Plans, Shape};
 
@@ -33,12 +33,19 @@ pub struct Plan {
     /// Most tokens on a path; 0 for no draft.
     pub length: usize,
     pub shape: Option<Shape>,
-    /// The least chance of the whole draft.
-    pub least: Option<f64>,
+    pub least: Option<Least>,
     pub staged: bool,
     pub reason: LengthReason,
     /// Tokens per millisecond that are expected.
     pub rate: f64,
+}
+
+/// The least chance that all of a draft is accepted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Least {
+    pub chance: f64,
+    /// So many tokens are drafted in any case.
+    pub spared: usize,
 }
 
 impl Plan {
@@ -56,8 +63,14 @@ struct KnownTree {
     /// Its width, depth and size at most.
     asked: (usize, usize, usize),
     age: usize,
-    /// Its tokens per millisecond.
-    best: Option<(f64, Shape)>,
+    best: Option<Prospect>,
+}
+
+/// A tree and how many accepted tokens to expect of it.
+#[derive(Debug, Clone)]
+struct Prospect {
+    shape: Shape,
+    accepted: f64,
 }
 
 /// What is known of one drafter.
@@ -70,12 +83,13 @@ struct Record {
 /// What was learned about a target and who drafts for it.
 #[derive(Debug, Clone)]
 pub struct Governor {
-    verify: VerifyCosts,
-    /// Milliseconds of a round beside drafting and verifying, without drafts and with them.
-    rest: [Estimate; 2],
-    /// T_s: milliseconds in which the draft model drafts a token by itself, and staged.
-    token: [Estimate; 2],
-    /// What a tree's draft takes against what its levels would by `token`.
+    /// Of the target's passes, by rows.
+    verify: Costs,
+    /// Of a round beside drafting and verifying, by rows: each is made a distribution and judged.
+    judge: Costs,
+    /// What drafts of the model cost by length, by itself and staged.
+    draft: [Costs; 2],
+    /// What a tree's draft takes against what its levels would as tokens of a chain.
     level: Estimate,
     tree: KnownTree,
     records: [Record; DrafterKind::COUNT],
@@ -89,13 +103,13 @@ pub struct Governor {
 }
 
 impl Governor {
-    /// From what passes of the target cost, and a token of the draft model, in milliseconds.
-    pub fn new(verify: VerifyCosts, token_ms: f64) -> Self {
+    /// From what passes of the target cost, and drafts of the draft model.
+    pub fn new(verify: Costs, draft: Costs) -> Self {
         let record = Record { acceptance: Acceptance::default(), calibration: Calibration::default() };
         Self {
             verify,
-            rest: [Estimate::new(0.01); 2],
-            token: [Estimate::new(token_ms); 2],
+            judge: Costs::measured(&[(1, 0.01), (2, 0.02)]),
+            draft: [draft.clone(), draft],
             level: Estimate::new(1.0),
             tree: KnownTree::default(),
             records: std::array::from_fn(|_| record.clone()),
@@ -122,21 +136,32 @@ impl Governor {
         1.0 / self.time(0, 0.0)
     }
 
+    /// T_s: milliseconds of a token in a long draft.
+    fn token_ms(&self, staged: bool) -> f64 {
+        self.draft[usize::from(staged)].get(LONGEST_DRAFT) / LONGEST_DRAFT as f64
+    }
+
+    /// Of a round with a chain of `length` tokens of the draft model.
+    fn chain_time(&self, length: usize, staged: bool) -> f64 {
+        let draft_ms = if length > 0 { self.draft[usize::from(staged)].get(length) } else { 0.0 };
+        self.time(length, draft_ms)
+    }
+
     /// Of a round that verifies `drafted` tokens, drafted in `draft_ms`.
     fn time(&self, drafted: usize, draft_ms: f64) -> f64 {
-        draft_ms + self.verify.get(drafted + 1) + self.rest[usize::from(drafted > 0)].get()
+        draft_ms + self.verify.get(drafted + 1) + self.judge.get(drafted + 1)
     }
 
     /// Tokens per millisecond by draft length, 0 to [`LONGEST_DRAFT`]:
-    /// (1 + sum over j <= N of S_j) / (N T_s + T_v(N + 1) + rest), S_j the product of a_1 to a_j.
-    fn rates(&self, acceptance: &[f64; LONGEST_DRAFT], token_ms: f64) -> [f64; MOST_ROWS] {
+    /// (1 + sum over j <= N of S_j) / (time to draft N + T_v(N + 1) + time to judge), S_j the product of a_1 to a_j.
+    fn rates(&self, acceptance: &[f64; LONGEST_DRAFT], staged: bool) -> [f64; MOST_ROWS] {
         let (mut reach, mut tokens) = (1.0, 1.0);
         std::array::from_fn(|length| {
             if length > 0 {
                 reach *= acceptance[length - 1];
                 tokens += reach;
             }
-            tokens / self.time(length, length as f64 * token_ms)
+            tokens / self.chain_time(length, staged)
         })
     }
 
@@ -144,12 +169,13 @@ impl Governor {
     /// `whole` all of them.
     pub fn worth(&self, guesses: &[Guess], whole: bool) -> (usize, f64) {
         let (mut reach, mut tokens) = (1.0, 1.0);
-        let mut best = (0, self.plain_rate());
+        let plain = self.plain_rate();
+        let mut best = (0, plain);
         for (length, guess) in (1..).zip(guesses) {
             reach *= self.calibration(guess.drafter).chance(length - 1, guess.confidence);
             tokens += reach;
             let rate = tokens / self.time(length, 0.0);
-            if rate > best.1 || whole {
+            if rate > best.1.max(plain * HYSTERESIS) || whole {
                 best = (length, rate);
             }
         }
@@ -177,17 +203,16 @@ impl Governor {
     /// read `behind` tokens first.
     pub fn plan(&mut self, speculation: &Speculation, room: usize, behind: usize) -> Plan {
         let staged = self.staged(speculation.staged);
-        let token_ms = self.token[usize::from(staged)].get();
         let acceptance = self.records[DrafterKind::Model as usize].acceptance.by_depth();
-        let rates = self.rates(&acceptance, token_ms);
+        let rates = self.rates(&acceptance, staged);
         let mut plan = match speculation.length {
             DraftLength::Fixed(length) => self.fixed(length as usize, room, &rates),
-            DraftLength::Auto => self.choose(room, behind, &rates, token_ms),
+            DraftLength::Auto => self.choose(room, behind, &rates, staged),
         };
         plan.staged = staged;
         if plan.length > 0 {
-            self.spread(&mut plan, speculation, room, token_ms);
-            self.bound(&mut plan, speculation, room, token_ms);
+            self.spread(&mut plan, speculation, room);
+            self.bound(&mut plan, speculation, room);
         }
         plan
     }
@@ -199,7 +224,7 @@ impl Governor {
         Plan::chain(length, reason, rates[length])
     }
 
-    fn choose(&mut self, room: usize, behind: usize, rates: &[f64; MOST_ROWS], token_ms: f64) -> Plan {
+    fn choose(&mut self, room: usize, behind: usize, rates: &[f64; MOST_ROWS], staged: bool) -> Plan {
         let longest = room.min(LONGEST_DRAFT);
         let best = (0..=longest).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0);
         let kept = self.length.min(longest);
@@ -207,7 +232,7 @@ impl Governor {
         let stays = best > 0 && rates[kept] >= rates[0] && rates[best] < rates[kept] * HYSTERESIS;
         let mut length = if stays { kept } else { best };
         // A draft model that was left alone has to catch up first.
-        let reading = behind as f64 * token_ms * Probes::READING;
+        let reading = behind as f64 * self.token_ms(staged) * Probes::READING;
         let saved = (1.0 / rates[0] - 1.0 / rates[length]) * HORIZON;
         if kept == 0 && saved < reading {
             length = 0;
@@ -220,11 +245,11 @@ impl Governor {
         if length > 0 {
             return plan(length, LengthReason::Governed);
         }
-        let perfect = self.rates(&[1.0; LONGEST_DRAFT], token_ms);
-        if !perfect[1..].iter().any(|&rate| rate > perfect[0]) {
+        let perfect = self.rates(&[1.0; LONGEST_DRAFT], staged);
+        if !perfect[1..].iter().any(|&rate| rate > perfect[0] * HYSTERESIS) {
             return plan(0, LengthReason::CannotPay);
         }
-        let loss = self.time(Probes::LENGTH, Probes::LENGTH as f64 * token_ms) - self.time(0, 0.0);
+        let loss = self.chain_time(Probes::LENGTH, staged) - self.time(0, 0.0);
         if longest >= Probes::LENGTH && self.probes.due(loss + reading) {
             return plan(Probes::LENGTH, LengthReason::Probe);
         }
@@ -233,7 +258,7 @@ impl Governor {
 
     /// Makes a tree of the plan where that is asked for. What the best tree is changes slowly, and finding it
     /// takes as long as a small draft.
-    fn spread(&mut self, plan: &mut Plan, speculation: &Speculation, room: usize, token_ms: f64) {
+    fn spread(&mut self, plan: &mut Plan, speculation: &Speculation, room: usize) {
         let (width, must) = match speculation.tree {
             Tree::Off | Tree::Width(..=1) => return,
             Tree::Auto => (WIDEST_TREE, false),
@@ -247,13 +272,14 @@ impl Governor {
         let depth = if auto { room.min(LONGEST_DRAFT) } else { plan.length };
         let asked = (width, depth, room.min(LONGEST_DRAFT));
         if self.tree.asked != asked || self.tree.age >= TREE_AGE {
-            let best = self.best_tree(asked, auto, token_ms);
+            let best = self.best_tree(asked, auto, plan.staged);
             self.tree = KnownTree { asked, age: 0, best };
         }
         self.tree.age += 1;
-        let Some((rate, shape)) = &self.tree.best else { return };
-        if must || *rate > plan.rate * HYSTERESIS {
-            (plan.rate, plan.shape) = (*rate, Some(shape.clone()));
+        let Some(tree) = &self.tree.best else { return };
+        let rate = self.tree_rate(tree, plan.staged);
+        if must || rate > plan.rate * HYSTERESIS {
+            (plan.rate, plan.shape) = (rate, Some(tree.shape.clone()));
         }
     }
 
@@ -263,37 +289,43 @@ impl Governor {
         &self,
         (width, depth, most): (usize, usize, usize),
         any: bool,
-        token_ms: f64,
-    ) -> Option<(f64, Shape)> {
+        staged: bool,
+    ) -> Option<Prospect> {
         let ranks = self.records[DrafterKind::Model as usize].acceptance.by_depth_and_rank(depth);
         let plans = Plans::new(&ranks, width, most);
         let least = if any { 2 } else { most };
-        let trees = (least..=most).map(|nodes| {
-            let shape = plans.shape(nodes);
-            let levels: f64 = shape.inner_widths().iter().map(|&rows| self.level_ms(rows, token_ms)).sum();
-            let time = self.time(shape.len(), token_ms + levels * self.level.get());
-            ((1.0 + plans.expected(nodes)) / time, shape)
-        });
-        trees.max_by(|a, b| a.0.total_cmp(&b.0))
+        let trees = (least..=most)
+            .map(|nodes| Prospect { shape: plans.shape(nodes), accepted: plans.expected(nodes) })
+            .map(|tree| (self.tree_rate(&tree, staged), tree));
+        trees.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, tree)| tree)
+    }
+
+    /// Tokens per millisecond of a tree.
+    fn tree_rate(&self, Prospect { shape, accepted }: &Prospect, staged: bool) -> f64 {
+        let levels: f64 = shape.inner_widths().iter().map(|&rows| self.level_ms(rows, staged)).sum();
+        let draft_ms = self.draft[usize::from(staged)].get(1) + levels * self.level.get();
+        (1.0 + accepted) / self.time(shape.len(), draft_ms)
     }
 
     /// Of a pass of the draft over several rows, which is taken to cost more by as much as the target's.
-    fn level_ms(&self, rows: usize, token_ms: f64) -> f64 {
-        token_ms * self.verify.get(rows) / self.verify.get(1)
+    fn level_ms(&self, rows: usize, staged: bool) -> f64 {
+        self.token_ms(staged) * self.verify.get(rows) / self.verify.get(1)
     }
 
     /// Lets a chain end where it gets unlikely, and be longer where it does not.
-    fn bound(&self, plan: &mut Plan, speculation: &Speculation, room: usize, token_ms: f64) {
+    fn bound(&self, plan: &mut Plan, speculation: &Speculation, room: usize) {
         if plan.shape.is_some() || plan.reason == LengthReason::Probe {
             return;
         }
         let least = match speculation.threshold {
             Threshold::Off => return,
-            Threshold::Fixed(least) => f64::from(least),
-            // A further token takes T_s + dT_v, in which `rate` would bring as many others.
+            Threshold::Fixed(least) => Least { chance: f64::from(least), spared: 0 },
+            // A further token takes T_s + dT_v, in which `rate` would bring as many others. That the first
+            // one pays was decided already; without it nothing would be learned about the confidence.
             Threshold::Auto => {
                 let step = (self.verify.get(MOST_ROWS) - self.verify.get(2)) / (MOST_ROWS - 2) as f64;
-                (plan.rate * (token_ms + step.max(0.0))).min(1.0)
+                let chance = (plan.rate * (self.token_ms(plan.staged) + step.max(0.0))).min(1.0);
+                Least { chance, spared: 1 }
             }
         };
         plan.least = Some(least);
@@ -308,7 +340,7 @@ impl Governor {
             Staged::Off => false,
             Staged::On => true,
             Staged::Auto => {
-                let faster = self.token[1].get() < self.token[0].get();
+                let faster = self.token_ms(true) < self.token_ms(false);
                 faster != self.drafts.is_multiple_of(STAGED_TRIAL)
             }
         }
@@ -321,7 +353,7 @@ impl Governor {
         if self.plain.learn(drafted) {
             self.verify.learn(drafted + 1, f64::from(times.verify_ms));
         }
-        self.rest[usize::from(drafted > 0)].learn(f64::from(times.sample_ms + times.rest_ms));
+        self.judge.learn(drafted + 1, f64::from(times.sample_ms + times.rest_ms));
         let by_model = guesses.iter().any(|guess| guess.drafter == DrafterKind::Model);
         if by_model {
             self.learn_draft_cost(guesses, f64::from(times.draft_ms), round.staged);
@@ -335,19 +367,19 @@ impl Governor {
 
     fn learn_draft_cost(&mut self, guesses: &[Guess], ms: f64, staged: bool) {
         if is_chain(guesses) {
-            self.token[usize::from(staged)].learn(ms / guesses.len() as f64);
+            self.draft[usize::from(staged)].learn(guesses.len(), ms);
             return;
         }
-        let token_ms = self.token[usize::from(staged)].get();
         let inner = |index: usize| guesses.iter().any(|guess| guess.parent == Some(index));
         let mut widths = [0; LONGEST_DRAFT];
         for (index, depth) in depths(guesses).into_iter().enumerate() {
             widths[depth.min(LONGEST_DRAFT - 1)] += usize::from(inner(index));
         }
         let levels = widths.iter().filter(|&&rows| rows > 0);
-        let expected: f64 = levels.map(|&rows| self.level_ms(rows, token_ms)).sum();
-        if expected > 0.0 && ms > token_ms {
-            self.level.learn((ms - token_ms) / expected);
+        let expected: f64 = levels.map(|&rows| self.level_ms(rows, staged)).sum();
+        let first = self.draft[usize::from(staged)].get(1);
+        if expected > 0.0 && ms > first {
+            self.level.learn((ms - first) / expected);
         }
     }
 
@@ -394,14 +426,14 @@ impl Governor {
         if self.told == Some(chosen) {
             return None;
         }
-        let token_ms = self.token[usize::from(staged)].get();
         let acceptance = self.records[DrafterKind::Model as usize].acceptance.by_depth();
-        let rates = self.rates(&acceptance, token_ms);
+        let rates = self.rates(&acceptance, staged);
+        let draft = &self.draft[usize::from(staged)];
         let before = self.told.replace(chosen);
         Some(Decision {
             before: before.map(|length| length as u32),
             chosen: chosen as u32,
-            draft_ms: token_ms as f32,
+            drafting_ms: (1..=LONGEST_DRAFT).map(|length| draft.get(length) as f32).collect(),
             verify_ms: (1..=MOST_ROWS).map(|rows| self.verify.get(rows) as f32).collect(),
             acceptance: acceptance.iter().map(|&chance| chance as f32).collect(),
             tokens_per_second: rates.iter().map(|&rate| (rate * 1e3) as f32).collect(),

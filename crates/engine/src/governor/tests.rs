@@ -17,7 +17,8 @@ struct Pair {
 impl Pair {
     fn governor(&self) -> Governor {
         let points = [1, 2, 3, 5, 9, 17].map(|rows| (rows, (self.verify)(rows)));
-        Governor::new(VerifyCosts::measured(&points), self.token_ms)
+        let draft = Costs::measured(&[1, 2].map(|length| (length, length as f64 * self.token_ms)));
+        Governor::new(Costs::measured(&points), draft)
     }
 
     /// Tokens per millisecond of chains of always `length`.

@@ -7,6 +7,7 @@ mod prompts;
 mod random;
 mod resident;
 mod runs;
+mod sweep;
 
 use std::path::PathBuf;
 
@@ -24,6 +25,7 @@ use cost::{RowCost, draft_cost, verify_cost};
 use prompts::Workload;
 use random::RandomModel;
 use runs::{Speed, Totals, compare};
+use sweep::Sweep;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -51,9 +53,10 @@ pub struct Args {
     /// Instead of --prompts, a few built-in ones, which suit the starter [default: chat]
     #[arg(long, value_enum, conflicts_with = "prompts")]
     workload: Option<Workload>,
-    /// Besides, the same with draft lengths of 1 to 8 that stay what they are
-    #[arg(long)]
-    sweep: bool,
+    /// Besides, the same in other ways: with draft lengths of 1 to 8 that stay what they are, or one by one
+    /// with chains, trees, stages, a threshold, each drafter alone, and either rule of acceptance
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "lengths")]
+    sweep: Option<Sweep>,
     /// Longest reply in tokens
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "128", value_parser = clap::value_parser!(u32).range(2..))]
     tokens: u32,
@@ -94,8 +97,8 @@ struct Report {
     speculative: Option<Speed>,
     /// Speculative over plain tokens per second.
     speedup: Option<f64>,
-    /// Null unless asked for: the same with draft lengths that stay what they are.
-    sweep: Option<Vec<FixedLength>>,
+    /// Null unless asked for: the same in other ways.
+    sweep: Option<Vec<OtherWay>>,
     /// Null unless asked for.
     verify_cost: Option<Vec<RowCost>>,
     /// Milliseconds to draft a token; null unless asked for, or when nothing was drafted.
@@ -105,8 +108,9 @@ struct Report {
 }
 
 #[derive(Serialize)]
-struct FixedLength {
-    draft_length: u32,
+struct OtherWay {
+    name: String,
+    speculation: Speculation,
     #[serde(flatten)]
     speed: Speed,
     speedup: Option<f64>,
@@ -118,9 +122,6 @@ pub fn run(args: &Args) -> Result<()> {
         None => random::run(args),
     }
 }
-
-/// The fixed draft lengths of a sweep.
-const SWEEP: [u32; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
 fn run_on(target: &str, args: &Args) -> Result<()> {
     let speculation = args.speculation.speculation()?;
@@ -142,23 +143,17 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
     let mut ways = vec![("plain".to_owned(), Speculation::off())];
     if !session.drafters.is_empty() {
         ways.push(("speculative".to_owned(), speculation.clone()));
-        let fixed = |length| {
-            (
-                format!("at {length}"),
-                Speculation { length: DraftLength::Fixed(length), ..speculation.clone() },
-            )
-        };
-        ways.extend(SWEEP.into_iter().filter(|_| args.sweep).map(fixed));
+        ways.extend(args.sweep.iter().flat_map(|sweep| sweep.ways(&speculation)));
     }
     let mut totals = compare(&mut session, &requests, &ways, args.repeats)?.into_iter();
     let plain = totals.next().unwrap_or_default().plain();
     let speedup = |speed: &Speed| Some(speed.tokens_per_second? / plain.tokens_per_second?);
     let speculative = totals.next().map(Totals::speculative);
-    let sweep = SWEEP.into_iter().zip(totals).map(|(draft_length, totals)| {
+    let sweep = ways.into_iter().skip(2).zip(totals).map(|((name, speculation), totals)| {
         let speed = totals.speculative();
-        FixedLength { draft_length, speedup: speedup(&speed), speed }
+        OtherWay { name, speculation, speedup: speedup(&speed), speed }
     });
-    let sweep = args.sweep.then(|| sweep.collect());
+    let sweep = args.sweep.map(|_| sweep.collect());
     let mut report = Report {
         target: target.to_owned(),
         draft: draft.to_string(),
@@ -200,8 +195,8 @@ impl Report {
             format!("{name:12}{fast:>10}  {rate:>10}  {long:>16}  {:>7}", number(speedup, 2))
         };
         lines.extend(self.speculative.iter().map(|speed| line("speculative", speed, self.speedup)));
-        for fixed in self.sweep.iter().flatten() {
-            lines.push(line(&format!("at {}", fixed.draft_length), &fixed.speed, fixed.speedup));
+        for other in self.sweep.iter().flatten() {
+            lines.push(line(&other.name, &other.speed, other.speedup));
         }
         if let Some(costs) = &self.verify_cost {
             lines.push("\nrows in a pass          ms  ratio".to_owned());

@@ -1,0 +1,47 @@
+//! Other ways of speculating, to set beside the one that was asked for.
+
+use clap::ValueEnum;
+use foretoken_engine::accept::Verification;
+use foretoken_engine::speculation::{DraftLength, DrafterChoice, Speculation, Staged, Threshold, Tree};
+
+/// What the ways differ in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sweep {
+    /// Draft lengths of 1 to 8 that stay what they are.
+    Lengths,
+    /// Chains, trees, stages, a threshold, each drafter alone, either rule of acceptance.
+    Ways,
+}
+
+impl Sweep {
+    /// The ways with their names; what they do not differ in is that of `base`.
+    pub fn ways(self, base: &Speculation) -> Vec<(String, Speculation)> {
+        match self {
+            Self::Lengths => (1..=8).map(|length| fixed(base, length)).collect(),
+            Self::Ways => ways(base),
+        }
+    }
+}
+
+fn fixed(base: &Speculation, length: u32) -> (String, Speculation) {
+    (format!("at {length}"), Speculation { length: DraftLength::Fixed(length), ..base.clone() })
+}
+
+fn ways(base: &Speculation) -> Vec<(String, Speculation)> {
+    let chain = || Speculation { tree: Tree::Off, staged: Staged::Off, ..base.clone() };
+    let of_five = || Speculation { length: DraftLength::Fixed(5), ..chain() };
+    let ways = [
+        ("chain", chain()),
+        ("tree auto", Speculation { tree: Tree::Auto, ..chain() }),
+        ("tree of 3", Speculation { tree: Tree::Width(3), ..chain() }),
+        ("staged auto", Speculation { staged: Staged::Auto, ..chain() }),
+        ("staged", Speculation { staged: Staged::On, ..chain() }),
+        ("threshold", Speculation { threshold: Threshold::Auto, ..chain() }),
+        ("model", Speculation { drafter: DrafterChoice::Model, ..chain() }),
+        ("n-gram", Speculation { drafter: DrafterChoice::Ngram, ..chain() }),
+        ("recycling", Speculation { drafter: DrafterChoice::Recycling, ..chain() }),
+        ("5 by block", Speculation { verification: Verification::Block, ..of_five() }),
+        ("5 by token", Speculation { verification: Verification::Token, ..of_five() }),
+    ];
+    ways.map(|(name, way)| (name.to_owned(), way)).into()
+}
