@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::ipc::{
     AppInfo, CommandError, Conversation, EngineStatus, ErrorCode, Message, ModelEntry, SearchHit, Settings,
 };
-use crate::models::{Models, entry};
+use crate::models::{Models, Place};
 
 /// Search results shown at most.
 const MOST_HITS: u32 = 50;
@@ -103,7 +103,7 @@ impl App {
             }
             settings
         })?;
-        Ok(entry(&id, &path, true))
+        Ok(Place::added(path).entry())
     }
 
     /// Takes a model off the lists again; the file stays. Where it was in use the starter replaces it.

@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::ipc::{
     CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, ModelEntry, Settings, Speculating, Why,
 };
-use crate::models::{Models, Place, entry};
+use crate::models::{Models, Place};
 
 /// Hears of a reply while it is written, on the engine thread.
 pub trait Listener: Send {
@@ -285,7 +285,7 @@ impl Desk {
     /// The model as it is listed; one that is not, by a look into its file.
     fn entry(&self, id: &str, path: &Path) -> ModelEntry {
         let listed = self.board.status().targets.into_iter().find(|entry| entry.id == id);
-        listed.unwrap_or_else(|| entry(id, path, false))
+        listed.unwrap_or_else(|| Place { id: id.to_owned(), ..Place::added(path) }.entry())
     }
 
     fn reply(&mut self, messages: &[ChatMessage], listener: &mut dyn Listener) -> Result<Reply> {

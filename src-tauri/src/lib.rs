@@ -4,7 +4,7 @@
 //! - [`commands`]: the commands the page calls, each a line that passes on
 //! - [`app`], [`reply`], [`settings`]: what they do, without a window
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
-//! - [`models`]: the lists of targets and drafts
+//! - [`models`]: the lists of targets and drafts; [`memory`]: whether they fit
 //! - [`error`], [`stored`]: other crates' types as the page's
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -17,6 +17,7 @@ pub mod commands;
 pub mod engine;
 pub mod error;
 pub mod ipc;
+pub mod memory;
 pub mod models;
 pub mod reply;
 pub mod settings;
