@@ -37,6 +37,7 @@ pub trait Listener: Send {
 
 enum Job {
     Settle { settings: Box<Settings>, earlier: Vec<String> },
+    List,
     Reply { messages: Vec<ChatMessage>, listener: Box<dyn Listener>, done: mpsc::Sender<Result<Reply>> },
 }
 
@@ -81,6 +82,14 @@ impl Engine {
         self.board.update(|status| status.draft.clone_from(&settings.draft));
         // The thread lives as long as this handle, so someone is listening.
         let _ = self.jobs.send(Job::Settle { settings: Box::new(settings), earlier });
+    }
+
+    /// Looks for models on this computer again: call it when one has come or gone.
+    pub fn lister(&self) -> impl Fn() + Send + Sync + 'static {
+        let jobs = self.jobs.clone();
+        move || {
+            let _ = jobs.send(Job::List);
+        }
     }
 
     /// Queues a reply to `messages` and returns where its outcome will arrive.
@@ -148,6 +157,10 @@ impl Desk {
             Job::Settle { settings, earlier } => {
                 self.earlier = earlier;
                 self.settle(*settings);
+            }
+            Job::List => {
+                self.list_targets();
+                self.list_drafts();
             }
             Job::Reply { messages, mut listener, done } => {
                 let outcome = self.reply(&messages, listener.as_mut());

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 pub use library::{
-    Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, FileDrag, Probe, Repository,
-    RepositoryFile, TokenSource,
+    Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, FileDrag, Probe,
+    Repository, RepositoryFile, TokenSource,
 };
 
 /// Everything a person can set. Stored as one document; missing fields take their defaults.

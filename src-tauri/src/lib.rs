@@ -4,6 +4,7 @@
 //! - [`commands`]: the commands the page calls, each a line that passes on
 //! - [`app`], [`reply`], [`settings`]: what they do, without a window
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
+//! - [`remote`]: what comes from the hub; [`drag`]: what a person drops on the window
 //! - [`models`]: the lists of targets and drafts; [`memory`]: whether they fit
 //! - [`error`], [`stored`]: other crates' types as the page's
 
@@ -14,11 +15,13 @@ pub mod app;
 mod bindings;
 pub mod board;
 pub mod commands;
+pub mod drag;
 pub mod engine;
 pub mod error;
 pub mod ipc;
 pub mod memory;
 pub mod models;
+pub mod remote;
 pub mod reply;
 pub mod settings;
 mod stored;
@@ -27,7 +30,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use foretoken_library::Folders;
-use tauri::Manager;
+use tauri::{Manager, WindowEvent};
 use tracing_subscriber::EnvFilter;
 
 pub use app::App;
@@ -47,6 +50,13 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         .plugin(tauri_plugin_window_state::Builder::new().build())
         .plugin(tauri_plugin_dialog::init())
         .invoke_handler(commands::handler())
+        .on_window_event(|window, event| {
+            if let WindowEvent::DragDrop(event) = event
+                && let Some(app) = window.try_state::<Arc<App>>()
+            {
+                app.dragged(event);
+            }
+        })
         .setup(|handle| {
             let folders = Folders::locate()?;
             folders.create()?;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use candle_core::quantized::GgmlDType;
 use foretoken::App;
 use foretoken::ipc::{
-    DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, ModelKind, Reply, ReplyEvent, Role, Settings,
-    Speculating,
+    DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, ModelKind, Reply, ReplyEvent, Role,
+    Settings, Speculating,
 };
 use foretoken::reply::Events;
 use foretoken_engine::sampling::Sampling;

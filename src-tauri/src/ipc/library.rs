@@ -77,7 +77,7 @@ pub struct Download {
     pub total_bytes: u64,
     pub bytes_per_second: f64,
     pub state: DownloadState,
-    /// Failed: the sentence that says why.
+    /// Why it failed, or paused by itself.
     pub reason: Option<String>,
 }
 
@@ -87,8 +87,11 @@ pub struct Download {
 pub enum DownloadState {
     Queued,
     Running,
+    /// Another program downloads the same file; this one goes on when that one ends.
+    Waiting,
     /// All of it is here, and is compared with its checksum.
     Verifying,
+    /// By a person, or for the `reason`; goes on when it is resumed.
     Paused,
     Done,
     Failed,
