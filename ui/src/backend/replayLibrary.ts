@@ -111,7 +111,7 @@ export class ReplayLibrary {
   watchFileDrags = (onDrag: (drag: FileDrag) => void) => {
     window.addEventListener("dragenter", (event) => {
       if (event.relatedTarget === null) {
-        onDrag({ type: "over", count: event.dataTransfer?.items.length ?? 1 });
+        onDrag({ type: "over", count: Math.max(1, event.dataTransfer?.items.length ?? 1) });
       }
     });
     window.addEventListener("dragover", (event) => event.preventDefault());
@@ -131,8 +131,18 @@ export class ReplayLibrary {
     this.#stopped = false;
     const usable = options.filter(({ id, problem }) => id !== "none" && problem === null);
     const drafts = usable.map(({ id, label, problem }): Advice => {
-      const rest = { fits: true, probe: null, state: "waiting" as const, reason: null };
-      return { id, label, problem, size_hint: "14 % of the target's size: about right", ...rest };
+      const size_hint =
+        id === "ngram" ? "needs no model" : "14 % of the target's size: about right";
+      return {
+        id,
+        label,
+        problem,
+        fits: true,
+        size_hint,
+        probe: null,
+        state: "waiting",
+        reason: null,
+      };
     });
     for (const [index, draft] of drafts.entries()) {
       if (this.#hasStopped()) return;
