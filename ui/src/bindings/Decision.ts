@@ -2,7 +2,7 @@
 
 /**
  * The curve behind a choice of draft length N, from which it can be drawn and explained:
- * (1 + S_1 + ... + S_N) / (N T_s + T_v(N + 1)), with S_j the product of the acceptance up to depth j.
+ * (1 + S_1 + ... + S_N) / (time to draft N + T_v(N + 1) + time to judge), with S_j the product of the acceptance up to depth j.
  */
 export type Decision = { 
 /**
@@ -10,9 +10,9 @@ export type Decision = {
  */
 before: number | null, chosen: number, 
 /**
- * T_s, milliseconds to draft a token.
+ * Milliseconds to draft 1 to 16 tokens, about N T_s.
  */
-draft_ms: number, 
+drafting_ms: Array<number>, 
 /**
  * T_v(1) to T_v(17), milliseconds to verify.
  */
