@@ -520,7 +520,8 @@ fn a_draft_with_a_shorter_context_drafts_as_far_as_it_has_room_and_says_why_not_
         assert_eq!(reply.tokens, expected.tokens);
         let (first, last) = (&reply.rounds[0], reply.rounds.last().unwrap());
         assert!(first.drafted.len() >= 4 && last.drafted.is_empty(), "{tree:?}");
-        assert_eq!(last.reason, LengthReason::DraftContextFull);
+        let full = reply.rounds.iter().filter(|round| round.reason == LengthReason::DraftContextFull);
+        assert!(full.count() > 10, "{tree:?}");
         assert!(reply.rounds.iter().all(|round| round.reason != LengthReason::DrafterFailed));
     }
 }

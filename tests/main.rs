@@ -7,3 +7,4 @@ mod invariance;
 mod lossless;
 mod safetensors;
 mod statistics;
+mod trial;

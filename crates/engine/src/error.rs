@@ -1,5 +1,5 @@
-//! The engine's errors: what was expected, what was found, what to do. Cancelling is an outcome,
-//! not an error.
+//! The engine's errors: what was expected, what was found, what to do. Cancelling a reply is an outcome,
+//! not an error; a model whose loading is cancelled is not there, which is one.
 
 use std::path::PathBuf;
 
@@ -48,6 +48,9 @@ pub enum Error {
 
     #[error("the draft cannot be used: {0}")]
     Incompatible(String),
+
+    #[error("the loading was cancelled.")]
+    Cancelled,
 
     #[error("the computation failed: {0}")]
     Compute(#[from] candle_core::Error),

@@ -6,6 +6,7 @@ mod model;
 mod ngram;
 mod recycling;
 mod suffix_automaton;
+mod trial;
 mod vocabulary;
 
 use std::ops::ControlFlow;
@@ -22,6 +23,7 @@ pub(crate) use drafters::Drafting;
 pub use model::ModelDrafter;
 pub use ngram::NgramDrafter;
 pub use recycling::RecyclingDrafter;
+pub use trial::{Trial, attempt};
 pub use vocabulary::{Intersection, Vocabulary};
 
 /// Guesses, a tree in which parents come before their children.

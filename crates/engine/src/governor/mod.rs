@@ -165,6 +165,14 @@ impl Governor {
         })
     }
 
+    /// The draft length that promises most where every drafted token has the chance `acceptance`, and the
+    /// tokens per millisecond to expect of it.
+    pub fn promise(&self, acceptance: f64) -> (usize, f64) {
+        let rates = self.rates(&[acceptance; LONGEST_DRAFT], false);
+        let best = highest(&rates);
+        (best, rates[best])
+    }
+
     /// How many of a chain of certain guesses to verify, and the tokens per millisecond to expect of it. With
     /// `whole` all of them.
     pub fn worth(&self, guesses: &[Guess], whole: bool) -> (usize, f64) {
@@ -226,7 +234,7 @@ impl Governor {
 
     fn choose(&mut self, room: usize, behind: usize, rates: &[f64; MOST_ROWS], staged: bool) -> Plan {
         let longest = room.min(LONGEST_DRAFT);
-        let best = (0..=longest).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0);
+        let best = highest(&rates[..=longest]);
         let kept = self.length.min(longest);
         // Not drafting wins at once: what it would cost to go on is known, what it might bring is not.
         let stays = best > 0 && rates[kept] >= rates[0] && rates[best] < rates[kept] * HYSTERESIS;
@@ -439,4 +447,9 @@ impl Governor {
             tokens_per_second: rates.iter().map(|&rate| (rate * 1e3) as f32).collect(),
         })
     }
+}
+
+/// Where the largest of `rates` is.
+fn highest(rates: &[f64]) -> usize {
+    (0..rates.len()).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0)
 }

@@ -54,6 +54,11 @@ pub(super) struct Tensors {
 }
 
 impl Tensors {
+    /// Of all tensors.
+    pub fn bytes(&self) -> u64 {
+        self.stored.values().map(|stored| stored.bytes.len() as u64).sum()
+    }
+
     /// Copies a tensor out of its file onto `device`, in the type it is stored in.
     ///
     /// # Errors

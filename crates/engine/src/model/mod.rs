@@ -28,7 +28,7 @@ use mapped::Tensors;
 pub use template::{ChatMessage, ChatTemplate, Role};
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
-pub use weights::Weights;
+pub use weights::{Watcher, Weights};
 
 use crate::error::{Error, Result};
 
@@ -40,6 +40,7 @@ pub struct ModelSource {
     /// `None` for a file that holds a tokenizer and no weights.
     config: Option<ModelConfig>,
     eight_bits: bool,
+    watcher: Option<Watcher>,
 }
 
 enum Form {
@@ -88,7 +89,14 @@ impl ModelSource {
         if let Some(config) = &config {
             weights::check(&tensors, config)?;
         }
-        Ok(Self { path: path.to_owned(), form, tensors: Arc::new(tensors), config, eight_bits: false })
+        let (path, tensors) = (path.to_owned(), Arc::new(tensors));
+        Ok(Self { path, form, tensors, config, eight_bits: false, watcher: None })
+    }
+
+    /// Lets `watcher` hear how far loading the weights has come, and end it: `Error::Cancelled` then.
+    #[must_use]
+    pub fn watched_by(self, watcher: Watcher) -> Self {
+        Self { watcher: Some(watcher), ..self }
     }
 
     /// Weights of 16 and 32 bits will be rounded to Q8_0 as they are loaded: they take half or a quarter
@@ -126,7 +134,7 @@ impl ModelSource {
     /// As [`Self::config`].
     pub fn weights(&self, device: &Device) -> Result<Weights> {
         self.config()?;
-        Ok(Weights::new(Arc::clone(&self.tensors), device, self.eight_bits))
+        Ok(Weights::new(Arc::clone(&self.tensors), device, self.eight_bits, self.watcher.clone()))
     }
 
     /// Builds the tokenizer.

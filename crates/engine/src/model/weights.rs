@@ -1,7 +1,9 @@
 //! A model's weights under canonical names (GGUF's), whatever the format: the table of tensors a
 //! model must have, their shapes, and handing them out. Keeps nothing in memory itself.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
@@ -136,22 +138,43 @@ pub struct StoredTensor<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Hears how many bytes of weights were handed out, of all; `Break` ends the loading.
+pub type Watcher = Arc<dyn Fn(u64, u64) -> ControlFlow<()> + Send + Sync>;
+
 /// Weights on their way to a device: every call copies one tensor out of the mapped file.
 pub struct Weights {
     tensors: Arc<Tensors>,
     device: Device,
     eight_bits: bool,
+    watcher: Option<Watcher>,
+    /// Bytes handed out so far.
+    done: AtomicU64,
 }
 
 impl Weights {
-    pub(super) fn new(tensors: Arc<Tensors>, device: &Device, eight_bits: bool) -> Self {
-        Self { tensors, device: device.clone(), eight_bits }
+    pub(super) fn new(
+        tensors: Arc<Tensors>,
+        device: &Device,
+        eight_bits: bool,
+        watcher: Option<Watcher>,
+    ) -> Self {
+        Self { tensors, device: device.clone(), eight_bits, watcher, done: AtomicU64::new(0) }
+    }
+
+    /// Tells the watcher that a tensor of so many bytes is about to be handed out.
+    fn tell(&self, bytes: usize) -> Result<()> {
+        let done = self.done.fetch_add(bytes as u64, Ordering::Relaxed);
+        match &self.watcher {
+            Some(watcher) if watcher(done, self.tensors.bytes()).is_break() => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
     }
 
     /// A matrix `[out, in]` in the type it is stored in, or rounded as was asked for.
     ///
     /// # Errors
-    /// `Error::BadModel` when there is no such tensor; `Error::Compute` from the device.
+    /// `Error::BadModel` when there is no such tensor; `Error::Compute` from the device; `Error::Cancelled`
+    /// when the watcher wants no more.
     pub fn matrix(&self, name: &str) -> Result<Arc<QTensor>> {
         let matrix = if self.rounds(self.stored(name)?) {
             self.in_eight_bits(name)?
@@ -190,10 +213,11 @@ impl Weights {
     /// A tensor as it lies in the file.
     ///
     /// # Errors
-    /// `Error::BadModel` when there is no such tensor.
+    /// `Error::BadModel` when there is no such tensor; `Error::Cancelled` as [`Self::matrix`].
     pub fn stored(&self, name: &str) -> Result<StoredTensor<'_>> {
         let stored = self.tensors.stored.get(name).ok_or_else(|| self.tensors.missing(name))?;
         let bytes = &self.tensors.files[stored.file][stored.bytes.clone()];
+        self.tell(bytes.len())?;
         Ok(StoredTensor { dtype: stored.dtype, shape: &stored.shape, bytes })
     }
 

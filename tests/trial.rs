@@ -1,0 +1,105 @@
+//! Drafts on trial, and loading that is watched and cancelled.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+
+use foretoken_engine::decoder::Request;
+use foretoken_engine::draft::{Drafters, ModelDrafter, Trial, Vocabulary, attempt};
+use foretoken_engine::error::Error;
+use foretoken_engine::forward::load;
+use foretoken_engine::model::{ModelSource, Tokenizer};
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::Speculation;
+use foretoken_engine::trace::TokenId;
+use foretoken_tests::{chat_prompt, decoder, loaded, model_drafter, starter_draft, starter_target};
+
+/// A story that the starter has told, with its question.
+fn story() -> Vec<TokenId> {
+    let mut decoder = decoder(&starter_target());
+    let prompt = chat_prompt(&starter_target(), decoder.tokenizer(), "Tell me a story about a red kite.");
+    let request =
+        Request { sampling: Sampling::greedy(), max_tokens: Some(120), ..Request::new(prompt.clone()) };
+    let reply =
+        decoder.reply(&request, &mut Drafters::default(), &mut |_| ControlFlow::Continue(())).unwrap();
+    [prompt, reply.tokens].concat()
+}
+
+fn try_on(text: &[TokenId], source: &ModelSource, tokenizer: &Tokenizer, sampling: &Sampling) -> Trial {
+    let vocabulary = Vocabulary::Same(tokenizer.vocabulary());
+    let mut drafter = ModelDrafter::new(loaded(source), vocabulary, tokenizer.ends());
+    let mut target = loaded(&starter_target());
+    attempt(target.as_mut(), &mut drafter, text, sampling, &mut || ControlFlow::Continue(()))
+        .unwrap()
+        .unwrap()
+}
+
+#[test]
+fn a_trial_foretells_what_a_reply_brings() {
+    let text = story();
+    let tokenizer = starter_target().tokenizer().unwrap();
+    let greedy = try_on(&text, &starter_draft(), &tokenizer, &Sampling::greedy());
+    assert_eq!(greedy.tokens, 96);
+    assert!(greedy.plain_tokens_per_second > 0.0 && greedy.speedup() >= 1.0, "{greedy:?}");
+
+    let mut decoder = decoder(&starter_target());
+    let mut drafters = Drafters::one(model_drafter(decoder.tokenizer()));
+    let request = Request {
+        sampling: Sampling::greedy(),
+        speculation: Speculation::fixed(1),
+        max_tokens: Some(120),
+        ..Request::new(text[..text.len() - 120].to_vec())
+    };
+    let reply = decoder.reply(&request, &mut drafters, &mut |_| ControlFlow::Continue(())).unwrap();
+    let found = f64::from(reply.summary.accepted) / f64::from(reply.summary.judged);
+    assert!((greedy.acceptance - found).abs() < 0.15, "foretold {}, found {found}", greedy.acceptance);
+}
+
+#[test]
+fn a_draft_that_is_the_target_is_always_accepted() {
+    let text = story();
+    let tokenizer = starter_target().tokenizer().unwrap();
+    for sampling in [Sampling::greedy(), Sampling { temperature: 0.8, top_p: 0.9, ..Sampling::default() }] {
+        let trial = try_on(&text, &starter_target(), &tokenizer, &sampling);
+        assert!(trial.acceptance > 0.999_999, "{trial:?}");
+        let other = try_on(&text, &starter_draft(), &tokenizer, &sampling);
+        assert!((0.3..0.99).contains(&other.acceptance), "{other:?}");
+    }
+}
+
+#[test]
+fn a_trial_ends_when_it_is_told_to() {
+    let text = story();
+    let mut drafter = model_drafter(&starter_target().tokenizer().unwrap());
+    let mut target = loaded(&starter_target());
+    for passes in [0, 3, 40] {
+        let mut left = passes;
+        let mut go_on = || {
+            left -= 1;
+            if left < 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let greedy = Sampling::greedy();
+        assert_eq!(attempt(target.as_mut(), &mut drafter, &text, &greedy, &mut go_on).unwrap(), None);
+    }
+}
+
+#[test]
+fn loading_is_watched_from_the_first_byte_and_can_be_cancelled() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let watched = |most: usize| {
+        let heard = Arc::clone(&heard);
+        starter_target().watched_by(Arc::new(move |done, total| {
+            let mut heard = heard.lock().unwrap();
+            heard.push((done, total));
+            if heard.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }))
+    };
+    let device = candle_core::Device::Cpu;
+    load(&watched(usize::MAX), &device).unwrap();
+    let whole = std::mem::take(&mut *heard.lock().unwrap());
+    assert_eq!(whole[0].0, 0, "the first word comes before the first tensor");
+    assert!(whole.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 == pair[1].1));
+    let (last, total) = *whole.last().unwrap();
+    assert!(last <= total && last > total / 2, "{last} of {total}");
+    assert!(matches!(load(&watched(3), &device), Err(Error::Cancelled)));
+    assert_eq!(heard.lock().unwrap().len(), 4);
+}
