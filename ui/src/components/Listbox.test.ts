@@ -10,11 +10,13 @@ const CHOICES = [
 
 let shown: ReturnType<typeof mount>;
 const onchoose = vi.fn();
+const getMore = vi.fn();
 const find = (testid: string) => document.querySelector<HTMLElement>(`[data-testid="${testid}"]`);
 
 beforeEach(() => {
   Element.prototype.scrollIntoView = vi.fn();
   onchoose.mockClear();
+  getMore.mockClear();
   shown = mount(Listbox, {
     target: document.body,
     props: {
@@ -22,6 +24,7 @@ beforeEach(() => {
       choices: CHOICES,
       value: "starter-draft",
       look: "header" as const,
+      more: [{ label: "Get more models", run: getMore }],
       testid: "draft-picker",
       optionTestid: "draft-option",
       onchoose,
@@ -70,8 +73,15 @@ test("the key that closes the list stops no reply", () => {
   expect(outside).not.toHaveBeenCalled();
 });
 
+test("what more there is can be reached by the keys, and is no choice", () => {
+  press("ArrowDown", "End", "Enter");
+  expect(getMore).toHaveBeenCalledOnce();
+  expect(onchoose).not.toHaveBeenCalled();
+  expect(find("draft-option-none")).toBeNull();
+});
+
 test("the entry the keys are at is announced", () => {
-  press("ArrowDown", "End");
+  press("ArrowDown", "End", "ArrowUp");
   const active = find("draft-picker")?.getAttribute("aria-activedescendant") ?? "";
   expect(document.getElementById(active)).toBe(find("draft-option-none"));
 });

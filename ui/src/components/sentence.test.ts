@@ -10,3 +10,7 @@ test("a path that begins a sentence stays the path it is", () => {
     "/home/me/broken.gguf is not a model",
   );
 });
+
+test("so does a repository's name", () => {
+  expect(sentence("meta-llama/Llama is gated")).toBe("meta-llama/Llama is gated");
+});

@@ -191,9 +191,9 @@ export class Library {
   }
 
   async #try(act: () => Promise<unknown>): Promise<boolean> {
+    this.problem = null;
     try {
       await act();
-      this.problem = null;
       return true;
     } catch (thrown) {
       const { code, message } = BackendError.from(thrown);

@@ -1,0 +1,236 @@
+import { flushSync, mount, unmount, type Component } from "svelte";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Replay } from "../../backend/replay";
+import { App } from "../../state/app.svelte";
+import Advisor from "./Advisor.svelte";
+import Downloads from "./Downloads.svelte";
+import GetModels from "./GetModels.svelte";
+import Installed from "./Installed.svelte";
+import Token from "./Token.svelte";
+
+let app: App;
+let replay: Replay;
+let shown: ReturnType<typeof mount> | undefined;
+
+vi.mock("../../state/app.svelte", async (original) => ({
+  ...(await original<object>()),
+  getApp: () => app,
+}));
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  Element.prototype.scrollIntoView = vi.fn();
+});
+afterEach(async () => {
+  if (shown) await unmount(shown);
+  vi.useRealTimers();
+});
+
+async function show(section: Component, options = "") {
+  replay = new Replay(new URLSearchParams(options));
+  app = new App(replay);
+  await app.settings.load();
+  await app.start();
+  await app.library.load();
+  await pass(1000);
+  shown = mount(section, { target: document.body });
+  flushSync();
+}
+
+async function pass(ms: number) {
+  await vi.advanceTimersByTimeAsync(ms);
+  flushSync();
+}
+
+const all = (selector: string) => [...document.querySelectorAll<HTMLElement>(selector)];
+const find = (testid: string, within = document.body) =>
+  within.querySelector<HTMLElement>(`[data-testid="${testid}"]`);
+const row = (testid: string, words: string) =>
+  all(`[data-testid="${testid}"]`).find(({ textContent }) => textContent.includes(words)) ??
+  expect.fail(`no ${testid} with ${words}`);
+
+function click(element: HTMLElement | null) {
+  (element ?? expect.fail("nothing to click")).click();
+  flushSync();
+}
+
+function type(testid: string, value: string) {
+  const field = find(testid) as HTMLInputElement;
+  field.value = value;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  flushSync();
+}
+
+test("a model is deleted from disk only after the question that names its size", async () => {
+  await show(Installed);
+  click(find("model-delete", row("installed-model", "Qwen3 0.6B")));
+  const asked = document.querySelector("[role=alertdialog]");
+  expect(asked?.textContent).toContain("That frees 639.2 MB");
+  click(find("confirm-no"));
+  expect(row("installed-model", "Qwen3 0.6B")).toBeTruthy();
+  click(find("model-delete", row("installed-model", "Qwen3 0.6B")));
+  click(find("confirm-yes"));
+  await pass(10);
+  expect(document.body.textContent).not.toContain("Qwen3 0.6B");
+});
+
+test("a model that is in use says that it stays loaded when it is deleted", async () => {
+  await show(Installed);
+  click(find("use-draft", row("installed-model", "Storyteller")));
+  await pass(10);
+  click(find("model-delete", row("installed-model", "Storyteller")));
+  expect(document.querySelector("[role=alertdialog]")?.textContent).toContain("goes on working");
+});
+
+test("the embedded pair cannot be removed, and an added file is not deleted", async () => {
+  await show(Installed);
+  expect(find("model-delete", row("installed-model", "Starter draft"))).toBeNull();
+  const added = row("installed-model", "mamba");
+  expect(find("model-delete", added)).toBeNull();
+  expect(added.textContent).toContain("Cannot be used: the architecture 'mamba'");
+  click(find("model-remove", added));
+  await pass(10);
+  expect(document.body.textContent).not.toContain("mamba");
+});
+
+test("a pair comes with one click, and is used with another", async () => {
+  await show(GetModels);
+  const offer = () => row("offer", "Llama 3.1 8B");
+  click(find("offer-pair", offer()));
+  await pass(1000);
+  expect(app.library.downloads.map(({ file }) => file)).toEqual([
+    "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf",
+    "Llama-3.2-1B-Instruct-Q4_K_M.gguf",
+  ]);
+  expect(find("offer-get", offer())).toBeNull();
+  await pass(60_000);
+  expect(find("offer-pair", offer())?.textContent.trim()).toBe("Use pair");
+  click(find("offer-pair", offer()));
+  await pass(10);
+  const { target, draft } = app.settings.values;
+  expect(target).toContain("Meta-Llama-3.1-8B");
+  expect(draft).toContain("Llama-3.2-1B");
+});
+
+test("what does not fit in memory says how much it needs, and can be had all the same", async () => {
+  await show(GetModels);
+  const large = row("offer", "Qwen3 32B");
+  expect(large.textContent).toContain("needs 22.3 GB of memory");
+  expect(find("offer-get", large)).not.toBeNull();
+});
+
+test("a repository is looked up by its name, and a refusal can be tried again", async () => {
+  await show(GetModels);
+  type("repository-name", "someone/offline");
+  click(find("repository-find"));
+  expect(find("repository-asking")).not.toBeNull();
+  await pass(1000);
+  expect(find("repository-problem")?.textContent).toContain("could not be reached");
+  type("repository-name", "someone/Model-GGUF");
+  click(find("repository-find"));
+  await pass(1000);
+  const found = find("repository-found") ?? expect.fail();
+  expect(found.querySelectorAll("[data-testid=offer]")).toHaveLength(5);
+  expect(found.textContent).toContain("Q4_K_M/Model-Q4_K_M.gguf");
+  type("repository-name", "someone/empty");
+  click(find("repository-find"));
+  await pass(1000);
+  expect(find("repository-found")?.textContent).toContain("has no model that Foretoken can read");
+});
+
+test("a download tells its progress, is paused, resumed and, with much here, not lost by a slip", async () => {
+  await show(Downloads);
+  expect(document.body.textContent).toContain("Nothing is being downloaded");
+  const [, , family] = app.library.families ?? [];
+  void app.library.get(family?.targets[0] ?? expect.fail());
+  await pass(3000);
+  const download = () => find("download") ?? expect.fail();
+  expect(download().textContent).toMatch(/MB of 4\.9 GB, 180\.0 MB\/s, \d+ s left/);
+  click(find("download-pause"));
+  expect(download().textContent).toContain("Paused at");
+  const here = app.library.downloads[0]?.done_bytes;
+  await pass(3000);
+  expect(app.library.downloads[0]?.done_bytes).toBe(here);
+  click(find("download-resume"));
+  await pass(1000);
+  expect(download().dataset["state"]).toBe("running");
+  click(find("download-cancel"));
+  expect(app.library.downloads).toHaveLength(1);
+  click(find("confirm-yes"));
+  await pass(10);
+  expect(app.library.downloads).toHaveLength(0);
+});
+
+test("each state of a download offers what can be done about it", async () => {
+  await show(Downloads, "downloads=sample");
+  const offered = all("[data-testid=download]").map((download) => [
+    download.dataset["state"],
+    ...["pause", "resume", "again", "cancel", "dismiss"].filter((act) =>
+      find(`download-${act}`, download),
+    ),
+  ]);
+  expect(offered).toEqual([
+    ["running", "pause", "cancel"],
+    ["queued", "pause", "cancel"],
+    ["verifying", "cancel"],
+    ["paused", "resume", "cancel"],
+    ["paused", "resume", "cancel"],
+    ["failed", "again", "dismiss"],
+    ["done", "dismiss"],
+  ]);
+  expect(row("download", "Failed").textContent).toContain("is gated");
+  expect(row("download", "disk is full").textContent).toContain("Paused at 2.8 GB of 9.0 GB");
+});
+
+test("a token is kept and removed, its text never shown again", async () => {
+  await show(Token);
+  expect(find("token-remove")).toBeNull();
+  type("token-field", "hf_secret");
+  expect((find("token-field") as HTMLInputElement).type).toBe("password");
+  click(find("token-set"));
+  await pass(1000);
+  expect(find("token-source")?.dataset["source"]).toBe("keyring");
+  expect((find("token-field") as HTMLInputElement).value).toBe("");
+  click(find("token-remove"));
+  await pass(1000);
+  expect(find("token-source")?.dataset["source"]).toBe("none");
+});
+
+test("a token that is refused stays in its field", async () => {
+  await show(Token);
+  type("token-field", "wrong");
+  click(find("token-set"));
+  await pass(1000);
+  expect(app.library.problem?.code).toBe("needs_token");
+  expect((find("token-field") as HTMLInputElement).value).toBe("wrong");
+});
+
+test("a probe fills in what was measured, best first, and one click applies it", async () => {
+  await show(Advisor);
+  click(find("probe"));
+  await pass(6000);
+  const order = all("[data-testid=advice]").map(({ dataset }) => dataset["draft"]);
+  expect(order.at(0)).toBe("starter-draft");
+  expect(order.at(-1)).toContain("tinyllama");
+  const second = row("advice", "Storyteller");
+  expect(second.textContent).toContain("1.4x");
+  click(find("advice-use", second));
+  await pass(10);
+  expect(app.settings.values.draft).toContain("storyteller");
+});
+
+test("a probe can be stopped, and what was measured stays", async () => {
+  await show(Advisor);
+  click(find("probe"));
+  await pass(2000);
+  click(find("probe-stop"));
+  await pass(2000);
+  expect(find("probe")).not.toBeNull();
+  expect(app.library.advice.filter(({ probe }) => probe !== null)).toHaveLength(1);
+});
+
+test("without a shell that can probe there is no button for it", async () => {
+  await show(Advisor, "advisor=none");
+  expect(find("probe")).toBeNull();
+  expect(row("advice", "Starter draft").textContent).toContain("14 % of the target's size");
+});

@@ -1,0 +1,231 @@
+import { beforeEach, expect, test } from "vitest";
+import type { Advice } from "../bindings/Advice";
+import type { Download } from "../bindings/Download";
+import type { EngineStatus } from "../bindings/EngineStatus";
+import type { FileDrag } from "../bindings/FileDrag";
+import type { ModelEntry } from "../bindings/ModelEntry";
+import type { Probe } from "../bindings/Probe";
+import type { Repository } from "../bindings/Repository";
+import { BackendError, type Backend } from "../backend/backend";
+import { STARTER, TARGETS } from "../backend/replayModels";
+import { App } from "./app.svelte";
+
+const GATED = new BackendError("needs_token", "owner/gated is gated: set a token.");
+const download = (id: string, change: Partial<Download> = {}): Download => ({
+  id,
+  repository: id.split(":")[0] ?? "",
+  file: id.split(":")[1] ?? null,
+  done_bytes: 0,
+  total_bytes: 100,
+  bytes_per_second: 0,
+  state: "running",
+  reason: null,
+  ...change,
+});
+const offer = (id: string) => ({ id, repository: id.split(":")[0] ?? "", file: "m.gguf" });
+const option = (id: string, problem: string | null = null) => ({
+  id,
+  label: id,
+  detail: "",
+  problem,
+});
+const probe = (speedup: number): Probe => ({
+  acceptance: 0.5,
+  draft_length: 3,
+  tokens_per_second: 10,
+  plain_tokens_per_second: 5,
+  speedup,
+  tokens: 64,
+});
+
+/** A backend that keeps what it is asked for, and answers when a test says so. */
+class Fake {
+  started: string[] = [];
+  added: string[] = [];
+  answers: Record<string, (found: Repository | BackendError) => void> = {};
+  tell: (downloads: Download[]) => void = () => undefined;
+  drag: (drag: FileDrag) => void = () => undefined;
+  advice: (advice: Advice) => void = () => undefined;
+  endAdvice: () => void = () => undefined;
+
+  readonly backend = {
+    settings: () => Promise.resolve({}),
+    watchDownloads: (tell: (downloads: Download[]) => void) => {
+      this.tell = tell;
+      return Promise.resolve();
+    },
+    watchFileDrags: (drag: (drag: FileDrag) => void) => {
+      this.drag = drag;
+      return Promise.resolve();
+    },
+    findRepository: (name: string) =>
+      new Promise((resolve, reject) => {
+        this.answers[name] = (found) =>
+          found instanceof BackendError ? reject(found) : resolve(found);
+      }),
+    startDownload: (repository: string) => {
+      if (repository === "owner/gated") return Promise.reject(GATED);
+      this.started.push(repository);
+      return Promise.resolve(download(repository));
+    },
+    addModel: (path: string) => {
+      if (path.endsWith(".txt")) {
+        return Promise.reject(new BackendError("bad_model", `${path} is not a model.`));
+      }
+      this.added.push(path);
+      return Promise.resolve({ ...STARTER, id: path });
+    },
+    advise: (advice: (advice: Advice) => void) => {
+      this.advice = advice;
+      return new Promise<void>((resolve) => (this.endAdvice = resolve));
+    },
+  } as unknown as Backend;
+}
+
+let fake: Fake;
+let app: App;
+let status: EngineStatus;
+
+function engine(change: Partial<EngineStatus>) {
+  status = { ...status, ...change };
+  app.engine.status = status;
+}
+
+beforeEach(async () => {
+  fake = new Fake();
+  app = new App(fake.backend);
+  status = app.engine.status;
+  engine({ phase: "ready", target: STARTER, targets: TARGETS });
+  await app.library.watch();
+});
+
+test("a pair is asked for at once, and what is here or on its way is not asked for again", async () => {
+  const here = "unsloth/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf";
+  fake.tell([
+    download("owner/coming:m.gguf"),
+    download("owner/paused:m.gguf", { state: "paused" }),
+  ]);
+  const ids = [here, "owner/coming:m.gguf", "owner/paused:m.gguf", "owner/new:m.gguf"];
+  await app.library.get(...ids.map(offer));
+  expect(fake.started).toEqual(["owner/paused", "owner/new"]);
+  expect(app.library.asked).toEqual([]);
+});
+
+test("a download that is refused says why, and the other of the pair begins", async () => {
+  await app.library.get(offer("owner/gated:m.gguf"), offer("owner/open:m.gguf"));
+  expect(fake.started).toEqual(["owner/open"]);
+  expect(app.library.problem).toEqual({ code: "needs_token", message: GATED.message });
+});
+
+test("progress is of what is under way and nothing else", () => {
+  expect(app.library.progress).toBeNull();
+  fake.tell([
+    download("a", { done_bytes: 30 }),
+    download("b", { state: "queued" }),
+    download("c", { state: "paused", done_bytes: 50 }),
+    download("d", { state: "done", done_bytes: 100 }),
+  ]);
+  expect(app.library.progress).toEqual({ done: 30, total: 200 });
+});
+
+test("a late answer does not replace that to a later question", async () => {
+  const first = app.library.find("owner/first");
+  const second = app.library.find(" owner/second ");
+  expect(app.library.lookup).toEqual({ state: "asking", name: "owner/second" });
+  const found: Repository = { id: "owner/second", licence: null, gated: false, files: [] };
+  fake.answers["owner/second"]?.(found);
+  await second;
+  fake.answers["owner/first"]?.({ ...found, id: "owner/first" });
+  await first;
+  expect(app.library.lookup).toEqual({ state: "found", repository: found });
+});
+
+test("a repository that cannot be had is said where it was asked for", async () => {
+  const asked = app.library.find("owner/gated");
+  fake.answers["owner/gated"]?.(GATED);
+  await asked;
+  expect(app.library.lookup).toMatchObject({ state: "failed", name: "owner/gated" });
+  expect(app.library.problem).toBeNull();
+  await app.library.find(" ");
+  expect(app.library.lookup.state).toBe("none");
+});
+
+test("a model is installed when the list has it, under the name it was offered by", () => {
+  const id = "unsloth/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf";
+  expect(app.library.installed(id)?.label).toContain("Qwen3 0.6B");
+  const local: ModelEntry[] = TARGETS.map((model) => ({ ...model, kind: "local" }));
+  engine({ targets: local });
+  expect(app.library.installed(id)).toBeUndefined();
+});
+
+test("files that are dropped are added, and those that are no models are named", async () => {
+  app.view.settingsOpen = true;
+  fake.drag({ type: "over", count: 2 });
+  expect(app.library.dragged).toBe(2);
+  fake.drag({ type: "dropped", paths: ["/notes.txt", "/model.gguf"] });
+  expect(app.library.dragged).toBe(0);
+  await expect.poll(() => app.library.problem?.message).toBe("/notes.txt is not a model.");
+  expect(fake.added).toEqual(["/model.gguf"]);
+  expect(app.library.newest).toBe("/model.gguf");
+  expect(app.view).toMatchObject({ settingsOpen: false, libraryOpen: true });
+});
+
+test("before a probe every draft has a hint, and none is no draft", () => {
+  engine({ drafts: [option("none"), option("ngram"), option("starter-draft")] });
+  const hints = app.library.advice.map(({ id, size_hint }) => [id, size_hint]);
+  expect(hints).toEqual([
+    ["ngram", "needs no model"],
+    ["starter-draft", "14 % of the target's size: about right"],
+  ]);
+});
+
+test("the best draft is first, and those that cannot be used are last with their reason", async () => {
+  const drafts = [option("other", "the vocabularies differ"), option("slow"), option("quick")];
+  engine({ drafts: [...drafts, option("failed"), option("unprobed")] });
+  const advised = app.library.advise();
+  expect(app.library.advising).toBe(true);
+  const hear = (id: string, change: Partial<Advice>) => {
+    const before = app.library.advice.find((advice) => advice.id === id) ?? expect.fail();
+    fake.advice({ ...before, ...change });
+  };
+  hear("slow", { probe: probe(0.9), state: "done" });
+  hear("quick", { probe: probe(2.1), state: "done" });
+  hear("failed", { state: "failed", reason: "the draft failed" });
+  const order = app.library.advice.map(({ id }) => id);
+  expect(order).toEqual(["quick", "slow", "unprobed", "failed", "other"]);
+  fake.endAdvice();
+  await advised;
+  expect(app.library.advising).toBe(false);
+});
+
+test("what was measured on another target is not shown for this one", async () => {
+  engine({ drafts: [option("quick")] });
+  const advised = app.library.advise();
+  const [before] = app.library.advice;
+  fake.advice({ ...(before ?? expect.fail()), probe: probe(2), state: "done" });
+  fake.endAdvice();
+  await advised;
+  expect(app.library.advice[0]?.probe?.speedup).toBe(2);
+  engine({ target: TARGETS[2] ?? null });
+  expect(app.library.advice[0]?.probe).toBeNull();
+});
+
+test("a shell that cannot probe is not asked to", async () => {
+  delete (fake.backend as { advise?: unknown }).advise;
+  expect(app.library.canAdvise).toBe(false);
+  await app.library.advise();
+  expect(app.library.advising).toBe(false);
+});
+
+test("a model that is deleted while it is loaded keeps its name", async () => {
+  Object.assign(fake.backend, {
+    watchEngine: (tell: (status: EngineStatus) => void) => {
+      tell({ ...status, drafts: [{ ...option("mine"), label: "Mine, 1 B" }] });
+      tell({ ...status, drafts: [] });
+      return Promise.resolve();
+    },
+  });
+  await app.engine.watch();
+  expect(app.engine.label("mine")).toBe("Mine, 1 B");
+  expect(app.engine.label("unheard of")).toBeUndefined();
+});

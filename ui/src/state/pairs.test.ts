@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { draftFor, sizeHint } from "./pairs";
+
+const of = (parameters: number) => ({ parameters });
+const drafts = [of(268e6), of(999e6)];
+
+test("the draft for a target is the one nearest to a tenth of it", () => {
+  expect(draftFor(of(3.88e9), drafts)).toBe(drafts[0]);
+  expect(draftFor(of(11.8e9), drafts)).toBe(drafts[1]);
+  expect(draftFor(of(11.8e9), [])).toBeUndefined();
+});
+
+test.each([
+  [1.24e9, "12 % of the target's size: about right"],
+  [30e6, "less than 1 % of the target's size: quick, but it may guess badly"],
+  [3e9, "30 % of the target's size: rather large"],
+  [5e9, "50 % of the target's size: probably too large to pay"],
+  [10e9, "as large as the target: drafting would cost what it saves"],
+  [0, "size unknown"],
+])("a draft of %d parameters for a target of ten billion: %s", (parameters, hint) => {
+  expect(sizeHint(of(10e9), of(parameters))).toBe(hint);
+});
