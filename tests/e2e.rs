@@ -14,6 +14,7 @@ use fantoccini::key::Key;
 use fantoccini::{Client, ClientBuilder, Locator};
 use foretoken_store::Store;
 use foretoken_tests::endless_model;
+use foretoken_tests::hub::{Faults, Hub};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::json;
 
@@ -28,6 +29,11 @@ struct Window {
 
 impl Window {
     async fn open(data: &Path) -> Self {
+        Self::open_with(data, &[]).await
+    }
+
+    /// With more variables in the application's environment.
+    async fn open_with(data: &Path, variables: &[(&str, &str)]) -> Self {
         let (display, name) = display();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         // Without a bus, so that an open Foretoken is not mistaken for this one. The driver and all it
@@ -39,6 +45,7 @@ impl Window {
             .env("TAURI_AUTOMATION", "true")
             .env("TAURI_WEBVIEW_AUTOMATION", "true")
             .env("FORETOKEN_DATA_DIR", data)
+            .envs(variables.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0)
@@ -96,6 +103,17 @@ impl Window {
 
     async fn click(&self, name: &str) {
         self.find(name).await.click().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+
+    async fn click_in(&self, selector: &str, name: &str) {
+        let selector = format!("{selector} [data-testid='{name}']");
+        let found = self.page.wait().at_most(PATIENCE).for_element(Locator::Css(&selector)).await;
+        found.unwrap().click().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+    }
+
+    /// The state of the newest download that the library shows.
+    async fn download(&self) -> String {
+        self.attribute("[data-testid='download']", "data-state").await.unwrap_or_default()
     }
 
     async fn text(&self, name: &str) -> String {
@@ -249,20 +267,19 @@ async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_
     // A file that is no model is refused in a sentence.
     let broken = folder.path().join("broken.gguf");
     std::fs::write(&broken, b"not a model at all").unwrap();
-    window.click("settings-open").await;
-    window.click("settings-tab-models").await;
+    window.click("library-open").await;
     window.type_into("model-path", broken.to_str().unwrap()).await;
     window.click("model-add").await;
     window
-        .wait("the sentence names the file", async || window.text("error-note").await.contains("broken.gguf"))
+        .wait("the sentence names the file", async || {
+            window.text("model-problem").await.contains("broken.gguf")
+        })
         .await;
     window.photograph("no-model").await;
     window.type_into("model-path", &endless).await;
     window.click("model-add").await;
-    window
-        .wait("the model is listed", async || window.text("settings-panel").await.contains("endless"))
-        .await;
-    window.click("settings-close").await;
+    window.wait("the model is listed", async || window.text("library-panel").await.contains("endless")).await;
+    window.click("library-close").await;
     window.click("target-picker").await;
     window.click(&format!("target-option-{endless}")).await;
     // The starter draft has another vocabulary, and the why line says so.
@@ -315,4 +332,73 @@ async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_
     assert_eq!(finishes, [None, Some("cancelled"), None, Some("cancelled"), None, None]);
     let cut = messages.last().unwrap();
     assert!(!cut.text.is_empty() && store.rounds(cut.id).unwrap().len() > 3);
+}
+
+#[tokio::test]
+async fn a_model_is_found_downloaded_paused_resumed_after_a_restart_and_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, cache) = (folder.path().join("data"), folder.path().join("cache"));
+    let original = foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf");
+    let offered = folder.path().join("hub/owner/tiny-GGUF/tiny-Q8_0.gguf");
+    std::fs::create_dir_all(offered.parent().unwrap()).unwrap();
+    std::fs::copy(&original, &offered).unwrap();
+    let size = original.metadata().unwrap().len();
+    let hub = Hub::start(&folder.path().join("hub"));
+    hub.set(Faults { bytes_per_second: Some(1_000_000), ..Faults::default() });
+    let variables = [("HF_ENDPOINT", hub.url.as_str()), ("HF_HUB_CACHE", cache.to_str().unwrap())];
+    let window = Window::open_with(&data, &variables).await;
+
+    window.click("library-open").await;
+    window.click("library-tab-get").await;
+    window.type_into("repository-name", "owner/missing").await;
+    window.click("repository-find").await;
+    window
+        .wait("the sentence names the repository", async || {
+            window.text("repository-problem").await.contains("owner/missing")
+        })
+        .await;
+    window.photograph("no-repository").await;
+    window.type_into("repository-name", "owner/tiny-GGUF").await;
+    window.click("repository-find").await;
+    window.find("repository-found").await;
+    window.photograph("repository").await;
+    window.click_in("[data-testid='repository-found']", "offer-get").await;
+    window.click("library-tab-downloads").await;
+    window
+        .wait("the download is under way", async || {
+            window.download().await == "running" && hub.sent() > size / 4
+        })
+        .await;
+    window.photograph("downloading").await;
+    window.click("download-pause").await;
+    window.wait("the download is paused", async || window.download().await == "paused").await;
+    window.close().await;
+
+    // After a restart it is there, paused, and goes on where it was.
+    let window = Window::open_with(&data, &variables).await;
+    window.click("library-open").await;
+    window.click("library-tab-downloads").await;
+    window.wait("the download is remembered", async || window.download().await == "paused").await;
+    hub.set(Faults::default());
+    window.click("download-resume").await;
+    window.wait("the download is done", async || window.download().await == "done").await;
+    assert!(hub.sent() < size + size / 20, "fetched {} of {size} bytes", hub.sent());
+
+    // It is listed by itself, and answers.
+    window.click("library-tab-installed").await;
+    window
+        .wait("the model is listed", async || window.text("library-panel").await.contains("owner/tiny-GGUF"))
+        .await;
+    window.photograph("downloaded").await;
+    window.click_in("[data-model*='tiny-GGUF']", "use-target").await;
+    window.click("library-close").await;
+    window
+        .wait("the model is loaded", async || {
+            let target = window.attribute("[data-testid='target-picker']", "data-value").await;
+            target.is_some_and(|target| target.contains("tiny-Q8_0.gguf"))
+        })
+        .await;
+    window.ask("Count from one to three.").await;
+    window.wait_for_reply(1).await;
+    window.close().await;
 }

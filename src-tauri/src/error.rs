@@ -32,7 +32,13 @@ impl From<foretoken_engine::Error> for CommandError {
 
 impl From<foretoken_library::Error> for CommandError {
     fn from(error: foretoken_library::Error) -> Self {
-        Self::new(ErrorCode::BadModel, error)
+        use foretoken_library::Error;
+        let code = match &error {
+            Error::Gated { .. } | Error::TokenRefused(_) => ErrorCode::NeedsToken,
+            Error::NoRepository { .. } => ErrorCode::NotFound,
+            _ => ErrorCode::BadModel,
+        };
+        Self::new(code, error)
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use candle_core::quantized::GgmlDType;
 use foretoken::App;
 use foretoken::ipc::{
-    DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, ModelKind, Reply, ReplyEvent, Role,
-    Settings, Speculating,
+    DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, FileDrag, ModelKind, Reply, ReplyEvent,
+    Role, Settings, Speculating,
 };
 use foretoken::reply::Events;
 use foretoken_engine::sampling::Sampling;
@@ -17,6 +17,7 @@ use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{DrafterKind, Finish, Round};
 use foretoken_library::Folders;
 use foretoken_tests::random_model;
+use tauri::DragDropEvent;
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -280,6 +281,59 @@ fn a_model_without_a_chat_template_is_listed_with_the_reason() {
     assert_eq!(entry.kind, ModelKind::Added);
     let problem = entry.problem.unwrap();
     assert!(problem.contains("has no chat template"), "{problem}");
+}
+
+#[test]
+fn a_model_that_is_deleted_while_it_is_loaded_goes_on_and_the_starter_takes_its_place_at_the_next_start() {
+    let fixture = Fixture::new();
+    let path = fixture.folder.path().join("models/mine.gguf");
+    std::fs::copy(foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf"), &path).unwrap();
+    let status = fixture.set(|settings| settings.target = path.display().to_string());
+    let mine = status.target.unwrap();
+    assert_eq!((mine.kind, mine.name.as_str()), (ModelKind::Local, "mine.gguf"));
+    assert!(mine.size_bytes > 8_000_000 && mine.memory_bytes > mine.size_bytes && mine.fits, "{mine:?}");
+
+    fixture.app.delete_model(&mine.id).unwrap();
+    assert!(!path.exists());
+    let status = fixture.wait_for(|status| status.targets.iter().all(|target| target.id != mine.id));
+    assert_eq!(status.target.unwrap().id, mine.id);
+    fixture.send(None, "Hello!");
+
+    let fixture = fixture.restart();
+    assert_eq!(fixture.status().target.unwrap().kind, ModelKind::Starter);
+    let refused = fixture.app.delete_model("starter").unwrap_err();
+    assert!(refused.message.contains("cannot be removed"), "{}", refused.message);
+}
+
+#[test]
+fn the_catalogue_says_what_each_pair_needs() {
+    let fixture = Fixture::new();
+    let families = fixture.app.catalogue();
+    assert!(families.len() > 3);
+    for family in &families {
+        let beside = family.drafts.iter().map(|draft| draft.memory_bytes).max().unwrap();
+        for target in &family.targets {
+            assert_eq!(target.id, format!("{}:{}", target.repository, target.file));
+            assert!(target.memory_bytes > target.size_bytes + beside, "{target:?}");
+        }
+    }
+}
+
+#[test]
+fn dropped_files_are_told_once_and_not_to_a_page_that_comes_later() {
+    let fixture = Fixture::new();
+    let (sender, heard) = mpsc::channel();
+    fixture.app.watch_file_drags(move |drag| sender.send(drag.clone()).is_ok());
+    let (paths, position) = (vec!["/models/a.gguf".into()], Default::default());
+    fixture.app.dragged(&DragDropEvent::Enter { paths: paths.clone(), position });
+    fixture.app.dragged(&DragDropEvent::Over { position });
+    fixture.app.dragged(&DragDropEvent::Drop { paths, position });
+    let dropped = FileDrag::Dropped { paths: vec!["/models/a.gguf".to_owned()] };
+    let told: Vec<FileDrag> = heard.try_iter().collect();
+    assert_eq!(told, [FileDrag::Left, FileDrag::Over { count: 1 }, dropped, FileDrag::Left]);
+    let (sender, later) = mpsc::channel();
+    fixture.app.watch_file_drags(move |drag| sender.send(drag.clone()).is_ok());
+    assert_eq!(later.try_iter().collect::<Vec<_>>(), [FileDrag::Left]);
 }
 
 #[test]

@@ -98,10 +98,16 @@ export class Library {
     });
   }
 
-  /** Fetches what may have changed since the last time: what fits, and the token. */
+  /** Fetches the catalogue, also again: what fits may have changed. */
   async load() {
     await this.#try(async () => {
       this.families = await this.#backend.catalogue();
+    });
+  }
+
+  /** Asks where the token comes from, for which a locked keyring asks the person. */
+  async loadToken() {
+    await this.#try(async () => {
       this.token = await this.#backend.hubToken();
     });
   }

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { draftFor, sizeHint } from "./pairs";
 
-const of = (parameters: number) => ({ parameters });
-const drafts = [of(268e6), of(999e6)];
+const sized = (parameters: number) => ({ parameters });
+const drafts = [sized(268e6), sized(999e6)];
 
 test("the draft for a target is the one nearest to a tenth of it", () => {
-  expect(draftFor(of(3.88e9), drafts)).toBe(drafts[0]);
-  expect(draftFor(of(11.8e9), drafts)).toBe(drafts[1]);
-  expect(draftFor(of(11.8e9), [])).toBeUndefined();
+  expect(draftFor(sized(3.88e9), drafts)).toBe(drafts[0]);
+  expect(draftFor(sized(11.8e9), drafts)).toBe(drafts[1]);
+  expect(draftFor(sized(11.8e9), drafts.slice(2))).toBeUndefined();
 });
 
 test.each([
@@ -18,5 +18,5 @@ test.each([
   [10e9, "as large as the target: drafting would cost what it saves"],
   [0, "size unknown"],
 ])("a draft of %d parameters for a target of ten billion: %s", (parameters, hint) => {
-  expect(sizeHint(of(10e9), of(parameters))).toBe(hint);
+  expect(sizeHint(sized(10e9), sized(parameters))).toBe(hint);
 });

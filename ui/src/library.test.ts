@@ -1,18 +1,18 @@
 import { flushSync, mount, unmount, type Component } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Replay } from "../../backend/replay";
-import { App } from "../../state/app.svelte";
-import Advisor from "./Advisor.svelte";
-import Downloads from "./Downloads.svelte";
-import GetModels from "./GetModels.svelte";
-import Installed from "./Installed.svelte";
-import Token from "./Token.svelte";
+import { Replay } from "./backend/replay";
+import { App } from "./state/app.svelte";
+import Advisor from "./components/library/Advisor.svelte";
+import Downloads from "./components/library/Downloads.svelte";
+import GetModels from "./components/library/GetModels.svelte";
+import Installed from "./components/library/Installed.svelte";
+import Token from "./components/library/Token.svelte";
 
 let app: App;
 let replay: Replay;
 let shown: ReturnType<typeof mount> | undefined;
 
-vi.mock("../../state/app.svelte", async (original) => ({
+vi.mock("./state/app.svelte", async (original) => ({
   ...(await original<object>()),
   getApp: () => app,
 }));
