@@ -9,12 +9,15 @@ use foretoken_engine::trace::Round;
 use foretoken_library::{Folders, Library, STARTER, STARTER_DRAFT};
 use foretoken_store::Store;
 
+use crate::board::Board;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::ipc::{
-    AppInfo, CommandError, Conversation, EngineStatus, ErrorCode, Message, ModelEntry, SearchHit, Settings,
+    AppInfo, CommandError, Conversation, DRAFT_NGRAM, DRAFT_NONE, EngineStatus, ErrorCode, FileDrag, Message,
+    ModelEntry, SearchHit, Settings,
 };
-use crate::models::{Models, entry};
+use crate::models::{Models, Place};
+use crate::remote::Remote;
 
 /// Search results shown at most.
 const MOST_HITS: u32 = 50;
@@ -31,6 +34,10 @@ pub struct App {
     settings: Mutex<Settings>,
     /// Held while settings change, so that store, memory and engine agree on the last.
     saving: Mutex<()>,
+    /// What comes from the hub; an error when nothing can.
+    pub(crate) remote: Result<Remote>,
+    pub(crate) library: Library,
+    pub(crate) drags: Board<FileDrag>,
     folders: Folders,
 }
 
@@ -43,13 +50,18 @@ impl App {
     pub fn start(folders: Folders, resources: Option<&Path>) -> Result<Self> {
         folders.create()?;
         let store = Store::open(&folders.database())?;
-        let settings = Settings::load(&store)?;
+        let library = Library::new(&folders, resources);
+        let settings = replace_missing(Settings::load(&store)?, &library);
         let models = Models::new(Library::new(&folders, resources));
         let earlier = earlier(&store, &settings)?;
         let engine = Engine::start(models, settings.clone(), earlier)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
+        let remote = Remote::open(&folders, engine.lister());
         Ok(Self {
             engine,
+            remote,
+            library,
+            drags: Board::showing(FileDrag::Left),
             store: Mutex::new(store),
             replying: Mutex::new(()),
             settings: Mutex::new(settings),
@@ -103,7 +115,7 @@ impl App {
             }
             settings
         })?;
-        Ok(entry(&id, &path, true))
+        Ok(Place::added(path).entry())
     }
 
     /// Takes a model off the lists again; the file stays. Where it was in use the starter replaces it.
@@ -162,6 +174,20 @@ impl App {
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
         lock(&self.store)
     }
+}
+
+/// A chosen model that is gone since, deleted or on a disk that is not there, is replaced by the starter's.
+fn replace_missing(mut settings: Settings, library: &Library) -> Settings {
+    let gone = |id: &str| library.resolve(id).is_err();
+    if gone(&settings.target) {
+        tracing::warn!("the target {} is gone: the starter takes its place", settings.target);
+        settings.target = STARTER.to_owned();
+    }
+    if ![DRAFT_NGRAM, DRAFT_NONE].contains(&settings.draft.as_str()) && gone(&settings.draft) {
+        tracing::warn!("the draft {} is gone: the starter's takes its place", settings.draft);
+        settings.draft = STARTER_DRAFT.to_owned();
+    }
+    settings
 }
 
 /// What may be repeated of earlier conversations.

@@ -35,21 +35,27 @@ macro_rules! crosses {
 }
 
 use crate::ipc::{
-    AppInfo, Conversation, EngineStatus, Message, ModelEntry, Reply, ReplyEvent, SearchHit, Settings,
+    AppInfo, CatalogueFamily, Conversation, Download, EngineStatus, FileDrag, Message, ModelEntry, Reply,
+    ReplyEvent, Repository, SearchHit, Settings, TokenSource,
 };
 use foretoken_engine::trace::Round;
 
 crosses!(
     AppInfo,
+    CatalogueFamily,
     Conversation,
+    Download,
     EngineStatus,
+    FileDrag,
     Message,
     ModelEntry,
     Reply,
     ReplyEvent,
+    Repository,
     Round,
     SearchHit,
-    Settings
+    Settings,
+    TokenSource
 );
 
 fn builtin(inline: &str) -> Names {

@@ -1,19 +1,19 @@
-//! The engine's status, and everyone who wants to know when it changes.
+//! A value, and everyone who wants to know when it changes: the engine's status, the downloads.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ipc::{EnginePhase, EngineStatus, Speculating, Why};
 
-/// Told of every new status; false when it is no longer interested.
-type Watcher = Box<dyn Fn(&EngineStatus) -> bool + Send>;
+/// Told of every new value; false when it is no longer interested.
+type Watcher<T> = Box<dyn Fn(&T) -> bool + Send>;
 
-pub struct Board {
-    inner: Mutex<Inner>,
+pub struct Board<T = EngineStatus> {
+    inner: Mutex<Inner<T>>,
 }
 
-struct Inner {
-    status: EngineStatus,
-    watchers: Vec<Watcher>,
+struct Inner<T> {
+    status: T,
+    watchers: Vec<Watcher<T>>,
 }
 
 impl Board {
@@ -30,15 +30,21 @@ impl Board {
             why,
             device,
         };
+        Self::showing(status)
+    }
+}
+
+impl<T: Clone + PartialEq> Board<T> {
+    pub fn showing(status: T) -> Self {
         Self { inner: Mutex::new(Inner { status, watchers: Vec::new() }) }
     }
 
-    pub fn status(&self) -> EngineStatus {
+    pub fn status(&self) -> T {
         self.lock().status.clone()
     }
 
-    /// Changes the status and tells everyone, unless nothing changed.
-    pub fn update(&self, change: impl FnOnce(&mut EngineStatus)) {
+    /// Changes the value and tells everyone, unless nothing changed.
+    pub fn update(&self, change: impl FnOnce(&mut T)) {
         let mut inner = self.lock();
         let before = inner.status.clone();
         change(&mut inner.status);
@@ -48,15 +54,15 @@ impl Board {
         }
     }
 
-    /// Tells `watcher` the present status at once and every later one.
-    pub fn watch(&self, watcher: impl Fn(&EngineStatus) -> bool + Send + 'static) {
+    /// Tells `watcher` the present value at once and every later one.
+    pub fn watch(&self, watcher: impl Fn(&T) -> bool + Send + 'static) {
         let mut inner = self.lock();
         if watcher(&inner.status) {
             inner.watchers.push(Box::new(watcher));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Inner<T>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

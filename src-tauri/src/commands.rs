@@ -11,8 +11,8 @@ use tauri_plugin_dialog::DialogExt;
 use crate::app::App;
 use crate::error::Result;
 use crate::ipc::{
-    AppInfo, CommandError, Conversation, EngineStatus, ErrorCode, Message, ModelEntry, Reply, ReplyEvent,
-    SearchHit, Settings,
+    AppInfo, CatalogueFamily, CommandError, Conversation, Download, EngineStatus, ErrorCode, FileDrag,
+    Message, ModelEntry, Reply, ReplyEvent, Repository, SearchHit, Settings, TokenSource,
 };
 
 type Shared<'a> = State<'a, Arc<App>>;
@@ -42,7 +42,20 @@ commands! {
     watch_engine(on_status: Channel<EngineStatus>) -> ();
     add_model(path: String) -> ModelEntry;
     remove_model(id: String) -> ();
+    delete_model(id: String) -> ();
     choose_model_file() -> Option<String>;
+    choose_model_folder() -> Option<String>;
+    watch_file_drags(on_drag: Channel<FileDrag>) -> ();
+    catalogue() -> Vec<CatalogueFamily>;
+    find_repository(name: String) -> Repository;
+    watch_downloads(on_change: Channel<Vec<Download>>) -> ();
+    start_download(repository: String, file: Option<String>) -> Download;
+    pause_download(id: String) -> ();
+    resume_download(id: String) -> ();
+    cancel_download(id: String) -> ();
+    dismiss_download(id: String) -> ();
+    hub_token() -> TokenSource;
+    set_hub_token(token: Option<String>) -> TokenSource;
     list_conversations() -> Vec<Conversation>;
     messages(conversation: i64) -> Vec<Message>;
     trace(message: i64) -> Vec<Round>;
@@ -92,6 +105,11 @@ fn remove_model(app: Shared<'_>, id: String) -> Result<()> {
     app.remove_model(&id)
 }
 
+#[tauri::command(async)]
+fn delete_model(app: Shared<'_>, id: String) -> Result<()> {
+    app.delete_model(&id)
+}
+
 #[tauri::command]
 async fn choose_model_file(handle: AppHandle) -> Result<Option<String>> {
     blocking(move || {
@@ -99,6 +117,74 @@ async fn choose_model_file(handle: AppHandle) -> Result<Option<String>> {
         Ok(dialog.blocking_pick_file().map(|path| path.to_string()))
     })
     .await
+}
+
+#[tauri::command]
+async fn choose_model_folder(handle: AppHandle) -> Result<Option<String>> {
+    blocking(move || {
+        let dialog = handle.dialog().file().set_title("Choose a folder with a model");
+        Ok(dialog.blocking_pick_folder().map(|path| path.to_string()))
+    })
+    .await
+}
+
+#[tauri::command]
+fn watch_file_drags(app: Shared<'_>, on_drag: Channel<FileDrag>) {
+    app.watch_file_drags(move |drag| on_drag.send(drag.clone()).is_ok());
+}
+
+#[tauri::command(async)]
+fn catalogue(app: Shared<'_>) -> Vec<CatalogueFamily> {
+    app.catalogue()
+}
+
+#[tauri::command]
+async fn find_repository(app: Shared<'_>, name: String) -> Result<Repository> {
+    let app = Arc::clone(&app);
+    blocking(move || app.find_repository(&name)).await
+}
+
+#[tauri::command]
+fn watch_downloads(app: Shared<'_>, on_change: Channel<Vec<Download>>) -> Result<()> {
+    app.watch_downloads(move |downloads| on_change.send(downloads.clone()).is_ok())
+}
+
+#[tauri::command]
+async fn start_download(app: Shared<'_>, repository: String, file: Option<String>) -> Result<Download> {
+    let app = Arc::clone(&app);
+    blocking(move || app.start_download(&repository, file.as_deref())).await
+}
+
+#[tauri::command(async)]
+fn pause_download(app: Shared<'_>, id: String) -> Result<()> {
+    app.pause_download(&id)
+}
+
+#[tauri::command(async)]
+fn resume_download(app: Shared<'_>, id: String) -> Result<()> {
+    app.resume_download(&id)
+}
+
+#[tauri::command(async)]
+fn cancel_download(app: Shared<'_>, id: String) -> Result<()> {
+    app.cancel_download(&id)
+}
+
+#[tauri::command(async)]
+fn dismiss_download(app: Shared<'_>, id: String) -> Result<()> {
+    app.dismiss_download(&id)
+}
+
+#[tauri::command]
+async fn hub_token(app: Shared<'_>) -> Result<TokenSource> {
+    let app = Arc::clone(&app);
+    blocking(move || app.hub_token()).await
+}
+
+#[tauri::command]
+async fn set_hub_token(app: Shared<'_>, token: Option<String>) -> Result<TokenSource> {
+    let app = Arc::clone(&app);
+    blocking(move || app.set_hub_token(token.as_deref())).await
 }
 
 #[tauri::command(async)]

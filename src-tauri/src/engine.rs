@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::ipc::{
     CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, ModelEntry, Settings, Speculating, Why,
 };
-use crate::models::{Models, Place, entry};
+use crate::models::{Models, Place};
 
 /// Hears of a reply while it is written, on the engine thread.
 pub trait Listener: Send {
@@ -37,6 +37,7 @@ pub trait Listener: Send {
 
 enum Job {
     Settle { settings: Box<Settings>, earlier: Vec<String> },
+    List,
     Reply { messages: Vec<ChatMessage>, listener: Box<dyn Listener>, done: mpsc::Sender<Result<Reply>> },
 }
 
@@ -81,6 +82,14 @@ impl Engine {
         self.board.update(|status| status.draft.clone_from(&settings.draft));
         // The thread lives as long as this handle, so someone is listening.
         let _ = self.jobs.send(Job::Settle { settings: Box::new(settings), earlier });
+    }
+
+    /// Looks for models on this computer again: call it when one has come or gone.
+    pub fn lister(&self) -> impl Fn() + Send + Sync + 'static {
+        let jobs = self.jobs.clone();
+        move || {
+            let _ = jobs.send(Job::List);
+        }
     }
 
     /// Queues a reply to `messages` and returns where its outcome will arrive.
@@ -148,6 +157,10 @@ impl Desk {
             Job::Settle { settings, earlier } => {
                 self.earlier = earlier;
                 self.settle(*settings);
+            }
+            Job::List => {
+                self.list_targets();
+                self.list_drafts();
             }
             Job::Reply { messages, mut listener, done } => {
                 let outcome = self.reply(&messages, listener.as_mut());
@@ -285,7 +298,7 @@ impl Desk {
     /// The model as it is listed; one that is not, by a look into its file.
     fn entry(&self, id: &str, path: &Path) -> ModelEntry {
         let listed = self.board.status().targets.into_iter().find(|entry| entry.id == id);
-        listed.unwrap_or_else(|| entry(id, path, false))
+        listed.unwrap_or_else(|| Place { id: id.to_owned(), ..Place::added(path) }.entry())
     }
 
     fn reply(&mut self, messages: &[ChatMessage], listener: &mut dyn Listener) -> Result<Reply> {

@@ -1,11 +1,20 @@
 //! What crosses between the page and the shell: every type of every command, and nothing else.
 //! The TypeScript twins in `ui/src/bindings/` are generated from here.
+//!
+//! - [`library`]: what the hub offers, downloads, advice on drafts
+
+mod library;
 
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{Finish, Round, Summary};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
+
+pub use library::{
+    Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, FileDrag, Probe,
+    Repository, RepositoryFile, TokenSource,
+};
 
 /// Everything a person can set. Stored as one document; missing fields take their defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -97,14 +106,40 @@ pub struct ModelEntry {
     pub label: String,
     /// One line: architecture, size on disk, context.
     pub detail: String,
-    /// Added by path, so a person can take it off the list again.
-    pub removable: bool,
-    /// The embedded demonstration pair.
-    pub starter: bool,
+    pub kind: ModelKind,
+    /// Where it is from: below the models folder its path there, for a download `owner/name:file` or
+    /// `owner/name`, else its path.
+    pub name: String,
+    /// Weights on disk, all parts together; 0 when the model could not be read.
+    #[ts(type = "number")]
+    pub size_bytes: u64,
+    /// What running it takes, estimated.
+    #[ts(type = "number")]
+    pub memory_bytes: u64,
+    /// Whether that much memory was free when the list was made.
+    pub fits: bool,
+    /// 0 when the model could not be read.
+    #[ts(type = "number")]
+    pub parameters: u64,
     /// Context length in tokens; 0 when the model could not be read.
     pub context: u32,
     /// Why it cannot be used as a target; `None` when it can.
     pub problem: Option<String>,
+}
+
+/// Where a model came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ModelKind {
+    /// The embedded demonstration pair; always there.
+    Starter,
+    /// Put into the models folder.
+    Local,
+    /// In the hub's cache, by this program or another.
+    Downloaded,
+    /// Added by path: can be taken off the list, and the file stays.
+    Added,
 }
 
 /// A choice in the draft picker.
@@ -248,6 +283,8 @@ pub enum ErrorCode {
     EmptyPrompt,
     PromptTooLong,
     BadModel,
+    /// The hub wants a token, or another one.
+    NeedsToken,
     BadSetting,
     NotFound,
     Internal,

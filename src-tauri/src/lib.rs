@@ -4,7 +4,8 @@
 //! - [`commands`]: the commands the page calls, each a line that passes on
 //! - [`app`], [`reply`], [`settings`]: what they do, without a window
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
-//! - [`models`]: the lists of targets and drafts
+//! - [`remote`]: what comes from the hub; [`drag`]: what a person drops on the window
+//! - [`models`]: the lists of targets and drafts; [`memory`]: whether they fit
 //! - [`error`], [`stored`]: other crates' types as the page's
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -14,10 +15,13 @@ pub mod app;
 mod bindings;
 pub mod board;
 pub mod commands;
+pub mod drag;
 pub mod engine;
 pub mod error;
 pub mod ipc;
+pub mod memory;
 pub mod models;
+pub mod remote;
 pub mod reply;
 pub mod settings;
 mod stored;
@@ -26,7 +30,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use foretoken_library::Folders;
-use tauri::Manager;
+use tauri::{Manager, WindowEvent};
 use tracing_subscriber::EnvFilter;
 
 pub use app::App;
@@ -46,6 +50,13 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         .plugin(tauri_plugin_window_state::Builder::new().build())
         .plugin(tauri_plugin_dialog::init())
         .invoke_handler(commands::handler())
+        .on_window_event(|window, event| {
+            if let WindowEvent::DragDrop(event) = event
+                && let Some(app) = window.try_state::<Arc<App>>()
+            {
+                app.dragged(event);
+            }
+        })
         .setup(|handle| {
             let folders = Folders::locate()?;
             folders.create()?;

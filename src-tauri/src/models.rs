@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use foretoken_engine::compat::{self, Compatibility};
 use foretoken_engine::model::{Description, ModelSource, Tokenizer};
-use foretoken_library::{Library, STARTER, STARTER_DRAFT};
+use foretoken_library::{Installed, Kind, Library, STARTER, STARTER_DRAFT};
 
 use crate::error::Result;
-use crate::ipc::{DRAFT_NGRAM, DRAFT_NONE, DraftOption, ModelEntry};
+use crate::ipc::{DRAFT_NGRAM, DRAFT_NONE, DraftOption, ModelEntry, ModelKind};
+use crate::memory;
 
 /// Looks into models, and remembers verdicts on pairs, since comparing large vocabularies takes time.
 pub struct Models {
@@ -22,13 +23,64 @@ pub struct Models {
 pub struct Place {
     pub id: String,
     pub path: PathBuf,
-    pub removable: bool,
+    /// See [`ModelEntry::name`].
+    pub name: String,
+    pub kind: ModelKind,
+    /// Weights on disk; 0 where nobody looked.
+    pub size_bytes: u64,
 }
 
 impl Place {
-    /// The model as a list shows it.
+    /// A model that is where a person says.
+    pub fn added(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let id = path.display().to_string();
+        Self { name: id.clone(), id, path, kind: ModelKind::Added, size_bytes: 0 }
+    }
+
+    /// The model as a list shows it; what is wrong with it is part of the entry.
     pub fn entry(&self) -> ModelEntry {
-        entry(&self.id, &self.path, self.removable)
+        let mut entry = ModelEntry {
+            id: self.id.clone(),
+            label: file_name(&self.path),
+            detail: String::new(),
+            kind: self.kind,
+            name: self.name.clone(),
+            size_bytes: self.size_bytes,
+            memory_bytes: 0,
+            fits: false,
+            parameters: 0,
+            context: 0,
+            problem: None,
+        };
+        match ModelSource::open(&self.path) {
+            Ok(source) => {
+                let description = source.describe();
+                entry.label = label(&self.id, &description);
+                entry.detail = detail(&description);
+                entry.size_bytes = description.bytes;
+                entry.parameters = description.parameters;
+                entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
+                let usable = source.config().map(|_| ()).and_then(|()| source.template().map(|_| ()));
+                entry.problem = usable.err().map(|error| error.to_string());
+            }
+            Err(error) => entry.problem = Some(error.to_string()),
+        }
+        entry.memory_bytes = memory::needed(entry.size_bytes);
+        entry.fits = memory::holds(entry.memory_bytes);
+        entry
+    }
+}
+
+impl From<Installed> for Place {
+    fn from(installed: Installed) -> Self {
+        let Installed { id, name, path, kind, size_bytes } = installed;
+        let kind = match kind {
+            Kind::Starter => ModelKind::Starter,
+            Kind::Local => ModelKind::Local,
+            Kind::HubCache => ModelKind::Downloaded,
+        };
+        Self { id, path, name, kind, size_bytes }
     }
 }
 
@@ -44,10 +96,8 @@ impl Models {
 
     /// Where every installed model is, then those in `added` (paths). Reads folders, no files.
     pub fn places(&self, added: &[String]) -> Vec<Place> {
-        let installed = self.library.installed().into_iter();
-        let installed = installed.map(|model| Place { id: model.id, path: model.path, removable: false });
-        let added = added.iter().map(|path| Place { id: path.clone(), path: path.into(), removable: true });
-        installed.chain(added).collect()
+        let installed = self.library.installed().into_iter().map(Place::from);
+        installed.chain(added.iter().map(Place::added)).collect()
     }
 
     /// No draft, the n-gram drafter, and every listed model but the target itself, usable or not.
@@ -91,32 +141,6 @@ impl Models {
 
 fn refusal(verdict: &Compatibility) -> Option<String> {
     (!verdict.compatible).then(|| verdict.reason.clone())
-}
-
-/// A model as a list shows it; what is wrong with it is part of the entry.
-pub fn entry(id: &str, path: &Path, removable: bool) -> ModelEntry {
-    let starter = id == STARTER || id == STARTER_DRAFT;
-    let mut entry = ModelEntry {
-        id: id.to_owned(),
-        label: file_name(path),
-        detail: String::new(),
-        removable,
-        starter,
-        context: 0,
-        problem: None,
-    };
-    match ModelSource::open(path) {
-        Ok(source) => {
-            let description = source.describe();
-            entry.label = label(id, &description);
-            entry.detail = detail(&description);
-            entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
-            let usable = source.config().map(|_| ()).and_then(|()| source.template().map(|_| ()));
-            entry.problem = usable.err().map(|error| error.to_string());
-        }
-        Err(error) => entry.problem = Some(error.to_string()),
-    }
-    entry
 }
 
 fn label(id: &str, description: &Description) -> String {

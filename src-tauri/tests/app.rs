@@ -8,8 +8,8 @@ use std::time::Duration;
 use candle_core::quantized::GgmlDType;
 use foretoken::App;
 use foretoken::ipc::{
-    DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, Reply, ReplyEvent, Role, Settings,
-    Speculating,
+    DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, ModelKind, Reply, ReplyEvent, Role,
+    Settings, Speculating,
 };
 use foretoken::reply::Events;
 use foretoken_engine::sampling::Sampling;
@@ -268,7 +268,7 @@ fn a_target_that_cannot_be_loaded_leaves_the_old_one_in_place_with_a_sentence() 
     let status = fixture.set(|settings| settings.target = path.to_str().unwrap().into());
     assert_eq!(status.phase, EnginePhase::Ready);
     assert!(status.message.unwrap().contains("broken.gguf"));
-    assert!(status.target.unwrap().starter);
+    assert!(status.target.unwrap().kind == ModelKind::Starter);
     fixture.send(None, "Hello!");
 }
 
@@ -277,7 +277,7 @@ fn a_model_without_a_chat_template_is_listed_with_the_reason() {
     let fixture = Fixture::new();
     let bare = random_model(fixture.folder.path(), GgmlDType::Q8_0);
     let entry = fixture.app.add_model(bare.path().to_str().unwrap()).unwrap();
-    assert!(entry.removable);
+    assert_eq!(entry.kind, ModelKind::Added);
     let problem = entry.problem.unwrap();
     assert!(problem.contains("has no chat template"), "{problem}");
 }

@@ -2,18 +2,24 @@
  * What the page asks of the world outside it. Two implementations: `tauri.ts` (the shell) and
  * `replay.ts` (recorded traces in an ordinary browser). Nothing here knows which one is behind.
  */
+import type { Advice } from "../bindings/Advice";
 import type { AppInfo } from "../bindings/AppInfo";
+import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { CommandError } from "../bindings/CommandError";
 import type { Conversation } from "../bindings/Conversation";
+import type { Download } from "../bindings/Download";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import type { ErrorCode } from "../bindings/ErrorCode";
+import type { FileDrag } from "../bindings/FileDrag";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Reply } from "../bindings/Reply";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
+import type { Repository } from "../bindings/Repository";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
 import type { Settings } from "../bindings/Settings";
+import type { TokenSource } from "../bindings/TokenSource";
 
 /** Every method rejects with a {@link BackendError}. */
 export interface Backend {
@@ -24,9 +30,39 @@ export interface Backend {
   /** Calls `onStatus` with the present status at once, then at each change. */
   watchEngine(onStatus: (status: EngineStatus) => void): Promise<void>;
   addModel(path: string): Promise<ModelEntry>;
+  /** Takes a model that was added by its path off the list; the file stays. */
   removeModel(id: string): Promise<void>;
+  /** Deletes an installed model from disk. */
+  deleteModel(id: string): Promise<void>;
   /** Asks for a file in the system's own dialog; null when the person closed it. */
   chooseModelFile(): Promise<string | null>;
+  /** The same for a folder. */
+  chooseModelFolder(): Promise<string | null>;
+  /** Calls `onDrag` when files are dragged over the window, away again, or dropped. */
+  watchFileDrags(onDrag: (drag: FileDrag) => void): Promise<void>;
+  /** The known pairs of models, by family. */
+  catalogue(): Promise<CatalogueFamily[]>;
+  /** Asks the hub what the repository `owner/name` offers. */
+  findRepository(name: string): Promise<Repository>;
+  /** Calls `onChange` with all downloads at once, then at each change. */
+  watchDownloads(onChange: (downloads: Download[]) => void): Promise<void>;
+  /** Begins a download or goes on with it; null for the file asks for a safetensors folder. */
+  startDownload(repository: string, file: string | null): Promise<Download>;
+  pauseDownload(id: string): Promise<void>;
+  resumeDownload(id: string): Promise<void>;
+  /** Stops it and deletes what is here of it. */
+  cancelDownload(id: string): Promise<void>;
+  /** Forgets one that is done or failed. */
+  dismissDownload(id: string): Promise<void>;
+  hubToken(): Promise<TokenSource>;
+  /** Keeps a token, or with null removes the kept one; resolves with where it comes from then. */
+  setHubToken(token: string | null): Promise<TokenSource>;
+  /**
+   * Tries every installed draft on the loaded target, and resolves when all were tried. Missing where
+   * the shell cannot do that.
+   */
+  advise?(onAdvice: (advice: Advice) => void): Promise<void>;
+  stopAdvice?(): Promise<void>;
   /** Pinned first, then newest. */
   conversations(): Promise<Conversation[]>;
   messages(conversation: number): Promise<Message[]>;

@@ -26,7 +26,34 @@ export const tauri: Backend = {
   removeModel: async (id) => {
     await call("remove_model", { id });
   },
+  deleteModel: async (id) => {
+    await call("delete_model", { id });
+  },
   chooseModelFile: () => call("choose_model_file", {}),
+  chooseModelFolder: () => call("choose_model_folder", {}),
+  watchFileDrags: async (onDrag) => {
+    await call("watch_file_drags", { onDrag: new Channel(onDrag) });
+  },
+  catalogue: () => call("catalogue", {}),
+  findRepository: (name) => call("find_repository", { name }),
+  watchDownloads: async (onChange) => {
+    await call("watch_downloads", { onChange: new Channel(onChange) });
+  },
+  startDownload: (repository, file) => call("start_download", { repository, file }),
+  pauseDownload: async (id) => {
+    await call("pause_download", { id });
+  },
+  resumeDownload: async (id) => {
+    await call("resume_download", { id });
+  },
+  cancelDownload: async (id) => {
+    await call("cancel_download", { id });
+  },
+  dismissDownload: async (id) => {
+    await call("dismiss_download", { id });
+  },
+  hubToken: () => call("hub_token", {}),
+  setHubToken: (token) => call("set_hub_token", { token }),
   conversations: () => call("list_conversations", {}),
   messages: (conversation) => call("messages", { conversation }),
   trace: (message) => call("trace", { message }),

@@ -8,6 +8,8 @@ const REMEMBERED = "foretoken.reply-view";
 export class View {
   settingsOpen = $state(false);
   settingsSection = $state("speculation");
+  libraryOpen = $state(false);
+  librarySection = $state("installed");
   /** The reply whose trace the inspector shows; null follows the newest. */
   inspected = $state<number | null>(null);
   hovered = $state.raw<Place | null>(null);
@@ -23,6 +25,11 @@ export class View {
   openSettings(section = this.settingsSection) {
     this.settingsSection = section;
     this.settingsOpen = true;
+  }
+
+  openLibrary(section = this.librarySection) {
+    this.librarySection = section;
+    this.libraryOpen = true;
   }
 
   /** Shows a reply's trace in the inspector, with one of its tokens or none. */

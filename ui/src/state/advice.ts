@@ -1,0 +1,40 @@
+/** What is known of every installed draft: from the engine's lists at once, from a probe later. */
+import type { Advice } from "../bindings/Advice";
+import type { DraftOption } from "../bindings/DraftOption";
+import type { EngineStatus } from "../bindings/EngineStatus";
+import { sizeHint } from "./pairs";
+
+/** Without a draft, which is no draft to be advised on. */
+const NONE = "none";
+
+/** Every draft there is for the loaded target, not yet probed. */
+export function unprobed(status: EngineStatus): Advice[] {
+  return status.drafts.filter(({ id }) => id !== NONE).map((draft) => before(draft, status));
+}
+
+function before({ id, label, problem }: DraftOption, status: EngineStatus): Advice {
+  const model = status.targets.find((target) => target.id === id);
+  const hint = model && status.target ? sizeHint(status.target, model) : "needs no model";
+  return {
+    id,
+    label,
+    problem,
+    fits: model?.fits ?? true,
+    size_hint: hint,
+    probe: null,
+    state: "waiting",
+    reason: null,
+  };
+}
+
+/** The best first: what was measured by its speed, then what may yet be, then what cannot be used. */
+export function sorted(advice: readonly Advice[]): Advice[] {
+  const rank = ({ problem, fits, state, probe }: Advice) => {
+    if (problem !== null) return 4;
+    if (probe) return 0;
+    if (state === "failed") return 3;
+    return fits ? 1 : 2;
+  };
+  const speedup = ({ probe }: Advice) => probe?.speedup ?? 0;
+  return advice.toSorted((a, b) => rank(a) - rank(b) || speedup(b) - speedup(a));
+}

@@ -1,0 +1,202 @@
+/**
+ * Models that are here, could be, or are on their way: the catalogue, the repository last looked up,
+ * downloads, the access token, and what probes say of the drafts. Asks the backend for everything.
+ */
+import type { Advice } from "../bindings/Advice";
+import type { CatalogueFamily } from "../bindings/CatalogueFamily";
+import type { Download } from "../bindings/Download";
+import type { ErrorCode } from "../bindings/ErrorCode";
+import type { FileDrag } from "../bindings/FileDrag";
+import type { ModelEntry } from "../bindings/ModelEntry";
+import type { Repository } from "../bindings/Repository";
+import type { TokenSource } from "../bindings/TokenSource";
+import { BackendError, type Backend } from "../backend/backend";
+import { sorted, unprobed } from "./advice";
+import type { Engine } from "./engine.svelte";
+
+/** Why something did not happen, and where it was asked for. */
+export interface Problem {
+  code: ErrorCode;
+  message: string;
+}
+
+export type Lookup =
+  | { state: "none" }
+  | { state: "asking"; name: string }
+  | { state: "found"; repository: Repository }
+  | { state: "failed"; name: string; problem: Problem };
+
+/** What can be downloaded: a model of the catalogue or of a repository. */
+export interface Offer {
+  id: string;
+  repository: string;
+  file: string | null;
+}
+
+const UNDER_WAY = ["queued", "running", "waiting", "verifying"];
+
+export function underWay({ state }: Download): boolean {
+  return UNDER_WAY.includes(state);
+}
+
+export class Library {
+  families = $state.raw<CatalogueFamily[] | null>(null);
+  lookup = $state.raw<Lookup>({ state: "none" });
+  downloads = $state.raw<Download[]>([]);
+  token = $state<TokenSource | null>(null);
+  /** Why the last thing asked for did not happen. */
+  problem = $state.raw<Problem | null>(null);
+  /** How many files are held over the window. */
+  dragged = $state(0);
+  /** Downloads that were asked for and are not in the list yet. */
+  asked = $state.raw<readonly string[]>([]);
+  advising = $state(false);
+
+  /** By the id of the draft; of the target it was measured on. */
+  #probed = $state.raw<{ target: string; advice: Record<string, Advice> }>({
+    target: "",
+    advice: {},
+  });
+
+  readonly #backend: Backend;
+  readonly #engine: Engine;
+  readonly #onDrop: (paths: string[]) => void;
+
+  /** Bytes here and in all of what is under way; null when nothing is. */
+  readonly progress = $derived.by(() => {
+    const running = this.downloads.filter(underWay);
+    if (running.length === 0) return null;
+    const sum = (of: (download: Download) => number) =>
+      running.reduce((total, download) => total + of(download), 0);
+    return { done: sum((one) => one.done_bytes), total: sum((one) => one.total_bytes) };
+  });
+
+  readonly advice = $derived.by(() => {
+    const { target, advice } = this.#probed;
+    const known = target === this.#engine.status.target?.id ? advice : {};
+    return sorted(unprobed(this.#engine.status).map((before) => known[before.id] ?? before));
+  });
+
+  constructor(backend: Backend, engine: Engine, onDrop: (paths: string[]) => void) {
+    this.#backend = backend;
+    this.#engine = engine;
+    this.#onDrop = onDrop;
+  }
+
+  get canAdvise(): boolean {
+    return this.#backend.advise !== undefined;
+  }
+
+  async watch() {
+    await this.#try(async () => {
+      await this.#backend.watchFileDrags((drag) => this.#hearDrag(drag));
+      await this.#backend.watchDownloads((downloads) => {
+        this.downloads = downloads;
+      });
+    });
+  }
+
+  /** Fetches what may have changed since the last time: what fits, and the token. */
+  async load() {
+    await this.#try(async () => {
+      this.families = await this.#backend.catalogue();
+      this.token = await this.#backend.hubToken();
+    });
+  }
+
+  /** The installed model that came from this offer. */
+  installed(id: string): ModelEntry | undefined {
+    return this.#engine.status.targets.find(
+      ({ kind, name }) => kind === "downloaded" && name === id,
+    );
+  }
+
+  download(id: string): Download | undefined {
+    return this.downloads.find((download) => download.id === id);
+  }
+
+  async find(name: string) {
+    const wanted = name.trim();
+    if (wanted === "") {
+      this.lookup = { state: "none" };
+      return;
+    }
+    const asking: Lookup = { state: "asking", name: wanted };
+    this.lookup = asking;
+    let answer: Lookup;
+    try {
+      answer = { state: "found", repository: await this.#backend.findRepository(wanted) };
+    } catch (thrown) {
+      const { code, message } = BackendError.from(thrown);
+      answer = { state: "failed", name: wanted, problem: { code, message } };
+    }
+    // Something else may have been asked for since.
+    if (this.lookup === asking) this.lookup = answer;
+  }
+
+  /** Asks for all of them; what is here or under way already is left alone. */
+  async get(...offers: Offer[]) {
+    const missing = offers.filter(({ id }) => {
+      const download = this.download(id);
+      return !this.installed(id) && !(download && underWay(download)) && !this.asked.includes(id);
+    });
+    this.asked = [...this.asked, ...missing.map(({ id }) => id)];
+    await Promise.all(
+      missing.map(async ({ id, repository, file }) => {
+        await this.#try(() => this.#backend.startDownload(repository, file));
+        this.asked = this.asked.filter((asked) => asked !== id);
+      }),
+    );
+  }
+
+  pause = (id: string) => this.#try(() => this.#backend.pauseDownload(id));
+  resume = (id: string) => this.#try(() => this.#backend.resumeDownload(id));
+  cancel = (id: string) => this.#try(() => this.#backend.cancelDownload(id));
+  dismiss = (id: string) => this.#try(() => this.#backend.dismissDownload(id));
+  delete = (id: string) => this.#try(() => this.#backend.deleteModel(id));
+
+  /** Resolves with whether the token was kept, or with null removed. */
+  setToken(token: string | null): Promise<boolean> {
+    return this.#try(async () => {
+      this.token = await this.#backend.setHubToken(token);
+    });
+  }
+
+  /** Probes every draft; what comes is shown as it comes. */
+  async advise() {
+    const target = this.#engine.status.target?.id;
+    if (!this.#backend.advise || this.advising || target === undefined) return;
+    this.advising = true;
+    this.#probed = { target, advice: {} };
+    await this.#try(async () => {
+      await this.#backend.advise?.((advice) => {
+        if (this.#probed.target !== target) return;
+        this.#probed = { target, advice: { ...this.#probed.advice, [advice.id]: advice } };
+      });
+    });
+    this.advising = false;
+  }
+
+  async stopAdvice() {
+    await this.#try(async () => {
+      await this.#backend.stopAdvice?.();
+    });
+  }
+
+  #hearDrag(drag: FileDrag) {
+    this.dragged = drag.type === "over" ? drag.count : 0;
+    if (drag.type === "dropped") this.#onDrop(drag.paths);
+  }
+
+  async #try(act: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await act();
+      this.problem = null;
+      return true;
+    } catch (thrown) {
+      const { code, message } = BackendError.from(thrown);
+      this.problem = { code, message };
+      return false;
+    }
+  }
+}
