@@ -99,11 +99,18 @@ pub fn shaped_model(folder: &Path, quantisation: GgmlDType, shape: Shape) -> Mod
     write_random_model(&path, quantisation, shape, None)
 }
 
+const TEMPLATE: &str = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
+
 /// The same with a chat template and a long context: it talks nonsense and does not come to an end.
 pub fn endless_model(folder: &Path) -> ModelSource {
-    let template = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
     let shape = Shape { context: 32_768, ..EVEN };
-    write_random_model(&folder.join("endless.gguf"), GgmlDType::Q8_0, shape, Some(template))
+    write_random_model(&folder.join("endless.gguf"), GgmlDType::Q8_0, shape, Some(TEMPLATE))
+}
+
+/// The same, so large that it takes a moment to load.
+pub fn large_model(folder: &Path) -> ModelSource {
+    let shape = Shape { hidden: 512, feed_forward: 2048, vocabulary: 40_000, ..EVEN };
+    write_random_model(&folder.join("large.gguf"), GgmlDType::F32, shape, Some(TEMPLATE))
 }
 
 fn write_random_model(
