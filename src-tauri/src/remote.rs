@@ -116,8 +116,14 @@ fn id(repository: &str, file: Option<&str>) -> String {
 
 impl From<&library::CatalogueFamily> for CatalogueFamily {
     fn from(family: &library::CatalogueFamily) -> Self {
-        let models = |models: &[library::CatalogueModel]| models.iter().map(CatalogueModel::from).collect();
-        Self { name: family.name.to_owned(), targets: models(family.targets), drafts: models(family.drafts) }
+        let drafts: Vec<CatalogueModel> = family.drafts.iter().map(CatalogueModel::from).collect();
+        let beside = drafts.iter().map(|draft| draft.memory_bytes).max().unwrap_or(0);
+        let mut targets: Vec<CatalogueModel> = family.targets.iter().map(CatalogueModel::from).collect();
+        for target in &mut targets {
+            target.memory_bytes += beside;
+            target.fits = memory::holds(target.memory_bytes);
+        }
+        Self { name: family.name.to_owned(), targets, drafts }
     }
 }
 

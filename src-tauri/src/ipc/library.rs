@@ -24,6 +24,7 @@ pub struct CatalogueModel {
     pub label: String,
     #[ts(type = "number")]
     pub size_bytes: u64,
+    /// What running it takes, estimated; for a target together with the largest draft of its family.
     #[ts(type = "number")]
     pub memory_bytes: u64,
     /// Whether that much memory is free now.

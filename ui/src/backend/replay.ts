@@ -7,7 +7,9 @@
  */
 import type { Conversation } from "../bindings/Conversation";
 import type { DraftOption } from "../bindings/DraftOption";
+import type { Download } from "../bindings/Download";
 import type { EngineStatus } from "../bindings/EngineStatus";
+import type { FileDrag } from "../bindings/FileDrag";
 import type { Finish } from "../bindings/Finish";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
@@ -22,35 +24,20 @@ import { textOf } from "../trace/text";
 import { BackendError, type Backend } from "./backend";
 import { summaryOf } from "./recording";
 import { recordingFor } from "./recordings";
-
-const STARTER: ModelEntry = {
-  id: "starter",
-  label: "Starter, 8.1 M, Q8_0",
-  detail: "llama, 8.8 MB, context 1,024",
-  removable: false,
-  starter: true,
-  context: 1024,
-  problem: null,
-};
-
-const TARGETS: ModelEntry[] = [
-  STARTER,
-  {
-    id: "/models/mamba-130m.gguf",
-    label: "mamba-130m",
-    detail: "/models/mamba-130m.gguf",
-    removable: true,
-    starter: false,
-    context: 0,
-    problem: "architecture 'mamba' is not supported yet: expected llama",
-  },
-];
+import { ReplayLibrary } from "./replayLibrary";
+import { STARTER, TARGETS, memoryOf } from "./replayModels";
 
 const DRAFTS: DraftOption[] = [
   {
     id: "starter-draft",
     label: "Starter draft, 1.1 M, Q8_0",
     detail: "llama, 1.3 MB",
+    problem: null,
+  },
+  {
+    id: "/home/me/.local/share/dev.foretoken/models/storyteller-30m.gguf",
+    label: "Storyteller, 30.2 M, F16",
+    detail: "llama, 60.6 MB",
     problem: null,
   },
   { id: "ngram", label: "N-gram", detail: "repeats what was already said", problem: null },
@@ -81,8 +68,15 @@ export class Replay implements Backend {
 
   readonly #held: string | null;
   readonly #speed: number;
+  readonly #library: ReplayLibrary;
+  readonly #advises: boolean;
 
   constructor(options: URLSearchParams, settleMs = 350) {
+    this.#advises = options.get("advisor") !== "none";
+    this.#library = new ReplayLibrary(options, (model) => {
+      this.#targets = [...this.#targets, model];
+      this.#announce();
+    });
     this.#held = options.get("engine");
     this.#speed = Number(options.get("speed")) || WATCHABLE_SPEED;
     this.#recall("Tell me a story about a fox who finds a lantern.", 2, true);
@@ -121,7 +115,9 @@ export class Replay implements Backend {
     const label = path.split("/").at(-1) ?? path;
     const problem = "the file is not on this computer: a browser cannot read it";
     const entry = { ...STARTER, id: path, label, detail: path, problem };
-    const model: ModelEntry = { ...entry, removable: true, starter: false, context: 0 };
+    const size_bytes = 137.4e6;
+    const unread = { size_bytes, ...memoryOf(size_bytes), parameters: 0, context: 0 };
+    const model: ModelEntry = { ...entry, ...unread, kind: "added", name: path };
     this.#targets = [...this.#targets.filter(({ id }) => id !== path), model];
     this.#announce();
     return Promise.resolve(model);
@@ -133,7 +129,32 @@ export class Replay implements Backend {
     return Promise.resolve();
   };
 
+  deleteModel = (id: string) => this.removeModel(id);
+
   chooseModelFile = () => Promise.resolve("/models/example.gguf");
+
+  chooseModelFolder = () => Promise.resolve("/models/no-model-in-here");
+
+  watchFileDrags = (onDrag: (drag: FileDrag) => void) => this.#library.watchFileDrags(onDrag);
+  catalogue = () => this.#library.catalogue();
+  findRepository = (name: string) => this.#library.findRepository(name);
+  watchDownloads = (onChange: (downloads: Download[]) => void) =>
+    this.#library.watchDownloads(onChange);
+  startDownload = (repository: string, file: string | null) =>
+    this.#library.startDownload(repository, file);
+  pauseDownload = (id: string) => this.#library.pauseDownload(id);
+  resumeDownload = (id: string) => this.#library.resumeDownload(id);
+  cancelDownload = (id: string) => this.#library.cancelDownload(id);
+  dismissDownload = (id: string) => this.#library.dismissDownload(id);
+  hubToken = () => this.#library.hubToken();
+  setHubToken = (token: string | null) => this.#library.setHubToken(token);
+
+  get advise(): Backend["advise"] {
+    if (!this.#advises) return undefined;
+    return (onAdvice) => this.#library.advise(this.#status().drafts, onAdvice);
+  }
+
+  stopAdvice = () => this.#library.stopAdvice();
 
   conversations = () =>
     Promise.resolve(
@@ -304,7 +325,7 @@ export class Replay implements Backend {
       created_at: Date.now(),
       finish: null,
       summary: null,
-      target: byReply ? STARTER.label : null,
+      target: byReply ? this.#target().label : null,
       draft: byReply ? this.#draft().label : null,
       problem: null,
     };
@@ -318,6 +339,10 @@ export class Replay implements Backend {
     const changed = { ...found, ...change };
     this.#conversations.set(conversation, changed);
     return Promise.resolve(changed);
+  }
+
+  #target(): ModelEntry {
+    return this.#targets.find(({ id }) => id === this.#settings.target) ?? STARTER;
   }
 
   #draft(): DraftOption {
@@ -356,7 +381,7 @@ export class Replay implements Backend {
     return {
       phase: this.#phase,
       message: MESSAGES[this.#phase],
-      target: loaded ? STARTER : null,
+      target: loaded ? this.#target() : null,
       targets: this.#targets,
       drafts: DRAFTS,
       draft: this.#settings.draft,

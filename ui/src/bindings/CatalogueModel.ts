@@ -11,7 +11,11 @@ id: string, repository: string, file: string,
 /**
  * "Qwen3 8B, Q4_K_M".
  */
-label: string, size_bytes: number, memory_bytes: number, 
+label: string, size_bytes: number, 
+/**
+ * What running it takes, estimated; for a target together with the largest draft of its family.
+ */
+memory_bytes: number, 
 /**
  * Whether that much memory is free now.
  */

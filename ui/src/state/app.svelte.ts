@@ -4,6 +4,7 @@ import type { AppInfo } from "../bindings/AppInfo";
 import { BackendError, type Backend } from "../backend/backend";
 import { Conversations } from "./conversations.svelte";
 import { Engine } from "./engine.svelte";
+import { Library } from "./library.svelte";
 import { Reply } from "./reply.svelte";
 import { Settings } from "./settings.svelte";
 import { Toasts } from "./toasts.svelte";
@@ -15,6 +16,7 @@ export class App {
   readonly toasts = new Toasts();
   readonly view = new View();
   readonly engine: Engine;
+  readonly library: Library;
   readonly settings: Settings;
   readonly conversations: Conversations;
   readonly traces: Traces;
@@ -36,6 +38,7 @@ export class App {
   constructor(backend: Backend) {
     this.#backend = backend;
     this.engine = new Engine(backend);
+    this.library = new Library(backend, this.engine, (paths) => void this.addDropped(paths));
     this.settings = new Settings(backend, (message) => this.toasts.show(message));
     this.conversations = new Conversations(backend, this.toasts);
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
@@ -54,6 +57,7 @@ export class App {
     const info = this.#backend.appInfo().then((facts) => (this.info = facts));
     await Promise.all([
       this.engine.watch(),
+      this.library.watch(),
       this.conversations.load(),
       info.catch((thrown: unknown) => this.toasts.show(BackendError.from(thrown).message)),
     ]);
@@ -74,17 +78,41 @@ export class App {
   }
 
   /** Adds a model by its path; resolves with the sentence that says why not, or null. */
-  addModel(path: string): Promise<string | null> {
-    return this.#changeModels(() => this.#backend.addModel(path));
+  async addModel(path: string): Promise<string | null> {
+    return await this.#changeModels(async () => {
+      this.library.newest = (await this.#backend.addModel(path)).id;
+    });
+  }
+
+  /** Adds what was dropped on the window, and shows the library with it. */
+  async addDropped(paths: string[]) {
+    this.view.settingsOpen = false;
+    this.view.openLibrary("installed");
+    this.library.problem = null;
+    const refusals: string[] = [];
+    for (const path of paths) {
+      const refusal = await this.addModel(path);
+      if (refusal !== null) refusals.push(refusal);
+    }
+    if (refusals.length === 0) return;
+    this.library.problem = { code: "bad_model", message: refusals.join(" ") };
   }
 
   removeModel(id: string): Promise<string | null> {
     return this.#changeModels(() => this.#backend.removeModel(id));
   }
 
-  async chooseModelFile(): Promise<string | null> {
+  chooseModelFile(): Promise<string | null> {
+    return this.#choose(() => this.#backend.chooseModelFile());
+  }
+
+  chooseModelFolder(): Promise<string | null> {
+    return this.#choose(() => this.#backend.chooseModelFolder());
+  }
+
+  async #choose(ask: () => Promise<string | null>): Promise<string | null> {
     try {
-      return await this.#backend.chooseModelFile();
+      return await ask();
     } catch (thrown) {
       this.toasts.show(BackendError.from(thrown).message);
       return null;

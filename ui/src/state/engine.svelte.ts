@@ -17,6 +17,8 @@ export class Engine {
   status = $state.raw<EngineStatus>(STARTING);
 
   readonly #backend: Backend;
+  /** Labels of all that was ever listed: a model that is deleted while it is loaded goes on working. */
+  readonly #labels = new Map<string, string>();
 
   constructor(backend: Backend) {
     this.#backend = backend;
@@ -24,10 +26,20 @@ export class Engine {
 
   async watch() {
     try {
-      await this.#backend.watchEngine((status) => (this.status = status));
+      await this.#backend.watchEngine((status) => {
+        for (const { id, label } of [...status.targets, ...status.drafts]) {
+          this.#labels.set(id, label);
+        }
+        this.status = status;
+      });
     } catch (thrown) {
       const { message } = BackendError.from(thrown);
       this.status = { ...STARTING, phase: "failed", message };
     }
+  }
+
+  /** What a target or a draft is called, also one that is no longer listed. */
+  label(id: string): string | undefined {
+    return this.#labels.get(id);
   }
 }

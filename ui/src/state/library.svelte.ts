@@ -46,6 +46,8 @@ export class Library {
   token = $state<TokenSource | null>(null);
   /** Why the last thing asked for did not happen. */
   problem = $state.raw<Problem | null>(null);
+  /** Id of the model that was added last. */
+  newest = $state<string | null>(null);
   /** How many files are held over the window. */
   dragged = $state(0);
   /** Downloads that were asked for and are not in the list yet. */

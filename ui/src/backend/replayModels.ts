@@ -1,0 +1,226 @@
+/** Sample models for the backend in a browser: what is installed, what the hub offers, what is on its way. */
+import type { CatalogueFamily } from "../bindings/CatalogueFamily";
+import type { CatalogueModel } from "../bindings/CatalogueModel";
+import type { Download } from "../bindings/Download";
+import type { ModelEntry } from "../bindings/ModelEntry";
+import type { Repository } from "../bindings/Repository";
+
+const FREE_BYTES = 12e9;
+
+/** As the shell estimates it. */
+export function memoryOf(sizeBytes: number): { memory_bytes: number; fits: boolean } {
+  const memory_bytes = Math.round(sizeBytes * 1.125);
+  return { memory_bytes, fits: memory_bytes <= FREE_BYTES };
+}
+
+export const STARTER: ModelEntry = {
+  id: "starter",
+  label: "Starter, 8.1 M, Q8_0",
+  detail: "llama, 8.8 MB, context 1024 tokens",
+  kind: "starter",
+  name: "starter",
+  size_bytes: 8.8e6,
+  ...memoryOf(8.8e6),
+  parameters: 8.1e6,
+  context: 1024,
+  problem: null,
+};
+
+export const TARGETS: ModelEntry[] = [
+  STARTER,
+  {
+    ...STARTER,
+    id: "starter-draft",
+    label: "Starter draft, 1.1 M, Q8_0",
+    detail: "llama, 1.3 MB, context 1024 tokens",
+    name: "starter-draft",
+    size_bytes: 1.3e6,
+    ...memoryOf(1.3e6),
+    parameters: 1.1e6,
+  },
+  {
+    ...STARTER,
+    id: "/home/me/.local/share/dev.foretoken/models/storyteller-30m.gguf",
+    label: "Storyteller, 30.2 M, F16",
+    detail: "llama, 60.6 MB, context 2048 tokens",
+    kind: "local",
+    name: "storyteller-30m.gguf",
+    size_bytes: 60.6e6,
+    ...memoryOf(60.6e6),
+    parameters: 30.2e6,
+    context: 2048,
+  },
+  {
+    ...STARTER,
+    id: "/home/me/.cache/huggingface/hub/models--unsloth--Qwen3-0.6B-GGUF/snapshots/abc/Qwen3-0.6B-Q8_0.gguf",
+    label: "Qwen3 0.6B, 751.6 M, Q8_0",
+    detail: "qwen3, 639.2 MB, context 40960 tokens",
+    kind: "downloaded",
+    name: "unsloth/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf",
+    size_bytes: 639.2e6,
+    ...memoryOf(639.2e6),
+    parameters: 751.6e6,
+    context: 40_960,
+  },
+  {
+    ...STARTER,
+    id: "/models/mamba-130m.gguf",
+    label: "mamba-130m.gguf",
+    detail: "mamba, 137.4 MB",
+    kind: "added",
+    name: "/models/mamba-130m.gguf",
+    size_bytes: 137.4e6,
+    ...memoryOf(137.4e6),
+    parameters: 129.1e6,
+    context: 0,
+    problem: "the architecture 'mamba' is not supported yet: expected llama, qwen3 or gemma3",
+  },
+];
+
+function model(
+  label: string,
+  repository: string,
+  file: string,
+  size_bytes: number,
+  parameters: number,
+  licence: string,
+  gated = false,
+): CatalogueModel {
+  const id = `${repository}:${file}`;
+  const { memory_bytes, fits } = memoryOf(size_bytes);
+  return {
+    id,
+    repository,
+    file,
+    label,
+    size_bytes,
+    memory_bytes,
+    fits,
+    parameters,
+    licence,
+    gated,
+  };
+}
+
+const APACHE = "Apache-2.0";
+const GEMMA = "Gemma terms of use";
+const LLAMA = "Llama community licence";
+
+function qwen(size: string, bytes: number, parameters: number, quantisation = "Q4_K_M") {
+  const label = `Qwen3 ${size}, ${quantisation}`;
+  const file = `Qwen3-${size}-${quantisation}.gguf`;
+  return model(label, `unsloth/Qwen3-${size}-GGUF`, file, bytes, parameters, APACHE);
+}
+
+function gemma(size: string, bytes: number, parameters: number, quantisation: string) {
+  const label = `Gemma 3 ${size}, ${quantisation}`;
+  const file = `gemma-3-${size}-it-${quantisation}.gguf`;
+  return model(label, `ggml-org/gemma-3-${size}-it-GGUF`, file, bytes, parameters, GEMMA, true);
+}
+
+export const FAMILIES: CatalogueFamily[] = [
+  {
+    name: "Qwen3",
+    targets: [
+      qwen("4B", 2.5e9, 4.02e9),
+      qwen("8B", 5.03e9, 8.19e9),
+      qwen("14B", 9e9, 14.8e9),
+      qwen("32B", 19.8e9, 32.8e9),
+    ],
+    drafts: [qwen("0.6B", 639.2e6, 751.6e6, "Q8_0")],
+  },
+  {
+    name: "Gemma 3",
+    targets: [gemma("4b", 2.49e9, 3.88e9, "Q4_K_M"), gemma("12b", 7.3e9, 11.8e9, "Q4_K_M")],
+    drafts: [gemma("270m", 292e6, 268e6, "Q8_0"), gemma("1b", 806e6, 999e6, "Q4_K_M")],
+  },
+  {
+    name: "Llama 3",
+    targets: [
+      model(
+        "Llama 3.1 8B Instruct, Q4_K_M",
+        "bartowski/Meta-Llama-3.1-8B-Instruct-GGUF",
+        "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf",
+        4.92e9,
+        8.03e9,
+        LLAMA,
+      ),
+    ],
+    drafts: [
+      model(
+        "Llama 3.2 1B Instruct, Q4_K_M",
+        "bartowski/Llama-3.2-1B-Instruct-GGUF",
+        "Llama-3.2-1B-Instruct-Q4_K_M.gguf",
+        808e6,
+        1.24e9,
+        LLAMA,
+      ),
+    ],
+  },
+];
+
+const QUANTISATIONS: [string, number][] = [
+  ["Q2_K", 3.2e9],
+  ["Q4_K_M", 4.9e9],
+  ["Q6_K", 6.6e9],
+  ["Q8_0", 8.5e9],
+  ["F16", 16.1e9],
+];
+
+/** A repository with a file for each quantisation, some of them with long names. */
+export function repositoryCalled(id: string): Repository {
+  const name =
+    id
+      .split("/")
+      .at(-1)
+      ?.replace(/-GGUF$/i, "") ?? id;
+  const files = QUANTISATIONS.map(([quantisation, size_bytes]) => {
+    const parts = size_bytes > 16e9 ? "-00001-of-00002" : "";
+    const file = `${quantisation}/${name}-${quantisation}${parts}.gguf`;
+    return { id: `${id}:${file}`, file, size_bytes, ...memoryOf(size_bytes) };
+  });
+  return { id, licence: "apache-2.0", gated: false, files };
+}
+
+function download(id: string, done: number, change: Partial<Download>): Download {
+  const [repository = "", file = null] = id.split(":");
+  const found = FAMILIES.flatMap(({ targets, drafts }) => [...targets, ...drafts]).find(
+    (offered) => offered.id === id,
+  );
+  const total_bytes = found?.size_bytes ?? 4e9;
+  return {
+    id,
+    repository,
+    file,
+    done_bytes: Math.round(total_bytes * done),
+    total_bytes,
+    bytes_per_second: 0,
+    state: "running",
+    reason: null,
+    ...change,
+  };
+}
+
+/** A download in every state. */
+export const SAMPLE_DOWNLOADS: Download[] = [
+  download("unsloth/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf", 1, { state: "done" }),
+  download("ggml-org/gemma-3-4b-it-GGUF:gemma-3-4b-it-Q4_K_M.gguf", 0, {
+    state: "failed",
+    reason:
+      "ggml-org/gemma-3-4b-it-GGUF is gated: accept its licence at https://huggingface.co/ggml-org/gemma-3-4b-it-GGUF and set a token.",
+  }),
+  download("unsloth/Qwen3-14B-GGUF:Qwen3-14B-Q4_K_M.gguf", 0.31, {
+    state: "paused",
+    reason: "the disk is full: 6.2 GB are needed, and 1.2 GB are free in /home/me/.cache.",
+  }),
+  download("ggml-org/gemma-3-12b-it-GGUF:gemma-3-12b-it-Q4_K_M.gguf", 0.62, { state: "paused" }),
+  download("bartowski/Llama-3.2-1B-Instruct-GGUF:Llama-3.2-1B-Instruct-Q4_K_M.gguf", 1, {
+    state: "verifying",
+  }),
+  download(
+    "someone-with-a-long-name/An-Exceptionally-Long-Repository-Name-of-a-Merged-Model-v2.1-GGUF:quantised/An-Exceptionally-Long-File-Name-of-a-Merged-Model-v2.1-Instruct-Q4_K_M-00001-of-00003.gguf",
+    0,
+    { state: "queued" },
+  ),
+  download("unsloth/Qwen3-8B-GGUF:Qwen3-8B-Q4_K_M.gguf", 0.42, { bytes_per_second: 31e6 }),
+];
