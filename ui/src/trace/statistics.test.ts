@@ -40,7 +40,7 @@ test("the governor's last decision holds until its next", () => {
   const decision = {
     before: null,
     chosen: 2,
-    draft_ms: 1,
+    drafting_ms: [],
     verify_ms: [],
     acceptance: [],
     tokens_per_second: [10, 15, 20],
