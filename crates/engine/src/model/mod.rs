@@ -32,6 +32,12 @@ pub use weights::{Watcher, Weights};
 
 use crate::error::{Error, Result};
 
+/// Rows of a long draft's pass, for an estimate of memory.
+const ROWS: usize = 17;
+
+/// Bytes of the program and a tokenizer.
+const PROGRAM: u64 = 50_000_000;
+
 /// An opened model: checked as far as headers tell, nothing loaded.
 pub struct ModelSource {
     path: PathBuf,
@@ -135,6 +141,19 @@ impl ModelSource {
     pub fn weights(&self, device: &Device) -> Result<Weights> {
         self.config()?;
         Ok(Weights::new(Arc::clone(&self.tensors), device, self.eight_bits, self.watcher.clone()))
+    }
+
+    /// Bytes that running the model takes with `tokens` in its context, about: the weights, keys and values in
+    /// 16 bits, and the rows of a pass.
+    ///
+    /// # Errors
+    /// As [`Self::config`].
+    pub fn memory_bytes(&self, tokens: usize) -> Result<u64> {
+        let config = self.config()?;
+        let tokens = tokens.min(config.context);
+        let cache = 2 * config.layers * config.kv_heads * config.head_size * size_of::<u16>() * tokens;
+        let row = config.vocabulary + 4 * config.hidden + 2 * config.intermediate;
+        Ok(self.tensors.bytes() + (cache + row * size_of::<f32>() * ROWS) as u64 + PROGRAM)
     }
 
     /// Builds the tokenizer.
