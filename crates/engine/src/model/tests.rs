@@ -47,10 +47,10 @@ fn a_gguf_tells_its_config() {
     assert_eq!((config.layers, config.heads, config.kv_heads, config.head_size), (1, 4, 2, 8));
     assert_eq!(config.context, 64);
     assert!((config.norm_epsilon - 1e-5).abs() < 1e-9);
-    assert_eq!(config.rotary.layout, RotaryLayout::Interleaved);
+    assert_eq!(config.reaches[0].rotary.layout, RotaryLayout::Interleaved);
     // 10000^(-2i/8)
     let expected = [1.0, 0.1, 0.01, 0.001];
-    for (found, expected) in config.rotary.inverse_frequencies.iter().zip(expected) {
+    for (found, expected) in config.reaches[0].rotary.inverse_frequencies.iter().zip(expected) {
         assert!((found - expected).abs() < 1e-6, "{found} {expected}");
     }
     assert!(config.tied_embeddings);
@@ -220,11 +220,31 @@ fn an_unknown_tensor_type_is_refused() {
 #[test]
 fn another_architecture_is_refused_by_name() {
     let mut gguf = Gguf::tiny();
-    gguf.set("general.architecture", text("mamba"));
-    match open(&gguf) {
+    for name in ["mamba", "qwen3moe", "qwen3next", "llama4", "gemma3n", "granitehybrid", "gpt-oss", "bert"] {
+        gguf.set("general.architecture", text(name));
+        assert_refused(open(&gguf), name);
+    }
+    // A mixture of experts goes by the name of what its experts are.
+    gguf.set("general.architecture", text("llama"));
+    gguf.set("llama.expert_count", Value::U32(8));
+    assert_refused(open(&gguf), "llama, a mixture of 8 experts");
+}
+
+#[test]
+fn another_class_is_refused_by_name() {
+    let classes = ["Qwen3MoeForCausalLM", "MixtralForCausalLM", "Llama4ForConditionalGeneration"];
+    for class in classes.into_iter().chain(["Gemma3nForConditionalGeneration", "GptOssForCausalLM"]) {
+        assert_refused(HuggingFace::tiny().with("architectures", json!([class])).open(), class);
+    }
+}
+
+#[track_caller]
+fn assert_refused(found: Result<ModelSource>, name: &str) {
+    match found {
         Err(error @ Error::Architecture { .. }) => {
             let message = error.to_string();
-            assert!(message.contains("'mamba'") && message.contains("llama"), "{message}");
+            assert!(message.contains(&format!("'{name}'")), "{message}");
+            assert!(message.contains("llama (LlamaForCausalLM") && message.contains("phi3"), "{message}");
         }
         other => panic!("expected a refusal, found {:?}", other.err()),
     }
@@ -258,11 +278,13 @@ fn numbers_that_cannot_be_run_are_refused() {
         ("llama.attention.head_count", Value::Array(vec![Value::U32(4)]), "a whole number"),
         ("llama.attention.head_count_kv", Value::U32(3), "key-value heads that divide"),
         ("llama.attention.value_length", Value::U32(16), "equal to the head size 8, found 16"),
-        ("llama.rope.dimension_count", Value::U32(4), "equal to the head size 8, found 4"),
+        ("llama.rope.dimension_count", Value::U32(16), "an even rotary size up to the head size 8, found 16"),
+        ("llama.rope.dimension_count", Value::U32(3), "an even rotary size up to the head size 8, found 3"),
         ("llama.rope.scaling.type", text("yarn"), "found 'yarn'"),
         ("llama.rope.freq_base", Value::F32(0.0), "positive rotary frequencies"),
         ("llama.attention.layer_norm_rms_epsilon", Value::F32(f32::NAN), "epsilon between 0 and 1"),
-        ("llama.expert_count", Value::U32(8), "a model without experts"),
+        ("llama.block_count", Value::U32(1 << 20), "up to 4096 layers"),
+        ("llama.final_logit_softcapping", Value::F32(30.0), "logits that are not capped"),
         ("split.count", Value::U16(3), "a whole model in one file"),
     ];
     for (key, value, expected) in cases {
@@ -275,7 +297,8 @@ fn numbers_that_cannot_be_run_are_refused() {
 
 #[test]
 fn gguf_scaling_slows_the_rotation() {
-    let frequencies = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().rotary.inverse_frequencies.clone();
+    let frequencies =
+        |gguf: &Gguf| open(gguf).unwrap().config().unwrap().reaches[0].rotary.inverse_frequencies.clone();
     let plain = frequencies(&Gguf::tiny());
     let mut gguf = Gguf::tiny();
     gguf.set("llama.rope.scaling.type", text("linear"));
@@ -347,7 +370,7 @@ impl HuggingFace {
     }
 
     fn frequencies(&self) -> Vec<f32> {
-        self.open().unwrap().config().unwrap().rotary.inverse_frequencies.clone()
+        self.open().unwrap().config().unwrap().reaches[0].rotary.inverse_frequencies.clone()
     }
 }
 
@@ -357,7 +380,7 @@ fn a_folder_tells_its_config_and_gives_canonical_weights() {
     HuggingFace::tiny().write(folder.path());
     let source = ModelSource::open(folder.path()).unwrap();
     let config = source.config().unwrap();
-    assert_eq!((config.architecture.as_str(), config.rotary.layout), ("llama", RotaryLayout::Halves));
+    assert_eq!((config.family.name, config.reaches[0].rotary.layout), ("llama", RotaryLayout::Halves));
     assert_eq!((config.head_size, config.kv_heads, config.tied_embeddings), (8, 2, true));
     let weights = source.weights(&Device::Cpu).unwrap();
     let keys = weights.matrix("blk.0.attn_k.weight").unwrap();
@@ -455,7 +478,13 @@ fn folders_that_cannot_be_run_are_refused() {
         ("rope_scaling", json!({"rope_type": "yarn", "factor": 2.0}), "found 'yarn'"),
         ("rope_scaling", json!({"rope_type": "linear"}), "a number factor"),
         ("attention_bias", json!(true), "no biases in attention"),
-        ("sliding_window", json!(4096), "the whole context"),
+        ("sliding_window", json!("wide"), "a size sliding_window"),
+        ("layer_types", json!(["chunked_attention"]), "layer_types of every layer"),
+        ("layer_types", json!([]), "layer_types of every layer"),
+        ("final_logit_softcapping", json!(30.0), "logits that are not capped"),
+        ("use_bidirectional_attention", json!(true), "what came before alone"),
+        ("partial_rotary_factor", json!(0.2), "an even rotary size"),
+        ("rope_scaling", json!({"rope_type": "longrope"}), "original_max_position_embeddings"),
         ("hidden_act", json!("gelu"), "found hidden_act gelu"),
         ("hidden_size", json!("big"), "a size hidden_size"),
         ("num_hidden_layers", json!(2), "the tensor blk.1.attn_norm.weight"),
