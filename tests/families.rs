@@ -288,6 +288,26 @@ fn the_attention_factor_of_longrope_scales_what_turns() {
 }
 
 #[test]
+fn the_scalar_of_queries_scales_their_products_with_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    // A quarter of the scalar is twice the scale; so are norms of queries with 1 + w twice as large.
+    let mut doubled = family("gemma3");
+    let mut scaled = RandomFamily { label: "gemma3 with a scalar", ..doubled.clone() };
+    scaled.config["query_pre_attn_scalar"] = json!(scaled.head_size() / 4);
+    for (name, tensor) in &mut doubled.tensors {
+        if name.ends_with("q_norm.weight") {
+            *tensor = tensor.affine(2.0, 1.0).unwrap();
+        }
+    }
+    let (scaled, doubled) =
+        (scaled.folder(folder.path(), DType::F32), doubled.folder(folder.path(), DType::F32));
+    for run in [on_tensors, on_the_cpu] {
+        let found = difference(&run(&scaled, &tokens()), &run(&doubled, &tokens()));
+        assert!(found < 1e-5, "relative error {found}");
+    }
+}
+
+#[test]
 fn the_text_part_of_a_model_that_sees_is_the_model() {
     let folder = tempfile::tempdir().unwrap();
     let plain = family("gemma3");

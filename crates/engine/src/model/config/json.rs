@@ -227,3 +227,121 @@ fn is_windowed(kind: &Json) -> Option<bool> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(class: &str, json: Json) -> Result<ModelConfig> {
+        let path = Path::new("model");
+        ModelConfig::from_json(path, &json, Family::of_class(class, path).unwrap(), None, false)
+    }
+
+    /// `json` and the sizes that every file gives.
+    fn with_sizes(class: &str, mut json: Json) -> Result<ModelConfig> {
+        let sizes = json!({
+            "vocab_size": 100, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
+            "num_attention_heads": 4, "max_position_embeddings": 4096,
+        });
+        for (key, value) in sizes.as_object().unwrap() {
+            json.as_object_mut().unwrap().entry(key).or_insert(value.clone());
+        }
+        read(class, json)
+    }
+
+    fn windows(config: &ModelConfig) -> Vec<Option<usize>> {
+        config.reach_of.iter().map(|&kind| config.reaches[kind].window).collect()
+    }
+
+    /// The wave that turns slowest.
+    fn slowest(config: &ModelConfig, layer: usize) -> f32 {
+        *config.reaches[config.reach_of[layer]].rotary.inverse_frequencies.last().unwrap()
+    }
+
+    #[test]
+    fn what_the_published_gemma_4b_leaves_out_is_known() {
+        let published = json!({
+            "hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text",
+            "num_hidden_layers": 34, "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+            "sliding_window": 1024,
+        });
+        let config = read("Gemma3ForConditionalGeneration", published).unwrap();
+        assert_eq!((config.vocabulary, config.context), (262_208, 131_072));
+        assert_eq!((config.heads, config.kv_heads, config.head_size), (8, 4, 256));
+        assert_eq!((config.norm_epsilon, config.query_scale), (1e-6, 1.0 / 16.0));
+        let windows = windows(&config);
+        assert_eq!(windows[..6], [Some(1024), Some(1024), Some(1024), Some(1024), Some(1024), None]);
+        assert_eq!(windows.iter().filter(|window| window.is_none()).count(), 5);
+        // base^(-254/256), for layers that see everything divided by the factor.
+        let (local, global) = (10_000f64.powf(-254.0 / 256.0), 1e6f64.powf(-254.0 / 256.0) / 8.0);
+        assert!((f64::from(slowest(&config, 0)) / local - 1.0).abs() < 1e-6);
+        assert!((f64::from(slowest(&config, 5)) / global - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn newer_files_describe_each_kind_of_layer_by_itself() {
+        let config = json!({
+            "head_dim": 16, "num_key_value_heads": 4, "sliding_window": 512,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            "rope_parameters": {
+                "full_attention": {"rope_type": "linear", "rope_theta": 256.0, "factor": 2.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 16.0},
+            },
+        });
+        let config = with_sizes("Gemma3ForCausalLM", config).unwrap();
+        assert_eq!(windows(&config), [Some(512), None, Some(512)]);
+        assert_eq!(slowest(&config, 0), 16f32.powf(-7.0 / 8.0));
+        assert_eq!(slowest(&config, 1), 256f32.powf(-7.0 / 8.0) / 2.0);
+    }
+
+    #[test]
+    fn a_window_is_one_where_the_file_uses_it() {
+        let windows = |class, json| windows(&with_sizes(class, json).unwrap());
+        let all = [Some(512); 3];
+        assert_eq!(windows("MistralForCausalLM", json!({"sliding_window": 512})), all);
+        assert_eq!(windows("MistralForCausalLM", json!({"sliding_window": null})), [None; 3]);
+        assert_eq!(windows("Phi3ForCausalLM", json!({"sliding_window": 512})), all);
+        // No token of the context is ever outside.
+        assert_eq!(windows("Phi3ForCausalLM", json!({"sliding_window": 262_144})), [None; 3]);
+        let qwen = |used| json!({"sliding_window": 512, "use_sliding_window": used, "max_window_layers": 1});
+        assert_eq!(windows("Qwen2ForCausalLM", qwen(false)), [None; 3]);
+        assert_eq!(windows("Qwen2ForCausalLM", qwen(true)), [None, Some(512), Some(512)]);
+        assert_eq!(windows("Qwen3ForCausalLM", qwen(true)), [None, Some(512), Some(512)]);
+    }
+
+    #[test]
+    fn longrope_divides_by_the_factors_for_the_context() {
+        let rope = |context: u64| {
+            let config = json!({
+                "max_position_embeddings": context, "original_max_position_embeddings": 4096,
+                "partial_rotary_factor": 0.25,
+                "rope_scaling": {"type": "longrope", "short_factor": [1.0, 2.0], "long_factor": [4.0, 8.0]},
+            });
+            with_sizes("Phi3ForCausalLM", config).unwrap().reaches[0].rotary.clone()
+        };
+        let (short, long) = (rope(4096), rope(131_072));
+        assert_eq!((short.size(), short.scale), (4, 1.0));
+        assert_eq!(short.inverse_frequencies, [1.0, 0.01 / 2.0]);
+        assert_eq!(long.inverse_frequencies, [1.0 / 4.0, 0.01 / 8.0]);
+        // sqrt(1 + ln 32 / ln 4096), as in the published Phi-3-mini-128k.
+        assert!((long.scale - 1.190_238).abs() < 1e-6, "{}", long.scale);
+    }
+
+    #[test]
+    fn factors_that_do_not_fit_the_head_are_refused() {
+        for (factors, found) in
+            [(json!([1.0]), "found 1"), (json!(["a"]), "found 0"), (Json::Null, "found 0")]
+        {
+            let config = json!({
+                "original_max_position_embeddings": 64,
+                "rope_scaling": {"rope_type": "su", "short_factor": [1.0], "long_factor": factors},
+            });
+            let message = with_sizes("Phi3ForCausalLM", config).err().unwrap().to_string();
+            assert!(message.contains("8 values in long_factor") && message.contains(found), "{message}");
+        }
+    }
+}
