@@ -1,6 +1,8 @@
 //! Models for tests: the starter pair, and small ones with random weights made on the spot.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
+mod random_family;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use foretoken_engine::forward::cpu::Isa;
 use foretoken_engine::forward::{CpuModel, Model, load};
 use foretoken_engine::model::{ChatMessage, ModelSource, Role, Special, Tokenizer};
 use foretoken_engine::trace::TokenId;
+
+pub use random_family::{RandomFamily, families, family};
 
 /// The root of the repository.
 pub fn repository() -> PathBuf {

@@ -3,6 +3,7 @@
 
 pub mod config;
 mod description;
+mod family;
 #[cfg(test)]
 mod fixture;
 mod folder;
@@ -20,8 +21,9 @@ use std::sync::Arc;
 
 use candle_core::Device;
 
-pub use config::{ModelConfig, Rotary, RotaryLayout};
+pub use config::{ModelConfig, Reach, Rotary, RotaryLayout};
 pub use description::{Description, Sizes, TokenizerDescription};
+pub use family::{Activation, Family};
 use folder::Folder;
 use gguf::Header;
 use mapped::Tensors;
@@ -70,29 +72,31 @@ impl ModelSource {
             None
         } else {
             let tied = !tensors.stored.contains_key(weights::OUTPUT);
-            let factors = match tensors.stored.contains_key(weights::ROPE_FACTORS) {
-                true => {
-                    let stored = tensors.load(weights::ROPE_FACTORS, &Device::Cpu)?;
-                    Some(stored.dequantize(&Device::Cpu)?.flatten_all()?.to_vec1::<f32>()?)
+            let vector = |name: &str| {
+                if !tensors.stored.contains_key(name) {
+                    return Ok(None);
                 }
-                false => None,
+                let stored = tensors.load(name, &Device::Cpu)?;
+                Ok(Some(stored.dequantize(&Device::Cpu)?.flatten_all()?.to_vec1::<f32>()?))
             };
-            Some(ModelConfig::from_gguf(&header, factors.as_deref(), tied)?)
+            Some(ModelConfig::from_gguf(&header, &vector, tied)?)
         };
         Self::checked(path, Form::Gguf(header), tensors, config)
     }
 
     fn open_folder(path: &Path) -> Result<Self> {
         let folder = Folder::open(path)?;
+        let family = folder.family()?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let tied = folder.ties_embeddings();
-        let config = ModelConfig::from_json(path, &folder.config, name, tied)?;
-        let tensors = folder.tensors()?;
+        let tied = folder.ties_embeddings(family);
+        let config = ModelConfig::from_json(path, folder.language(), family, name, tied)?;
+        let tensors = folder.tensors(family)?;
         Self::checked(path, Form::Folder(Box::new(folder)), tensors, Some(config))
     }
 
-    fn checked(path: &Path, form: Form, tensors: Tensors, config: Option<ModelConfig>) -> Result<Self> {
+    fn checked(path: &Path, form: Form, mut tensors: Tensors, config: Option<ModelConfig>) -> Result<Self> {
         if let Some(config) = &config {
+            weights::split(&mut tensors, config)?;
             weights::check(&tensors, config)?;
         }
         let (path, tensors) = (path.to_owned(), Arc::new(tensors));
