@@ -1,6 +1,8 @@
-//! Models for tests: the starter pair, and small ones with random weights made on the spot.
+//! For tests: models, that is the starter pair and small ones with random weights made on the spot; and a
+//! [`hub`] to download from.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
+pub mod hub;
 mod random_family;
 
 use std::fs::File;
