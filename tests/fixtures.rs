@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
 pub mod hub;
+mod random_family;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ use foretoken_engine::forward::cpu::Isa;
 use foretoken_engine::forward::{CpuModel, Model, load};
 use foretoken_engine::model::{ChatMessage, ModelSource, Role, Special, Tokenizer};
 use foretoken_engine::trace::TokenId;
+
+pub use random_family::{RandomFamily, families, family};
 
 /// The root of the repository.
 pub fn repository() -> PathBuf {
@@ -102,11 +105,18 @@ pub fn shaped_model(folder: &Path, quantisation: GgmlDType, shape: Shape) -> Mod
     write_random_model(&path, quantisation, shape, None)
 }
 
+const TEMPLATE: &str = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
+
 /// The same with a chat template and a long context: it talks nonsense and does not come to an end.
 pub fn endless_model(folder: &Path) -> ModelSource {
-    let template = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
     let shape = Shape { context: 32_768, ..EVEN };
-    write_random_model(&folder.join("endless.gguf"), GgmlDType::Q8_0, shape, Some(template))
+    write_random_model(&folder.join("endless.gguf"), GgmlDType::Q8_0, shape, Some(TEMPLATE))
+}
+
+/// The same, so large that it takes a moment to load.
+pub fn large_model(folder: &Path) -> ModelSource {
+    let shape = Shape { hidden: 512, feed_forward: 2048, vocabulary: 40_000, ..EVEN };
+    write_random_model(&folder.join("large.gguf"), GgmlDType::F32, shape, Some(TEMPLATE))
 }
 
 fn write_random_model(

@@ -34,7 +34,7 @@ const FORMATS: [GgmlDType; 13] = [
 ];
 
 /// One row a token, fed in chunks of the given sizes, the last one repeated.
-fn logits_in_chunks(model: &mut dyn Model, tokens: &[TokenId], chunks: &[usize]) -> Vec<Vec<f32>> {
+pub fn logits_in_chunks(model: &mut dyn Model, tokens: &[TokenId], chunks: &[usize]) -> Vec<Vec<f32>> {
     model.truncate(0);
     let mut rows = Vec::new();
     let mut sizes = chunks.iter().copied().chain(std::iter::repeat(*chunks.last().unwrap()));
@@ -137,7 +137,7 @@ fn a_pass_that_is_refused_leaves_the_cache_alone() {
 }
 
 /// The root mean square of the difference to `expected`, as a share of that of `expected`.
-fn difference(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
+pub fn difference(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
     let (found, expected) = (found.concat(), expected.concat());
     let difference: f32 = found.iter().zip(&expected).map(|(a, b)| (a - b).powi(2)).sum();
     let size: f32 = expected.iter().map(|x| x.powi(2)).sum();

@@ -3,6 +3,7 @@
 
 mod e2e;
 mod exact;
+mod families;
 mod invariance;
 mod lossless;
 mod safetensors;

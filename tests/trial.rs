@@ -103,3 +103,14 @@ fn loading_is_watched_from_the_first_byte_and_can_be_cancelled() {
     assert!(matches!(load(&watched(3), &device), Err(Error::Cancelled)));
     assert_eq!(heard.lock().unwrap().len(), 4);
 }
+
+#[test]
+fn the_memory_a_model_takes_grows_with_its_context_up_to_all_of_it() {
+    let source = starter_target();
+    let (file, config) = (std::fs::metadata(source.path()).unwrap().len(), source.config().unwrap());
+    let [none, some, all, more] = [0, 100, config.context, 1 << 30].map(|n| source.memory_bytes(n).unwrap());
+    assert!(none > file && none < file + 60_000_000, "{none} of {file}");
+    let position = 2 * 2 * config.layers * config.kv_heads * config.head_size;
+    assert_eq!(some - none, 100 * position as u64);
+    assert_eq!(all, more);
+}

@@ -10,7 +10,7 @@ use foretoken_library::{Folders, Library, STARTER, STARTER_DRAFT};
 use foretoken_store::Store;
 
 use crate::board::Board;
-use crate::engine::Engine;
+use crate::engine::{Engine, OnAdvice};
 use crate::error::Result;
 use crate::ipc::{
     AppInfo, CommandError, Conversation, DRAFT_NGRAM, DRAFT_NONE, EngineStatus, ErrorCode, FileDrag, Message,
@@ -18,6 +18,7 @@ use crate::ipc::{
 };
 use crate::models::{Models, Place};
 use crate::remote::Remote;
+use crate::reply::spoken;
 
 /// Search results shown at most.
 const MOST_HITS: u32 = 50;
@@ -169,6 +170,39 @@ impl App {
 
     pub fn stop(&self) {
         self.engine.stop();
+    }
+
+    /// Gives up what is being loaded: what is loaded stays, or is no draft.
+    pub fn cancel_loading(&self) -> Result<()> {
+        let status = self.engine.board().status();
+        let Some(loading) = status.loading else { return Ok(()) };
+        self.change_settings(|mut settings| {
+            let target = status.target.map_or_else(|| STARTER.to_owned(), |target| target.id);
+            if settings.target == target {
+                tracing::info!("loading {} is given up: no draft instead", loading.label);
+                settings.draft = DRAFT_NONE.to_owned();
+            }
+            settings.target = target;
+            settings
+        })
+        .map(drop)
+    }
+
+    /// Tries every draft on a conversation, or on a sample; waits for the end.
+    ///
+    /// # Errors
+    /// `NoTarget`, `NotFound`, and those of rendering the conversation.
+    pub fn advise(&self, conversation: Option<i64>, on_advice: OnAdvice) -> Result<()> {
+        let messages = match conversation {
+            Some(id) => spoken(self.store().messages(id)?),
+            None => Vec::new(),
+        };
+        let outcome = self.engine.advise(messages, on_advice).recv();
+        outcome.unwrap_or_else(|error| Err(CommandError::new(ErrorCode::Internal, error)))
+    }
+
+    pub fn stop_advice(&self) {
+        self.engine.stop_advising();
     }
 
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {

@@ -35,12 +35,13 @@ macro_rules! crosses {
 }
 
 use crate::ipc::{
-    AppInfo, CatalogueFamily, Conversation, Download, EngineStatus, FileDrag, Message, ModelEntry, Reply,
-    ReplyEvent, Repository, SearchHit, Settings, TokenSource,
+    Advice, AppInfo, CatalogueFamily, Conversation, Download, EngineStatus, FileDrag, Message, ModelEntry,
+    Reply, ReplyEvent, Repository, SearchHit, Settings, TokenSource,
 };
 use foretoken_engine::trace::Round;
 
 crosses!(
+    Advice,
     AppInfo,
     CatalogueFamily,
     Conversation,

@@ -23,6 +23,7 @@ impl Board {
         let status = EngineStatus {
             phase: EnginePhase::Loading,
             message: None,
+            loading: None,
             target: None,
             targets: Vec::new(),
             drafts: Vec::new(),

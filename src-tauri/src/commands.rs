@@ -11,8 +11,8 @@ use tauri_plugin_dialog::DialogExt;
 use crate::app::App;
 use crate::error::Result;
 use crate::ipc::{
-    AppInfo, CatalogueFamily, CommandError, Conversation, Download, EngineStatus, ErrorCode, FileDrag,
-    Message, ModelEntry, Reply, ReplyEvent, Repository, SearchHit, Settings, TokenSource,
+    Advice, AppInfo, CatalogueFamily, CommandError, Conversation, Download, EngineStatus, ErrorCode,
+    FileDrag, Message, ModelEntry, Reply, ReplyEvent, Repository, SearchHit, Settings, TokenSource,
 };
 
 type Shared<'a> = State<'a, Arc<App>>;
@@ -67,6 +67,9 @@ commands! {
     send(conversation: Option<i64>, text: String, on_event: Channel<ReplyEvent>) -> Reply;
     regenerate(message: i64, on_event: Channel<ReplyEvent>) -> Reply;
     stop() -> ();
+    cancel_loading() -> ();
+    advise(conversation: Option<i64>, on_advice: Channel<Advice>) -> ();
+    stop_advice() -> ();
 }
 
 /// Runs what may take a while on a thread of its own.
@@ -247,6 +250,25 @@ async fn regenerate(app: Shared<'_>, message: i64, on_event: Channel<ReplyEvent>
 #[tauri::command]
 fn stop(app: Shared<'_>) {
     app.stop();
+}
+
+#[tauri::command(async)]
+fn cancel_loading(app: Shared<'_>) -> Result<()> {
+    app.cancel_loading()
+}
+
+#[tauri::command]
+async fn advise(app: Shared<'_>, conversation: Option<i64>, on_advice: Channel<Advice>) -> Result<()> {
+    let app = Arc::clone(&app);
+    let tell = move |advice| {
+        let _ = on_advice.send(advice);
+    };
+    blocking(move || app.advise(conversation, Box::new(tell))).await
+}
+
+#[tauri::command]
+fn stop_advice(app: Shared<'_>) {
+    app.stop_advice();
 }
 
 /// A page that went away costs the reply nothing: it is in the store.

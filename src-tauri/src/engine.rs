@@ -1,11 +1,13 @@
 //! The engine thread: owns the loaded models, carries out one job after the other, and keeps the
-//! board up to date. Knows neither the store nor the window.
+//! board up to date. Knows neither the store nor the window. Trials of drafts are its child's.
+
+mod advise;
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,7 +24,8 @@ use foretoken_engine::trace::{Decision, LengthReason, Round, TokenId};
 use crate::board::Board;
 use crate::error::Result;
 use crate::ipc::{
-    CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, ModelEntry, Settings, Speculating, Why,
+    Advice, CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading, ModelEntry, Settings,
+    Speculating, Why,
 };
 use crate::models::{Models, Place};
 
@@ -35,9 +38,13 @@ pub trait Listener: Send {
     fn progress(&mut self, progress: Progress<'_>);
 }
 
+/// Hears what is found out about a draft, on the engine thread.
+pub type OnAdvice = Box<dyn Fn(Advice) + Send>;
+
 enum Job {
     Settle { settings: Box<Settings>, earlier: Vec<String> },
     List,
+    Advise { text: Vec<ChatMessage>, on_advice: OnAdvice, done: mpsc::Sender<Result<()>> },
     Reply { messages: Vec<ChatMessage>, listener: Box<dyn Listener>, done: mpsc::Sender<Result<Reply>> },
 }
 
@@ -45,7 +52,23 @@ enum Job {
 pub struct Engine {
     jobs: mpsc::Sender<Job>,
     stop: Arc<AtomicBool>,
+    /// Whether drafts shall be tried on; anything else that is asked for ends that.
+    advising: Arc<AtomicBool>,
+    chosen: Arc<Mutex<Chosen>>,
     board: Arc<Board>,
+}
+
+/// The ids of what shall be loaded. What is being loaded and is no longer wanted is given up.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Chosen {
+    target: String,
+    draft: String,
+}
+
+impl Chosen {
+    fn by(settings: &Settings) -> Self {
+        Self { target: settings.target.clone(), draft: settings.draft.clone() }
+    }
 }
 
 impl Engine {
@@ -53,6 +76,8 @@ impl Engine {
     pub fn start(models: Models, settings: Settings, earlier: Vec<String>) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
+        let advising = Arc::new(AtomicBool::new(false));
+        let chosen = Arc::new(Mutex::new(Chosen::default()));
         let board = Arc::new(Board::new(label(&default_device())));
         let desk = Desk {
             models,
@@ -63,10 +88,12 @@ impl Engine {
             listed: Vec::new(),
             listed_for: None,
             stop: Arc::clone(&stop),
+            advising: Arc::clone(&advising),
+            chosen: Arc::clone(&chosen),
             board: Arc::clone(&board),
         };
         thread::Builder::new().name("engine".to_owned()).spawn(move || desk.work(queue))?;
-        let engine = Self { jobs, stop, board };
+        let engine = Self { jobs, stop, advising, chosen, board };
         engine.settle(settings, earlier);
         Ok(engine)
     }
@@ -75,9 +102,11 @@ impl Engine {
         &self.board
     }
 
-    /// Makes these the settings of every later reply; loads what they name. `earlier` are texts that drafts
-    /// may repeat.
+    /// Makes these the settings of every later reply; loads what they name, and no longer what others named.
+    /// `earlier` are texts that drafts may repeat.
     pub fn settle(&self, settings: Settings, earlier: Vec<String>) {
+        self.stop_advising();
+        *lock(&self.chosen) = Chosen::by(&settings);
         // The choice shows at once, also while a reply is under way.
         self.board.update(|status| status.draft.clone_from(&settings.draft));
         // The thread lives as long as this handle, so someone is listening.
@@ -99,9 +128,23 @@ impl Engine {
         listener: Box<dyn Listener>,
     ) -> mpsc::Receiver<Result<Reply>> {
         let (done, outcome) = mpsc::channel();
+        self.stop_advising();
         self.stop.store(false, Ordering::Relaxed);
         let _ = self.jobs.send(Job::Reply { messages, listener, done });
         outcome
+    }
+
+    /// Queues a trial of every draft on `text`, a conversation, and returns where the end of it will arrive.
+    pub fn advise(&self, text: Vec<ChatMessage>, on_advice: OnAdvice) -> mpsc::Receiver<Result<()>> {
+        let (done, outcome) = mpsc::channel();
+        self.advising.store(true, Ordering::Relaxed);
+        let _ = self.jobs.send(Job::Advise { text, on_advice, done });
+        outcome
+    }
+
+    /// Ends the trials after the present pass.
+    pub fn stop_advising(&self) {
+        self.advising.store(false, Ordering::Relaxed);
     }
 
     /// Stops the reply under way after its present round.
@@ -139,6 +182,8 @@ struct Desk {
     listed: Vec<Place>,
     listed_for: Option<String>,
     stop: Arc<AtomicBool>,
+    advising: Arc<AtomicBool>,
+    chosen: Arc<Mutex<Chosen>>,
     board: Arc<Board>,
 }
 
@@ -162,6 +207,9 @@ impl Desk {
                 self.list_targets();
                 self.list_drafts();
             }
+            Job::Advise { text, on_advice, done } => {
+                let _ = done.send(self.advise(&text, &on_advice));
+            }
             Job::Reply { messages, mut listener, done } => {
                 let outcome = self.reply(&messages, listener.as_mut());
                 // Whoever asked may have gone.
@@ -176,6 +224,7 @@ impl Desk {
         (self.target, self.draft) = (None, None);
         self.board.update(|status| {
             status.phase = EnginePhase::Failed;
+            status.loading = None;
             status.target = None;
             status.why = off("no model is loaded");
             status.message = Some(
@@ -190,12 +239,14 @@ impl Desk {
         self.settings = settings;
         // Before the target is loaded: if that fails, others can be chosen.
         self.list_targets();
-        let problem = self.settle_target().err();
+        // What nobody wants any more is no problem: other settings are on their way.
+        let problem = self.settle_target().err().filter(|error| error.code != ErrorCode::Cancelled);
         let why = self.settle_draft();
         self.list_drafts();
         let target = self.target.as_ref();
         self.board.update(|status| {
             status.phase = if target.is_some() { EnginePhase::Ready } else { EnginePhase::Failed };
+            status.loading = None;
             status.message = problem.map(|error| error.message);
             status.target = target.map(|target| target.entry.clone());
             status.draft = self.settings.draft.clone();
@@ -237,7 +288,7 @@ impl Desk {
             status.phase = EnginePhase::Loading;
             status.message = Some(format!("Loading {}", entry.label));
         });
-        let source = ModelSource::open(&path)?;
+        let source = self.watched(ModelSource::open(&path)?, &entry.label);
         let template = source.template()?;
         let tokenizer = Arc::new(source.tokenizer()?);
         let decoder = Decoder::new(load(&source, &default_device())?, tokenizer);
@@ -283,16 +334,31 @@ impl Desk {
             return Ok(Draft { id: id.to_owned(), label, drafters: Drafters::new(without_model()) });
         }
         let source = ModelSource::open(&self.models.path(id)?)?;
+        let label = self.entry(id, source.path()).label;
+        let source = self.watched(source, &label);
         let drafter = ModelDrafter::open(&source, &default_device(), target.decoder.tokenizer());
         let drafter = drafter.map_err(|error| match error {
             // The why line says already that the draft is not used.
             Error::Incompatible(reason) => CommandError::new(ErrorCode::BadModel, reason),
             other => other.into(),
         })?;
-        let label = self.entry(id, source.path()).label;
         let mut drafters = without_model();
         drafters.push(Box::new(drafter));
         Ok(Draft { id: id.to_owned(), label, drafters: Drafters::new(drafters) })
+    }
+
+    /// A model whose loading is on the board, and ends when something else is chosen.
+    fn watched(&self, source: ModelSource, label: &str) -> ModelSource {
+        let (board, label) = (Arc::clone(&self.board), label.to_owned());
+        let (chosen, mine) = (Arc::clone(&self.chosen), Chosen::by(&self.settings));
+        source.watched_by(Arc::new(move |done, total| {
+            if *lock(&chosen) != mine {
+                return ControlFlow::Break(());
+            }
+            let percent = (done * 100 / total.max(1)) as u32;
+            board.update(|status| status.loading = Some(Loading { label: label.clone(), percent }));
+            ControlFlow::Continue(())
+        }))
     }
 
     /// The model as it is listed; one that is not, by a look into its file.
@@ -330,6 +396,10 @@ impl Desk {
         });
         Ok(reply?)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Those that the tokenizer can read.

@@ -23,6 +23,7 @@ impl From<foretoken_engine::Error> for CommandError {
             Error::EmptyPrompt => ErrorCode::EmptyPrompt,
             Error::PromptTooLong { .. } => ErrorCode::PromptTooLong,
             Error::Setting { .. } => ErrorCode::BadSetting,
+            Error::Cancelled => ErrorCode::Cancelled,
             Error::Compute(_) | Error::UnknownToken { .. } => ErrorCode::Internal,
             _ => ErrorCode::BadModel,
         };

@@ -72,6 +72,8 @@ pub struct EngineStatus {
     pub phase: EnginePhase,
     /// For a person: what is being loaded, or what went wrong and what to do.
     pub message: Option<String>,
+    /// The model whose weights are being read.
+    pub loading: Option<Loading>,
     /// The loaded target.
     pub target: Option<ModelEntry>,
     /// All models on this computer, usable as target or not, with the reason if not.
@@ -94,6 +96,16 @@ pub enum EnginePhase {
     Replying,
     /// No target could be loaded; `message` says why.
     Failed,
+}
+
+/// How far loading a model has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Loading {
+    /// [`ModelEntry::label`].
+    pub label: String,
+    /// Of its bytes, 0..=100.
+    pub percent: u32,
 }
 
 /// A model on this computer.
@@ -286,6 +298,8 @@ pub enum ErrorCode {
     /// The hub wants a token, or another one.
     NeedsToken,
     BadSetting,
+    /// Something else was chosen meanwhile.
+    Cancelled,
     NotFound,
     Internal,
 }

@@ -1,7 +1,10 @@
-//! Whether a model fits in memory, by a rule of thumb. The engine knows better, but only of a model
-//! that is here.
+//! Whether a model fits in memory. Of one that is here the engine says what it takes; of others a rule of
+//! thumb.
 
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+
+/// Tokens of a conversation that there shall be room for.
+pub const TOKENS: usize = 8192;
 
 /// What running a model of `size_bytes` on disk takes: its weights and an eighth of them for the
 /// context and what is computed on the way.

@@ -60,13 +60,16 @@ impl Place {
                 entry.detail = detail(&description);
                 entry.size_bytes = description.bytes;
                 entry.parameters = description.parameters;
+                entry.memory_bytes = source.memory_bytes(memory::TOKENS).unwrap_or(0);
                 entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
                 let usable = source.config().map(|_| ()).and_then(|()| source.template().map(|_| ()));
                 entry.problem = usable.err().map(|error| error.to_string());
             }
             Err(error) => entry.problem = Some(error.to_string()),
         }
-        entry.memory_bytes = memory::needed(entry.size_bytes);
+        if entry.memory_bytes == 0 {
+            entry.memory_bytes = memory::needed(entry.size_bytes);
+        }
         entry.fits = memory::holds(entry.memory_bytes);
         entry
     }

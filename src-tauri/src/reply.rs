@@ -162,7 +162,7 @@ fn engine_gone() -> CommandError {
 }
 
 /// What was said so far. Replies that have no text say nothing.
-fn spoken(messages: Vec<store::Message>) -> Vec<ChatMessage> {
+pub(crate) fn spoken(messages: Vec<store::Message>) -> Vec<ChatMessage> {
     let mut said = Vec::new();
     for message in messages.iter().filter(|message| !message.text.is_empty()) {
         let role = match message.role {

@@ -8,15 +8,15 @@ use std::time::Duration;
 use candle_core::quantized::GgmlDType;
 use foretoken::App;
 use foretoken::ipc::{
-    DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, FileDrag, ModelKind, Reply, ReplyEvent,
-    Role, Settings, Speculating,
+    Advice, AdviceState, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, FileDrag, ModelKind,
+    Reply, ReplyEvent, Role, Settings, Speculating,
 };
 use foretoken::reply::Events;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{DrafterKind, Finish, Round};
 use foretoken_library::Folders;
-use foretoken_tests::random_model;
+use foretoken_tests::{large_model, random_model};
 use tauri::DragDropEvent;
 use tempfile::TempDir;
 
@@ -351,4 +351,66 @@ fn conversations_can_be_renamed_pinned_searched_deleted_and_brought_back() {
     assert!(fixture.app.search_messages("marmalade").unwrap().is_empty());
     assert_eq!(fixture.app.restore_conversation(id).unwrap().title, "Breakfast");
     assert_eq!(fixture.app.messages(id).unwrap().len(), 2);
+}
+
+/// Everything that is told of the drafts, tried on a conversation.
+fn advice(fixture: &Fixture, conversation: Option<i64>) -> Vec<Advice> {
+    let (sender, heard) = mpsc::channel();
+    let tell = Box::new(move |advice| sender.send(advice).unwrap());
+    fixture.app.advise(conversation, tell).unwrap();
+    heard.try_iter().collect()
+}
+
+#[test]
+fn every_draft_is_tried_on_the_conversation_and_on_a_sample_without_one() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (reply, _) = fixture.send(None, "Tell me a story about a fox.");
+    for conversation in [None, Some(reply.conversation.id)] {
+        let advice = advice(&fixture, conversation);
+        let of = |id: &str| advice.iter().filter(|advice| advice.id == id).collect::<Vec<_>>();
+        for id in ["starter-draft", DRAFT_NGRAM] {
+            let states: Vec<_> = of(id).iter().map(|advice| advice.state).collect();
+            assert_eq!(states, [AdviceState::Probing, AdviceState::Done], "{id}");
+            let probe = of(id)[1].probe.clone().unwrap();
+            assert!((0.0..=1.0).contains(&probe.acceptance) && probe.tokens > 40, "{probe:?}");
+            assert!(probe.plain_tokens_per_second > 0.0 && probe.speedup >= 1.0, "{probe:?}");
+        }
+        assert!(of("starter-draft")[1].probe.clone().unwrap().acceptance > 0.2);
+        assert!(of(DRAFT_NONE).is_empty());
+    }
+    let (again, _) = fixture.send(Some(reply.conversation.id), "And then?");
+    assert_ne!(again.reply.text, "");
+}
+
+#[test]
+fn trials_end_when_they_are_told_to() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (sender, heard) = mpsc::channel();
+    let app = Arc::clone(&fixture.app);
+    let trials = std::thread::spawn(move || app.advise(None, Box::new(move |a| sender.send(a).unwrap())));
+    let first = heard.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(first.state, AdviceState::Probing);
+    fixture.app.stop_advice();
+    trials.join().unwrap().unwrap();
+    assert_eq!(heard.try_iter().last().unwrap().state, AdviceState::Waiting, "not all of them were tried");
+    assert_ne!(fixture.send(None, "Hello").0.reply.text, "");
+}
+
+#[test]
+fn loading_shows_how_far_it_is_and_can_be_given_up() {
+    let fixture = Fixture::new();
+    let target = large_model(fixture.folder.path()).path().display().to_string();
+    fixture.app.add_model(&target).unwrap();
+    while fixture.statuses.try_recv().is_ok() {}
+    fixture.app.save_settings(Settings { target, ..fixture.app.settings() }).unwrap();
+    let loading = fixture.wait_for(|status| status.loading.is_some()).loading.unwrap();
+    assert!(loading.percent < 100, "{loading:?}");
+    fixture.app.cancel_loading().unwrap();
+    let status = fixture.wait_for(|status| status.loading.is_none() && status.phase == EnginePhase::Ready);
+    assert_eq!(status.target.unwrap().id, "starter", "the old one stayed");
+    assert_eq!(fixture.app.settings().target, "starter");
+    fixture.set(|_| ());
+    assert_ne!(fixture.send(None, "Hello").0.reply.text, "");
 }

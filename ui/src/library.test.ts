@@ -228,9 +228,3 @@ test("a probe can be stopped, and what was measured stays", async () => {
   expect(find("probe")).not.toBeNull();
   expect(app.library.advice.filter(({ probe }) => probe !== null)).toHaveLength(1);
 });
-
-test("without a shell that can probe there is no button for it", async () => {
-  await show(Advisor, "advisor=none");
-  expect(find("probe")).toBeNull();
-  expect(row("advice", "Starter draft").textContent).toContain("14 % of the target's size");
-});

@@ -122,21 +122,14 @@ pub enum FileDrag {
     Dropped { paths: Vec<String> },
 }
 
-/// What is known of an installed draft for the loaded target; sent anew whenever more is.
+/// What a trial of an installed draft for the loaded target has come to; sent anew whenever that changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Advice {
     /// See [`super::DraftOption::id`].
     pub id: String,
-    pub label: String,
-    /// Why it cannot draft for the target; `None` when it can.
-    pub problem: Option<String>,
-    /// Whether it fits in memory beside the target.
-    pub fits: bool,
-    /// Its size against the target's, as a rule of thumb before anything is measured.
-    pub size_hint: String,
-    pub probe: Option<Probe>,
     pub state: AdviceState,
+    pub probe: Option<Probe>,
     /// Failed: the sentence that says why.
     pub reason: Option<String>,
 }

@@ -57,12 +57,13 @@ export interface Backend {
   hubToken(): Promise<TokenSource>;
   /** Keeps a token, or with null removes the kept one; resolves with where it comes from then. */
   setHubToken(token: string | null): Promise<TokenSource>;
+  /** Gives up the model that is being loaded; what is loaded stays. */
+  cancelLoading(): Promise<void>;
   /**
-   * Tries every installed draft on the loaded target, and resolves when all were tried. Missing where
-   * the shell cannot do that.
+   * Tries every installed draft on a conversation, or with null on a sample; resolves when all were tried.
    */
-  advise?(onAdvice: (advice: Advice) => void): Promise<void>;
-  stopAdvice?(): Promise<void>;
+  advise(conversation: number | null, onAdvice: (advice: Advice) => void): Promise<void>;
+  stopAdvice(): Promise<void>;
   /** Pinned first, then newest. */
   conversations(): Promise<Conversation[]>;
   messages(conversation: number): Promise<Message[]>;

@@ -5,6 +5,7 @@
  * writes faster than one can watch, so replies play at a twentieth of their pace; `?speed=1` plays
  * them as fast as they were written.
  */
+import type { Advice } from "../bindings/Advice";
 import type { Conversation } from "../bindings/Conversation";
 import type { DraftOption } from "../bindings/DraftOption";
 import type { Download } from "../bindings/Download";
@@ -69,10 +70,8 @@ export class Replay implements Backend {
   readonly #held: string | null;
   readonly #speed: number;
   readonly #library: ReplayLibrary;
-  readonly #advises: boolean;
 
   constructor(options: URLSearchParams, settleMs = 350) {
-    this.#advises = options.get("advisor") !== "none";
     this.#library = new ReplayLibrary(options, (model) => {
       this.#targets = [...this.#targets, model];
       this.#announce();
@@ -149,10 +148,12 @@ export class Replay implements Backend {
   hubToken = () => this.#library.hubToken();
   setHubToken = (token: string | null) => this.#library.setHubToken(token);
 
-  get advise(): Backend["advise"] {
-    if (!this.#advises) return undefined;
-    return (onAdvice) => this.#library.advise(this.#status().drafts, onAdvice);
-  }
+  advise = (_conversation: number | null, onAdvice: (advice: Advice) => void) =>
+    this.#library.advise(this.#status().drafts, onAdvice);
+  cancelLoading = () => {
+    this.#enter("ready");
+    return Promise.resolve();
+  };
 
   stopAdvice = () => this.#library.stopAdvice();
 
@@ -381,6 +382,7 @@ export class Replay implements Backend {
     return {
       phase: this.#phase,
       message: MESSAGES[this.#phase],
+      loading: this.#phase === "loading" ? { label: STARTER.label, percent: 43 } : null,
       target: loaded ? this.#target() : null,
       targets: this.#targets,
       drafts: DRAFTS,

@@ -1,7 +1,7 @@
 /**
  * The library of the backend in a browser: downloads that only count, a hub that answers by the name it
  * is asked for. `?downloads=sample` begins with a download in every state, `?catalogue=none` with an
- * empty catalogue, `?advisor=none` is a shell that cannot probe. A name with `missing`, `offline` or
+ * empty catalogue. A name with `missing`, `offline` or
  * `empty` in it, or one of `meta-llama/`, gets the answer that such a repository would.
  */
 import type { Advice } from "../bindings/Advice";
@@ -130,29 +130,14 @@ export class ReplayLibrary {
   async advise(options: readonly DraftOption[], onAdvice: (advice: Advice) => void) {
     this.#stopped = false;
     const usable = options.filter(({ id, problem }) => id !== "none" && problem === null);
-    const drafts = usable.map(({ id, label, problem }): Advice => {
-      const size_hint =
-        id === "ngram" ? "needs no model" : "14 % of the target's size: about right";
-      return {
-        id,
-        label,
-        problem,
-        fits: true,
-        size_hint,
-        probe: null,
-        state: "waiting",
-        reason: null,
-      };
-    });
-    for (const [index, draft] of drafts.entries()) {
-      if (this.#hasStopped()) return;
-      onAdvice({ ...draft, state: "probing" });
+    for (const [index, { id }] of usable.entries()) {
+      onAdvice({ id, state: "probing", probe: null, reason: null });
       await wait(2 * ANSWER_MS);
       if (this.#hasStopped()) {
-        onAdvice(draft);
+        onAdvice({ id, state: "waiting", probe: null, reason: null });
         return;
       }
-      onAdvice({ ...draft, state: "done", probe: probe(index) });
+      onAdvice({ id, state: "done", probe: probe(index), reason: null });
     }
   }
 

@@ -70,4 +70,13 @@ export const tauri: Backend = {
   stop: async () => {
     await call("stop", {});
   },
+  cancelLoading: async () => {
+    await call("cancel_loading", {});
+  },
+  advise: async (conversation, onAdvice) => {
+    await call("advise", { conversation, onAdvice: new Channel(onAdvice) });
+  },
+  stopAdvice: async () => {
+    await call("stop_advice", {});
+  },
 };

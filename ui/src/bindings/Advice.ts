@@ -3,25 +3,13 @@ import type { AdviceState } from "./AdviceState";
 import type { Probe } from "./Probe";
 
 /**
- * What is known of an installed draft for the loaded target; sent anew whenever more is.
+ * What a trial of an installed draft for the loaded target has come to; sent anew whenever that changes.
  */
 export type Advice = { 
 /**
  * See [`super::DraftOption::id`].
  */
-id: string, label: string, 
-/**
- * Why it cannot draft for the target; `None` when it can.
- */
-problem: string | null, 
-/**
- * Whether it fits in memory beside the target.
- */
-fits: boolean, 
-/**
- * Its size against the target's, as a rule of thumb before anything is measured.
- */
-size_hint: string, probe: Probe | null, state: AdviceState, 
+id: string, state: AdviceState, probe: Probe | null, 
 /**
  * Failed: the sentence that says why.
  */

@@ -4,15 +4,26 @@ import type { DraftOption } from "../bindings/DraftOption";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import { sizeHint } from "./pairs";
 
+/** A draft, what its size lets expect, and what a trial has come to. */
+export interface DraftAdvice extends Advice {
+  label: string;
+  /** Why it cannot draft for the target; null when it can. */
+  problem: string | null;
+  /** Whether it fits in memory beside the target. */
+  fits: boolean;
+  /** Its size against the target's. */
+  size_hint: string;
+}
+
 /** Without a draft, which is no draft to be advised on. */
 const NONE = "none";
 
 /** Every draft there is for the loaded target, not yet probed. */
-export function unprobed(status: EngineStatus): Advice[] {
+export function unprobed(status: EngineStatus): DraftAdvice[] {
   return status.drafts.filter(({ id }) => id !== NONE).map((draft) => before(draft, status));
 }
 
-function before({ id, label, problem }: DraftOption, status: EngineStatus): Advice {
+function before({ id, label, problem }: DraftOption, status: EngineStatus): DraftAdvice {
   const model = status.targets.find((target) => target.id === id);
   const hint = model && status.target ? sizeHint(status.target, model) : "needs no model";
   return {
@@ -28,13 +39,13 @@ function before({ id, label, problem }: DraftOption, status: EngineStatus): Advi
 }
 
 /** The best first: what was measured by its speed, then what may yet be, then what cannot be used. */
-export function sorted(advice: readonly Advice[]): Advice[] {
-  const rank = ({ problem, fits, state, probe }: Advice) => {
+export function sorted(advice: readonly DraftAdvice[]): DraftAdvice[] {
+  const rank = ({ problem, fits, state, probe }: DraftAdvice) => {
     if (problem !== null) return 4;
     if (probe) return 0;
     if (state === "failed") return 3;
     return fits ? 1 : 2;
   };
-  const speedup = ({ probe }: Advice) => probe?.speedup ?? 0;
+  const speedup = ({ probe }: DraftAdvice) => probe?.speedup ?? 0;
   return advice.toSorted((a, b) => rank(a) - rank(b) || speedup(b) - speedup(a));
 }

@@ -5,6 +5,7 @@ import { BackendError, type Backend } from "../backend/backend";
 const STARTING: EngineStatus = {
   phase: "loading",
   message: "Starting",
+  loading: null,
   target: null,
   targets: [],
   drafts: [],
@@ -35,6 +36,16 @@ export class Engine {
     } catch (thrown) {
       const { message } = BackendError.from(thrown);
       this.status = { ...STARTING, phase: "failed", message };
+    }
+  }
+
+  /** Gives up what is being loaded. */
+  async cancelLoading() {
+    try {
+      await this.#backend.cancelLoading();
+    } catch (thrown) {
+      const { message } = BackendError.from(thrown);
+      this.status = { ...this.status, message };
     }
   }
 

@@ -76,17 +76,13 @@ export class Library {
   readonly advice = $derived.by(() => {
     const { target, advice } = this.#probed;
     const known = target === this.#engine.status.target?.id ? advice : {};
-    return sorted(unprobed(this.#engine.status).map((before) => known[before.id] ?? before));
+    return sorted(unprobed(this.#engine.status).map((draft) => ({ ...draft, ...known[draft.id] })));
   });
 
   constructor(backend: Backend, engine: Engine, onDrop: (paths: string[]) => void) {
     this.#backend = backend;
     this.#engine = engine;
     this.#onDrop = onDrop;
-  }
-
-  get canAdvise(): boolean {
-    return this.#backend.advise !== undefined;
   }
 
   async watch() {
@@ -170,14 +166,14 @@ export class Library {
     });
   }
 
-  /** Probes every draft; what comes is shown as it comes. */
-  async advise() {
+  /** Probes every draft on a conversation, where there is one; what comes is shown as it comes. */
+  async advise(conversation: number | null) {
     const target = this.#engine.status.target?.id;
-    if (!this.#backend.advise || this.advising || target === undefined) return;
+    if (this.advising || target === undefined) return;
     this.advising = true;
     this.#probed = { target, advice: {} };
     await this.#try(async () => {
-      await this.#backend.advise?.((advice) => {
+      await this.#backend.advise(conversation, (advice) => {
         if (this.#probed.target !== target) return;
         this.#probed = { target, advice: { ...this.#probed.advice, [advice.id]: advice } };
       });
@@ -187,7 +183,7 @@ export class Library {
 
   async stopAdvice() {
     await this.#try(async () => {
-      await this.#backend.stopAdvice?.();
+      await this.#backend.stopAdvice();
     });
   }
 

@@ -75,7 +75,7 @@ class Fake {
       this.added.push(path);
       return Promise.resolve({ ...STARTER, id: path });
     },
-    advise: (advice: (advice: Advice) => void) => {
+    advise: (_: number | null, advice: (advice: Advice) => void) => {
       this.advice = advice;
       return new Promise<void>((resolve) => (this.endAdvice = resolve));
     },
@@ -182,11 +182,10 @@ test("before a probe every draft has a hint, and none is no draft", () => {
 test("the best draft is first, and those that cannot be used are last with their reason", async () => {
   const drafts = [option("other", "the vocabularies differ"), option("slow"), option("quick")];
   engine({ drafts: [...drafts, option("failed"), option("unprobed")] });
-  const advised = app.library.advise();
+  const advised = app.library.advise(null);
   expect(app.library.advising).toBe(true);
   const hear = (id: string, change: Partial<Advice>) => {
-    const before = app.library.advice.find((advice) => advice.id === id) ?? expect.fail();
-    fake.advice({ ...before, ...change });
+    fake.advice({ id, state: "probing", probe: null, reason: null, ...change });
   };
   hear("slow", { probe: probe(0.9), state: "done" });
   hear("quick", { probe: probe(2.1), state: "done" });
@@ -200,21 +199,13 @@ test("the best draft is first, and those that cannot be used are last with their
 
 test("what was measured on another target is not shown for this one", async () => {
   engine({ drafts: [option("quick")] });
-  const advised = app.library.advise();
-  const [before] = app.library.advice;
-  fake.advice({ ...(before ?? expect.fail()), probe: probe(2), state: "done" });
+  const advised = app.library.advise(null);
+  fake.advice({ id: "quick", probe: probe(2), state: "done", reason: null });
   fake.endAdvice();
   await advised;
   expect(app.library.advice[0]?.probe?.speedup).toBe(2);
   engine({ target: TARGETS[2] ?? null });
   expect(app.library.advice[0]?.probe).toBeNull();
-});
-
-test("a shell that cannot probe is not asked to", async () => {
-  delete (fake.backend as { advise?: unknown }).advise;
-  expect(app.library.canAdvise).toBe(false);
-  await app.library.advise();
-  expect(app.library.advising).toBe(false);
 });
 
 test("a model that is deleted while it is loaded keeps its name", async () => {

@@ -53,6 +53,9 @@ fn rows(path: String, model: &Description) -> Vec<(&'static str, String)> {
         rows.push(("layers", format!("{layers}, width {hidden}, feed-forward {intermediate}{tied}")));
         rows.push(("heads", format!("{heads} of size {head_size}, {kv_heads} for keys and values")));
     }
+    if !model.special.is_empty() {
+        rows.push(("special", model.special.join(", ")));
+    }
     if let Some(tokenizer) = &model.tokenizer {
         let special = &tokenizer.special;
         let begins = if special.adds_bos { "put before raw text" } else { "not put before raw text" };

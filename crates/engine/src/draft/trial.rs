@@ -43,7 +43,8 @@ const AT_ONCE: usize = 16;
 /// passes; `None` when it says `Break`. The target's cache holds the text afterwards.
 ///
 /// The chance of acceptance is the overlap of the two distributions, the sum of min(p, q) (Leviathan et al.
-/// 2023); of a certain guess, the target's probability of it. It is taken for the same at all depths.
+/// 2023); of a certain guess, the target's probability of it; where nothing is drafted, nothing. It is taken
+/// for the same at all depths.
 ///
 /// # Errors
 /// Those of the two models.
@@ -60,7 +61,7 @@ pub fn attempt(
     if catch_up(target, text, &mut |_, _| go_on())?.1.is_break() {
         return Ok(None);
     }
-    let first = text.len().saturating_sub(PLACES).max(1);
+    let first = (text.len() + 1).saturating_sub(PLACES).max(1);
     // The last token fed is the one before the first place.
     target.truncate(first - 1);
     let mut chances = Vec::new();
@@ -75,7 +76,7 @@ pub fn attempt(
             let context = &text[..place];
             let theirs = Distribution::processed(logits.row(row), &sampling, context);
             let draft = drafter.draft(context, &Order::chain(1), &mut sampler)?;
-            chances.extend(draft.guesses.first().map(|guess| match &guess.drawn_from {
+            chances.push(draft.guesses.first().map_or(0.0, |guess| match &guess.drawn_from {
                 Some(drawn_from) => 1.0 - theirs.excess(1.0, drawn_from),
                 None => theirs.probability(guess.token),
             }));

@@ -6,7 +6,7 @@ use candle_core::quantized::GgmlDType;
 use serde::Serialize;
 
 use super::tokenizer::{folder_kind, gguf_kind, vocabulary_size};
-use super::{Form, ModelSource, SpecialTokens};
+use super::{Activation, Form, ModelConfig, ModelSource, SpecialTokens};
 use crate::error::Result;
 
 /// A model in words and numbers.
@@ -31,6 +31,8 @@ pub struct Description {
     pub tokenizer_problem: Option<String>,
     /// The chat template's source.
     pub template: Option<String>,
+    /// What its architecture does beyond Llama, in words.
+    pub special: Vec<String>,
 }
 
 /// A tokenizer in words and numbers.
@@ -72,7 +74,7 @@ impl ModelSource {
         let file_name = || self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Description {
             name: own_name.unwrap_or_else(file_name),
-            architecture: config.map(|c| c.architecture.clone()),
+            architecture: config.map(|c| c.family.name.to_owned()),
             format,
             parameters: self.tensors.stored.values().map(|stored| stored.elements()).sum(),
             bytes: self.tensors.files.iter().map(|file| file.len() as u64).sum(),
@@ -90,6 +92,7 @@ impl ModelSource {
             tokenizer,
             tokenizer_problem,
             template: self.template_source().ok().flatten(),
+            special: config.map(special).unwrap_or_default(),
         }
     }
 
@@ -108,6 +111,32 @@ impl ModelSource {
         }
         bytes.into_iter().max_by_key(|&(_, bytes)| bytes).map(|(dtype, _)| dtype)
     }
+}
+
+fn special(config: &ModelConfig) -> Vec<String> {
+    let family = config.family;
+    let mut special: Vec<String> = [
+        (family.biases, "biases on queries, keys and values"),
+        (family.head_norms, "norms of query and key heads"),
+        (family.post_norms, "norms after attention and feed-forward"),
+        (family.activation == Activation::Gelu, "GELU gates"),
+        (family.scaled_embeddings, "scaled embeddings"),
+    ]
+    .into_iter()
+    .filter(|(has, _)| *has)
+    .map(|(_, words)| words.to_owned())
+    .collect();
+    for (kind, reach) in config.reaches.iter().enumerate() {
+        let layers = config.reach_of.iter().filter(|&&of| of == kind).count();
+        if let Some(window) = reach.window {
+            special.push(format!("{layers} of {} layers see {window} tokens", config.layers));
+        }
+    }
+    let rotary = &config.reaches[0].rotary;
+    if rotary.size() != config.head_size {
+        special.push(format!("{} of {} head components turn", rotary.size(), config.head_size));
+    }
+    special
 }
 
 /// A type under the name people know it by.

@@ -1,6 +1,7 @@
 //! A model folder in Hugging Face form: its JSON documents, and the tensors of its safetensors files
 //! under canonical names. Interprets neither the config nor the tokenizer.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use memmap2::Mmap;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use serde_json::Value as Json;
 
+use super::family::Family;
 use super::mapped::{Stored, Tensors, map};
 use super::weights::{EMBEDDING, OUTPUT, canonical};
 use crate::error::{Error, Result};
@@ -47,9 +49,25 @@ impl Folder {
         })
     }
 
+    /// # Errors
+    /// `Error::Architecture` for one Foretoken does not run.
+    pub fn family(&self) -> Result<&'static Family> {
+        let class = self.config["architectures"][0].as_str();
+        Family::of_class(class.unwrap_or("none"), &self.path)
+    }
+
+    /// What config.json says of the model of language, which may be a part of something larger.
+    pub fn language(&self) -> &Json {
+        match &self.config["text_config"] {
+            Json::Null => &self.config,
+            language => language,
+        }
+    }
+
     /// Whether the embedding serves as the output matrix too.
-    pub fn ties_embeddings(&self) -> bool {
-        self.config["tie_word_embeddings"].as_bool().unwrap_or(false)
+    pub fn ties_embeddings(&self, family: &Family) -> bool {
+        let said = [&self.config, self.language()].map(|config| config["tie_word_embeddings"].as_bool());
+        said[0].or(said[1]).unwrap_or(family.tied)
     }
 
     /// Maps the safetensors files and locates their tensors.
@@ -57,16 +75,16 @@ impl Folder {
     /// # Errors
     /// `Error::BadModel` when a file is missing, damaged or cut short, or holds a tensor of an unknown
     /// name or type.
-    pub fn tensors(&self) -> Result<Tensors> {
+    pub fn tensors(&self, family: &Family) -> Result<Tensors> {
         let mut tensors = Tensors { path: self.path.clone(), files: Vec::new(), stored: BTreeMap::new() };
         for name in self.weight_files()? {
             let path = self.path.join(name);
             let file = map(&path)?;
-            locate(&path, &file, tensors.files.len(), &mut tensors.stored)?;
+            locate(&path, &file, tensors.files.len(), family, &mut tensors.stored)?;
             tensors.files.push(file);
         }
         // Writers keep one of the two names, or both for the same matrix.
-        if self.ties_embeddings()
+        if self.ties_embeddings(family)
             && let Some(output) = tensors.stored.remove(OUTPUT)
         {
             tensors.stored.entry(EMBEDDING.into()).or_insert(output);
@@ -138,7 +156,13 @@ pub(super) fn read_json(path: &Path) -> Result<Option<Json>> {
 }
 
 /// Adds the tensors of one mapped file to `stored`.
-fn locate(path: &Path, file: &Mmap, index: usize, stored: &mut BTreeMap<String, Stored>) -> Result<()> {
+fn locate(
+    path: &Path,
+    file: &Mmap,
+    index: usize,
+    family: &Family,
+    stored: &mut BTreeMap<String, Stored>,
+) -> Result<()> {
     let bad = |expected: String, found: String, hint| Error::BadModel {
         path: path.to_owned(),
         expected,
@@ -159,11 +183,11 @@ fn locate(path: &Path, file: &Mmap, index: usize, stored: &mut BTreeMap<String, 
     let data = LENGTH_PREFIX + header;
     for (name, info) in metadata.tensors() {
         // Buffers that old writers stored; they follow from the config.
-        if name.ends_with("rotary_emb.inv_freq") {
+        if name.ends_with("rotary_emb.inv_freq") || sees(&name) {
             continue;
         }
-        let Some(canonical) = canonical(&name) else {
-            let expected = "the tensors of a Llama model alone".into();
+        let Some(canonical) = canonical(&of_language(&name), family) else {
+            let expected = format!("the tensors of {} alone", family.name);
             return Err(bad(expected, format!("{name} beside them"), "Choose another model."));
         };
         let dtype = match info.dtype {
@@ -177,7 +201,24 @@ fn locate(path: &Path, file: &Mmap, index: usize, stored: &mut BTreeMap<String, 
         };
         let (start, end) = info.data_offsets;
         let bytes = data + start..data + end;
-        stored.insert(canonical, Stored { dtype, shape: info.shape.clone(), file: index, bytes });
+        let shape = info.shape.clone();
+        // All vectors of such a family are norms.
+        let above_one = family.norms_above_one && shape.len() == 1;
+        stored.insert(canonical, Stored { dtype, shape, file: index, bytes, above_one });
     }
     Ok(())
+}
+
+/// Whether a tensor belongs to the eyes of a model that has some; text needs none.
+fn sees(name: &str) -> bool {
+    let name = name.strip_prefix("model.").unwrap_or(name);
+    ["vision_tower.", "multi_modal_projector."].iter().any(|part| name.starts_with(part))
+}
+
+/// The name of a tensor without that of the part of a larger model which is the model of language.
+fn of_language(name: &str) -> Cow<'_, str> {
+    match name.strip_prefix("model.language_model.") {
+        Some(rest) => format!("model.{rest}").into(),
+        None => name.strip_prefix("language_model.").unwrap_or(name).into(),
+    }
 }

@@ -54,7 +54,7 @@ pub(super) fn open(path: &Path) -> Result<(Header, Tensors)> {
             return Err(header.bad(expected, format!("{shape:?}")));
         };
         end = end.max(bytes.end);
-        stored.insert(name, Stored { dtype: info.ggml_dtype, shape, file: 0, bytes });
+        stored.insert(name, Stored { dtype: info.ggml_dtype, shape, file: 0, bytes, above_one: false });
     }
     if end > file.len() {
         return Err(Error::BadModel {

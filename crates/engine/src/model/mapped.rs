@@ -37,6 +37,8 @@ pub(super) struct Stored {
     pub file: usize,
     /// The tensor's bytes in that file.
     pub bytes: Range<usize>,
+    /// The file holds w where 1 + w is meant.
+    pub above_one: bool,
 }
 
 impl Stored {

@@ -3,6 +3,7 @@
 
 pub mod config;
 mod description;
+mod family;
 #[cfg(test)]
 mod fixture;
 mod folder;
@@ -20,8 +21,9 @@ use std::sync::Arc;
 
 use candle_core::Device;
 
-pub use config::{ModelConfig, Rotary, RotaryLayout};
+pub use config::{ModelConfig, Reach, Rotary, RotaryLayout};
 pub use description::{Description, Sizes, TokenizerDescription};
+pub use family::{Activation, Family};
 use folder::Folder;
 use gguf::Header;
 use mapped::Tensors;
@@ -31,6 +33,12 @@ pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
 pub use weights::{Watcher, Weights};
 
 use crate::error::{Error, Result};
+
+/// Rows of a long draft's pass, for an estimate of memory.
+const ROWS: usize = 17;
+
+/// Bytes of the program and a tokenizer.
+const PROGRAM: u64 = 50_000_000;
 
 /// An opened model: checked as far as headers tell, nothing loaded.
 pub struct ModelSource {
@@ -64,29 +72,31 @@ impl ModelSource {
             None
         } else {
             let tied = !tensors.stored.contains_key(weights::OUTPUT);
-            let factors = match tensors.stored.contains_key(weights::ROPE_FACTORS) {
-                true => {
-                    let stored = tensors.load(weights::ROPE_FACTORS, &Device::Cpu)?;
-                    Some(stored.dequantize(&Device::Cpu)?.flatten_all()?.to_vec1::<f32>()?)
+            let vector = |name: &str| {
+                if !tensors.stored.contains_key(name) {
+                    return Ok(None);
                 }
-                false => None,
+                let stored = tensors.load(name, &Device::Cpu)?;
+                Ok(Some(stored.dequantize(&Device::Cpu)?.flatten_all()?.to_vec1::<f32>()?))
             };
-            Some(ModelConfig::from_gguf(&header, factors.as_deref(), tied)?)
+            Some(ModelConfig::from_gguf(&header, &vector, tied)?)
         };
         Self::checked(path, Form::Gguf(header), tensors, config)
     }
 
     fn open_folder(path: &Path) -> Result<Self> {
         let folder = Folder::open(path)?;
+        let family = folder.family()?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let tied = folder.ties_embeddings();
-        let config = ModelConfig::from_json(path, &folder.config, name, tied)?;
-        let tensors = folder.tensors()?;
+        let tied = folder.ties_embeddings(family);
+        let config = ModelConfig::from_json(path, folder.language(), family, name, tied)?;
+        let tensors = folder.tensors(family)?;
         Self::checked(path, Form::Folder(Box::new(folder)), tensors, Some(config))
     }
 
-    fn checked(path: &Path, form: Form, tensors: Tensors, config: Option<ModelConfig>) -> Result<Self> {
+    fn checked(path: &Path, form: Form, mut tensors: Tensors, config: Option<ModelConfig>) -> Result<Self> {
         if let Some(config) = &config {
+            weights::split(&mut tensors, config)?;
             weights::check(&tensors, config)?;
         }
         let (path, tensors) = (path.to_owned(), Arc::new(tensors));
@@ -135,6 +145,19 @@ impl ModelSource {
     pub fn weights(&self, device: &Device) -> Result<Weights> {
         self.config()?;
         Ok(Weights::new(Arc::clone(&self.tensors), device, self.eight_bits, self.watcher.clone()))
+    }
+
+    /// Bytes that running the model takes with `tokens` in its context, about: the weights, keys and values in
+    /// 16 bits, and the rows of a pass.
+    ///
+    /// # Errors
+    /// As [`Self::config`].
+    pub fn memory_bytes(&self, tokens: usize) -> Result<u64> {
+        let config = self.config()?;
+        let tokens = tokens.min(config.context);
+        let cache = 2 * config.layers * config.kv_heads * config.head_size * size_of::<u16>() * tokens;
+        let row = config.vocabulary + 4 * config.hidden + 2 * config.intermediate;
+        Ok(self.tensors.bytes() + (cache + row * size_of::<f32>() * ROWS) as u64 + PROGRAM)
     }
 
     /// Builds the tokenizer.

@@ -47,10 +47,10 @@ fn a_gguf_tells_its_config() {
     assert_eq!((config.layers, config.heads, config.kv_heads, config.head_size), (1, 4, 2, 8));
     assert_eq!(config.context, 64);
     assert!((config.norm_epsilon - 1e-5).abs() < 1e-9);
-    assert_eq!(config.rotary.layout, RotaryLayout::Interleaved);
+    assert_eq!(config.reaches[0].rotary.layout, RotaryLayout::Interleaved);
     // 10000^(-2i/8)
     let expected = [1.0, 0.1, 0.01, 0.001];
-    for (found, expected) in config.rotary.inverse_frequencies.iter().zip(expected) {
+    for (found, expected) in config.reaches[0].rotary.inverse_frequencies.iter().zip(expected) {
         assert!((found - expected).abs() < 1e-6, "{found} {expected}");
     }
     assert!(config.tied_embeddings);
@@ -220,11 +220,31 @@ fn an_unknown_tensor_type_is_refused() {
 #[test]
 fn another_architecture_is_refused_by_name() {
     let mut gguf = Gguf::tiny();
-    gguf.set("general.architecture", text("mamba"));
-    match open(&gguf) {
+    for name in ["mamba", "qwen3moe", "qwen3next", "llama4", "gemma3n", "granitehybrid", "gpt-oss", "bert"] {
+        gguf.set("general.architecture", text(name));
+        assert_refused(open(&gguf), name);
+    }
+    // A mixture of experts goes by the name of what its experts are.
+    gguf.set("general.architecture", text("llama"));
+    gguf.set("llama.expert_count", Value::U32(8));
+    assert_refused(open(&gguf), "llama, a mixture of 8 experts");
+}
+
+#[test]
+fn another_class_is_refused_by_name() {
+    let classes = ["Qwen3MoeForCausalLM", "MixtralForCausalLM", "Llama4ForConditionalGeneration"];
+    for class in classes.into_iter().chain(["Gemma3nForConditionalGeneration", "GptOssForCausalLM"]) {
+        assert_refused(HuggingFace::tiny().with("architectures", json!([class])).open(), class);
+    }
+}
+
+#[track_caller]
+fn assert_refused(found: Result<ModelSource>, name: &str) {
+    match found {
         Err(error @ Error::Architecture { .. }) => {
             let message = error.to_string();
-            assert!(message.contains("'mamba'") && message.contains("llama"), "{message}");
+            assert!(message.contains(&format!("'{name}'")), "{message}");
+            assert!(message.contains("llama (LlamaForCausalLM") && message.contains("phi3"), "{message}");
         }
         other => panic!("expected a refusal, found {:?}", other.err()),
     }
@@ -258,11 +278,13 @@ fn numbers_that_cannot_be_run_are_refused() {
         ("llama.attention.head_count", Value::Array(vec![Value::U32(4)]), "a whole number"),
         ("llama.attention.head_count_kv", Value::U32(3), "key-value heads that divide"),
         ("llama.attention.value_length", Value::U32(16), "equal to the head size 8, found 16"),
-        ("llama.rope.dimension_count", Value::U32(4), "equal to the head size 8, found 4"),
+        ("llama.rope.dimension_count", Value::U32(16), "an even rotary size up to the head size 8, found 16"),
+        ("llama.rope.dimension_count", Value::U32(3), "an even rotary size up to the head size 8, found 3"),
         ("llama.rope.scaling.type", text("yarn"), "found 'yarn'"),
         ("llama.rope.freq_base", Value::F32(0.0), "positive rotary frequencies"),
         ("llama.attention.layer_norm_rms_epsilon", Value::F32(f32::NAN), "epsilon between 0 and 1"),
-        ("llama.expert_count", Value::U32(8), "a model without experts"),
+        ("llama.block_count", Value::U32(1 << 20), "up to 4096 layers"),
+        ("llama.final_logit_softcapping", Value::F32(30.0), "logits that are not capped"),
         ("split.count", Value::U16(3), "a whole model in one file"),
     ];
     for (key, value, expected) in cases {
@@ -275,7 +297,8 @@ fn numbers_that_cannot_be_run_are_refused() {
 
 #[test]
 fn gguf_scaling_slows_the_rotation() {
-    let frequencies = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().rotary.inverse_frequencies.clone();
+    let frequencies =
+        |gguf: &Gguf| open(gguf).unwrap().config().unwrap().reaches[0].rotary.inverse_frequencies.clone();
     let plain = frequencies(&Gguf::tiny());
     let mut gguf = Gguf::tiny();
     gguf.set("llama.rope.scaling.type", text("linear"));
@@ -295,6 +318,129 @@ fn gguf_scaling_slows_the_rotation() {
     assert!(found.iter().zip(&divided).all(|(a, b)| (a / b - 1.0).abs() < 1e-6), "{found:?}");
     gguf.add("rope_freqs.weight", &[3], GgmlDType::F32);
     assert!(message(open(&gguf)).contains("4 values in rope_freqs.weight"));
+}
+
+/// The tiny model as one of another family: its keys under that name, and what the family has besides.
+fn as_family(name: &str) -> Gguf {
+    let mut gguf = Gguf::tiny();
+    let renamed = |key: String| key.replacen("llama.", &format!("{name}."), 1);
+    gguf.values = gguf.values.into_iter().map(|(key, value)| (renamed(key), value)).collect();
+    gguf.set("general.architecture", text(name));
+    gguf
+}
+
+/// Gemma 3 of so many layers.
+fn gemma(layers: usize) -> Gguf {
+    let mut gguf = as_family("gemma3");
+    gguf.set("gemma3.block_count", Value::U32(layers as u32));
+    gguf.set("gemma3.attention.sliding_window", Value::U32(16));
+    let first: Vec<(String, Vec<usize>, GgmlDType)> = gguf
+        .tensors
+        .iter()
+        .filter_map(|(name, tensor)| {
+            Some((name.strip_prefix("blk.0.")?.into(), tensor.shape().dims().into(), tensor.dtype()))
+        })
+        .collect();
+    for layer in 0..layers {
+        for (name, shape, dtype) in &first {
+            gguf.add(&format!("blk.{layer}.{name}"), shape, *dtype);
+        }
+        for (name, length) in [
+            ("attn_q_norm", HEAD_SIZE),
+            ("attn_k_norm", HEAD_SIZE),
+            ("post_attention_norm", HIDDEN),
+            ("post_ffw_norm", HIDDEN),
+        ] {
+            gguf.add(&format!("blk.{layer}.{name}.weight"), &[length], GgmlDType::F32);
+        }
+    }
+    gguf
+}
+
+#[test]
+fn every_sixth_layer_of_a_gemma_sees_everything_unless_its_file_says_otherwise() {
+    let windows = |gguf: &Gguf| -> Vec<bool> {
+        let source = open(gguf).unwrap();
+        let config = source.config().unwrap();
+        config.reach_of.iter().map(|&kind| config.reaches[kind].window == Some(16)).collect()
+    };
+    let mut gguf = gemma(7);
+    assert_eq!(windows(&gguf), [true, true, true, true, true, false, true]);
+    let pattern = "gemma3.attention.sliding_window_pattern";
+    gguf.set(pattern, Value::U32(3));
+    assert_eq!(windows(&gguf), [true, true, false, true, true, false, true]);
+    let listed = [false, true, false, false, false, false, false];
+    gguf.set(pattern, Value::Array(listed.map(Value::Bool).into()));
+    assert_eq!(windows(&gguf), listed);
+    gguf.set(pattern, Value::Array(vec![Value::Bool(true)]));
+    assert!(message(open(&gguf)).contains("sliding_window_pattern of every layer"));
+    gguf.set(pattern, text("some"));
+    assert!(message(open(&gguf)).contains("a whole number for gemma3.attention.sliding_window_pattern"));
+}
+
+#[test]
+fn layers_of_a_gemma_that_see_a_window_turn_by_a_base_of_their_own() {
+    let slowest = |gguf: &Gguf| {
+        let config = open(gguf).unwrap().config().unwrap().clone();
+        [0, 5].map(|layer| config.reaches[config.reach_of[layer]].rotary.inverse_frequencies[3])
+    };
+    let mut gguf = gemma(6);
+    gguf.set("gemma3.rope.scaling.type", text("linear"));
+    gguf.set("gemma3.rope.scaling.factor", Value::F32(8.0));
+    // base^(-6/8)
+    let [local, global] = slowest(&gguf);
+    assert!((local / 1e-3 - 1.0).abs() < 1e-5 && (global / (10f32.powf(-4.5) / 8.0) - 1.0).abs() < 1e-5);
+    gguf.set("gemma3.rope.freq_base_swa", Value::F32(16.0));
+    assert_eq!(slowest(&gguf), [0.125, global]);
+}
+
+#[test]
+fn the_largest_gemma_alone_scales_queries_by_its_width() {
+    let scale = |layers| {
+        let mut gguf = gemma(layers);
+        // Heads that are together wider than the state.
+        gguf.set("gemma3.attention.head_count", Value::U32(8));
+        gguf.set("gemma3.attention.key_length", Value::U32(8));
+        for layer in 0..layers {
+            gguf.add(&format!("blk.{layer}.attn_q.weight"), &[64, HIDDEN], GgmlDType::F16);
+            gguf.add(&format!("blk.{layer}.attn_output.weight"), &[HIDDEN, 64], GgmlDType::F16);
+        }
+        open(&gguf).unwrap().config().unwrap().query_scale
+    };
+    assert_eq!(scale(48), 1.0 / 8f32.sqrt());
+    assert_eq!(scale(62), 1.0 / 4f32.sqrt());
+}
+
+#[test]
+fn missing_parts_of_a_family_are_named() {
+    assert!(message(open(&as_family("qwen2"))).contains("the tensor blk.0.attn_q.bias, found none"));
+    assert!(message(open(&as_family("qwen3"))).contains("the tensor blk.0.attn_q_norm.weight, found none"));
+    let mut gguf = gemma(1);
+    gguf.tensors.remove("blk.0.post_ffw_norm.weight");
+    assert!(message(open(&gguf)).contains("the tensor blk.0.post_ffw_norm.weight, found none"));
+}
+
+#[test]
+fn the_factors_of_longrope_are_among_the_tensors() {
+    let mut gguf = as_family("phi3");
+    gguf.set("phi3.rope.scaling.original_context_length", Value::U32(16));
+    gguf.set("phi3.rope.dimension_count", Value::U32(4));
+    for (name, factors) in [("long", [2f32, 4.0]), ("short", [1.0, 1.0])] {
+        let factors = Tensor::new(&factors, &Device::Cpu).unwrap();
+        let tensor = candle_core::quantized::QTensor::quantize(&factors, GgmlDType::F32).unwrap();
+        gguf.tensors.insert(format!("rope_factors_{name}.weight"), tensor);
+    }
+    let rotary = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().reaches[0].rotary.clone();
+    let long = rotary(&gguf);
+    assert_eq!((long.layout, &long.inverse_frequencies[..]), (RotaryLayout::Halves, &[0.5, 0.0025][..]));
+    // sqrt(1 + ln 4 / ln 16)
+    assert_eq!(long.scale, 1.5f32.sqrt());
+    gguf.set("phi3.rope.scaling.attn_factor", Value::F32(1.25));
+    assert_eq!(rotary(&gguf).scale, 1.25);
+    gguf.set("phi3.context_length", Value::U32(16));
+    assert_eq!(rotary(&gguf).inverse_frequencies, [1.0, 0.01]);
+    gguf.add("rope_factors_short.weight", &[3], GgmlDType::F32);
+    assert!(message(open(&gguf)).contains("2 values in rope_factors_short.weight"));
 }
 
 /// A folder in Hugging Face form with the tiny model's sizes.
@@ -347,7 +493,7 @@ impl HuggingFace {
     }
 
     fn frequencies(&self) -> Vec<f32> {
-        self.open().unwrap().config().unwrap().rotary.inverse_frequencies.clone()
+        self.open().unwrap().config().unwrap().reaches[0].rotary.inverse_frequencies.clone()
     }
 }
 
@@ -357,7 +503,7 @@ fn a_folder_tells_its_config_and_gives_canonical_weights() {
     HuggingFace::tiny().write(folder.path());
     let source = ModelSource::open(folder.path()).unwrap();
     let config = source.config().unwrap();
-    assert_eq!((config.architecture.as_str(), config.rotary.layout), ("llama", RotaryLayout::Halves));
+    assert_eq!((config.family.name, config.reaches[0].rotary.layout), ("llama", RotaryLayout::Halves));
     assert_eq!((config.head_size, config.kv_heads, config.tied_embeddings), (8, 2, true));
     let weights = source.weights(&Device::Cpu).unwrap();
     let keys = weights.matrix("blk.0.attn_k.weight").unwrap();
@@ -455,7 +601,13 @@ fn folders_that_cannot_be_run_are_refused() {
         ("rope_scaling", json!({"rope_type": "yarn", "factor": 2.0}), "found 'yarn'"),
         ("rope_scaling", json!({"rope_type": "linear"}), "a number factor"),
         ("attention_bias", json!(true), "no biases in attention"),
-        ("sliding_window", json!(4096), "the whole context"),
+        ("sliding_window", json!("wide"), "a size sliding_window"),
+        ("layer_types", json!(["chunked_attention"]), "layer_types of every layer"),
+        ("layer_types", json!([]), "layer_types of every layer"),
+        ("final_logit_softcapping", json!(30.0), "logits that are not capped"),
+        ("use_bidirectional_attention", json!(true), "what came before alone"),
+        ("partial_rotary_factor", json!(0.2), "an even rotary size"),
+        ("rope_scaling", json!({"rope_type": "longrope"}), "original_max_position_embeddings"),
         ("hidden_act", json!("gelu"), "found hidden_act gelu"),
         ("hidden_size", json!("big"), "a size hidden_size"),
         ("num_hidden_layers", json!(2), "the tensor blk.1.attn_norm.weight"),

@@ -9,15 +9,19 @@ use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 
 use super::config::ModelConfig;
-use super::mapped::Tensors;
+use super::family::Family;
+use super::mapped::{Stored, Tensors};
 use crate::error::{Error, Result};
 
 /// The name of the embedding, `[vocabulary, hidden]`.
 pub const EMBEDDING: &str = "token_embd.weight";
 /// The name of the output matrix, `[vocabulary, hidden]`; absent when the embedding is tied to it.
 pub const OUTPUT: &str = "output.weight";
-/// GGUF's divisors of the rotary frequencies, `[head_size / 2]`.
+/// GGUF's divisors of the rotary frequencies, one for two components of a head that are turned.
 pub(super) const ROPE_FACTORS: &str = "rope_freqs.weight";
+/// The same for contexts longer than the original one, and for those that are not.
+pub(super) const LONG_FACTORS: &str = "rope_factors_long.weight";
+pub(super) const SHORT_FACTORS: &str = "rope_factors_short.weight";
 
 /// A dimension of a tensor, by what it counts.
 #[derive(Clone, Copy)]
@@ -29,20 +33,28 @@ enum Dimension {
     Queries,
     /// kv_heads * head_size
     KeyValues,
+    Head,
 }
 
-/// A tensor of the Llama family: canonical name, Hugging Face name, shape.
+/// A tensor: canonical name, Hugging Face name, shape, and which families have it.
 struct Part {
     name: &'static str,
     hugging_face: &'static str,
     shape: &'static [Dimension],
+    exists: fn(&Family) -> bool,
 }
 
 const fn part(name: &'static str, hugging_face: &'static str, shape: &'static [Dimension]) -> Part {
-    Part { name, hugging_face, shape }
+    Part { name, hugging_face, shape, exists: |_| true }
 }
 
-use Dimension::{Hidden, Intermediate, KeyValues, Queries, Vocabulary};
+impl Part {
+    const fn of(self, exists: fn(&Family) -> bool) -> Self {
+        Self { exists, ..self }
+    }
+}
+
+use Dimension::{Head, Hidden, Intermediate, KeyValues, Queries, Vocabulary};
 
 const OUTER: [Part; 3] = [
     part(EMBEDDING, "model.embed_tokens.weight", &[Vocabulary, Hidden]),
@@ -51,27 +63,91 @@ const OUTER: [Part; 3] = [
 ];
 
 /// Those of every layer, after `blk.{i}.` and `model.layers.{i}.`.
-const LAYER: [Part; 9] = [
+const LAYER: [Part; 17] = [
     part("attn_norm.weight", "input_layernorm.weight", &[Hidden]),
     part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Hidden]),
     part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Hidden]),
     part("attn_v.weight", "self_attn.v_proj.weight", &[KeyValues, Hidden]),
+    part("attn_q.bias", "self_attn.q_proj.bias", &[Queries]).of(|f| f.biases),
+    part("attn_k.bias", "self_attn.k_proj.bias", &[KeyValues]).of(|f| f.biases),
+    part("attn_v.bias", "self_attn.v_proj.bias", &[KeyValues]).of(|f| f.biases),
+    part("attn_q_norm.weight", "self_attn.q_norm.weight", &[Head]).of(|f| f.head_norms),
+    part("attn_k_norm.weight", "self_attn.k_norm.weight", &[Head]).of(|f| f.head_norms),
     part("attn_output.weight", "self_attn.o_proj.weight", &[Hidden, Queries]),
-    part("ffn_norm.weight", "post_attention_layernorm.weight", &[Hidden]),
+    // With post norms Hugging Face's name for the norm after attention means what it says.
+    part("post_attention_norm.weight", "post_attention_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
+    part("ffn_norm.weight", "post_attention_layernorm.weight", &[Hidden]).of(|f| !f.post_norms),
+    part("ffn_norm.weight", "pre_feedforward_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
     part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]),
     part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]),
     part("ffn_down.weight", "mlp.down_proj.weight", &[Hidden, Intermediate]),
+    part("post_ffw_norm.weight", "post_feedforward_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
+];
+
+/// Matrices that files hold as one: its canonical name and its Hugging Face name, and the parts whose
+/// rows follow each other in it.
+struct Fused {
+    name: &'static str,
+    hugging_face: &'static str,
+    parts: &'static [(&'static str, Dimension)],
+}
+
+const FUSED: [Fused; 2] = [
+    Fused {
+        name: "attn_qkv.weight",
+        hugging_face: "self_attn.qkv_proj.weight",
+        parts: &[("attn_q.weight", Queries), ("attn_k.weight", KeyValues), ("attn_v.weight", KeyValues)],
+    },
+    Fused {
+        name: "ffn_up.weight",
+        hugging_face: "mlp.gate_up_proj.weight",
+        parts: &[("ffn_gate.weight", Intermediate), ("ffn_up.weight", Intermediate)],
+    },
 ];
 
 /// The canonical name of a Hugging Face tensor; `None` for one the family does not have.
-pub(super) fn canonical(hugging_face: &str) -> Option<String> {
+pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
     if let Some(part) = OUTER.iter().find(|p| p.hugging_face == hugging_face) {
         return Some(part.name.into());
     }
     let (layer, rest) = hugging_face.strip_prefix("model.layers.")?.split_once('.')?;
     let layer: usize = layer.parse().ok()?;
-    let part = LAYER.iter().find(|p| p.hugging_face == rest)?;
-    Some(format!("blk.{layer}.{}", part.name))
+    let fused = FUSED.iter().find(|f| family.fused && f.hugging_face == rest).map(|f| f.name);
+    let part = || LAYER.iter().find(|p| p.hugging_face == rest && (p.exists)(family)).map(|p| p.name);
+    Some(format!("blk.{layer}.{}", fused.or_else(part)?))
+}
+
+/// Finds the parts of fused matrices: a part is a range of rows, and rows are whole blocks of whatever
+/// type they are stored in. A file that holds the parts by themselves is left as it is.
+///
+/// # Errors
+/// `Error::BadModel` for a fused matrix that has not the rows of its parts.
+pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
+    if !config.family.fused {
+        return Ok(());
+    }
+    for (layer, fused) in (0..config.layers).flat_map(|layer| FUSED.iter().map(move |fused| (layer, fused))) {
+        let full = |name: &str| format!("blk.{layer}.{name}");
+        let (name, first) = (full(fused.name), full(fused.parts[0].0));
+        if tensors.stored.contains_key(&first) {
+            continue;
+        }
+        let Some(whole) = tensors.stored.remove(&name) else { continue };
+        let rows = fused.parts.iter().map(|(_, rows)| size(*rows, config)).sum();
+        if whole.shape != [rows, config.hidden] {
+            return Err(misshapen(tensors, &name, &[rows, config.hidden], &whole.shape));
+        }
+        let row_bytes = whole.bytes.len() / rows;
+        let mut start = whole.bytes.start;
+        for (part, rows) in fused.parts {
+            let rows = size(*rows, config);
+            let bytes = start..start + rows * row_bytes;
+            start = bytes.end;
+            let shape = vec![rows, config.hidden];
+            tensors.stored.insert(full(part), Stored { shape, bytes, ..whole.clone() });
+        }
+    }
+    Ok(())
 }
 
 /// Checks that exactly the family's tensors are there, in the shapes the config asks for. A tensor
@@ -84,27 +160,35 @@ pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     for (name, shape) in expected_tensors(config) {
         let stored = tensors.stored.get(&name).ok_or_else(|| tensors.missing(&name))?;
         if stored.shape != shape {
-            return Err(Error::BadModel {
-                path: tensors.path.clone(),
-                expected: format!("{name} of shape {shape:?}"),
-                found: format!("{:?}", stored.shape),
-                hint: "Choose another file of this model.",
-            });
+            return Err(misshapen(tensors, &name, &shape, &stored.shape));
         }
         expected += 1;
     }
-    let known = tensors.stored.keys().filter(|name| *name != ROPE_FACTORS).count();
-    if known == expected {
+    if tensors.stored.keys().filter(|name| !is_rotary(name)).count() == expected {
         return Ok(());
     }
     let wanted: std::collections::BTreeSet<String> = expected_tensors(config).map(|(name, _)| name).collect();
-    let unknown = tensors.stored.keys().find(|n| *n != ROPE_FACTORS && !wanted.contains(*n));
+    let unknown = tensors.stored.keys().find(|n| !is_rotary(n) && !wanted.contains(*n));
     Err(Error::BadModel {
         path: tensors.path.clone(),
-        expected: format!("the tensors of {} alone", config.architecture),
+        expected: format!("the tensors of {} alone", config.family.name),
         found: unknown.map_or_else(String::new, |name| format!("{name} beside them")),
         hint: "Choose another model.",
     })
+}
+
+/// Whether a tensor is read with the config.
+fn is_rotary(name: &str) -> bool {
+    [ROPE_FACTORS, LONG_FACTORS, SHORT_FACTORS].contains(&name)
+}
+
+fn misshapen(tensors: &Tensors, name: &str, expected: &[usize], found: &[usize]) -> Error {
+    Error::BadModel {
+        path: tensors.path.clone(),
+        expected: format!("{name} of shape {expected:?}"),
+        found: format!("{found:?}"),
+        hint: "Choose another file of this model.",
+    }
 }
 
 fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<usize>)> {
@@ -113,20 +197,25 @@ fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<u
         .filter(|p| p.name != OUTPUT || !config.tied_embeddings)
         .map(|p| (p.name.to_owned(), shape(p, config)));
     let layers = (0..config.layers).flat_map(move |layer| {
-        LAYER.iter().map(move |p| (format!("blk.{layer}.{}", p.name), shape(p, config)))
+        let parts = LAYER.iter().filter(|p| (p.exists)(config.family));
+        parts.map(move |p| (format!("blk.{layer}.{}", p.name), shape(p, config)))
     });
     outer.chain(layers)
 }
 
 fn shape(part: &Part, config: &ModelConfig) -> Vec<usize> {
-    let size = |dimension: &Dimension| match dimension {
+    part.shape.iter().map(|&dimension| size(dimension, config)).collect()
+}
+
+fn size(dimension: Dimension, config: &ModelConfig) -> usize {
+    match dimension {
         Vocabulary => config.vocabulary,
         Hidden => config.hidden,
         Intermediate => config.intermediate,
         Queries => config.heads * config.head_size,
         KeyValues => config.kv_heads * config.head_size,
-    };
-    part.shape.iter().map(size).collect()
+        Head => config.head_size,
+    }
 }
 
 /// A tensor in the mapped file.
@@ -202,12 +291,14 @@ impl Weights {
         Ok(QTensor::quantize_onto(&numbers, GgmlDType::Q8_0, &self.device)?)
     }
 
-    /// A vector as f32.
+    /// A vector as f32; of a norm what it multiplies with, however the file puts that.
     ///
     /// # Errors
     /// As [`Self::matrix`].
     pub fn vector(&self, name: &str) -> Result<Tensor> {
-        Ok(self.tensors.load(name, &self.device)?.dequantize(&self.device)?)
+        let vector = self.tensors.load(name, &self.device)?.dequantize(&self.device)?;
+        let above_one = self.tensors.stored.get(name).is_some_and(|stored| stored.above_one);
+        Ok(if above_one { (vector + 1.0)? } else { vector })
     }
 
     /// A tensor as it lies in the file.

@@ -10,8 +10,9 @@ use crate::model::RotaryLayout;
 #[derive(Debug, Clone, Copy)]
 pub struct Rotation {
     pub layout: RotaryLayout,
-    pub head_size: usize,
-    /// `[head_size / 2]`
+    /// Components that are turned, the first ones of a head.
+    pub size: usize,
+    /// `[size / 2]`
     pub cosines: *const f32,
     pub sines: *const f32,
 }
@@ -20,16 +21,16 @@ impl Rotation {
     /// Turns one head.
     ///
     /// # Safety
-    /// `head` must be good for `head_size` numbers.
+    /// `head` must be good for `size` numbers.
     #[inline(always)]
     pub unsafe fn turn(&self, head: *mut f32) {
-        let half = self.head_size / 2;
+        let half = self.size / 2;
         for pair in 0..half {
             let (first, second) = match self.layout {
                 RotaryLayout::Interleaved => (2 * pair, 2 * pair + 1),
                 RotaryLayout::Halves => (pair, pair + half),
             };
-            // SAFETY: both indices are below `head_size`.
+            // SAFETY: both indices are below `size`.
             unsafe {
                 let (cosine, sine) = (*self.cosines.add(pair), *self.sines.add(pair));
                 let (a, b) = (*head.add(first), *head.add(second));
@@ -88,12 +89,16 @@ pub struct Attention<'a> {
     pub head_size: usize,
     /// Heads in the group.
     pub heads: usize,
+    /// Products of queries and keys are multiplied by this.
+    pub scale: f32,
     /// `[heads, head_size]`
     pub queries: *const f32,
     /// `[heads, head_size]`
     pub out: *mut f32,
-    /// Positions that all rows of the pass see.
+    /// Positions before those of the pass.
     pub cached: usize,
+    /// The first of them that this row sees; it sees all from there on. `cached` if it sees none.
+    pub first: usize,
     /// What this row sees of the pass itself, ascending: positions after the first `cached`.
     pub own: &'a [usize],
     /// Room for `heads` times [`Attention::scores`] numbers.
@@ -108,7 +113,7 @@ impl Attention<'_> {
 
     /// Positions seen.
     fn length(&self) -> usize {
-        self.cached + self.own.len()
+        self.cached - self.first + self.own.len()
     }
 
     fn stride(&self) -> usize {
@@ -121,7 +126,7 @@ impl Attention<'_> {
     }
 }
 
-/// softmax(q k^T / sqrt(head_size)) v for the heads of a group.
+/// softmax(scale q k^T) v for the heads of a group.
 ///
 /// # Safety
 /// [`Simd`]'s; the pointers must be good for what the fields say, and the cache must hold what is seen.
@@ -132,17 +137,18 @@ pub unsafe fn attend<S: Simd>(job: &Attention<'_>) {
         for head in 0..job.heads {
             let scores = job.scratch.add(head * job.stride());
             line_up(job, scores);
-            let sum = soften::<S>(scores, job.length());
+            // What is seen begins here wherever the pass begins, so its lanes are always the same.
+            let sum = soften::<S>(scores.add(job.first), job.length());
             // The weights are used before they are divided by their sum.
             mix::<S>(job, head, scores, 1.0 / sum);
         }
     }
 }
 
-/// Scores of all positions up to the last one seen, whether seen or not.
+/// Scores of all positions from the first to the last one seen, whether seen or not.
 #[inline(always)]
 unsafe fn score<S: Simd>(job: &Attention<'_>) {
-    for position in (0..=job.last()).step_by(LANES) {
+    for position in (job.first - job.first % LANES..=job.last()).step_by(LANES) {
         let keys = job.cache.keys(job.kv_head, position);
         let mut head = 0;
         unsafe {
@@ -180,7 +186,7 @@ unsafe fn score_block<S: Simd, const N: usize>(
                     S::mul_add(keys, S::splat(*queries.add(query * job.head_size + number)), sums[query]);
             }
         }
-        let scale = S::splat(1.0 / (job.head_size as f32).sqrt());
+        let scale = S::splat(job.scale);
         for query in 0..N {
             let to = job.scratch.add((head + query) * job.stride() + position);
             S::store(to, S::mul(sums[query], scale));
@@ -248,7 +254,7 @@ unsafe fn mix_numbers<S: Simd, const V: usize>(
     unsafe {
         let mut sums = [S::splat(0.0); V];
         let width = job.head_size.next_multiple_of(LANES);
-        let mut position = 0;
+        let mut position = job.first;
         while position < job.cached {
             let end = job.cached.min(position + Cache::run(position));
             let mut value = job.cache.value(job.kv_head, position).add(number);

@@ -4,7 +4,7 @@ use super::activations::Activations;
 use super::attention::{Attention, Rotation, attend, remember};
 use super::cache::Cache;
 use super::isa::Isa;
-use super::math::{largest_and_sum, rms_norm, silu_times, sum_exp};
+use super::math::{gelu_times, largest_and_sum, rms_norm, silu_times, sum_exp};
 use super::panels::Format;
 use super::product::{
     Affine, Blocks, Brain, Centred, EightBits, Half, Kernel, Parted, Plain, Single, SixBits, multiply, read,
@@ -25,6 +25,7 @@ pub struct Kernels {
     pub quantise: unsafe fn(&Activations, usize, usize, usize, *const f32),
     pub rms_norm: unsafe fn(*const f32, *const f32, *mut f32, usize, f32),
     pub silu_times: unsafe fn(*mut f32, *const f32, usize),
+    pub gelu_times: unsafe fn(*mut f32, *const f32, usize),
     pub largest_and_sum: unsafe fn(*const f32, usize) -> (f32, f32),
     pub sum_exp: unsafe fn(*const f32, usize, f32, f32) -> f32,
     pub turn: unsafe fn(&Rotation, *mut f32),
@@ -79,6 +80,11 @@ macro_rules! compile {
             $(#[target_feature(enable = $features)])?
             unsafe fn silu(gate: *mut f32, up: *const f32, length: usize) {
                 unsafe { silu_times::<Vectors>(gate, up, length) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn gelu(gate: *mut f32, up: *const f32, length: usize) {
+                unsafe { gelu_times::<Vectors>(gate, up, length) }
             }
 
             $(#[target_feature(enable = $features)])?
@@ -143,6 +149,7 @@ macro_rules! compile {
                 quantise,
                 rms_norm: norm,
                 silu_times: silu,
+                gelu_times: gelu,
                 largest_and_sum: largest,
                 sum_exp: exponentials,
                 turn,

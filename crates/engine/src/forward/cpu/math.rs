@@ -48,11 +48,11 @@ pub unsafe fn sum_exp<S: Simd>(x: *const f32, length: usize, largest: f32, scale
     }
 }
 
-/// A row of `length` numbers, rounded up to whole vectors: `out = x / sqrt(mean(x^2) + epsilon) *
-/// weight` (Zhang and Sennrich 2019).
+/// `out = x / sqrt(mean(x^2) + epsilon) * weight` of `length` numbers (Zhang and Sennrich 2019). `out`
+/// may be `x`.
 ///
 /// # Safety
-/// [`Simd`]'s; numbers beyond `length` must be zero in `x` and `weight`.
+/// [`Simd`]'s, and all three must be good for `length` numbers.
 #[inline(always)]
 pub unsafe fn rms_norm<S: Simd>(
     x: *const f32,
@@ -61,17 +61,38 @@ pub unsafe fn rms_norm<S: Simd>(
     length: usize,
     epsilon: f32,
 ) {
+    let (whole, rest) = (length - length % LANES, length % LANES);
     unsafe {
         let mut squares = S::splat(0.0);
-        for at in (0..length).step_by(LANES) {
+        for at in (0..whole).step_by(LANES) {
             let x = S::load(x.add(at));
             squares = S::mul_add(x, x, squares);
         }
+        if rest > 0 {
+            let x = load_part::<S>(x.add(whole), rest);
+            squares = S::mul_add(x, x, squares);
+        }
         let scale = S::splat(1.0 / (S::sum(squares) / length as f32 + epsilon).sqrt());
-        for at in (0..length).step_by(LANES) {
+        for at in (0..whole).step_by(LANES) {
             let normed = S::mul(S::mul(S::load(x.add(at)), scale), S::load(weight.add(at)));
             S::store(out.add(at), normed);
         }
+        if rest > 0 {
+            let (x, weight) = (load_part::<S>(x.add(whole), rest), load_part::<S>(weight.add(whole), rest));
+            let mut normed = [0f32; LANES];
+            S::store(normed.as_mut_ptr(), S::mul(S::mul(x, scale), weight));
+            std::ptr::copy_nonoverlapping(normed.as_ptr(), out.add(whole), rest);
+        }
+    }
+}
+
+/// `count` numbers, and zeros.
+#[inline(always)]
+unsafe fn load_part<S: Simd>(from: *const f32, count: usize) -> S::F {
+    let mut numbers = [0f32; LANES];
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, numbers.as_mut_ptr(), count);
+        S::load(numbers.as_ptr())
     }
 }
 
@@ -85,6 +106,27 @@ pub unsafe fn silu_times<S: Simd>(gate: *mut f32, up: *const f32, length: usize)
         for at in (0..length).step_by(LANES) {
             let x = S::load(gate.add(at));
             let below = S::add(S::splat(1.0), exp::<S>(S::sub(S::splat(0.0), x)));
+            S::store(gate.add(at), S::mul(S::div(x, below), S::load(up.add(at))));
+        }
+    }
+}
+
+/// `gate = gelu(gate) * up` over `length` numbers, a multiple of [`LANES`]; gelu(x) is
+/// x / 2 (1 + tanh(z)) = x / (1 + e^(-2z)) with z = sqrt(2 / pi) (x + 0.044715 x^3) (Hendrycks and
+/// Gimpel 2016).
+///
+/// # Safety
+/// [`Simd`]'s.
+#[inline(always)]
+pub unsafe fn gelu_times<S: Simd>(gate: *mut f32, up: *const f32, length: usize) {
+    // -2 sqrt(2 / pi), and 0.044715 times it.
+    const LINEAR: f32 = -1.595_769_1;
+    const CUBIC: f32 = -0.071_354_814;
+    unsafe {
+        for at in (0..length).step_by(LANES) {
+            let x = S::load(gate.add(at));
+            let slope = S::mul_add(S::mul(x, x), S::splat(CUBIC), S::splat(LINEAR));
+            let below = S::add(S::splat(1.0), exp::<S>(S::mul(x, slope)));
             S::store(gate.add(at), S::mul(S::div(x, below), S::load(up.add(at))));
         }
     }

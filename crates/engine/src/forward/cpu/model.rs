@@ -21,7 +21,7 @@ use super::team::{Member, Team};
 use crate::device;
 use crate::error::Result;
 use crate::forward::{Logits, Model, Peak, admit};
-use crate::model::{ModelConfig, ModelSource};
+use crate::model::{Activation, ModelConfig, ModelSource};
 use crate::trace::TokenId;
 use crate::tree::TokenTree;
 
@@ -196,16 +196,18 @@ impl Inputs {
 struct Room {
     /// The state that runs through the layers.
     hidden: Buffer<f32>, // [rows, hidden in whole vectors]
-    normed: Inputs,       // hidden
-    mixed: Inputs,        // heads * head_size
-    gated: Inputs,        // intermediate
-    scored: Inputs,       // hidden, of the rows asked for
+    normed: Inputs, // hidden
+    mixed: Inputs,  // heads * head_size
+    gated: Inputs,  // intermediate
+    scored: Inputs, // hidden, of the rows asked for
+    /// What attention or the feed-forward network gave, on its way through a norm.
+    branch: Buffer<f32>, // as the state
     queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
-    keys: Buffer<f32>,    // [rows, kv_heads * head_size in whole vectors]
-    values: Buffer<f32>,  // as the keys
-    /// Of every node's position.
-    cosines: Vec<f32>, // [rows, head_size / 2]
-    sines: Vec<f32>,      // [rows, head_size / 2]
+    keys: Buffer<f32>, // [rows, kv_heads * head_size in whole vectors]
+    values: Buffer<f32>, // as the keys
+    /// Of every node's position, for every reach: cosines and sines, [rows, size / 2] each.
+    turns: Vec<(Vec<f32>, Vec<f32>)>,
+    /// Of every node its ancestors and itself, which are as many as its depth is large, and one more.
     visible: Vec<Vec<usize>>,
     scores: Buffer<f32>, // [members, heads of a group, positions]
     logits: Buffer<f32>, // [rows asked for, vocabulary in whole vectors]
@@ -228,6 +230,9 @@ impl Room {
         let whole = |width: usize| width.next_multiple_of(LANES);
         let (queries, keys) = (config.heads * config.head_size, config.kv_heads * config.head_size);
         self.hidden.reserve(rows * whole(config.hidden));
+        if config.family.post_norms {
+            self.branch.reserve(rows * whole(config.hidden));
+        }
         self.normed.prepare(rows, config.hidden, tile);
         self.mixed.prepare(rows, queries, tile);
         self.gated.prepare(rows, config.intermediate, tile);
@@ -240,13 +245,11 @@ impl Room {
         self.logits.reserve(scored * whole(config.vocabulary));
         self.slices.reserve(scored * config.vocabulary.div_ceil(SLICE));
         self.visible = tree.visible().split_off(first);
-        let frequencies = &config.rotary.inverse_frequencies;
-        let depths = tree.depths().split_off(first);
-        let angles = || depths.iter().flat_map(|d| frequencies.iter().map(move |f| (at + d) as f32 * f));
-        self.cosines.clear();
-        self.cosines.extend(angles().map(f32::cos));
-        self.sines.clear();
-        self.sines.extend(angles().map(f32::sin));
+        let positions: Vec<usize> = tree.depths().split_off(first).iter().map(|depth| at + depth).collect();
+        self.turns.resize_with(config.reaches.len(), Default::default);
+        for (reach, (cosines, sines)) in config.reaches.iter().zip(&mut self.turns) {
+            reach.rotary.turns(&positions, cosines, sines);
+        }
     }
 
     /// Of the pass that has just been.
@@ -297,18 +300,22 @@ struct Task<'a> {
 impl Pass<'_> {
     fn run(&self, member: &Member<'_>) {
         self.embed(member);
-        for (layer, cache) in self.network.layers.iter().zip(self.caches) {
-            self.normalise(member, &layer.attention_norm, 0..self.nodes, &self.room.normed);
+        let mut pending = None;
+        for (index, (layer, cache)) in self.network.layers.iter().zip(self.caches).enumerate() {
+            let kind = self.config.reach_of[index];
+            self.normalise(member, &layer.attention_norm, pending, 0..self.nodes, &self.room.normed);
             self.project(member, layer);
-            self.turn(member, cache);
-            self.attend(member, cache);
-            self.add_product(member, &layer.attention_output, &self.room.mixed);
-            self.normalise(member, &layer.feed_forward_norm, 0..self.nodes, &self.room.normed);
+            self.turn(member, layer, cache, kind);
+            self.attend(member, cache, self.config.reaches[kind].window);
+            pending = layer.attention_post_norm.as_deref();
+            self.add_product(member, &layer.attention_output, &self.room.mixed, pending);
+            self.normalise(member, &layer.feed_forward_norm, pending, 0..self.nodes, &self.room.normed);
             self.gate(member, layer);
-            self.add_product(member, &layer.down, &self.room.gated);
+            pending = layer.feed_forward_post_norm.as_deref();
+            self.add_product(member, &layer.down, &self.room.gated, pending);
         }
         if !self.rows.is_empty() {
-            self.score(member);
+            self.score(member, pending);
         }
     }
 
@@ -320,31 +327,52 @@ impl Pass<'_> {
         self.room.hidden.at(row * self.width())
     }
 
+    fn branch(&self, row: usize) -> *mut f32 {
+        self.room.branch.at(row * self.width())
+    }
+
     fn embed(&self, member: &Member<'_>) {
+        let scale = self.config.embedding_scale();
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row is this unit's.
                 let state = unsafe { std::slice::from_raw_parts_mut(self.hidden(row), self.width()) };
                 let (state, rest) = state.split_at_mut(self.config.hidden);
                 self.network.embedding.unpack_row(self.tree.token(self.first + row) as usize, state);
+                if scale != 1.0 {
+                    state.iter_mut().for_each(|number| *number *= scale);
+                }
                 rest.fill(0.0);
             }
         });
         member.meet();
     }
 
-    /// The norm of the states of `rows`, as rows of `to` from 0 on.
-    fn normalise(&self, member: &Member<'_>, weight: &[f32], rows: Range<usize>, to: &Inputs) {
-        let epsilon = self.config.norm_epsilon as f32;
+    /// The norm of the states of `rows`, as rows of `to` from 0 on. First the branch is added to the
+    /// states if there is one `pending`, through the norm that it waits for.
+    fn normalise(
+        &self,
+        member: &Member<'_>,
+        weight: &[f32],
+        pending: Option<&[f32]>,
+        rows: Range<usize>,
+        to: &Inputs,
+    ) {
+        let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
         let first = rows.start;
         member.share(rows.len(), 1, |units| {
             for row in units {
                 let out = to.row(row);
-                // SAFETY: see above; states and weights are whole vectors.
+                // SAFETY: see above; all are good for `hidden` numbers.
                 unsafe {
                     let state = self.hidden(first + row);
-                    (self.kernels.rms_norm)(state, weight.as_ptr(), out, self.config.hidden, epsilon);
-                    self.round(to, row, 0..self.config.hidden, out);
+                    if let Some(weight) = pending {
+                        let branch = self.branch(first + row);
+                        (self.kernels.rms_norm)(branch, weight.as_ptr(), branch, hidden, epsilon);
+                        add(state, std::slice::from_raw_parts(branch, hidden));
+                    }
+                    (self.kernels.rms_norm)(state, weight.as_ptr(), out, hidden, epsilon);
+                    self.round(to, row, 0..hidden, out);
                 }
             }
         });
@@ -379,9 +407,13 @@ impl Pass<'_> {
         Task { weights, inputs, rows: self.nodes, out, stride, add }
     }
 
-    /// `state += weights * inputs`
-    fn add_product(&self, member: &Member<'_>, weights: &Panels, inputs: &Inputs) {
-        self.products(member, &[self.task(weights, inputs, self.hidden(0), true)]);
+    /// `state += weights * inputs`; or `branch = weights * inputs`, if that has a norm `pending`.
+    fn add_product(&self, member: &Member<'_>, weights: &Panels, inputs: &Inputs, pending: Option<&[f32]>) {
+        let task = match pending {
+            None => self.task(weights, inputs, self.hidden(0), true),
+            Some(_) => self.task(weights, inputs, self.branch(0), false),
+        };
+        self.products(member, &[task]);
     }
 
     /// The panels of all tasks, shared out together.
@@ -447,26 +479,45 @@ impl Pass<'_> {
         unsafe { (self.kernels.product)(format, rows)(&product) };
     }
 
-    /// Turns queries and keys by their positions and writes keys and values into the cache.
-    fn turn(&self, member: &Member<'_>, cache: &Cache) {
+    /// Completes queries, keys and values by what the family does to them, turns queries and keys by
+    /// their positions and writes keys and values into the cache.
+    fn turn(&self, member: &Member<'_>, layer: &Layer, cache: &Cache, kind: usize) {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let group = heads / kv_heads;
         let (queries, keys) = (heads * head_size, kv_heads * head_size);
+        let rotary = &self.config.reaches[kind].rotary;
+        let (cosines, sines) = &self.room.turns[kind];
+        let half = rotary.size() / 2;
         member.share(self.nodes * kv_heads, kv_heads, |units| {
             for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
                 let rotation = Rotation {
-                    layout: self.config.rotary.layout,
-                    head_size,
-                    cosines: self.room.cosines[row * head_size / 2..].as_ptr(),
-                    sines: self.room.sines[row * head_size / 2..].as_ptr(),
+                    layout: rotary.layout,
+                    size: rotary.size(),
+                    cosines: cosines[row * half..].as_ptr(),
+                    sines: sines[row * half..].as_ptr(),
                 };
                 let query = self.room.queries.at(row * queries.next_multiple_of(LANES));
+                let query_heads = kv_head * group..(kv_head + 1) * group;
                 let at = row * keys.next_multiple_of(LANES) + kv_head * head_size;
                 let (key, value) = (self.room.keys.at(at), self.room.values.at(at));
                 // SAFETY: the heads of a row are this unit's, as is their place in the cache.
                 unsafe {
-                    for head in kv_head * group..(kv_head + 1) * group {
-                        (self.kernels.turn)(&rotation, query.add(head * head_size));
+                    if let Some(biases) = &layer.biases {
+                        let (first, end) = (query_heads.start * head_size, query_heads.end * head_size);
+                        let own = kv_head * head_size..(kv_head + 1) * head_size;
+                        add(query.add(first), &biases.query[first..end]);
+                        add(key, &biases.key[own.clone()]);
+                        add(value, &biases.value[own]);
+                    }
+                    for head in query_heads {
+                        let query = query.add(head * head_size);
+                        if let Some(norms) = &layer.head_norms {
+                            self.normalise_head(query, &norms.query);
+                        }
+                        (self.kernels.turn)(&rotation, query);
+                    }
+                    if let Some(norms) = &layer.head_norms {
+                        self.normalise_head(key, &norms.key);
                     }
                     (self.kernels.turn)(&rotation, key);
                     (self.kernels.remember)(
@@ -483,7 +534,15 @@ impl Pass<'_> {
         member.meet();
     }
 
-    fn attend(&self, member: &Member<'_>, cache: &Cache) {
+    /// # Safety
+    /// `head` must be good for a head's numbers and belong to this unit.
+    unsafe fn normalise_head(&self, head: *mut f32, weight: &[f32]) {
+        let (size, epsilon) = (self.config.head_size, self.config.norm_epsilon as f32);
+        unsafe { (self.kernels.rms_norm)(head, weight.as_ptr(), head, size, epsilon) };
+    }
+
+    /// Attention to the last `window` tokens, or to all.
+    fn attend(&self, member: &Member<'_>, cache: &Cache, window: Option<usize>) {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let group = heads / kv_heads;
         let rows = self.nodes;
@@ -495,6 +554,8 @@ impl Pass<'_> {
             // The rows of a key head follow each other, so that its keys stay near.
             for (kv_head, row) in units.map(|unit| (unit / rows, unit % rows)) {
                 let first = kv_head * group * head_size;
+                let visible = &self.room.visible[row];
+                let (position, window) = (self.at + visible.len(), window.unwrap_or(usize::MAX));
                 // SAFETY: the heads of a row are this unit's, the scratch memory this member's.
                 unsafe {
                     let out = mixed.row(row).add(first);
@@ -503,10 +564,12 @@ impl Pass<'_> {
                         kv_head,
                         head_size,
                         heads: group,
+                        scale: self.config.query_scale,
                         queries: self.room.queries.at(row * mixed.width + first),
                         out,
                         cached: self.at,
-                        own: &self.room.visible[row],
+                        first: position.saturating_sub(window).min(self.at),
+                        own: &visible[visible.len().saturating_sub(window)..],
                         scratch: self.room.scores.at(scratch),
                     });
                     if blocks {
@@ -526,11 +589,15 @@ impl Pass<'_> {
         }
     }
 
-    /// `silu(gate * x) * (up * x)`, two panels at a time: a block of what `down` takes.
+    /// `activation(gate * x) * (up * x)`, two panels at a time: a block of what `down` takes.
     fn gate(&self, member: &Member<'_>, layer: &Layer) {
         let (normed, gated) = (&self.room.normed, &self.room.gated);
         let (rows, tile, panels) = (self.nodes, self.kernels.tile, layer.gate.panels());
         let units = panels.div_ceil(2);
+        let activate = match self.config.family.activation {
+            Activation::Silu => self.kernels.silu_times,
+            Activation::Gelu => self.kernels.gelu_times,
+        };
         member.share(units, run(units, member), |units| {
             let mut up = [0f32; MOST_ROWS * BLOCK];
             for unit in units {
@@ -550,7 +617,7 @@ impl Pass<'_> {
                         }
                         for row in 0..tile.2 {
                             let (out, up) = (out.add(row * gated.width), up.as_ptr().add(row * BLOCK));
-                            (self.kernels.silu_times)(out, up, count * LANES);
+                            activate(out, up, count * LANES);
                             self.round(gated, first + row, at..at + count * LANES, out);
                         }
                     }
@@ -561,10 +628,10 @@ impl Pass<'_> {
     }
 
     /// The logits of the rows asked for, and of every slice of them the largest and the sum.
-    fn score(&self, member: &Member<'_>) {
+    fn score(&self, member: &Member<'_>, pending: Option<&[f32]>) {
         let (room, vocabulary) = (self.room, self.config.vocabulary);
         let stride = vocabulary.next_multiple_of(LANES);
-        self.normalise(member, &self.network.output_norm, self.rows.clone(), &room.scored);
+        self.normalise(member, &self.network.output_norm, pending, self.rows.clone(), &room.scored);
         let task = Task {
             weights: &self.network.output,
             inputs: &room.scored,
@@ -591,6 +658,16 @@ impl Pass<'_> {
         });
         member.meet();
     }
+}
+
+/// `to += numbers`
+///
+/// # Safety
+/// `to` must be good for as many numbers, and nobody else may touch them meanwhile.
+unsafe fn add(to: *mut f32, numbers: &[f32]) {
+    // SAFETY: see above.
+    let to = unsafe { std::slice::from_raw_parts_mut(to, numbers.len()) };
+    to.iter_mut().zip(numbers).for_each(|(to, number)| *to += number);
 }
 
 /// The most rows of any tile.

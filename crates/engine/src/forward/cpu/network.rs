@@ -8,7 +8,7 @@ use super::panels::{Format, Panels, Unfit};
 use super::simd::LANES;
 use crate::error::Result;
 use crate::model::weights::{EMBEDDING, OUTPUT};
-use crate::model::{ModelConfig, Weights};
+use crate::model::{Family, ModelConfig, Weights};
 
 /// All weights of a model.
 #[derive(Debug)]
@@ -19,18 +19,40 @@ pub struct Network {
     pub output: Arc<Panels>,   // [vocabulary, hidden]
 }
 
-/// Those of a layer. Norms are filled up with zeros to whole vectors.
+/// Those of a layer; what its family does not have is `None`. Norms are filled up with zeros to whole
+/// vectors.
 #[derive(Debug)]
 pub struct Layer {
     pub attention_norm: Vec<f32>,
     pub query: Panels, // [heads * head_size, hidden]
     pub key: Panels,   // [kv_heads * head_size, hidden]
     pub value: Panels, // [kv_heads * head_size, hidden]
+    pub biases: Option<Biases>,
+    pub head_norms: Option<HeadNorms>,
     pub attention_output: Panels,
+    /// Of what attention gives.
+    pub attention_post_norm: Option<Vec<f32>>,
     pub feed_forward_norm: Vec<f32>,
     pub gate: Panels, // [intermediate, hidden]
     pub up: Panels,   // [intermediate, hidden]
     pub down: Panels, // [hidden, intermediate]
+    /// Of what the feed-forward network gives.
+    pub feed_forward_post_norm: Option<Vec<f32>>,
+}
+
+/// Added to queries, keys and values.
+#[derive(Debug)]
+pub struct Biases {
+    pub query: Vec<f32>, // [heads * head_size]
+    pub key: Vec<f32>,   // [kv_heads * head_size]
+    pub value: Vec<f32>, // [kv_heads * head_size]
+}
+
+/// Of every head's query and key.
+#[derive(Debug)]
+pub struct HeadNorms {
+    pub query: Vec<f32>, // [head_size]
+    pub key: Vec<f32>,   // [head_size]
 }
 
 impl Network {
@@ -38,11 +60,13 @@ impl Network {
     /// `Error::BadModel` for a tensor that is missing, holds numbers that are not finite, or finds no
     /// memory.
     pub fn load(weights: &Weights, config: &ModelConfig) -> Result<Self> {
-        let layers = (0..config.layers).map(|index| Layer::load(weights, index)).collect::<Result<_>>()?;
+        let layers = (0..config.layers)
+            .map(|index| Layer::load(weights, config.family, index))
+            .collect::<Result<_>>()?;
         let embedding = Arc::new(panels(weights, EMBEDDING)?);
         let output =
             if config.tied_embeddings { Arc::clone(&embedding) } else { Arc::new(panels(weights, OUTPUT)?) };
-        Ok(Self { layers, output_norm: norm(weights, "output_norm.weight")?, embedding, output })
+        Ok(Self { layers, output_norm: vector(weights, "output_norm.weight")?, embedding, output })
     }
 
     /// What a pass reads.
@@ -52,25 +76,44 @@ impl Network {
 }
 
 impl Layer {
-    fn load(weights: &Weights, index: usize) -> Result<Self> {
-        let name = |part: &str| format!("blk.{index}.{part}.weight");
-        let panels = |part| panels(weights, &name(part));
+    fn load(weights: &Weights, family: &Family, index: usize) -> Result<Self> {
+        let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
+        let norm = |part: &str| vector(weights, &format!("blk.{index}.{part}.weight"));
+        let post_norm = |part| family.post_norms.then(|| norm(part)).transpose();
         Ok(Self {
-            attention_norm: norm(weights, &name("attn_norm"))?,
+            attention_norm: norm("attn_norm")?,
             query: panels("attn_q")?,
             key: panels("attn_k")?,
             value: panels("attn_v")?,
+            biases: family.biases.then(|| Biases::load(weights, index)).transpose()?,
+            head_norms: family.head_norms.then(|| HeadNorms::load(weights, index)).transpose()?,
             attention_output: panels("attn_output")?,
-            feed_forward_norm: norm(weights, &name("ffn_norm"))?,
+            attention_post_norm: post_norm("post_attention_norm")?,
+            feed_forward_norm: norm("ffn_norm")?,
             gate: panels("ffn_gate")?,
             up: panels("ffn_up")?,
             down: panels("ffn_down")?,
+            feed_forward_post_norm: post_norm("post_ffw_norm")?,
         })
     }
 
     fn matrices(&self) -> [&Panels; 7] {
         let Self { query, key, value, attention_output, gate, up, down, .. } = self;
         [query, key, value, attention_output, gate, up, down]
+    }
+}
+
+impl Biases {
+    fn load(weights: &Weights, index: usize) -> Result<Self> {
+        let bias = |part| vector(weights, &format!("blk.{index}.attn_{part}.bias"));
+        Ok(Self { query: bias("q")?, key: bias("k")?, value: bias("v")? })
+    }
+}
+
+impl HeadNorms {
+    fn load(weights: &Weights, index: usize) -> Result<Self> {
+        let norm = |part| vector(weights, &format!("blk.{index}.attn_{part}_norm.weight"));
+        Ok(Self { query: norm("q")?, key: norm("k")? })
     }
 }
 
@@ -116,7 +159,7 @@ fn describe(unfit: &Unfit) -> String {
 }
 
 /// A vector, filled up with zeros to whole vectors.
-fn norm(weights: &Weights, name: &str) -> Result<Vec<f32>> {
+fn vector(weights: &Weights, name: &str) -> Result<Vec<f32>> {
     let mut numbers: Vec<f32> = weights.vector(name)?.to_vec1()?;
     if numbers.iter().any(|number| !number.is_finite()) {
         return Err(weights.bad(format!("finite numbers in {name}"), "infinity or NaN".to_owned()));

@@ -1,4 +1,4 @@
-//! The Llama architecture on candle tensors: the path for CUDA and Metal, and on the CPU what the
+//! All families on candle tensors: the path for CUDA and Metal, and on the CPU what the
 //! engine made for it is compared with. One pass over a token tree; weights stay quantised.
 
 mod attention;
@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use candle_core::quantized::{QMatMul, QTensor};
-use candle_core::{Device, Module, Tensor};
+use candle_core::{D, Device, Module, Tensor};
 use candle_nn::ops::{rms_norm, silu};
 use candle_nn::rotary_emb::{rope, rope_i};
 
@@ -16,7 +16,7 @@ use self::attention::{attend, mask};
 use self::cache::Cache;
 use super::{Logits, Model, Peak, Row, admit};
 use crate::error::Result;
-use crate::model::{ModelConfig, ModelSource, RotaryLayout, Weights};
+use crate::model::{Activation, ModelConfig, ModelSource, Reach, RotaryLayout, Weights};
 use crate::trace::TokenId;
 use crate::tree::TokenTree;
 
@@ -28,7 +28,6 @@ pub struct TensorModel {
     layers: Vec<Layer>,
     output_norm: Tensor, // [hidden]
     output: QMatMul,     // [vocabulary, hidden]
-    rotary: Rotary,
     cached: Vec<TokenId>,
     /// How many of `cached` the last pass added.
     last_pass: usize,
@@ -38,15 +37,34 @@ pub struct TensorModel {
 
 struct Layer {
     attention_norm: Tensor, // [hidden]
-    query: QMatMul,         // [heads * head_size, hidden]
-    key: QMatMul,           // [kv_heads * head_size, hidden]
-    value: QMatMul,         // [kv_heads * head_size, hidden]
+    query: Projection,      // [heads * head_size, hidden]
+    key: Projection,        // [kv_heads * head_size, hidden]
+    value: Projection,      // [kv_heads * head_size, hidden]
     attention_output: QMatMul,
+    /// Of what attention gives, if the family has one.
+    attention_post_norm: Option<Tensor>,
     feed_forward_norm: Tensor,
     gate: QMatMul, // [intermediate, hidden]
     up: QMatMul,   // [intermediate, hidden]
     down: QMatMul, // [hidden, intermediate]
+    /// Of what the feed-forward network gives, if the family has one.
+    feed_forward_post_norm: Option<Tensor>,
     cache: Cache,
+    /// Its index among the kinds of attention.
+    kind: usize,
+}
+
+/// What makes queries, keys or values, with what the family has of it.
+struct Projection {
+    weight: QMatMul,
+    bias: Option<Tensor>, // [heads * head_size]
+    norm: Option<Tensor>, // [head_size]
+}
+
+/// What the layers with one kind of attention know of the nodes of a pass.
+struct Positions {
+    mask: Tensor, // [nodes, cached + tree]
+    angles: Angles,
 }
 
 impl TensorModel {
@@ -62,7 +80,6 @@ impl TensorModel {
         let output =
             if config.tied_embeddings { Arc::clone(&embedding) } else { weights.matrix("output.weight")? };
         Ok(Self {
-            rotary: Rotary::new(&config, device)?,
             output_norm: weights.vector("output_norm.weight")?,
             output: QMatMul::from_arc(output)?,
             embedding,
@@ -80,11 +97,15 @@ impl TensorModel {
     fn run_layers(&mut self, tree: &TokenTree, first: usize) -> candle_core::Result<Tensor> {
         let ids: Vec<TokenId> = tree.tokens().skip(first).collect();
         let mut x = self.embedding.embedding(&Tensor::new(ids, &self.device)?)?;
+        if self.config.family.scaled_embeddings {
+            x = (x * f64::from(self.config.embedding_scale()))?;
+        }
         let at = self.cached.len();
-        let mask = mask(tree, first, at - first, &self.device)?;
-        let angles = self.rotary.angles(tree, first, at - first)?;
+        let kinds = self.config.reaches.iter();
+        let kinds = kinds.map(|reach| Positions::new(reach, tree, first, at - first, &self.device));
+        let kinds: Vec<Positions> = kinds.collect::<candle_core::Result<_>>()?;
         for layer in &mut self.layers {
-            x = layer.forward(&x, &self.config, at, &angles, &mask)?;
+            x = layer.forward(&x, &self.config, at, &kinds[layer.kind])?;
         }
         Ok(x)
     }
@@ -149,21 +170,35 @@ impl Model for TensorModel {
 
 impl Layer {
     fn load(weights: &Weights, config: &ModelConfig, index: usize, device: &Device) -> Result<Self> {
+        let family = config.family;
         let linear = |name: &str| -> Result<QMatMul> {
             Ok(QMatMul::from_arc(weights.matrix(&format!("blk.{index}.{name}.weight"))?)?)
         };
         let norm = |name: &str| weights.vector(&format!("blk.{index}.{name}.weight"));
+        let bias = |name: &str| weights.vector(&format!("blk.{index}.{name}.bias"));
+        let post_norm = |name| family.post_norms.then(|| norm(name)).transpose();
+        let projection = |name: &str, head_norm: Option<&str>| -> Result<Projection> {
+            let head_norm = head_norm.filter(|_| family.head_norms);
+            Ok(Projection {
+                weight: linear(name)?,
+                bias: family.biases.then(|| bias(name)).transpose()?,
+                norm: head_norm.map(norm).transpose()?,
+            })
+        };
         Ok(Self {
             attention_norm: norm("attn_norm")?,
-            query: linear("attn_q")?,
-            key: linear("attn_k")?,
-            value: linear("attn_v")?,
+            query: projection("attn_q", Some("attn_q_norm"))?,
+            key: projection("attn_k", Some("attn_k_norm"))?,
+            value: projection("attn_v", None)?,
             attention_output: linear("attn_output")?,
+            attention_post_norm: post_norm("post_attention_norm")?,
             feed_forward_norm: norm("ffn_norm")?,
             gate: linear("ffn_gate")?,
             up: linear("ffn_up")?,
             down: linear("ffn_down")?,
+            feed_forward_post_norm: post_norm("post_ffw_norm")?,
             cache: Cache::new(config.kv_heads, config.head_size, config.context, device)?,
+            kind: config.reach_of[index],
         })
     }
 
@@ -173,69 +208,84 @@ impl Layer {
         x: &Tensor,
         config: &ModelConfig,
         at: usize,
-        angles: &Angles,
-        mask: &Tensor,
+        positions: &Positions,
     ) -> candle_core::Result<Tensor> {
         let epsilon = config.norm_epsilon as f32;
         let normed = rms_norm(x, &self.attention_norm, epsilon)?;
-        // [nodes, heads * head_size] to [heads, nodes, head_size]
-        let by_head =
-            |x: Tensor, heads| x.reshape((x.dim(0)?, heads, config.head_size))?.transpose(0, 1)?.contiguous();
-        let queries = angles.rotate(&by_head(self.query.forward(&normed)?, config.heads)?)?;
-        let keys = angles.rotate(&by_head(self.key.forward(&normed)?, config.kv_heads)?)?;
-        let values = by_head(self.value.forward(&normed)?, config.kv_heads)?;
+        let Positions { mask, angles } = positions;
+        let queries = angles.rotate(&self.query.forward(&normed, config, config.heads)?)?;
+        let keys = angles.rotate(&self.key.forward(&normed, config, config.kv_heads)?)?;
+        let values = self.value.forward(&normed, config, config.kv_heads)?;
         let (keys, values) = self.cache.write(at, &keys, &values)?;
-        let mixed = attend(&queries, &keys, &values, mask)?;
-        let x = (x + self.attention_output.forward(&mixed)?)?;
+        let mixed = attend(&queries, &keys, &values, config.query_scale, mask)?;
+        let mixed = self.attention_output.forward(&mixed)?;
+        let x = (x + normalised(mixed, self.attention_post_norm.as_ref(), epsilon)?)?;
 
         let normed = rms_norm(&x, &self.feed_forward_norm, epsilon)?;
-        let gated = (silu(&self.gate.forward(&normed)?)? * self.up.forward(&normed)?)?;
-        x + self.down.forward(&gated)?
+        let gate = self.gate.forward(&normed)?;
+        let gate = match config.family.activation {
+            Activation::Silu => silu(&gate)?,
+            Activation::Gelu => gate.gelu()?,
+        };
+        let gated = self.down.forward(&(gate * self.up.forward(&normed)?)?)?;
+        x + normalised(gated, self.feed_forward_post_norm.as_ref(), epsilon)?
     }
 }
 
-/// Rotary position embedding (Su et al. 2021): frequencies, and which halves of a head pair up.
-struct Rotary {
-    inverse_frequencies: Vec<f32>, // [head_size / 2]
-    layout: RotaryLayout,
-    device: Device,
+fn normalised(x: Tensor, norm: Option<&Tensor>, epsilon: f32) -> candle_core::Result<Tensor> {
+    norm.map_or(Ok(x.clone()), |norm| rms_norm(&x, norm, epsilon))
 }
 
-/// Cosines and sines of every node's position, `[nodes, head_size / 2]`.
+impl Projection {
+    /// `[nodes, hidden]` to `[heads, nodes, head_size]`.
+    fn forward(&self, x: &Tensor, config: &ModelConfig, heads: usize) -> candle_core::Result<Tensor> {
+        let mut x = self.weight.forward(x)?;
+        if let Some(bias) = &self.bias {
+            x = x.broadcast_add(bias)?;
+        }
+        let x = x.reshape((x.dim(0)?, heads, config.head_size))?.transpose(0, 1)?.contiguous()?;
+        normalised(x, self.norm.as_ref(), config.norm_epsilon as f32)
+    }
+}
+
+impl Positions {
+    /// Of the nodes from number `first` on of a tree after `at` positions.
+    fn new(
+        reach: &Reach,
+        tree: &TokenTree,
+        first: usize,
+        at: usize,
+        device: &Device,
+    ) -> candle_core::Result<Self> {
+        let positions: Vec<usize> = tree.depths().into_iter().skip(first).map(|depth| at + depth).collect();
+        let (mut cosines, mut sines) = (Vec::new(), Vec::new());
+        reach.rotary.turns(&positions, &mut cosines, &mut sines);
+        let shape = (positions.len(), reach.rotary.size() / 2);
+        let angles = Angles {
+            cosines: Tensor::from_vec(cosines, shape, device)?,
+            sines: Tensor::from_vec(sines, shape, device)?,
+            layout: reach.rotary.layout,
+        };
+        Ok(Self { mask: mask(tree, first, at, reach.window, device)?, angles })
+    }
+}
+
+/// Cosines and sines of every node's position, `[nodes, turned / 2]`.
 struct Angles {
     cosines: Tensor,
     sines: Tensor,
     layout: RotaryLayout,
 }
 
-impl Rotary {
-    fn new(config: &ModelConfig, device: &Device) -> Result<Self> {
-        Ok(Self {
-            inverse_frequencies: config.rotary.inverse_frequencies.clone(),
-            layout: config.rotary.layout,
-            device: device.clone(),
-        })
-    }
-
-    /// Of the nodes from number `first` on of a tree after `at` positions.
-    fn angles(&self, tree: &TokenTree, first: usize, at: usize) -> candle_core::Result<Angles> {
-        let angles: Vec<f32> = tree
-            .depths()
-            .into_iter()
-            .skip(first)
-            .flat_map(|depth| self.inverse_frequencies.iter().map(move |f| (at + depth) as f32 * f))
-            .collect();
-        let shape = (tree.len() - first, self.inverse_frequencies.len());
-        let each = |function: fn(f32) -> f32| {
-            Tensor::from_vec(angles.iter().copied().map(function).collect(), shape, &self.device)
-        };
-        Ok(Angles { cosines: each(f32::cos)?, sines: each(f32::sin)?, layout: self.layout })
-    }
-}
-
 impl Angles {
-    /// `[heads, nodes, head_size]`, turned by each node's position.
+    /// `[heads, nodes, head_size]`, the first components turned by each node's position.
     fn rotate(&self, x: &Tensor) -> candle_core::Result<Tensor> {
+        let (head_size, turned) = (x.dim(D::Minus1)?, 2 * self.cosines.dim(1)?);
+        if turned < head_size {
+            let rest = x.narrow(D::Minus1, turned, head_size - turned)?;
+            let first = self.rotate(&x.narrow(D::Minus1, 0, turned)?.contiguous()?)?;
+            return Tensor::cat(&[first, rest], D::Minus1);
+        }
         let x = x.unsqueeze(0)?;
         match self.layout {
             RotaryLayout::Interleaved => rope_i(&x, &self.cosines, &self.sines),

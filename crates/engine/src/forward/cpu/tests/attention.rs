@@ -13,6 +13,7 @@ use crate::model::RotaryLayout;
 const KV_HEADS: usize = 2;
 
 /// A cache, and the queries of one row.
+#[derive(Clone)]
 struct Scene {
     head_size: usize,
     heads: usize,
@@ -43,9 +44,9 @@ impl Scene {
         of[(position * KV_HEADS + kv_head) * self.head_size..][..self.head_size].to_vec()
     }
 
-    /// What the row gives that sees the cached positions and `own`, where the position that is number
+    /// What the row gives that sees the cached positions from `first` on and `own`, where the position that is number
     /// `n` of the scene lies at `places[n]`.
-    fn attend(&self, isa: Isa, kv_head: usize, places: &[usize], own: &[usize]) -> Vec<f32> {
+    fn attend(&self, isa: Isa, kv_head: usize, places: &[usize], first: usize, own: &[usize]) -> Vec<f32> {
         let kernels = isa.kernels();
         let mut cache = Cache::new(KV_HEADS, self.head_size);
         cache.reserve(places.iter().max().unwrap() + 1);
@@ -68,9 +69,11 @@ impl Scene {
                 kv_head,
                 head_size: self.head_size,
                 heads: self.heads,
+                scale: 1.0 / (self.head_size as f32).sqrt(),
                 queries: self.queries.as_ptr(),
                 out: out.as_mut_ptr(),
                 cached: self.cached,
+                first,
                 own,
                 scratch: scratch.as_mut_ptr(),
             });
@@ -118,12 +121,12 @@ fn attention_over_a_tree_is_that_of_numbers_in_64_bits() {
             let places: Vec<usize> = (0..=last).collect();
             let seen: Vec<usize> = (0..cached).chain(own.iter().map(|own| cached + own)).collect();
             for kv_head in 0..KV_HEADS {
-                let found = scene.attend(Isa::Scalar, kv_head, &places, &own);
+                let found = scene.attend(Isa::Scalar, kv_head, &places, 0, &own);
                 for (found, expected) in found.iter().zip(scene.expected(kv_head, &seen)) {
                     assert!((f64::from(*found) - expected).abs() < 2e-5, "{found} is not {expected}");
                 }
                 for isa in sets() {
-                    let other = scene.attend(isa, kv_head, &places, &own);
+                    let other = scene.attend(isa, kv_head, &places, 0, &own);
                     assert_eq!(bits(&other), bits(&found), "{isa}, {heads} heads of {head_size}");
                 }
             }
@@ -139,10 +142,35 @@ fn a_row_gives_the_same_bits_wherever_in_the_pass_its_path_lies() {
             |own: &[usize]| -> Vec<usize> { (0..cached).chain(own.iter().map(|own| cached + own)).collect() };
         for isa in sets() {
             let chain = [0, 1, 2, 3];
-            let expected = scene.attend(isa, 1, &at(&chain), &chain);
+            let expected = scene.attend(isa, 1, &at(&chain), 0, &chain);
             for tree in [[0, 1, 2, 4], [0, 3, 9, 17], [1, 18, 19, 40]] {
-                let found = scene.attend(isa, 1, &at(&tree), &tree);
+                let found = scene.attend(isa, 1, &at(&tree), 0, &tree);
                 assert_eq!(bits(&found), bits(&expected), "{isa}, {tree:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_window_gives_the_same_bits_wherever_the_pass_begins_in_it() {
+    for (head_size, heads) in [(64, 7), (20, 4)] {
+        let scene = Scene::new(head_size, heads, 0, 300);
+        let places: Vec<usize> = (0..300).collect();
+        for first in [0, 30, 263, 299] {
+            let seen: Vec<usize> = (first..300).collect();
+            let with = |isa, cached: usize| {
+                let scene = Scene { cached, ..scene.clone() };
+                let own: Vec<usize> = (cached.max(first)..300).map(|position| position - cached).collect();
+                scene.attend(isa, 1, &places, first.min(cached), &own)
+            };
+            let expected = with(Isa::Scalar, 299);
+            for (found, expected) in expected.iter().zip(scene.expected(1, &seen)) {
+                assert!((f64::from(*found) - expected).abs() < 2e-5, "{found} is not {expected}");
+            }
+            for isa in sets() {
+                for cached in [0, 17, 31, 256, 280, 299] {
+                    assert_eq!(bits(&with(isa, cached)), bits(&expected), "{isa}, {first}, {cached}");
+                }
             }
         }
     }
@@ -157,9 +185,20 @@ fn one_large_score_takes_all_the_weight() {
     let places: Vec<usize> = (0..=40).collect();
     let value = scene.entry(&scene.values, 0, 12);
     for isa in sets() {
-        for (found, value) in scene.attend(isa, 0, &places, &[0]).iter().zip(&value) {
+        for (found, value) in scene.attend(isa, 0, &places, 0, &[0]).iter().zip(&value) {
             assert_eq!(*found, f16::from_f32(*value).to_f32(), "{isa}");
         }
+    }
+}
+
+#[test]
+fn a_rotation_leaves_the_rest_of_a_head_alone() {
+    let rotation = Rotation { layout: RotaryLayout::Halves, size: 2, cosines: &0.0, sines: &1.0 };
+    for isa in sets() {
+        let mut head = [1.0, 2.0, 3.0, 4.0];
+        // SAFETY: the set is available, there are as many numbers and angles.
+        unsafe { (isa.kernels().turn)(&rotation, head.as_mut_ptr()) };
+        assert_eq!(head, [-2.0, 1.0, 3.0, 4.0], "{isa}");
     }
 }
 
@@ -172,7 +211,7 @@ fn a_rotation_turns_the_pairs_of_its_layout() {
         (RotaryLayout::Interleaved, [(0, 1), (2, 3), (4, 5)]),
         (RotaryLayout::Halves, [(0, 3), (1, 4), (2, 5)]),
     ] {
-        let rotation = Rotation { layout, head_size: 6, cosines: cosines.as_ptr(), sines: sines.as_ptr() };
+        let rotation = Rotation { layout, size: 6, cosines: cosines.as_ptr(), sines: sines.as_ptr() };
         for isa in sets() {
             let mut turned = head;
             // SAFETY: the set is available, there are as many numbers and angles.

@@ -1,0 +1,201 @@
+//! A model's numbers from the header of a GGUF file.
+
+use candle_core::quantized::gguf_file::Value;
+
+use super::super::family::{Family, Windowed, unsupported};
+use super::super::gguf::Header;
+use super::super::weights::{LONG_FACTORS, ROPE_FACTORS, SHORT_FACTORS};
+use super::rotary::{LongRope, plain_frequencies};
+use super::{ModelConfig, Reach, Rotary, bad, bad_scaling, divide, query_scale, reaches, size, window};
+use crate::error::{Error, Result};
+
+/// Gives the numbers of a vector among the tensors, `None` where there is none of that name.
+pub type Vectors<'a> = &'a dyn Fn(&str) -> Result<Option<Vec<f32>>>;
+
+impl ModelConfig {
+    /// From a GGUF header. `vectors` gives the tensors that hold divisors of rotary frequencies;
+    /// `tied_embeddings` is whether the file lacks an output matrix.
+    ///
+    /// # Errors
+    /// `Error::Architecture` for another family, `Error::BadModel` for missing or unusable numbers.
+    pub(in crate::model) fn from_gguf(
+        header: &Header,
+        vectors: Vectors<'_>,
+        tied_embeddings: bool,
+    ) -> Result<Self> {
+        let architecture = header.string("general.architecture")?.unwrap_or("none");
+        let family = Family::named(architecture, header.path())?;
+        let keys = Keys { header, family };
+        keys.refuse_experts()?;
+        keys.refuse("final_logit_softcapping", "logits that are not capped")?;
+        let hidden = keys.size("embedding_length")?;
+        let heads = keys.size("attention.head_count")?;
+        let head_size = keys.size_or("attention.key_length", hidden / heads)?;
+        keys.must_equal("attention.value_length", head_size)?;
+        let tokens = header.array("tokenizer.ggml.tokens")?.map_or(0, <[Value]>::len);
+        let layers = super::layers(header.path(), keys.size("block_count")?)?;
+        let context = keys.size("context_length")?;
+        let (reaches, reach_of) = keys.reaches(layers, head_size, context, vectors)?;
+        let config = Self {
+            family,
+            name: header.string("general.name")?.map(str::to_owned),
+            vocabulary: keys.size_or("vocab_size", tokens)?,
+            hidden,
+            intermediate: keys.size("feed_forward_length")?,
+            layers,
+            heads,
+            kv_heads: keys.size_or("attention.head_count_kv", heads)?,
+            head_size,
+            context,
+            norm_epsilon: keys.number("attention.layer_norm_rms_epsilon")?.unwrap_or(1e-5),
+            query_scale: query_scale(keys.query_scalar(layers, hidden, heads, head_size) as f64),
+            reaches,
+            reach_of,
+            tied_embeddings,
+        };
+        config.validated(header.path())
+    }
+}
+
+/// Reads one family's keys from a header.
+struct Keys<'a> {
+    header: &'a Header,
+    family: &'static Family,
+}
+
+impl Keys<'_> {
+    fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.family.name)
+    }
+
+    fn bad(&self, expected: String, found: String) -> Error {
+        bad(self.header.path(), expected, found)
+    }
+
+    fn integer(&self, name: &str) -> Result<Option<u64>> {
+        self.header.integer(&self.key(name))
+    }
+
+    fn size(&self, name: &str) -> Result<usize> {
+        self.size_or(name, 0)
+    }
+
+    /// The value of a key that may be missing; 0 as default means that it may not.
+    fn size_or(&self, name: &str, default: usize) -> Result<usize> {
+        let found = self.integer(name)?;
+        size(self.header.path(), &self.key(name), found.unwrap_or(default as u64))
+    }
+
+    fn number(&self, name: &str) -> Result<Option<f64>> {
+        self.header.number(&self.key(name))
+    }
+
+    fn must_equal(&self, name: &str, head_size: usize) -> Result<()> {
+        match self.integer(name)? {
+            Some(found) if found != head_size as u64 => {
+                let expected = format!("{} equal to the head size {head_size}", self.key(name));
+                Err(self.bad(expected, found.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a number that is set and not 0.
+    fn refuse(&self, name: &str, expected: &str) -> Result<()> {
+        match self.number(name)? {
+            Some(found) if found != 0.0 => {
+                Err(self.bad(expected.into(), format!("{} = {found}", self.key(name))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A Mixtral calls itself a Llama.
+    fn refuse_experts(&self) -> Result<()> {
+        match self.integer("expert_count")? {
+            Some(found) if found > 0 => {
+                let found = format!("{}, a mixture of {found} experts", self.family.name);
+                Err(unsupported(self.header.path(), found))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What queries are divided by the square root of. GGUF has no key for it: Gemma 3 27B, told by its
+    /// 62 layers, is the one model where it is not the head size.
+    fn query_scalar(&self, layers: usize, hidden: usize, heads: usize, head_size: usize) -> usize {
+        if self.family.name == "gemma3" && layers == 62 { hidden / heads } else { head_size }
+    }
+
+    fn reaches(
+        &self,
+        layers: usize,
+        head_size: usize,
+        context: usize,
+        vectors: Vectors<'_>,
+    ) -> Result<(Vec<Reach>, Vec<usize>)> {
+        let found = self.integer("rope.dimension_count")?.unwrap_or(head_size as u64);
+        let turned = super::rotary_size(self.header.path(), found as usize, head_size)?;
+        let rotary = self.rotary(turned, context, vectors)?;
+        let windowed = self.windowed(layers)?;
+        let found = self.integer("attention.sliding_window")?.unwrap_or(0);
+        let window = window(found.try_into().unwrap_or(usize::MAX), context);
+        let local = match self.family.default("rope_local_base_freq") {
+            Some(base) => {
+                let base = self.number("rope.freq_base_swa")?.unwrap_or(base);
+                Rotary::new(rotary.layout, plain_frequencies(base, turned), 1.0)
+            }
+            None => rotary.clone(),
+        };
+        Ok(reaches(&windowed, Reach { window: None, rotary }, Reach { window, rotary: local }))
+    }
+
+    /// Of every layer whether it has the window.
+    fn windowed(&self, layers: usize) -> Result<Vec<bool>> {
+        let pattern = self.key("attention.sliding_window_pattern");
+        let every = match self.family.windowed {
+            Windowed::All => return Ok(vec![true; layers]),
+            Windowed::Last => return Ok(vec![false; layers]),
+            Windowed::AllButEvery(every) => every,
+        };
+        if let Ok(Some(listed)) = self.header.array(&pattern) {
+            let listed: Option<Vec<bool>> = listed.iter().map(|value| value.to_bool().ok()).collect();
+            return listed.filter(|listed| listed.len() == layers).ok_or_else(|| {
+                self.bad(format!("{pattern} of every layer"), "a list of another kind".into())
+            });
+        }
+        let every =
+            size(self.header.path(), &pattern, self.header.integer(&pattern)?.unwrap_or(every as u64))?;
+        Ok((1..=layers).map(|layer| !layer.is_multiple_of(every)).collect())
+    }
+
+    /// Turns `turned` components of a head.
+    fn rotary(&self, turned: usize, context: usize, vectors: Vectors<'_>) -> Result<Rotary> {
+        let path = self.header.path();
+        let default = self.family.default("rope_theta").unwrap_or(10_000.0);
+        let base = self.number("rope.freq_base")?.unwrap_or(default);
+        let kind = self.header.string(&self.key("rope.scaling.type"))?.unwrap_or("none");
+        let factor = match kind {
+            "none" | "longrope" => 1.0,
+            "linear" => self.number("rope.scaling.factor")?.unwrap_or(1.0),
+            other => return Err(bad_scaling(path, other)),
+        };
+        // The key of files made before scaling had a type.
+        let factor = self.number("rope.scale_linear")?.unwrap_or(factor);
+        let mut frequencies = plain_frequencies(base, turned);
+        let wide = |factors: Vec<f32>| factors.into_iter().map(f64::from).collect::<Vec<_>>();
+        if let Some(factors) = vectors(ROPE_FACTORS)? {
+            divide(path, ROPE_FACTORS, &mut frequencies, &wide(factors))?;
+        }
+        let mut scale = 1.0;
+        if let (Some(long), Some(short)) = (vectors(LONG_FACTORS)?, vectors(SHORT_FACTORS)?) {
+            let original_context = self.size("rope.scaling.original_context_length")?;
+            let rope = LongRope { context, original_context };
+            let (name, factors) = if rope.is_long() { (LONG_FACTORS, long) } else { (SHORT_FACTORS, short) };
+            divide(path, name, &mut frequencies, &wide(factors))?;
+            scale = self.number("rope.scaling.attn_factor")?.unwrap_or(rope.attention_factor());
+        }
+        frequencies.iter_mut().for_each(|f| *f /= factor);
+        Ok(Rotary::new(self.family.gguf_layout, frequencies, scale))
+    }
+}

@@ -1,0 +1,155 @@
+//! The numbers that describe a model, whatever the format: `gguf.rs` reads them from a header, `json.rs`
+//! from a config.json. Refuses what would be computed wrongly; touches no weights.
+
+mod gguf;
+mod json;
+mod rotary;
+
+use std::path::Path;
+
+pub use rotary::{Rotary, RotaryLayout};
+
+use super::family::Family;
+use crate::error::{Error, Result};
+
+/// No size in a real model comes near; keeps a hostile header from asking for absurd allocations.
+const LARGEST_SIZE: u64 = 1 << 24;
+
+/// No real model has nearly as many layers.
+const MOST_LAYERS: usize = 1 << 12;
+
+/// A model's sizes, and what its family leaves to the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelConfig {
+    pub family: &'static Family,
+    /// What the file says the model is called.
+    pub name: Option<String>,
+    /// Rows of the embedding: token ids are below this.
+    pub vocabulary: usize,
+    pub hidden: usize,
+    pub intermediate: usize,
+    pub layers: usize,
+    pub heads: usize,
+    /// Divides `heads`.
+    pub kv_heads: usize,
+    /// Even.
+    pub head_size: usize,
+    /// Tokens the model was trained to see at once.
+    pub context: usize,
+    pub norm_epsilon: f64,
+    /// The products of queries and keys are multiplied by this: mostly 1 / sqrt(head_size).
+    pub query_scale: f32,
+    /// The kinds of attention layers, one or two.
+    pub reaches: Vec<Reach>,
+    /// Of every layer its kind: an index of `reaches`.
+    pub reach_of: Vec<usize>,
+    /// The embedding is the output matrix too.
+    pub tied_embeddings: bool,
+}
+
+/// How far a layer sees, and how it tells positions apart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reach {
+    /// Tokens it sees, itself among them; `None` for all there are.
+    pub window: Option<usize>,
+    pub rotary: Rotary,
+}
+
+impl ModelConfig {
+    /// What embeddings are multiplied with.
+    pub fn embedding_scale(&self) -> f32 {
+        if self.family.scaled_embeddings { (self.hidden as f32).sqrt() } else { 1.0 }
+    }
+
+    /// What has to hold between the numbers, whatever the format.
+    fn validated(self, path: &Path) -> Result<Self> {
+        if !self.heads.is_multiple_of(self.kv_heads) {
+            let found = format!("{} heads and {} key-value heads", self.heads, self.kv_heads);
+            return Err(bad(path, "key-value heads that divide the heads".into(), found));
+        }
+        if !self.head_size.is_multiple_of(2) {
+            return Err(bad(path, "an even head size".into(), self.head_size.to_string()));
+        }
+        if !(self.norm_epsilon > 0.0 && self.norm_epsilon < 1.0) {
+            let found = self.norm_epsilon.to_string();
+            return Err(bad(path, "an RMS norm epsilon between 0 and 1".into(), found));
+        }
+        if !(self.query_scale.is_finite() && self.query_scale > 0.0) {
+            return Err(bad(path, "a positive scale of queries".into(), self.query_scale.to_string()));
+        }
+        let turned = self.reaches.iter().flat_map(|reach| &reach.rotary.inverse_frequencies);
+        let scales = self.reaches.iter().map(|reach| &reach.rotary.scale);
+        if !turned.chain(scales).all(|f| f.is_finite() && *f > 0.0) {
+            let found = "some that are not".into();
+            return Err(bad(path, "positive rotary frequencies".into(), found));
+        }
+        Ok(self)
+    }
+}
+
+/// 1 / sqrt(scalar)
+fn query_scale(scalar: f64) -> f32 {
+    1.0 / (scalar as f32).sqrt()
+}
+
+/// The kinds of attention there are when `windowed` layers have a `local` reach and the others a
+/// `global` one, and the kind of every layer.
+fn reaches(windowed: &[bool], global: Reach, local: Reach) -> (Vec<Reach>, Vec<usize>) {
+    let alike = vec![0; windowed.len()];
+    if global == local || windowed.iter().all(|windowed| !windowed) {
+        return (vec![global], alike);
+    }
+    if windowed.iter().all(|&windowed| windowed) {
+        return (vec![local], alike);
+    }
+    (vec![global, local], windowed.iter().map(|&windowed| usize::from(windowed)).collect())
+}
+
+/// A window that is none when it is 0 or no token of the context is ever outside.
+fn window(found: usize, context: usize) -> Option<usize> {
+    (1..context).contains(&found).then_some(found)
+}
+
+/// A size that is there and not absurd.
+fn size(path: &Path, key: &str, found: u64) -> Result<usize> {
+    match found {
+        0 => Err(bad(path, format!("a size {key}"), "none".into())),
+        1..=LARGEST_SIZE => Ok(found as usize),
+        _ => Err(bad(path, format!("{key} up to {LARGEST_SIZE}"), found.to_string())),
+    }
+}
+
+fn layers(path: &Path, found: usize) -> Result<usize> {
+    if found > MOST_LAYERS {
+        return Err(bad(path, format!("up to {MOST_LAYERS} layers"), found.to_string()));
+    }
+    Ok(found)
+}
+
+/// How many components of a head are turned.
+fn rotary_size(path: &Path, found: usize, head_size: usize) -> Result<usize> {
+    if found > head_size || found == 0 || !found.is_multiple_of(2) {
+        let expected = format!("an even rotary size up to the head size {head_size}");
+        return Err(bad(path, expected, found.to_string()));
+    }
+    Ok(found)
+}
+
+/// Divides every frequency by its factor.
+fn divide(path: &Path, name: &str, frequencies: &mut [f64], factors: &[f64]) -> Result<()> {
+    if factors.len() != frequencies.len() {
+        let expected = format!("{} values in {name}", frequencies.len());
+        return Err(bad(path, expected, factors.len().to_string()));
+    }
+    frequencies.iter_mut().zip(factors).for_each(|(f, by)| *f /= by);
+    Ok(())
+}
+
+fn bad_scaling(path: &Path, found: &str) -> Error {
+    let expected = "rotary positions unscaled, or scaled by 'linear', 'llama3' or 'longrope'";
+    bad(path, expected.into(), format!("'{found}'"))
+}
+
+fn bad(path: &Path, expected: String, found: String) -> Error {
+    Error::BadModel { path: path.to_owned(), expected, found, hint: "Choose another model." }
+}

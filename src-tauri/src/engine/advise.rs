@@ -1,0 +1,119 @@
+//! Trials of every draft there is, one after the other, on a text of the person's own.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use foretoken_engine::device::default_device;
+use foretoken_engine::draft::{Drafter, ModelDrafter, NgramDrafter, Trial, attempt};
+use foretoken_engine::model::{ChatMessage, ModelSource, Role};
+use foretoken_engine::trace::TokenId;
+
+use super::{Desk, OnAdvice, Target, request};
+use crate::error::Result;
+use crate::ipc::{Advice, AdviceState, CommandError, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, Probe};
+
+/// What is tried on where nobody has said anything yet.
+const SAMPLE: [(Role, &str); 4] = [
+    (Role::User, "How do I keep basil alive on a window sill?"),
+    (
+        Role::Assistant,
+        "Give it the brightest place you have and water it when the top of the soil feels dry. Pinch off the tips \
+         before it flowers, so that it grows bushy, and turn the pot every few days. In winter keep it away from \
+         cold glass.",
+    ),
+    (Role::User, "Write a function in Python that says whether a word is a palindrome."),
+    (
+        Role::Assistant,
+        "def is_palindrome(word):\n    letters = [c.lower() for c in word if c.isalpha()]\n    return letters == \
+         letters[::-1]\n\nIt ignores case and everything that is not a letter.",
+    ),
+];
+
+impl Desk {
+    /// Tries every draft that can be used on `text`, and tells of each when it begins and when it is done.
+    pub(super) fn advise(&mut self, text: &[ChatMessage], on_advice: &OnAdvice) -> Result<()> {
+        for draft in self.board.status().drafts {
+            if draft.id == DRAFT_NONE || draft.problem.is_some() {
+                continue;
+            }
+            let advice = |state, probe, reason| Advice { id: draft.id.clone(), state, probe, reason };
+            on_advice(advice(AdviceState::Probing, None, None));
+            let outcome = self.fits(&draft).and_then(|()| self.try_draft(&draft, text));
+            if !self.advising.load(Ordering::Relaxed) {
+                on_advice(advice(AdviceState::Waiting, None, None));
+                return Ok(());
+            }
+            on_advice(match outcome {
+                Ok(Some(trial)) => advice(AdviceState::Done, Some(probe(&trial)), None),
+                Ok(None) => advice(AdviceState::Waiting, None, None),
+                Err(error) => advice(AdviceState::Failed, None, Some(error.message)),
+            });
+        }
+        Ok(())
+    }
+
+    /// The target is in memory already; a draft that does not fit beside it would push it out.
+    fn fits(&self, draft: &DraftOption) -> Result<()> {
+        let status = self.board.status();
+        match status.targets.iter().find(|entry| entry.id == draft.id) {
+            Some(entry) if !entry.fits => {
+                let message = "It does not fit into memory beside the target.";
+                Err(CommandError::new(ErrorCode::BadModel, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `None` when it is to end before it is done.
+    fn try_draft(&mut self, draft: &DraftOption, text: &[ChatMessage]) -> Result<Option<Trial>> {
+        let advising = Arc::clone(&self.advising);
+        let mut go_on = move || match advising.load(Ordering::Relaxed) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
+        let mut drafter = self.drafter_on_trial(&draft.id)?;
+        let sampling = self.settings.sampling.clone();
+        let text = self.text(text)?;
+        let target = self.loaded()?.decoder.target_mut();
+        Ok(attempt(target, drafter.as_mut(), &text, &sampling, &mut go_on)?)
+    }
+
+    fn drafter_on_trial(&mut self, id: &str) -> Result<Box<dyn Drafter>> {
+        if id == DRAFT_NGRAM {
+            return Ok(Box::<NgramDrafter>::default());
+        }
+        let advising = Arc::clone(&self.advising);
+        let source = ModelSource::open(&self.models.path(id)?)?;
+        let source = source.watched_by(Arc::new(move |_, _| match advising.load(Ordering::Relaxed) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }));
+        let target = self.loaded()?.decoder.tokenizer();
+        Ok(Box::new(ModelDrafter::open(&source, &default_device(), target)?))
+    }
+
+    /// The conversation, or the sample without one, in the model's own form.
+    fn text(&mut self, text: &[ChatMessage]) -> Result<Vec<TokenId>> {
+        let settings = self.settings.clone();
+        let sample = SAMPLE.map(|(role, content)| ChatMessage { role, content: content.to_owned() });
+        let said = if text.is_empty() { &sample } else { text };
+        Ok(request(self.loaded()?, said, &settings)?.prompt)
+    }
+
+    fn loaded(&mut self) -> Result<&mut Target> {
+        let message = "No model is loaded: choose a target first.";
+        self.target.as_mut().ok_or_else(|| CommandError::new(ErrorCode::NoTarget, message))
+    }
+}
+
+fn probe(trial: &Trial) -> Probe {
+    Probe {
+        acceptance: trial.acceptance,
+        draft_length: trial.draft_length as u32,
+        tokens_per_second: trial.tokens_per_second,
+        plain_tokens_per_second: trial.plain_tokens_per_second,
+        speedup: trial.speedup(),
+        tokens: trial.tokens as u32,
+    }
+}

@@ -1,0 +1,356 @@
+//! Every family: its logits are those of implementations nobody here wrote, from both formats and on
+//! both ways of running a model; its rows do not depend on each other, and its text not on drafts.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use candle_core::quantized::GgmlDType;
+use candle_core::{DType, Device, Tensor};
+use candle_nn::VarBuilder;
+use candle_transformers::models::{gemma3, llama, mistral, phi3, qwen2, qwen3};
+use foretoken_engine::decoder::{Decoder, Request};
+use foretoken_engine::draft::{Drafters, ModelDrafter, Vocabulary};
+use foretoken_engine::forward::cpu::Isa;
+use foretoken_engine::forward::{Model, TensorModel};
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::{Speculation, Tree};
+use foretoken_engine::trace::TokenId;
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::{RandomFamily, dequantised, families, family, instruction_sets, loaded, loaded_with};
+use serde_json::{Value as Json, json};
+
+use crate::invariance::{difference, logits_in_chunks};
+
+/// More than the windows are wide.
+fn tokens() -> Vec<TokenId> {
+    (0..40).map(|i| 3 + i * 97 % 310).collect()
+}
+
+fn on_tensors(source: &ModelSource, tokens: &[TokenId]) -> Vec<Vec<f32>> {
+    logits_in_chunks(&mut TensorModel::load(source, &Device::Cpu).unwrap(), tokens, &[7])
+}
+
+fn on_the_cpu(source: &ModelSource, tokens: &[TokenId]) -> Vec<Vec<f32>> {
+    logits_in_chunks(loaded(source).as_mut(), tokens, &[7])
+}
+
+/// Logits by candle-transformers' model of the family, a token at a time.
+fn reference(family: &RandomFamily, tokens: &[TokenId]) -> Vec<Vec<f32>> {
+    let weights: std::collections::HashMap<_, _> = family.tensors.clone().into_iter().collect();
+    let weights = VarBuilder::from_tensors(weights, DType::F32, &Device::Cpu);
+    let config = reference_config(family);
+    let mut forward: Box<dyn FnMut(&Tensor, usize) -> Tensor> = match family.label {
+        "llama" => {
+            let config: llama::LlamaConfig = serde_json::from_value(config).unwrap();
+            let config = config.into_config(false);
+            let mut cache = llama::Cache::new(true, DType::F32, &config, &Device::Cpu).unwrap();
+            let model = llama::Llama::load(weights, &config).unwrap();
+            Box::new(move |token, position| model.forward(token, position, &mut cache).unwrap())
+        }
+        "mistral" => {
+            let config: mistral::Config = serde_json::from_value(config).unwrap();
+            let mut model = mistral::Model::new(&config, weights).unwrap();
+            let mut seen: Vec<Tensor> = Vec::new();
+            // It knows windows only within one pass.
+            Box::new(move |token, _| {
+                seen.push(token.clone());
+                model.clear_kv_cache();
+                model.forward(&Tensor::cat(&seen, 1).unwrap(), 0).unwrap()
+            })
+        }
+        "qwen2" => {
+            let config: qwen2::Config = serde_json::from_value(config).unwrap();
+            let mut model = qwen2::ModelForCausalLM::new(&config, weights).unwrap();
+            Box::new(move |token, position| model.forward(token, position).unwrap())
+        }
+        "qwen3" => {
+            let config: qwen3::Config = serde_json::from_value(config).unwrap();
+            let mut model = qwen3::ModelForCausalLM::new(&config, weights).unwrap();
+            Box::new(move |token, position| model.forward(token, position).unwrap())
+        }
+        "gemma3" => {
+            let config: gemma3::Config = serde_json::from_value(config).unwrap();
+            let mut model = gemma3::Model::new(false, &config, weights).unwrap();
+            Box::new(move |token, position| model.forward(token, position).unwrap())
+        }
+        _ => {
+            let config: phi3::Config = serde_json::from_value(config).unwrap();
+            let mut model = phi3::Model::new(&config, weights).unwrap();
+            Box::new(move |token, position| model.forward(token, position).unwrap())
+        }
+    };
+    let row = |(position, &token): (usize, &TokenId)| {
+        let token = Tensor::new(&[[token]], &Device::Cpu).unwrap();
+        forward(&token, position).flatten_all().unwrap().to_vec1().unwrap()
+    };
+    tokens.iter().enumerate().map(row).collect()
+}
+
+/// config.json in the words of candle-transformers, where these differ.
+fn reference_config(family: &RandomFamily) -> Json {
+    let mut config = family.config.clone();
+    match family.label {
+        // It counts the tokens before.
+        "mistral" => config["sliding_window"] = json!(family.size("sliding_window") - 1),
+        // It multiplies by the factors, and knows short and long ones within one text.
+        "phi3 with long factors" => {
+            let long = config["rope_scaling"]["long_factor"].as_array().unwrap().iter();
+            let inverse: Vec<f64> = long.map(|factor| 1.0 / factor.as_f64().unwrap()).collect();
+            config["rope_scaling"] =
+                json!({"type": "longrope", "short_factor": inverse, "long_factor": inverse});
+            config["original_max_position_embeddings"] = Json::Null;
+        }
+        _ => {}
+    }
+    config
+}
+
+#[test]
+fn every_family_agrees_with_the_reference_implementation() {
+    let folder = tempfile::tempdir().unwrap();
+    for family in families() {
+        let source = family.folder(folder.path(), DType::F32);
+        let expected = reference(&family, &tokens());
+        let found = difference(&on_tensors(&source, &tokens()), &expected);
+        assert!(found < 1e-4, "{} on tensors: relative error {found}", family.label);
+        // Keys and values are kept in half precision.
+        let found = difference(&on_the_cpu(&source, &tokens()), &expected);
+        assert!(found < 1.5e-3, "{} on the CPU: relative error {found}", family.label);
+    }
+}
+
+#[test]
+fn both_formats_of_the_same_weights_give_the_same_logits() {
+    let folder = tempfile::tempdir().unwrap();
+    for family in families() {
+        let (safetensors, gguf) =
+            (family.folder(folder.path(), DType::F32), family.gguf(folder.path(), GgmlDType::F32));
+        let expected = on_tensors(&safetensors, &tokens());
+        let found = difference(&on_tensors(&gguf, &tokens()), &expected);
+        assert!(found < 1e-5, "{} on tensors: relative error {found}", family.label);
+        let found = difference(&on_the_cpu(&gguf, &tokens()), &on_the_cpu(&safetensors, &tokens()));
+        assert!(found < 1e-4, "{} on the CPU: relative error {found}", family.label);
+    }
+}
+
+#[test]
+fn halves_in_a_folder_are_computed_as_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for family in families() {
+        for (dtype, ggml) in [(DType::F16, GgmlDType::F16), (DType::BF16, GgmlDType::BF16)] {
+            // Norms and biases are rounded in folders alone.
+            let mut family = family.clone();
+            for tensor in family.tensors.values_mut() {
+                *tensor = tensor.to_dtype(dtype).unwrap().to_dtype(DType::F32).unwrap();
+            }
+            let expected = on_the_cpu(&family.folder(folder.path(), dtype), &tokens());
+            let found = difference(&on_the_cpu(&family.gguf(folder.path(), ggml), &tokens()), &expected);
+            assert!(found < 1e-4, "{} in {dtype:?}: relative error {found}", family.label);
+        }
+    }
+}
+
+#[test]
+fn quantised_weights_are_as_near_to_exact_ones_as_on_tensors() {
+    let folder = tempfile::tempdir().unwrap();
+    for family in families() {
+        for quantisation in [GgmlDType::Q8_0, GgmlDType::Q4_0] {
+            let source = family.gguf(folder.path(), quantisation);
+            let exact = on_tensors(&dequantised(&source, folder.path()), &tokens());
+            let ours = difference(&on_the_cpu(&source, &tokens()), &exact);
+            let theirs = difference(&on_tensors(&source, &tokens()), &exact);
+            let label = family.label;
+            assert!(ours < 1.5e-3_f32.max(1.2 * theirs), "{label} in {quantisation:?}: {ours}, {theirs}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_every_family_have_the_same_bits_in_any_chunks_on_any_threads_with_all_instructions() {
+    let folder = tempfile::tempdir().unwrap();
+    for (family, format) in families().iter().flat_map(|f| [(f, GgmlDType::F32), (f, GgmlDType::Q8_0)]) {
+        let source = family.gguf(folder.path(), format);
+        let expected = logits_in_chunks(loaded(&source).as_mut(), &tokens(), &[1]);
+        let same = |isa, threads, chunks: &[usize]| {
+            let found = logits_in_chunks(loaded_with(&source, isa, threads).as_mut(), &tokens(), chunks);
+            let label = family.label;
+            assert!(found == expected, "{label} in {format:?}, {chunks:?} on {threads} threads with {isa}");
+        };
+        let best = Isa::choose().unwrap();
+        for (threads, chunks) in [(1, &[2][..]), (2, &[3, 1, 5]), (3, &[8]), (2, &[16, 1]), (1, &[40])] {
+            same(best, threads, chunks);
+        }
+        instruction_sets().for_each(|isa| same(isa, 2, &[11]));
+    }
+}
+
+#[test]
+fn every_path_of_a_tree_scores_as_it_would_alone_in_every_family() {
+    let folder = tempfile::tempdir().unwrap();
+    // Parents of the nodes after the first: branches longer than the windows, and short ones.
+    let parents = [0, 1, 2, 3, 0, 5, 4, 7, 8, 9, 10, 11, 1, 13, 6];
+    for (family, prefix) in families().iter().flat_map(|family| [1, 3, 8, 21].map(|prefix| (family, prefix)))
+    {
+        let source = family.gguf(folder.path(), GgmlDType::Q8_0);
+        let mut tree = TokenTree::chain([9]);
+        let mut paths = vec![vec![0]];
+        for (token, parent) in parents.into_iter().enumerate() {
+            let node = tree.push(50 + token as TokenId, Some(parent));
+            paths.push([&paths[parent][..], &[node]].concat());
+        }
+        let prefix = tokens()[..prefix].to_vec();
+        let nodes: Vec<TokenId> = tree.tokens().collect();
+        let mut model = loaded(&source);
+        model.forward(&TokenTree::chain(prefix.clone()), 0..0).unwrap();
+        let found = model.forward(&tree, 0..tree.len()).unwrap();
+        let found: Vec<Vec<f32>> = (0..tree.len()).map(|row| found.row(row).logits().to_vec()).collect();
+        // The last path is kept below.
+        let mut fresh = loaded(&source);
+        for path in &paths {
+            let own = path.iter().map(|&node| nodes[node]);
+            let alone: Vec<TokenId> = prefix.iter().copied().chain(own).collect();
+            fresh.truncate(0);
+            let last = alone.len() - 1;
+            let expected = fresh.forward(&TokenTree::chain(alone), last..last + 1).unwrap();
+            assert!(expected.row(0).logits() == found[path[path.len() - 1]], "{}, {path:?}", family.label);
+        }
+        model.keep(paths.last().unwrap()).unwrap();
+        let next = TokenTree::chain([11, 12]);
+        assert!(
+            model.forward(&next, 0..2).unwrap() == fresh.forward(&next, 0..2).unwrap(),
+            "{}",
+            family.label
+        );
+
+        // Tensors see the same trees, though not to the bit.
+        let mut model = TensorModel::load(&source, &Device::Cpu).unwrap();
+        model.forward(&TokenTree::chain(prefix.clone()), 0..0).unwrap();
+        let rows = model.forward(&tree, 0..tree.len()).unwrap();
+        let rows: Vec<Vec<f32>> = (0..tree.len()).map(|row| rows.row(row).logits().to_vec()).collect();
+        let found = difference(&rows, &found);
+        assert!(found < 0.05, "{}: {found}", family.label);
+    }
+}
+
+#[test]
+fn drafts_change_nothing_in_any_family() {
+    let folder = tempfile::tempdir().unwrap();
+    for family in families() {
+        let target = family.gguf(folder.path(), GgmlDType::F32);
+        let draft = family.gguf(folder.path(), GgmlDType::Q4_0);
+        let tokenizer = Arc::new(target.tokenizer().unwrap());
+        let mut decoder = Decoder::new(loaded(&target), Arc::clone(&tokenizer));
+        let drafter =
+            ModelDrafter::new(loaded(&draft), Vocabulary::Same(tokenizer.vocabulary()), tokenizer.ends());
+        let mut drafters = Drafters::one(drafter);
+        let request = Request {
+            sampling: Sampling::greedy(),
+            max_tokens: Some(60),
+            ..Request::new(tokens()[..12].to_vec())
+        };
+        let mut write = |request: &Request, drafters: &mut Drafters| {
+            decoder.reply(request, drafters, &mut |_| ControlFlow::Continue(())).unwrap()
+        };
+        let plain = write(&request, &mut Drafters::default());
+        let tree = Speculation { tree: Tree::Width(3), ..Speculation::fixed(6) };
+        for speculation in [Speculation::fixed(1), Speculation::fixed(5), tree] {
+            let request = Request { speculation, ..request.clone() };
+            let drafted = write(&request, &mut drafters);
+            assert_eq!(drafted.tokens, plain.tokens, "{}, {:?}", family.label, request.speculation);
+            let accepted = drafted.summary.accepted;
+            assert!(accepted > 5, "{}: {accepted} drafted tokens were accepted", family.label);
+        }
+    }
+}
+
+#[test]
+fn the_attention_factor_of_longrope_scales_what_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scaled = family("phi3 with long factors");
+    let expected = on_tensors(&scaled.folder(folder.path(), DType::F32), &tokens());
+    // Weights that are that much smaller make up for it.
+    scaled.config["rope_scaling"]["attention_factor"] = json!(1.25);
+    let head_size = scaled.head_size();
+    let heads = scaled.size("num_attention_heads") + scaled.size("num_key_value_heads");
+    let (rows, _) = scaled.tensors["model.layers.0.self_attn.qkv_proj.weight"].dims2().unwrap();
+    let factors: Vec<f32> = (0..rows).map(|row| if row < heads * head_size { 0.8 } else { 1.0 }).collect();
+    let factors = Tensor::from_vec(factors, (rows, 1), &Device::Cpu).unwrap();
+    for (name, tensor) in &mut scaled.tensors {
+        if name.ends_with("qkv_proj.weight") {
+            *tensor = tensor.broadcast_mul(&factors).unwrap();
+        }
+    }
+    for source in [scaled.folder(folder.path(), DType::F32), scaled.gguf(folder.path(), GgmlDType::F32)] {
+        let found = difference(&on_tensors(&source, &tokens()), &expected);
+        assert!(found < 1e-5, "relative error {found}");
+    }
+}
+
+#[test]
+fn the_scalar_of_queries_scales_their_products_with_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    // A quarter of the scalar is twice the scale; so are norms of queries with 1 + w twice as large.
+    let mut doubled = family("gemma3");
+    let mut scaled = RandomFamily { label: "gemma3 with a scalar", ..doubled.clone() };
+    scaled.config["query_pre_attn_scalar"] = json!(scaled.head_size() / 4);
+    for (name, tensor) in &mut doubled.tensors {
+        if name.ends_with("q_norm.weight") {
+            *tensor = tensor.affine(2.0, 1.0).unwrap();
+        }
+    }
+    let (scaled, doubled) =
+        (scaled.folder(folder.path(), DType::F32), doubled.folder(folder.path(), DType::F32));
+    for run in [on_tensors, on_the_cpu] {
+        let found = difference(&run(&scaled, &tokens()), &run(&doubled, &tokens()));
+        assert!(found < 1e-5, "relative error {found}");
+    }
+}
+
+#[test]
+fn the_text_part_of_a_model_that_sees_is_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = family("gemma3");
+    let expected = on_the_cpu(&plain.folder(folder.path(), DType::F32), &tokens());
+    let eyes = Tensor::zeros((4, 4), DType::F32, &Device::Cpu).unwrap();
+    for (label, prefix, sees) in [
+        ("older", "language_model.model.", "vision_tower.patch.weight"),
+        ("newer", "model.language_model.", "model.multi_modal_projector.weight"),
+    ] {
+        let renamed =
+            |(name, tensor): (&String, &Tensor)| (name.replacen("model.", prefix, 1), tensor.clone());
+        let mut seeing = RandomFamily { label, ..plain.clone() };
+        seeing.tensors = plain.tensors.iter().map(renamed).collect();
+        seeing.tensors.insert(sees.into(), eyes.clone());
+        let mut language = plain.config.clone();
+        language["architectures"] = Json::Null;
+        seeing.config = json!({"architectures": ["Gemma3ForConditionalGeneration"], "text_config": language});
+        assert!(on_the_cpu(&seeing.folder(folder.path(), DType::F32), &tokens()) == expected, "{label}");
+    }
+}
+
+#[test]
+fn what_is_special_of_a_family_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let special = |label: &str| family(label).gguf(folder.path(), GgmlDType::F32).describe().special;
+    assert!(special("llama").is_empty());
+    assert_eq!(special("mistral"), ["2 of 2 layers see 9 tokens"]);
+    assert_eq!(special("qwen2"), ["biases on queries, keys and values"]);
+    assert_eq!(special("qwen3"), ["norms of query and key heads"]);
+    let gemma = special("gemma3");
+    for words in ["norms after attention and feed-forward", "GELU gates", "6 of 7 layers see 9 tokens"] {
+        assert!(gemma.contains(&words.to_owned()), "{gemma:?}");
+    }
+    assert_eq!(special("phi3"), ["48 of 64 head components turn"]);
+}
+
+#[test]
+fn a_fused_matrix_of_another_size_is_named_with_both_shapes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut family = family("phi3");
+    let name = "model.layers.1.mlp.gate_up_proj.weight";
+    family.tensors.insert(name.into(), Tensor::zeros((640, 256), DType::F32, &Device::Cpu).unwrap());
+    let message =
+        ModelSource::open(&family.write_folder(folder.path(), DType::F32)).err().unwrap().to_string();
+    assert!(message.contains("blk.1.ffn_up.weight of shape [704, 256], found [640, 256]"), "{message}");
+}

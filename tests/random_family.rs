@@ -1,0 +1,303 @@
+//! A small model of every family with random weights, written as a Hugging Face folder and as the GGUF
+//! file that llama.cpp's converter would make of it. Knows the names of both formats by itself, so that
+//! it does not repeat a mistake of the engine's.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use candle_core::quantized::gguf_file::{self, Value};
+use candle_core::quantized::{GgmlDType, QTensor};
+use candle_core::{DType, Device, Tensor};
+use foretoken_engine::model::ModelSource;
+use serde_json::{Value as Json, json};
+
+use crate::byte_level_tokens;
+
+/// A model before it is written.
+#[derive(Clone)]
+pub struct RandomFamily {
+    /// The family, or what is tested of it.
+    pub label: &'static str,
+    /// `general.architecture`.
+    pub architecture: &'static str,
+    /// config.json
+    pub config: Json,
+    /// Under Hugging Face names, in f32.
+    pub tensors: BTreeMap<String, Tensor>,
+}
+
+const VOCABULARY: usize = 320;
+const HIDDEN: usize = 256;
+const INTERMEDIATE: usize = 352;
+const HEADS: usize = 4;
+const KV_HEADS: usize = 2;
+
+/// One of every family, and of those that come in several kinds one of each kind.
+pub fn families() -> Vec<RandomFamily> {
+    vec![
+        random("llama", "llama", json!({"architectures": ["LlamaForCausalLM"]})),
+        random("mistral", "llama", json!({"architectures": ["MistralForCausalLM"], "sliding_window": 9})),
+        random(
+            "qwen2",
+            "qwen2",
+            json!({
+                "architectures": ["Qwen2ForCausalLM"], "tie_word_embeddings": true, "rope_theta": 1e6,
+                "sliding_window": 9, "use_sliding_window": false, "max_window_layers": 1,
+            }),
+        ),
+        random(
+            "qwen3",
+            "qwen3",
+            // Neither the width divided by the heads nor a multiple of a vector.
+            json!({
+                "architectures": ["Qwen3ForCausalLM"], "head_dim": 40, "rope_theta": 1e6,
+                "sliding_window": null, "use_sliding_window": false, "max_window_layers": 2,
+            }),
+        ),
+        random(
+            "gemma3",
+            "gemma3",
+            json!({
+                "architectures": ["Gemma3ForCausalLM"], "head_dim": 48, "query_pre_attn_scalar": 48,
+                "num_hidden_layers": 7, "sliding_window": 9, "sliding_window_pattern": 6,
+                "rope_theta": 1e6, "rope_local_base_freq": 1e4, "tie_word_embeddings": true,
+                "hidden_act": null, "hidden_activation": "gelu_pytorch_tanh",
+                "final_logit_softcapping": null, "attn_logit_softcapping": null,
+            }),
+        ),
+        random(
+            "phi3",
+            "phi3",
+            json!({
+                "architectures": ["Phi3ForCausalLM"], "partial_rotary_factor": 0.75,
+                "tie_word_embeddings": true, "sliding_window": null,
+                "original_max_position_embeddings": 256,
+            }),
+        ),
+        random(
+            "phi3 with long factors",
+            "phi3",
+            json!({
+                "architectures": ["Phi3ForCausalLM"], "original_max_position_embeddings": 64,
+                "sliding_window": null,
+                "rope_scaling": {
+                    "type": "longrope", "attention_factor": 1.0, "short_factor": vec![1.0; 32],
+                    "long_factor": (0..32).map(|i| 1.0 + f64::from(i) / 8.0).collect::<Vec<_>>(),
+                },
+            }),
+        ),
+    ]
+}
+
+/// The family of that label.
+pub fn family(label: &str) -> RandomFamily {
+    families().into_iter().find(|family| family.label == label).unwrap()
+}
+
+/// `differences` are keys that differ from a small Llama's, or that it does not have.
+fn random(label: &'static str, architecture: &'static str, differences: Json) -> RandomFamily {
+    let mut config = json!({
+        "vocab_size": VOCABULARY, "hidden_size": HIDDEN, "intermediate_size": INTERMEDIATE,
+        "num_hidden_layers": 2, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS,
+        "max_position_embeddings": 256, "rms_norm_eps": 1e-6, "rope_theta": 1e4, "hidden_act": "silu",
+        "tie_word_embeddings": false, "attention_bias": false,
+    });
+    config.as_object_mut().unwrap().extend(differences.as_object().unwrap().clone());
+    let mut family = RandomFamily { label, architecture, config, tensors: BTreeMap::new() };
+    family.draw();
+    family
+}
+
+impl RandomFamily {
+    pub fn size(&self, key: &str) -> usize {
+        self.config[key].as_u64().unwrap() as usize
+    }
+
+    pub fn head_size(&self) -> usize {
+        self.config["head_dim"].as_u64().map_or(HIDDEN / HEADS, |size| size as usize)
+    }
+
+    pub fn ties_embeddings(&self) -> bool {
+        self.config["tie_word_embeddings"].as_bool().unwrap()
+    }
+
+    fn draw(&mut self) {
+        let (queries, keys) = (HEADS * self.head_size(), KV_HEADS * self.head_size());
+        let (of, layers) = (self.architecture, self.size("num_hidden_layers"));
+        self.matrix("model.embed_tokens", VOCABULARY, HIDDEN);
+        self.norm("model.norm", HIDDEN);
+        if !self.ties_embeddings() {
+            self.matrix("lm_head", VOCABULARY, HIDDEN);
+        }
+        for layer in (0..layers).map(|layer| format!("model.layers.{layer}")) {
+            let name = |part: &str| format!("{layer}.{part}");
+            self.norm(&name("input_layernorm"), HIDDEN);
+            self.norm(&name("post_attention_layernorm"), HIDDEN);
+            self.matrix(&name("self_attn.o_proj"), HIDDEN, queries);
+            self.matrix(&name("mlp.down_proj"), HIDDEN, INTERMEDIATE);
+            if of == "phi3" {
+                self.matrix(&name("self_attn.qkv_proj"), queries + 2 * keys, HIDDEN);
+                self.matrix(&name("mlp.gate_up_proj"), 2 * INTERMEDIATE, HIDDEN);
+                continue;
+            }
+            self.matrix(&name("mlp.gate_proj"), INTERMEDIATE, HIDDEN);
+            self.matrix(&name("mlp.up_proj"), INTERMEDIATE, HIDDEN);
+            for (part, rows) in [("q", queries), ("k", keys), ("v", keys)] {
+                self.matrix(&name(&format!("self_attn.{part}_proj")), rows, HIDDEN);
+                if of == "qwen2" {
+                    let bias = Tensor::randn(0f32, 0.5, rows, &Device::Cpu).unwrap();
+                    self.tensors.insert(name(&format!("self_attn.{part}_proj.bias")), bias);
+                }
+            }
+            if matches!(of, "qwen3" | "gemma3") {
+                self.norm(&name("self_attn.q_norm"), self.head_size());
+                self.norm(&name("self_attn.k_norm"), self.head_size());
+            }
+            if of == "gemma3" {
+                self.norm(&name("pre_feedforward_layernorm"), HIDDEN);
+                self.norm(&name("post_feedforward_layernorm"), HIDDEN);
+            }
+        }
+    }
+
+    fn matrix(&mut self, name: &str, rows: usize, columns: usize) {
+        let values = Tensor::randn(0f32, 0.05, (rows, columns), &Device::Cpu).unwrap();
+        self.tensors.insert(format!("{name}.weight"), values);
+    }
+
+    /// Around what multiplies by 1.
+    fn norm(&mut self, name: &str, length: usize) {
+        let centre = if self.architecture == "gemma3" { 0.0 } else { 1.0 };
+        let values = Tensor::randn(centre, 0.2f32, length, &Device::Cpu).unwrap();
+        self.tensors.insert(format!("{name}.weight"), values);
+    }
+
+    /// As a Hugging Face folder, in the given type.
+    pub fn folder(&self, path: &Path, dtype: DType) -> ModelSource {
+        ModelSource::open(&self.write_folder(path, dtype)).unwrap()
+    }
+
+    pub fn write_folder(&self, path: &Path, dtype: DType) -> PathBuf {
+        let folder = path.join(format!("{} {dtype:?}", self.label));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("config.json"), self.config.to_string()).unwrap();
+        let stored = |(name, tensor): (&String, &Tensor)| (name.clone(), tensor.to_dtype(dtype).unwrap());
+        let tensors: HashMap<String, Tensor> = self.tensors.iter().map(stored).collect();
+        candle_core::safetensors::save(&tensors, folder.join("model.safetensors")).unwrap();
+        folder
+    }
+
+    /// As a GGUF file; vectors stay in f32.
+    pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> ModelSource {
+        let path = path.join(format!("{} {quantisation:?}.gguf", self.label));
+        let converted = self.tensors.iter().map(|(name, tensor)| {
+            let dtype = if tensor.rank() == 1 { GgmlDType::F32 } else { quantisation };
+            (self.gguf_name(name), QTensor::quantize(&self.converted(name, tensor), dtype).unwrap())
+        });
+        let rope = &self.config["rope_scaling"];
+        let factors = ["long", "short"].into_iter().filter_map(|kind| {
+            let factors = rope[format!("{kind}_factor")].as_array()?.iter();
+            let factors: Vec<f32> = factors.map(|factor| factor.as_f64().unwrap() as f32).collect();
+            let factors = Tensor::new(factors, &Device::Cpu).unwrap();
+            let tensor = QTensor::quantize(&factors, GgmlDType::F32).unwrap();
+            Some((format!("rope_factors_{kind}.weight"), tensor))
+        });
+        let tensors: Vec<(String, QTensor)> = converted.chain(factors).collect();
+        let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+        let metadata = self.metadata();
+        let metadata: Vec<_> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
+        gguf_file::write(&mut File::create(&path).unwrap(), &metadata, &tensors).unwrap();
+        ModelSource::open(&path).unwrap()
+    }
+
+    fn metadata(&self) -> Vec<(String, Value)> {
+        let text = |text: &str| Value::String(text.into());
+        let number = |key: &str| Value::U32(self.size(key) as u32);
+        let float = |key: &str| Value::F32(self.config[key].as_f64().unwrap() as f32);
+        let head_size = Value::U32(self.head_size() as u32);
+        let mut own = vec![
+            ("context_length", number("max_position_embeddings")),
+            ("embedding_length", number("hidden_size")),
+            ("feed_forward_length", number("intermediate_size")),
+            ("block_count", number("num_hidden_layers")),
+            ("attention.head_count", number("num_attention_heads")),
+            ("attention.head_count_kv", number("num_key_value_heads")),
+            ("attention.layer_norm_rms_epsilon", float("rms_norm_eps")),
+            ("rope.freq_base", float("rope_theta")),
+        ];
+        if self.config["head_dim"].is_u64() {
+            own.push(("attention.key_length", head_size.clone()));
+            own.push(("attention.value_length", head_size));
+        }
+        if self.config["sliding_window"].is_u64() && self.architecture != "qwen2" {
+            own.push(("attention.sliding_window", number("sliding_window")));
+        }
+        if self.architecture == "phi3" {
+            let part = self.config["partial_rotary_factor"].as_f64().unwrap_or(1.0);
+            let turned = (part * self.head_size() as f64) as u32;
+            own.push(("rope.dimension_count", Value::U32(turned)));
+            own.push(("attention.sliding_window", Value::U32(0)));
+            own.push(("rope.scaling.original_context_length", number("original_max_position_embeddings")));
+            let factor = self.config["rope_scaling"]["attention_factor"].as_f64();
+            own.extend(factor.map(|factor| ("rope.scaling.attn_factor", Value::F32(factor as f32))));
+        }
+        let mut all: Vec<(String, Value)> =
+            own.into_iter().map(|(key, value)| (format!("{}.{key}", self.architecture), value)).collect();
+        let tokens = byte_level_tokens(VOCABULARY);
+        all.extend(
+            [
+                ("general.architecture", text(self.architecture)),
+                ("tokenizer.ggml.model", text("gpt2")),
+                ("tokenizer.ggml.pre", text("gpt-2")),
+                ("tokenizer.ggml.tokens", Value::Array(tokens)),
+                ("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(1); VOCABULARY])),
+                ("tokenizer.ggml.merges", Value::Array(vec![text("t h")])),
+            ]
+            .map(|(key, value)| (key.to_owned(), value)),
+        );
+        all
+    }
+
+    fn gguf_name(&self, name: &str) -> String {
+        let after_attention = if self.architecture == "gemma3" { "post_attention_norm" } else { "ffn_norm" };
+        let parts = [
+            ("model.embed_tokens", "token_embd"),
+            ("model.norm", "output_norm"),
+            ("lm_head", "output"),
+            ("model.layers", "blk"),
+            ("input_layernorm", "attn_norm"),
+            ("post_attention_layernorm", after_attention),
+            ("pre_feedforward_layernorm", "ffn_norm"),
+            ("post_feedforward_layernorm", "post_ffw_norm"),
+            ("self_attn.qkv_proj", "attn_qkv"),
+            ("self_attn.q_proj", "attn_q"),
+            ("self_attn.k_proj", "attn_k"),
+            ("self_attn.v_proj", "attn_v"),
+            ("self_attn.q_norm", "attn_q_norm"),
+            ("self_attn.k_norm", "attn_k_norm"),
+            ("self_attn.o_proj", "attn_output"),
+            ("mlp.gate_up_proj", "ffn_up"),
+            ("mlp.gate_proj", "ffn_gate"),
+            ("mlp.up_proj", "ffn_up"),
+            ("mlp.down_proj", "ffn_down"),
+        ];
+        parts.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to))
+    }
+
+    /// What the converter does to the numbers of a tensor.
+    fn converted(&self, name: &str, tensor: &Tensor) -> Tensor {
+        let permuted = |heads: usize| {
+            // A Llama's halves of a head, row by row in turns.
+            let (rows, columns) = tensor.dims2().unwrap();
+            let halves = tensor.reshape((heads, 2, rows / heads / 2, columns)).unwrap();
+            halves.transpose(1, 2).unwrap().contiguous().unwrap().reshape((rows, columns)).unwrap()
+        };
+        match self.architecture {
+            "llama" if name.ends_with("q_proj.weight") => permuted(HEADS),
+            "llama" if name.ends_with("k_proj.weight") => permuted(KV_HEADS),
+            "gemma3" if name.ends_with("norm.weight") => (tensor + 1.0).unwrap(),
+            _ => tensor.clone(),
+        }
+    }
+}
