@@ -10,6 +10,9 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod cache;
+mod catalogue;
+mod downloads;
 mod error;
 mod folders;
 mod hub;
@@ -17,8 +20,13 @@ mod library;
 mod model_path;
 mod nearest;
 mod starter;
+mod token;
 
+pub use catalogue::{CatalogueFamily, CatalogueModel, catalogue};
+pub use downloads::{Download, DownloadState, Downloads};
 pub use error::{Error, Result};
 pub use folders::Folders;
+pub use hub::{Hub, RemoteFile, Repository};
 pub use library::{Installed, Kind, Library};
 pub use starter::{STARTER, STARTER_DRAFT};
+pub use token::TokenSource;

@@ -7,7 +7,7 @@ use crate::folders::path_named;
 use crate::model_path::{models_below, recognise};
 use crate::nearest::nearest;
 use crate::starter::Starter;
-use crate::{Error, Folders, Result, STARTER, STARTER_DRAFT, hub};
+use crate::{Error, Folders, Result, STARTER, STARTER_DRAFT, cache};
 
 /// Where a model came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Library {
     /// pair is looked for in FORETOKEN_STARTER_DIR instead, if that is set.
     pub fn new(folders: &Folders, resources: Option<&Path>) -> Self {
         let named = path_named(std::env::var_os("FORETOKEN_STARTER_DIR"));
-        Self { models: folders.models(), hub: hub::cache_folder(), starter: Starter::new(named, resources) }
+        Self { models: folders.models(), hub: cache::cache_folder(), starter: Starter::new(named, resources) }
     }
 
     /// All installed models: the starter pair, then the models folder, then the hub's cache. What
@@ -63,7 +63,7 @@ impl Library {
             let name = found.path.strip_prefix(&self.models).ok()?.to_str()?.replace('\\', "/");
             Some((name, found, Kind::Local))
         });
-        let hub = hub::models(&self.hub).into_iter().map(|(name, found)| (name, found, Kind::HubCache));
+        let hub = cache::models(&self.hub).into_iter().map(|(name, found)| (name, found, Kind::HubCache));
         let others = local.chain(hub).filter_map(|(name, found, kind)| {
             let id = found.path.to_str()?.to_string();
             Some(Installed { id, name, path: found.path, kind, size_bytes: found.size_bytes })
@@ -91,6 +91,12 @@ impl Library {
             Err(found) if path.exists() => Err(Error::NotAModel { path: path.to_path_buf(), found }),
             _ => Err(self.unknown(name, &installed)),
         }
+    }
+
+    /// Deletes an installed model by its id: all its files, and those of the hub's cache that nothing else
+    /// there uses. The starter pair cannot be removed.
+    pub fn remove(&self, _id: &str) -> Result<()> {
+        unimplemented!()
     }
 
     fn unknown(&self, name: &str, installed: &[Installed]) -> Error {
@@ -134,7 +140,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::hub::tests::download;
+    use crate::cache::tests::download;
     use crate::model_path::tests::put;
 
     /// A library with the starter pair, two local models and two repositories in the hub's cache.
