@@ -1,5 +1,8 @@
-//! Models for tests: the starter pair, and small ones with random weights made on the spot.
+//! For tests: models, that is the starter pair and small ones with random weights made on the spot; and a
+//! [`hub`] to download from.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
+
+pub mod hub;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,16 +1,16 @@
-//! Ctrl-C: the first one stops the reply under way, which is then kept; without a reply, or pressed
-//! again, it ends the program.
+//! Ctrl-C: the first one stops the reply or the download under way, which is then kept; without either,
+//! or pressed again, it ends the program.
 
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 const IDLE: u8 = 0;
-const WRITING: u8 = 1;
+const WORKING: u8 = 1;
 const STOPPED: u8 = 2;
 
 /// The exit code of a program ended by Ctrl-C, as shells know it.
-const INTERRUPTED: i32 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
@@ -23,10 +23,10 @@ impl Interrupt {
         let interrupt = Self::default();
         let state = Arc::clone(&interrupt.state);
         let listening = ctrlc::set_handler(move || {
-            let writing =
-                state.compare_exchange(WRITING, STOPPED, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-            if !writing {
-                process::exit(INTERRUPTED);
+            let working =
+                state.compare_exchange(WORKING, STOPPED, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+            if !working {
+                process::exit(INTERRUPTED.into());
             }
         });
         if let Err(error) = listening {
@@ -35,15 +35,15 @@ impl Interrupt {
         interrupt
     }
 
-    pub fn begin_reply(&self) {
-        self.state.store(WRITING, Ordering::Relaxed);
+    pub fn begin(&self) {
+        self.state.store(WORKING, Ordering::Relaxed);
     }
 
-    pub fn end_reply(&self) {
+    pub fn end(&self) {
         self.state.store(IDLE, Ordering::Relaxed);
     }
 
-    /// Whether the reply under way is to stop.
+    /// Whether the reply or download under way is to stop.
     pub fn stopped(&self) -> bool {
         self.state.load(Ordering::Relaxed) == STOPPED
     }

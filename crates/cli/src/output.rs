@@ -37,6 +37,12 @@ pub fn note(line: impl Display) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
 
+/// Puts a line in the place of the last one on the terminal of standard error.
+pub fn status(line: impl Display) {
+    let mut err = anstream::stderr().lock();
+    let _ = write!(err, "\r\u{1b}[2K{line}").and_then(|()| err.flush());
+}
+
 /// Says what went wrong. Models and templates have a say in that.
 pub fn failure(error: &Error) {
     note(format_args!("error: {}", harmless(&error.to_string())));

@@ -93,9 +93,9 @@ impl Session {
             }
             if interrupt.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        interrupt.begin_reply();
+        interrupt.begin();
         let reply = self.decoder.reply(request, &mut self.drafters, &mut on_progress);
-        interrupt.end_reply();
+        interrupt.end();
         match failed {
             Some(error) => Err(error),
             None => Ok(reply?),

@@ -6,11 +6,96 @@
 //! says, so that downloads and this listing agree.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::model_path::{Found, models_below, visible_entries};
+use crate::{Error, Result};
+
+/// A repository's place in the cache.
+#[derive(Debug, Clone)]
+pub(crate) struct CachedRepository {
+    cache: PathBuf,
+    /// `models--owner--name`
+    folder: String,
+}
+
+impl CachedRepository {
+    pub(crate) fn new(cache: &Path, repository: &str) -> Self {
+        Self { cache: cache.to_owned(), folder: format!("models--{}", repository.replace('/', "--")) }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.cache.join(&self.folder)
+    }
+
+    /// What a file of that checksum is called.
+    pub(crate) fn blob(&self, etag: &str) -> PathBuf {
+        self.path().join("blobs").join(etag)
+    }
+
+    /// What it is called while it is on its way.
+    pub(crate) fn partial(&self, etag: &str) -> PathBuf {
+        self.path().join("blobs").join(format!("{etag}.incomplete"))
+    }
+
+    /// Where a file of a revision is found.
+    pub(crate) fn link(&self, revision: &str, file: &str) -> PathBuf {
+        self.path().join("snapshots").join(revision).join(file)
+    }
+
+    /// Locked by whoever downloads the file, as all programs that share the cache do.
+    ///
+    /// # Errors
+    /// `Error::Disk` when it cannot be made; `Ok(None)` when another holds it.
+    pub(crate) fn lock(&self, etag: &str) -> Result<Option<File>> {
+        let path = self.cache.join(".locks").join(&self.folder).join(format!("{etag}.lock"));
+        let lock = parent(&path).and_then(|()| File::create(&path)).and_then(|file| match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        });
+        lock.map_err(|source| Error::Disk { path, source })
+    }
+
+    /// Makes a downloaded blob the file of a revision: by a link, or by moving it there where links are
+    /// not allowed. Not by hf-hub, which would ask the hub again and copy gigabytes on Windows.
+    pub(crate) fn publish(&self, revision: &str, file: &str, etag: &str) -> Result<()> {
+        let link = self.link(revision, file);
+        let blob = self.blob(etag);
+        let up = "../".repeat(file.split('/').count() + 1);
+        let published = parent(&link).and_then(|()| {
+            // A link that leads nowhere is in the way.
+            let _ = fs::remove_file(&link);
+            symlink(&format!("{up}blobs/{etag}"), &link).or_else(|_| fs::rename(&blob, &link))
+        });
+        published.map_err(|source| Error::Disk { path: link, source })
+    }
+
+    /// Remembers the revision that `main` stood for, by which other programs find the files.
+    pub(crate) fn set_main(&self, revision: &str) -> Result<()> {
+        let path = self.path().join("refs/main");
+        let written = parent(&path).and_then(|()| fs::write(&path, revision));
+        written.map_err(|source| Error::Disk { path, source })
+    }
+}
+
+fn parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+#[cfg(unix)]
+fn symlink(to: &str, link: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(to, link)
+}
+
+#[cfg(not(unix))]
+fn symlink(_to: &str, _link: &Path) -> io::Result<()> {
+    // A privilege on Windows, and readers of the cache expect files there.
+    Err(io::ErrorKind::Unsupported.into())
+}
 
 /// The cache that HF_HUB_CACHE or HF_HOME name, or else the one in the home folder.
 pub(crate) fn cache_folder() -> PathBuf {
@@ -46,7 +131,7 @@ fn name(repository: &str, snapshot: &Path, path: &Path) -> Option<String> {
 }
 
 /// The revisions of a repository: that of `refs/main`, then the newest.
-fn snapshots(repository: &Path) -> Vec<PathBuf> {
+pub(crate) fn snapshots(repository: &Path) -> Vec<PathBuf> {
     let main = fs::read_to_string(repository.join("refs/main")).unwrap_or_default();
     let mut snapshots: Vec<_> = visible_entries(&repository.join("snapshots"))
         .map(|entry| {

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-/// Everything that can go wrong when a model or a folder is looked for.
+use crate::TokenSource;
+use crate::size::size;
+
+/// Everything that can go wrong when a model or a folder is looked for, downloaded or
+/// removed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -34,6 +38,71 @@ pub enum Error {
         listed(places)
     )]
     NoStarter { file: &'static str, places: Vec<PathBuf> },
+
+    #[error("the starter pair is part of Foretoken and cannot be removed.")]
+    StarterStays,
+
+    #[error("{path} is in use and cannot be removed. Choose another model, then remove it.", path = path.display())]
+    InUse { path: PathBuf },
+
+    #[error("{path} cannot be read or written: {source}. Check its permissions and the disk.", path = path.display())]
+    Disk { path: PathBuf, source: std::io::Error },
+
+    #[error("{what} needs {needed}, and {free} are free in {place}. Make room, or name another folder in HF_HUB_CACHE.",
+        needed = size(*needed), free = size(*free), place = place.display())]
+    NoSpace { what: String, needed: u64, free: u64, place: PathBuf },
+
+    #[error(
+        "the disk is full: {place} has no room for the rest. Make room and resume; what is here is kept.",
+        place = place.display()
+    )]
+    DiskFull { place: PathBuf },
+
+    #[error("the hub at {endpoint} could not be reached: {reason}. Check the connection, then try again.")]
+    Unreachable { endpoint: String, reason: String },
+
+    #[error("the hub's answer was not understood: {found}. Try again later.")]
+    Hub { found: String },
+
+    #[error("expected the name of a repository like owner/name, found '{0}'.")]
+    RepositoryName(String),
+
+    #[error("the hub has no repository '{name}' that may be seen{whom}. {hint}")]
+    NoRepository { name: String, whom: &'static str, hint: String },
+
+    #[error("{repository} is gated: accept its licence at {url}{and_token}.")]
+    Gated { repository: String, url: String, and_token: &'static str },
+
+    #[error("the hub refused the token from {0}. Set another one, or remove it.")]
+    TokenRefused(TokenSource),
+
+    #[error(
+        "expected a token of letters, digits, '_' and '-', found something else. Copy it again from the hub's settings."
+    )]
+    TokenForm,
+
+    #[error(
+        "the token cannot be kept in the system's keyring: {0}. Unlock the keyring, or set HF_TOKEN instead."
+    )]
+    Keyring(String),
+
+    #[error(
+        "{repository} holds nothing that can be run: expected GGUF files, or config.json and safetensors. \
+         Look for a repository with GGUF in its name."
+    )]
+    NoModels { repository: String },
+
+    #[error("{repository} has no file '{file}' to run. {hint}")]
+    NoFile { repository: String, file: String, hint: String },
+
+    #[error("{file} arrived damaged: expected {expected}, found {found}. It was removed; download it again.")]
+    Damaged { file: String, expected: String, found: String },
+
+    #[error("expected the id of a download, found '{0}'. Begin it again.")]
+    NoDownload(String),
+
+    #[error("{0} is still on its way here. Cancel it instead.")]
+    Unfinished(String),
 }
 
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,6 +1,20 @@
-//! The hub as it is asked over the network: what is in a repository, and with whose permission.
+//! The hub as it is asked over the network: what is in a repository, and with whose permission. What comes
+//! back from hf-hub is turned into this crate's words here.
 
-use crate::{Folders, Result, TokenSource};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hf_hub::repository::{ModelInfo, RepoTreeEntry};
+use hf_hub::{HFClient, HFClientSync, HFError};
+
+use crate::model_path::{Part, belongs_to_folder_model, has_extension};
+use crate::nearest::nearest;
+use crate::token::{self, Token};
+use crate::{Error, Folders, Result, TokenSource, cache, catalogue};
+
+/// How long a connection may say nothing before it counts as lost.
+pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
 /// A GGUF file of a repository; of a split one the first part, with the size of all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,26 +44,302 @@ pub struct Repository {
 
 /// A way to the hub. Clones share the token. Makes no connection before it is asked something.
 #[derive(Debug, Clone)]
-pub struct Hub {}
+pub struct Hub {
+    endpoint: String,
+    cache: PathBuf,
+    /// Looked for when it is first needed: a locked keyring asks the person.
+    token: Arc<Mutex<Option<Token>>>,
+}
 
 impl Hub {
     /// The hub HF_ENDPOINT names, or else the public one.
     pub fn new(_folders: &Folders) -> Result<Self> {
-        Ok(Self {})
+        let named = std::env::var("HF_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
+        let endpoint = named.unwrap_or_else(|| "https://huggingface.co".into());
+        let endpoint = endpoint.trim_end_matches('/').to_owned();
+        Ok(Self { endpoint, cache: cache::cache_folder(), token: Arc::default() })
+    }
+
+    /// A hub, a cache and a token of one's own, whatever the environment says.
+    pub fn at(endpoint: &str, cache: impl Into<PathBuf>, token: Option<&str>) -> Self {
+        let source = if token.is_some() { TokenSource::Environment } else { TokenSource::None };
+        let token = Token { source, value: token.map(str::to_owned) };
+        Self { endpoint: endpoint.to_owned(), cache: cache.into(), token: Arc::new(Mutex::new(Some(token))) }
     }
 
     /// What `owner/name` holds.
-    pub fn repository(&self, _name: &str) -> Result<Repository> {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// `Error::NoRepository`, with the catalogue's nearest name; `Error::TokenRefused`; `Error::Unreachable`.
+    pub fn repository(&self, name: &str) -> Result<Repository> {
+        Ok(self.contents(name)?.repository)
+    }
+
+    /// The same, and every single file.
+    pub(crate) fn contents(&self, name: &str) -> Result<Contents> {
+        let name = name.trim().trim_end_matches('/');
+        let (owner, own) = name
+            .split_once('/')
+            .filter(|_| is_repository(name))
+            .ok_or_else(|| Error::RepositoryName(name.to_owned()))?;
+        let model = self.client()?.model(owner, own);
+        let info = model.info().send().map_err(|error| self.error(name, error))?;
+        let revision = info.sha.clone().ok_or_else(|| hub_error("a repository without a revision"))?;
+        let tree = model.list_tree().revision(revision.as_str()).recursive(true).send();
+        let entries = tree.map_err(|error| self.error(name, error))?;
+        Ok(Contents::new(name, revision, &info, entries))
     }
 
     /// Where the token comes from.
     pub fn token_source(&self) -> TokenSource {
-        TokenSource::None
+        self.token().source
     }
 
     /// Keeps a token in the system's keyring, or with `None` removes it from there.
-    pub fn set_token(&self, _token: Option<&str>) -> Result<()> {
-        unimplemented!()
+    pub fn set_token(&self, token: Option<&str>) -> Result<()> {
+        token::keep(token)?;
+        *self.locked_token() = None;
+        Ok(())
     }
+
+    pub(crate) fn token(&self) -> Token {
+        self.locked_token().get_or_insert_with(Token::find).clone()
+    }
+
+    pub(crate) fn cache(&self) -> &Path {
+        &self.cache
+    }
+
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    fn locked_token(&self) -> MutexGuard<'_, Option<Token>> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn client(&self) -> Result<HFClientSync> {
+        let http =
+            http_client(reqwest::redirect::Policy::default()).map_err(|error| self.unreachable(error))?;
+        let mut builder = HFClient::builder()
+            .endpoint(self.endpoint.as_str())
+            .cache_dir(self.cache.as_path())
+            .client(http)
+            .retry_max_attempts(2);
+        if let Some(token) = self.token().value {
+            builder = builder.token(token);
+        }
+        builder.build_sync().map_err(|error| hub_error(&error.to_string()))
+    }
+
+    pub(crate) fn unreachable(&self, error: impl std::error::Error) -> Error {
+        // The last cause says what happened; those before it say what was tried.
+        let mut reason: &dyn std::error::Error = &error;
+        while let Some(cause) = reason.source() {
+            reason = cause;
+        }
+        Error::Unreachable { endpoint: self.endpoint.clone(), reason: reason.to_string() }
+    }
+
+    fn error(&self, repository: &str, error: HFError) -> Error {
+        match error {
+            HFError::AuthRequired { .. } => self.refused(401, repository),
+            HFError::Forbidden { .. } => self.refused(403, repository),
+            HFError::RepoNotFound { .. } => self.refused(404, repository),
+            HFError::Http { context } => match context.status.as_u16() {
+                status @ (401 | 403 | 404) => self.refused(status, repository),
+                _ => hub_error(&format!("status {}", context.status)),
+            },
+            HFError::Request { source, .. } if source.is_decode() => hub_error("no JSON"),
+            HFError::Request { source, .. } => self.unreachable(source),
+            other => hub_error(&other.to_string()),
+        }
+    }
+
+    /// What a refusal means. Of what may not be seen the hub does not say that it exists.
+    pub(crate) fn refused(&self, status: u16, repository: &str) -> Error {
+        let token = self.token();
+        match (status, token.source) {
+            (404, _) | (401, TokenSource::None) => self.unknown(repository, token.source),
+            (401, source) => Error::TokenRefused(source),
+            _ => self.gated(repository),
+        }
+    }
+
+    pub(crate) fn gated(&self, repository: &str) -> Error {
+        let nobody = self.token().source == TokenSource::None;
+        Error::Gated {
+            repository: repository.into(),
+            url: format!("{}/{repository}", self.endpoint),
+            and_token: if nobody { " and set a token" } else { " with the account of your token" },
+        }
+    }
+
+    fn unknown(&self, repository: &str, source: TokenSource) -> Error {
+        let known = catalogue().iter().flat_map(|family| family.drafts.iter().chain(family.targets));
+        let hint = match nearest(repository, known.map(|model| model.repository)) {
+            Some(near) if near != repository => format!("Did you mean '{near}'?"),
+            _ => "Check the name; a private one needs a token.".into(),
+        };
+        let whom = if source == TokenSource::None { " without a token" } else { " with your token" };
+        Error::NoRepository { name: repository.into(), whom, hint }
+    }
+}
+
+/// A client that notices when the other side has gone silent.
+pub(crate) fn http_client(redirects: reqwest::redirect::Policy) -> reqwest::Result<reqwest::Client> {
+    reqwest::Client::builder()
+        .user_agent(concat!("foretoken/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(SILENCE)
+        .read_timeout(SILENCE)
+        .redirect(redirects)
+        .build()
+}
+
+pub(crate) fn hub_error(found: &str) -> Error {
+    Error::Hub { found: found.to_owned() }
+}
+
+/// Two parts of letters, digits and `-_.`, as the hub allows them.
+fn is_repository(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let well_formed = |part: &str| {
+        !part.is_empty() && part.chars().all(allowed) && !part.starts_with('.') && !part.contains("--")
+    };
+    name.split('/').count() == 2 && name.split('/').all(well_formed)
+}
+
+/// A file of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) path: String,
+    pub(crate) bytes: u64,
+    sha256: Option<String>,
+}
+
+/// A repository with all its files.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) repository: Repository,
+    entries: Vec<Entry>,
+}
+
+impl Contents {
+    fn new(id: &str, revision: String, info: &ModelInfo, tree: Vec<RepoTreeEntry>) -> Self {
+        let entries = tree.into_iter().filter_map(|entry| match entry {
+            RepoTreeEntry::File { path, size, lfs, .. } if is_safe(&path) => {
+                let sha256 = lfs.and_then(|lfs| lfs.sha256);
+                Some(Entry { path, bytes: size, sha256 })
+            }
+            _ => None,
+        });
+        let mut entries: Vec<Entry> = entries.collect();
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut contents = Self {
+            repository: Repository {
+                id: id.into(),
+                revision,
+                licence: licence(info),
+                // `false`, "auto" or "manual"
+                gated: info.gated.as_ref().is_some_and(|gated| gated.is_string() || gated == true),
+                files: Vec::new(),
+                safetensors: None,
+            },
+            entries,
+        };
+        contents.repository.files = contents.models();
+        contents.repository.safetensors = contents.folder_model().map(|files| sum(&files));
+        contents
+    }
+
+    /// The GGUF files that are models: no later parts, no parts without the others, no image projectors.
+    fn models(&self) -> Vec<RemoteFile> {
+        let gguf = self.entries.iter().filter(|entry| has_extension(Path::new(&entry.path), "gguf"));
+        let models = gguf.filter(|entry| {
+            let name = entry.path.rsplit('/').next().unwrap_or_default();
+            !name.to_ascii_lowercase().starts_with("mmproj")
+        });
+        models
+            .filter_map(|entry| {
+                let bytes = sum(&self.parts(entry)?);
+                Some(RemoteFile { path: entry.path.clone(), bytes, sha256: entry.sha256.clone() })
+            })
+            .collect()
+    }
+
+    /// All parts of the model that begins with `first`; `None` when it does not, or some are missing.
+    fn parts(&self, first: &Entry) -> Option<Vec<Entry>> {
+        let path = Path::new(&first.path);
+        match Part::of(path) {
+            None => Some(vec![first.clone()]),
+            Some(part) if part.number == 1 => {
+                (1..=part.count).map(|number| self.entry(part.sibling(path, number).to_str()?)).collect()
+            }
+            Some(_) => None,
+        }
+    }
+
+    fn entry(&self, path: &str) -> Option<Entry> {
+        self.entries.iter().find(|entry| entry.path == path.replace('\\', "/")).cloned()
+    }
+
+    fn folder_model(&self) -> Option<Vec<Entry>> {
+        let files: Vec<_> =
+            self.entries.iter().filter(|entry| belongs_to_folder_model(&entry.path)).cloned().collect();
+        let has_weights = files.iter().any(|entry| has_extension(Path::new(&entry.path), "safetensors"));
+        (has_weights && files.iter().any(|entry| entry.path == "config.json")).then_some(files)
+    }
+
+    /// What a person means by `file`, which may lack `.gguf`, and the files to download for it. Without a
+    /// name the folder model, or else the only GGUF file.
+    pub(crate) fn wanted(&self, file: Option<&str>) -> Result<(Option<String>, Vec<Entry>)> {
+        let models = &self.repository.files;
+        if models.is_empty() && self.repository.safetensors.is_none() {
+            return Err(Error::NoModels { repository: self.repository.id.clone() });
+        }
+        let chosen = match file {
+            Some(file) => self.named(file)?,
+            None => match (self.folder_model(), &models[..]) {
+                (Some(files), _) => return Ok((None, files)),
+                (None, [only]) => only,
+                (None, several) => {
+                    let choice = |model: &RemoteFile| format!("{}:{}", self.repository.id, model.path);
+                    let choices = several.iter().map(choice).collect();
+                    return Err(Error::Ambiguous { name: self.repository.id.clone(), choices });
+                }
+            },
+        };
+        let parts = self.entry(&chosen.path).and_then(|first| self.parts(&first)).unwrap_or_default();
+        Ok((Some(chosen.path.clone()), parts))
+    }
+
+    fn named(&self, file: &str) -> Result<&RemoteFile> {
+        let models = &self.repository.files;
+        let same = |model: &&RemoteFile| {
+            model.path.strip_prefix(file).is_some_and(|rest| rest.is_empty() || rest == ".gguf")
+        };
+        models.iter().find(same).ok_or_else(|| {
+            let names = models.iter().map(|model| model.path.as_str());
+            let hint = match nearest(file, names.clone()) {
+                Some(near) => format!("Did you mean '{near}'?"),
+                None => format!("It has: {}.", names.collect::<Vec<_>>().join(", ")),
+            };
+            Error::NoFile { repository: self.repository.id.clone(), file: file.into(), hint }
+        })
+    }
+}
+
+fn sum(files: &[Entry]) -> u64 {
+    files.iter().map(|file| file.bytes).sum()
+}
+
+/// A path that stays below its folder: the hub says it, and a file is written there.
+fn is_safe(path: &str) -> bool {
+    let plain =
+        |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', ':', '\0']);
+    path.split('/').all(plain)
+}
+
+fn licence(info: &ModelInfo) -> Option<String> {
+    info.tags.iter().flatten().find_map(|tag| tag.strip_prefix("license:")).map(str::to_owned)
 }

@@ -1,17 +1,22 @@
-//! Models on this computer: where they are, what they are called, and the program's own folders.
-//! Knows neither the engine nor the window: it tells a model from its file names alone and leaves
-//! what is in them to others. It does not touch the network.
+//! Models on this computer and on the hub: where they are, what they are called, how they get here, and
+//! the program's own folders. Knows neither the engine nor the window: it tells a model from its file
+//! names alone and leaves what is in them to others. Only [`Hub`] and [`Downloads`] touch the network.
 //!
 //! - [`Folders`]: the data folder with the database, the models and the logs
 //! - [`Library`]: every installed model ([`Installed`]), and names turned into paths
 //! - `starter.rs`: the embedded pair, [`STARTER`] and [`STARTER_DRAFT`]
-//! - `hub.rs`: what this and other programs downloaded into the hub's cache
+//! - `cache.rs`: what this and other programs downloaded into the hub's cache
 //! - `model_path.rs`: which files and folders look like a model
+//! - [`catalogue()`]: known pairs, and where the hub has them
+//! - [`Hub`]: what a repository holds, and with whose token that is asked
+//! - [`Downloads`]: models on their way; `download.rs` is one of them, `transfer.rs` one file,
+//!   `records.rs` what is remembered of them
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod cache;
 mod catalogue;
+mod download;
 mod downloads;
 mod error;
 mod folders;
@@ -19,8 +24,13 @@ mod hub;
 mod library;
 mod model_path;
 mod nearest;
+mod records;
+mod remove;
+mod size;
+mod speed;
 mod starter;
 mod token;
+mod transfer;
 
 pub use catalogue::{CatalogueFamily, CatalogueModel, catalogue};
 pub use downloads::{Download, DownloadState, Downloads};
@@ -28,5 +38,6 @@ pub use error::{Error, Result};
 pub use folders::Folders;
 pub use hub::{Hub, RemoteFile, Repository};
 pub use library::{Installed, Kind, Library};
+pub use size::size;
 pub use starter::{STARTER, STARTER_DRAFT};
 pub use token::TokenSource;

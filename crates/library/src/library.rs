@@ -38,8 +38,8 @@ pub struct Installed {
 /// The models of one person.
 #[derive(Debug)]
 pub struct Library {
-    models: PathBuf,
-    hub: PathBuf,
+    pub(crate) models: PathBuf,
+    pub(crate) hub: PathBuf,
     starter: Starter,
 }
 
@@ -93,13 +93,7 @@ impl Library {
         }
     }
 
-    /// Deletes an installed model by its id: all its files, and those of the hub's cache that nothing else
-    /// there uses. The starter pair cannot be removed.
-    pub fn remove(&self, _id: &str) -> Result<()> {
-        unimplemented!()
-    }
-
-    fn unknown(&self, name: &str, installed: &[Installed]) -> Error {
+    pub(crate) fn unknown(&self, name: &str, installed: &[Installed]) -> Error {
         let names = installed.iter().flat_map(|model| {
             let repository = model.name.split_once(':').map(|(repository, _)| repository);
             [model.name.as_str(), model.name.trim_end_matches(".gguf")].into_iter().chain(repository)
@@ -136,7 +130,7 @@ fn by_name<'a>(installed: &'a [Installed], name: &str) -> Result<Option<&'a Inst
 }
 
 #[cfg(all(test, unix))]
-mod tests {
+pub(crate) mod tests {
     use tempfile::TempDir;
 
     use super::*;
@@ -144,7 +138,7 @@ mod tests {
     use crate::model_path::tests::put;
 
     /// A library with the starter pair, two local models and two repositories in the hub's cache.
-    fn library() -> (Library, TempDir) {
+    pub(crate) fn library() -> (Library, TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         put(&root.join("starter/starter-target-Q8_0.gguf"), 8);

@@ -69,6 +69,13 @@ fn gguf_size(path: &Path, size: u64) -> Result<u64, String> {
     }
 }
 
+/// Whether a folder model needs the file of that name beside its weights, or it is its weights.
+pub(crate) fn belongs_to_folder_model(name: &str) -> bool {
+    let path = Path::new(name);
+    let needed = ["safetensors", "json", "jinja", "txt", "model"];
+    path.components().count() == 1 && needed.iter().any(|extension| has_extension(path, extension))
+}
+
 fn safetensors_size(folder: &Path) -> Result<u64, String> {
     if !folder.join("config.json").is_file() {
         return Err("a folder without config.json".into());
@@ -90,14 +97,14 @@ fn safetensors_size(folder: &Path) -> Result<u64, String> {
 }
 
 /// The place of a file in a split model: `stem-00001-of-00003.gguf`.
-struct Part {
+pub(crate) struct Part {
     stem: String,
-    number: u32,
-    count: u32,
+    pub(crate) number: u32,
+    pub(crate) count: u32,
 }
 
 impl Part {
-    fn of(path: &Path) -> Option<Self> {
+    pub(crate) fn of(path: &Path) -> Option<Self> {
         let (rest, count) = path.file_stem()?.to_str()?.rsplit_once("-of-")?;
         let (stem, number) = rest.rsplit_once('-')?;
         let parse = |digits: &str| (digits.len() == 5).then(|| digits.parse().ok()).flatten();
@@ -108,17 +115,20 @@ impl Part {
         (1..=self.count).map(|number| self.size_of(path, number)).sum()
     }
 
+    /// Part `number` of the model that `path` is a part of.
+    pub(crate) fn sibling(&self, path: &Path, number: u32) -> PathBuf {
+        let extension = path.extension().unwrap_or_default().to_string_lossy();
+        path.with_file_name(format!("{}-{number:05}-of-{:05}.{extension}", self.stem, self.count))
+    }
+
     /// Bytes of part `number` of the model that `path` is a part of.
     fn size_of(&self, path: &Path, number: u32) -> Result<u64, String> {
-        let extension = path.extension().unwrap_or_default().to_string_lossy();
-        let sibling =
-            path.with_file_name(format!("{}-{number:05}-of-{:05}.{extension}", self.stem, self.count));
-        let size = fs::metadata(&sibling).map(|metadata| metadata.len());
+        let size = fs::metadata(self.sibling(path, number)).map(|metadata| metadata.len());
         size.map_err(|_| format!("a model split into {} parts of which part {number} is missing", self.count))
     }
 }
 
-fn has_extension(path: &Path, extension: &str) -> bool {
+pub(crate) fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
 }
 

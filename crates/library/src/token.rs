@@ -1,5 +1,12 @@
 //! The access token of the hub: where it is looked for and kept.
 
+use std::fmt;
+
+use hf_hub::hf_home;
+use keyring::Entry;
+
+use crate::{Error, Result};
+
 /// Where the token comes from, the first of them that has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenSource {
@@ -10,4 +17,88 @@ pub enum TokenSource {
     Keyring,
     /// The file other programs of the ecosystem keep it in.
     File,
+}
+
+impl fmt::Display for TokenSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "nowhere",
+            Self::Environment => "HF_TOKEN",
+            Self::Keyring => "the system's keyring",
+            Self::File => "the hub's token file",
+        })
+    }
+}
+
+/// A token and where it was found.
+#[derive(Clone)]
+pub(crate) struct Token {
+    pub(crate) source: TokenSource,
+    pub(crate) value: Option<String>,
+}
+
+/// A token is a secret: it does not get into the log.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a token from {}", self.source)
+    }
+}
+
+impl Token {
+    pub(crate) fn find() -> Self {
+        let none = Self { source: TokenSource::None, value: None };
+        // As everywhere in the ecosystem: a person may want to be nobody.
+        if std::env::var_os("HF_HUB_DISABLE_IMPLICIT_TOKEN").is_some_and(|value| !value.is_empty()) {
+            return none;
+        }
+        let places: [(TokenSource, fn() -> Option<String>); 3] = [
+            (TokenSource::Environment, || std::env::var("HF_TOKEN").ok()),
+            (TokenSource::Keyring, read_keyring),
+            (TokenSource::File, read_file),
+        ];
+        let found = places.into_iter().find_map(|(source, read)| {
+            let value = read().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())?;
+            Some(Self { source, value: Some(value) })
+        });
+        found.unwrap_or(none)
+    }
+}
+
+/// # Errors
+/// `Error::TokenForm` for what cannot be a token, `Error::Keyring` where there is no keyring.
+pub(crate) fn keep(token: Option<&str>) -> Result<()> {
+    let token = token.map(str::trim);
+    let well_formed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if token.is_some_and(|token| token.is_empty() || !token.chars().all(well_formed)) {
+        return Err(Error::TokenForm);
+    }
+    let kept = on_a_thread(|| match token {
+        Some(token) => entry()?.set_password(token),
+        None => match entry()?.delete_credential() {
+            Err(keyring::Error::NoEntry) => Ok(()),
+            other => other,
+        },
+    });
+    kept.map_err(|error| Error::Keyring(error.to_string()))
+}
+
+fn read_keyring() -> Option<String> {
+    on_a_thread(|| entry()?.get_password())
+        .inspect_err(|error| tracing::debug!("no token in the keyring: {error}"))
+        .ok()
+}
+
+fn read_file() -> Option<String> {
+    let named = std::env::var_os("HF_TOKEN_PATH").map(Into::into);
+    std::fs::read_to_string(named.unwrap_or_else(|| hf_home().join("token"))).ok()
+}
+
+fn entry() -> keyring::Result<Entry> {
+    Entry::new("dev.foretoken", "hub")
+}
+
+/// The keyring waits for the system, which is not allowed on a thread that runs futures.
+fn on_a_thread<T: Send>(task: impl FnOnce() -> keyring::Result<T> + Send) -> keyring::Result<T> {
+    let ended = std::thread::scope(|scope| scope.spawn(task).join());
+    ended.unwrap_or(Err(keyring::Error::NoDefaultStore))
 }

@@ -8,6 +8,7 @@ mod generate;
 mod inspect;
 mod logits;
 mod models;
+mod pull;
 mod render;
 mod tokenize;
 
@@ -40,7 +41,7 @@ pub enum Command {
     Render(render::Args),
     /// Say whether one model can draft for another
     Compat(compat::Args),
-    /// The models on this computer
+    /// The models on this computer and on the hub
     #[command(subcommand)]
     Models(models::Models),
 }
@@ -70,7 +71,7 @@ impl Command {
             Self::Detokenize(args) => tokenize::detokenize(args)?,
             Self::Render(args) => render::run(args)?,
             Self::Compat(args) => compat::run(args)?,
-            Self::Models(command) => models::run(command)?,
+            Self::Models(command) => return models::run(command),
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -1,9 +1,14 @@
-//! `models`: what is on this computer.
+//! `models`: what is on this computer, and what the hub has for it.
 
-use foretoken_library::{Installed, Kind};
+use std::io::{IsTerminal, stdin};
+use std::path::Path;
+use std::process::ExitCode;
+
+use foretoken_library::{CatalogueModel, Installed, Kind, catalogue, size};
 use serde::Serialize;
 
-use crate::error::Result;
+use super::pull;
+use crate::error::{Error, Result};
 use crate::output;
 use crate::session::library;
 
@@ -15,6 +20,22 @@ pub enum Models {
         #[arg(long)]
         json: bool,
     },
+    /// List known pairs: small models that draft for larger ones
+    Catalogue {
+        /// Print JSON, an object a line, and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Download a model into the hub's cache, or go on with a download
+    Pull(pull::Args),
+    /// Delete a model from the disk
+    Rm {
+        /// Its name, as `models list` has it
+        name: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 #[derive(Serialize)]
@@ -25,14 +46,23 @@ struct Line {
     bytes: u64,
 }
 
-pub fn run(Models::List { json }: &Models) -> Result<()> {
+pub fn run(command: &Models) -> Result<ExitCode> {
+    match command {
+        Models::List { json } => list(*json)?,
+        Models::Catalogue { json } => show_catalogue(*json)?,
+        Models::Pull(args) => return pull::run(args),
+        Models::Rm { name, yes } => remove(name, *yes)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(json: bool) -> Result<()> {
     for model in library()?.installed() {
         let line = Line::from(model);
-        if *json {
+        if json {
             output::json(&line)?;
         } else {
-            let megabytes = line.bytes as f64 / 1e6;
-            output::line(format_args!("{:40} {megabytes:10.1} MB  {}", line.name, line.path))?;
+            output::line(format_args!("{:40} {:>10}  {}", line.name, size(line.bytes), line.path))?;
         }
     }
     Ok(())
@@ -47,4 +77,101 @@ impl From<Installed> for Line {
         };
         Self { name: model.name, path: model.path.display().to_string(), kind, bytes: model.size_bytes }
     }
+}
+
+/// A model of the catalogue, by the name `models pull` takes.
+#[derive(Serialize)]
+struct Known {
+    family: &'static str,
+    role: &'static str,
+    name: String,
+    label: &'static str,
+    bytes: u64,
+    parameters: u64,
+    licence: &'static str,
+    gated: bool,
+    installed: bool,
+}
+
+fn show_catalogue(json: bool) -> Result<()> {
+    let installed = library()?.installed();
+    for family in catalogue() {
+        if !json {
+            output::line(family.name)?;
+        }
+        let drafts = family.drafts.iter().map(|model| (model, "draft"));
+        for (model, role) in drafts.chain(family.targets.iter().map(|model| (model, "target"))) {
+            let known = Known::new(family.name, model, role, &installed);
+            if json {
+                output::json(&known)?;
+            } else {
+                let here = if known.installed { "installed" } else { "" };
+                output::line(format_args!(
+                    "  {role:6}  {:21} {:>8}  {:10}  {:9}  {}",
+                    known.label,
+                    size(known.bytes),
+                    known.licence,
+                    here,
+                    known.name
+                ))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Known {
+    fn new(
+        family: &'static str,
+        model: &CatalogueModel,
+        role: &'static str,
+        installed: &[Installed],
+    ) -> Self {
+        let name = format!("{}:{}", model.repository, model.file);
+        Self {
+            family,
+            role,
+            label: model.label,
+            bytes: model.bytes,
+            parameters: model.parameters,
+            licence: model.licence,
+            gated: model.gated,
+            installed: installed.iter().any(|model| model.name == name),
+            name,
+        }
+    }
+}
+
+fn remove(name: &str, yes: bool) -> Result<()> {
+    let library = library()?;
+    let path = library.resolve(name)?;
+    let installed = library.installed();
+    let Some(model) = installed.iter().find(|model| model.path == path) else {
+        return Err(Error::Usage(format!(
+            "{name} is a file of your own, not an installed model: delete it where it is."
+        )));
+    };
+    if !yes && !agreed(model)? {
+        output::note("Nothing was deleted.");
+        return Ok(());
+    }
+    library.remove(&model.id)?;
+    output::line(format_args!("deleted {}, {}", model.name, size(model.size_bytes)))
+}
+
+fn agreed(model: &Installed) -> Result<bool> {
+    if !stdin().is_terminal() {
+        let found =
+            "expected --yes where nobody can be asked, found neither. Repeat with --yes to delete it.";
+        return Err(Error::Usage(found.to_owned()));
+    }
+    output::note(format_args!(
+        "Delete {}, {} in {}? [y/N]",
+        model.name,
+        size(model.size_bytes),
+        model.path.display()
+    ));
+    let mut answer = String::new();
+    stdin().read_line(&mut answer).map_err(|source| Error::Read { path: Path::new("-").into(), source })?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -1,0 +1,176 @@
+//! One download from beginning to end: which files, whether there is room, one file after the other. Who
+//! asked for it and who watches is for `downloads.rs` to know.
+
+use std::fs;
+use std::future::Future;
+
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+
+use crate::cache::CachedRepository;
+use crate::hub::{Hub, hub_error};
+use crate::records::{End, Record, RecordFile};
+use crate::transfer::{Known, Order, Step, Stopped, Transfer, Wanted, has, length};
+use crate::{Error, Result};
+
+/// What a run says of itself.
+pub(crate) enum Stage<'a> {
+    /// The hub has other files than before.
+    Replanned(&'a Record),
+    /// A step of one file, with the bytes of those that are already here.
+    File { before: u64, step: Step },
+}
+
+/// What has to be fetched for `file`, with permission to do so.
+pub(crate) fn plan(hub: &Hub, repository: &str, file: Option<&str>) -> Result<Record> {
+    let (_order, orders) = watch::channel(Order::GoOn);
+    let planned =
+        on_a_thread(async { plan_with(&mut Transfer::new(hub, orders)?, hub, repository, file).await });
+    planned.map_err(|stopped| match stopped {
+        Stopped::Interrupted(error) | Stopped::Failed(error) => error,
+        Stopped::Ordered | Stopped::Outdated => hub_error("files that change while they are listed"),
+    })
+}
+
+async fn plan_with(
+    transfer: &mut Transfer<'_>,
+    hub: &Hub,
+    repository: &str,
+    file: Option<&str>,
+) -> std::result::Result<Record, Stopped> {
+    let contents = hub.contents(repository)?;
+    let (file, entries) = contents.wanted(file)?;
+    let listed = contents.repository;
+    let mut record =
+        Record { repository: listed.id, file, revision: listed.revision, files: Vec::new(), end: End::None };
+    for entry in entries {
+        let wanted = Wanted { repository: &record.repository, revision: &record.revision, path: &entry.path };
+        let Known { etag, bytes } = transfer.look(wanted).await?;
+        if bytes != entry.bytes {
+            return Err(hub_error("a file of two sizes").into());
+        }
+        record.files.push(RecordFile { path: entry.path, bytes, etag });
+    }
+    Ok(record)
+}
+
+/// # Errors
+/// `Error::NoSpace` when what is missing of the files has no room on the cache's disk.
+pub(crate) fn check_space(hub: &Hub, record: &Record) -> Result<()> {
+    let missing = record.bytes().saturating_sub(here(hub, record));
+    let place = hub.cache().to_owned();
+    let existing = place.ancestors().find(|folder| folder.is_dir());
+    // A disk that does not say is tried.
+    match existing.and_then(|folder| fs4::available_space(folder).ok()) {
+        Some(free) if free < missing => {
+            Err(Error::NoSpace { what: record.id(), needed: missing, free, place })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of the files that are here, in place or on their way.
+pub(crate) fn here(hub: &Hub, record: &Record) -> u64 {
+    let cached = CachedRepository::new(hub.cache(), &record.repository);
+    let here = |file: &RecordFile| {
+        let whole = [cached.link(&record.revision, &file.path), cached.blob(&file.etag)];
+        if whole.iter().any(|path| has(path, file.bytes)) {
+            file.bytes
+        } else {
+            length(&cached.partial(&file.etag)).min(file.bytes)
+        }
+    };
+    record.files.iter().map(here).sum()
+}
+
+/// Removes what is here of unfinished files, unless another program works on them.
+pub(crate) fn discard(hub: &Hub, record: &Record) {
+    let cached = CachedRepository::new(hub.cache(), &record.repository);
+    for file in &record.files {
+        let partial = cached.partial(&file.etag);
+        if partial.exists() && matches!(cached.lock(&file.etag), Ok(Some(_))) {
+            let _ = fs::remove_file(partial);
+        }
+    }
+    // Folders that are empty now, and no others.
+    let _ = fs::remove_dir(cached.path().join("blobs"));
+    let _ = fs::remove_dir(cached.path());
+}
+
+/// Said of files that the hub has taken away.
+pub(crate) fn gone(record: &Record) -> String {
+    let hint = "Look what the repository holds now.".to_owned();
+    let file = record.file.clone().unwrap_or_default();
+    Error::NoFile { repository: record.repository.clone(), file, hint }.to_string()
+}
+
+/// Fetches all files of a record, which follows what the hub says of them. Blocks.
+pub(crate) fn run(
+    hub: &Hub,
+    record: &mut Record,
+    orders: watch::Receiver<Order>,
+    say: &mut (dyn FnMut(Stage<'_>) + Send),
+) -> std::result::Result<(), Stopped> {
+    on_a_thread(async {
+        let mut transfer = Transfer::new(hub, orders)?;
+        check_space(hub, record)?;
+        match fetch_all(&mut transfer, hub, record, say).await {
+            Err(Stopped::Outdated) => {
+                // The revision is gone: what is wanted is in a newer one.
+                let newer = plan_with(&mut transfer, hub, &record.repository, record.file.as_deref()).await?;
+                replan(hub, record, newer);
+                say(Stage::Replanned(record));
+                fetch_all(&mut transfer, hub, record, say).await
+            }
+            other => other,
+        }
+    })
+}
+
+async fn fetch_all(
+    transfer: &mut Transfer<'_>,
+    hub: &Hub,
+    record: &mut Record,
+    say: &mut (dyn FnMut(Stage<'_>) + Send),
+) -> std::result::Result<(), Stopped> {
+    let cached = CachedRepository::new(hub.cache(), &record.repository);
+    let mut before = 0;
+    for at in 0..record.files.len() {
+        let file = record.files[at].clone();
+        if !has(&cached.link(&record.revision, &file.path), file.bytes) {
+            let (repository, revision) = (record.repository.clone(), record.revision.clone());
+            let wanted = Wanted { repository: &repository, revision: &revision, path: &file.path };
+            let known = transfer.look(wanted).await?;
+            if (&known.etag, known.bytes) != (&file.etag, file.bytes) {
+                let mut newer = record.clone();
+                newer.files[at] =
+                    RecordFile { path: file.path.clone(), bytes: known.bytes, etag: known.etag.clone() };
+                replan(hub, record, newer);
+                say(Stage::Replanned(record));
+            }
+            transfer.fetch(wanted, &known, &mut |step| say(Stage::File { before, step })).await?;
+        }
+        before += record.files[at].bytes;
+    }
+    Ok(cached.set_main(&record.revision)?)
+}
+
+/// Takes up a newer plan; what was here of files that are no longer in it is of no use.
+fn replan(hub: &Hub, record: &mut Record, newer: Record) {
+    let stays = |file: &RecordFile| newer.files.iter().any(|other| other.etag == file.etag);
+    let stale = record.files.iter().filter(|file| !stays(file)).cloned().collect();
+    discard(hub, &Record { files: stale, ..record.clone() });
+    *record = newer;
+}
+
+/// Runs a future where that is allowed, whoever calls: a thread that runs futures may not wait for one.
+fn on_a_thread<T: Send>(
+    future: impl Future<Output = std::result::Result<T, Stopped>> + Send,
+) -> std::result::Result<T, Stopped> {
+    let work = || {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        runtime.map_err(|error| Stopped::from(hub_error(&error.to_string())))?.block_on(future)
+    };
+    let ended = std::thread::scope(|scope| scope.spawn(work).join());
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

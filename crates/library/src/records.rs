@@ -1,0 +1,152 @@
+//! What is remembered of downloads from one start of the program to the next: `downloads.json` in the data
+//! folder. Several programs may share it, so each changes only its own entries, under a lock.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Folders, Result};
+
+/// One download as it is remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) repository: String,
+    /// `None` for a folder model.
+    pub(crate) file: Option<String>,
+    /// The commit the files are of.
+    pub(crate) revision: String,
+    pub(crate) files: Vec<RecordFile>,
+    #[serde(default)]
+    pub(crate) end: End,
+}
+
+/// A file to fetch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RecordFile {
+    pub(crate) path: String,
+    pub(crate) bytes: u64,
+    /// What the cache calls it, by which its partial file is found.
+    pub(crate) etag: String,
+}
+
+/// Whether it came to an end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum End {
+    #[default]
+    None,
+    Done,
+    Failed(String),
+}
+
+impl Record {
+    pub(crate) fn id(&self) -> String {
+        match &self.file {
+            Some(file) => format!("{}:{file}", self.repository),
+            None => self.repository.clone(),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+/// The file that remembers.
+#[derive(Debug)]
+pub(crate) struct Records {
+    path: PathBuf,
+}
+
+impl Records {
+    pub(crate) fn new(folders: &Folders) -> Self {
+        Self { path: folders.root().join("downloads.json") }
+    }
+
+    /// All records, the oldest first. A file that cannot be understood is put aside.
+    pub(crate) fn read(&self) -> Vec<Record> {
+        let Ok(text) = fs::read(&self.path) else {
+            return Vec::new();
+        };
+        serde_json::from_slice(&text).unwrap_or_else(|error| {
+            tracing::warn!("{} is not understood and put aside: {error}", self.path.display());
+            let _ = fs::rename(&self.path, self.path.with_extension("unreadable"));
+            Vec::new()
+        })
+    }
+
+    /// Adds a record or replaces the one of the same name.
+    pub(crate) fn put(&self, record: &Record) -> Result<()> {
+        self.change(|records| match records.iter_mut().find(|known| known.id() == record.id()) {
+            Some(known) => *known = record.clone(),
+            None => records.push(record.clone()),
+        })
+    }
+
+    pub(crate) fn remove(&self, id: &str) -> Result<()> {
+        self.change(|records| records.retain(|record| record.id() != id))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Record>)) -> Result<()> {
+        let changed = || -> io::Result<()> {
+            self.path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            let lock = File::create(self.path.with_extension("lock"))?;
+            lock.lock()?;
+            let mut records = self.read();
+            change(&mut records);
+            replace(&self.path, &serde_json::to_vec_pretty(&records)?)
+        };
+        changed().map_err(|source| Error::Disk { path: self.path.clone(), source })
+    }
+}
+
+/// Writes beside the file and puts it in its place, so that a crash leaves one or the other.
+fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    fs::write(&beside, contents)?;
+    File::open(&beside)?.sync_all()?;
+    fs::rename(&beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(file: &str) -> Record {
+        let files = vec![RecordFile { path: file.into(), bytes: 3, etag: "e".into() }];
+        Record {
+            repository: "owner/name".into(),
+            file: Some(file.into()),
+            revision: "abc".into(),
+            files,
+            end: End::None,
+        }
+    }
+
+    #[test]
+    fn two_programs_keep_each_others_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = Folders::at(folder.path().join("data"));
+        let (one, other) = (Records::new(&folders), Records::new(&folders));
+        one.put(&record("a.gguf")).unwrap();
+        other.put(&record("b.gguf")).unwrap();
+        let done = Record { end: End::Done, ..record("a.gguf") };
+        one.put(&done).unwrap();
+        assert_eq!(other.read(), [done, record("b.gguf")]);
+        other.remove("owner/name:a.gguf").unwrap();
+        assert_eq!(one.read(), [record("b.gguf")]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_understood_is_put_aside_and_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let records = Records::new(&Folders::at(folder.path()));
+        fs::write(folder.path().join("downloads.json"), "[{\"repos").unwrap();
+        assert!(records.read().is_empty());
+        records.put(&record("a.gguf")).unwrap();
+        assert_eq!(records.read().len(), 1);
+        assert_eq!(fs::read(folder.path().join("downloads.unreadable")).unwrap(), b"[{\"repos");
+    }
+}

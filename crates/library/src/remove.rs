@@ -1,0 +1,224 @@
+//! Deleting an installed model: all its files, and nothing that another model uses.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::cache::snapshots;
+use crate::model_path::{Part, belongs_to_folder_model, visible_entries};
+use crate::{Error, Kind, Library, Result};
+
+impl Library {
+    /// Deletes an installed model by its id or name. Of the hub's cache it goes in every revision, with the
+    /// blobs that no other file there links to. On Unix a model that is in use keeps working until it is
+    /// closed.
+    ///
+    /// # Errors
+    /// `Error::StarterStays` for the starter pair, `Error::Unknown` for what is not installed,
+    /// `Error::InUse` on systems that do not delete open files.
+    pub fn remove(&self, id: &str) -> Result<()> {
+        let installed = self.installed();
+        let model = installed.iter().find(|model| model.id == id || model.name == id);
+        let model = model.ok_or_else(|| self.unknown(id, &installed))?;
+        match model.kind {
+            Kind::Starter => Err(Error::StarterStays),
+            Kind::Local => {
+                files_of(&model.path).iter().try_for_each(|file| remove_file(file))?;
+                remove_empty(&model.path, &self.models);
+                Ok(())
+            }
+            Kind::HubCache => self.remove_cached(&model.path),
+        }
+    }
+
+    /// `model` is a file or folder in one of a repository's revisions.
+    fn remove_cached(&self, model: &Path) -> Result<()> {
+        let below = model.strip_prefix(&self.hub).unwrap_or(model);
+        // models--owner--name/snapshots/<revision>/<file>
+        let mut parts = below.components();
+        let repository =
+            self.hub.join(parts.next().map_or(Path::new(""), |part| Path::new(part.as_os_str())));
+        let within: PathBuf = parts.skip(2).collect();
+        let mut blobs = HashSet::new();
+        for snapshot in snapshots(&repository) {
+            for file in files_of(&snapshot.join(&within)) {
+                blobs.extend(blob_of(&file));
+                remove_file(&file)?;
+                remove_empty(&file, &repository);
+            }
+        }
+        let mut used = HashSet::new();
+        snapshots(&repository).iter().for_each(|snapshot| collect_blobs(snapshot, &mut used));
+        blobs.difference(&used).try_for_each(|blob| remove_file(blob))?;
+        if snapshots(&repository).is_empty() {
+            remove_rest(&repository);
+        }
+        Ok(())
+    }
+}
+
+/// The files of a model: one, all parts of a split one, or those of a folder model.
+fn files_of(model: &Path) -> Vec<PathBuf> {
+    if model.is_dir() && !model.is_symlink() {
+        let belongs =
+            |file: &PathBuf| file.file_name().and_then(|n| n.to_str()).is_some_and(belongs_to_folder_model);
+        return visible_entries(model)
+            .map(|entry| entry.path())
+            .filter(|path| !path.is_dir() && belongs(path))
+            .collect();
+    }
+    let files = match Part::of(model) {
+        Some(part) => (1..=part.count).map(|number| part.sibling(model, number)).collect(),
+        None => vec![model.to_owned()],
+    };
+    files.into_iter().filter(|file| file.symlink_metadata().is_ok()).collect()
+}
+
+/// What a link leads to; nothing of a file that is one itself.
+fn blob_of(file: &Path) -> Option<PathBuf> {
+    file.is_symlink().then(|| fs::canonicalize(file).ok()).flatten()
+}
+
+fn collect_blobs(folder: &Path, blobs: &mut HashSet<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => collect_blobs(&entry.path(), blobs),
+            _ => blobs.extend(blob_of(&entry.path())),
+        }
+    }
+}
+
+/// Removes a file or link; one that is gone already is fine.
+fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if is_in_use(&error) => Err(Error::InUse { path: path.to_owned() }),
+        Err(source) => Err(Error::Disk { path: path.to_owned(), source }),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Windows does not delete a file that is open or mapped.
+fn is_in_use(error: &io::Error) -> bool {
+    const SHARING_VIOLATION: i32 = 32;
+    const USER_MAPPED_FILE: i32 = 1224;
+    cfg!(windows)
+        && (error.kind() == ErrorKind::PermissionDenied
+            || matches!(error.raw_os_error(), Some(SHARING_VIOLATION | USER_MAPPED_FILE)))
+}
+
+/// Removes the folders that a removed file or folder leaves empty, below `root`.
+fn remove_empty(removed: &Path, root: &Path) {
+    for folder in removed.ancestors().take_while(|folder| *folder != root) {
+        if folder.is_dir() && fs::remove_dir(folder).is_err() {
+            break;
+        }
+    }
+}
+
+/// Removes what a repository without revisions leaves behind, unless something is on its way to it.
+fn remove_rest(repository: &Path) {
+    let blobs = repository.join("blobs");
+    if fs::remove_dir(&blobs).is_ok() || !blobs.exists() {
+        let _ = fs::remove_dir_all(repository);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::cache::tests::download;
+    use crate::library::tests::library;
+    use crate::model_path::tests::put;
+
+    fn names(library: &Library) -> Vec<String> {
+        library.installed().into_iter().map(|model| model.name).collect()
+    }
+
+    #[test]
+    fn a_cached_model_goes_with_its_blob_and_leaves_its_neighbours() {
+        let (library, folder) = library();
+        let repository = folder.path().join("hub/models--owner--two");
+        library.remove("owner/two:two-Q4.gguf").unwrap();
+        assert!(!names(&library).contains(&"owner/two:two-Q4.gguf".to_owned()));
+        assert!(names(&library).contains(&"owner/two:two-Q8.gguf".to_owned()));
+        assert_eq!(fs::read_dir(repository.join("blobs")).unwrap().count(), 1);
+        library.remove("owner/two:two-Q8.gguf").unwrap();
+        assert!(!repository.exists());
+    }
+
+    #[test]
+    fn a_blob_that_another_file_links_to_stays() {
+        let (library, folder) = library();
+        let repository = folder.path().join("hub/models--owner--one");
+        let blob = fs::canonicalize(repository.join("snapshots/abc/one-Q4.gguf")).unwrap();
+        std::os::unix::fs::symlink(&blob, repository.join("snapshots/abc/same.gguf")).unwrap();
+        library.remove("owner/one:one-Q4.gguf").unwrap();
+        assert_eq!(
+            library.resolve("owner/one:same.gguf").unwrap(),
+            repository.join("snapshots/abc/same.gguf")
+        );
+        assert!(blob.exists());
+    }
+
+    #[test]
+    fn a_model_goes_from_every_revision() {
+        let (library, folder) = library();
+        download(&folder.path().join("hub"), "owner/one", "older", "one-Q4.gguf", 5);
+        library.remove("owner/one:one-Q4.gguf").unwrap();
+        assert!(!folder.path().join("hub/models--owner--one").exists());
+    }
+
+    #[test]
+    fn what_is_on_its_way_to_a_repository_stays() {
+        let (library, folder) = library();
+        let partial = folder.path().join("hub/models--owner--one/blobs/def.incomplete");
+        put(&partial, 3);
+        library.remove("owner/one:one-Q4.gguf").unwrap();
+        assert!(partial.exists());
+    }
+
+    #[test]
+    fn all_parts_and_a_folder_model_go_and_other_files_stay() {
+        let (library, folder) = library();
+        let models = folder.path().join("models");
+        put(&models.join("split/m-00001-of-00002.gguf"), 1);
+        put(&models.join("split/m-00002-of-00002.gguf"), 1);
+        put(&models.join("publisher/llama/notes.md"), 1);
+        library.remove("split/m-00001-of-00002.gguf").unwrap();
+        assert!(!models.join("split").exists());
+        library.remove("publisher/llama").unwrap();
+        let left: Vec<_> = fs::read_dir(models.join("publisher/llama")).unwrap().flatten().collect();
+        assert_eq!(left.len(), 1);
+        library.remove("local.gguf").unwrap();
+        assert!(models.exists(), "the models folder itself stays");
+    }
+
+    #[test]
+    fn of_a_linked_file_the_link_goes_and_not_what_it_leads_to() {
+        let (library, folder) = library();
+        let elsewhere = folder.path().join("elsewhere.gguf");
+        put(&elsewhere, 1);
+        std::os::unix::fs::symlink(&elsewhere, folder.path().join("models/linked.gguf")).unwrap();
+        library.remove("linked.gguf").unwrap();
+        assert!(elsewhere.exists() && !names(&library).contains(&"linked.gguf".to_owned()));
+    }
+
+    #[test]
+    fn the_starter_pair_stays_and_a_slip_gets_the_nearest_name() {
+        let (library, _folder) = library();
+        assert!(matches!(library.remove("starter"), Err(Error::StarterStays)));
+        let error = library.remove("owner/on:one-Q4.gguf").unwrap_err().to_string();
+        assert!(error.contains("Did you mean 'owner/one:one-Q4.gguf'?"), "{error}");
+    }
+
+    #[test]
+    fn a_removed_model_that_is_open_can_be_read_to_its_end() {
+        use std::io::Read;
+        let (library, folder) = library();
+        let mut file = fs::File::open(folder.path().join("models/local.gguf")).unwrap();
+        library.remove("local.gguf").unwrap();
+        assert_eq!(file.read_to_end(&mut Vec::new()).unwrap(), 4);
+    }
+}

@@ -1,0 +1,208 @@
+//! Whatever goes wrong on the way: what arrives is right, and nothing that is here is fetched again.
+
+use std::fs::{self, OpenOptions};
+use std::time::Duration;
+
+use foretoken_library::DownloadState;
+use foretoken_tests::hub::Faults;
+
+use crate::shelf::{FILE, ID, REPOSITORY, SIZE, Shelf, files_below};
+
+#[test]
+fn a_connection_that_is_cut_is_taken_up_where_it_ended() {
+    let shelf = Shelf::new();
+    shelf.server.set(Faults { cuts: 3, cut_after: 700_001, ..Faults::default() });
+    let person = shelf.person();
+    person.start();
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+    assert_eq!(shelf.server.sent(), SIZE);
+}
+
+#[test]
+fn a_storage_that_is_busy_is_asked_again() {
+    let shelf = Shelf::new();
+    shelf.server.set(Faults { unavailable: 2, ..Faults::default() });
+    let person = shelf.person();
+    person.start();
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+}
+
+#[test]
+fn a_connection_that_stays_cut_pauses_the_download_and_keeps_what_is_here() {
+    let shelf = Shelf::new();
+    shelf.server.set(Faults { cuts: 1, cut_after: 1_000_000, ..Faults::default() });
+    let person = shelf.person();
+    person.start();
+    person.until(ID, |download| download.done_bytes == 1_000_000);
+    shelf.server.set(Faults { unavailable: u32::MAX, ..Faults::default() });
+    let reason = person.until_interrupted(ID);
+    assert!(reason.contains("503") && reason.contains("Check the connection"), "{reason}");
+    shelf.server.set(Faults::default());
+    person.downloads.resume(ID).unwrap();
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+    assert_eq!(shelf.server.sent(), SIZE);
+}
+
+#[test]
+fn a_server_without_ranges_begins_again_and_the_file_is_right() {
+    let shelf = Shelf::new();
+    shelf.server.set(Faults { cuts: 1, cut_after: 700_001, ignore_range: true, ..Faults::default() });
+    let person = shelf.person();
+    person.start();
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+    assert_eq!(shelf.server.sent(), SIZE + 700_001);
+}
+
+#[test]
+fn wrong_bytes_are_noticed_removed_and_fetched_afresh_when_asked() {
+    let shelf = Shelf::new();
+    shelf.server.set(Faults { wrong_byte: Some(1_234_567), ..Faults::default() });
+    let person = shelf.person();
+    person.start();
+    let ended = person.until(ID, |download| !download.state.is_active());
+    let DownloadState::Failed { reason } = ended.state else { panic!("{:?}", ended.state) };
+    assert!(reason.contains("arrived damaged: expected SHA-256"), "{reason}");
+    assert!(shelf.partial().is_empty() && !shelf.cached(REPOSITORY, FILE).exists());
+    shelf.server.set(Faults::default());
+    person.downloads.resume(ID).unwrap();
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+}
+
+#[test]
+fn more_bytes_than_were_promised_are_refused() {
+    let shelf = Shelf::new();
+    shelf.server.set(Faults { too_long: true, ..Faults::default() });
+    let person = shelf.person();
+    person.start();
+    let ended = person.until(ID, |download| !download.state.is_active());
+    let DownloadState::Failed { reason } = ended.state else { panic!("{:?}", ended.state) };
+    assert!(reason.contains("expected 3000017 bytes, found more"), "{reason}");
+    assert!(shelf.partial().is_empty());
+}
+
+#[test]
+fn a_partial_file_that_is_damaged_or_too_long_is_not_trusted() {
+    for damage in [false, true] {
+        let shelf = Shelf::new();
+        let person = slow(&shelf);
+        person.downloads.pause(ID).unwrap();
+        drop(person);
+        let [partial] = &shelf.partial()[..] else { panic!() };
+        let file = OpenOptions::new().write(true).open(partial).unwrap();
+        if damage {
+            fs::write(partial, vec![0; 5000]).unwrap()
+        } else {
+            file.set_len(SIZE + 1).unwrap()
+        }
+        shelf.server.set(Faults::default());
+        let person = shelf.person();
+        person.downloads.resume(ID).unwrap();
+        let ended = person.until(ID, |download| !download.state.is_active());
+        assert_eq!(ended.state == DownloadState::Done, !damage, "{:?}", ended.state);
+    }
+}
+
+/// Somebody whose download takes its time and has begun.
+fn slow(shelf: &Shelf) -> crate::shelf::Person {
+    shelf.server.set(Faults { bytes_per_second: Some(1_000_000), ..Faults::default() });
+    let person = shelf.person();
+    person.start();
+    person.until(ID, |download| download.done_bytes > 200_000 && download.bytes_per_second > 0.0);
+    person
+}
+
+#[test]
+fn a_paused_download_stops_at_once_and_goes_on_where_it_was() {
+    let shelf = Shelf::new();
+    let person = slow(&shelf);
+    person.downloads.pause(ID).unwrap();
+    let paused = &person.downloads.list()[0];
+    assert_eq!((&paused.state, paused.bytes_per_second), (&DownloadState::Paused { reason: None }, 0.0));
+    std::thread::sleep(Duration::from_millis(300));
+    let sent = shelf.server.sent();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(shelf.server.sent(), sent);
+    assert!(sent < SIZE / 2, "{sent}");
+    shelf.server.set(Faults::default());
+    person.downloads.resume(ID).unwrap();
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+    assert!(shelf.server.sent() < SIZE * 105 / 100, "{}", shelf.server.sent());
+}
+
+#[test]
+fn after_a_restart_an_unfinished_download_is_there_paused() {
+    let shelf = Shelf::new();
+    drop(slow(&shelf));
+    shelf.server.set(Faults::default());
+    let person = shelf.person();
+    let [download] = &person.downloads.list()[..] else { panic!() };
+    assert_eq!(download.state, DownloadState::Paused { reason: None });
+    assert!(download.done_bytes > 200_000 && download.total_bytes == SIZE, "{download:?}");
+    // Asking for it again is as good as resuming it.
+    person.start();
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+    assert!(shelf.server.sent() < SIZE * 105 / 100, "{}", shelf.server.sent());
+    drop(person);
+    assert_eq!(shelf.person().downloads.list()[0].state, DownloadState::Done);
+}
+
+#[test]
+fn a_file_that_changed_meanwhile_is_fetched_as_it_is_now() {
+    let shelf = Shelf::new();
+    drop(slow(&shelf));
+    shelf.put(REPOSITORY, FILE, SIZE + 1000);
+    shelf.server.set(Faults::default());
+    let person = shelf.person();
+    person.downloads.resume(ID).unwrap();
+    person.until_done(ID);
+    assert_eq!(person.downloads.list()[0].total_bytes, SIZE + 1000);
+    shelf.assert_arrived(REPOSITORY, FILE);
+    assert!(shelf.partial().is_empty(), "what was here of the old one is removed");
+}
+
+#[test]
+fn a_file_that_is_gone_meanwhile_is_said() {
+    let shelf = Shelf::new();
+    shelf.put(REPOSITORY, "other.gguf", 10);
+    drop(slow(&shelf));
+    fs::remove_file(shelf.original(REPOSITORY, FILE)).unwrap();
+    shelf.server.set(Faults::default());
+    let person = shelf.person();
+    person.downloads.resume(ID).unwrap();
+    let reason = person.until_interrupted(ID);
+    assert!(reason.contains("has no file 'name-Q4_K_M.gguf'"), "{reason}");
+}
+
+#[test]
+fn a_cancelled_download_leaves_nothing() {
+    for paused in [false, true] {
+        let shelf = Shelf::new();
+        let person = slow(&shelf);
+        if paused {
+            person.downloads.pause(ID).unwrap();
+        }
+        person.downloads.cancel(ID).unwrap();
+        assert!(person.downloads.list().is_empty());
+        drop(person);
+        let left = files_below(&shelf.cache().join("models--owner--name-GGUF"));
+        assert!(left.is_empty(), "{left:?}");
+        assert!(shelf.person().downloads.list().is_empty());
+    }
+}
+
+#[test]
+fn only_what_has_ended_can_be_dismissed() {
+    let shelf = Shelf::new();
+    let person = slow(&shelf);
+    let error = person.downloads.dismiss(ID).unwrap_err().to_string();
+    assert!(error.contains("Cancel it instead"), "{error}");
+    let unknown = person.downloads.pause("owner/other").unwrap_err().to_string();
+    assert!(unknown.contains("found 'owner/other'"), "{unknown}");
+}

@@ -1,0 +1,43 @@
+//! Gated repositories and tokens.
+
+use foretoken_library::{Error, TokenSource};
+
+use crate::shelf::{FILE, ID, Person, REPOSITORY, Shelf};
+
+#[test]
+fn a_gated_repository_says_where_its_licence_is_and_opens_with_the_right_token() {
+    let shelf = Shelf::new();
+    shelf.server.gate(REPOSITORY, "hf_right");
+    assert!(shelf.hub(None).repository(REPOSITORY).unwrap().gated);
+    let nobody = Person::new(&shelf, None);
+    let error = nobody.downloads.start(REPOSITORY, Some(FILE)).unwrap_err().to_string();
+    let url = format!("{}/{REPOSITORY}", shelf.server.url);
+    assert!(error.contains(&format!("accept its licence at {url} and set a token.")), "{error}");
+    let stranger = Person::new(&shelf, Some("hf_other"));
+    let error = stranger.downloads.start(REPOSITORY, Some(FILE)).unwrap_err().to_string();
+    assert!(error.contains(&format!("at {url} with the account of your token.")), "{error}");
+    // The storage refuses whoever sends it the token; so this also shows that it is not sent there.
+    let invited = Person::new(&shelf, Some("hf_right"));
+    invited.start();
+    invited.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+}
+
+#[test]
+fn a_token_that_is_refused_is_said_with_where_it_came_from() {
+    let shelf = Shelf::new();
+    shelf.server.refuse_token("hf_old");
+    let hub = shelf.hub(Some("hf_old"));
+    assert_eq!(hub.token_source(), TokenSource::Environment);
+    let error = hub.repository(REPOSITORY).unwrap_err();
+    assert!(matches!(error, Error::TokenRefused(TokenSource::Environment)), "{error}");
+    assert!(error.to_string().contains("refused the token from HF_TOKEN"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_a_token_is_not_kept() {
+    let shelf = Shelf::new();
+    for token in ["", "  ", "hf_ä", "hf_a b", "Bearer hf_a\nHost: elsewhere"] {
+        assert!(matches!(shelf.hub(None).set_token(Some(token)), Err(Error::TokenForm)), "{token:?}");
+    }
+}

@@ -1,0 +1,148 @@
+//! What is in a repository, and getting it.
+
+use foretoken_library::{DownloadState, Error};
+
+use crate::shelf::{FILE, ID, Person, REPOSITORY, SIZE, Shelf};
+
+#[test]
+fn a_repository_is_listed_over_several_pages_with_split_files_as_one() {
+    let shelf = Shelf::new();
+    for part in 1..=3 {
+        shelf.put(REPOSITORY, &format!("big/big-0000{part}-of-00003.gguf"), 100);
+        shelf.put(REPOSITORY, &format!("half-0000{part}-of-00004.gguf"), 100);
+    }
+    shelf.put(REPOSITORY, "mmproj-name.gguf", 10);
+    shelf.put(REPOSITORY, "README.md", 10);
+    let found = shelf.hub(None).repository(REPOSITORY).unwrap();
+    let files: Vec<_> = found.files.iter().map(|file| (file.path.as_str(), file.bytes)).collect();
+    assert_eq!(files, [("big/big-00001-of-00003.gguf", 300), (FILE, SIZE)]);
+    assert_eq!(found.revision, shelf.server.revision(REPOSITORY));
+    assert_eq!((found.licence.as_deref(), found.gated, found.safetensors), (Some("apache-2.0"), false, None));
+}
+
+#[test]
+fn a_file_arrives_where_the_ecosystem_looks_for_it() {
+    let shelf = Shelf::new();
+    let person = shelf.person();
+    assert_eq!(person.start().id, ID);
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+    let repository = shelf.cache().join("models--owner--name-GGUF");
+    let sha256 = foretoken_tests::hub::sha256(&shelf.original(REPOSITORY, FILE));
+    let main = std::fs::read_to_string(repository.join("refs/main")).unwrap();
+    assert_eq!(main, shelf.server.revision(REPOSITORY));
+    assert!(repository.join("blobs").join(&sha256).is_file());
+    #[cfg(unix)]
+    assert_eq!(
+        std::fs::read_link(shelf.cached(REPOSITORY, FILE)).unwrap().to_str().unwrap(),
+        format!("../../blobs/{sha256}")
+    );
+    assert!(shelf.partial().is_empty());
+    assert!(person.states().contains(&DownloadState::Verifying));
+}
+
+#[test]
+fn all_parts_of_a_split_file_arrive() {
+    let shelf = Shelf::new();
+    let parts = [1, 2].map(|part| format!("big/big-0000{part}-of-00002.gguf"));
+    parts.iter().zip([70_000, 50_000]).for_each(|(part, bytes)| shelf.put(REPOSITORY, part, bytes));
+    let person = shelf.person();
+    let begun = person.downloads.start(REPOSITORY, Some("big/big-00001-of-00002")).unwrap();
+    assert_eq!((begun.id.as_str(), begun.total_bytes), (&*format!("{REPOSITORY}:{}", parts[0]), 120_000));
+    person.until_done(&begun.id);
+    parts.iter().for_each(|part| shelf.assert_arrived(REPOSITORY, part));
+}
+
+#[test]
+fn a_safetensors_repository_arrives_as_a_folder() {
+    let shelf = Shelf::new();
+    let files = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"];
+    for (file, bytes) in files.iter().zip([500, 90_000, 4_000, 0]) {
+        shelf.put("owner/whole", file, bytes);
+    }
+    shelf.put("owner/whole", "pytorch_model.bin", 90_000);
+    shelf.put("owner/whole", "onnx/model.json", 9);
+    assert_eq!(shelf.hub(None).repository("owner/whole").unwrap().safetensors, Some(94_500));
+    let person = shelf.person();
+    let begun = person.downloads.start("owner/whole", None).unwrap();
+    assert_eq!((begun.id.as_str(), begun.file), ("owner/whole", None));
+    person.until_done("owner/whole");
+    files.iter().for_each(|file| shelf.assert_arrived("owner/whole", file));
+    assert!(!shelf.cached("owner/whole", "pytorch_model.bin").exists());
+    assert!(!shelf.cached("owner/whole", "onnx/model.json").exists());
+}
+
+#[test]
+fn without_a_file_the_only_one_is_meant_and_of_several_one_has_to_be_chosen() {
+    let shelf = Shelf::new();
+    let person = shelf.person();
+    assert_eq!(person.downloads.start(REPOSITORY, None).unwrap().id, ID);
+    person.until_done(ID);
+    shelf.put(REPOSITORY, "name-Q8_0.gguf", 10);
+    let error = person.downloads.start(REPOSITORY, None).unwrap_err().to_string();
+    assert!(error.contains("owner/name-GGUF:name-Q4_K_M.gguf, owner/name-GGUF:name-Q8_0.gguf"), "{error}");
+}
+
+#[test]
+fn what_is_not_there_is_said_with_what_is() {
+    let shelf = Shelf::new();
+    shelf.put("owner/pictures", "cat.png", 10);
+    let person = shelf.person();
+    for (repository, file, said) in [
+        ("owner/name-GGUF", Some("name-Q4_K_S.gguf"), "Did you mean 'name-Q4_K_M.gguf'?"),
+        ("owner/name-GGUF", Some("other"), "It has: name-Q4_K_M.gguf."),
+        ("owner/pictures", None, "holds nothing that can be run"),
+        ("Qwen/Qwen3-8B-GUFF", None, "Did you mean 'Qwen/Qwen3-8B-GGUF'?"),
+        ("owner/nothing-like-it", None, "Check the name"),
+        ("no-owner", None, "like owner/name, found 'no-owner'"),
+        ("owner/../name", None, "like owner/name"),
+        ("", None, "like owner/name, found ''"),
+    ] {
+        let error = person.downloads.start(repository, file).unwrap_err().to_string();
+        assert!(error.contains(said), "{repository}: {error}");
+    }
+    assert!(person.downloads.list().is_empty());
+}
+
+#[test]
+fn no_network_is_one_sentence() {
+    let shelf = Shelf::new();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let hub = foretoken_library::Hub::at(&format!("http://{closed}"), shelf.cache(), None);
+    let error = hub.repository(REPOSITORY).unwrap_err();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
+    assert!(error.to_string().contains("Check the connection"), "{error}");
+}
+
+#[test]
+fn what_is_here_already_is_not_fetched_again() {
+    let shelf = Shelf::new();
+    let person = shelf.person();
+    person.start();
+    person.until_done(ID);
+    let sent = shelf.server.sent();
+    person.downloads.dismiss(ID).unwrap();
+    person.start();
+    person.until_done(ID);
+    // The same file in another revision: only a link is missing.
+    shelf.put(REPOSITORY, "README.md", 10);
+    person.downloads.dismiss(ID).unwrap();
+    person.start();
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+    assert_eq!(shelf.server.sent(), sent);
+}
+
+#[test]
+fn a_download_larger_than_the_disk_is_refused_before_it_begins() {
+    let shelf = Shelf::new();
+    let huge = shelf.original(REPOSITORY, "huge.gguf");
+    let bytes = fs4::available_space(shelf.folder.path()).unwrap() + (1 << 30);
+    std::fs::File::create(&huge).unwrap().set_len(bytes).unwrap();
+    // Sparse, and too large to be read for its checksum.
+    shelf.server.declare(&huge, &"ab".repeat(32));
+    let person = Person::new(&shelf, None);
+    let error = person.downloads.start(REPOSITORY, Some("huge.gguf")).unwrap_err();
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    assert!(person.downloads.list().is_empty());
+}

@@ -1,0 +1,163 @@
+//! A hub with a few repositories, and somebody who downloads from it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use foretoken_library::{Download, DownloadState, Downloads, Folders};
+use foretoken_tests::hub::Hub as Server;
+use tempfile::TempDir;
+
+pub const REPOSITORY: &str = "owner/name-GGUF";
+pub const FILE: &str = "name-Q4_K_M.gguf";
+pub const ID: &str = "owner/name-GGUF:name-Q4_K_M.gguf";
+/// Bytes of [`FILE`], no multiple of anything.
+pub const SIZE: u64 = 3_000_017;
+
+pub struct Shelf {
+    pub folder: TempDir,
+    pub server: Server,
+}
+
+impl Shelf {
+    /// With [`FILE`] in [`REPOSITORY`].
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(&folder.path().join("repositories"));
+        let shelf = Self { folder, server };
+        shelf.put(REPOSITORY, FILE, SIZE);
+        shelf
+    }
+
+    /// A file of bytes that differ from place to place.
+    pub fn put(&self, repository: &str, file: &str, bytes: u64) {
+        let path = self.original(repository, file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut state = bytes;
+        let content: Vec<u8> = (0..bytes)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 56) as u8
+            })
+            .collect();
+        fs::write(path, content).unwrap();
+    }
+
+    pub fn original(&self, repository: &str, file: &str) -> PathBuf {
+        self.folder.path().join("repositories").join(repository).join(file)
+    }
+
+    pub fn cache(&self) -> PathBuf {
+        self.folder.path().join("cache")
+    }
+
+    pub fn folders(&self) -> Folders {
+        Folders::at(self.folder.path().join("data"))
+    }
+
+    pub fn hub(&self, token: Option<&str>) -> foretoken_library::Hub {
+        foretoken_library::Hub::at(&self.server.url, self.cache(), token)
+    }
+
+    pub fn person(&self) -> Person {
+        Person::new(self, None)
+    }
+
+    /// Where the cache has a file of the current revision.
+    pub fn cached(&self, repository: &str, file: &str) -> PathBuf {
+        let folder = self.cache().join(format!("models--{}", repository.replace('/', "--")));
+        folder.join("snapshots").join(self.server.revision(repository)).join(file)
+    }
+
+    #[track_caller]
+    pub fn assert_arrived(&self, repository: &str, file: &str) {
+        let arrived = fs::read(self.cached(repository, file)).unwrap();
+        assert!(arrived == fs::read(self.original(repository, file)).unwrap(), "{file} differs");
+    }
+
+    /// The partial files in the cache.
+    pub fn partial(&self) -> Vec<PathBuf> {
+        let blobs = self.cache().join("models--owner--name-GGUF/blobs");
+        let entries = fs::read_dir(blobs).into_iter().flatten().flatten().map(|entry| entry.path());
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "incomplete")).collect()
+    }
+}
+
+/// What was seen of downloads last, and every state that was seen.
+#[derive(Default)]
+struct Seen {
+    last: Vec<Download>,
+    states: Vec<DownloadState>,
+}
+
+pub struct Person {
+    pub downloads: Downloads,
+    seen: Arc<(Mutex<Seen>, Condvar)>,
+}
+
+impl Person {
+    pub fn new(shelf: &Shelf, token: Option<&str>) -> Self {
+        let seen: Arc<(Mutex<Seen>, Condvar)> = Arc::default();
+        let told = Arc::clone(&seen);
+        let downloads = Downloads::open(&shelf.folders(), shelf.hub(token), move |downloads| {
+            let mut seen = told.0.lock().unwrap();
+            seen.last = downloads.to_vec();
+            for download in downloads {
+                if seen.states.last() != Some(&download.state) {
+                    seen.states.push(download.state.clone());
+                }
+            }
+            told.1.notify_all();
+        });
+        Self { downloads: downloads.unwrap(), seen }
+    }
+
+    pub fn start(&self) -> Download {
+        self.downloads.start(REPOSITORY, Some(FILE)).unwrap()
+    }
+
+    /// Waits until the download is as wanted.
+    #[track_caller]
+    pub fn until(&self, id: &str, wanted: impl Fn(&Download) -> bool) -> Download {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut seen = self.seen.0.lock().unwrap();
+        loop {
+            if let Some(found) = seen.last.iter().find(|download| download.id == id && wanted(download)) {
+                return found.clone();
+            }
+            assert!(Instant::now() < deadline, "waited in vain: {:?}", seen.last);
+            seen = self.seen.1.wait_timeout(seen, Duration::from_millis(100)).unwrap().0;
+        }
+    }
+
+    /// Waits for the end and expects it to be a good one.
+    #[track_caller]
+    pub fn until_done(&self, id: &str) {
+        let ended = self.until(id, |download| !download.state.is_active());
+        assert_eq!(ended.state, DownloadState::Done);
+        assert_eq!(ended.done_bytes, ended.total_bytes);
+    }
+
+    /// Waits for a pause by itself, and gives its reason.
+    #[track_caller]
+    pub fn until_interrupted(&self, id: &str) -> String {
+        let ended = self.until(id, |download| !download.state.is_active());
+        match ended.state {
+            DownloadState::Paused { reason: Some(reason) } => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn states(&self) -> Vec<DownloadState> {
+        self.seen.0.lock().unwrap().states.clone()
+    }
+}
+
+/// Every file below a folder.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries
+        .flat_map(|path| if path.is_dir() && !path.is_symlink() { files_below(&path) } else { vec![path] })
+        .collect()
+}
