@@ -298,7 +298,8 @@ impl Hub {
             at += wanted as u64;
             self.lock().sent += wanted as u64;
             // Looked at anew: it may be made faster meanwhile.
-            if let Some(speed) = self.lock().faults.bytes_per_second {
+            let speed = self.lock().faults.bytes_per_second;
+            if let Some(speed) = speed {
                 let due = Duration::from_secs_f64((at - from) as f64 / speed as f64);
                 thread::sleep(due.saturating_sub(begun.elapsed()));
             }

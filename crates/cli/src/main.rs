@@ -45,7 +45,9 @@ struct Cli {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).from_env_lossy();
+    // The hub's client reports as an error what this program says in its own words.
+    let wanted = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| "hf_hub::retry=off".to_owned());
+    let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).parse_lossy(wanted);
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
     if let Some(threads) = cli.command.threads() {
         device::use_threads(threads);

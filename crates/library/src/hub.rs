@@ -320,7 +320,8 @@ impl Contents {
         };
         models.iter().find(same).ok_or_else(|| {
             let names = models.iter().map(|model| model.path.as_str());
-            let hint = match nearest(file, names.clone()) {
+            let short = names.clone().map(|name| name.trim_end_matches(".gguf"));
+            let hint = match nearest(file, names.clone().chain(short)) {
                 Some(near) => format!("Did you mean '{near}'?"),
                 None => format!("It has: {}.", names.collect::<Vec<_>>().join(", ")),
             };

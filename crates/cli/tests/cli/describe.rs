@@ -1,4 +1,4 @@
-//! What needs no running model: `inspect`, `tokenize`, `detokenize`, `render`, `compat`, `models`.
+//! What needs no running model: `inspect`, `tokenize`, `detokenize`, `render`, `compat`, `models list`.
 
 use foretoken_tests::shared_data;
 use serde_json::Value;

@@ -6,6 +6,7 @@ mod bad_input;
 mod chat;
 mod describe;
 mod measure;
+mod models;
 mod program;
 mod reply;
 mod wrong_models;

@@ -38,7 +38,8 @@ fn a_file_arrives_where_the_ecosystem_looks_for_it() {
         format!("../../blobs/{sha256}")
     );
     assert!(shelf.partial().is_empty());
-    assert!(person.states().contains(&DownloadState::Verifying));
+    let expected = [DownloadState::Running, DownloadState::Verifying, DownloadState::Done];
+    assert_eq!(person.told(), expected);
 }
 
 #[test]

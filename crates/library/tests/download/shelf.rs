@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use foretoken_library::{Download, DownloadState, Downloads, Folders};
@@ -34,7 +35,8 @@ impl Shelf {
     pub fn put(&self, repository: &str, file: &str, bytes: u64) {
         let path = self.original(repository, file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut state = bytes;
+        let mut state =
+            file.bytes().fold(bytes, |state, byte| state.wrapping_mul(31).wrapping_add(u64::from(byte)));
         let content: Vec<u8> = (0..bytes)
             .map(|_| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -84,33 +86,25 @@ impl Shelf {
     }
 }
 
-/// What was seen of downloads last, and every state that was seen.
-#[derive(Default)]
-struct Seen {
-    last: Vec<Download>,
-    states: Vec<DownloadState>,
-}
-
 pub struct Person {
     pub downloads: Downloads,
-    seen: Arc<(Mutex<Seen>, Condvar)>,
+    /// Every state that was told, in order.
+    told: Arc<Mutex<Vec<DownloadState>>>,
 }
 
 impl Person {
     pub fn new(shelf: &Shelf, token: Option<&str>) -> Self {
-        let seen: Arc<(Mutex<Seen>, Condvar)> = Arc::default();
-        let told = Arc::clone(&seen);
+        let told: Arc<Mutex<Vec<DownloadState>>> = Arc::default();
+        let telling = Arc::clone(&told);
         let downloads = Downloads::open(&shelf.folders(), shelf.hub(token), move |downloads| {
-            let mut seen = told.0.lock().unwrap();
-            seen.last = downloads.to_vec();
+            let mut told = telling.lock().unwrap();
             for download in downloads {
-                if seen.states.last() != Some(&download.state) {
-                    seen.states.push(download.state.clone());
+                if told.last() != Some(&download.state) {
+                    told.push(download.state.clone());
                 }
             }
-            told.1.notify_all();
         });
-        Self { downloads: downloads.unwrap(), seen }
+        Self { downloads: downloads.unwrap(), told }
     }
 
     pub fn start(&self) -> Download {
@@ -121,13 +115,13 @@ impl Person {
     #[track_caller]
     pub fn until(&self, id: &str, wanted: impl Fn(&Download) -> bool) -> Download {
         let deadline = Instant::now() + Duration::from_secs(60);
-        let mut seen = self.seen.0.lock().unwrap();
         loop {
-            if let Some(found) = seen.last.iter().find(|download| download.id == id && wanted(download)) {
+            let all = self.downloads.list();
+            if let Some(found) = all.iter().find(|download| download.id == id && wanted(download)) {
                 return found.clone();
             }
-            assert!(Instant::now() < deadline, "waited in vain: {:?}", seen.last);
-            seen = self.seen.1.wait_timeout(seen, Duration::from_millis(100)).unwrap().0;
+            assert!(Instant::now() < deadline, "waited in vain: {all:?}");
+            thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -149,8 +143,16 @@ impl Person {
         }
     }
 
-    pub fn states(&self) -> Vec<DownloadState> {
-        self.seen.0.lock().unwrap().states.clone()
+    /// Every state that was told, once the last one was `Done`.
+    pub fn told(&self) -> Vec<DownloadState> {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let told = self.told.lock().unwrap().clone();
+            if told.last() == Some(&DownloadState::Done) || Instant::now() > deadline {
+                return told;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

@@ -35,8 +35,9 @@ fn when_the_first_gives_up_the_second_goes_on() {
     let second = shelf.person();
     second.start();
     second.until(ID, |download| download.state == DownloadState::Waiting);
-    shelf.server.set(Faults::default());
     first.downloads.pause(ID).unwrap();
+    second.until(ID, |download| download.state == DownloadState::Running);
+    shelf.server.set(Faults::default());
     second.until_done(ID);
     shelf.assert_arrived(REPOSITORY, FILE);
     assert!(shelf.server.sent() < SIZE * 105 / 100);
@@ -46,7 +47,7 @@ fn when_the_first_gives_up_the_second_goes_on() {
 fn more_than_two_wait_their_turn() {
     let shelf = Shelf::new();
     let files = ["a.gguf", "b.gguf", "c.gguf"];
-    files.iter().for_each(|file| shelf.put(REPOSITORY, file, 300_000));
+    files.iter().for_each(|file| shelf.put(REPOSITORY, file, 900_000));
     shelf.server.set(Faults { bytes_per_second: Some(100_000), ..Faults::default() });
     let person = shelf.person();
     let ids = files.map(|file| person.downloads.start(REPOSITORY, Some(file)).unwrap().id);
