@@ -165,6 +165,13 @@ fn what_goes_wrong_is_one_sentence_and_an_exit_code() {
     let offline = finished(offline, "");
     assert!(offline.code == 1 && offline.err.contains("could not be reached"), "{offline:?}");
     assert_eq!(offline.err.lines().count(), 1, "{}", offline.err);
+    for address in ["nonsense", "ftp://elsewhere", "mailto:somebody"] {
+        let mut wrong = shelf.program(&["models", "pull", "owner/other"]);
+        wrong.env("HF_ENDPOINT", address);
+        let wrong = finished(wrong, "");
+        let said = format!("expected a web address in HF_ENDPOINT, found '{address}'");
+        assert!(wrong.code == 1 && wrong.err.contains(&said), "{wrong:?}");
+    }
 }
 
 #[test]
