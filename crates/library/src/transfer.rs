@@ -222,7 +222,7 @@ impl<'a> Transfer<'a> {
         let answer = or_stop(&mut self.order, request.send()).await?;
         let mut answer = answer.map_err(|error| self.hub.unreachable(error))?;
         // A server that does not know ranges begins at the first byte: what is here is passed over.
-        let mut known_bytes = match answer.status() {
+        let mut surplus = match answer.status() {
             StatusCode::PARTIAL_CONTENT if range_start(answer.headers()) == Some(start) => 0,
             StatusCode::OK => start,
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
@@ -234,8 +234,8 @@ impl<'a> Transfer<'a> {
         while let Some(chunk) =
             or_stop(&mut self.order, answer.chunk()).await?.map_err(|e| self.hub.unreachable(e))?
         {
-            let passed_over = known_bytes.min(chunk.len() as u64);
-            known_bytes -= passed_over;
+            let passed_over = surplus.min(chunk.len() as u64);
+            surplus -= passed_over;
             let fresh = &chunk[passed_over as usize..];
             if here + fresh.len() as u64 > known.bytes {
                 return Err(self.damaged(wanted, known, "more"));
