@@ -241,6 +241,11 @@ impl Hub {
             headers.push(("Location", storage));
             return respond(&mut to, 302, &headers, b"");
         }
+        // As the real hub: by a path, and from there again.
+        if !request.target.contains("sent-on") {
+            headers.push(("Location", format!("{}?sent-on", request.target)));
+            return respond(&mut to, 307, &headers, b"elsewhere");
+        }
         headers.push(("ETag", format!("\"{}\"", &file.checksum[..40])));
         if request.method == "HEAD" {
             headers.push(("Content-Length", file.bytes.to_string()));

@@ -9,8 +9,8 @@ pub struct CatalogueModel {
     pub repository: &'static str,
     /// The path in the repository; of a split file its first part.
     pub file: &'static str,
-    /// All parts together, when the catalogue was made: enough to see whether it fits. What is downloaded
-    /// goes by the hub's own word.
+    /// All parts together, when the catalogue was made; rounded where it ends in zeros. Enough to see
+    /// whether it fits: what is downloaded goes by the hub's own word.
     pub bytes: u64,
     pub parameters: u64,
     pub licence: &'static str,
@@ -90,7 +90,7 @@ const FAMILIES: &[CatalogueFamily] = &[
             open(
                 "Qwen2.5 7B, Q4_K_M",
                 ["Qwen/Qwen2.5-7B-Instruct-GGUF", "qwen2.5-7b-instruct-q4_k_m-00001-of-00002.gguf"],
-                4_683_074_000,
+                4_683_073_632,
                 7_620_000_000,
                 "apache-2.0",
             ),
@@ -160,7 +160,7 @@ const FAMILIES: &[CatalogueFamily] = &[
         drafts: &[open(
             "SmolLM2 135M, Q8_0",
             ["bartowski/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct-Q8_0.gguf"],
-            144_811_456,
+            145_000_000,
             135_000_000,
             "apache-2.0",
         )],

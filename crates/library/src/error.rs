@@ -61,6 +61,11 @@ pub enum Error {
     #[error("the hub at {endpoint} could not be reached: {reason}. Check the connection, then try again.")]
     Unreachable { endpoint: String, reason: String },
 
+    #[error(
+        "expected a web address in HF_ENDPOINT, found '{0}'. Correct it, or remove it for the public hub."
+    )]
+    Endpoint(String),
+
     #[error("the hub's answer was not understood: {found}. Try again later.")]
     Hub { found: String },
 

@@ -84,7 +84,10 @@ impl Hub {
             .ok_or_else(|| Error::RepositoryName(name.to_owned()))?;
         let model = self.client()?.model(owner, own);
         let info = model.info().send().map_err(|error| self.error(name, error))?;
-        let revision = info.sha.clone().ok_or_else(|| hub_error("a repository without a revision"))?;
+        // It becomes the name of a folder.
+        let plain = |sha: &String| !sha.is_empty() && sha.chars().all(|c| c.is_ascii_alphanumeric());
+        let revision = info.sha.clone().filter(plain);
+        let revision = revision.ok_or_else(|| hub_error("a repository without a revision"))?;
         let tree = model.list_tree().revision(revision.as_str()).recursive(true).send();
         let entries = tree.map_err(|error| self.error(name, error))?;
         Ok(Contents::new(name, revision, &info, entries))
@@ -129,7 +132,10 @@ impl Hub {
         if let Some(token) = self.token().value {
             builder = builder.token(token);
         }
-        builder.build_sync().map_err(|error| hub_error(&error.to_string()))
+        builder.build_sync().map_err(|error| match error {
+            HFError::Url(_) => Error::Endpoint(self.endpoint.clone()),
+            other => hub_error(&other.to_string()),
+        })
     }
 
     pub(crate) fn unreachable(&self, error: impl std::error::Error) -> Error {
@@ -150,6 +156,8 @@ impl Hub {
                 status @ (401 | 403 | 404) => self.refused(status, repository),
                 _ => hub_error(&format!("status {}", context.status)),
             },
+            HFError::Url(_) => Error::Endpoint(self.endpoint.clone()),
+            HFError::Request { source, .. } if source.is_builder() => Error::Endpoint(self.endpoint.clone()),
             HFError::Request { source, .. } if source.is_decode() => hub_error("no JSON"),
             HFError::Request { source, .. } => self.unreachable(source),
             other => hub_error(&other.to_string()),

@@ -51,16 +51,16 @@ impl Token {
         if std::env::var_os("HF_HUB_DISABLE_IMPLICIT_TOKEN").is_some_and(|value| !value.is_empty()) {
             return none;
         }
-        let places: [(TokenSource, fn() -> Option<String>); 3] = [
-            (TokenSource::Environment, || std::env::var("HF_TOKEN").ok()),
-            (TokenSource::Keyring, read_keyring),
-            (TokenSource::File, read_file),
-        ];
-        let found = places.into_iter().find_map(|(source, read)| {
-            let value = read().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())?;
-            Some(Self { source, value: Some(value) })
-        });
+        let found = Self::of(TokenSource::Environment, std::env::var("HF_TOKEN").ok())
+            .or_else(|| Self::of(TokenSource::Keyring, read_keyring()))
+            .or_else(|| Self::of(TokenSource::File, read_file()));
         found.unwrap_or(none)
+    }
+
+    /// An empty text counts as no token.
+    fn of(source: TokenSource, text: Option<String>) -> Option<Self> {
+        let value = text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        value.map(|value| Self { source, value: Some(value) })
     }
 }
 

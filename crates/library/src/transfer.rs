@@ -10,7 +10,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, LOCATION, RANGE};
+use reqwest::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, LOCATION,
+    RANGE,
+};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url};
 use sha2::{Digest, Sha256};
@@ -118,13 +121,16 @@ impl<'a> Transfer<'a> {
             let request = self.direct.head(url.clone()).headers(self.permission());
             let answer = request.send().await.map_err(|error| self.hub.unreachable(error))?;
             let headers = answer.headers();
-            if headers.contains_key("x-repo-commit") {
-                return Ok(known(headers).ok_or_else(|| hub_error("a file without size or checksum"))?);
-            }
-            let next = answer.status().is_redirection().then(|| text(headers, LOCATION.as_str())).flatten();
-            match next.and_then(|next| url.join(next).ok()).filter(|next| next.origin() == url.origin()) {
-                Some(next) => url = next,
-                None => return Err(self.refusal(wanted, &answer)),
+            // Within the hub it is sent on by a path; a whole address is that of the storage, which knows
+            // nothing of the file's name in the cache.
+            let next = text(headers, LOCATION.as_str())
+                .filter(|next| next.starts_with('/') && !next.starts_with("//"));
+            match next.filter(|_| answer.status().is_redirection()).map(|next| url.join(next)) {
+                Some(Ok(next)) => url = next,
+                _ if headers.contains_key("x-repo-commit") => {
+                    return Ok(known(headers).ok_or_else(|| hub_error("a file without size or checksum"))?);
+                }
+                _ => return Err(self.refusal(wanted, &answer)),
             }
         }
         Err(hub_error("redirects in a circle").into())
@@ -216,7 +222,7 @@ impl<'a> Transfer<'a> {
         let answer = or_stop(&mut self.order, request.send()).await?;
         let mut answer = answer.map_err(|error| self.hub.unreachable(error))?;
         // A server that does not know ranges begins at the first byte: what is here is passed over.
-        let mut known_bytes = match answer.status() {
+        let mut surplus = match answer.status() {
             StatusCode::PARTIAL_CONTENT if range_start(answer.headers()) == Some(start) => 0,
             StatusCode::OK => start,
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
@@ -228,8 +234,8 @@ impl<'a> Transfer<'a> {
         while let Some(chunk) =
             or_stop(&mut self.order, answer.chunk()).await?.map_err(|e| self.hub.unreachable(e))?
         {
-            let passed_over = known_bytes.min(chunk.len() as u64);
-            known_bytes -= passed_over;
+            let passed_over = surplus.min(chunk.len() as u64);
+            surplus -= passed_over;
             let fresh = &chunk[passed_over as usize..];
             if here + fresh.len() as u64 > known.bytes {
                 return Err(self.damaged(wanted, known, "more"));
@@ -286,9 +292,10 @@ impl<'a> Transfer<'a> {
     }
 
     fn url(&self, Wanted { repository, revision, path }: Wanted<'_>) -> Result<Url> {
-        let mut url = Url::parse(self.hub.endpoint()).map_err(|error| hub_error(&error.to_string()))?;
+        let endpoint = || Error::Endpoint(self.hub.endpoint().to_owned());
+        let mut url = Url::parse(self.hub.endpoint()).map_err(|_| endpoint())?;
         url.path_segments_mut()
-            .map_err(|()| hub_error("an endpoint that is no web address"))?
+            .map_err(|()| endpoint())?
             .pop_if_empty()
             .extend(repository.split('/'))
             .extend(["resolve", revision])
@@ -297,7 +304,8 @@ impl<'a> Transfer<'a> {
     }
 
     fn permission(&self) -> HeaderMap {
-        let mut headers = HeaderMap::new();
+        // The size of a compressed answer would not be that of the file.
+        let mut headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("identity"))]);
         let token = self.hub.token().value.and_then(|token| format!("Bearer {token}").parse().ok());
         headers.extend(token.map(|token| (AUTHORIZATION, token)));
         headers

@@ -165,6 +165,32 @@ fn what_goes_wrong_is_one_sentence_and_an_exit_code() {
     let offline = finished(offline, "");
     assert!(offline.code == 1 && offline.err.contains("could not be reached"), "{offline:?}");
     assert_eq!(offline.err.lines().count(), 1, "{}", offline.err);
+    for address in ["nonsense", "ftp://elsewhere", "mailto:somebody"] {
+        let mut wrong = shelf.program(&["models", "pull", "owner/other"]);
+        wrong.env("HF_ENDPOINT", address);
+        let wrong = finished(wrong, "");
+        let said = format!("expected a web address in HF_ENDPOINT, found '{address}'");
+        assert!(wrong.code == 1 && wrong.err.contains(&said), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_token_of_the_ecosystems_file_opens_a_gated_repository() {
+    let shelf = Shelf::new(80_000);
+    shelf.hub.gate("owner/name-GGUF", "hf_right");
+    let home = shelf.folder.path().join("home");
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join("token"), "hf_right\n").unwrap();
+    let mut nobody = shelf.program(&["models", "pull", NAME]);
+    nobody.env("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1");
+    let nobody = finished(nobody, "");
+    assert!(nobody.code == 1 && nobody.err.contains("and set a token"), "{nobody:?}");
+    let mut other = shelf.program(&["models", "pull", NAME]);
+    other.env("HF_TOKEN", "hf_other");
+    let other = finished(other, "");
+    assert!(other.code == 1 && other.err.contains("with the account of your token"), "{other:?}");
+    assert_eq!(shelf.run(&["models", "pull", NAME]).code, 0);
+    shelf.assert_arrived();
 }
 
 #[test]
