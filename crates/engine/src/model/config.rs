@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use candle_core::quantized::gguf_file::Value as GgufValue;
 use serde_json::Value as Json;
 
 use super::gguf::Header;
@@ -90,7 +89,7 @@ impl ModelConfig {
         let head_size = keys.size_or("attention.key_length", hidden / heads)?;
         keys.must_equal("attention.value_length", head_size)?;
         keys.must_equal("rope.dimension_count", head_size)?;
-        let tokens = header.array("tokenizer.ggml.tokens")?.map_or(0, <[GgufValue]>::len);
+        let tokens = header.list("tokenizer.ggml.tokens")?.map_or(0, |tokens| tokens.len());
         let config = Self {
             architecture: family.name.into(),
             name: header.string("general.name")?.map(str::to_owned),

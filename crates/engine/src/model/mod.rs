@@ -25,7 +25,7 @@ pub use description::{Description, Sizes, TokenizerDescription};
 use folder::Folder;
 use gguf::Header;
 use mapped::Tensors;
-pub use template::{ChatMessage, ChatTemplate, Role};
+pub use template::{ChatMessage, ChatTemplate, Role, Thinking};
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
 pub use weights::{Watcher, Weights};

@@ -4,6 +4,7 @@
 mod byte_level;
 mod from_folder;
 mod from_gguf;
+mod pre_tokenizer;
 mod sentence_piece;
 mod special;
 mod table;
