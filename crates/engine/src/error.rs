@@ -53,7 +53,8 @@ pub enum Error {
     #[error("the loading was cancelled.")]
     Cancelled,
 
-    #[error("the computation failed: {0}")]
+    // A captured backtrace follows the first line.
+    #[error("the computation failed: {reason}.", reason = sentence(.0.to_string().lines().next().unwrap_or_default()))]
     Compute(#[from] candle_core::Error),
 }
 

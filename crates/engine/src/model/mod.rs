@@ -4,7 +4,7 @@
 pub mod config;
 mod description;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod folder;
 mod gguf;
 mod mapped;

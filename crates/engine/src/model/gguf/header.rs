@@ -110,24 +110,28 @@ impl<'a> List<'a> {
 
     /// The texts; bytes that are no UTF-8 become U+FFFD. `None` for a list of something else.
     pub fn texts(&self) -> Option<Vec<Cow<'a, str>>> {
-        let mut reader = Reader::new(self.bytes);
-        (self.kind == Kind::Text)
-            .then(|| (0..self.len).map(|_| Some(String::from_utf8_lossy(reader.text().ok()?))).collect())?
+        self.read(Kind::Text, |reader| Some(String::from_utf8_lossy(reader.text().ok()?)))
     }
 
     /// The whole numbers. `None` for a list of something else.
     pub fn integers(&self) -> Option<Vec<i64>> {
-        self.fixed(|kind, bytes| i64::try_from(integer(kind, bytes)?).ok())
+        let size = self.kind.size().unwrap_or(0);
+        self.read(self.kind, |reader| i64::try_from(integer(self.kind, reader.take(size).ok()?)?).ok())
     }
 
     /// The numbers with a fraction. `None` for a list of something else.
     pub fn numbers(&self) -> Option<Vec<f64>> {
-        self.fixed(number)
+        let size = self.kind.size().unwrap_or(0);
+        self.read(self.kind, |reader| number(self.kind, reader.take(size).ok()?))
     }
 
-    fn fixed<T>(&self, read: impl Fn(Kind, &[u8]) -> Option<T>) -> Option<Vec<T>> {
-        let size = self.kind.size()? as usize;
-        self.bytes.chunks_exact(size).map(|bytes| read(self.kind, bytes)).collect()
+    /// An empty list is one of every type: writers have to give it some.
+    fn read<T>(&self, kind: Kind, read: impl Fn(&mut Reader<'a>) -> Option<T>) -> Option<Vec<T>> {
+        if self.len > 0 && self.kind != kind {
+            return None;
+        }
+        let mut reader = Reader::new(self.bytes);
+        (0..self.len).map(|_| read(&mut reader)).collect()
     }
 }
 

@@ -3,6 +3,8 @@
 
 mod header;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod types;
 
 use std::collections::BTreeMap;

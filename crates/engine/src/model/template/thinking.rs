@@ -23,7 +23,7 @@ const KNOWN: [Thinking; 4] = [
 
 impl Thinking {
     /// The tags a template writes or takes out; most name the closing one only.
-    pub(super) fn of(template: &str) -> Option<Self> {
+    pub(in crate::model) fn of(template: &str) -> Option<Self> {
         KNOWN.into_iter().find(|tags| template.contains(tags.close))
     }
 

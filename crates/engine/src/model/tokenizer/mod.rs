@@ -114,6 +114,11 @@ impl Tokenizer {
         self.table.is_control(token)
     }
 
+    /// Control tokens, text matched whole, and placeholders: what a newer release adds.
+    pub fn is_special(&self, token: TokenId) -> bool {
+        self.table.is_special(token)
+    }
+
     /// The token that the vocabulary lists under exactly this text (for byte-level and SentencePiece
     /// vocabularies that is their spelling, `Ġthe` or `▁the`).
     pub fn id_of(&self, text: &str) -> Option<TokenId> {

@@ -144,3 +144,58 @@ impl PreTokenizer {
         Ok(Sequence::new(steps))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer as _};
+
+    use super::PreTokenizer;
+
+    const TEXT: &str = "I'LL pay $12345.67, naïveÜber!\n\n  日本語 x=y/\tहिन्दी <b>  ";
+
+    /// The words of [`TEXT`], a bar between; made of the same patterns by Python's regex library.
+    const WORDS: &[(&str, &str)] = &[
+        ("gpt-2", "I¦'¦LL¦ pay¦ $¦12345¦.¦67¦,¦ naïveÜber¦!¦\n\n ¦ 日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ <¦b¦>¦  "),
+        (
+            "starcoder",
+            "I¦'¦LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïveÜber¦!¦\n\n ¦ 日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ <¦b¦>¦  ",
+        ),
+        (
+            "falcon",
+            "I¦'¦LL¦ pay¦ ¦$¦123¦45¦.¦67¦,¦ naïveÜber¦!¦\n\n ¦ 日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ ¦<¦b¦>¦  ",
+        ),
+        (
+            "deepseek-llm",
+            "I¦'¦LL¦ pay¦ $¦12345¦.¦67¦,¦ na¦ï¦ve¦Ü¦ber¦!¦\n¦\n¦  ¦日本語¦ x¦=¦y¦/¦\t¦हिन्दी¦ <¦b¦>¦  ",
+        ),
+        (
+            "deepseek-coder",
+            "I¦'¦LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïveÜber¦!¦\n¦\n¦ ¦ ¦日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ <¦b¦>  ",
+        ),
+        ("deepseek-v3", "I¦'LL¦ pay¦ $¦123¦45¦.¦67¦,¦ naïveÜber¦!\n\n¦  ¦日本語¦ x¦=y¦/¦\tहिन्दी¦ <¦b¦>¦  "),
+        ("llama-bpe", "I¦'LL¦ pay¦ $¦123¦45¦.¦67¦,¦ naïveÜber¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tह¦िन¦्द¦ी¦ <¦b¦>¦  "),
+        ("qwen2", "I¦'LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïveÜber¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tह¦िन¦्द¦ी¦ <¦b¦>¦  "),
+        ("tekken", "I¦'LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïve¦Über¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tहिन्दी¦ <¦b¦>¦  "),
+        ("gpt-4o", "I'LL¦ pay¦ $¦123¦45¦.¦67¦,¦ naïve¦Über¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tहिन्दी¦ <¦b¦>¦  "),
+    ];
+
+    #[test]
+    fn every_kind_splits_words_as_its_patterns_say() {
+        for (name, words) in WORDS {
+            let mut text = PreTokenizedString::from(TEXT);
+            PreTokenizer::named(name).unwrap().steps().unwrap().pre_tokenize(&mut text).unwrap();
+            let splits = text.get_splits(OffsetReferential::Original, OffsetType::Byte);
+            let found: Vec<&str> = splits.iter().map(|(_, (start, end), _)| &TEXT[*start..*end]).collect();
+            assert_eq!(found.join("¦"), *words, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_is_one_the_library_can_run() {
+        for pre in super::PRE_TOKENIZERS {
+            assert!(pre.steps().is_ok(), "{:?}", pre.names);
+        }
+    }
+}

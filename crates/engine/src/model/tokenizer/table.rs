@@ -82,6 +82,12 @@ impl Table {
         self.kinds.get(token as usize) == Some(&Kind::Control)
     }
 
+    /// Whether a token is none that merges or scores lead to.
+    pub fn is_special(&self, token: TokenId) -> bool {
+        let kind = self.kinds.get(token as usize);
+        matches!(kind, Some(Kind::Control | Kind::Added | Kind::Unused))
+    }
+
     pub fn piece(&self, token: TokenId) -> String {
         if let Ok(at) = self.names.binary_search_by_key(&token, |(id, _)| *id) {
             return self.names[at].1.clone();
