@@ -153,32 +153,50 @@ mod tests {
 
     use super::PreTokenizer;
 
-    const TEXT: &str = "I'LL pay $12345.67, naïveÜber!\n\n  日本語 x=y/\tहिन्दी <b>  ";
+    const TEXT: &str = "I'LL pay $12345.67, naïveÜber!\n\n  日本語 x=y/\tहिन्दी 7zIP <b>  ";
 
     /// The words of [`TEXT`], a bar between; made of the same patterns by Python's regex library.
     const WORDS: &[(&str, &str)] = &[
-        ("gpt-2", "I¦'¦LL¦ pay¦ $¦12345¦.¦67¦,¦ naïveÜber¦!¦\n\n ¦ 日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ <¦b¦>¦  "),
+        (
+            "gpt-2",
+            "I¦'¦LL¦ pay¦ $¦12345¦.¦67¦,¦ naïveÜber¦!¦\n\n ¦ 日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ 7¦zIP¦ <¦b¦>¦  ",
+        ),
         (
             "starcoder",
-            "I¦'¦LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïveÜber¦!¦\n\n ¦ 日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ <¦b¦>¦  ",
+            "I¦'¦LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïveÜber¦!¦\n\n ¦ 日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ ¦7¦zIP¦ <¦b¦>¦  ",
         ),
         (
             "falcon",
-            "I¦'¦LL¦ pay¦ ¦$¦123¦45¦.¦67¦,¦ naïveÜber¦!¦\n\n ¦ 日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ ¦<¦b¦>¦  ",
+            "I¦'¦LL¦ pay¦ ¦$¦123¦45¦.¦67¦,¦ naïveÜber¦!¦\n\n ¦ 日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ 7¦zIP¦ ¦<¦b¦>¦  ",
         ),
         (
             "deepseek-llm",
-            "I¦'¦LL¦ pay¦ $¦12345¦.¦67¦,¦ na¦ï¦ve¦Ü¦ber¦!¦\n¦\n¦  ¦日本語¦ x¦=¦y¦/¦\t¦हिन्दी¦ <¦b¦>¦  ",
+            "I¦'¦LL¦ pay¦ $¦12345¦.¦67¦,¦ na¦ï¦ve¦Ü¦ber¦!¦\n¦\n¦  ¦日本語¦ x¦=¦y¦/¦\t¦हिन्दी¦ ¦7¦zIP¦ <¦b¦>¦  ",
         ),
         (
             "deepseek-coder",
-            "I¦'¦LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïveÜber¦!¦\n¦\n¦ ¦ ¦日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ <¦b¦>  ",
+            "I¦'¦LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïveÜber¦!¦\n¦\n¦ ¦ ¦日本語¦ x¦=¦y¦/¦\t¦ह¦ि¦न¦्¦द¦ी¦ ¦7¦zIP¦ <¦b¦>  ",
         ),
-        ("deepseek-v3", "I¦'LL¦ pay¦ $¦123¦45¦.¦67¦,¦ naïveÜber¦!\n\n¦  ¦日本語¦ x¦=y¦/¦\tहिन्दी¦ <¦b¦>¦  "),
-        ("llama-bpe", "I¦'LL¦ pay¦ $¦123¦45¦.¦67¦,¦ naïveÜber¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tह¦िन¦्द¦ी¦ <¦b¦>¦  "),
-        ("qwen2", "I¦'LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïveÜber¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tह¦िन¦्द¦ी¦ <¦b¦>¦  "),
-        ("tekken", "I¦'LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïve¦Über¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tहिन्दी¦ <¦b¦>¦  "),
-        ("gpt-4o", "I'LL¦ pay¦ $¦123¦45¦.¦67¦,¦ naïve¦Über¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tहिन्दी¦ <¦b¦>¦  "),
+        (
+            "deepseek-v3",
+            "I¦'LL¦ pay¦ $¦123¦45¦.¦67¦,¦ naïveÜber¦!\n\n¦  ¦日本語¦ x¦=y¦/¦\tहिन्दी¦ ¦7¦zIP¦ <¦b¦>¦  ",
+        ),
+        (
+            "llama-bpe",
+            "I¦'LL¦ pay¦ $¦123¦45¦.¦67¦,¦ naïveÜber¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tह¦िन¦्द¦ी¦ ¦7¦zIP¦ <¦b¦>¦  ",
+        ),
+        (
+            "qwen2",
+            "I¦'LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïveÜber¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tह¦िन¦्द¦ी¦ ¦7¦zIP¦ <¦b¦>¦  ",
+        ),
+        (
+            "tekken",
+            "I¦'LL¦ pay¦ $¦1¦2¦3¦4¦5¦.¦6¦7¦,¦ naïve¦Über¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tहिन्दी¦ ¦7¦z¦IP¦ <¦b¦>¦  ",
+        ),
+        (
+            "gpt-4o",
+            "I'LL¦ pay¦ $¦123¦45¦.¦67¦,¦ naïve¦Über¦!\n\n¦ ¦ 日本語¦ x¦=y¦/¦\tहिन्दी¦ ¦7¦z¦IP¦ <¦b¦>¦  ",
+        ),
     ];
 
     #[test]

@@ -426,10 +426,10 @@ fn what_ends_a_turn_is_no_text_even_where_the_header_says_so() {
 fn gemma() -> Gguf {
     let mut gguf = Gguf::sentence_piece(&[
         ("▁", -9.0),
-        ("▁▁", 0.0),
-        ("▁▁▁", 0.0),
-        ("    ", 0.0),
-        ("\n\n", 0.0),
+        ("▁▁", -1000.0),
+        ("▁▁▁", -1000.0),
+        ("    ", -1000.0),
+        ("\n\n", -1000.0),
         ("a", -9.0),
         ("▁a", -1.0),
     ]);
