@@ -16,11 +16,28 @@ pub enum Method {
     Intersection,
 }
 
+/// What keeps two vocabularies from being the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Difference {
+    /// More tokens apart than padding explains.
+    Size { target: usize, draft: usize },
+    /// All words are the same, and special tokens differ: one of the two is of a newer release. `count`
+    /// tokens, from `first` on.
+    SpecialTokens { first: TokenId, count: usize },
+    /// Words differ. `count` tokens, from `first` on.
+    Tokens { first: TokenId, count: usize },
+    /// The tokens that begin or end a text.
+    Roles,
+}
+
 /// The verdict on a pair, with a reason either way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compatibility {
     pub compatible: bool,
     pub method: Option<Method>,
+    /// `None` when nothing differs.
+    pub difference: Option<Difference>,
     pub reason: String,
 }
 
@@ -35,46 +52,152 @@ const LEAST_SHARED: f64 = 0.5;
 /// counts the tokens with equal texts.
 pub fn compare(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
     let (ours, theirs) = (target.vocabulary(), draft.vocabulary());
-    let Some(reason) = difference(target, draft) else {
-        let reason = format!("the same vocabulary of {} tokens", ours.min(theirs));
-        return Compatibility { compatible: true, method: Some(Method::Same), reason };
+    let Some((difference, reason)) = difference(target, draft) else {
+        return same(target, draft);
     };
     let shared = Intersection::of(target, draft).shared();
     let share = shared as f64 / ours.max(theirs).max(1) as f64;
     let counted =
         format!("{shared} tokens, {:.0} % of the larger vocabulary, have the same text", share * 100.0);
-    if share >= LEAST_SHARED {
-        let reason = format!("{reason}; {counted}, and only these are drafted");
-        return Compatibility { compatible: true, method: Some(Method::Intersection), reason };
-    }
-    let reason =
-        format!("{reason}; {counted}, and drafting with these alone needs {:.0} %", LEAST_SHARED * 100.0);
-    Compatibility { compatible: false, method: None, reason }
+    let compatible = share >= LEAST_SHARED;
+    let reason = if compatible {
+        format!("{reason}; {counted}, and only these are drafted")
+    } else {
+        format!("{reason}; {counted}, and drafting with these alone needs {:.0} %", LEAST_SHARED * 100.0)
+    };
+    let method = compatible.then_some(Method::Intersection);
+    Compatibility { compatible, method, difference: Some(difference), reason }
 }
 
-fn difference(target: &Tokenizer, draft: &Tokenizer) -> Option<String> {
+/// The verdict on vocabularies that are the same as far as both go.
+fn same(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
+    let (ours, theirs) = (target.vocabulary(), draft.vocabulary());
+    let mut reason = format!("the same vocabulary of {} tokens", ours.min(theirs));
+    // Padding has no name.
+    let named = |token: &TokenId| draft.is_control(*token) && !draft.piece(*token).is_empty();
+    let more: Vec<TokenId> = (ours.min(theirs) as TokenId..theirs as TokenId).filter(named).collect();
+    let difference = more.first().map(|&first| {
+        let count = more.len();
+        reason = format!(
+            "{reason}; the draft is newer than the target's tokenizer and has {count} special tokens more, \
+             from token {first} '{}' on, which are not drafted",
+            draft.piece(first)
+        );
+        Difference::SpecialTokens { first, count }
+    });
+    Compatibility { compatible: true, method: Some(Method::Same), difference, reason }
+}
+
+fn difference(target: &Tokenizer, draft: &Tokenizer) -> Option<(Difference, String)> {
     let (ours, theirs) = (target.vocabulary(), draft.vocabulary());
     if ours.abs_diff(theirs) > MOST_PADDING {
-        return Some(format!(
+        let reason = format!(
             "the vocabularies differ in size: the target's has {ours} tokens, the draft's {theirs}, \
              and at most {MOST_PADDING} may be padding"
-        ));
+        );
+        return Some((Difference::Size { target: ours, draft: theirs }, reason));
     }
-    let first = (0..ours.min(theirs) as u32).find(|&token| target.piece(token) != draft.piece(token));
-    if let Some(token) = first {
-        return Some(format!(
-            "the vocabularies differ at token {token}: '{}' in the target, '{}' in the draft",
-            target.piece(token),
-            draft.piece(token)
-        ));
+    different_tokens(target, draft).or_else(|| different_roles(target, draft))
+}
+
+fn different_tokens(target: &Tokenizer, draft: &Tokenizer) -> Option<(Difference, String)> {
+    let both = target.vocabulary().min(draft.vocabulary());
+    let differ = |&token: &TokenId| target.piece(token) != draft.piece(token);
+    let differing: Vec<TokenId> = (0..both as TokenId).filter(differ).collect();
+    let (first, count) = (*differing.first()?, differing.len());
+    let mut reason = format!(
+        "the vocabularies differ at token {first}: '{}' in the target, '{}' in the draft",
+        target.piece(first),
+        draft.piece(first)
+    );
+    let special = |&token: &TokenId| target.is_special(token) && draft.is_special(token);
+    if differing.iter().all(special) {
+        reason =
+            format!("{reason}, and in {count} special tokens in all, as between two releases of a model");
+        return Some((Difference::SpecialTokens { first, count }, reason));
     }
+    Some((Difference::Tokens { first, count }, reason))
+}
+
+fn different_roles(target: &Tokenizer, draft: &Tokenizer) -> Option<(Difference, String)> {
     let end = |tokenizer: &Tokenizer| tokenizer.special().eos.as_ref().map(|token| token.id);
     let roles = [("begins", target.bos(), draft.bos()), ("ends", end(target), end(draft))];
     let (role, ours, theirs) = roles.into_iter().find(|(_, ours, theirs)| ours != theirs)?;
     let show = |token: Option<TokenId>| token.map_or_else(|| "none".to_owned(), |id| id.to_string());
-    Some(format!(
+    let reason = format!(
         "the token that {role} a text differs: {} in the target, {} in the draft",
         show(ours),
         show(theirs)
-    ))
+    );
+    Some((Difference::Roles, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use candle_core::quantized::gguf_file::Value;
+
+    use super::*;
+    use crate::model::ModelSource;
+    use crate::model::fixture::{Gguf, text};
+
+    fn tokenizer(change: impl FnOnce(&mut Vec<Value>, &mut Vec<Value>)) -> Tokenizer {
+        let mut gguf = Gguf::tiny();
+        gguf.tensors.clear();
+        let mut list = |key: &str| match gguf.values.remove(key) {
+            Some(Value::Array(values)) => values,
+            other => panic!("{other:?}"),
+        };
+        let (mut tokens, mut types) = (list("tokenizer.ggml.tokens"), list("tokenizer.ggml.token_type"));
+        change(&mut tokens, &mut types);
+        gguf.set("tokenizer.ggml.tokens", Value::Array(tokens));
+        gguf.set("tokenizer.ggml.token_type", Value::Array(types));
+        let folder = tempfile::tempdir().unwrap();
+        ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap()
+    }
+
+    /// The target has two places of padding where the draft has new special tokens.
+    fn released(special: [&str; 2], kind: i32) -> Tokenizer {
+        tokenizer(|tokens, types| {
+            tokens.extend(special.map(text));
+            types.extend([Value::I32(kind), Value::I32(kind)]);
+        })
+    }
+
+    #[test]
+    fn a_draft_with_more_special_tokens_drafts_what_both_have() {
+        let verdict = compare(&tokenizer(|_, _| {}), &released(["<think>", "</think>"], 3));
+        assert_eq!((verdict.compatible, verdict.method), (true, Some(Method::Same)));
+        assert_eq!(verdict.difference, Some(Difference::SpecialTokens { first: 261, count: 2 }));
+        assert!(verdict.reason.contains("newer than the target's tokenizer"), "{}", verdict.reason);
+        assert!(verdict.reason.contains("token 261 '<think>'"), "{}", verdict.reason);
+    }
+
+    #[test]
+    fn a_draft_with_other_special_tokens_is_told_from_one_with_other_words() {
+        let target = released(["[PAD261]", "[PAD262]"], 5);
+        let verdict = compare(&target, &released(["<think>", "</think>"], 4));
+        assert_eq!((verdict.compatible, verdict.method), (true, Some(Method::Intersection)));
+        assert_eq!(verdict.difference, Some(Difference::SpecialTokens { first: 261, count: 2 }));
+        assert!(verdict.reason.contains("between two releases of a model"), "{}", verdict.reason);
+        let words = compare(&tokenizer(|_, _| {}), &tokenizer(|tokens, _| tokens.swap(97, 98)));
+        assert_eq!(words.difference, Some(Difference::Tokens { first: 97, count: 2 }));
+        assert!(
+            words.reason.contains("at token 97: 'a' in the target, 'b' in the draft"),
+            "{}",
+            words.reason
+        );
+    }
+
+    #[test]
+    fn sizes_and_roles_have_verdicts_of_their_own() {
+        let larger = tokenizer(|tokens, types| {
+            tokens.extend((0..129).map(|n| text(&format!("more{n}"))));
+            types.extend(vec![Value::I32(1); 129]);
+        });
+        let size = compare(&tokenizer(|_, _| {}), &larger).difference;
+        assert_eq!(size, Some(Difference::Size { target: 261, draft: 390 }));
+        assert_eq!(compare(&larger, &larger).difference, None);
+    }
 }

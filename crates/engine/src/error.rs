@@ -1,6 +1,7 @@
 //! The engine's errors: what was expected, what was found, what to do. Cancelling a reply is an outcome,
 //! not an error; a model whose loading is cancelled is not there, which is one.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// Everything that can go wrong in the engine.
@@ -10,12 +11,12 @@ pub enum Error {
     Io { path: PathBuf, source: std::io::Error },
 
     /// The file is not what its name or place promises.
-    #[error("{path} is not a model Foretoken can read: expected {expected}, found {found}. {hint}", path = path.display())]
+    #[error("{path} is not a model Foretoken can read: expected {expected}, found {found}. {hint}", path = path.display(), expected = sentence(expected), found = sentence(found))]
     BadModel { path: PathBuf, expected: String, found: String, hint: &'static str },
 
     #[error(
         "{path} holds a model of architecture '{found}', which Foretoken does not run yet: \
-         expected one of {supported}. Choose another model.", path = path.display()
+         expected one of {supported}. Choose another model.", path = path.display(), found = sentence(found)
     )]
     Architecture { path: PathBuf, found: String, supported: &'static str },
 
@@ -25,10 +26,10 @@ pub enum Error {
     )]
     NoTemplate { path: PathBuf },
 
-    #[error("the chat template of {path} failed: {reason}. Choose another model, or use raw text in the terminal (--raw).", path = path.display())]
+    #[error("the chat template of {path} failed: {reason}. Choose another model, or use raw text in the terminal (--raw).", path = path.display(), reason = sentence(reason))]
     Template { path: PathBuf, reason: String },
 
-    #[error("the tokenizer of {path} cannot be used: {reason}. Choose another model.", path = path.display())]
+    #[error("the tokenizer of {path} cannot be used: {reason}. Choose another model.", path = path.display(), reason = sentence(reason))]
     Tokenizer { path: PathBuf, reason: String },
 
     #[error("{name}: expected {expected}, found {found}.")]
@@ -52,8 +53,23 @@ pub enum Error {
     #[error("the loading was cancelled.")]
     Cancelled,
 
-    #[error("the computation failed: {0}")]
+    // A captured backtrace follows the first line.
+    #[error("the computation failed: {reason}.", reason = sentence(.0.to_string().lines().next().unwrap_or_default()))]
     Compute(#[from] candle_core::Error),
+}
+
+/// Words that may come from a file, fit for a sentence: in one line and not endless.
+fn sentence(words: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 400;
+    let mut fit = Cow::Borrowed(words.trim_end().trim_end_matches('.'));
+    if fit.contains(char::is_control) {
+        let spaced = fit.split(char::is_control).filter(|part| !part.is_empty());
+        fit = Cow::Owned(spaced.collect::<Vec<_>>().join(" "));
+    }
+    match fit.char_indices().nth(LONGEST) {
+        Some((end, _)) => Cow::Owned(format!("{} ...", &fit[..end])),
+        None => fit,
+    }
 }
 
 pub type Result<T> = std::result::Result<T, Error>;

@@ -66,6 +66,9 @@ fn rows(path: String, model: &Description) -> Vec<(&'static str, String)> {
     if let Some(problem) = &model.tokenizer_problem {
         rows.push(("tokenizer", problem.clone()));
     }
+    if let Some(tags) = model.thinking {
+        rows.push(("thinks between", format!("{} and {}", tags.open, tags.close)));
+    }
     rows.push(("chat template", or(&model.template, "none: it can only be used with raw text")));
     rows
 }

@@ -1,5 +1,6 @@
 //! What needs no running model: `inspect`, `tokenize`, `detokenize`, `render`, `compat`, `models list`.
 
+use candle_core::quantized::gguf_file::Value as Metadata;
 use foretoken_tests::shared_data;
 use serde_json::Value;
 
@@ -41,6 +42,66 @@ fn text_becomes_tokens_and_text_again() {
     assert_eq!(one(&["detokenize", "--model", "starter", "--ids", &ids.join(",")])["text"], text);
     let folder = Folder::new();
     assert_eq!(one(&["tokenize", "--model", "starter", "--file", &folder.file("text", text)]), tokens);
+}
+
+#[test]
+fn every_vocabulary_tokenizes_its_test_vectors_and_gets_the_text_back() {
+    for name in ["deepseek-coder", "gpt-2", "llama-spm", "phi-3", "starcoder"] {
+        let Some(path) = shared_data(&format!("vocab/ggml-vocab-{name}.gguf")) else { return };
+        let path = path.to_str().unwrap();
+        let beside = |suffix: &str| std::fs::read_to_string(format!("{path}{suffix}")).unwrap();
+        let texts = beside(".inp");
+        let folder = Folder::new();
+        // Starting the program for all of them would take long.
+        for (text, expected) in texts.split("\n__ggml_vocab_test__\n").zip(beside(".out").lines()).step_by(6)
+        {
+            let tokens = one(&["tokenize", "--model", path, "--file", &folder.file("text", text)]);
+            let ids: Vec<_> = tokens["ids"].as_array().unwrap().iter().map(Value::to_string).collect();
+            assert_eq!(ids.join(" "), expected.trim(), "{name}: {text:?}");
+            if !ids.is_empty() {
+                let back = one(&["detokenize", "--model", path, "--ids", &ids.join(",")]);
+                assert_eq!(back["text"], text, "{name}");
+            }
+        }
+        let model = one(&["inspect", path]);
+        assert_eq!((&model["architecture"], &model["sizes"]), (&Value::Null, &Value::Null));
+        assert!(model["tokenizer"]["vocabulary"].as_u64().unwrap() > 30_000, "{name}");
+    }
+}
+
+#[test]
+fn every_template_renders_and_inspect_tells_what_a_model_thinks_between() {
+    let folder = Folder::new();
+    let messages = folder.file("messages.json", r#"[{"role": "user", "content": "Hello"}]"#);
+    let Some(templates) = shared_data("templates") else { return };
+    for entry in std::fs::read_dir(templates).unwrap() {
+        let path = entry.unwrap().path();
+        let rendered = one(&["render", "--messages", &messages, "--template", path.to_str().unwrap()]);
+        assert!(rendered["text"].as_str().unwrap().contains("Hello"), "{}", path.display());
+    }
+    let thinking = folder.model("thinking.gguf", |values| {
+        let template = "{{ messages[0].content.split('</think>')[-1] }}";
+        values.insert("tokenizer.chat_template".into(), Metadata::String(template.into()));
+    });
+    assert_eq!(one(&["inspect", &thinking])["thinking"]["open"], "<think>");
+    assert!(run(&["inspect", &thinking]).out.contains("<think> and </think>"));
+    assert_eq!(one(&["inspect", "starter"])["thinking"], Value::Null);
+}
+
+#[test]
+fn a_folder_in_hugging_face_form_tells_a_story() {
+    let Some(path) = shared_data("tinystories-656k") else { return };
+    let path = path.to_str().unwrap();
+    let model = one(&["inspect", path]);
+    assert_eq!((&model["format"], &model["sizes"]["tied_embeddings"]), (&"safetensors".into(), &true.into()));
+    let story =
+        run(&["generate", "--target", path, "--raw", "--prompt", "Once upon a time", "--max-tokens", "60"]);
+    assert_eq!(story.code, 0, "{}", story.err);
+    let known =
+        ["there", "was", "a", "the", "and", "she", "he", "to", "little", "girl", "named", "her", "said"];
+    let words = story.out.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphabetic()));
+    let count = words.filter(|word| known.contains(&word.to_lowercase().as_str())).count();
+    assert!(count >= 10, "{}", story.out);
 }
 
 #[test]
@@ -111,6 +172,14 @@ fn compat_says_why_a_draft_fits_or_not() {
     assert_eq!((&most["compatible"], &most["method"]), (&true.into(), &"intersection".into()));
     let reason = most["reason"].as_str().unwrap();
     assert!(reason.contains("differ at token 0") && reason.contains("100 %"), "{reason}");
+    let release = serde_json::json!({"kind": "special_tokens", "first": 0, "count": 1});
+    assert_eq!((&most["difference"], &yes["difference"]), (&release, &Value::Null));
+    let newer = folder.with_a_new_special_token();
+    let newer = one(&["compat", "--target", "starter", "--draft", &newer]);
+    assert_eq!((&newer["compatible"], &newer["method"]), (&true.into(), &"same".into()));
+    assert_eq!(newer["difference"]["first"], 4096);
+    let reason = newer["reason"].as_str().unwrap();
+    assert!(reason.contains("newer than the target's tokenizer") && reason.contains("'<tool>'"), "{reason}");
 }
 
 #[test]

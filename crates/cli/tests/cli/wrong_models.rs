@@ -71,4 +71,20 @@ impl Folder {
             tokens[0] = Value::String("<|begin|>".into());
         })
     }
+
+    /// The tokenizer of the starter draft with a special token more.
+    pub fn with_a_new_special_token(&self) -> String {
+        let mut file = File::open(starter_draft()).unwrap();
+        let mut values = Content::read(&mut file).unwrap().metadata;
+        for (key, value) in [("tokens", Value::String("<tool>".into())), ("token_type", Value::I32(3))] {
+            match values.get_mut(&format!("tokenizer.ggml.{key}")) {
+                Some(Value::Array(list)) => list.push(value),
+                other => panic!("{other:?}"),
+            }
+        }
+        let values: Vec<_> = values.iter().map(|(key, v)| (key.as_str(), v)).collect();
+        let path = self.0.path().join("new-special-token.gguf");
+        write(&mut File::create(&path).unwrap(), &values, &[]).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
 }

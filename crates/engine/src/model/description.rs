@@ -6,7 +6,7 @@ use candle_core::quantized::GgmlDType;
 use serde::Serialize;
 
 use super::tokenizer::{folder_kind, gguf_kind, vocabulary_size};
-use super::{Activation, Form, ModelConfig, ModelSource, SpecialTokens};
+use super::{Activation, Form, ModelConfig, ModelSource, SpecialTokens, Thinking};
 use crate::error::Result;
 
 /// A model in words and numbers.
@@ -31,6 +31,8 @@ pub struct Description {
     pub tokenizer_problem: Option<String>,
     /// The chat template's source.
     pub template: Option<String>,
+    /// The tags between which the model thinks.
+    pub thinking: Option<Thinking>,
     /// What its architecture does beyond Llama, in words.
     pub special: Vec<String>,
 }
@@ -71,6 +73,7 @@ impl ModelSource {
             Ok(description) => (Some(description), None),
             Err(error) => (None, Some(error.to_string())),
         };
+        let template = self.template_source().ok().flatten();
         let file_name = || self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Description {
             name: own_name.unwrap_or_else(file_name),
@@ -91,7 +94,8 @@ impl ModelSource {
             }),
             tokenizer,
             tokenizer_problem,
-            template: self.template_source().ok().flatten(),
+            thinking: template.as_deref().and_then(Thinking::of),
+            template,
             special: config.map(special).unwrap_or_default(),
         }
     }

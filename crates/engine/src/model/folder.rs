@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use candle_core::quantized::GgmlDType;
 use memmap2::Mmap;
@@ -26,6 +27,7 @@ pub(super) struct Folder {
     pub config: Json,
     pub generation_config: Json,
     pub tokenizer_config: Json,
+    pub special_tokens_map: Json,
 }
 
 impl Folder {
@@ -46,6 +48,7 @@ impl Folder {
             config,
             generation_config: read("generation_config.json")?.unwrap_or_default(),
             tokenizer_config: read("tokenizer_config.json")?.unwrap_or_default(),
+            special_tokens_map: read("special_tokens_map.json")?.unwrap_or_default(),
         })
     }
 
@@ -81,7 +84,7 @@ impl Folder {
             let path = self.path.join(name);
             let file = map(&path)?;
             locate(&path, &file, tensors.files.len(), family, &mut tensors.stored)?;
-            tensors.files.push(file);
+            tensors.files.push(Arc::new(file));
         }
         // Writers keep one of the two names, or both for the same matrix.
         if self.ties_embeddings(family)
@@ -92,16 +95,17 @@ impl Folder {
         Ok(tensors)
     }
 
-    /// The source of the chat template, from its own file or the tokenizer's config.
+    /// The source of the chat template, from a file of its own or the tokenizer's config.
     ///
     /// # Errors
-    /// `Error::Io`.
+    /// `Error::Io`; `Error::BadModel` when its file is no JSON.
     pub fn chat_template(&self) -> Result<Option<String>> {
         let path = self.path.join("chat_template.jinja");
         if path.exists() {
             return std::fs::read_to_string(&path).map(Some).map_err(|source| Error::Io { path, source });
         }
-        let template = match &self.tokenizer_config["chat_template"] {
+        let document = read_json(&self.path.join("chat_template.json"))?;
+        let template = match &document.as_ref().unwrap_or(&self.tokenizer_config)["chat_template"] {
             Json::Array(named) => {
                 named.iter().find(|t| t["name"] == "default").map_or(&Json::Null, |t| &t["template"])
             }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use candle_core::Device;
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
@@ -51,7 +52,7 @@ impl Stored {
 pub(super) struct Tensors {
     /// The model's file or folder, for messages.
     pub path: PathBuf,
-    pub files: Vec<Mmap>,
+    pub files: Vec<Arc<Mmap>>,
     pub stored: BTreeMap<String, Stored>,
 }
 

@@ -5,7 +5,7 @@ pub mod config;
 mod description;
 mod family;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod folder;
 mod gguf;
 mod mapped;
@@ -27,7 +27,7 @@ pub use family::{Activation, Family};
 use folder::Folder;
 use gguf::Header;
 use mapped::Tensors;
-pub use template::{ChatMessage, ChatTemplate, Role};
+pub use template::{ChatMessage, ChatTemplate, Role, Thinking};
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
 pub use weights::{Watcher, Weights};

@@ -1,7 +1,5 @@
 //! A model's numbers from the header of a GGUF file.
 
-use candle_core::quantized::gguf_file::Value;
-
 use super::super::family::{Family, Windowed, unsupported};
 use super::super::gguf::Header;
 use super::super::weights::{LONG_FACTORS, ROPE_FACTORS, SHORT_FACTORS};
@@ -32,7 +30,7 @@ impl ModelConfig {
         let heads = keys.size("attention.head_count")?;
         let head_size = keys.size_or("attention.key_length", hidden / heads)?;
         keys.must_equal("attention.value_length", head_size)?;
-        let tokens = header.array("tokenizer.ggml.tokens")?.map_or(0, <[Value]>::len);
+        let tokens = header.list("tokenizer.ggml.tokens")?.map_or(0, |tokens| tokens.len());
         let layers = super::layers(header.path(), keys.size("block_count")?)?;
         let context = keys.size("context_length")?;
         let (reaches, reach_of) = keys.reaches(layers, head_size, context, vectors)?;
@@ -158,9 +156,8 @@ impl Keys<'_> {
             Windowed::Last => return Ok(vec![false; layers]),
             Windowed::AllButEvery(every) => every,
         };
-        if let Ok(Some(listed)) = self.header.array(&pattern) {
-            let listed: Option<Vec<bool>> = listed.iter().map(|value| value.to_bool().ok()).collect();
-            return listed.filter(|listed| listed.len() == layers).ok_or_else(|| {
+        if let Ok(Some(listed)) = self.header.list(&pattern) {
+            return listed.booleans().filter(|listed| listed.len() == layers).ok_or_else(|| {
                 self.bad(format!("{pattern} of every layer"), "a list of another kind".into())
             });
         }

@@ -1,75 +1,11 @@
-//! Byte-level BPE from the vocabulary and merges of a GGUF file, on the `tokenizers` library. Owns
-//! the table of pre-tokenizers; an unknown one is refused, for any other would split words wrongly.
+//! Byte-level BPE from the vocabulary and merges of a GGUF file, on the `tokenizers` library. How a text
+//! is cut into words is known to `pre_tokenizer.rs`.
 
+use tokenizers::AddedToken;
 use tokenizers::models::bpe::{BPE, Merges, Vocab};
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::sequence::Sequence;
-use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::tokenizer::SplitDelimiterBehavior;
-use tokenizers::{AddedToken, PreTokenizerWrapper};
 
+use super::pre_tokenizer::PreTokenizer;
 use super::table::Kind;
-
-/// How a family cuts a text into words before the merges.
-pub(super) struct PreTokenizer {
-    /// Values of `tokenizer.ggml.pre`.
-    names: &'static [&'static str],
-    /// Applied in turn; each isolates its matches in what the one before left.
-    patterns: &'static [&'static str],
-    /// A word that is a token as it stands is not put together from merges.
-    whole_words: bool,
-    /// Whether a raw prompt starts with a BOS where the file does not say.
-    pub adds_bos: bool,
-}
-
-const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
-const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-
-const PRE_TOKENIZERS: &[PreTokenizer] = &[
-    PreTokenizer {
-        names: &["default", "gpt-2", "phi-2", "mpt", "olmo", "jais"],
-        patterns: &[GPT2],
-        whole_words: false,
-        adds_bos: false,
-    },
-    PreTokenizer {
-        names: &["starcoder", "refact", "command-r", "smollm", "codeshell", "exaone"],
-        patterns: &[r"\p{N}", GPT2],
-        whole_words: false,
-        adds_bos: false,
-    },
-    PreTokenizer {
-        names: &["deepseek-coder"],
-        patterns: &[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}"],
-        whole_words: false,
-        adds_bos: false,
-    },
-    PreTokenizer {
-        names: &["llama-bpe", "llama3", "llama-v3", "falcon3"],
-        patterns: &[LLAMA3],
-        whole_words: true,
-        adds_bos: true,
-    },
-    PreTokenizer { names: &["dbrx", "smaug-bpe"], patterns: &[LLAMA3], whole_words: false, adds_bos: false },
-    PreTokenizer {
-        names: &["qwen2", "deepseek-r1-qwen", "stablelm2"],
-        patterns: &[QWEN2],
-        whole_words: false,
-        adds_bos: false,
-    },
-];
-
-impl PreTokenizer {
-    /// # Errors
-    /// A reason naming the kinds there are.
-    pub fn named(name: &str) -> Result<&'static Self, String> {
-        PRE_TOKENIZERS.iter().find(|p| p.names.contains(&name)).ok_or_else(|| {
-            let known: Vec<&str> = PRE_TOKENIZERS.iter().flat_map(|p| p.names).copied().collect();
-            format!("it splits words the way of '{name}', expected one of {}", known.join(", "))
-        })
-    }
-}
 
 /// Builds the tokenizer. `merges` are in order of rank, two spellings with a space between.
 ///
@@ -82,11 +18,16 @@ pub(super) fn build<'a>(
 ) -> Result<tokenizers::Tokenizer, String> {
     let vocabulary: Vocab =
         tokens.iter().zip(0u32..).map(|((text, _), id)| ((*text).to_owned(), id)).collect();
+    let longest = tokens.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
     let pairs = merges
         .map(|merge| {
             let (left, right) = merge
                 .split_once(' ')
                 .ok_or_else(|| format!("expected two parts in the merge '{merge}', found one"))?;
+            // The library panics at a merge that is longer than every token.
+            if left.len() + right.len() > longest {
+                return Err(format!("expected a token for the merge '{merge}', found none"));
+            }
             Ok((left.to_owned(), right.to_owned()))
         })
         .collect::<Result<Merges, String>>()?;
@@ -96,14 +37,7 @@ pub(super) fn build<'a>(
         .build()
         .map_err(|error| error.to_string())?;
     let mut tokenizer = tokenizers::Tokenizer::new(model);
-    let mut steps: Vec<PreTokenizerWrapper> = Vec::new();
-    for pattern in pre.patterns {
-        let pattern = SplitPattern::Regex((*pattern).to_owned());
-        let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false);
-        steps.push(split.map_err(|error| error.to_string())?.into());
-    }
-    steps.push(ByteLevel::new(false, true, false).into());
-    tokenizer.with_pre_tokenizer(Some(Sequence::new(steps)));
+    tokenizer.with_pre_tokenizer(Some(pre.steps()?));
     let added = tokens.iter().filter_map(|&(text, kind)| match kind {
         Kind::Control => Some(AddedToken::from(text, true)),
         Kind::Added => Some(AddedToken::from(text, false).normalized(false)),

@@ -1,10 +1,13 @@
 //! The tokenizer of a folder in Hugging Face form: tokenizer.json, with the roles of its tokens from
 //! the documents beside it.
 
+use std::collections::HashSet;
+use std::panic::catch_unwind;
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::Value as Json;
+use tokenizers::AddedToken;
 
 use super::special::{ENDS, SpecialToken, SpecialTokens};
 use super::table::{Kind, Spelling, Table, byte_token};
@@ -12,6 +15,9 @@ use super::{Encoder, Tokenizer};
 use crate::error::{Error, Result};
 use crate::model::folder::Folder;
 use crate::trace::TokenId;
+
+/// Numbers that may be left out in a vocabulary, beside as many as are taken.
+const LARGEST_GAP: usize = 4096;
 
 /// The parts of tokenizer.json that say what the library does not tell. The vocabulary, most of the
 /// document, is skipped.
@@ -27,9 +33,19 @@ struct Document {
 
 #[derive(Deserialize)]
 struct Added {
+    /// In the tokenizer's config the token's key.
+    #[serde(default)]
     id: TokenId,
     content: String,
+    #[serde(default)]
     special: bool,
+    #[serde(default)]
+    lstrip: bool,
+    #[serde(default)]
+    rstrip: bool,
+    #[serde(default)]
+    single_word: bool,
+    normalized: Option<bool>,
 }
 
 /// Builds the tokenizer.
@@ -43,8 +59,8 @@ pub(in crate::model) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
     let document = parse(folder, &text)?;
     let special = roles(folder, &document);
     let spelling = known_spelling(folder, &document)?;
-    let library = tokenizers::Tokenizer::from_bytes(&text).map_err(|e| failed(e.to_string()))?;
-    let size = library.get_vocab(true).values().max().map_or(0, |&id| id + 1);
+    let library = build(&text, &document).map_err(failed)?;
+    let size = size(&library).map_err(failed)?;
     let texts: Vec<Option<String>> = (0..size).map(|id| library.id_to_token(id)).collect();
     let mut kinds: Vec<Kind> = texts.iter().map(|text| token_kind(text.as_deref(), spelling)).collect();
     for added in &document.added_tokens {
@@ -56,6 +72,52 @@ pub(in crate::model) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
     let table = Table::new(spelling, tokens);
     let strips = strips_leading_space(&document.decoder);
     Ok(Tokenizer::new(path, Encoder::library(library), table, special, strips))
+}
+
+/// One more than the greatest number of a token.
+///
+/// # Errors
+/// A reason when the numbers have large gaps, for which no model has rows.
+fn size(library: &tokenizers::Tokenizer) -> std::result::Result<u32, String> {
+    let vocabulary = library.get_vocab(true);
+    let greatest = vocabulary.values().max().copied().unwrap_or(0);
+    if greatest as usize > vocabulary.len() * 2 + LARGEST_GAP {
+        return Err(format!("expected {} tokens in a row, found number {greatest}", vocabulary.len()));
+    }
+    Ok(greatest + 1)
+}
+
+/// The library's tokenizer with the tokens that only the tokenizer's config adds.
+///
+/// # Errors
+/// A reason when the library refuses the document.
+fn build(text: &[u8], document: &Document) -> std::result::Result<tokenizers::Tokenizer, String> {
+    // The library panics at some damaged documents, such as one with a merge longer than every token.
+    let built = catch_unwind(|| tokenizers::Tokenizer::from_bytes(text));
+    let mut library = built
+        .map_err(|_| "expected a tokenizer document, found one that contradicts itself".to_owned())?
+        .map_err(|error| error.to_string())?;
+    for added in &document.added_tokens {
+        if library.token_to_id(&added.content).is_none() {
+            let token = AddedToken::from(added.content.as_str(), added.special)
+                .lstrip(added.lstrip)
+                .rstrip(added.rstrip)
+                .single_word(added.single_word)
+                .normalized(added.normalized.unwrap_or(!added.special));
+            library.add_tokens([token]).map_err(|error| error.to_string())?;
+        }
+        match library.token_to_id(&added.content) {
+            Some(id) if id == added.id => {}
+            found => {
+                let found = found.map_or_else(|| "none".to_owned(), |id| id.to_string());
+                return Err(format!(
+                    "expected the added token '{}' to be number {}, found {found}",
+                    added.content, added.id
+                ));
+            }
+        }
+    }
+    Ok(library)
 }
 
 /// The kind of tokenizer, for a person.
@@ -92,10 +154,32 @@ fn read(folder: &Folder) -> Result<Vec<u8>> {
 }
 
 fn parse(folder: &Folder, text: &[u8]) -> Result<Document> {
-    serde_json::from_slice(text).map_err(|error| Error::Tokenizer {
+    let mut document: Document = serde_json::from_slice(text).map_err(|error| Error::Tokenizer {
         path: tokenizer_path(folder),
         reason: format!("expected a tokenizer document, found {error}"),
-    })
+    })?;
+    let more = added_by_config(folder)?;
+    let known: HashSet<String> = document.added_tokens.iter().map(|added| added.content.clone()).collect();
+    document.added_tokens.extend(more.into_iter().filter(|added| !known.contains(&added.content)));
+    Ok(document)
+}
+
+/// The tokens that the tokenizer's config lists, by number.
+fn added_by_config(folder: &Folder) -> Result<Vec<Added>> {
+    const KEY: &str = "added_tokens_decoder";
+    let listed = folder.tokenizer_config[KEY].as_object().into_iter().flatten();
+    let mut tokens = listed
+        .map(|(number, token)| {
+            let id = number.parse().ok()?;
+            Some(Added { id, ..Added::deserialize(token).ok()? })
+        })
+        .collect::<Option<Vec<Added>>>()
+        .ok_or_else(|| Error::Tokenizer {
+            path: folder.path.join("tokenizer_config.json"),
+            reason: format!("expected tokens by their numbers in {KEY}, found something else"),
+        })?;
+    tokens.sort_by_key(|token| token.id);
+    Ok(tokens)
 }
 
 fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
@@ -109,8 +193,10 @@ fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
     };
     // A token is named by its text, or by an object with the text in `content`.
     let named = |key: &str| {
-        let value = &folder.tokenizer_config[key];
-        by_text(value.as_str().or_else(|| value["content"].as_str())?)
+        [&folder.tokenizer_config, &folder.special_tokens_map].into_iter().find_map(|document| {
+            let value = &document[key];
+            by_text(value.as_str().or_else(|| value["content"].as_str())?)
+        })
     };
     let bos = named("bos_token").or_else(|| folder.config["bos_token_id"].as_u64().and_then(by_id));
     let adds_bos = folder.tokenizer_config["add_bos_token"]

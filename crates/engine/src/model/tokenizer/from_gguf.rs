@@ -1,14 +1,15 @@
 //! The tokenizer that a GGUF header describes.
 
-use candle_core::quantized::gguf_file::Value;
+use std::borrow::Cow;
 
-use super::byte_level::{self, PreTokenizer};
+use super::byte_level;
+use super::pre_tokenizer::PreTokenizer;
 use super::sentence_piece::SentencePiece;
 use super::special::{ENDS, SpecialToken, SpecialTokens};
 use super::table::{Kind, Spelling, Table};
 use super::{Encoder, Tokenizer};
 use crate::error::{Error, Result};
-use crate::model::gguf::Header;
+use crate::model::gguf::{Header, List};
 use crate::trace::TokenId;
 
 const MODEL: &str = "tokenizer.ggml.model";
@@ -16,25 +17,33 @@ const PRE: &str = "tokenizer.ggml.pre";
 const TOKENS: &str = "tokenizer.ggml.tokens";
 const TOKEN_TYPES: &str = "tokenizer.ggml.token_type";
 
+/// Phi-3's special tokens take the white space behind them along, as its tokenizer.json says and GGUF does
+/// not; these do not.
+const PHI3_KEEPS_SPACE: [&str; 3] = ["<unk>", "<s>", "<|endoftext|>"];
+
 /// Builds the tokenizer.
 ///
 /// # Errors
 /// `Error::Tokenizer` for a kind that is not known or lists that do not fit together.
 pub(in crate::model) fn from_gguf(header: &Header) -> Result<Tokenizer> {
     let failed = |reason| Error::Tokenizer { path: header.path().to_owned(), reason };
-    let tokens = tokens(header)?;
+    let spelled = texts(header, TOKENS)?;
+    let tokens = tokens(header, &spelled)?;
     let special = special_tokens(header)?;
     let (encoder, spelling, adds_space) = match spelling(header)? {
         Spelling::ByteLevel => {
             let pre = pre_tokenizer(header)?;
-            let merges = strings(header, "tokenizer.ggml.merges")?;
-            let built = byte_level::build(pre, &tokens, merges.into_iter()).map_err(failed)?;
+            let merges = texts(header, "tokenizer.ggml.merges")?;
+            let built = byte_level::build(pre, &tokens, merges.iter().map(Cow::as_ref)).map_err(failed)?;
             (Encoder::library(built), Spelling::ByteLevel, false)
         }
         Spelling::SentencePiece => {
             let adds_space = header.boolean("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
             let unknown = token_id(header, "tokenizer.ggml.unknown_token_id", tokens.len())?;
-            let pieces = SentencePiece::new(&tokens, scores(header)?, unknown, adds_space);
+            let mut pieces = SentencePiece::new(&tokens, scores(header, tokens.len())?, unknown, adds_space);
+            if header.string("general.architecture")? == Some("phi3") {
+                pieces.drop_space_after(|token| !PHI3_KEEPS_SPACE.contains(&token));
+            }
             (Encoder::SentencePiece(Box::new(pieces)), Spelling::SentencePiece, adds_space)
         }
     };
@@ -58,7 +67,7 @@ pub(in crate::model) fn kind(header: &Header) -> Result<String> {
 
 /// Tokens the header lists.
 pub(in crate::model) fn vocabulary_size(header: &Header) -> Result<usize> {
-    Ok(header.array(TOKENS)?.map_or(0, <[Value]>::len))
+    Ok(header.list(TOKENS)?.map_or(0, |tokens| tokens.len()))
 }
 
 /// The tokens with a role.
@@ -66,7 +75,8 @@ pub(in crate::model) fn vocabulary_size(header: &Header) -> Result<usize> {
 /// # Errors
 /// `Error::BadModel` for values of a wrong type, `Error::Tokenizer` for ids outside the vocabulary.
 pub(in crate::model) fn special_tokens(header: &Header) -> Result<SpecialTokens> {
-    let tokens = tokens(header)?;
+    let spelled = texts(header, TOKENS)?;
+    let tokens = tokens(header, &spelled)?;
     let named = |key: &str| -> Result<Option<SpecialToken>> {
         let id = token_id(header, key, tokens.len())?;
         Ok(id.map(|id| SpecialToken { id, text: tokens[id as usize].0.to_owned() }))
@@ -114,27 +124,23 @@ fn pre_tokenizer(header: &Header) -> Result<&'static PreTokenizer> {
 }
 
 /// Spelling and kind of every token.
-fn tokens(header: &Header) -> Result<Vec<(&str, Kind)>> {
-    let texts = strings(header, TOKENS)?;
-    let Some(types) = header.array(TOKEN_TYPES)? else {
-        return Ok(texts.into_iter().map(|text| (text, Kind::Normal)).collect());
+fn tokens<'a>(header: &Header, texts: &'a [Cow<'_, str>]) -> Result<Vec<(&'a str, Kind)>> {
+    let texts = texts.iter().map(Cow::as_ref);
+    let Some(types) = header.list(TOKEN_TYPES)? else {
+        return Ok(texts.map(|text| (text, Kind::Normal)).collect());
     };
-    if types.len() != texts.len() {
-        let expected = format!("{} entries in {TOKEN_TYPES}", texts.len());
-        return Err(header.bad(expected, types.len().to_string()));
-    }
-    Ok(texts.into_iter().zip(types.iter().map(token_kind)).collect())
+    let types = as_long(header, TOKEN_TYPES, types, texts.len())?
+        .integers()
+        .ok_or_else(|| header.bad(format!("whole numbers in {TOKEN_TYPES}"), "other values".into()))?;
+    Ok(texts.zip(types).map(|(text, number)| (text, token_kind(text, number))).collect())
 }
 
 /// A token's kind; the numbers are GGUF's.
-fn token_kind(value: &Value) -> Kind {
-    let number = match *value {
-        Value::I32(n) => i64::from(n),
-        Value::U32(n) => i64::from(n),
-        _ => 1,
-    };
+fn token_kind(text: &str, number: i64) -> Kind {
     match number {
         2 | 3 => Kind::Control,
+        // Some writers list what ends a turn as text. Nobody may end a turn by writing it.
+        4 if ENDS.contains(&text) => Kind::Control,
         4 => Kind::Added,
         5 => Kind::Unused,
         6 => Kind::Byte,
@@ -142,26 +148,33 @@ fn token_kind(value: &Value) -> Kind {
     }
 }
 
-fn scores(header: &Header) -> Result<Vec<f32>> {
-    let key = "tokenizer.ggml.scores";
-    let values = header.array(key)?.unwrap_or_default();
-    let scores: Option<Vec<f32>> = values.iter().map(|value| value.to_f32().ok()).collect();
-    scores.ok_or_else(|| header.bad(format!("numbers in {key}"), "other values".into()))
+fn scores(header: &Header, tokens: usize) -> Result<Vec<f32>> {
+    const SCORES: &str = "tokenizer.ggml.scores";
+    let list = header.list(SCORES)?.ok_or_else(|| missing(header, SCORES))?;
+    let scores = as_long(header, SCORES, list, tokens)?
+        .numbers()
+        .ok_or_else(|| header.bad(format!("numbers in {SCORES}"), "other values".into()))?;
+    Ok(scores.into_iter().map(|score| score as f32).collect())
 }
 
-fn strings<'a>(header: &'a Header, key: &str) -> Result<Vec<&'a str>> {
-    let values = header.array(key)?.ok_or_else(|| Error::Tokenizer {
+/// A list that must have an entry for every token.
+fn as_long<'a>(header: &Header, key: &str, list: List<'a>, tokens: usize) -> Result<List<'a>> {
+    if list.len() == tokens {
+        return Ok(list);
+    }
+    Err(header.bad(format!("{tokens} entries in {key}, one for each token"), list.len().to_string()))
+}
+
+fn texts<'a>(header: &'a Header, key: &str) -> Result<Vec<Cow<'a, str>>> {
+    let list = header.list(key)?.ok_or_else(|| missing(header, key))?;
+    list.texts().ok_or_else(|| header.bad(format!("texts in {key}"), "other values".into()))
+}
+
+fn missing(header: &Header, key: &str) -> Error {
+    Error::Tokenizer {
         path: header.path().to_owned(),
         reason: format!("expected the list {key}, found none"),
-    })?;
-    let texts: Option<Vec<&str>> = values
-        .iter()
-        .map(|value| match value {
-            Value::String(text) => Some(text.as_str()),
-            _ => None,
-        })
-        .collect();
-    texts.ok_or_else(|| header.bad(format!("texts in {key}"), "other values".into()))
+    }
 }
 
 fn token_id(header: &Header, key: &str, vocabulary: usize) -> Result<Option<TokenId>> {

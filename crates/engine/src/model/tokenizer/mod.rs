@@ -4,6 +4,7 @@
 mod byte_level;
 mod from_folder;
 mod from_gguf;
+mod pre_tokenizer;
 mod sentence_piece;
 mod special;
 mod table;
@@ -111,6 +112,11 @@ impl Tokenizer {
     /// Special tokens carry no text.
     pub fn is_control(&self, token: TokenId) -> bool {
         self.table.is_control(token)
+    }
+
+    /// Control tokens, text matched whole, and placeholders: what a newer release adds.
+    pub fn is_special(&self, token: TokenId) -> bool {
+        self.table.is_special(token)
     }
 
     /// The token that the vocabulary lists under exactly this text (for byte-level and SentencePiece

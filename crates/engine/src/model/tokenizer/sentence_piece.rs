@@ -3,7 +3,7 @@
 //! ("the leftmost pair first").
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use super::Special;
 use super::table::{Kind, SPACE, byte_token};
@@ -20,6 +20,8 @@ pub(super) struct SentencePiece {
     unknown: Option<TokenId>,
     /// Tokens matched whole in a text, by their first byte, longest first.
     whole: HashMap<u8, Vec<(String, TokenId)>>,
+    /// Tokens matched whole that take the white space behind them along.
+    drops_space: HashSet<TokenId>,
     adds_space: bool,
 }
 
@@ -78,23 +80,33 @@ impl SentencePiece {
         let mut whole: HashMap<u8, Vec<(String, TokenId)>> = HashMap::new();
         for (&(text, kind), id) in tokens.iter().zip(0..) {
             ids.insert(text.to_owned(), id);
-            match (kind, text.as_bytes().first()) {
-                (Kind::Byte, _) => {
+            match kind {
+                Kind::Byte => {
                     if let Some(byte) = byte_token(text) {
                         bytes[usize::from(byte)] = Some(id);
                     }
                 }
-                (Kind::Added | Kind::Control, Some(&first)) => {
-                    whole.entry(first).or_default().push((text.to_owned(), id));
+                Kind::Added | Kind::Control => {
+                    // Matched in the text, where a space is a space: Gemma has tokens for runs of them.
+                    let text = text.replace(SPACE, " ");
+                    if let Some(&first) = text.as_bytes().first() {
+                        whole.entry(first).or_default().push((text, id));
+                    }
                 }
-                _ => {}
+                Kind::Normal | Kind::Unused => {}
             }
         }
         for tokens in whole.values_mut() {
             tokens.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
         }
         let kinds = tokens.iter().map(|&(_, kind)| kind).collect();
-        Self { ids, scores, kinds, bytes, unknown, whole, adds_space }
+        Self { ids, scores, kinds, bytes, unknown, whole, drops_space: HashSet::new(), adds_space }
+    }
+
+    /// White space behind the tokens matched whole that `which` chooses by their texts is part of them.
+    pub fn drop_space_after(&mut self, which: impl Fn(&str) -> bool) {
+        let whole = self.whole.values().flatten();
+        self.drops_space = whole.filter(|(text, _)| which(text)).map(|&(_, id)| id).collect();
     }
 
     pub fn id_of(&self, text: &str) -> Option<TokenId> {
@@ -114,6 +126,9 @@ impl SentencePiece {
                     self.encode_plain(&text[plain..at], &mut tokens)?;
                     tokens.push(id);
                     at += len;
+                    if self.drops_space.contains(&id) {
+                        at = text.len() - text[at..].trim_start().len();
+                    }
                     plain = at;
                 }
                 None => at += text[at..].chars().next().map_or(1, char::len_utf8),

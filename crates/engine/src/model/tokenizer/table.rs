@@ -56,7 +56,8 @@ impl Table {
             let id = table.kinds.len() as TokenId;
             match (kind, spelling) {
                 (Kind::Control | Kind::Unused, _) => table.names.push((id, text.to_owned())),
-                (Kind::Added, _) => table.bytes.extend_from_slice(text.as_bytes()),
+                (Kind::Added, Spelling::ByteLevel) => table.bytes.extend_from_slice(text.as_bytes()),
+                (Kind::Added, Spelling::SentencePiece) => push_text(&mut table.bytes, text),
                 (_, Spelling::ByteLevel) => push_byte_level(&mut table.bytes, text),
                 (_, Spelling::SentencePiece) => push_sentence_piece(&mut table.bytes, text),
             }
@@ -79,6 +80,12 @@ impl Table {
 
     pub fn is_control(&self, token: TokenId) -> bool {
         self.kinds.get(token as usize) == Some(&Kind::Control)
+    }
+
+    /// Whether a token is none that merges or scores lead to.
+    pub fn is_special(&self, token: TokenId) -> bool {
+        let kind = self.kinds.get(token as usize);
+        matches!(kind, Some(Kind::Control | Kind::Added | Kind::Unused))
     }
 
     pub fn piece(&self, token: TokenId) -> String {
@@ -120,8 +127,12 @@ fn push_byte_level(bytes: &mut Vec<u8>, text: &str) {
 fn push_sentence_piece(bytes: &mut Vec<u8>, text: &str) {
     match byte_token(text) {
         Some(byte) => bytes.push(byte),
-        None => bytes.extend_from_slice(text.replace(SPACE, " ").as_bytes()),
+        None => push_text(bytes, text),
     }
+}
+
+fn push_text(bytes: &mut Vec<u8>, text: &str) {
+    bytes.extend_from_slice(text.replace(SPACE, " ").as_bytes());
 }
 
 /// SentencePiece's spelling of the space.

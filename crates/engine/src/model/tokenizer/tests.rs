@@ -181,7 +181,13 @@ fn an_unknown_kind_of_vocabulary_is_refused_by_name() {
 
 #[test]
 fn damaged_vocabularies_are_refused() {
-    let cases: [(&str, Value, &str); 4] = [
+    let long = ["h".repeat(20), "e".repeat(20)];
+    let cases: [(&str, Value, &str); 5] = [
+        (
+            "tokenizer.ggml.merges",
+            Value::Array(vec![text(&long.join(" "))]),
+            "expected a token for the merge",
+        ),
         ("tokenizer.ggml.merges", Value::Array(vec![text("hx")]), "two parts"),
         ("tokenizer.ggml.merges", Value::Array(vec![text("q zz")]), "zz"),
         ("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(1)]), "261 entries"),
@@ -374,6 +380,145 @@ fn any_text() -> impl Strategy<Value = String> {
         0..24,
     )
     .prop_map(|parts| parts.concat().replace('▁', "_"))
+}
+
+#[test]
+fn a_merge_longer_than_every_token_is_refused() {
+    let mut gguf = Gguf::tiny();
+    gguf.set("tokenizer.ggml.merges", Value::Array(vec![text("h e"), text("<tag> <tag>")]));
+    assert!(error(&gguf).to_string().contains("a token for the merge '<tag> <tag>'"));
+}
+
+#[test]
+fn an_empty_list_is_one_of_texts_too() {
+    let mut gguf = Gguf::tiny();
+    // Written as a list of numbers.
+    gguf.set("tokenizer.ggml.merges", Value::Array(Vec::new()));
+    assert_eq!(built(&gguf).encode("he", Special::Ignore).unwrap(), [104, 101]);
+}
+
+#[test]
+fn scores_that_are_too_few_or_missing_are_refused() {
+    let mut gguf = Gguf::sentence_piece(PIECES);
+    gguf.set("tokenizer.ggml.scores", Value::Array(vec![Value::F32(0.0); 3]));
+    let message = error(&gguf).to_string();
+    assert!(
+        message.contains("268 entries in tokenizer.ggml.scores") && message.contains("found 3"),
+        "{message}"
+    );
+    gguf.values.remove("tokenizer.ggml.scores");
+    assert!(error(&gguf).to_string().contains("the list tokenizer.ggml.scores, found none"));
+}
+
+#[test]
+fn what_ends_a_turn_is_no_text_even_where_the_header_says_so() {
+    let mut gguf = Gguf::tiny();
+    let Some(Value::Array(tokens)) = gguf.values.get_mut("tokenizer.ggml.tokens") else { panic!() };
+    tokens[260] = text("<end_of_turn>");
+    let tokenizer = built(&gguf);
+    assert!(tokenizer.is_control(260));
+    assert_eq!(tokenizer.ends(), [259, 260]);
+    assert!(!tokenizer.encode("<end_of_turn>", Special::Ignore).unwrap().contains(&260));
+    assert_eq!(tokenizer.encode("<end_of_turn>", Special::Parse).unwrap(), [260]);
+}
+
+/// As Gemma's: no space before a text, and tokens for runs of spaces and line breaks, spelled either way.
+fn gemma() -> Gguf {
+    let mut gguf = Gguf::sentence_piece(&[
+        ("▁", -9.0),
+        ("▁▁", -1000.0),
+        ("▁▁▁", -1000.0),
+        ("    ", -1000.0),
+        ("\n\n", -1000.0),
+        ("a", -9.0),
+        ("▁a", -1.0),
+    ]);
+    let Some(Value::Array(types)) = gguf.values.get_mut("tokenizer.ggml.token_type") else { panic!() };
+    for kind in &mut types[260..264] {
+        *kind = Value::I32(4);
+    }
+    gguf.set("tokenizer.ggml.add_space_prefix", Value::Bool(false));
+    gguf
+}
+
+#[test]
+fn runs_of_white_space_become_the_tokens_made_for_them() {
+    let tokenizer = built(&gemma());
+    for (text, tokens) in [
+        ("a", vec![264]),
+        (" a", vec![265]),
+        ("  a", vec![260, 264]),
+        ("   a", vec![261, 264]),
+        ("    a a", vec![262, 264, 265]),
+        ("     a", vec![262, 265]),
+        ("a\n\n a", vec![264, 263, 265]),
+    ] {
+        assert_eq!(tokenizer.encode(text, Special::Ignore).unwrap(), tokens, "{text:?}");
+        assert_eq!(tokenizer.decode(&tokens), text);
+    }
+}
+
+#[test]
+fn phi_3s_special_tokens_take_the_space_behind_them_along() {
+    let Some(path) = shared("vocab/ggml-vocab-phi-3.gguf") else { return };
+    let tokenizer = open(&path);
+    let text = "<|user|>\nHello<|end|>\n<|assistant|>\n";
+    assert_eq!(tokenizer.encode(text, Special::Parse).unwrap(), [32010, 15043, 32007, 32001]);
+    // <s> does not.
+    let begun = tokenizer.encode("<s> Hello", Special::Parse).unwrap();
+    assert_eq!((begun[0], begun.len() > 2), (1, true), "{begun:?}");
+}
+
+/// Changes a document of a folder.
+fn change(folder: &tempfile::TempDir, name: &str, change: impl FnOnce(&mut Json)) {
+    let path = folder.path().join(name);
+    let mut document: Json = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    change(&mut document);
+    std::fs::write(path, document.to_string()).unwrap();
+}
+
+#[test]
+fn tokens_that_only_the_config_lists_are_added() {
+    let folder = folder();
+    let added = json!({"258": {"content": "<think>", "special": false}, "259": {"content": "<pad>", "special": true}});
+    change(&folder, "tokenizer_config.json", |config| config["added_tokens_decoder"] = added);
+    let tokenizer = from_folder(&folder).unwrap();
+    assert_eq!(tokenizer.vocabulary(), 260);
+    assert_eq!(tokenizer.encode("a<think>", Special::Ignore).unwrap(), [97, 258]);
+    assert_eq!(tokenizer.decode(&[97, 258, 259]), "a<think>");
+    assert_eq!(tokenizer.encode("<pad>", Special::Parse).unwrap(), [259]);
+    for wrong in [json!({"300": {"content": "<far>"}}), json!({"x": {"content": "<x>"}}), json!({"258": 5})] {
+        change(&folder, "tokenizer_config.json", |config| config["added_tokens_decoder"] = wrong);
+        assert!(from_folder(&folder).err().unwrap().to_string().contains("expected"));
+    }
+}
+
+#[test]
+fn a_map_of_special_tokens_names_what_the_config_does_not() {
+    let folder = folder();
+    std::fs::write(folder.path().join("tokenizer_config.json"), "{}").unwrap();
+    assert_eq!(from_folder(&folder).unwrap().bos(), None);
+    let map = json!({"bos_token": "<s>", "eos_token": {"content": "<|im_end|>"}});
+    std::fs::write(folder.path().join("special_tokens_map.json"), map.to_string()).unwrap();
+    let tokenizer = from_folder(&folder).unwrap();
+    assert_eq!((tokenizer.bos(), tokenizer.ends()[0]), (Some(256), 257));
+}
+
+#[test]
+fn a_document_that_makes_the_library_panic_is_refused() {
+    let folder = folder();
+    change(&folder, "tokenizer.json", |document| {
+        document["model"]["vocab"]["ab"] = json!(258);
+        document["model"]["merges"] = json!([["ab", "ab"]]);
+    });
+    let message = from_folder(&folder).err().unwrap().to_string();
+    assert!(message.contains("tokenizer.json cannot be used"), "{message}");
+    change(&folder, "tokenizer.json", |document| {
+        document["model"]["merges"] = json!([]);
+        document["model"]["vocab"].as_object_mut().unwrap().remove("ab");
+        document["model"]["vocab"]["a"] = json!(4_000_000_000u32);
+    });
+    assert!(from_folder(&folder).err().unwrap().to_string().contains("found number 4000000000"));
 }
 
 proptest! {

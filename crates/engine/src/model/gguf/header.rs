@@ -1,0 +1,166 @@
+//! The keys and values at the head of a GGUF file. They stay where they are in the mapped file and are
+//! looked at when somebody asks; what a key means is for `config/` and the tokenizer.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+use super::reader::{Kind, Place, Read, Reader};
+use crate::error::{Error, Result};
+
+/// The values of one file.
+pub(in crate::model) struct Header {
+    path: PathBuf,
+    file: Arc<Mmap>,
+    values: BTreeMap<String, Place>,
+}
+
+/// A list of values of one type.
+#[derive(Clone, Copy)]
+pub(in crate::model) struct List<'a> {
+    kind: Kind,
+    len: usize,
+    bytes: &'a [u8],
+}
+
+impl Header {
+    /// Notes where `count` values lie.
+    pub(super) fn read(path: &Path, file: &Arc<Mmap>, reader: &mut Reader<'_>, count: u64) -> Read<Self> {
+        let mut values = BTreeMap::new();
+        for _ in 0..count {
+            let key = String::from_utf8_lossy(reader.text()?).into_owned();
+            let place = reader.value().map_err(|damage| format!("{damage} (key '{key}')"))?;
+            if values.contains_key(&key) {
+                return Err(format!("the key '{key}' twice"));
+            }
+            values.insert(key, place);
+        }
+        Ok(Self { path: path.to_owned(), file: Arc::clone(file), values })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn string(&self, key: &str) -> Result<Option<&str>> {
+        self.typed(key, "text", |place, bytes| {
+            let single = place.kind == Kind::Text && place.elements.is_none();
+            single.then(|| std::str::from_utf8(Reader::new(bytes).text().ok()?).ok()).flatten()
+        })
+    }
+
+    pub fn integer(&self, key: &str) -> Result<Option<u64>> {
+        self.typed(key, "a whole number", |place, bytes| {
+            let integer = place.elements.is_none().then(|| integer(place.kind, bytes)).flatten()?;
+            u64::try_from(integer).ok()
+        })
+    }
+
+    pub fn number(&self, key: &str) -> Result<Option<f64>> {
+        self.typed(key, "a number", |place, bytes| match place.elements {
+            None => number(place.kind, bytes),
+            Some(_) => None,
+        })
+    }
+
+    pub fn boolean(&self, key: &str) -> Result<Option<bool>> {
+        self.typed(key, "true or false", |place, bytes| match (place.kind, place.elements, bytes) {
+            (Kind::Bool, None, [0]) => Some(false),
+            (Kind::Bool, None, [1]) => Some(true),
+            _ => None,
+        })
+    }
+
+    pub fn list(&self, key: &str) -> Result<Option<List<'_>>> {
+        self.typed(key, "a list", |place, bytes| Some(List { kind: place.kind, len: place.elements?, bytes }))
+    }
+
+    /// A damaged or unusable header.
+    pub fn bad(&self, expected: String, found: String) -> Error {
+        Error::BadModel { path: self.path.clone(), expected, found, hint: "Choose another file." }
+    }
+
+    fn typed<'a, T>(
+        &'a self,
+        key: &str,
+        expected: &str,
+        read: impl FnOnce(&Place, &'a [u8]) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let Some(place) = self.values.get(key) else { return Ok(None) };
+        match read(place, &self.file[place.bytes.clone()]) {
+            Some(read) => Ok(Some(read)),
+            None => {
+                let found = match place.elements {
+                    None => format!("{:?}", place.kind),
+                    Some(count) => format!("a list of {count} {:?}", place.kind),
+                };
+                Err(self.bad(format!("{expected} for {key}"), found))
+            }
+        }
+    }
+}
+
+impl<'a> List<'a> {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The texts; bytes that are no UTF-8 become U+FFFD. `None` for a list of something else.
+    pub fn texts(&self) -> Option<Vec<Cow<'a, str>>> {
+        self.read(Kind::Text, |reader| Some(String::from_utf8_lossy(reader.text().ok()?)))
+    }
+
+    /// The whole numbers. `None` for a list of something else.
+    pub fn integers(&self) -> Option<Vec<i64>> {
+        let size = self.kind.size().unwrap_or(0);
+        self.read(self.kind, |reader| i64::try_from(integer(self.kind, reader.take(size).ok()?)?).ok())
+    }
+
+    /// The numbers with a fraction. `None` for a list of something else.
+    pub fn numbers(&self) -> Option<Vec<f64>> {
+        let size = self.kind.size().unwrap_or(0);
+        self.read(self.kind, |reader| number(self.kind, reader.take(size).ok()?))
+    }
+
+    /// `None` for a list of something else than true and false.
+    pub fn booleans(&self) -> Option<Vec<bool>> {
+        self.read(Kind::Bool, |reader| match reader.take(1).ok()? {
+            [0] => Some(false),
+            [1] => Some(true),
+            _ => None,
+        })
+    }
+
+    /// An empty list is one of every type: writers have to give it some.
+    fn read<T>(&self, kind: Kind, read: impl Fn(&mut Reader<'a>) -> Option<T>) -> Option<Vec<T>> {
+        if self.len > 0 && self.kind != kind {
+            return None;
+        }
+        let mut reader = Reader::new(self.bytes);
+        (0..self.len).map(|_| read(&mut reader)).collect()
+    }
+}
+
+/// A whole number of any width.
+fn integer(kind: Kind, bytes: &[u8]) -> Option<i128> {
+    let signed = match kind {
+        Kind::U8 | Kind::U16 | Kind::U32 | Kind::U64 => false,
+        Kind::I8 | Kind::I16 | Kind::I32 | Kind::I64 => true,
+        _ => return None,
+    };
+    let negative = signed && bytes.last().is_some_and(|&last| last >= 0x80);
+    let mut wide = [if negative { 0xFF } else { 0 }; 16];
+    wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(i128::from_le_bytes(wide))
+}
+
+fn number(kind: Kind, bytes: &[u8]) -> Option<f64> {
+    match kind {
+        Kind::F32 => Some(f32::from_le_bytes(bytes.try_into().ok()?).into()),
+        Kind::F64 => Some(f64::from_le_bytes(bytes.try_into().ok()?)),
+        _ => None,
+    }
+}

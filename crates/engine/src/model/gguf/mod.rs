@@ -1,0 +1,204 @@
+//! GGUF files: a header read once, and tensors located and checked against the length of their file. A
+//! model may be split into several files. Interprets no key; that is for `config/` and the tokenizer.
+
+mod header;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+use super::mapped::{Stored, Tensors, map, stored_size};
+use crate::error::{Error, Result};
+pub(super) use header::{Header, List};
+use reader::{Read, Reader};
+
+/// Headers hold a vocabulary, some megabytes. Reading no further bounds the time a hostile one can take.
+const LARGEST_HEADER: usize = 64 << 20;
+
+const MOST_DIMENSIONS: u32 = 4;
+
+/// Where tensors begin, unless the header says otherwise: at a multiple of so many bytes.
+const ALIGNMENT: u64 = 32;
+
+const DOWNLOAD_AGAIN: &str = "Download it again, or choose another file.";
+const CHOOSE_GGUF: &str = "Choose a .gguf file, or a folder with config.json and safetensors.";
+const CHOOSE_ANOTHER: &str = "Choose another file of this model.";
+
+/// Reads the header and locates every tensor. Any part of a split model opens the whole.
+///
+/// # Errors
+/// `Error::Io`; `Error::BadModel` when the file is no GGUF, has a damaged header, a type that cannot be
+/// read, or ends before its tensors do, and when a part is missing.
+pub(super) fn open(path: &Path) -> Result<(Header, Tensors)> {
+    let mut tensors = Tensors { path: path.to_owned(), files: Vec::new(), stored: BTreeMap::new() };
+    let header = open_file(path, &mut tensors)?;
+    match header.integer("split.count")? {
+        None | Some(0 | 1) => Ok((header, tensors)),
+        Some(count) => open_parts(&header, count),
+    }
+}
+
+/// Adds the tensors of one file.
+fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
+    let file = Arc::new(map(path)?);
+    check_magic(path, &file)?;
+    let damaged = |found| bad(path, "a complete GGUF header", found, DOWNLOAD_AGAIN);
+    let mut reader = Reader::new(&file[..file.len().min(LARGEST_HEADER)]);
+    let (header, infos) = read_header(path, &file, &mut reader).map_err(damaged)?;
+    let data = data_offset(&header, &reader)?;
+    let mut end = 0;
+    for info in infos {
+        let Info { name, shape, dtype, offset } = info;
+        let dtype = types::tensor_type(dtype).map_err(|found| {
+            let expected = format!("{name} of a type that can be read ({})", types::readable());
+            bad(path, &expected, found, CHOOSE_ANOTHER)
+        })?;
+        let bytes = stored_size(dtype, &shape).and_then(|size| {
+            let start = usize::try_from(data.checked_add(offset)?).ok()?;
+            Some(start..start.checked_add(size)?)
+        });
+        let Some(bytes) = bytes else {
+            let expected = format!("a shape for {name} that its type {dtype:?} can hold");
+            return Err(header.bad(expected, format!("{shape:?}")));
+        };
+        end = end.max(bytes.end);
+        let stored = Stored { dtype, shape, file: tensors.files.len(), bytes, above_one: false };
+        if tensors.stored.contains_key(&name) {
+            return Err(bad(path, "every tensor once", format!("{name} twice"), DOWNLOAD_AGAIN));
+        }
+        tensors.stored.insert(name, stored);
+    }
+    if end > file.len() {
+        let found = format!("{}: the file is cut short", file.len());
+        return Err(bad(path, &format!("{end} bytes"), found, DOWNLOAD_AGAIN));
+    }
+    tensors.files.push(file);
+    Ok(header)
+}
+
+/// Opens all parts of a split model; `any` is the header of one of them.
+fn open_parts(any: &Header, count: u64) -> Result<(Header, Tensors)> {
+    let path = any.path();
+    let expected = format!("a name that ends in -00001-of-{count:05}.gguf for one of {count} parts");
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = stem_of_part(&name, count).ok_or_else(|| {
+        bad(path, &expected, format!("'{name}'"), "Give the parts the names they were made with.")
+    })?;
+    let mut tensors = Tensors { path: path.to_owned(), files: Vec::new(), stored: BTreeMap::new() };
+    let mut first = None;
+    for number in 0..count {
+        let part = part_path(path, stem, number, count);
+        if !part.is_file() {
+            let missing = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let expected = format!("all {count} parts of the model in one folder");
+            return Err(bad(path, &expected, format!("no {missing}"), "Download the missing part."));
+        }
+        let header = open_file(&part, &mut tensors)?;
+        let place = (header.integer("split.no")?, header.integer("split.count")?);
+        if place != (Some(number), Some(count)) {
+            let of = |n: Option<u64>| n.map_or_else(|| "none".to_owned(), |n| n.to_string());
+            let found = format!("split.no {} and split.count {}", of(place.0), of(place.1));
+            let expected = format!("part {number} of {count}, counted from 0");
+            return Err(bad(&part, &expected, found, DOWNLOAD_AGAIN));
+        }
+        first.get_or_insert(header);
+    }
+    let header = first.ok_or_else(|| bad(path, &expected, "none".into(), CHOOSE_GGUF))?;
+    let (found, promised) = (tensors.stored.len() as u64, header.integer("split.tensors.count")?);
+    match promised.filter(|&promised| promised != found) {
+        Some(promised) => {
+            let expected = format!("{promised} tensors in {count} parts");
+            Err(bad(path, &expected, found.to_string(), DOWNLOAD_AGAIN))
+        }
+        None => Ok((header, tensors)),
+    }
+}
+
+/// What stands before `-00002-of-00003.gguf`.
+fn stem_of_part(name: &str, count: u64) -> Option<&str> {
+    let numbered = name.strip_suffix(&format!("-of-{count:05}.gguf"))?;
+    let (stem, number) = numbered.rsplit_once('-')?;
+    number.parse::<u64>().ok().filter(|number| (1..=count).contains(number))?;
+    Some(stem)
+}
+
+fn part_path(path: &Path, stem: &str, number: u64, count: u64) -> PathBuf {
+    path.with_file_name(format!("{stem}-{:05}-of-{count:05}.gguf", number + 1))
+}
+
+fn check_magic(path: &Path, file: &Mmap) -> Result<()> {
+    let refuse = |found: String, hint| Err(bad(path, "a GGUF file of version 2 or 3", found, hint));
+    match (file.get(..4), file.get(4..8)) {
+        (Some(b"GGUF"), Some([2 | 3, 0, 0, 0])) => Ok(()),
+        (Some(b"GGUF"), Some([0, 0, 0, version])) => refuse(
+            format!("version {version} with the bytes of its numbers reversed (big-endian)"),
+            "Choose a little-endian file of this model.",
+        ),
+        (Some(b"GGUF"), Some([1, 0, 0, 0])) => {
+            refuse("version 1, which is no longer made".into(), "Choose a newer file of this model.")
+        }
+        (Some(b"GGUF"), Some(&[a, b, c, d])) => {
+            refuse(format!("version {}", u32::from_le_bytes([a, b, c, d])), CHOOSE_GGUF)
+        }
+        (Some(b"GGUF"), _) => refuse(format!("{} bytes", file.len()), DOWNLOAD_AGAIN),
+        _ => refuse("a file of another kind".into(), CHOOSE_GGUF),
+    }
+}
+
+/// A tensor as the header lists it.
+struct Info {
+    name: String,
+    /// Outermost dimension first.
+    shape: Vec<usize>,
+    dtype: u32,
+    /// From where tensors begin.
+    offset: u64,
+}
+
+fn read_header(path: &Path, file: &Arc<Mmap>, reader: &mut Reader<'_>) -> Read<(Header, Vec<Info>)> {
+    // Magic and version.
+    reader.take(8)?;
+    let (tensors, values) = (reader.u64()?, reader.u64()?);
+    let header = Header::read(path, file, reader, values)?;
+    let mut infos = Vec::new();
+    for _ in 0..tensors {
+        infos.push(read_info(reader)?);
+    }
+    Ok((header, infos))
+}
+
+fn read_info(reader: &mut Reader<'_>) -> Read<Info> {
+    let name = String::from_utf8_lossy(reader.text()?).into_owned();
+    let dimensions = reader.u32()?;
+    if dimensions > MOST_DIMENSIONS {
+        return Err(format!("{name} with {dimensions} dimensions, more than {MOST_DIMENSIONS}"));
+    }
+    let absurd = |size: u64| usize::try_from(size).map_err(|_| format!("{name} of size {size}"));
+    let mut shape = Vec::new();
+    for _ in 0..dimensions {
+        shape.push(absurd(reader.u64()?)?);
+    }
+    shape.reverse();
+    let (dtype, offset) = (reader.u32()?, reader.u64()?);
+    Ok(Info { name, shape, dtype, offset })
+}
+
+/// Where the data of the tensors begins in the file.
+fn data_offset(header: &Header, reader: &Reader<'_>) -> Result<u64> {
+    let alignment = header.integer("general.alignment")?.unwrap_or(ALIGNMENT);
+    if alignment == 0 {
+        return Err(bad(header.path(), "an alignment above 0", "0".into(), DOWNLOAD_AGAIN));
+    }
+    let offset = (reader.position() as u64).checked_next_multiple_of(alignment);
+    offset.ok_or_else(|| header.bad("an alignment that fits the file".into(), alignment.to_string()))
+}
+
+fn bad(path: &Path, expected: &str, found: String, hint: &'static str) -> Error {
+    Error::BadModel { path: path.to_owned(), expected: expected.into(), found, hint }
+}

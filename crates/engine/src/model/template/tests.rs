@@ -1,0 +1,318 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::model::fixture::shared;
+
+const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+fn template(source: &str) -> ChatTemplate {
+    compile(source, None, None).unwrap()
+}
+
+fn compile(source: &str, bos: Option<&str>, eos: Option<&str>) -> Result<ChatTemplate> {
+    ChatTemplate::new("model".into(), source.into(), bos, eos)
+}
+
+fn message(role: Role, content: &str) -> ChatMessage {
+    ChatMessage { role, content: content.into() }
+}
+
+fn conversation(system: bool) -> Vec<ChatMessage> {
+    let mut messages = vec![
+        message(Role::User, "Hello"),
+        message(Role::Assistant, "Hi there"),
+        message(Role::User, "And you?"),
+    ];
+    if system {
+        messages.insert(0, message(Role::System, "Be brief."));
+    }
+    messages
+}
+
+fn render(source: &str) -> String {
+    template(source).render(&conversation(false), true).unwrap()
+}
+
+fn reason(source: &str) -> String {
+    match compile(source, None, None).and_then(|t| t.render(&conversation(false), true)) {
+        Err(Error::Template { reason, .. }) => reason,
+        other => panic!("expected a template error, found {other:?}"),
+    }
+}
+
+#[test]
+fn a_conversation_takes_the_form_of_chatml() {
+    let turns = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi there<|im_end|>\n\
+                 <|im_start|>user\nAnd you?<|im_end|>\n";
+    let chatml = template(CHATML);
+    assert_eq!(chatml.render(&conversation(false), false).unwrap(), turns);
+    let system = "<|im_start|>system\nBe brief.<|im_end|>\n";
+    let with_system = chatml.render(&conversation(true), true).unwrap();
+    assert_eq!(with_system, format!("{system}{turns}<|im_start|>assistant\n"));
+}
+
+/// Renders a well-known template with and without a system message.
+fn known(name: &str, bos: &str, eos: &str) -> Option<(String, Result<String>)> {
+    let path = shared(&format!("templates/{name}.jinja"))?;
+    let source = std::fs::read_to_string(path).unwrap();
+    let template = compile(&source, Some(bos), Some(eos)).unwrap();
+    let plain = template.render(&conversation(false), true).unwrap();
+    Some((plain, template.render(&conversation(true), true)))
+}
+
+#[test]
+fn llama_3_1_renders_as_its_makers_meant_it() {
+    let name = "meta-llama-Llama-3.1-8B-Instruct";
+    let Some((plain, system)) = known(name, "<|begin_of_text|>", "<|eot_id|>") else { return };
+    let expected = |system: &str| {
+        let turn = |role, text| format!("<|start_header_id|>{role}<|end_header_id|>\n\n{text}");
+        let dates = "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n";
+        [
+            "<|begin_of_text|>".to_owned(),
+            turn("system", format!("{dates}{system}<|eot_id|>")),
+            turn("user", "Hello<|eot_id|>".into()),
+            turn("assistant", "Hi there<|eot_id|>".into()),
+            turn("user", "And you?<|eot_id|>".into()),
+            turn("assistant", String::new()),
+        ]
+        .concat()
+    };
+    assert_eq!(plain, expected(""));
+    assert_eq!(system.unwrap(), expected("Be brief."));
+}
+
+#[test]
+fn llama_3_2_names_todays_date() {
+    let name = "meta-llama-Llama-3.2-3B-Instruct";
+    let today = || format!("Today Date: {}\n\n", chrono::Local::now().format("%d %b %Y"));
+    let before = today();
+    let Some((plain, system)) = known(name, "<|begin_of_text|>", "<|eot_id|>") else { return };
+    let after = today();
+    for text in [plain, system.unwrap()] {
+        assert!(text.contains(&before) || text.contains(&after), "{text}");
+        assert!(text.ends_with("And you?<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"));
+    }
+}
+
+#[test]
+fn gemma_renders_and_refuses_a_system_message_in_its_own_words() {
+    let Some((plain, system)) = known("google-gemma-2-2b-it", "<bos>", "<eos>") else { return };
+    assert_eq!(
+        plain,
+        "<bos><start_of_turn>user\nHello<end_of_turn>\n<start_of_turn>model\nHi there<end_of_turn>\n\
+         <start_of_turn>user\nAnd you?<end_of_turn>\n<start_of_turn>model\n"
+    );
+    match system {
+        Err(Error::Template { reason, .. }) => assert_eq!(reason, "System role not supported"),
+        other => panic!("expected a refusal, found {other:?}"),
+    }
+}
+
+#[test]
+fn mistral_nemo_puts_the_system_message_before_the_last_turn() {
+    let name = "mistralai-Mistral-Nemo-Instruct-2407";
+    let Some((plain, system)) = known(name, "<s>", "</s>") else { return };
+    assert_eq!(plain, "<s>[INST]Hello[/INST]Hi there</s>[INST]And you?[/INST]");
+    assert_eq!(system.unwrap(), "<s>[INST]Hello[/INST]Hi there</s>[INST]Be brief.\n\nAnd you?[/INST]");
+}
+
+#[test]
+fn qwen_2_5_and_3_render_chatml() {
+    let turns = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi there<|im_end|>\n\
+                 <|im_start|>user\nAnd you?<|im_end|>\n<|im_start|>assistant\n";
+    let system = |text| format!("<|im_start|>system\n{text}<|im_end|>\n{turns}");
+    let end = "<|im_end|>";
+    let Some((plain, with_system)) = known("Qwen-Qwen2.5-7B-Instruct", "", end) else { return };
+    let own = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
+    assert_eq!(plain, system(own));
+    assert_eq!(with_system.unwrap(), system("Be brief."));
+    let Some((plain, with_system)) = known("Qwen-Qwen3-0.6B", "", end) else { return };
+    assert_eq!(plain, turns);
+    assert_eq!(with_system.unwrap(), system("Be brief."));
+}
+
+#[test]
+fn phi_3_5_renders_turns_with_bars() {
+    let name = "microsoft-Phi-3.5-mini-instruct";
+    let Some((plain, system)) = known(name, "<s>", "<|endoftext|>") else { return };
+    let turns = "<|user|>\nHello<|end|>\n<|assistant|>\nHi there<|end|>\n<|user|>\nAnd you?<|end|>\n\
+                 <|assistant|>\n";
+    assert_eq!(plain, turns);
+    assert_eq!(system.unwrap(), format!("<|system|>\nBe brief.<|end|>\n{turns}"));
+}
+
+#[test]
+fn deepseek_r1_drops_the_thinking_of_earlier_turns() {
+    let name = "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B";
+    let Some(path) = shared(&format!("templates/{name}.jinja")) else { return };
+    let template = compile(&std::fs::read_to_string(path).unwrap(), Some("<B>"), None).unwrap();
+    let mut messages = conversation(true);
+    messages[2].content = "<think>Hm.</think>Hi there".into();
+    assert_eq!(
+        template.render(&messages, true).unwrap(),
+        "<B>Be brief.<｜User｜>Hello<｜Assistant｜>Hi there<｜end▁of▁sentence｜><｜User｜>And you?\
+         <｜Assistant｜><think>\n</think>"
+    );
+}
+
+#[test]
+fn smollm_3_obeys_a_switch_in_the_system_message() {
+    let Some(path) = shared("templates/HuggingFaceTB-SmolLM3-3B.jinja") else { return };
+    let template = template(&std::fs::read_to_string(path).unwrap());
+    let plain = template.render(&conversation(false), true).unwrap();
+    assert!(plain.contains("Reasoning Mode: /think\n\n## Custom Instructions\n\nYou are a helpful"));
+    assert!(plain.ends_with("<|im_start|>user\nAnd you?<|im_end|>\n<|im_start|>assistant\n"));
+    let mut messages = conversation(true);
+    messages[0].content = "Be brief. /no_think".into();
+    let switched = template.render(&messages, true).unwrap();
+    assert!(switched.contains("Reasoning Mode: /no_think\n\n## Custom Instructions\n\nBe brief.\n\n"));
+    assert!(switched.ends_with("<|im_start|>assistant\n<think>\n\n</think>\n"));
+}
+
+#[test]
+fn blocks_on_their_own_lines_leave_no_lines() {
+    let source = "{% for m in messages %}\n    {% if m.role == 'user' %}\n{{ m.content }}\n    {% endif %}\n{% endfor %}\n";
+    assert_eq!(render(source), "Hello\nAnd you?\n");
+}
+
+#[test]
+fn json_is_written_as_python_writes_it() {
+    assert_eq!(render("{{ {'a': [1, 'é<b>'], 'c': none} | tojson }}"), r#"{"a": [1, "é<b>"], "c": null}"#);
+    assert_eq!(render("{{ {'a': [1]} | tojson(indent=2) }}"), "{\n  \"a\": [\n    1\n  ]\n}");
+    let value = "{'b': 'é🦊', 'a': {'d': 1, 'c': []}}";
+    assert_eq!(render(&format!("{{{{ {value} | tojson }}}}")), r#"{"b": "é🦊", "a": {"d": 1, "c": []}}"#);
+    assert_eq!(
+        render(&format!("{{{{ {value} | tojson(sort_keys=true, ensure_ascii=true) }}}}")),
+        r#"{"a": {"c": [], "d": 1}, "b": "\u00e9\ud83e\udd8a"}"#
+    );
+}
+
+#[test]
+fn what_the_model_lacks_is_undefined() {
+    assert_eq!(render("{{ bos_token is defined }}[{{ bos_token }}]"), "False[]");
+}
+
+#[test]
+fn a_refusal_is_told_in_the_templates_own_words() {
+    assert_eq!(reason("{{ raise_exception('Only users may speak') }}"), "Only users may speak");
+}
+
+#[test]
+fn invalid_jinja_names_its_line() {
+    let reason = reason("{% if true %}\n{% endfor %}");
+    assert!(reason.contains("line 2"), "{reason}");
+}
+
+#[test]
+fn an_unknown_date_format_is_an_error() {
+    assert!(reason("{{ strftime_now('%Q') }}").contains("'%Q'"));
+}
+
+#[test]
+fn a_template_that_never_ends_is_stopped() {
+    let endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
+    assert_eq!(reason(endless), "it runs too long");
+}
+
+#[test]
+fn a_template_that_calls_itself_is_stopped() {
+    let reason = reason("{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}");
+    assert!(reason.contains("recursion"), "{reason}");
+}
+
+/// FNV-1a of 64 bits, as `scripts/expect-templates.py` computes it.
+fn checksum(text: &str) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+    format!("{:016x}", text.bytes().fold(0xCBF2_9CE4_8422_2325, step))
+}
+
+fn messages_of(conversation: &Json) -> Vec<ChatMessage> {
+    let role = |name: &Json| match name.as_str() {
+        Some("system") => Role::System,
+        Some("user") => Role::User,
+        _ => Role::Assistant,
+    };
+    let messages = conversation.as_array().unwrap().iter();
+    messages.map(|m| message(role(&m["role"]), m["content"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn every_template_renders_every_conversation_as_jinja2_does() {
+    let given: Json = serde_json::from_str(include_str!("expected/conversations.json")).unwrap();
+    let expected: Json = serde_json::from_str(include_str!("expected/expected.json")).unwrap();
+    let mut compared = 0;
+    for (name, tokens) in given["templates"].as_object().unwrap() {
+        let Some(path) = shared(&format!("templates/{name}")) else { return };
+        let source = std::fs::read_to_string(path).unwrap();
+        let mut template =
+            compile(&source, tokens["bos_token"].as_str(), tokens["eos_token"].as_str()).unwrap();
+        template.environment.add_function("strftime_now", |form: &str| format!("<{form}>"));
+        for (title, conversation) in given["conversations"].as_object().unwrap() {
+            for prompt in [false, true] {
+                let rendered = template.render(&messages_of(conversation), prompt);
+                let found = match &rendered {
+                    Ok(text) => json!(checksum(text)),
+                    Err(Error::Template { reason, .. }) => json!({"refusal": reason}),
+                    Err(other) => panic!("{other}"),
+                };
+                let expected = &expected[name][title][usize::from(prompt)];
+                assert_eq!(&found, expected, "{name}, {title}, prompt {prompt}: {rendered:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 9 * 11 * 2);
+}
+
+#[test]
+fn thinking_is_recognised_by_its_tags() {
+    let think = Some(Thinking { open: "<think>", close: "</think>" });
+    for (name, expected) in [
+        ("Qwen-Qwen3-0.6B", think),
+        ("deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", think),
+        ("HuggingFaceTB-SmolLM3-3B", think),
+        ("Qwen-Qwen2.5-7B-Instruct", None),
+        ("meta-llama-Llama-3.1-8B-Instruct", None),
+    ] {
+        let Some(path) = shared(&format!("templates/{name}.jinja")) else { return };
+        assert_eq!(template(&std::fs::read_to_string(path).unwrap()).thinking(), expected, "{name}");
+    }
+    let magistral = template("{{ content | replace('[/THINK]', '') }}").thinking().unwrap();
+    assert!(magistral.is_opened_by("[INST]Why?[/INST][THINK]\n"));
+    assert!(!magistral.is_opened_by("[THINK]So.[/THINK]"));
+}
+
+#[test]
+fn marks_of_what_the_assistant_wrote_leave_no_trace() {
+    let source =
+        "{% for m in messages %}{%- generation -%} {{ m.content }}! {%- endgeneration %}{% endfor %}";
+    assert_eq!(render(source), "Hello!Hi there!And you?!");
+}
+
+#[test]
+fn values_print_as_python_prints_them() {
+    assert_eq!(
+        render("{{ none }} {{ true }} {{ [1, 'a', 1.5, none] }} {{ {'k': false} }}"),
+        "None True [1, 'a', 1.5, None] {'k': False}"
+    );
+    assert_eq!(
+        render("{{ tools is none }} {{ 7 // 2 }} {{ 'ab'[::-1] }} {{ 'a,b'.split(',')[-1] }}"),
+        "True 3 ba b"
+    );
+}
+
+#[test]
+fn what_a_conversation_does_not_say_takes_the_templates_default() {
+    let source = "{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}\
+                  {% if m.reasoning_content is string %}R{% elif m.tool_calls %}T{% endif %}\
+                  {% if loop.index == 3 %}{% break %}{% endif %}{% endfor %}{{ ns.n }}\
+                  {% if enable_thinking is defined and enable_thinking is false %}no{% endif %}";
+    assert_eq!(render(source), "3");
+}
+
+#[test]
+fn a_template_that_repeats_a_text_for_ever_is_stopped() {
+    assert!(reason("{{ 'a' * 99999999999 }}").contains("too large"));
+}

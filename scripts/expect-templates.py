@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Writes what Python's jinja2 makes of the chat templates in ../shared/data/templates.
+
+The engine's tests compare with it. Needs jinja2 (pip install jinja2); run it in the root of the repository
+when a conversation or a template is added. The environment is that of Hugging Face's transformers. Only a
+checksum (FNV-1a, 64 bits) of each text is kept, or the words in which the template refused.
+"""
+
+import json
+from pathlib import Path
+
+import jinja2
+import jinja2.ext
+import jinja2.sandbox
+
+FOLDER = Path("crates/engine/src/model/template/expected")
+TEMPLATES = Path("../shared/data/templates")
+
+
+def checksum(text):
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return f"{value:016x}"
+
+
+def raise_exception(message):
+    raise jinja2.exceptions.TemplateError(message)
+
+
+def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def environment():
+    made = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
+    )
+    made.filters["tojson"] = tojson
+    made.globals["raise_exception"] = raise_exception
+    # The day would be another one when the tests run.
+    made.globals["strftime_now"] = lambda form: f"<{form}>"
+    return made
+
+
+def rendered(template, tokens, messages, add_generation_prompt):
+    tokens = {name: text for name, text in tokens.items() if text is not None}
+    try:
+        text = template.render(
+            messages=messages, tools=None, documents=None, add_generation_prompt=add_generation_prompt, **tokens
+        )
+    except jinja2.exceptions.TemplateError as error:
+        return {"refusal": str(error)}
+    return checksum(text)
+
+
+def main():
+    given = json.loads((FOLDER / "conversations.json").read_text())
+    expected = {}
+    for name, tokens in given["templates"].items():
+        template = environment().from_string((TEMPLATES / name).read_text())
+        expected[name] = {
+            conversation: [rendered(template, tokens, messages, prompt) for prompt in (False, True)]
+            for conversation, messages in given["conversations"].items()
+        }
+    text = json.dumps(expected, indent=1, ensure_ascii=False)
+    (FOLDER / "expected.json").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
