@@ -35,12 +35,15 @@ fn on_the_cpu(source: &ModelSource, tokens: &[TokenId]) -> Vec<Vec<f32>> {
     logits_in_chunks(loaded(source).as_mut(), tokens, &[7])
 }
 
+/// Gives the logits of a token at a position.
+type Forward = Box<dyn FnMut(&Tensor, usize) -> Tensor>;
+
 /// Logits by candle-transformers' model of the family, a token at a time.
 fn reference(family: &RandomFamily, tokens: &[TokenId]) -> Vec<Vec<f32>> {
     let weights: std::collections::HashMap<_, _> = family.tensors.clone().into_iter().collect();
     let weights = VarBuilder::from_tensors(weights, DType::F32, &Device::Cpu);
     let config = reference_config(family);
-    let mut forward: Box<dyn FnMut(&Tensor, usize) -> Tensor> = match family.label {
+    let mut forward: Forward = match family.label {
         "llama" => {
             let config: llama::LlamaConfig = serde_json::from_value(config).unwrap();
             let config = config.into_config(false);

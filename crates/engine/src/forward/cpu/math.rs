@@ -120,7 +120,7 @@ pub unsafe fn silu_times<S: Simd>(gate: *mut f32, up: *const f32, length: usize)
 #[inline(always)]
 pub unsafe fn gelu_times<S: Simd>(gate: *mut f32, up: *const f32, length: usize) {
     // -2 sqrt(2 / pi), and 0.044715 times it.
-    const LINEAR: f32 = -1.595_769_1;
+    const LINEAR: f32 = -1.595_769;
     const CUBIC: f32 = -0.071_354_814;
     unsafe {
         for at in (0..length).step_by(LANES) {
