@@ -22,6 +22,10 @@ use serde_json::{Value as Json, json};
 
 use crate::invariance::{difference, logits_in_chunks};
 
+/// How far apart logits may be since the CPU keeps keys and values in half precision, where a last bit
+/// before them may decide how they are rounded.
+const IN_HALVES: f32 = 1.5e-3;
+
 /// More than the windows are wide.
 fn tokens() -> Vec<TokenId> {
     (0..40).map(|i| 3 + i * 97 % 310).collect()
@@ -117,9 +121,8 @@ fn every_family_agrees_with_the_reference_implementation() {
         let expected = reference(&family, &tokens());
         let found = difference(&on_tensors(&source, &tokens()), &expected);
         assert!(found < 1e-4, "{} on tensors: relative error {found}", family.label);
-        // Keys and values are kept in half precision.
         let found = difference(&on_the_cpu(&source, &tokens()), &expected);
-        assert!(found < 1.5e-3, "{} on the CPU: relative error {found}", family.label);
+        assert!(found < IN_HALVES, "{} on the CPU: relative error {found}", family.label);
     }
 }
 
@@ -133,7 +136,7 @@ fn both_formats_of_the_same_weights_give_the_same_logits() {
         let found = difference(&on_tensors(&gguf, &tokens()), &expected);
         assert!(found < 1e-5, "{} on tensors: relative error {found}", family.label);
         let found = difference(&on_the_cpu(&gguf, &tokens()), &on_the_cpu(&safetensors, &tokens()));
-        assert!(found < 1e-4, "{} on the CPU: relative error {found}", family.label);
+        assert!(found < IN_HALVES, "{} on the CPU: relative error {found}", family.label);
     }
 }
 
@@ -149,7 +152,7 @@ fn halves_in_a_folder_are_computed_as_in_a_file() {
             }
             let expected = on_the_cpu(&family.folder(folder.path(), dtype), &tokens());
             let found = difference(&on_the_cpu(&family.gguf(folder.path(), ggml), &tokens()), &expected);
-            assert!(found < 1e-4, "{} in {dtype:?}: relative error {found}", family.label);
+            assert!(found < IN_HALVES, "{} in {dtype:?}: relative error {found}", family.label);
         }
     }
 }
@@ -164,7 +167,7 @@ fn quantised_weights_are_as_near_to_exact_ones_as_on_tensors() {
             let ours = difference(&on_the_cpu(&source, &tokens()), &exact);
             let theirs = difference(&on_tensors(&source, &tokens()), &exact);
             let label = family.label;
-            assert!(ours < 1.5e-3_f32.max(1.2 * theirs), "{label} in {quantisation:?}: {ours}, {theirs}");
+            assert!(ours < IN_HALVES.max(1.2 * theirs), "{label} in {quantisation:?}: {ours}, {theirs}");
         }
     }
 }
@@ -304,10 +307,10 @@ fn the_scalar_of_queries_scales_their_products_with_keys() {
     }
     let (scaled, doubled) =
         (scaled.folder(folder.path(), DType::F32), doubled.folder(folder.path(), DType::F32));
-    for run in [on_tensors, on_the_cpu] {
-        let found = difference(&run(&scaled, &tokens()), &run(&doubled, &tokens()));
-        assert!(found < 1e-5, "relative error {found}");
-    }
+    let found = difference(&on_tensors(&scaled, &tokens()), &on_tensors(&doubled, &tokens()));
+    assert!(found < 1e-5, "on tensors: relative error {found}");
+    let found = difference(&on_the_cpu(&scaled, &tokens()), &on_the_cpu(&doubled, &tokens()));
+    assert!(found < IN_HALVES, "on the CPU: relative error {found}");
 }
 
 #[test]
