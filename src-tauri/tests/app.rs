@@ -288,8 +288,11 @@ fn a_model_that_is_deleted_while_it_is_loaded_goes_on_and_the_starter_takes_its_
     let fixture = Fixture::new();
     let path = fixture.folder.path().join("models/mine.gguf");
     std::fs::copy(foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf"), &path).unwrap();
-    let status = fixture.set(|settings| settings.target = path.display().to_string());
-    let mine = status.target.unwrap();
+    let target = path.display().to_string();
+    let settings = Settings { target: target.clone(), max_tokens: 20, ..fixture.app.settings() };
+    fixture.app.save_settings(settings).unwrap();
+    let loaded = |status: &EngineStatus| status.target.as_ref().is_some_and(|entry| entry.id == target);
+    let mine = fixture.wait_for(loaded).target.unwrap();
     assert_eq!((mine.kind, mine.name.as_str()), (ModelKind::Local, "mine.gguf"));
     assert!(mine.size_bytes > 8_000_000 && mine.memory_bytes > mine.size_bytes && mine.fits, "{mine:?}");
 
