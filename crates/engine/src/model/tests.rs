@@ -431,7 +431,9 @@ fn the_factors_of_longrope_are_among_the_tensors() {
     gguf.set("phi3.context_length", Value::U32(16));
     assert_eq!(rotary(&gguf).inverse_frequencies, [1.0, 0.01]);
     gguf.add("rope_factors_short.weight", &[3], GgmlDType::F32);
-    assert!(message(open(&gguf)).contains("2 values in rope_factors_short.weight"));
+    assert!(message(open(&gguf)).contains("2 values in rope_factors_short.weight, found 3"));
+    gguf.tensors.remove("rope_factors_short.weight");
+    assert!(message(open(&gguf)).contains("2 values in rope_factors_short.weight, found 0"));
 }
 
 /// A folder in Hugging Face form with the tiny model's sizes.

@@ -185,11 +185,12 @@ impl Keys<'_> {
             divide(path, ROPE_FACTORS, &mut frequencies, &wide(factors))?;
         }
         let mut scale = 1.0;
-        if let (Some(long), Some(short)) = (vectors(LONG_FACTORS)?, vectors(SHORT_FACTORS)?) {
+        let (long, short) = (vectors(LONG_FACTORS)?, vectors(SHORT_FACTORS)?);
+        if kind == "longrope" || long.is_some() || short.is_some() {
             let original_context = self.size("rope.scaling.original_context_length")?;
             let rope = LongRope { context, original_context };
             let (name, factors) = if rope.is_long() { (LONG_FACTORS, long) } else { (SHORT_FACTORS, short) };
-            divide(path, name, &mut frequencies, &wide(factors))?;
+            divide(path, name, &mut frequencies, &wide(factors.unwrap_or_default()))?;
             scale = self.number("rope.scaling.attn_factor")?.unwrap_or(rope.attention_factor());
         }
         frequencies.iter_mut().for_each(|f| *f /= factor);
