@@ -13,8 +13,8 @@ use crate::board::Board;
 use crate::engine::{Engine, OnAdvice};
 use crate::error::Result;
 use crate::ipc::{
-    AppInfo, CommandError, Conversation, DRAFT_NGRAM, DRAFT_NONE, EngineStatus, ErrorCode, FileDrag, Message,
-    ModelEntry, SearchHit, Settings,
+    AppInfo, CommandError, Conversation, DRAFT_NONE, EngineStatus, ErrorCode, FileDrag, Message, ModelEntry,
+    SearchHit, Settings,
 };
 use crate::models::{Models, Place};
 use crate::remote::Remote;
@@ -52,7 +52,7 @@ impl App {
         folders.create()?;
         let store = Store::open(&folders.database())?;
         let library = Library::new(&folders, resources);
-        let settings = replace_missing(Settings::load(&store)?, &library);
+        let settings = Settings::load(&store)?;
         let models = Models::new(Library::new(&folders, resources));
         let earlier = earlier(&store, &settings)?;
         let engine = Engine::start(models, settings.clone(), earlier)
@@ -208,20 +208,6 @@ impl App {
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
         lock(&self.store)
     }
-}
-
-/// A chosen model that is gone since, deleted or on a disk that is not there, is replaced by the starter's.
-fn replace_missing(mut settings: Settings, library: &Library) -> Settings {
-    let gone = |id: &str| library.resolve(id).is_err();
-    if gone(&settings.target) {
-        tracing::warn!("the target {} is gone: the starter takes its place", settings.target);
-        settings.target = STARTER.to_owned();
-    }
-    if ![DRAFT_NGRAM, DRAFT_NONE].contains(&settings.draft.as_str()) && gone(&settings.draft) {
-        tracing::warn!("the draft {} is gone: the starter's takes its place", settings.draft);
-        settings.draft = STARTER_DRAFT.to_owned();
-    }
-    settings
 }
 
 /// What may be repeated of earlier conversations.

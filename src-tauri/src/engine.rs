@@ -1,7 +1,9 @@
 //! The engine thread: owns the loaded models, carries out one job after the other, and keeps the
-//! board up to date. Knows neither the store nor the window. Trials of drafts are its child's.
+//! board up to date. Knows neither the store nor the window. Trials of drafts and the why
+//! line are its children's.
 
 mod advise;
+mod why;
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +11,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use foretoken_engine::Error;
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
@@ -18,14 +19,15 @@ use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, Rec
 use foretoken_engine::forward::load;
 use foretoken_engine::model::{ChatMessage, ChatTemplate, ModelSource, Role, Special, Tokenizer};
 use foretoken_engine::sampling::Mode;
-use foretoken_engine::speculation::{DraftLength, DrafterChoice, Speculation};
-use foretoken_engine::trace::{Decision, LengthReason, Round, TokenId};
+use foretoken_engine::speculation::{DrafterChoice, Speculation};
+use foretoken_engine::trace::TokenId;
+use foretoken_library::STARTER;
 
+use self::why::{Reporter, off, ready_to_speculate};
 use crate::board::Board;
 use crate::error::Result;
 use crate::ipc::{
-    Advice, CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading, ModelEntry, Settings,
-    Speculating, Why,
+    Advice, CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading, ModelEntry, Settings, Why,
 };
 use crate::models::{Models, Place};
 
@@ -82,6 +84,7 @@ impl Engine {
         let desk = Desk {
             models,
             settings: Settings::default(),
+            wanted: Chosen::default(),
             earlier: Vec::new(),
             target: None,
             draft: None,
@@ -173,6 +176,8 @@ struct Draft {
 struct Desk {
     models: Models,
     settings: Settings,
+    /// What these named before anything took a missing model's place.
+    wanted: Chosen,
     /// Texts of earlier conversations that drafts may repeat.
     earlier: Vec<String>,
     target: Option<Target>,
@@ -236,11 +241,17 @@ impl Desk {
     }
 
     fn settle(&mut self, settings: Settings) {
+        self.wanted = Chosen::by(&settings);
         self.settings = settings;
         // Before the target is loaded: if that fails, others can be chosen.
         self.list_targets();
         // What nobody wants any more is no problem: other settings are on their way.
         let problem = self.settle_target().err().filter(|error| error.code != ErrorCode::Cancelled);
+        if problem.is_some() && self.target.is_none() {
+            // The choice stays what it is: the model may be on a disk that is back the next time.
+            self.settings.target = STARTER.to_owned();
+            let _ = self.settle_target();
+        }
         let why = self.settle_draft();
         self.list_drafts();
         let target = self.target.as_ref();
@@ -287,6 +298,7 @@ impl Desk {
         self.board.update(|status| {
             status.phase = EnginePhase::Loading;
             status.message = Some(format!("Loading {}", entry.label));
+            status.loading = Some(Loading { label: entry.label.clone(), percent: 0 });
         });
         let source = self.watched(ModelSource::open(&path)?, &entry.label);
         let template = source.template()?;
@@ -322,7 +334,7 @@ impl Desk {
                 {
                     return off(&error.to_string());
                 }
-                ready_to_speculate(draft, &self.settings)
+                ready_to_speculate(&draft.label, &self.settings)
             }
             Err(error) => off(&error.message),
         }
@@ -350,7 +362,7 @@ impl Desk {
     /// A model whose loading is on the board, and ends when something else is chosen.
     fn watched(&self, source: ModelSource, label: &str) -> ModelSource {
         let (board, label) = (Arc::clone(&self.board), label.to_owned());
-        let (chosen, mine) = (Arc::clone(&self.chosen), Chosen::by(&self.settings));
+        let (chosen, mine) = (Arc::clone(&self.chosen), self.wanted.clone());
         source.watched_by(Arc::new(move |done, total| {
             if *lock(&chosen) != mine {
                 return ControlFlow::Break(());
@@ -378,8 +390,7 @@ impl Desk {
         listener.admitted(&target.entry.label, draft)?;
 
         self.board.update(|status| status.phase = EnginePhase::Replying);
-        let label = draft.unwrap_or_default().to_owned();
-        let mut reporter = Reporter { label, decision: None, said: None, due: Instant::now() };
+        let mut reporter = Reporter::new(draft.unwrap_or_default());
         let mut on_progress = |progress: Progress<'_>| {
             if let Progress::Round(round) = progress {
                 reporter.hear(round, &self.board);
@@ -410,86 +421,6 @@ fn tokens(texts: &[String], tokenizer: &Tokenizer) -> Vec<Vec<TokenId>> {
 /// The drafters that need no model.
 fn without_model() -> Vec<Box<dyn Drafter>> {
     vec![Box::<NgramDrafter>::default(), Box::<RecyclingDrafter>::default()]
-}
-
-/// Puts the why line on the board while a reply is written.
-struct Reporter {
-    /// Who drafts.
-    label: String,
-    /// The last one heard of.
-    decision: Option<Decision>,
-    said: Option<Why>,
-    /// When the line may change again.
-    due: Instant,
-}
-
-impl Reporter {
-    /// A line that changed more often could not be read.
-    const EVERY: Duration = Duration::from_millis(300);
-
-    fn hear(&mut self, round: &Round, board: &Board) {
-        if round.decision.is_some() {
-            self.decision.clone_from(&round.decision);
-        }
-        let Some(why) = why(round, self.decision.as_ref(), &self.label) else { return };
-        let now = Instant::now();
-        if self.said.as_ref() != Some(&why) && now >= self.due {
-            board.update(|status| status.why = why.clone());
-            self.due = now + Self::EVERY;
-        }
-        self.said = Some(why);
-    }
-}
-
-/// Whether drafts are made, by what was done in a round; `None` for one that says nothing about the others.
-fn why(round: &Round, decision: Option<&Decision>, label: &str) -> Option<Why> {
-    let paused = |reason: String| Some(Why { state: Speculating::Paused, text: format!("paused: {reason}") });
-    match round.reason {
-        LengthReason::Off | LengthReason::NoMatch | LengthReason::NoRoom | LengthReason::EndOfText => None,
-        // Plain decoding on trial.
-        LengthReason::Probe if round.draft_length == 0 => None,
-        LengthReason::DrafterFailed => {
-            paused("the draft failed in this reply; the next one tries again".to_owned())
-        }
-        LengthReason::CannotPay => {
-            paused("drafting would cost time even if every token were accepted".to_owned())
-        }
-        LengthReason::WouldNotPay | LengthReason::Probe => paused(match decision.and_then(loss) {
-            Some(loss) => format!("drafting would cost {loss:.0} %"),
-            None => "drafting would cost time".to_owned(),
-        }),
-        _ => {
-            let length = round.draft_length;
-            let gain = decision.and_then(|decision| gain(decision, length as usize));
-            let gain = gain.map_or(String::new(), |gain| format!(", about {gain:.1}x"));
-            let text = format!("speculating, K = {length}{gain}, drafted by {label}");
-            Some(Why { state: Speculating::On, text })
-        }
-    }
-}
-
-/// Tokens per second at a draft length against plain decoding.
-fn gain(decision: &Decision, length: usize) -> Option<f32> {
-    Some(decision.tokens_per_second.get(length)? / decision.tokens_per_second.first()?)
-}
-
-/// Percent of the speed that even the best draft would cost.
-fn loss(decision: &Decision) -> Option<f32> {
-    let gains = (1..decision.tokens_per_second.len()).filter_map(|length| gain(decision, length));
-    let best = gains.max_by(f32::total_cmp)?;
-    (best < 1.0).then_some((1.0 - best) * 100.0)
-}
-
-fn off(reason: &str) -> Why {
-    Why { state: Speculating::Off, text: format!("off: {reason}") }
-}
-
-fn ready_to_speculate(draft: &Draft, settings: &Settings) -> Why {
-    let length = match settings.speculation.length {
-        DraftLength::Auto => "K chosen by speed".to_owned(),
-        DraftLength::Fixed(length) => format!("K = {length}"),
-    };
-    Why { state: Speculating::On, text: format!("speculating, {length}, drafted by {}", draft.label) }
 }
 
 /// The conversation in the model's own form.

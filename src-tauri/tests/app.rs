@@ -303,7 +303,10 @@ fn a_model_that_is_deleted_while_it_is_loaded_goes_on_and_the_starter_takes_its_
     fixture.send(None, "Hello!");
 
     let fixture = fixture.restart();
-    assert_eq!(fixture.status().target.unwrap().kind, ModelKind::Starter);
+    let status = fixture.status();
+    assert_eq!(status.target.unwrap().kind, ModelKind::Starter);
+    assert!(status.message.unwrap().contains("mine.gguf"), "why the starter is there");
+    assert_eq!(fixture.app.settings().target, mine.id, "it may be on a disk that is back the next time");
     let refused = fixture.app.delete_model("starter").unwrap_err();
     assert!(refused.message.contains("cannot be removed"), "{}", refused.message);
 }
