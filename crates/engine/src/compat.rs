@@ -107,8 +107,8 @@ fn different_tokens(target: &Tokenizer, draft: &Tokenizer) -> Option<(Difference
     let (first, count) = (*differing.first()?, differing.len());
     let mut reason = format!(
         "the vocabularies differ at token {first}: '{}' in the target, '{}' in the draft",
-        target.piece(first),
-        draft.piece(first)
+        shown(&target.piece(first)),
+        shown(&draft.piece(first))
     );
     let special = |&token: &TokenId| target.is_special(token) && draft.is_special(token);
     if differing.iter().all(special) {
@@ -117,6 +117,13 @@ fn different_tokens(target: &Tokenizer, draft: &Tokenizer) -> Option<(Difference
         return Some((Difference::SpecialTokens { first, count }, reason));
     }
     Some((Difference::Tokens { first, count }, reason))
+}
+
+/// A token's text on one line, and not too much of it.
+fn shown(piece: &str) -> String {
+    const LONGEST: usize = 40;
+    let end = if piece.chars().nth(LONGEST).is_some() { "..." } else { "" };
+    format!("{}{end}", piece.chars().take(LONGEST).collect::<String>().escape_debug())
 }
 
 fn different_roles(target: &Tokenizer, draft: &Tokenizer) -> Option<(Difference, String)> {

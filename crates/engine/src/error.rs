@@ -47,7 +47,7 @@ pub enum Error {
     #[error("token {token} does not exist: the model's vocabulary has {vocabulary} tokens.")]
     UnknownToken { token: u32, vocabulary: usize },
 
-    #[error("the draft cannot be used: {0}")]
+    #[error("the draft cannot be used: {reason}.", reason = sentence(.0))]
     Incompatible(String),
 
     #[error("the loading was cancelled.")]

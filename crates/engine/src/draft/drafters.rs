@@ -12,6 +12,9 @@ use crate::sampler::Sampler;
 use crate::speculation::{DraftLength, LONGEST_DRAFT, Speculation, Threshold, Tree};
 use crate::trace::{Decision, DrafterKind, LengthReason, Round, TokenId};
 
+/// Tokens of the context after which drafts are measured.
+const SAMPLE: usize = 16;
+
 struct Member {
     drafter: Box<dyn Drafter>,
     failed: bool,
@@ -93,8 +96,15 @@ impl Drafters {
         if self.governor.is_none() {
             let verify = super::measure::verify(target)?;
             let model = self.members.iter_mut().find(|member| !member.drafter.is_cheap());
-            let draft = model.and_then(|member| super::measure::draft(member.drafter.as_mut()).ok());
-            self.governor = Some(Governor::new(verify, draft.unwrap_or(Costs::measured(&[(1, 0.0)]))));
+            // Of everything a little: what the two vocabularies share is in it.
+            let size = target.config().vocabulary;
+            let context: Vec<TokenId> = (0..SAMPLE).map(|part| (part * size / SAMPLE) as TokenId).collect();
+            let draft = model
+                .and_then(|member| super::measure::draft(member.drafter.as_mut(), &context).ok().flatten());
+            // One that cannot be measured is not taken for free.
+            let slow = || Costs::measured(&[1, 2].map(|length| (length, length as f64 * verify.get(1))));
+            let draft = draft.unwrap_or_else(slow);
+            self.governor = Some(Governor::new(verify, draft));
         }
         Ok(())
     }

@@ -62,18 +62,18 @@ fn pass(target: &mut dyn Model, rows: usize) -> Result<f64> {
     Ok(time.as_secs_f64() * 1e3)
 }
 
-/// The costs of drafts by their length; of one that drafts nothing they are nothing.
+/// The costs of drafts after `context` by their length; `None` of one that drafts nothing there.
 ///
 /// # Errors
 /// Those of [`Drafter::draft`].
-pub fn draft(drafter: &mut dyn Drafter) -> Result<Costs> {
+pub fn draft(drafter: &mut dyn Drafter, context: &[TokenId]) -> Result<Option<Costs>> {
     let mut sampler = Sampler::new(&Sampling::greedy())?;
     let mut times = vec![Vec::new(); LENGTHS.len()];
     let begin = Instant::now();
     for repeat in 0..=REPEATS {
         for (&length, times) in LENGTHS.iter().zip(&mut times) {
             let start = Instant::now();
-            let drafted = drafter.draft(&[ANY, ANY], &Order::chain(length), &mut sampler)?.guesses.len();
+            let drafted = drafter.draft(context, &Order::chain(length), &mut sampler)?.guesses.len();
             // A draft that ended its text is taken for a part of a whole one.
             if repeat > 0 && drafted > 0 {
                 times.push(start.elapsed().as_secs_f64() * 1e3 * length as f64 / drafted as f64);
@@ -85,7 +85,7 @@ pub fn draft(drafter: &mut dyn Drafter) -> Result<Costs> {
     }
     let measured = LENGTHS.into_iter().zip(times).filter(|(_, times)| !times.is_empty());
     let points: Vec<_> = measured.map(|(length, times)| (length, middle(times))).collect();
-    Ok(Costs::measured(if points.is_empty() { &[(1, 0.0)] } else { &points }))
+    Ok((!points.is_empty()).then(|| Costs::measured(&points)))
 }
 
 fn middle(mut times: Vec<f64>) -> f64 {

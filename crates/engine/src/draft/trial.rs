@@ -7,7 +7,7 @@ use super::{Drafter, Order, measure};
 use crate::distribution::Distribution;
 use crate::error::Result;
 use crate::forward::{Model, catch_up};
-use crate::governor::Governor;
+use crate::governor::{Costs, Governor};
 use crate::sampler::Sampler;
 use crate::sampling::{Mode, Sampling};
 use crate::trace::TokenId;
@@ -40,7 +40,8 @@ const PLACES: usize = 96;
 const AT_ONCE: usize = 16;
 
 /// Tries `drafter` on the end of `text` (never empty), drawing as `sampling` says. `go_on` is asked between
-/// passes; `None` when it says `Break`. The target's cache holds the text afterwards.
+/// passes; `None` when it says `Break`. The target's cache holds the text afterwards, or the end of it where it
+/// is longer than half the context.
 ///
 /// The chance of acceptance is the overlap of the two distributions, the sum of min(p, q) (Leviathan et al.
 /// 2023); of a certain guess, the target's probability of it; where nothing is drafted, nothing. It is taken
@@ -64,6 +65,9 @@ pub fn attempt(
     let first = (text.len() + 1).saturating_sub(PLACES).max(1);
     // The last token fed is the one before the first place.
     target.truncate(first - 1);
+    if drafter.prepare(&text[..first], &mut |_, _| go_on())?.is_break() {
+        return Ok(None);
+    }
     let mut chances = Vec::new();
     for start in (first..=text.len()).step_by(AT_ONCE) {
         let end = (start + AT_ONCE).min(text.len() + 1);
@@ -82,7 +86,9 @@ pub fn attempt(
             }));
         }
     }
-    let governor = Governor::new(measure::verify(target)?, measure::draft(drafter)?);
+    let verify = measure::verify(target)?;
+    let draft = measure::draft(drafter, text)?.unwrap_or_else(|| Costs::measured(&[(1, 0.0)]));
+    let governor = Governor::new(verify, draft);
     let acceptance = chances.iter().sum::<f64>() / chances.len().max(1) as f64;
     let (draft_length, rate) = governor.promise(acceptance);
     Ok(Some(Trial {

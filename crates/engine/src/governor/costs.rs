@@ -6,6 +6,9 @@ use crate::speculation::LONGEST_DRAFT;
 /// The longest draft and the token before it.
 pub const MOST_ROWS: usize = LONGEST_DRAFT + 1;
 
+/// Nothing takes less: a millionth of a millisecond.
+const SMALLEST: f64 = 1e-6;
+
 /// How much a new measurement changes an estimate.
 const SPEED: f64 = 0.3;
 /// The same of what is particular to one number, which changes less than what is common to all.
@@ -28,7 +31,7 @@ pub struct Estimate {
 
 impl Estimate {
     pub fn new(value: f64) -> Self {
-        Self { value: value.max(1e-6), streak: 0 }
+        Self { value: value.max(SMALLEST), streak: 0 }
     }
 
     pub fn get(self) -> f64 {
@@ -40,7 +43,7 @@ impl Estimate {
     }
 
     fn follow(&mut self, value: f64, speed: f64) {
-        let surprise = (value.max(1e-6) / self.value).ln();
+        let surprise = (value.max(SMALLEST) / self.value).ln();
         let outlier = OUTLIER.ln();
         self.streak = match surprise {
             more if more > outlier => (self.streak.max(0) + 1).min(LONGEST_STREAK),
@@ -65,18 +68,22 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// From what some numbers cost, ascending and never none; in between and beyond by straight lines.
+    /// From what some numbers cost, ascending and never none; in between and beyond by straight lines that do
+    /// not fall: more cannot cost less, whatever an interruption makes of a measurement.
     pub fn measured(points: &[(usize, f64)]) -> Self {
         let mut first = [0.0; MOST_ROWS];
+        let mut least = SMALLEST;
         for (number, cost) in (1..).zip(&mut first) {
             let after = points.iter().position(|&(at, _)| at >= number).unwrap_or(points.len() - 1).max(1);
-            *cost = match points {
+            let line = match points {
                 [only] => only.1,
                 _ => {
                     let ((x0, y0), (x1, y1)) = (points[after - 1], points[after]);
                     y0 + (y1 - y0) * (number as f64 - x0 as f64) / (x1 - x0) as f64
                 }
             };
+            least = line.max(least);
+            *cost = least;
         }
         Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MOST_ROWS] }
     }
@@ -109,6 +116,16 @@ mod tests {
             assert!((costs.get(rows) - expected).abs() < 1e-9, "{rows} rows: {}", costs.get(rows));
         }
         assert!((Costs::measured(&[(1, 3.0)]).get(9) - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn costs_never_fall_and_are_never_nothing() {
+        let interrupted = Costs::measured(&[(1, 300.0), (4, 240.0)]);
+        assert!((1..17).all(|number| interrupted.get(number + 1) >= interrupted.get(number)));
+        let mut nothing = Costs::measured(&[(1, 0.0)]);
+        (0..5000).for_each(|_| nothing.learn(4, 2.0));
+        assert!((1.5..2.5).contains(&nothing.get(4)), "{}", nothing.get(4));
+        assert!((1..=17).all(|number| nothing.get(number).is_finite()));
     }
 
     #[test]

@@ -208,7 +208,10 @@ fn locate(
         let shape = info.shape.clone();
         // All vectors of such a family are norms.
         let above_one = family.norms_above_one && shape.len() == 1;
-        stored.insert(canonical, Stored { dtype, shape, file: index, bytes, above_one });
+        let tensor = Stored { dtype, shape, file: index, bytes, above_one };
+        if stored.insert(canonical, tensor).is_some() {
+            return Err(bad("every tensor once".into(), format!("{name} twice"), "Download it again."));
+        }
     }
     Ok(())
 }

@@ -147,8 +147,8 @@ impl ModelSource {
         Ok(Weights::new(Arc::clone(&self.tensors), device, self.eight_bits, self.watcher.clone()))
     }
 
-    /// Bytes that running the model takes with `tokens` in its context, about: the weights, keys and values in
-    /// 16 bits, and the rows of a pass.
+    /// Bytes that running the model on a CPU takes with `tokens` in its context, about: the weights as they are
+    /// computed with, keys and values in 16 bits, and the rows of a pass.
     ///
     /// # Errors
     /// As [`Self::config`].
@@ -157,7 +157,9 @@ impl ModelSource {
         let tokens = tokens.min(config.context);
         let cache = 2 * config.layers * config.kv_heads * config.head_size * size_of::<u16>() * tokens;
         let row = config.vocabulary + 4 * config.hidden + 2 * config.intermediate;
-        Ok(self.tensors.bytes() + (cache + row * size_of::<f32>() * ROWS) as u64 + PROGRAM)
+        let weights = self.weights(&Device::Cpu)?;
+        let weights: u64 = self.tensors.stored.values().map(|stored| weights.loaded_bytes(stored)).sum();
+        Ok(weights + (cache + row * size_of::<f32>() * ROWS) as u64 + PROGRAM)
     }
 
     /// Builds the tokenizer.

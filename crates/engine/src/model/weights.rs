@@ -111,7 +111,8 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
         return Some(part.name.into());
     }
     let (layer, rest) = hugging_face.strip_prefix("model.layers.")?.split_once('.')?;
-    let layer: usize = layer.parse().ok()?;
+    // One name for each: neither +1 nor 01.
+    let layer: usize = layer.parse().ok().filter(|number: &usize| number.to_string() == layer)?;
     let fused = FUSED.iter().find(|f| family.fused && f.hugging_face == rest).map(|f| f.name);
     let part = || LAYER.iter().find(|p| p.hugging_face == rest && (p.exists)(family)).map(|p| p.name);
     Some(format!("blk.{layer}.{}", fused.or_else(part)?))
@@ -227,7 +228,7 @@ pub struct StoredTensor<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Hears how many bytes of weights were handed out, of all; `Break` ends the loading.
+/// Hears how many bytes of weights are handed out with the present tensor, of all; `Break` ends the loading.
 pub type Watcher = Arc<dyn Fn(u64, u64) -> ControlFlow<()> + Send + Sync>;
 
 /// Weights on their way to a device: every call copies one tensor out of the mapped file.
@@ -236,7 +237,7 @@ pub struct Weights {
     device: Device,
     eight_bits: bool,
     watcher: Option<Watcher>,
-    /// Bytes handed out so far.
+    /// Bytes handed out so far, the present tensor included.
     done: AtomicU64,
 }
 
@@ -252,7 +253,7 @@ impl Weights {
 
     /// Tells the watcher that a tensor of so many bytes is about to be handed out.
     fn tell(&self, bytes: usize) -> Result<()> {
-        let done = self.done.fetch_add(bytes as u64, Ordering::Relaxed);
+        let done = self.done.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         match &self.watcher {
             Some(watcher) if watcher(done, self.tensors.bytes()).is_break() => Err(Error::Cancelled),
             _ => Ok(()),
@@ -271,6 +272,17 @@ impl Weights {
             self.tensors.load(name, &self.device)?
         };
         Ok(Arc::new(matrix))
+    }
+
+    /// What a tensor takes on the CPU, whose engine computes with eight bits where it has no form for fewer.
+    pub(super) fn loaded_bytes(&self, stored: &Stored) -> u64 {
+        let tensor = StoredTensor { dtype: stored.dtype, shape: &stored.shape, bytes: &[] };
+        let widened = matches!(stored.dtype, GgmlDType::Q2K | GgmlDType::Q3K);
+        let eight = GgmlDType::Q8_0;
+        match stored.shape.len() > 1 && (widened || self.rounds(tensor)) {
+            true => stored.elements() / eight.block_size() as u64 * eight.type_size() as u64,
+            false => stored.bytes.len() as u64,
+        }
     }
 
     /// Whether a tensor is to be rounded to Q8_0: asked for, of 16 or 32 bits, and whole blocks.
@@ -296,6 +308,7 @@ impl Weights {
     /// # Errors
     /// As [`Self::matrix`].
     pub fn vector(&self, name: &str) -> Result<Tensor> {
+        self.stored(name)?;
         let vector = self.tensors.load(name, &self.device)?.dequantize(&self.device)?;
         let above_one = self.tensors.stored.get(name).is_some_and(|stored| stored.above_one);
         Ok(if above_one { (vector + 1.0)? } else { vector })

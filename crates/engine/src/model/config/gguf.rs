@@ -36,7 +36,7 @@ impl ModelConfig {
         let (reaches, reach_of) = keys.reaches(layers, head_size, context, vectors)?;
         let config = Self {
             family,
-            name: header.string("general.name")?.map(str::to_owned),
+            name: header.string("general.name").ok().flatten().map(str::to_owned),
             vocabulary: keys.size_or("vocab_size", tokens)?,
             hidden,
             intermediate: keys.size("feed_forward_length")?,

@@ -12,6 +12,9 @@ use super::{
 };
 use crate::error::{Error, Result};
 
+/// Of Qwen's layers so many have no window where the file does not say.
+const WINDOWLESS_LAYERS: u64 = 28;
+
 impl ModelConfig {
     /// From the part of a config.json that describes a `family`'s model of language. `name` is what to
     /// call it; `tied_embeddings` is whether there is no output matrix.
@@ -148,10 +151,11 @@ impl Keys<'_> {
             });
         }
         Ok(match self.family.windowed {
-            Windowed::All => vec![true; layers],
+            // Mistral is run as the Llama it is but for this.
+            Windowed::All => vec![self.json["architectures"][0] != "LlamaForCausalLM"; layers],
             Windowed::Last => {
                 let used = self.json["use_sliding_window"].as_bool().unwrap_or(false);
-                let first = self.json["max_window_layers"].as_u64().unwrap_or(0);
+                let first = self.json["max_window_layers"].as_u64().unwrap_or(WINDOWLESS_LAYERS);
                 (0..layers as u64).map(|layer| used && layer >= first).collect()
             }
             Windowed::AllButEvery(every) => {

@@ -1,5 +1,6 @@
 //! A model's own chat template, rendered as Hugging Face renders it. Knows nothing of tokens; a
-//! template that runs too long, recurses or refuses is an error in its own words.
+//! template that runs too long, recurses or refuses is an error in its own words. How much memory it takes is
+//! not bounded: one that doubles a text again and again can take all of it.
 
 #[cfg(test)]
 mod tests;
