@@ -172,17 +172,16 @@ impl App {
         self.engine.stop();
     }
 
-    /// Gives up what is being loaded: what is loaded stays, or is no draft.
+    /// Gives up what is being loaded: a target for the one that is loaded, a draft for none.
     pub fn cancel_loading(&self) -> Result<()> {
         let status = self.engine.board().status();
         let Some(loading) = status.loading else { return Ok(()) };
         self.change_settings(|mut settings| {
-            let target = status.target.map_or_else(|| STARTER.to_owned(), |target| target.id);
-            if settings.target == target {
-                tracing::info!("loading {} is given up: no draft instead", loading.label);
+            if loading.draft {
                 settings.draft = DRAFT_NONE.to_owned();
+            } else {
+                settings.target = status.target.map_or_else(|| STARTER.to_owned(), |target| target.id);
             }
-            settings.target = target;
             settings
         })
         .map(drop)

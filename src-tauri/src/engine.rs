@@ -298,12 +298,14 @@ impl Desk {
         self.board.update(|status| {
             status.phase = EnginePhase::Loading;
             status.message = Some(format!("Loading {}", entry.label));
-            status.loading = Some(Loading { label: entry.label.clone(), percent: 0 });
+            status.loading = Some(Loading { label: entry.label.clone(), percent: 0, draft: false });
         });
-        let source = self.watched(ModelSource::open(&path)?, &entry.label);
+        let source = self.watched(ModelSource::open(&path)?, &entry.label, false);
         let template = source.template()?;
         let tokenizer = Arc::new(source.tokenizer()?);
         let decoder = Decoder::new(load(&source, &default_device())?, tokenizer);
+        // The draft may take as long again.
+        self.board.update(|status| (status.target, status.loading) = (Some(entry.clone()), None));
         self.target = Some(Target { id, entry, source, decoder, template });
         self.draft = None;
         Ok(())
@@ -347,7 +349,7 @@ impl Desk {
         }
         let source = ModelSource::open(&self.models.path(id)?)?;
         let label = self.entry(id, source.path()).label;
-        let source = self.watched(source, &label);
+        let source = self.watched(source, &label, true);
         let drafter = ModelDrafter::open(&source, &default_device(), target.decoder.tokenizer());
         let drafter = drafter.map_err(|error| match error {
             // The why line says already that the draft is not used.
@@ -359,16 +361,18 @@ impl Desk {
         Ok(Draft { id: id.to_owned(), label, drafters: Drafters::new(drafters) })
     }
 
-    /// A model whose loading is on the board, and ends when something else is chosen.
-    fn watched(&self, source: ModelSource, label: &str) -> ModelSource {
+    /// A model whose loading is on the board, and ends when another is chosen; a draft's also when another
+    /// target is.
+    fn watched(&self, source: ModelSource, label: &str, draft: bool) -> ModelSource {
         let (board, label) = (Arc::clone(&self.board), label.to_owned());
         let (chosen, mine) = (Arc::clone(&self.chosen), self.wanted.clone());
         source.watched_by(Arc::new(move |done, total| {
-            if *lock(&chosen) != mine {
+            let chosen = lock(&chosen).clone();
+            if chosen.target != mine.target || draft && chosen.draft != mine.draft {
                 return ControlFlow::Break(());
             }
             let percent = (done * 100 / total.max(1)) as u32;
-            board.update(|status| status.loading = Some(Loading { label: label.clone(), percent }));
+            board.update(|status| status.loading = Some(Loading { label: label.clone(), percent, draft }));
             ControlFlow::Continue(())
         }))
     }

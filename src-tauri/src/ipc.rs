@@ -106,6 +106,8 @@ pub struct Loading {
     pub label: String,
     /// Of its bytes, 0..=100.
     pub percent: u32,
+    /// It is the draft; else the target.
+    pub draft: bool,
 }
 
 /// A model on this computer.

@@ -359,6 +359,28 @@ fn conversations_can_be_renamed_pinned_searched_deleted_and_brought_back() {
     assert_eq!(fixture.app.messages(id).unwrap().len(), 2);
 }
 
+#[test]
+fn a_draft_whose_loading_is_given_up_leaves_the_target_and_is_none() {
+    let fixture = Fixture::new();
+    let [target, draft] = ["target", "draft"].map(|name| {
+        let folder = fixture.folder.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        large_model(&folder).path().display().to_string()
+    });
+    fixture.app.add_model(&target).unwrap();
+    fixture.app.add_model(&draft).unwrap();
+    fixture.app.save_settings(Settings { target: target.clone(), ..fixture.app.settings() }).unwrap();
+    fixture.wait_for(|status| {
+        status.phase == EnginePhase::Ready && status.target.as_ref().is_some_and(|entry| entry.id == target)
+    });
+    fixture.app.save_settings(Settings { draft, ..fixture.app.settings() }).unwrap();
+    fixture.wait_for(|status| status.loading.as_ref().is_some_and(|loading| loading.draft));
+    fixture.app.cancel_loading().unwrap();
+    let status = fixture.wait_for(|status| status.loading.is_none() && status.draft == DRAFT_NONE);
+    assert_eq!(status.target.unwrap().id, target);
+    assert_eq!(fixture.app.settings().target, target);
+}
+
 /// Everything that is told of the drafts, tried on a conversation.
 fn advice(fixture: &Fixture, conversation: Option<i64>) -> Vec<Advice> {
     let (sender, heard) = mpsc::channel();

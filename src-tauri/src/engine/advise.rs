@@ -12,6 +12,7 @@ use foretoken_engine::trace::TokenId;
 use super::{Desk, OnAdvice, Target, request};
 use crate::error::Result;
 use crate::ipc::{Advice, AdviceState, CommandError, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, Probe};
+use crate::memory;
 
 /// What is tried on where nobody has said anything yet.
 const SAMPLE: [(Role, &str); 4] = [
@@ -57,7 +58,7 @@ impl Desk {
     fn fits(&self, draft: &DraftOption) -> Result<()> {
         let status = self.board.status();
         match status.targets.iter().find(|entry| entry.id == draft.id) {
-            Some(entry) if !entry.fits => {
+            Some(entry) if !memory::holds(entry.memory_bytes) => {
                 let message = "It does not fit into memory beside the target.";
                 Err(CommandError::new(ErrorCode::BadModel, message))
             }

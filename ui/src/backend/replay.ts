@@ -382,7 +382,8 @@ export class Replay implements Backend {
     return {
       phase: this.#phase,
       message: MESSAGES[this.#phase],
-      loading: this.#phase === "loading" ? { label: STARTER.label, percent: 43 } : null,
+      loading:
+        this.#phase === "loading" ? { label: STARTER.label, percent: 43, draft: false } : null,
       target: loaded ? this.#target() : null,
       targets: this.#targets,
       drafts: DRAFTS,

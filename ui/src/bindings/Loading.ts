@@ -11,4 +11,8 @@ label: string,
 /**
  * Of its bytes, 0..=100.
  */
-percent: number, };
+percent: number, 
+/**
+ * It is the draft; else the target.
+ */
+draft: boolean, };

@@ -77,6 +77,17 @@ export class App {
     this.traces.retain(shown);
   }
 
+  /** Gives up what is being loaded; the settings are then what is loaded. */
+  async cancelLoading() {
+    try {
+      await this.settings.save();
+      await this.#backend.cancelLoading();
+      await this.settings.refreshModels();
+    } catch (thrown) {
+      this.toasts.show(BackendError.from(thrown).message);
+    }
+  }
+
   /** Adds a model by its path; resolves with the sentence that says why not, or null. */
   async addModel(path: string): Promise<string | null> {
     return await this.#changeModels(async () => {

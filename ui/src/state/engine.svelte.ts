@@ -39,16 +39,6 @@ export class Engine {
     }
   }
 
-  /** Gives up what is being loaded. */
-  async cancelLoading() {
-    try {
-      await this.#backend.cancelLoading();
-    } catch (thrown) {
-      const { message } = BackendError.from(thrown);
-      this.status = { ...this.status, message };
-    }
-  }
-
   /** What a target or a draft is called, also one that is no longer listed. */
   label(id: string): string | undefined {
     return this.#labels.get(id);
