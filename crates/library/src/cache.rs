@@ -7,11 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::model_path::{Found, models_below, visible_entries};
+use crate::transfer::{Known, has};
 use crate::{Error, Result};
 
 /// A repository's place in the cache.
@@ -62,14 +63,19 @@ impl CachedRepository {
 
     /// Makes a downloaded blob the file of a revision: by a link, or by moving it there where links are
     /// not allowed. Not by hf-hub, which would ask the hub again and copy gigabytes on Windows.
-    pub(crate) fn publish(&self, revision: &str, file: &str, etag: &str) -> Result<()> {
+    pub(crate) fn publish(&self, revision: &str, file: &str, known: &Known) -> Result<()> {
         let link = self.link(revision, file);
-        let blob = self.blob(etag);
+        let blob = self.blob(&known.etag);
         let up = "../".repeat(file.split('/').count() + 1);
         let published = parent(&link).and_then(|()| {
             // A link that leads nowhere is in the way.
             let _ = fs::remove_file(&link);
-            symlink(&format!("{up}blobs/{etag}"), &link).or_else(|_| fs::rename(&blob, &link))
+            match symlink(&format!("{up}blobs/{}", known.etag), &link) {
+                Err(error) if links_are_refused(&error) => fs::rename(&blob, &link),
+                // Another program was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && has(&link, known.bytes) => Ok(()),
+                linked => linked,
+            }
         });
         published.map_err(|source| Error::Disk { path: link, source })
     }
@@ -80,6 +86,11 @@ impl CachedRepository {
         let written = parent(&path).and_then(|()| fs::write(&path, revision));
         written.map_err(|source| Error::Disk { path, source })
     }
+}
+
+/// Whether a disk or a system has no links for this person.
+fn links_are_refused(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::PermissionDenied)
 }
 
 fn parent(path: &Path) -> io::Result<()> {
@@ -94,7 +105,7 @@ fn symlink(to: &str, link: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn symlink(_to: &str, _link: &Path) -> io::Result<()> {
     // A privilege on Windows, and readers of the cache expect files there.
-    Err(io::ErrorKind::Unsupported.into())
+    Err(ErrorKind::Unsupported.into())
 }
 
 /// The cache that HF_HUB_CACHE or HF_HOME name, or else the one in the home folder.

@@ -301,7 +301,7 @@ impl Shared {
         self.end(&mut jobs, number, record, state);
     }
 
-    fn report(&self, number: u64, stage: Stage<'_>) {
+    fn report(self: &Arc<Self>, number: u64, stage: Stage<'_>) {
         let mut jobs = self.jobs();
         let jobs = &mut *jobs;
         let Some(job) = jobs.list.iter_mut().find(|job| job.is_run(number)) else {
@@ -318,7 +318,10 @@ impl Shared {
             }
             Stage::File { before, step } => job.step(before, step),
         }
-        if job.download.state != before || jobs.said.elapsed() >= PROGRESS {
+        if job.download.state == DownloadState::Waiting && before != DownloadState::Waiting {
+            // Its turn is free for another.
+            Self::advance(self, jobs);
+        } else if job.download.state != before || jobs.said.elapsed() >= PROGRESS {
             self.say(jobs);
         }
     }
@@ -412,8 +415,9 @@ impl Job {
             self.set(state);
         }
         if let Some(bytes) = bytes {
-            self.download.done_bytes = before + bytes;
-            self.download.bytes_per_second = self.speed.at(Instant::now(), before + bytes);
+            let done = (before + bytes).min(self.download.total_bytes);
+            self.download.done_bytes = done;
+            self.download.bytes_per_second = self.speed.at(Instant::now(), done);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! folder. Several programs may share it, so each changes only its own entries, under a lock.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -105,8 +105,11 @@ impl Records {
 /// Writes beside the file and puts it in its place, so that a crash leaves one or the other.
 fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
-    fs::write(&beside, contents)?;
-    File::open(&beside)?.sync_all()?;
+    // Windows puts to disk only through a handle that may write.
+    let mut file = File::create(&beside)?;
+    file.write_all(contents)?;
+    file.sync_all()?;
+    drop(file);
     fs::rename(&beside, path)
 }
 

@@ -144,19 +144,24 @@ impl<'a> Transfer<'a> {
         say: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<()> {
         let cached = CachedRepository::new(self.hub.cache(), wanted.repository);
-        if has(&cached.link(wanted.revision, wanted.path), known.bytes) {
+        let link = cached.link(wanted.revision, wanted.path);
+        if has(&link, known.bytes) {
             return Ok(());
         }
         let _lock = self.lock(&cached, known, say).await?;
+        // Whoever held the lock may have put it there, without a blob where links are not allowed.
+        if has(&link, known.bytes) {
+            return Ok(());
+        }
         let blob = cached.blob(&known.etag);
-        if !has(&blob, known.bytes) && !has(&cached.link(wanted.revision, wanted.path), known.bytes) {
+        if !has(&blob, known.bytes) {
             let partial = cached.partial(&known.etag);
             self.complete(wanted, known, &partial, say).await?;
             say(Step::Verifying);
             self.verify(wanted, known, &partial)?;
             fs::rename(&partial, &blob).map_err(|error| disk(&blob, error))?;
         }
-        Ok(cached.publish(wanted.revision, wanted.path, &known.etag)?)
+        Ok(cached.publish(wanted.revision, wanted.path, known)?)
     }
 
     async fn lock(
@@ -182,10 +187,10 @@ impl<'a> Transfer<'a> {
         partial: &Path,
         say: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<()> {
-        let mut file = open(partial)?;
         if length(partial) > known.bytes {
-            file.set_len(0).map_err(|error| disk(partial, error))?;
+            empty(partial).map_err(|error| disk(partial, error))?;
         }
+        let mut file = open(partial)?;
         let mut failures = Failures::default();
         loop {
             let before = length(partial);
@@ -386,6 +391,11 @@ fn open(partial: &Path) -> Result<File> {
     let opened = partial.parent().map_or(Ok(()), fs::create_dir_all);
     let opened = opened.and_then(|()| OpenOptions::new().create(true).append(true).open(partial));
     opened.map_err(|error| disk(partial, error))
+}
+
+/// Windows does not shorten a file through a handle that appends.
+fn empty(partial: &Path) -> std::io::Result<()> {
+    OpenOptions::new().write(true).open(partial)?.set_len(0)
 }
 
 /// Bytes of a file; 0 when it is not there.

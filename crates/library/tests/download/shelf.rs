@@ -1,13 +1,13 @@
 //! A hub with a few repositories, and somebody who downloads from it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use foretoken_library::{Download, DownloadState, Downloads, Folders};
-use foretoken_tests::hub::Hub as Server;
+use foretoken_tests::hub::{Hub as Server, sha256};
 use tempfile::TempDir;
 
 pub const REPOSITORY: &str = "owner/name-GGUF";
@@ -76,6 +76,16 @@ impl Shelf {
     pub fn assert_arrived(&self, repository: &str, file: &str) {
         let arrived = fs::read(self.cached(repository, file)).unwrap();
         assert!(arrived == fs::read(self.original(repository, file)).unwrap(), "{file} differs");
+    }
+
+    /// Locks a file of [`REPOSITORY`] as another program that downloads it does, until it is dropped.
+    pub fn locked(&self, file: &str) -> File {
+        let checksum = sha256(&self.original(REPOSITORY, file));
+        let path = self.cache().join(format!(".locks/models--owner--name-GGUF/{checksum}.lock"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let lock = File::create(path).unwrap();
+        lock.try_lock().unwrap();
+        lock
     }
 
     /// The partial files in the cache.

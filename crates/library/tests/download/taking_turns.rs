@@ -1,5 +1,7 @@
 //! Several downloads, and several who want the same.
 
+use std::fs;
+
 use foretoken_library::DownloadState;
 use foretoken_tests::hub::Faults;
 
@@ -41,6 +43,38 @@ fn when_the_first_gives_up_the_second_goes_on() {
     second.until_done(ID);
     shelf.assert_arrived(REPOSITORY, FILE);
     assert!(shelf.server.sent() < SIZE * 105 / 100);
+}
+
+#[test]
+fn a_file_that_came_while_it_was_waited_for_is_kept_where_links_are_not_allowed() {
+    let shelf = Shelf::new();
+    let lock = shelf.locked(FILE);
+    let person = shelf.person();
+    person.start();
+    person.until(ID, |download| download.state == DownloadState::Waiting);
+    // The other program moved its blob to where a link would be.
+    let cached = shelf.cached(REPOSITORY, FILE);
+    fs::create_dir_all(cached.parent().unwrap()).unwrap();
+    fs::copy(shelf.original(REPOSITORY, FILE), &cached).unwrap();
+    drop(lock);
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+    assert!(!cached.is_symlink());
+    assert_eq!(shelf.server.sent(), 0);
+}
+
+#[test]
+fn one_that_waits_for_another_program_leaves_its_turn() {
+    let shelf = Shelf::new();
+    let files = ["a.gguf", "b.gguf", "c.gguf"];
+    files.iter().for_each(|file| shelf.put(REPOSITORY, file, 900_000));
+    let _locks = [shelf.locked("a.gguf"), shelf.locked("b.gguf")];
+    let person = shelf.person();
+    let ids = files.map(|file| person.downloads.start(REPOSITORY, Some(file)).unwrap().id);
+    person.until_done(&ids[2]);
+    for waiting in &ids[..2] {
+        person.until(waiting, |download| download.state == DownloadState::Waiting);
+    }
 }
 
 #[test]
