@@ -76,6 +76,18 @@ pub(crate) fn belongs_to_folder_model(name: &str) -> bool {
     path.components().count() == 1 && needed.iter().any(|extension| has_extension(path, extension))
 }
 
+/// Whether a file beside a folder model's weights is certainly the model's, or one of its weights. Of a folder
+/// in which a person may keep other things, no more than these are deleted.
+pub(crate) fn is_known_of_folder_model(name: &str) -> bool {
+    const KNOWN: [&str; 5] =
+        ["config.json", "generation_config.json", "tokenizer.model", "special_tokens_map.json", "merges.txt"];
+    KNOWN.contains(&name)
+        || has_extension(Path::new(name), "safetensors")
+        || name.ends_with(".safetensors.index.json")
+        || (name.starts_with("tokenizer") && name.ends_with(".json"))
+        || ["vocab.", "chat_template."].iter().any(|begin| name.starts_with(begin))
+}
+
 fn safetensors_size(folder: &Path) -> Result<u64, String> {
     if !folder.join("config.json").is_file() {
         return Err("a folder without config.json".into());

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::cache::snapshots;
-use crate::model_path::{Part, belongs_to_folder_model, visible_entries};
+use crate::model_path::{Part, belongs_to_folder_model, is_known_of_folder_model, visible_entries};
 use crate::{Error, Kind, Library, Result};
 
 impl Library {
@@ -24,7 +24,8 @@ impl Library {
         match model.kind {
             Kind::Starter => Err(Error::StarterStays),
             Kind::Local => {
-                files_of(&model.path).iter().try_for_each(|file| remove_file(file))?;
+                let files = files_of(&model.path, is_known_of_folder_model);
+                files.iter().try_for_each(|file| remove_file(file))?;
                 remove_empty(&model.path, &self.models);
                 Ok(())
             }
@@ -40,16 +41,18 @@ impl Library {
         let repository =
             self.hub.join(parts.next().map_or(Path::new(""), |part| Path::new(part.as_os_str())));
         let within: PathBuf = parts.skip(2).collect();
+        // Without such a folder no file lies in it.
+        let folder = fs::canonicalize(repository.join("blobs")).unwrap_or_default();
         let mut blobs = HashSet::new();
         for snapshot in snapshots(&repository) {
-            for file in files_of(&snapshot.join(&within)) {
-                blobs.extend(blob_of(&file));
+            for file in files_of(&snapshot.join(&within), belongs_to_folder_model) {
+                blobs.extend(blob_of(&file, &folder));
                 remove_file(&file)?;
                 remove_empty(&file, &repository);
             }
         }
         let mut used = HashSet::new();
-        snapshots(&repository).iter().for_each(|snapshot| collect_blobs(snapshot, &mut used));
+        snapshots(&repository).iter().for_each(|snapshot| collect_blobs(snapshot, &folder, &mut used));
         blobs.difference(&used).try_for_each(|blob| remove_file(blob))?;
         if snapshots(&repository).is_empty() {
             remove_rest(&repository);
@@ -58,11 +61,10 @@ impl Library {
     }
 }
 
-/// The files of a model: one, all parts of a split one, or those of a folder model.
-fn files_of(model: &Path) -> Vec<PathBuf> {
+/// The files of a model: one, all parts of a split one, or those in a folder model whose names belong to it.
+fn files_of(model: &Path, belongs: fn(&str) -> bool) -> Vec<PathBuf> {
     if model.is_dir() && !model.is_symlink() {
-        let belongs =
-            |file: &PathBuf| file.file_name().and_then(|n| n.to_str()).is_some_and(belongs_to_folder_model);
+        let belongs = |file: &PathBuf| file.file_name().and_then(|name| name.to_str()).is_some_and(belongs);
         return visible_entries(model)
             .map(|entry| entry.path())
             .filter(|path| !path.is_dir() && belongs(path))
@@ -75,16 +77,18 @@ fn files_of(model: &Path) -> Vec<PathBuf> {
     files.into_iter().filter(|file| file.symlink_metadata().is_ok()).collect()
 }
 
-/// What a link leads to; nothing of a file that is one itself.
-fn blob_of(file: &Path) -> Option<PathBuf> {
-    file.is_symlink().then(|| fs::canonicalize(file).ok()).flatten()
+/// What a link leads to in the folder of blobs; nothing of a file that is one itself, or a link elsewhere.
+fn blob_of(file: &Path, folder: &Path) -> Option<PathBuf> {
+    let blob = file.is_symlink().then(|| fs::canonicalize(file).ok()).flatten();
+    blob.filter(|blob| blob.parent() == Some(folder))
 }
 
-fn collect_blobs(folder: &Path, blobs: &mut HashSet<PathBuf>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+/// Adds the blobs of `folder` that something in a snapshot links to.
+fn collect_blobs(snapshot: &Path, folder: &Path, blobs: &mut HashSet<PathBuf>) {
+    for entry in fs::read_dir(snapshot).into_iter().flatten().flatten() {
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() => collect_blobs(&entry.path(), blobs),
-            _ => blobs.extend(blob_of(&entry.path())),
+            Ok(kind) if kind.is_dir() => collect_blobs(&entry.path(), folder, blobs),
+            _ => blobs.extend(blob_of(&entry.path(), folder)),
         }
     }
 }
@@ -160,6 +164,46 @@ mod tests {
             repository.join("snapshots/abc/same.gguf")
         );
         assert!(blob.exists());
+    }
+
+    #[test]
+    fn of_a_link_that_leaves_the_repository_only_the_link_goes() {
+        let (library, folder) = library();
+        let precious = folder.path().join("precious.gguf");
+        put(&precious, 3);
+        let other = folder.path().join("hub/models--owner--two/blobs");
+        let neighbour = fs::read_dir(&other).unwrap().flatten().next().unwrap().path();
+        let snapshot = folder.path().join("hub/models--owner--one/snapshots/abc");
+        for (name, leads_to) in [("out.gguf", &precious), ("over.gguf", &neighbour)] {
+            std::os::unix::fs::symlink(leads_to, snapshot.join(name)).unwrap();
+            library.remove(&format!("owner/one:{name}")).unwrap();
+            assert!(!snapshot.join(name).is_symlink() && leads_to.exists(), "{name}");
+        }
+    }
+
+    #[test]
+    fn of_a_folder_of_ones_own_only_what_is_certainly_the_models_goes() {
+        let (library, folder) = library();
+        let model = folder.path().join("models/publisher/llama");
+        let own = ["notes.txt", "results.json", "prompt.jinja", "my.model", "package.json"];
+        let known = [
+            "generation_config.json",
+            "model.safetensors.index.json",
+            "tokenizer.json",
+            "tokenizer_config.json",
+            "tokenizer.model",
+            "special_tokens_map.json",
+            "vocab.json",
+            "vocab.txt",
+            "merges.txt",
+            "chat_template.jinja",
+        ];
+        own.iter().chain(&known).for_each(|name| put(&model.join(name), 1));
+        library.remove("publisher/llama").unwrap();
+        let mut left: Vec<_> =
+            visible_entries(&model).filter_map(|e| e.file_name().into_string().ok()).collect();
+        left.sort();
+        assert_eq!(left, ["my.model", "notes.txt", "package.json", "prompt.jinja", "results.json"]);
     }
 
     #[test]
