@@ -24,8 +24,7 @@ pub(crate) enum Stage<'a> {
 /// What has to be fetched for `file`, with permission to do so.
 pub(crate) fn plan(hub: &Hub, repository: &str, file: Option<&str>) -> Result<Record> {
     let (_order, orders) = watch::channel(Order::GoOn);
-    let planned =
-        on_a_thread(async { plan_with(&mut Transfer::new(hub, orders)?, hub, repository, file).await });
+    let planned = on_a_thread(async { plan_with(&mut Transfer::new(hub, orders)?, repository, file).await });
     planned.map_err(|stopped| match stopped {
         Stopped::Interrupted(error) | Stopped::Failed(error) => error,
         Stopped::Ordered | Stopped::Outdated => hub_error("files that change while they are listed"),
@@ -34,11 +33,10 @@ pub(crate) fn plan(hub: &Hub, repository: &str, file: Option<&str>) -> Result<Re
 
 async fn plan_with(
     transfer: &mut Transfer<'_>,
-    hub: &Hub,
     repository: &str,
     file: Option<&str>,
 ) -> std::result::Result<Record, Stopped> {
-    let contents = hub.contents(repository)?;
+    let contents = transfer.contents(repository).await?;
     let (file, entries) = contents.wanted(file)?;
     let listed = contents.repository;
     let mut record =
@@ -117,7 +115,7 @@ pub(crate) fn run(
         match fetch_all(&mut transfer, hub, record, say).await {
             Err(Stopped::Outdated) => {
                 // The revision is gone: what is wanted is in a newer one.
-                let newer = plan_with(&mut transfer, hub, &record.repository, record.file.as_deref()).await?;
+                let newer = plan_with(&mut transfer, &record.repository, record.file.as_deref()).await?;
                 replan(hub, record, newer);
                 say(Stage::Replanned(record));
                 fetch_all(&mut transfer, hub, record, say).await
@@ -169,7 +167,11 @@ fn on_a_thread<T: Send>(
 ) -> std::result::Result<T, Stopped> {
     let work = || {
         let runtime = Builder::new_current_thread().enable_all().build();
-        runtime.map_err(|error| Stopped::from(hub_error(&error.to_string())))?.block_on(future)
+        let runtime = runtime.map_err(|error| Stopped::from(hub_error(&error.to_string())))?;
+        let ended = runtime.block_on(future);
+        // Dropping it would wait for whoever still asks a silent network.
+        runtime.shutdown_background();
+        ended
     };
     let ended = std::thread::scope(|scope| scope.spawn(work).join());
     ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -23,8 +23,6 @@ pub struct RemoteFile {
     pub path: String,
     /// All parts together.
     pub bytes: u64,
-    /// Of the first part, in lower-case hex, where the hub's listing says so.
-    pub sha256: Option<String>,
 }
 
 /// A repository of the hub.
@@ -222,7 +220,6 @@ fn is_repository(name: &str) -> bool {
 pub(crate) struct Entry {
     pub(crate) path: String,
     pub(crate) bytes: u64,
-    sha256: Option<String>,
 }
 
 /// A repository with all its files.
@@ -235,10 +232,7 @@ pub(crate) struct Contents {
 impl Contents {
     fn new(id: &str, revision: String, info: &ModelInfo, tree: Vec<RepoTreeEntry>) -> Self {
         let entries = tree.into_iter().filter_map(|entry| match entry {
-            RepoTreeEntry::File { path, size, lfs, .. } if is_safe(&path) => {
-                let sha256 = lfs.and_then(|lfs| lfs.sha256);
-                Some(Entry { path, bytes: size, sha256 })
-            }
+            RepoTreeEntry::File { path, size, .. } if is_safe(&path) => Some(Entry { path, bytes: size }),
             _ => None,
         });
         let mut entries: Vec<Entry> = entries.collect();
@@ -270,7 +264,7 @@ impl Contents {
         models
             .filter_map(|entry| {
                 let bytes = sum(&self.parts(entry)?);
-                Some(RemoteFile { path: entry.path.clone(), bytes, sha256: entry.sha256.clone() })
+                Some(RemoteFile { path: entry.path.clone(), bytes })
             })
             .collect()
     }
@@ -342,13 +336,31 @@ fn sum(files: &[Entry]) -> u64 {
     files.iter().map(|file| file.bytes).sum()
 }
 
-/// A path that stays below its folder: the hub says it, and a file is written there.
+/// A path that stays below its folder, and does nothing to a terminal: the hub says it, a file is written
+/// there, and people read it.
 fn is_safe(path: &str) -> bool {
+    let unsafe_in_names = |c: char| matches!(c, '\\' | ':') || c.is_control();
     let plain =
-        |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', ':', '\0']);
+        |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(unsafe_in_names);
     path.split('/').all(plain)
 }
 
 fn licence(info: &ModelInfo) -> Option<String> {
     info.tags.iter().flatten().find_map(|tag| tag.strip_prefix("license:")).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_stays_below_its_folder_and_moves_no_cursor() {
+        for path in ["m.gguf", "Q8_0/m.gguf", "größe 7/m..gguf"] {
+            assert!(is_safe(path), "{path:?}");
+        }
+        for path in ["", "/m", "a//m", "../m", "a/./m", "a\\m", "C:m", "\0", "\u{1b}[2Jm", "a\nm", "a\u{9b}m"]
+        {
+            assert!(!is_safe(path), "{path:?}");
+        }
+    }
 }

@@ -16,11 +16,12 @@ use reqwest::header::{
 };
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url};
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use crate::cache::CachedRepository;
-use crate::hub::{Hub, http_client, hub_error};
+use crate::hub::{Contents, Hub, http_client, hub_error};
 use crate::{Error, Result};
 
 /// Attempts that bring nothing before the connection counts as lost.
@@ -31,6 +32,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(400);
 const GLANCE: Duration = Duration::from_millis(200);
 /// Redirects within the hub, as for a repository that was renamed.
 const REDIRECTS: usize = 5;
+
+/// Digits of the checksum that git names small files by.
+const GIT_DIGITS: usize = 40;
+/// Digits of the one that large files are named by.
+const SHA256_DIGITS: usize = 64;
 
 /// What a running download is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +87,7 @@ pub(crate) struct Wanted<'a> {
 /// What the hub says of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// The file's name in the cache: for large files their SHA-256.
+    /// The file's name in the cache: for large files their SHA-256, for small ones git's SHA-1.
     pub(crate) etag: String,
     pub(crate) bytes: u64,
 }
@@ -102,6 +108,14 @@ impl<'a> Transfer<'a> {
         Ok(Self { hub, client: client(Policy::default())?, direct: client(Policy::none())?, order })
     }
 
+    /// What a repository holds. That is asked on a thread that nobody waits for after an order to stop.
+    pub(crate) async fn contents(&mut self, repository: &str) -> Outcome<Contents> {
+        let (hub, name) = (self.hub.clone(), repository.to_owned());
+        let asked = tokio::task::spawn_blocking(move || hub.contents(&name));
+        let listed = or_stop(&mut self.order, asked).await?;
+        Ok(listed.map_err(|error| hub_error(&error.to_string()))??)
+    }
+
     /// Size and checksum of a file. Tries again when the connection fails.
     pub(crate) async fn look(&mut self, wanted: Wanted<'_>) -> Outcome<Known> {
         let mut failures = Failures::default();
@@ -115,18 +129,16 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    async fn look_once(&self, wanted: Wanted<'_>) -> Outcome<Known> {
+    async fn look_once(&mut self, wanted: Wanted<'_>) -> Outcome<Known> {
         let mut url = self.url(wanted)?;
         for _ in 0..REDIRECTS {
             let request = self.direct.head(url.clone()).headers(self.permission());
-            let answer = request.send().await.map_err(|error| self.hub.unreachable(error))?;
+            let answer = or_stop(&mut self.order, request.send()).await?;
+            let answer = answer.map_err(|error| self.hub.unreachable(error))?;
             let headers = answer.headers();
-            // Within the hub it is sent on by a path; a whole address is that of the storage, which knows
-            // nothing of the file's name in the cache.
-            let next = text(headers, LOCATION.as_str())
-                .filter(|next| next.starts_with('/') && !next.starts_with("//"));
-            match next.filter(|_| answer.status().is_redirection()).map(|next| url.join(next)) {
-                Some(Ok(next)) => url = next,
+            let next = text(headers, LOCATION.as_str()).filter(|_| answer.status().is_redirection());
+            match next.and_then(|next| sent_on(&url, next)) {
+                Some(next) => url = next,
                 _ if headers.contains_key("x-repo-commit") => {
                     return Ok(known(headers).ok_or_else(|| hub_error("a file without size or checksum"))?);
                 }
@@ -265,25 +277,26 @@ impl<'a> Transfer<'a> {
     }
 
     fn verify(&self, wanted: Wanted<'_>, known: &Known, partial: &Path) -> Outcome<()> {
-        // Small files are named by git's checksum, which has 40 digits.
-        if known.etag.len() != 64 {
-            return Ok(());
-        }
-        let found = self.sha256(partial)?;
+        let (kind, found) = if known.etag.len() == GIT_DIGITS {
+            let hash = Sha1::new_with_prefix(format!("blob {}\0", known.bytes));
+            ("git's SHA-1", self.checksum(partial, hash)?)
+        } else {
+            ("SHA-256", self.checksum(partial, Sha256::new())?)
+        };
         if found == known.etag.to_ascii_lowercase() {
             return Ok(());
         }
         fs::remove_file(partial).map_err(|error| disk(partial, error))?;
         Err(Stopped::Failed(Error::Damaged {
             file: wanted.path.into(),
-            expected: format!("SHA-256 {}", known.etag),
+            expected: format!("{kind} {}", known.etag),
             found,
         }))
     }
 
-    fn sha256(&self, path: &Path) -> Outcome<String> {
+    /// In lower-case hex.
+    fn checksum(&self, path: &Path, mut hash: impl Digest) -> Outcome<String> {
         let mut file = File::open(path).map_err(|error| disk(path, error))?;
-        let mut hash = Sha256::new();
         let mut buffer = vec![0; 1 << 20];
         loop {
             if *self.order.borrow() != Order::GoOn {
@@ -312,7 +325,10 @@ impl<'a> Transfer<'a> {
         // The size of a compressed answer would not be that of the file.
         let mut headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("identity"))]);
         let token = self.hub.token().value.and_then(|token| format!("Bearer {token}").parse().ok());
-        headers.extend(token.map(|token| (AUTHORIZATION, token)));
+        headers.extend(token.map(|mut token: HeaderValue| {
+            token.set_sensitive(true);
+            (AUTHORIZATION, token)
+        }));
         headers
     }
 
@@ -368,14 +384,22 @@ async fn or_stop<T>(order: &mut watch::Receiver<Order>, future: impl Future<Outp
     }
 }
 
+/// Where within the hub it sends on to, by a path. A whole address, or a path that leads to another host, is
+/// that of the storage, which knows nothing of the file's name in the cache.
+fn sent_on(url: &Url, location: &str) -> Option<Url> {
+    let next = url.join(location).ok()?;
+    (location.starts_with('/') && next.origin() == url.origin()).then_some(next)
+}
+
 /// Size and name in the cache from the answer of the hub itself.
 fn known(headers: &HeaderMap) -> Option<Known> {
     let etag = text(headers, "x-linked-etag").or_else(|| text(headers, ETAG.as_str()))?;
     let etag = etag.strip_prefix("W/").unwrap_or(etag).trim_matches('"');
     let size = text(headers, "x-linked-size").or_else(|| text(headers, CONTENT_LENGTH.as_str()))?;
-    // It becomes the name of a file.
-    let plain = !etag.is_empty() && etag.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    plain.then_some(Known { etag: etag.to_owned(), bytes: size.parse().ok()? })
+    // It becomes the name of a file, and what arrives is compared with it.
+    let checksum =
+        [GIT_DIGITS, SHA256_DIGITS].contains(&etag.len()) && etag.bytes().all(|c| c.is_ascii_hexdigit());
+    checksum.then_some(Known { etag: etag.to_owned(), bytes: size.parse().ok()? })
 }
 
 /// The first byte of `Content-Range: bytes 5-9/10`.
@@ -414,5 +438,35 @@ fn disk(path: &Path, source: std::io::Error) -> Error {
             Error::DiskFull { place: path.parent().unwrap_or(path).to_owned() }
         }
         _ => Error::Disk { path: path.to_owned(), source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_leads_to_another_host_is_not_followed_with_the_token() {
+        let url = Url::parse("https://hub.example/owner/name/resolve/main/a.gguf").unwrap();
+        let next = sent_on(&url, "/owner/renamed/resolve/main/a.gguf").unwrap();
+        assert_eq!(next.as_str(), "https://hub.example/owner/renamed/resolve/main/a.gguf");
+        for location in ["//elsewhere/a", "/\\elsewhere/a", "/\t/elsewhere/a", "https://elsewhere/a", "a"] {
+            assert_eq!(sent_on(&url, location), None, "{location:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_checksum_names_a_file() {
+        let known_by = |etag: &str| {
+            let headers = [(ETAG, etag.parse().unwrap()), (CONTENT_LENGTH, HeaderValue::from_static("3"))];
+            known(&HeaderMap::from_iter(headers)).map(|known| known.etag)
+        };
+        for digits in [GIT_DIGITS, SHA256_DIGITS] {
+            let checksum = "0aF".repeat(digits)[..digits].to_owned();
+            assert_eq!(known_by(&format!("W/\"{checksum}\"")), Some(checksum));
+        }
+        for other in ["", "\"abc\"", &"g".repeat(GIT_DIGITS), &"../".repeat(SHA256_DIGITS / 3)] {
+            assert_eq!(known_by(other), None, "{other:?}");
+        }
     }
 }

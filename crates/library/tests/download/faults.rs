@@ -1,12 +1,17 @@
 //! Whatever goes wrong on the way: what arrives is right, and nothing that is here is fetched again.
 
 use std::fs::{self, OpenOptions};
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use foretoken_library::DownloadState;
 use foretoken_tests::hub::Faults;
 
-use crate::shelf::{FILE, ID, REPOSITORY, SIZE, Shelf, files_below};
+use crate::shelf::{FILE, ID, Person, REPOSITORY, SIZE, Shelf, files_below};
 
 #[test]
 fn a_connection_that_is_cut_is_taken_up_where_it_ended() {
@@ -74,6 +79,70 @@ fn wrong_bytes_are_noticed_removed_and_fetched_afresh_when_asked() {
 }
 
 #[test]
+fn a_wrong_byte_in_a_small_file_is_noticed_too() {
+    let shelf = Shelf::new();
+    shelf.put("owner/whole", "model.safetensors", 900);
+    shelf.put("owner/whole", "config.json", 500);
+    let config = shelf.original("owner/whole", "config.json");
+    let right = fs::read(&config).unwrap();
+    let mut wrong = right.clone();
+    wrong[123] ^= 1;
+    write_unnoticed(&config, &wrong);
+    let person = shelf.person();
+    person.downloads.start("owner/whole", None).unwrap();
+    let ended = person.until("owner/whole", |download| !download.state.is_active());
+    let DownloadState::Failed { reason } = ended.state else { panic!("{:?}", ended.state) };
+    assert!(reason.contains("config.json arrived damaged: expected git's SHA-1"), "{reason}");
+    assert!(!shelf.cached("owner/whole", "config.json").exists());
+    write_unnoticed(&config, &right);
+    person.downloads.resume("owner/whole").unwrap();
+    person.until_done("owner/whole");
+    shelf.assert_arrived("owner/whole", "config.json");
+}
+
+/// Changes a file so that the hub goes on saying its old checksum.
+fn write_unnoticed(path: &Path, content: &[u8]) {
+    let changed = path.metadata().unwrap().modified().unwrap();
+    fs::write(path, content).unwrap();
+    OpenOptions::new().write(true).open(path).unwrap().set_modified(changed).unwrap();
+}
+
+#[test]
+fn a_hub_that_says_nothing_does_not_hold_up_who_pauses() {
+    for gone in [false, true] {
+        let shelf = Shelf::new();
+        drop(slow(&shelf));
+        let (url, calls) = silent(gone);
+        let person = Person::asking(&shelf, foretoken_library::Hub::at(&url, shelf.cache(), None));
+        person.downloads.resume(ID).unwrap();
+        let _call = calls.recv_timeout(Duration::from_secs(10)).unwrap();
+        let told = Instant::now();
+        drop(person);
+        assert!(told.elapsed() < Duration::from_secs(5), "{:?}, {gone}", told.elapsed());
+    }
+}
+
+/// A hub that says nothing, or says that the revision is `gone` and then nothing; and the calls it leaves
+/// without an answer.
+fn silent(gone: bool) -> (String, Receiver<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (unanswered, calls) = mpsc::channel();
+    thread::spawn(move || {
+        for (number, mut call) in listener.incoming().flatten().enumerate() {
+            if gone && number == 0 {
+                let _ = call.read(&mut [0; 4096]);
+                let answer = "HTTP/1.1 404 -\r\nX-Error-Code: RevisionNotFound\r\nConnection: close\r\n\r\n";
+                call.write_all(answer.as_bytes()).unwrap();
+            } else if unanswered.send(call).is_err() {
+                return;
+            }
+        }
+    });
+    (url, calls)
+}
+
+#[test]
 fn more_bytes_than_were_promised_are_refused() {
     let shelf = Shelf::new();
     shelf.server.set(Faults { too_long: true, ..Faults::default() });
@@ -108,7 +177,7 @@ fn a_partial_file_that_is_damaged_or_too_long_is_not_trusted() {
 }
 
 /// Somebody whose download takes its time and has begun.
-fn slow(shelf: &Shelf) -> crate::shelf::Person {
+fn slow(shelf: &Shelf) -> Person {
     shelf.server.set(Faults { bytes_per_second: Some(1_000_000), ..Faults::default() });
     let person = shelf.person();
     person.start();
@@ -123,9 +192,9 @@ fn a_paused_download_stops_at_once_and_goes_on_where_it_was() {
     person.downloads.pause(ID).unwrap();
     let paused = &person.downloads.list()[0];
     assert_eq!((&paused.state, paused.bytes_per_second), (&DownloadState::Paused { reason: None }, 0.0));
-    std::thread::sleep(Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
     let sent = shelf.server.sent();
-    std::thread::sleep(Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
     assert_eq!(shelf.server.sent(), sent);
     assert!(sent < SIZE / 2, "{sent}");
     shelf.server.set(Faults::default());

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use foretoken_library::{Download, DownloadState, Downloads, Folders};
 use foretoken_tests::hub::{Hub as Server, sha256};
+use sha1::{Digest, Sha1};
 use tempfile::TempDir;
 
 pub const REPOSITORY: &str = "owner/name-GGUF";
@@ -31,7 +32,7 @@ impl Shelf {
         shelf
     }
 
-    /// A file of bytes that differ from place to place.
+    /// A file of bytes that differ from place to place. The hub knows the checksum git has for a small one.
     pub fn put(&self, repository: &str, file: &str, bytes: u64) {
         let path = self.original(repository, file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -43,7 +44,10 @@ impl Shelf {
                 (state >> 56) as u8
             })
             .collect();
-        fs::write(path, content).unwrap();
+        fs::write(&path, &content).unwrap();
+        if !path.extension().is_some_and(|extension| extension == "gguf" || extension == "safetensors") {
+            self.server.declare(&path, &git_checksum(&content));
+        }
     }
 
     pub fn original(&self, repository: &str, file: &str) -> PathBuf {
@@ -104,9 +108,13 @@ pub struct Person {
 
 impl Person {
     pub fn new(shelf: &Shelf, token: Option<&str>) -> Self {
+        Self::asking(shelf, shelf.hub(token))
+    }
+
+    pub fn asking(shelf: &Shelf, hub: foretoken_library::Hub) -> Self {
         let told: Arc<Mutex<Vec<DownloadState>>> = Arc::default();
         let telling = Arc::clone(&told);
-        let downloads = Downloads::open(&shelf.folders(), shelf.hub(token), move |downloads| {
+        let downloads = Downloads::open(&shelf.folders(), hub, move |downloads| {
             let mut told = telling.lock().unwrap();
             for download in downloads {
                 if told.last() != Some(&download.state) {
@@ -164,6 +172,12 @@ impl Person {
             thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+/// What git names a file by.
+fn git_checksum(content: &[u8]) -> String {
+    let hash = Sha1::new_with_prefix(format!("blob {}\0", content.len())).chain_update(content);
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Every file below a folder.
