@@ -156,11 +156,12 @@ fn progress(download: &Download) -> String {
         DownloadState::Verifying => "comparing with the hub's checksum".to_owned(),
         DownloadState::Waiting => "another program downloads it, waiting for that".to_owned(),
         _ if *bytes_per_second >= 1.0 => {
-            let seconds = (total_bytes - done_bytes) as f64 / bytes_per_second;
+            let seconds = total_bytes.saturating_sub(*done_bytes) as f64 / bytes_per_second;
             format!("{}/s, {} left", size(*bytes_per_second as u64), time(seconds))
         }
         _ => "beginning".to_owned(),
     };
+    let id = output::harmless(id);
     format!("{id}  {} of {}, {percent} %, {how}", size(*done_bytes), size(*total_bytes))
 }
 
@@ -191,5 +192,25 @@ impl<'a> From<&'a Download> for Line<'a> {
             bytes_per_second: download.bytes_per_second,
             reason,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_progress_takes_no_control_and_bears_more_bytes_than_expected() {
+        let download = Download {
+            id: "owner/name:\u{1b}[2Jm.gguf".into(),
+            repository: "owner/name".into(),
+            file: None,
+            done_bytes: 11,
+            total_bytes: 10,
+            bytes_per_second: 1.0,
+            state: DownloadState::Running,
+        };
+        let line = progress(&download);
+        assert!(line.starts_with("owner/name:\u{FFFD}[2Jm.gguf") && line.ends_with("0 s left"), "{line}");
     }
 }
