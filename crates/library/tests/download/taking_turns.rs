@@ -66,12 +66,18 @@ fn a_file_that_came_while_it_was_waited_for_is_kept_where_links_are_not_allowed(
 #[test]
 fn one_that_waits_for_another_program_leaves_its_turn() {
     let shelf = Shelf::new();
-    let files = ["a.gguf", "b.gguf", "c.gguf"];
-    files.iter().for_each(|file| shelf.put(REPOSITORY, file, 900_000));
-    let _locks = [shelf.locked("a.gguf"), shelf.locked("b.gguf")];
+    let second = ["a-00002-of-00002.gguf", "b-00002-of-00002.gguf"];
+    let first = ["a-00001-of-00002.gguf", "b-00001-of-00002.gguf", "c.gguf"];
+    first.iter().chain(&second).for_each(|file| shelf.put(REPOSITORY, file, 900_000));
+    let _locks = second.map(|file| shelf.locked(file));
+    shelf.server.set(Faults { bytes_per_second: Some(100_000), ..Faults::default() });
     let person = shelf.person();
-    let ids = files.map(|file| person.downloads.start(REPOSITORY, Some(file)).unwrap().id);
-    person.until_done(&ids[2]);
+    let ids = first.map(|file| person.downloads.start(REPOSITORY, Some(file)).unwrap().id);
+    let states: Vec<_> = person.downloads.list().into_iter().map(|download| download.state).collect();
+    assert_eq!(states[2], DownloadState::Queued, "{states:?}");
+    // The first parts arrive, and somebody else has the second ones.
+    shelf.server.set(Faults::default());
+    person.until(&ids[2], |download| download.state == DownloadState::Done);
     for waiting in &ids[..2] {
         person.until(waiting, |download| download.state == DownloadState::Waiting);
     }
