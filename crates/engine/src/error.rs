@@ -1,5 +1,5 @@
 //! The engine's errors: what was expected, what was found, what to do. Cancelling a reply is an outcome,
-//! not an error; a model whose loading is cancelled is not there, which is one.
+//! not an error; a model whose loading was cancelled, or a check, is not there, which is one.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub enum Error {
     #[error("the draft cannot be used: {reason}.", reason = sentence(.0))]
     Incompatible(String),
 
-    #[error("the loading was cancelled.")]
+    #[error("cancelled before its end.")]
     Cancelled,
 
     // A captured backtrace follows the first line.

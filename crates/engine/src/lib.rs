@@ -10,11 +10,13 @@
 //! - [`accept`]: which guesses the target keeps
 //! - [`decoder`]: the loop of rounds that puts these together
 //! - [`trace`]: what happened, round by round
-//! - [`compat`], [`check`]: whether a pair fits, and the proof that drafts change nothing
+//! - [`compat`], [`check`], [`arena`]: whether a pair fits, the proof that drafts change nothing, and what
+//!   they gain
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod accept;
+pub mod arena;
 pub mod check;
 pub mod compat;
 pub mod decoder;

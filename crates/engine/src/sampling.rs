@@ -63,6 +63,17 @@ impl Sampling {
         self.temperature == 0.0
     }
 
+    /// Whether the same settings give the same text again, whatever drafts.
+    pub fn is_repeatable(&self) -> bool {
+        self.is_greedy() || self.mode == Mode::Reproducible && self.seed.is_some()
+    }
+
+    /// With a seed drawn where one would decide the text, so that it can be known afterwards.
+    pub fn seeded(&self) -> Self {
+        let wanted = !self.is_greedy() && self.mode == Mode::Reproducible;
+        Self { seed: self.seed.or_else(|| wanted.then(rand::random)), ..self.clone() }
+    }
+
     /// # Errors
     /// `Error::Setting` naming the first value that is out of its range.
     pub fn validate(&self) -> Result<()> {

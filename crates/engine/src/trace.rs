@@ -171,7 +171,7 @@ pub struct Round {
     /// Whether the draft model was drafted for.
     #[serde(default)]
     pub staged: bool,
-    /// Why the governor chose this length, in the round where its choice changed.
+    /// Why the governor chose this length: in the first round, where its choice changed, and now and then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
     pub times: Times,
@@ -242,6 +242,9 @@ pub struct Summary {
     pub tokens_per_second: Option<f64>,
     pub elapsed_ms: f64,
     pub times: Times,
+    /// Of plain decoding, by what passes were measured to cost on this device; `None` where nothing drafted.
+    #[serde(default)]
+    pub plain_tokens_per_second: Option<f64>,
     /// The settings it was written with; `None` for replies from before they were recorded.
     #[serde(default)]
     pub settings: Option<ReplySettings>,
@@ -252,7 +255,11 @@ pub struct Summary {
 #[ts(export)]
 pub struct ReplySettings {
     pub speculation: Speculation,
+    /// With the seed that was drawn for it, where one decides the text.
     pub sampling: Sampling,
+    /// Instructions before the conversation; for whoever made the prompt to fill in.
+    #[serde(default)]
+    pub system_prompt: String,
 }
 
 impl Summary {
@@ -293,6 +300,7 @@ impl Summary {
             tokens_per_second: (later > 0 && later_ms > 0.0).then(|| later as f64 * 1e3 / later_ms),
             elapsed_ms,
             times,
+            plain_tokens_per_second: None,
             settings: None,
         }
     }

@@ -4,7 +4,9 @@
 //! - [`Store`]: the open database (`store.rs`), made and upgraded by `schema.rs`
 //! - [`Conversation`]: create, list, rename, pin, delete with undo
 //! - [`Message`]: what a person wrote and what the model replied; [`Ending`] closes a reply
-//! - rounds: the trace of a reply, appended while it is written
+//! - rounds: the trace of a reply, appended while it is written and packed when it ends; [`TraceStorage`] is
+//!   what all of them take
+//! - [`Arena`]: what an arena brought, one JSON document each
 //! - [`Hit`]: full-text search over all messages
 //! - settings: one JSON document
 //!
@@ -13,6 +15,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod arenas;
 mod conversations;
 mod error;
 mod messages;
@@ -23,9 +26,11 @@ mod settings;
 mod store;
 mod title;
 
+pub use arenas::Arena;
 pub use conversations::Conversation;
 pub use error::{Error, Result};
 pub use messages::{Ending, Message, Role};
+pub use rounds::TraceStorage;
 pub use search::Hit;
 pub use store::Store;
 use title::title_from;

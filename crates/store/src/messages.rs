@@ -5,6 +5,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::conversations::{self, missing};
+use crate::rounds;
 use crate::{Error, Result, Store, title_from};
 
 /// Who wrote a message.
@@ -131,7 +132,7 @@ impl Store {
         Ok(reply)
     }
 
-    /// Ends a reply: from now on search finds it. Its rounds stay as they are.
+    /// Ends a reply: from now on search finds it. Its rounds are packed.
     pub fn finish_reply(&mut self, reply: i64, ending: Ending<'_>) -> Result<Message> {
         let transaction = self.writing()?;
         let finished = transaction.execute(
@@ -142,6 +143,7 @@ impl Store {
         if finished == 0 {
             return Err(Error::NotFound { what: "reply", id: reply });
         }
+        rounds::pack(&transaction, reply)?;
         let message = find(&transaction, reply)?;
         transaction.commit()?;
         Ok(message)

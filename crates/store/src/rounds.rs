@@ -1,9 +1,23 @@
 //! The trace of a reply: its rounds as JSON, appended while it is written. A round is stored with
-//! the text it led to, so that the two never disagree, whenever the process ends.
+//! the text it led to, so that the two never disagree, whenever the process ends. When the reply is over its
+//! rounds are packed: lines of JSON, deflated as one, since most of a line stands in the one before.
 
-use rusqlite::params;
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Error, Result, Store};
+
+/// What all kept traces take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceStorage {
+    pub bytes: u64,
+    /// Replies with a trace.
+    pub replies: u64,
+}
 
 impl Store {
     /// Appends `(index, json)` rounds to a reply under way, and the text up to and including them.
@@ -28,15 +42,101 @@ impl Store {
     /// The JSON of a reply's rounds, first to last; none for a message without a trace.
     pub fn rounds(&self, message: i64) -> Result<Vec<String>> {
         self.message(message)?;
-        let mut statement =
-            self.connection.prepare_cached("SELECT json FROM rounds WHERE message = ?1 ORDER BY idx")?;
-        Ok(statement.query_map([message], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+        all(&self.connection, message)
     }
+
+    /// What the traces of replies that are over take on disk.
+    pub fn trace_storage(&self) -> Result<TraceStorage> {
+        Ok(self.connection.query_row(
+            "SELECT coalesce(sum(length(packed)), 0), count(*) FROM traces",
+            [],
+            |row| {
+                Ok(TraceStorage {
+                    bytes: row.get::<_, i64>(0)? as u64,
+                    replies: row.get::<_, i64>(1)? as u64,
+                })
+            },
+        )?)
+    }
+
+    /// Deletes the traces of replies that were begun before `time` and are over, all of them without one; texts
+    /// and numbers stay. The file gives the room to what is stored next.
+    pub fn delete_traces(&self, before: Option<i64>) -> Result<()> {
+        self.connection.execute(
+            "DELETE FROM traces WHERE message IN (SELECT id FROM messages WHERE ?1 IS NULL OR created_at < ?1)",
+            [before],
+        )?;
+        Ok(())
+    }
+
+    /// Packs the rounds of all replies, which must be over, and returns how many there were.
+    pub(crate) fn pack_all(&mut self) -> Result<usize> {
+        let transaction = self.writing()?;
+        let messages: Vec<i64> = transaction
+            .prepare("SELECT DISTINCT message FROM rounds")?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for &message in &messages {
+            pack(&transaction, message)?;
+        }
+        transaction.commit()?;
+        Ok(messages.len())
+    }
+}
+
+/// Packs the rounds of a reply that is over. It may turn out not to be: another program opened the store
+/// meanwhile. Then it is packed again.
+pub(crate) fn pack(connection: &Connection, message: i64) -> Result<()> {
+    let rounds = all(connection, message)?;
+    if rounds.is_empty() {
+        return Ok(());
+    }
+    let packed = packed_lines(&rounds).map_err(|error| Error::Damaged(error.to_string()))?;
+    connection.execute("REPLACE INTO traces (message, packed) VALUES (?1, ?2)", params![message, packed])?;
+    connection.execute("DELETE FROM rounds WHERE message = ?1", [message])?;
+    Ok(())
+}
+
+/// The packed ones and those that came since.
+fn all(connection: &Connection, message: i64) -> Result<Vec<String>> {
+    let packed = packed(connection, message)?;
+    let mut rounds = packed.as_deref().map(unpacked).transpose()?.unwrap_or_default();
+    rounds.extend(under_way(connection, message)?);
+    Ok(rounds)
+}
+
+fn packed_lines(rounds: &[String]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    for round in rounds {
+        encoder.write_all(round.as_bytes())?;
+        encoder.write_all(b"\n")?;
+    }
+    encoder.finish()
+}
+
+fn packed(connection: &Connection, message: i64) -> Result<Option<Vec<u8>>> {
+    let mut statement = connection.prepare_cached("SELECT packed FROM traces WHERE message = ?1")?;
+    Ok(statement.query_row([message], |row| row.get(0)).optional()?)
+}
+
+fn unpacked(packed: &[u8]) -> Result<Vec<String>> {
+    let mut lines = String::new();
+    ZlibDecoder::new(packed)
+        .read_to_string(&mut lines)
+        .map_err(|error| Error::Damaged(format!("a trace cannot be unpacked: {error}")))?;
+    Ok(lines.lines().map(str::to_owned).collect())
+}
+
+fn under_way(connection: &Connection, message: i64) -> Result<Vec<String>> {
+    let mut statement =
+        connection.prepare_cached("SELECT json FROM rounds WHERE message = ?1 ORDER BY idx")?;
+    Ok(statement.query_map([message], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Ending;
     use crate::store::tests::Fixture;
 
     fn reply_under_way() -> (Fixture, i64) {
@@ -85,5 +185,63 @@ mod tests {
             fixture.store.append_rounds(reply + 1, "", &[(0, "{}")]),
             Err(Error::NotFound { .. })
         ));
+    }
+
+    fn finished(fixture: &mut Fixture, conversation: i64, rounds: &[(u32, &str)]) -> i64 {
+        let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap().id;
+        fixture.store.append_rounds(reply, "text", rounds).unwrap();
+        fixture.store.finish_reply(reply, Ending { text: "text", ..Ending::default() }).unwrap();
+        reply
+    }
+
+    #[test]
+    fn rounds_are_the_same_before_and_after_they_are_packed() {
+        let (mut fixture, reply) = reply_under_way();
+        let rounds: Vec<(u32, String)> =
+            (0..500).map(|index| (index, format!(r#"{{"index":{index},"text":"a\\nb"}}"#))).collect();
+        fixture.store.append_rounds(reply, "text", &rounds).unwrap();
+        let before = fixture.store.rounds(reply).unwrap();
+        assert_eq!(fixture.store.trace_storage().unwrap(), TraceStorage { bytes: 0, replies: 0 });
+        fixture.store.finish_reply(reply, Ending { text: "text", ..Ending::default() }).unwrap();
+        assert_eq!(fixture.store.rounds(reply).unwrap(), before);
+        let TraceStorage { bytes, replies } = fixture.store.trace_storage().unwrap();
+        assert_eq!(replies, 1);
+        let plain: usize = before.iter().map(String::len).sum();
+        assert!(bytes > 0 && bytes < plain as u64 / 4, "{bytes} of {plain} bytes");
+    }
+
+    #[test]
+    fn what_a_killed_program_left_is_packed_when_the_store_is_opened_again() {
+        let (mut fixture, reply) = reply_under_way();
+        fixture.store.append_rounds(reply, "one", &[(0, "[0]"), (1, "[1]")]).unwrap();
+        let fixture = fixture.reopen(1);
+        assert_eq!(fixture.store.trace_storage().unwrap().replies, 1);
+        assert_eq!(fixture.store.rounds(reply).unwrap(), ["[0]", "[1]"]);
+    }
+
+    #[test]
+    fn traces_are_deleted_by_age_or_all_and_the_texts_stay() {
+        let mut fixture = Fixture::new();
+        let conversation = fixture.store.create_conversation("c").unwrap().id;
+        let old = finished(&mut fixture, conversation, &[(0, "[0]")]);
+        fixture.wait(1_000);
+        let new = finished(&mut fixture, conversation, &[(0, "[1]")]);
+        let between = fixture.store.message(new).unwrap().created_at;
+        fixture.store.delete_traces(Some(between)).unwrap();
+        assert!(fixture.store.rounds(old).unwrap().is_empty());
+        assert_eq!(fixture.store.rounds(new).unwrap(), ["[1]"]);
+        fixture.store.delete_traces(None).unwrap();
+        assert_eq!(fixture.store.trace_storage().unwrap(), TraceStorage { bytes: 0, replies: 0 });
+        assert_eq!(fixture.store.message(old).unwrap().text, "text");
+    }
+
+    #[test]
+    fn a_trace_that_cannot_be_unpacked_is_refused_in_words() {
+        let mut fixture = Fixture::new();
+        let conversation = fixture.store.create_conversation("c").unwrap().id;
+        let reply = finished(&mut fixture, conversation, &[(0, "[0]")]);
+        fixture.store.connection.execute("UPDATE traces SET packed = x'00112233'", []).unwrap();
+        let error = fixture.store.rounds(reply).unwrap_err();
+        assert!(matches!(&error, Error::Damaged(reason) if reason.contains("unpacked")), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::{Error, Result};
 
 /// `user_version` counts how many of these a database has been through.
-const MIGRATIONS: &[&str] = &[CONVERSATIONS];
+const MIGRATIONS: &[&str] = &[CONVERSATIONS, TRACES_AND_ARENAS];
 
 /// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
 /// only miss, never hit something else.
@@ -66,6 +66,20 @@ const CONVERSATIONS: &str = "
     END;
 ";
 
+/// `traces` holds what `rounds` held of replies that are over, packed (see `rounds.rs`).
+const TRACES_AND_ARENAS: &str = "
+    CREATE TABLE traces (
+        message INTEGER PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
+        packed  BLOB NOT NULL
+    ) STRICT;
+
+    CREATE TABLE arenas (
+        id         INTEGER PRIMARY KEY AUTOINCREMENT,
+        created_at INTEGER NOT NULL,
+        json       TEXT    NOT NULL CHECK (json_valid(json))
+    ) STRICT;
+";
+
 /// Brings a database up to this program's version, all of the way or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -98,7 +112,7 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 7).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 7, known: 1 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 7, known: 2 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();

@@ -41,7 +41,7 @@ impl Store {
             schema::migrate(&mut store.connection)?;
             Ok(store)
         };
-        let store =
+        let mut store =
             open().map_err(|source| Error::Open { path: path.to_path_buf(), source: Box::new(source) })?;
         // A full disk must not keep a person from reading what is there.
         if let Err(error) = store.tidy() {
@@ -50,14 +50,15 @@ impl Store {
         Ok(store)
     }
 
-    /// Removes what can no longer be restored, and lets search find the replies that were under way
-    /// when the program was killed.
-    fn tidy(&self) -> Result<()> {
+    /// Removes what can no longer be restored, lets search find the replies that were under way when the
+    /// program was killed, and packs their rounds.
+    fn tidy(&mut self) -> Result<()> {
         let purged = self
             .connection
             .execute("DELETE FROM conversations WHERE deleted_at < ?1", [self.now() - UNDO])?;
         let ended = self.connection.execute("UPDATE messages SET indexed = 1 WHERE indexed = 0", [])?;
-        tracing::debug!(purged, ended, "store opened");
+        let packed = self.pack_all()?;
+        tracing::debug!(purged, ended, packed, "store opened");
         Ok(())
     }
 

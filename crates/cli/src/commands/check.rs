@@ -60,7 +60,8 @@ fn sentence(check: &Check, tokenizer: &Tokenizer) -> String {
         Some(token) => format!("{token} '{}'", output::harmless(&tokenizer.piece(token))),
         None => "no token".to_owned(),
     };
-    let gap = difference.gap.map_or(String::new(), |gap| format!("; their logits differ by {gap}"));
+    let tie = if difference.near_tie { ", a near tie that rounding decides" } else { "" };
+    let gap = difference.gap.map_or(String::new(), |gap| format!("; their logits differ by {gap}{tie}"));
     format!(
         "different: token {} of the reply is {} with drafts and {} without{gap}",
         difference.position,

@@ -90,6 +90,16 @@ pub struct Reply {
     pub summary: Summary,
 }
 
+impl Reply {
+    /// The same, where what was asked for makes sense as a whole only.
+    ///
+    /// # Errors
+    /// `Error::Cancelled` for one that was stopped.
+    pub fn uncancelled(self) -> Result<Self> {
+        if self.summary.finish == Finish::Cancelled { Err(Error::Cancelled) } else { Ok(self) }
+    }
+}
+
 /// A target model and what it needs to write.
 pub struct Decoder {
     target: Box<dyn Model>,
@@ -134,15 +144,23 @@ impl Decoder {
         on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Reply> {
         let started = Instant::now();
+        let request = &Request { sampling: request.sampling.seeded(), ..request.clone() };
         let mut writing = Writing::new(self, request, drafters, started)?;
         let finish = writing.run(on_progress)?;
         let Writing { rounds, context, reused, .. } = writing;
         let prompt = request.prompt.len();
         let text = rounds.iter().flat_map(Round::emitted).map(|(_, text)| text).collect();
-        let settings =
-            ReplySettings { speculation: request.speculation.clone(), sampling: request.sampling.clone() };
-        let summary = Summary::of(&rounds, finish, prompt, reused, milliseconds(started));
-        let summary = Summary { settings: Some(settings), ..summary };
+        let settings = ReplySettings {
+            speculation: request.speculation.clone(),
+            sampling: request.sampling.clone(),
+            system_prompt: String::new(),
+        };
+        let governor = drafters.governor().filter(|_| !request.speculation.is_off());
+        let summary = Summary {
+            plain_tokens_per_second: governor.map(|governor| governor.plain_rate() * 1e3),
+            settings: Some(settings),
+            ..Summary::of(&rounds, finish, prompt, reused, milliseconds(started))
+        };
         Ok(Reply { text, tokens: context[prompt..].to_vec(), rounds, summary })
     }
 }
@@ -267,12 +285,12 @@ impl<'a> Writing<'a> {
         let mut round = self.record(&drafting, &verdict, &judged, emission);
         let rest_ms = milliseconds(start) - draft_ms - verify_ms - sample_ms;
         round.times = Times {
-            draft_ms: draft_ms as f32,
-            verify_ms: verify_ms as f32,
-            sample_ms: sample_ms as f32,
-            rest_ms: rest_ms as f32,
+            draft_ms: to_microseconds(draft_ms),
+            verify_ms: to_microseconds(verify_ms),
+            sample_ms: to_microseconds(sample_ms),
+            rest_ms: to_microseconds(rest_ms),
         };
-        round.at_ms = milliseconds(self.started) as f32;
+        round.at_ms = to_microseconds(milliseconds(self.started));
         self.drafters.learn(&round, &drafting.guesses, &tokens);
         Ok((round, finish))
     }
@@ -327,4 +345,9 @@ impl<'a> Writing<'a> {
 
 fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
+}
+
+/// What a clock can tell of a time: digits beyond would only be stored.
+fn to_microseconds(milliseconds: f64) -> f32 {
+    ((milliseconds * 1e3).round() / 1e3) as f32
 }

@@ -23,7 +23,7 @@ pub(crate) use drafters::Drafting;
 pub use model::ModelDrafter;
 pub use ngram::NgramDrafter;
 pub use recycling::RecyclingDrafter;
-pub use trial::{Trial, attempt};
+pub use trial::{Ground, Trial};
 pub use vocabulary::{Intersection, Vocabulary};
 
 /// Guesses, a tree in which parents come before their children.

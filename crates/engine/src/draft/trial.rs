@@ -39,63 +39,97 @@ const PLACES: usize = 96;
 /// Places whose scores are had from one pass of the target.
 const AT_ONCE: usize = 16;
 
-/// Tries `drafter` on the end of `text` (never empty), drawing as `sampling` says. `go_on` is asked between
-/// passes; `None` when it says `Break`. The target's cache holds the text afterwards, or the end of it where it
-/// is longer than half the context.
-///
-/// The chance of acceptance is the overlap of the two distributions, the sum of min(p, q) (Leviathan et al.
-/// 2023); of a certain guess, the target's probability of it; where nothing is drafted, nothing. It is taken
-/// for the same at all depths.
-///
-/// # Errors
-/// Those of the two models.
-pub fn attempt(
-    target: &mut dyn Model,
-    drafter: &mut dyn Drafter,
-    text: &[TokenId],
-    sampling: &Sampling,
-    go_on: &mut dyn FnMut() -> ControlFlow<()>,
-) -> Result<Option<Trial>> {
-    let text = &text[text.len().saturating_sub(target.config().context / 2)..];
-    let sampling = Sampling { mode: Mode::Fastest, ..sampling.clone() };
-    let mut sampler = Sampler::new(&sampling)?;
-    if catch_up(target, text, &mut |_, _| go_on())?.1.is_break() {
-        return Ok(None);
-    }
-    let first = (text.len() + 1).saturating_sub(PLACES).max(1);
-    // The last token fed is the one before the first place.
-    target.truncate(first - 1);
-    if drafter.prepare(&text[..first], &mut |_, _| go_on())?.is_break() {
-        return Ok(None);
-    }
-    let mut chances = Vec::new();
-    for start in (first..=text.len()).step_by(AT_ONCE) {
-        let end = (start + AT_ONCE).min(text.len() + 1);
-        let rows = TokenTree::chain(text[start - 1..end - 1].iter().copied());
-        let logits = target.forward(&rows, 0..end - start)?;
-        for (row, place) in (start..end).enumerate() {
-            if go_on().is_break() {
-                return Ok(None);
-            }
-            let context = &text[..place];
-            let theirs = Distribution::processed(logits.row(row), &sampling, context);
-            let draft = drafter.draft(context, &Order::chain(1), &mut sampler)?;
-            chances.push(draft.guesses.first().map_or(0.0, |guess| match &guess.drawn_from {
-                Some(drawn_from) => 1.0 - theirs.excess(1.0, drawn_from),
-                None => theirs.probability(guess.token),
-            }));
+/// What drafts are tried on: the end of a text, and what the target's passes cost after it.
+#[derive(Debug)]
+pub struct Ground {
+    text: Vec<TokenId>,
+    sampling: Sampling,
+    verify: Costs,
+}
+
+impl Ground {
+    /// Lets the target read `text` (never empty), or the end of it where it is longer than half the context.
+    /// `go_on` is asked between passes; `None` when it says `Break`. Tokens are drawn as `sampling` says.
+    ///
+    /// # Errors
+    /// Those of the target, and `Error::Setting` for a value out of its range.
+    pub fn prepare(
+        target: &mut dyn Model,
+        text: &[TokenId],
+        sampling: &Sampling,
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Self>> {
+        let text = &text[text.len().saturating_sub(target.config().context / 2)..];
+        sampling.validate()?;
+        if catch_up(target, text, &mut |_, _| go_on())?.1.is_break() {
+            return Ok(None);
         }
+        let sampling = Sampling { mode: Mode::Fastest, ..sampling.clone() };
+        Ok(Some(Self { text: text.to_vec(), sampling, verify: measure::verify(target)? }))
     }
-    let verify = measure::verify(target)?;
-    let draft = measure::draft(drafter, text)?.unwrap_or_else(|| Costs::measured(&[(1, 0.0)]));
-    let governor = Governor::new(verify, draft);
-    let acceptance = chances.iter().sum::<f64>() / chances.len().max(1) as f64;
-    let (draft_length, rate) = governor.promise(acceptance);
-    Ok(Some(Trial {
-        tokens: chances.len(),
-        acceptance,
-        draft_length,
-        tokens_per_second: rate * 1e3,
-        plain_tokens_per_second: governor.plain_rate() * 1e3,
-    }))
+
+    /// Tries `drafter`. `go_on` is asked between passes; `None` when it says `Break`.
+    ///
+    /// The chance of acceptance is the overlap of the two distributions, the sum of min(p, q) (Leviathan et
+    /// al. 2023); of a certain guess, the target's probability of it; where nothing is drafted, nothing. It is
+    /// taken for the same at all depths.
+    ///
+    /// # Errors
+    /// Those of the two models.
+    pub fn attempt(
+        &self,
+        target: &mut dyn Model,
+        drafter: &mut dyn Drafter,
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Trial>> {
+        let Some(chances) = self.chances(target, drafter, go_on)? else { return Ok(None) };
+        let draft = measure::draft(drafter, &self.text)?.unwrap_or_else(|| Costs::measured(&[(1, 0.0)]));
+        let governor = Governor::new(self.verify.clone(), draft);
+        let acceptance = chances.iter().sum::<f64>() / chances.len().max(1) as f64;
+        let (draft_length, rate) = governor.promise(acceptance);
+        Ok(Some(Trial {
+            tokens: chances.len(),
+            acceptance,
+            draft_length,
+            tokens_per_second: rate * 1e3,
+            plain_tokens_per_second: governor.plain_rate() * 1e3,
+        }))
+    }
+
+    /// Of each of the last places, how likely a drafted token is accepted.
+    fn chances(
+        &self,
+        target: &mut dyn Model,
+        drafter: &mut dyn Drafter,
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Vec<f64>>> {
+        let Self { text, sampling, .. } = self;
+        let mut sampler = Sampler::new(sampling)?;
+        let first = (text.len() + 1).saturating_sub(PLACES).max(1);
+        let before = &text[..first];
+        if catch_up(target, before, &mut |_, _| go_on())?.1.is_break()
+            || drafter.prepare(before, &mut |_, _| go_on())?.is_break()
+        {
+            return Ok(None);
+        }
+        let mut chances = Vec::new();
+        for start in (first..=text.len()).step_by(AT_ONCE) {
+            let end = (start + AT_ONCE).min(text.len() + 1);
+            let rows = TokenTree::chain(text[start - 1..end - 1].iter().copied());
+            let logits = target.forward(&rows, 0..end - start)?;
+            for (row, place) in (start..end).enumerate() {
+                if go_on().is_break() {
+                    return Ok(None);
+                }
+                let context = &text[..place];
+                let theirs = Distribution::processed(logits.row(row), sampling, context);
+                let draft = drafter.draft(context, &Order::chain(1), &mut sampler)?;
+                chances.push(draft.guesses.first().map_or(0.0, |guess| match &guess.drawn_from {
+                    Some(drawn_from) => 1.0 - theirs.excess(1.0, drawn_from),
+                    None => theirs.probability(guess.token),
+                }));
+            }
+        }
+        Ok(Some(chances))
+    }
 }

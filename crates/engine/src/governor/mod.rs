@@ -24,6 +24,8 @@ const HYSTERESIS: f64 = 1.03;
 /// A change from plain decoding to drafts must have paid after so many tokens.
 const HORIZON: f64 = 64.0;
 
+/// Rounds after which the trace is told of the same choice again: the curve behind it has moved.
+const DECISION_AGE: usize = 64;
 /// A draft in this many is made the other way, staged or not, to see which is faster.
 const STAGED_TRIAL: usize = 24;
 
@@ -80,6 +82,13 @@ struct Record {
     calibration: Calibration,
 }
 
+/// A length the trace was told of, and how many rounds ago.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    length: usize,
+    age: usize,
+}
+
 /// What was learned about a target and who drafts for it.
 #[derive(Debug, Clone)]
 pub struct Governor {
@@ -99,7 +108,7 @@ pub struct Governor {
     plain: PlainRuns,
     drafts: usize,
     /// What the trace was told last.
-    told: Option<usize>,
+    told: Option<Told>,
 }
 
 impl Governor {
@@ -429,17 +438,20 @@ impl Governor {
         }
     }
 
-    /// The curve behind the choice of `chosen` tokens, if the trace has not been told.
+    /// The curve behind the choice of `chosen` tokens, if the trace has not been told of late.
     pub fn explain(&mut self, chosen: usize, staged: bool) -> Option<Decision> {
-        if self.told == Some(chosen) {
-            return None;
+        if let Some(told) = self.told.as_mut().filter(|told| told.length == chosen) {
+            told.age += 1;
+            if told.age < DECISION_AGE {
+                return None;
+            }
         }
         let acceptance = self.records[DrafterKind::Model as usize].acceptance.by_depth();
         let rates = self.rates(&acceptance, staged);
         let draft = &self.draft[usize::from(staged)];
-        let before = self.told.replace(chosen);
+        let before = self.told.replace(Told { length: chosen, age: 0 });
         Some(Decision {
-            before: before.map(|length| length as u32),
+            before: before.map(|told| told.length as u32),
             chosen: chosen as u32,
             drafting_ms: (1..=LONGEST_DRAFT).map(|length| draft.get(length) as f32).collect(),
             verify_ms: (1..=MOST_ROWS).map(|rows| self.verify.get(rows) as f32).collect(),

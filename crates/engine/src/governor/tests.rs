@@ -193,6 +193,9 @@ fn the_curve_of_a_decision_has_its_choice_on_top() {
     assert_eq!(decision.tokens_per_second[plan.length], highest);
     assert_eq!((decision.before, decision.chosen as usize), (None, plan.length));
     assert!(governor.explain(plan.length, false).is_none(), "it did not change");
+    let again =
+        (0..DECISION_AGE).find_map(|_| governor.explain(plan.length, false)).expect("it is old by now");
+    assert_eq!(again.before, Some(again.chosen));
     assert_eq!(governor.explain(0, false).unwrap().before, Some(plan.length as u32));
 }
 

@@ -52,6 +52,9 @@ pub enum Activation {
 pub(super) enum Windowed {
     /// All of them.
     All,
+    /// All of them in models of this class, none in the family's others; GGUF files, which name no class, give
+    /// a window only where there is one.
+    InClass(&'static str),
     /// Those from `max_window_layers` on, if `use_sliding_window` says so; in GGUF files none.
     Last,
     /// All but every so manieth; this is how many where the file does not say.
@@ -70,7 +73,7 @@ const LLAMA: Family = Family {
     fused: false,
     // The converter permutes the rows of queries and keys, for this family alone.
     gguf_layout: RotaryLayout::Interleaved,
-    windowed: Windowed::All,
+    windowed: Windowed::InClass("MistralForCausalLM"),
     defaults: &[("rope_theta", 10_000.0), ("rms_norm_eps", 1e-6)],
     tied: false,
 };
@@ -125,6 +128,7 @@ static FAMILIES: [Family; 5] = [
         classes: &["Phi3ForCausalLM"],
         fused: true,
         gguf_layout: RotaryLayout::Halves,
+        windowed: Windowed::All,
         defaults: &[("rope_theta", 10_000.0), ("rms_norm_eps", 1e-5)],
         ..LLAMA
     },

@@ -588,6 +588,16 @@ fn hugging_face_scaling_slows_the_rotation() {
 }
 
 #[test]
+fn a_window_is_mistrals_and_not_llamas() {
+    for (class, window) in [("MistralForCausalLM", Some(4)), ("LlamaForCausalLM", None)] {
+        let folder =
+            HuggingFace::tiny().with("architectures", json!([class])).with("sliding_window", json!(4));
+        let source = folder.open().unwrap();
+        assert_eq!(source.config().unwrap().reaches[0].window, window, "{class}");
+    }
+}
+
+#[test]
 fn folders_that_cannot_be_run_are_refused() {
     let cases = [
         ("architectures", json!(["GPT2LMHeadModel"]), "'GPT2LMHeadModel'"),

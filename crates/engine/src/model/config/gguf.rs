@@ -152,7 +152,7 @@ impl Keys<'_> {
     fn windowed(&self, layers: usize) -> Result<Vec<bool>> {
         let pattern = self.key("attention.sliding_window_pattern");
         let every = match self.family.windowed {
-            Windowed::All => return Ok(vec![true; layers]),
+            Windowed::All | Windowed::InClass(_) => return Ok(vec![true; layers]),
             Windowed::Last => return Ok(vec![false; layers]),
             Windowed::AllButEvery(every) => every,
         };

@@ -151,8 +151,8 @@ impl Keys<'_> {
             });
         }
         Ok(match self.family.windowed {
-            // Mistral is run as the Llama it is but for this.
-            Windowed::All => vec![self.json["architectures"][0] != "LlamaForCausalLM"; layers],
+            Windowed::All => vec![true; layers],
+            Windowed::InClass(class) => vec![self.json["architectures"][0] == class; layers],
             Windowed::Last => {
                 let used = self.json["use_sliding_window"].as_bool().unwrap_or(false);
                 let first = self.json["max_window_layers"].as_u64().unwrap_or(WINDOWLESS_LAYERS);
@@ -254,6 +254,7 @@ mod tests {
         for (key, value) in sizes.as_object().unwrap() {
             json.as_object_mut().unwrap().entry(key).or_insert(value.clone());
         }
+        json["architectures"] = json!([class]);
         read(class, json)
     }
 
