@@ -2,7 +2,7 @@
 //! and engine together; the Tauri commands only pass on.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::trace::Round;
@@ -16,9 +16,11 @@ use crate::ipc::{
     AppInfo, CommandError, Conversation, DRAFT_NONE, EngineStatus, ErrorCode, FileDrag, Message, ModelEntry,
     SearchHit, Settings,
 };
+use crate::lock::lock;
 use crate::models::{Models, Place};
 use crate::remote::Remote;
 use crate::reply::spoken;
+use crate::save::{downloads, save};
 
 /// Search results shown at most.
 const MOST_HITS: u32 = 50;
@@ -204,6 +206,12 @@ impl App {
         self.engine.stop_advising();
     }
 
+    /// Writes a file for the person, see [`crate::save`]; into the data folder where there is no other place.
+    pub fn save_file(&self, name: &str, text: &str) -> Result<String> {
+        let folder = downloads().unwrap_or_else(|| self.folders.root().join("exports"));
+        Ok(save(&folder, name, text)?.display().to_string())
+    }
+
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
         lock(&self.store)
     }
@@ -212,8 +220,4 @@ impl App {
 /// What may be repeated of earlier conversations.
 fn earlier(store: &Store, settings: &Settings) -> Result<Vec<String>> {
     Ok(if settings.learn_from_earlier { store.latest_texts(MOST_EARLIER)? } else { Vec::new() })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -35,15 +35,20 @@ macro_rules! crosses {
 }
 
 use crate::ipc::{
-    Advice, AppInfo, CatalogueFamily, Conversation, Download, EngineStatus, FileDrag, Message, ModelEntry,
-    Reply, ReplyEvent, Repository, SearchHit, Settings, TokenSource,
+    Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, CatalogueFamily, CheckProgress, Conversation, Download,
+    EngineStatus, FileDrag, Message, ModelEntry, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit,
+    Settings, TokenSource, TraceStorage,
 };
 use foretoken_engine::trace::Round;
 
 crosses!(
     Advice,
     AppInfo,
+    Arena,
+    ArenaEvent,
+    ArenaRequest,
     CatalogueFamily,
+    CheckProgress,
     Conversation,
     Download,
     EngineStatus,
@@ -51,12 +56,14 @@ crosses!(
     Message,
     ModelEntry,
     Reply,
+    ReplyCheck,
     ReplyEvent,
     Repository,
     Round,
     SearchHit,
     Settings,
-    TokenSource
+    TokenSource,
+    TraceStorage
 );
 
 fn builtin(inline: &str) -> Names {
@@ -78,6 +85,12 @@ impl Crosses for bool {
 impl Crosses for String {
     fn names() -> Names {
         builtin("string")
+    }
+}
+
+impl Crosses for u32 {
+    fn names() -> Names {
+        builtin("number")
     }
 }
 

@@ -1,8 +1,9 @@
 //! A value, and everyone who wants to know when it changes: the engine's status, the downloads.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-use crate::ipc::{EnginePhase, EngineStatus, Speculating, Why};
+use crate::ipc::{EnginePhase, EngineStatus, MemoryUse, Speculating, Why};
+use crate::lock::lock;
 
 /// Told of every new value; false when it is no longer interested.
 type Watcher<T> = Box<dyn Fn(&T) -> bool + Send>;
@@ -30,6 +31,7 @@ impl Board {
             draft: String::new(),
             why,
             device,
+            memory: MemoryUse::default(),
         };
         Self::showing(status)
     }
@@ -64,6 +66,6 @@ impl<T: Clone + PartialEq> Board<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<T>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }

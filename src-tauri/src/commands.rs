@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use foretoken_engine::trace::Round;
+use serde::Serialize;
 use tauri::ipc::Channel;
 use tauri::{AppHandle, State};
 use tauri_plugin_dialog::DialogExt;
@@ -11,9 +12,11 @@ use tauri_plugin_dialog::DialogExt;
 use crate::app::App;
 use crate::error::Result;
 use crate::ipc::{
-    Advice, AppInfo, CatalogueFamily, CommandError, Conversation, Download, EngineStatus, ErrorCode,
-    FileDrag, Message, ModelEntry, Reply, ReplyEvent, Repository, SearchHit, Settings, TokenSource,
+    Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, CatalogueFamily, CheckProgress, CommandError,
+    Conversation, Download, EngineStatus, ErrorCode, FileDrag, Message, ModelEntry, Reply, ReplyCheck,
+    ReplyEvent, Repository, SearchHit, Settings, TokenSource, TraceStorage,
 };
+use crate::pace::{Pacer, Teller};
 
 type Shared<'a> = State<'a, Arc<App>>;
 
@@ -64,12 +67,19 @@ commands! {
     delete_conversation(conversation: i64) -> ();
     restore_conversation(conversation: i64) -> Conversation;
     search_messages(query: String) -> Vec<SearchHit>;
-    send(conversation: Option<i64>, text: String, on_event: Channel<ReplyEvent>) -> Reply;
-    regenerate(message: i64, on_event: Channel<ReplyEvent>) -> Reply;
+    send(conversation: Option<i64>, text: String, on_events: Channel<Vec<ReplyEvent>>) -> Reply;
+    regenerate(message: i64, on_events: Channel<Vec<ReplyEvent>>) -> Reply;
     stop() -> ();
     cancel_loading() -> ();
     advise(conversation: Option<i64>, on_advice: Channel<Advice>) -> ();
     stop_advice() -> ();
+    check_reply(message: i64, on_progress: Channel<Vec<CheckProgress>>) -> ReplyCheck;
+    run_arena(request: ArenaRequest, on_events: Channel<Vec<ArenaEvent>>) -> Arena;
+    arenas() -> Vec<Arena>;
+    delete_arena(id: i64) -> ();
+    trace_storage() -> TraceStorage;
+    delete_traces(older_than_days: Option<u32>) -> TraceStorage;
+    save_file(name: String, text: String) -> String;
 }
 
 /// Runs what may take a while on a thread of its own.
@@ -235,16 +245,16 @@ async fn send(
     app: Shared<'_>,
     conversation: Option<i64>,
     text: String,
-    on_event: Channel<ReplyEvent>,
+    on_events: Channel<Vec<ReplyEvent>>,
 ) -> Result<Reply> {
     let app = Arc::clone(&app);
-    blocking(move || app.send(conversation, &text, onto(on_event))).await
+    blocking(move || paced(on_events, |tell| app.send(conversation, &text, Arc::new(tell)))).await
 }
 
 #[tauri::command]
-async fn regenerate(app: Shared<'_>, message: i64, on_event: Channel<ReplyEvent>) -> Result<Reply> {
+async fn regenerate(app: Shared<'_>, message: i64, on_events: Channel<Vec<ReplyEvent>>) -> Result<Reply> {
     let app = Arc::clone(&app);
-    blocking(move || app.regenerate(message, onto(on_event))).await
+    blocking(move || paced(on_events, |tell| app.regenerate(message, Arc::new(tell)))).await
 }
 
 #[tauri::command]
@@ -271,11 +281,65 @@ fn stop_advice(app: Shared<'_>) {
     app.stop_advice();
 }
 
-/// A page that went away costs the reply nothing: it is in the store.
-fn onto(channel: Channel<ReplyEvent>) -> crate::reply::Events {
-    Arc::new(move |event| {
-        if let Err(error) = channel.send(event) {
+#[tauri::command]
+async fn check_reply(
+    app: Shared<'_>,
+    message: i64,
+    on_progress: Channel<Vec<CheckProgress>>,
+) -> Result<ReplyCheck> {
+    let app = Arc::clone(&app);
+    blocking(move || paced(on_progress, |tell| app.check_reply(message, Box::new(tell)))).await
+}
+
+#[tauri::command]
+async fn run_arena(
+    app: Shared<'_>,
+    request: ArenaRequest,
+    on_events: Channel<Vec<ArenaEvent>>,
+) -> Result<Arena> {
+    let app = Arc::clone(&app);
+    blocking(move || paced(on_events, |tell| app.run_arena(request, Box::new(tell)))).await
+}
+
+#[tauri::command(async)]
+fn arenas(app: Shared<'_>) -> Result<Vec<Arena>> {
+    app.arenas()
+}
+
+#[tauri::command(async)]
+fn delete_arena(app: Shared<'_>, id: i64) -> Result<()> {
+    app.delete_arena(id)
+}
+
+#[tauri::command(async)]
+fn trace_storage(app: Shared<'_>) -> Result<TraceStorage> {
+    app.trace_storage()
+}
+
+#[tauri::command(async)]
+fn delete_traces(app: Shared<'_>, older_than_days: Option<u32>) -> Result<TraceStorage> {
+    app.delete_traces(older_than_days)
+}
+
+#[tauri::command]
+async fn save_file(app: Shared<'_>, name: String, text: String) -> Result<String> {
+    let app = Arc::clone(&app);
+    blocking(move || app.save_file(&name, &text)).await
+}
+
+/// Does `work`, telling the page of it as often as it can show. When it returns, everything was told. A page
+/// that went away costs the work nothing: what matters is in the store.
+fn paced<E: Serialize + Send + 'static, T>(
+    channel: Channel<Vec<E>>,
+    work: impl FnOnce(Teller<E>) -> Result<T>,
+) -> Result<T> {
+    let tell = move |events| {
+        if let Err(error) = channel.send(events) {
             tracing::debug!(%error, "the page no longer listens");
         }
-    })
+    };
+    let pacer = Pacer::start(tell).map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
+    let outcome = work(pacer.teller());
+    pacer.finish();
+    outcome
 }

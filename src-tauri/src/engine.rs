@@ -1,15 +1,17 @@
 //! The engine thread: owns the loaded models, carries out one job after the other, and keeps the
-//! board up to date. Knows neither the store nor the window. Trials of drafts and the why
-//! line are its children's.
+//! board up to date. Knows neither the store nor the window. Trials of drafts, checks of
+//! replies, the arena and the why line are its children's.
 
 mod advise;
+mod arena;
+mod check;
 mod why;
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use foretoken_engine::Error;
@@ -23,12 +25,17 @@ use foretoken_engine::speculation::{DrafterChoice, Speculation};
 use foretoken_engine::trace::TokenId;
 use foretoken_library::STARTER;
 
+pub use self::arena::OnArena;
+pub use self::check::{OnCheck, Stored};
 use self::why::{Reporter, off, ready_to_speculate};
 use crate::board::Board;
 use crate::error::Result;
 use crate::ipc::{
-    Advice, CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading, ModelEntry, Settings, Why,
+    Advice, Arena, ArenaRequest, CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading,
+    ModelEntry, ReplyCheck, Settings, Why,
 };
+use crate::lock::lock;
+use crate::memory;
 use crate::models::{Models, Place};
 
 /// Hears of a reply while it is written, on the engine thread.
@@ -48,6 +55,8 @@ enum Job {
     List,
     Advise { text: Vec<ChatMessage>, on_advice: OnAdvice, done: mpsc::Sender<Result<()>> },
     Reply { messages: Vec<ChatMessage>, listener: Box<dyn Listener>, done: mpsc::Sender<Result<Reply>> },
+    Check { stored: Box<Stored>, on_progress: OnCheck, done: mpsc::Sender<Result<ReplyCheck>> },
+    Arena { request: Box<ArenaRequest>, on_event: OnArena, done: mpsc::Sender<Result<Arena>> },
 }
 
 /// The way to the engine thread. Dropping it ends the thread after the job under way.
@@ -130,10 +139,25 @@ impl Engine {
         messages: Vec<ChatMessage>,
         listener: Box<dyn Listener>,
     ) -> mpsc::Receiver<Result<Reply>> {
+        self.begin(|done| Job::Reply { messages, listener, done })
+    }
+
+    /// Queues a check of a stored reply.
+    pub fn check(&self, stored: Stored, on_progress: OnCheck) -> mpsc::Receiver<Result<ReplyCheck>> {
+        self.begin(|done| Job::Check { stored: Box::new(stored), on_progress, done })
+    }
+
+    /// Queues an arena.
+    pub fn arena(&self, request: ArenaRequest, on_event: OnArena) -> mpsc::Receiver<Result<Arena>> {
+        self.begin(|done| Job::Arena { request: Box::new(request), on_event, done })
+    }
+
+    /// Queues what [`Self::stop`] can end.
+    fn begin<T>(&self, job: impl FnOnce(mpsc::Sender<Result<T>>) -> Job) -> mpsc::Receiver<Result<T>> {
         let (done, outcome) = mpsc::channel();
         self.stop_advising();
         self.stop.store(false, Ordering::Relaxed);
-        let _ = self.jobs.send(Job::Reply { messages, listener, done });
+        let _ = self.jobs.send(job(done));
         outcome
     }
 
@@ -150,7 +174,7 @@ impl Engine {
         self.advising.store(false, Ordering::Relaxed);
     }
 
-    /// Stops the reply under way after its present round.
+    /// Stops the reply, the check or the arena under way after its present round.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -220,6 +244,12 @@ impl Desk {
                 // Whoever asked may have gone.
                 let _ = done.send(outcome);
             }
+            Job::Check { stored, on_progress, done } => {
+                let _ = done.send(self.check(&stored, &on_progress));
+            }
+            Job::Arena { request, on_event, done } => {
+                let _ = done.send(self.arena(&request, &on_event));
+            }
         }
     }
 
@@ -263,6 +293,20 @@ impl Desk {
             status.draft = self.settings.draft.clone();
             status.why = why;
         });
+        self.report_memory();
+    }
+
+    fn report_memory(&self) {
+        let draft = self.draft.as_ref().map_or(0, |draft| self.listed_bytes(&draft.id));
+        let target = self.target.as_ref().map_or(0, |target| target.entry.memory_bytes);
+        let memory = memory::in_use(target, draft);
+        self.board.update(|status| status.memory = memory);
+    }
+
+    /// What running a listed model takes; 0 for drafters that are no model.
+    fn listed_bytes(&self, id: &str) -> u64 {
+        let targets = self.board.status().targets;
+        targets.iter().find(|entry| entry.id == id).map_or(0, |entry| entry.memory_bytes)
     }
 
     /// Opens the models on this computer, unless they are those that are listed.
@@ -384,10 +428,7 @@ impl Desk {
     }
 
     fn reply(&mut self, messages: &[ChatMessage], listener: &mut dyn Listener) -> Result<Reply> {
-        let Some(target) = &mut self.target else {
-            let message = "No model is loaded: expected a target to reply with. Choose one in the settings.";
-            return Err(CommandError::new(ErrorCode::NoTarget, message));
-        };
+        let target = self.target.as_mut().ok_or_else(no_target)?;
         let request = request(target, messages, &self.settings)?;
         request.admit(target.decoder.target().config().context)?;
         let draft = self.draft.as_ref().map(|draft| draft.label.as_str());
@@ -409,12 +450,22 @@ impl Desk {
             status.phase = EnginePhase::Ready;
             status.why = reporter.said.unwrap_or_else(|| status.why.clone());
         });
-        Ok(reply?)
+        self.report_memory();
+        let mut reply = reply?;
+        if let Some(settings) = &mut reply.summary.settings {
+            settings.system_prompt.clone_from(&self.settings.system_prompt);
+        }
+        Ok(reply)
+    }
+
+    fn loaded(&mut self) -> Result<&mut Target> {
+        self.target.as_mut().ok_or_else(no_target)
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn no_target() -> CommandError {
+    let message = "No model is loaded: expected a target to reply with. Choose one in the settings.";
+    CommandError::new(ErrorCode::NoTarget, message)
 }
 
 /// Those that the tokenizer can read.
@@ -441,17 +492,16 @@ fn request(target: &Target, messages: &[ChatMessage], settings: &Settings) -> Re
     }
     Ok(Request {
         sampling,
-        speculation: speculation(settings),
+        speculation: speculation(&settings.draft, &settings.speculation),
         max_tokens: (settings.max_tokens > 0).then_some(settings.max_tokens as usize),
         ..Request::new(prompt)
     })
 }
 
 /// What was asked for; without a draft model, of the others.
-fn speculation(settings: &Settings) -> Speculation {
-    let speculation = settings.speculation.clone();
-    if settings.draft == DRAFT_NGRAM && speculation.drafter == DrafterChoice::Model {
-        return Speculation { drafter: DrafterChoice::Combined, ..speculation };
+fn speculation(draft: &str, asked: &Speculation) -> Speculation {
+    if draft == DRAFT_NGRAM && asked.drafter == DrafterChoice::Model {
+        return Speculation { drafter: DrafterChoice::Combined, ..asked.clone() };
     }
-    speculation
+    asked.clone()
 }

@@ -2,8 +2,10 @@
 //! The TypeScript twins in `ui/src/bindings/` are generated from here.
 //!
 //! - [`library`]: what the hub offers, downloads, advice on drafts
+//! - [`proof`]: checks of replies, the arena
 
 mod library;
+mod proof;
 
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
@@ -14,6 +16,10 @@ use ts_rs::TS;
 pub use library::{
     Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, FileDrag, Probe,
     Repository, RepositoryFile, TokenSource,
+};
+pub use proof::{
+    Arena, ArenaEvent, ArenaRequest, ArenaRun, ArenaSetup, Candidate, CheckProgress, ReplyCheck, Setup,
+    TextDifference, TraceStorage, Verdict,
 };
 
 /// Everything a person can set. Stored as one document; missing fields take their defaults.
@@ -34,6 +40,8 @@ pub struct Settings {
     /// Instructions put before every conversation; empty for none.
     pub system_prompt: String,
     pub appearance: Appearance,
+    /// Whether replies keep their traces; without one there is no token view, replay or check later.
+    pub keep_traces: bool,
     /// Models a person added by path.
     pub added_models: Vec<String>,
 }
@@ -85,6 +93,23 @@ pub struct EngineStatus {
     pub why: Why,
     /// "CPU, 2 threads, AVX-512".
     pub device: String,
+    pub memory: MemoryUse,
+}
+
+/// Memory on this computer, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct MemoryUse {
+    /// What the loaded models take with room for a conversation, estimated; 0 without one.
+    #[ts(type = "number")]
+    pub target_bytes: u64,
+    #[ts(type = "number")]
+    pub draft_bytes: u64,
+    /// What this program takes in all.
+    #[ts(type = "number")]
+    pub process_bytes: u64,
+    #[ts(type = "number")]
+    pub free_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]

@@ -19,10 +19,14 @@ pub mod drag;
 pub mod engine;
 pub mod error;
 pub mod ipc;
+mod lock;
 pub mod memory;
 pub mod models;
+pub mod pace;
+pub mod proof;
 pub mod remote;
 pub mod reply;
+pub mod save;
 pub mod settings;
 mod stored;
 

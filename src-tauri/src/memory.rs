@@ -1,7 +1,11 @@
-//! Whether a model fits in memory. Of one that is here the engine says what it takes; of others a rule of
-//! thumb.
+//! Memory: what is in use, and whether a model fits. Of one that is here the engine says what it takes; of
+//! others a rule of thumb.
 
-use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+use sysinfo::{
+    MemoryRefreshKind, ProcessRefreshKind, ProcessesToUpdate, RefreshKind, System, get_current_pid,
+};
+
+use crate::ipc::MemoryUse;
 
 /// Tokens of a conversation that there shall be room for.
 pub const TOKENS: usize = 8192;
@@ -17,6 +21,20 @@ pub fn holds(bytes: u64) -> bool {
     bytes <= available()
 }
 
+/// With models loaded that take so many bytes.
+pub fn in_use(target_bytes: u64, draft_bytes: u64) -> MemoryUse {
+    MemoryUse { target_bytes, draft_bytes, process_bytes: of_process(), free_bytes: available() }
+}
+
+/// What this program holds in memory; 0 where the system does not say.
+fn of_process() -> u64 {
+    let Ok(id) = get_current_pid() else { return 0 };
+    let mut system = System::new();
+    let memory = ProcessRefreshKind::nothing().with_memory();
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[id]), false, memory);
+    system.process(id).map_or(0, sysinfo::Process::memory)
+}
+
 fn available() -> u64 {
     let memory = MemoryRefreshKind::nothing().with_ram();
     System::new_with_specifics(RefreshKind::nothing().with_memory(memory)).available_memory()
@@ -30,6 +48,12 @@ mod tests {
     fn a_little_fits_and_more_than_there_is_does_not() {
         assert!(holds(needed(1_000_000)));
         assert!(!holds(needed(1 << 60)));
+    }
+
+    #[test]
+    fn this_program_takes_some_memory_and_leaves_some() {
+        let MemoryUse { process_bytes, free_bytes, .. } = in_use(1, 2);
+        assert!(process_bytes > 1_000_000 && free_bytes > 1_000_000, "{process_bytes}, {free_bytes}");
     }
 
     #[test]

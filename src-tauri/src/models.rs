@@ -47,7 +47,7 @@ impl Place {
             kind: self.kind,
             name: self.name.clone(),
             size_bytes: self.size_bytes,
-            memory_bytes: 0,
+            memory_bytes: memory::needed(self.size_bytes),
             fits: false,
             parameters: 0,
             context: 0,
@@ -60,15 +60,13 @@ impl Place {
                 entry.detail = detail(&description);
                 entry.size_bytes = description.bytes;
                 entry.parameters = description.parameters;
-                entry.memory_bytes = source.memory_bytes(memory::TOKENS).unwrap_or(0);
+                let known = source.memory_bytes(memory::TOKENS);
+                entry.memory_bytes = known.unwrap_or_else(|_| memory::needed(description.bytes));
                 entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
                 let usable = source.config().map(|_| ()).and_then(|()| source.template().map(|_| ()));
                 entry.problem = usable.err().map(|error| error.to_string());
             }
             Err(error) => entry.problem = Some(error.to_string()),
-        }
-        if entry.memory_bytes == 0 {
-            entry.memory_bytes = memory::needed(entry.size_bytes);
         }
         entry.fits = memory::holds(entry.memory_bytes);
         entry

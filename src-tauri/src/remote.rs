@@ -2,7 +2,7 @@
 //! and deleting what was downloaded.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use foretoken_library as library;
 use foretoken_library::{Downloads, Folders, Hub};
@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::ipc::{
     CatalogueFamily, CatalogueModel, Download, DownloadState, Repository, RepositoryFile, TokenSource,
 };
+use crate::lock::lock;
 use crate::memory;
 
 /// The hub, and what is on its way from there.
@@ -32,7 +33,7 @@ impl Remote {
         let on_change = move |downloads: &[library::Download]| {
             let done = downloads.iter().filter(|download| download.state == library::DownloadState::Done);
             let done: HashSet<String> = done.map(|download| download.id.clone()).collect();
-            let mut arrived = arrived.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut arrived = lock(&arrived);
             if !done.is_subset(&arrived) {
                 on_arrival();
             }

@@ -66,12 +66,13 @@ impl App {
     }
 
     /// One reply at a time: what is read from now on until the turn is dropped does not change.
-    fn take_turn(&self) -> Result<MutexGuard<'_, ()>> {
+    pub(crate) fn take_turn(&self) -> Result<MutexGuard<'_, ()>> {
         match self.replying.try_lock() {
             Ok(turn) => Ok(turn),
             Err(TryLockError::Poisoned(turn)) => Ok(turn.into_inner()),
             Err(TryLockError::WouldBlock) => {
-                let message = "A reply is under way: wait for its end, or stop it first.";
+                let message =
+                    "A reply, a check or an arena is under way: wait for its end, or stop it first.";
                 Err(CommandError::new(ErrorCode::Busy, message))
             }
         }
@@ -102,7 +103,7 @@ impl App {
         loop {
             let wait = due.saturating_duration_since(Instant::now());
             match records.recv_timeout(wait) {
-                Ok(Record::Begun(reply)) => written = Some(Written::new(reply)),
+                Ok(Record::Begun(reply)) => written = Some(Written::new(reply, self.settings().keep_traces)),
                 Ok(Record::Round(round)) => {
                     if let Some(written) = &mut written {
                         written.add(&round);
@@ -125,11 +126,14 @@ impl App {
     fn append(&self, written: &mut Written) {
         let rounds: Vec<(u32, &str)> =
             written.pending.iter().map(|(index, json)| (*index, json.as_str())).collect();
-        if rounds.is_empty() {
+        if !written.grown {
             return;
         }
         match self.store().append_rounds(written.reply, &written.text, &rounds) {
-            Ok(()) => written.pending.clear(),
+            Ok(()) => {
+                written.pending.clear();
+                written.grown = false;
+            }
             Err(error) => tracing::error!(%error, "rounds could not be stored; trying again"),
         }
     }
@@ -155,7 +159,7 @@ impl App {
     }
 }
 
-fn engine_gone() -> CommandError {
+pub(crate) fn engine_gone() -> CommandError {
     let message =
         "The engine stopped working: the log has the reason. Start Foretoken again; nothing stored is lost.";
     CommandError::new(ErrorCode::Internal, message)
@@ -195,17 +199,25 @@ enum Record {
 /// A reply so far, and the rounds that are not stored yet.
 struct Written {
     reply: i64,
+    /// Whether its rounds are kept.
+    traced: bool,
     text: String,
+    /// Whether there is more than what is stored.
+    grown: bool,
     pending: Vec<(u32, String)>,
 }
 
 impl Written {
-    fn new(reply: i64) -> Self {
-        Self { reply, text: String::new(), pending: Vec::new() }
+    fn new(reply: i64, traced: bool) -> Self {
+        Self { reply, traced, text: String::new(), grown: false, pending: Vec::new() }
     }
 
     fn add(&mut self, round: &Round) {
         self.text.extend(round.emitted().map(|(_, text)| text));
+        self.grown = true;
+        if !self.traced {
+            return;
+        }
         match serde_json::to_string(round) {
             Ok(json) => self.pending.push((round.index, json)),
             Err(error) => tracing::error!(%error, "a round cannot be written as JSON"),

@@ -18,6 +18,7 @@ impl Default for Settings {
             max_tokens: 0,
             system_prompt: String::new(),
             appearance: Appearance::default(),
+            keep_traces: true,
             added_models: Vec::new(),
         }
     }

@@ -8,14 +8,16 @@ use std::time::Duration;
 use candle_core::quantized::GgmlDType;
 use foretoken::App;
 use foretoken::ipc::{
-    Advice, AdviceState, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, ErrorCode, FileDrag, ModelKind,
-    Reply, ReplyEvent, Role, Settings, Speculating,
+    Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, DRAFT_NGRAM, DRAFT_NONE,
+    EnginePhase, EngineStatus, ErrorCode, FileDrag, MemoryUse, ModelKind, Reply, ReplyCheck, ReplyEvent,
+    Role, Settings, Setup, Speculating, TraceStorage,
 };
 use foretoken::reply::Events;
-use foretoken_engine::sampling::Sampling;
-use foretoken_engine::speculation::Speculation;
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::trace::{DrafterKind, Finish, Round};
 use foretoken_library::Folders;
+use foretoken_store::Store;
 use foretoken_tests::{large_model, random_model};
 use tauri::DragDropEvent;
 use tempfile::TempDir;
@@ -441,4 +443,224 @@ fn loading_shows_how_far_it_is_and_can_be_given_up() {
     assert_eq!(fixture.app.settings().target, "starter");
     fixture.set(|_| ());
     assert_ne!(fixture.send(None, "Hello").0.reply.text, "");
+}
+
+#[test]
+fn a_reply_is_what_the_target_writes_without_drafts_and_a_changed_one_is_not() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.system_prompt = "Be brief.".into());
+    let (first, _) = fixture.send(None, "Tell me a story about a fox.");
+    let (second, _) = fixture.send(Some(first.conversation.id), "Count from one to twelve.");
+    // What is set later has no part in it.
+    fixture.set(|settings| settings.draft = DRAFT_NONE.into());
+    for reply in [&first.reply, &second.reply] {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&heard);
+        let on_progress = Box::new(move |progress| sink.lock().unwrap().push(progress));
+        let check = fixture.app.check_reply(reply.id, on_progress).unwrap();
+        let tokens = reply.summary.as_ref().unwrap().tokens;
+        assert_eq!(check, ReplyCheck::Text { tokens, seed: None, difference: None });
+        assert_eq!(heard.lock().unwrap().last(), Some(&CheckProgress { done: tokens, total: tokens }));
+    }
+
+    // One token of what is stored is another: as if a draft had changed it.
+    let mut rounds = fixture.app.trace(second.reply.id).unwrap();
+    let at = rounds.iter().position(|round| round.extra.is_some()).unwrap();
+    let position: usize = rounds[..at].iter().map(|round| round.emitted().count()).sum();
+    let position = position + rounds[at].accepted();
+    let extra = rounds[at].extra.as_mut().unwrap();
+    let right = extra.token;
+    extra.token = if right == 300 { 301 } else { 300 };
+    let wrong = extra.token;
+    store_rounds(&fixture, second.reply.id, &rounds);
+    let ReplyCheck::Text { difference: Some(found), .. } =
+        fixture.app.check_reply(second.reply.id, Box::new(|_| ())).unwrap()
+    else {
+        panic!("a changed reply passed as the target's own");
+    };
+    assert_eq!(found.position as usize, position);
+    let (with, without) = (found.with.unwrap(), found.without.unwrap());
+    assert_eq!((with.token, without.token), (wrong, right));
+    assert!(with.logit < without.logit && found.gap == Some(without.logit - with.logit) && !found.near_tie);
+}
+
+#[test]
+fn a_reply_of_the_reproducible_mode_is_checked_with_the_seed_that_was_drawn() {
+    let fixture = Fixture::new();
+    let sampling = Sampling { temperature: 0.9, mode: Mode::Reproducible, ..Sampling::default() };
+    fixture.set(|settings| settings.sampling = sampling.clone());
+    let (reply, _) = fixture.send(None, "Tell me a story about a cat.");
+    let check = fixture.app.check_reply(reply.reply.id, Box::new(|_| ())).unwrap();
+    let ReplyCheck::Text { seed: Some(seed), difference: None, .. } = check else { panic!("{check:?}") };
+    assert_eq!(reply.reply.summary.unwrap().settings.unwrap().sampling.seed, Some(seed));
+}
+
+#[test]
+fn a_reply_of_the_fastest_mode_was_judged_by_the_targets_own_probabilities() {
+    let fixture = Fixture::new();
+    for tree in [Tree::Off, Tree::Width(3)] {
+        fixture.set(|settings| {
+            settings.sampling = Sampling { temperature: 0.9, repetition_penalty: 1.1, ..Sampling::default() };
+            settings.speculation.tree = tree;
+        });
+        let (reply, events) = fixture.send(None, "Tell me a story about a cat.");
+        let judged: usize = rounds(&events).iter().map(Round::judged).sum();
+        let check = fixture.app.check_reply(reply.reply.id, Box::new(|_| ())).unwrap();
+        let ReplyCheck::Distribution { judged: compared, different, largest_difference } = check else {
+            panic!("{check:?}");
+        };
+        assert_eq!((compared as usize, different), (judged, 0), "{tree:?}");
+        assert!(judged > 10 && largest_difference < 1e-6, "{tree:?}: {largest_difference}");
+
+        let mut rounds = fixture.app.trace(reply.reply.id).unwrap();
+        let accepted =
+            rounds.iter_mut().flat_map(|round| &mut round.drafted).find(|d| d.target_probability.is_some());
+        *accepted.unwrap().target_probability.as_mut().unwrap() += 0.25;
+        store_rounds(&fixture, reply.reply.id, &rounds);
+        let check = fixture.app.check_reply(reply.reply.id, Box::new(|_| ())).unwrap();
+        let ReplyCheck::Distribution { different: 1, largest_difference, .. } = check else {
+            panic!("{check:?}")
+        };
+        assert!((largest_difference - 0.25).abs() < 1e-5);
+    }
+}
+
+#[test]
+fn what_cannot_be_checked_is_refused_in_a_sentence() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.keep_traces = false);
+    let (reply, events) = fixture.send(None, "Tell me a story about a fox.");
+    assert!(!rounds(&events).is_empty() && fixture.app.trace(reply.reply.id).unwrap().is_empty());
+    let stored = fixture.app.messages(reply.conversation.id).unwrap();
+    assert_eq!(stored[1].text, reply.reply.text);
+    let refusal = |id: i64| fixture.app.check_reply(id, Box::new(|_| ())).unwrap_err();
+    assert!(refusal(reply.reply.id).message.contains("trace"), "{}", refusal(reply.reply.id).message);
+    assert_eq!(refusal(stored[0].id).code, ErrorCode::NotFound);
+    assert_eq!(refusal(999).code, ErrorCode::NotFound);
+
+    fixture.set(|settings| settings.keep_traces = true);
+    let (reply, _) = fixture.send(None, "Tell me a story about a fox.");
+    fixture.set(|settings| settings.target = "starter-draft".into());
+    let error = refusal(reply.reply.id);
+    assert!(error.code == ErrorCode::BadModel && error.message.contains("Starter"), "{}", error.message);
+}
+
+#[test]
+fn traces_are_small_and_can_be_deleted() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.max_tokens = 300);
+    let (reply, events) = fixture.send(None, "Tell me a long story about a fox and a lighthouse.");
+    let drafted: usize = rounds(&events).iter().map(|round| round.drafted.len()).sum();
+    let storage = fixture.app.trace_storage().unwrap();
+    assert_eq!(storage.replies, 1);
+    assert!(storage.bytes < 60 * drafted as u64, "{} bytes for {drafted} drafted tokens", storage.bytes);
+    assert_eq!(fixture.app.delete_traces(Some(30)).unwrap().replies, 1, "it is not that old");
+    assert_eq!(fixture.app.delete_traces(None).unwrap(), TraceStorage { bytes: 0, replies: 0 });
+    assert!(fixture.app.trace(reply.reply.id).unwrap().is_empty());
+    assert_eq!(fixture.app.messages(reply.conversation.id).unwrap()[1].text, reply.reply.text);
+}
+
+fn bout(prompt: &str) -> ArenaRequest {
+    let setup =
+        |draft: &str, speculation| Setup { draft: draft.to_owned(), speculation, mode: Mode::Reproducible };
+    ArenaRequest {
+        prompt: prompt.to_owned(),
+        setups: [setup("starter-draft", Speculation::fixed(3)), setup(DRAFT_NONE, Speculation::default())],
+        pairs: 3,
+        max_tokens: 32,
+    }
+}
+
+#[test]
+fn two_set_ups_write_the_same_text_in_turn_and_the_arena_is_kept() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.draft = DRAFT_NGRAM.into());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&heard);
+    let on_event = Box::new(move |event| sink.lock().unwrap().push(event));
+    let arena = fixture.app.run_arena(bout("Tell me a story about a fox."), on_event).unwrap();
+    let order: Vec<u32> = arena.runs.iter().map(|run| run.setup).collect();
+    assert_eq!(order, [0, 1, 1, 0, 0, 1]);
+    assert_eq!(arena.first_difference, None);
+    assert!(arena.texts[0] == arena.texts[1] && !arena.texts[0].is_empty());
+    let labels: Vec<_> = arena.setups.iter().map(|setup| setup.label.as_str()).collect();
+    assert!(labels[0].starts_with("Starter draft") && labels[0].contains("K = 3"), "{labels:?}");
+    assert_eq!(labels[1], "no draft");
+    assert!(arena.runs.iter().all(|run| run.tokens == 32 && run.curve.last().unwrap().1 == 32));
+    assert!(arena.runs.iter().all(|run| run.acceptance_rate.is_some() == (run.setup == 0)));
+    assert!(arena.verdict.pairs == 3 && arena.verdict.lowest <= arena.verdict.highest, "{:?}", arena.verdict);
+    let finished: Vec<ArenaRun> = heard
+        .lock()
+        .unwrap()
+        .iter()
+        .filter_map(|event| match event {
+            ArenaEvent::Finished { run } => Some(run.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(finished, arena.runs);
+
+    // What was set up for conversations is as before.
+    let status = fixture.status();
+    assert_eq!((status.draft.as_str(), status.why.state), (DRAFT_NGRAM, Speculating::On));
+    let fixture = fixture.restart();
+    let id = arena.id;
+    assert_eq!(fixture.app.arenas().unwrap(), [arena]);
+    fixture.app.delete_arena(id).unwrap();
+    assert!(fixture.app.arenas().unwrap().is_empty());
+    assert_eq!(fixture.app.delete_arena(id).unwrap_err().code, ErrorCode::NotFound);
+}
+
+#[test]
+fn an_arena_that_makes_no_sense_or_is_stopped_leaves_nothing() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let refusal = |change: fn(&mut ArenaRequest)| {
+        let mut request = bout("Tell me a story.");
+        change(&mut request);
+        fixture.app.run_arena(request, Box::new(|_| ())).unwrap_err()
+    };
+    assert_eq!(refusal(|request| request.prompt = "  ".into()).code, ErrorCode::EmptyPrompt);
+    assert!(refusal(|request| request.pairs = 0).message.contains("pairs"));
+    assert!(refusal(|request| request.max_tokens = 4_000).message.contains("tokens"));
+    assert!(
+        refusal(|request| request.setups[1].speculation = Speculation::fixed(99))
+            .message
+            .contains("draft length")
+    );
+    let gone = refusal(|request| request.setups[0].draft = "/nowhere/draft.gguf".into());
+    assert!(gone.message.contains("draft.gguf"), "{}", gone.message);
+
+    let app = Arc::clone(&fixture.app);
+    let stopper = Box::new(move |event| {
+        if matches!(event, ArenaEvent::Finished { .. }) {
+            app.stop();
+        }
+    });
+    let error = fixture.app.run_arena(bout("Tell me a story."), stopper).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Cancelled);
+    assert!(fixture.app.arenas().unwrap().is_empty());
+    // And the next reply is drafted as ever.
+    let (_, events) = fixture.send(None, "Count from one to twelve.");
+    assert!(rounds(&events).iter().any(|round| round.accepted() > 0));
+}
+
+#[test]
+fn the_status_says_what_the_models_take() {
+    let fixture = Fixture::new();
+    let MemoryUse { target_bytes, draft_bytes, process_bytes, free_bytes } = fixture.set(|_| ()).memory;
+    assert!(target_bytes > draft_bytes && draft_bytes > 0);
+    assert!(process_bytes > 1_000_000 && free_bytes > 1_000_000);
+    assert_eq!(fixture.set(|settings| settings.draft = DRAFT_NONE.into()).memory.draft_bytes, 0);
+}
+
+/// Puts other rounds in the place of a reply's.
+fn store_rounds(fixture: &Fixture, reply: i64, rounds: &[Round]) {
+    let mut store = Store::open(&fixture.folder.path().join("foretoken.db")).unwrap();
+    let text = store.message(reply).unwrap().text;
+    let created_at = store.message(reply).unwrap().created_at;
+    store.delete_traces(Some(created_at + 1)).unwrap();
+    let rounds: Vec<(u32, String)> =
+        rounds.iter().map(|round| (round.index, serde_json::to_string(round).unwrap())).collect();
+    store.append_rounds(reply, &text, &rounds).unwrap();
 }

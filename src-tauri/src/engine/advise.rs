@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use foretoken_engine::device::default_device;
-use foretoken_engine::draft::{Drafter, ModelDrafter, NgramDrafter, Trial, attempt};
+use foretoken_engine::draft::{Drafter, Ground, ModelDrafter, NgramDrafter, Trial};
 use foretoken_engine::model::{ChatMessage, ModelSource, Role};
-use foretoken_engine::trace::TokenId;
 
-use super::{Desk, OnAdvice, Target, request};
+use super::{Desk, OnAdvice, request};
 use crate::error::Result;
 use crate::ipc::{Advice, AdviceState, CommandError, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, Probe};
 use crate::memory;
@@ -34,13 +33,14 @@ const SAMPLE: [(Role, &str); 4] = [
 impl Desk {
     /// Tries every draft that can be used on `text`, and tells of each when it begins and when it is done.
     pub(super) fn advise(&mut self, text: &[ChatMessage], on_advice: &OnAdvice) -> Result<()> {
+        let Some(ground) = self.ground(text)? else { return Ok(()) };
         for draft in self.board.status().drafts {
             if draft.id == DRAFT_NONE || draft.problem.is_some() {
                 continue;
             }
             let advice = |state, probe, reason| Advice { id: draft.id.clone(), state, probe, reason };
             on_advice(advice(AdviceState::Probing, None, None));
-            let outcome = self.fits(&draft).and_then(|()| self.try_draft(&draft, text));
+            let outcome = self.fits(&draft).and_then(|()| self.try_draft(&draft, &ground));
             if !self.advising.load(Ordering::Relaxed) {
                 on_advice(advice(AdviceState::Waiting, None, None));
                 return Ok(());
@@ -54,8 +54,29 @@ impl Desk {
         Ok(())
     }
 
+    /// The conversation, or the sample without one, in the model's own form and read by the target; `None`
+    /// when it is to end before it is done.
+    fn ground(&mut self, text: &[ChatMessage]) -> Result<Option<Ground>> {
+        let mut go_on = self.while_advising();
+        let settings = self.settings.clone();
+        let sample = SAMPLE.map(|(role, content)| ChatMessage { role, content: content.to_owned() });
+        let said = if text.is_empty() { &sample } else { text };
+        let target = self.loaded()?;
+        let prompt = request(target, said, &settings)?.prompt;
+        Ok(Ground::prepare(target.decoder.target_mut(), &prompt, &settings.sampling, &mut go_on)?)
+    }
+
+    /// Whether to go on, each time it is asked.
+    fn while_advising(&self) -> impl Fn() -> ControlFlow<()> + Send + Sync + 'static {
+        let advising = Arc::clone(&self.advising);
+        move || match advising.load(Ordering::Relaxed) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    }
+
     /// The target is in memory already; a draft that does not fit beside it would push it out.
-    fn fits(&self, draft: &DraftOption) -> Result<()> {
+    pub(super) fn fits(&self, draft: &DraftOption) -> Result<()> {
         let status = self.board.status();
         match status.targets.iter().find(|entry| entry.id == draft.id) {
             Some(entry) if !memory::holds(entry.memory_bytes) => {
@@ -67,44 +88,20 @@ impl Desk {
     }
 
     /// `None` when it is to end before it is done.
-    fn try_draft(&mut self, draft: &DraftOption, text: &[ChatMessage]) -> Result<Option<Trial>> {
-        let advising = Arc::clone(&self.advising);
-        let mut go_on = move || match advising.load(Ordering::Relaxed) {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        };
+    fn try_draft(&mut self, draft: &DraftOption, ground: &Ground) -> Result<Option<Trial>> {
+        let mut go_on = self.while_advising();
         let mut drafter = self.drafter_on_trial(&draft.id)?;
-        let sampling = self.settings.sampling.clone();
-        let text = self.text(text)?;
-        let target = self.loaded()?.decoder.target_mut();
-        Ok(attempt(target, drafter.as_mut(), &text, &sampling, &mut go_on)?)
+        Ok(ground.attempt(self.loaded()?.decoder.target_mut(), drafter.as_mut(), &mut go_on)?)
     }
 
     fn drafter_on_trial(&mut self, id: &str) -> Result<Box<dyn Drafter>> {
         if id == DRAFT_NGRAM {
             return Ok(Box::<NgramDrafter>::default());
         }
-        let advising = Arc::clone(&self.advising);
-        let source = ModelSource::open(&self.models.path(id)?)?;
-        let source = source.watched_by(Arc::new(move |_, _| match advising.load(Ordering::Relaxed) {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        }));
+        let go_on = self.while_advising();
+        let source = ModelSource::open(&self.models.path(id)?)?.watched_by(Arc::new(move |_, _| go_on()));
         let target = self.loaded()?.decoder.tokenizer();
         Ok(Box::new(ModelDrafter::open(&source, &default_device(), target)?))
-    }
-
-    /// The conversation, or the sample without one, in the model's own form.
-    fn text(&mut self, text: &[ChatMessage]) -> Result<Vec<TokenId>> {
-        let settings = self.settings.clone();
-        let sample = SAMPLE.map(|(role, content)| ChatMessage { role, content: content.to_owned() });
-        let said = if text.is_empty() { &sample } else { text };
-        Ok(request(self.loaded()?, said, &settings)?.prompt)
-    }
-
-    fn loaded(&mut self) -> Result<&mut Target> {
-        let message = "No model is loaded: choose a target first.";
-        self.target.as_mut().ok_or_else(|| CommandError::new(ErrorCode::NoTarget, message))
     }
 }
 

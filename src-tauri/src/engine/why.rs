@@ -55,9 +55,12 @@ fn why(round: &Round, decision: Option<&Decision>, label: &str) -> Option<Why> {
             paused("drafting would cost time even if every token were accepted".to_owned())
         }
         LengthReason::WouldNotPay | LengthReason::Probe => paused(match decision.and_then(loss) {
+            Some(loss) if loss < 0.5 => "drafting promises too little".to_owned(),
             Some(loss) => format!("drafting would cost {loss:.0} %"),
             None => "drafting would cost time".to_owned(),
         }),
+        // A draft of a fixed length, or one that ended at once, that had no room.
+        _ if round.draft_length == 0 => None,
         _ => {
             let length = round.draft_length;
             let gain = decision.and_then(|decision| gain(decision, length as usize));
@@ -90,4 +93,62 @@ pub fn ready_to_speculate(label: &str, settings: &Settings) -> Why {
         DraftLength::Fixed(length) => format!("K = {length}"),
     };
     Why { state: Speculating::On, text: format!("speculating, {length}, drafted by {label}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use foretoken_engine::trace::Times;
+
+    use super::*;
+
+    fn round(reason: LengthReason, draft_length: u32) -> Round {
+        Round {
+            index: 0,
+            position: 0,
+            drafted: Vec::new(),
+            extra: None,
+            draft_length,
+            reason,
+            threshold: None,
+            staged: false,
+            decision: None,
+            times: Times::default(),
+            at_ms: 0.0,
+        }
+    }
+
+    /// That plain decoding makes 100 tokens a second, and drafts of one token so many.
+    fn promising(tokens_per_second: f32) -> Decision {
+        Decision {
+            before: None,
+            chosen: 0,
+            drafting_ms: Vec::new(),
+            verify_ms: Vec::new(),
+            acceptance: Vec::new(),
+            tokens_per_second: vec![100.0, tokens_per_second],
+        }
+    }
+
+    fn said(reason: LengthReason, draft_length: u32, tokens_per_second: f32) -> Option<String> {
+        let decision = promising(tokens_per_second);
+        why(&round(reason, draft_length), Some(&decision), "Draft").map(|why| why.text)
+    }
+
+    #[test]
+    fn the_line_says_what_drafting_brings_or_would_cost() {
+        let line = said(LengthReason::Governed, 1, 210.0).unwrap();
+        assert_eq!(line, "speculating, K = 1, about 2.1x, drafted by Draft");
+        let line = said(LengthReason::WouldNotPay, 0, 92.0).unwrap();
+        assert_eq!(line, "paused: drafting would cost 8 %");
+        let line = said(LengthReason::WouldNotPay, 0, 99.9).unwrap();
+        assert_eq!(line, "paused: drafting promises too little");
+    }
+
+    #[test]
+    fn a_round_without_a_draft_never_speculates() {
+        for reason in [LengthReason::Fixed, LengthReason::Unlikely, LengthReason::NoMatch, LengthReason::Off]
+        {
+            assert_eq!(said(reason, 0, 200.0), None, "{reason:?}");
+        }
+    }
 }

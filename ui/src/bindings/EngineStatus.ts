@@ -2,6 +2,7 @@
 import type { DraftOption } from "./DraftOption";
 import type { EnginePhase } from "./EnginePhase";
 import type { Loading } from "./Loading";
+import type { MemoryUse } from "./MemoryUse";
 import type { ModelEntry } from "./ModelEntry";
 import type { Why } from "./Why";
 
@@ -36,4 +37,4 @@ draft: string, why: Why,
 /**
  * "CPU, 2 threads, AVX-512".
  */
-device: string, };
+device: string, memory: MemoryUse, };

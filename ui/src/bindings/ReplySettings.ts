@@ -5,4 +5,12 @@ import type { Speculation } from "./Speculation";
 /**
  * How a reply was drafted and how its tokens were chosen.
  */
-export type ReplySettings = { speculation: Speculation, sampling: Sampling, };
+export type ReplySettings = { speculation: Speculation, 
+/**
+ * With the seed that was drawn for it, where one decides the text.
+ */
+sampling: Sampling, 
+/**
+ * Instructions before the conversation; for whoever made the prompt to fill in.
+ */
+system_prompt: string, };

@@ -39,7 +39,7 @@ threshold: number | null,
  */
 staged: boolean, 
 /**
- * Why the governor chose this length, in the round where its choice changed.
+ * Why the governor chose this length: in the first round, where its choice changed, and now and then.
  */
 decision?: Decision | null, times: Times, 
 /**

@@ -28,6 +28,10 @@ max_tokens: number,
  */
 system_prompt: string, appearance: Appearance, 
 /**
+ * Whether replies keep their traces; without one there is no token view, replay or check later.
+ */
+keep_traces: boolean, 
+/**
  * Models a person added by path.
  */
 added_models: Array<string>, };

@@ -32,6 +32,10 @@ ttft_ms: number,
  */
 tokens_per_second: number | null, elapsed_ms: number, times: Times, 
 /**
+ * Of plain decoding, by what passes were measured to cost on this device; `None` where nothing drafted.
+ */
+plain_tokens_per_second: number | null, 
+/**
  * The settings it was written with; `None` for replies from before they were recorded.
  */
 settings: ReplySettings | null, };

@@ -2,7 +2,11 @@
 import type { Channel } from "../backend/channel";
 import type { Advice } from "./Advice";
 import type { AppInfo } from "./AppInfo";
+import type { Arena } from "./Arena";
+import type { ArenaEvent } from "./ArenaEvent";
+import type { ArenaRequest } from "./ArenaRequest";
 import type { CatalogueFamily } from "./CatalogueFamily";
+import type { CheckProgress } from "./CheckProgress";
 import type { Conversation } from "./Conversation";
 import type { Download } from "./Download";
 import type { EngineStatus } from "./EngineStatus";
@@ -10,12 +14,14 @@ import type { FileDrag } from "./FileDrag";
 import type { Message } from "./Message";
 import type { ModelEntry } from "./ModelEntry";
 import type { Reply } from "./Reply";
+import type { ReplyCheck } from "./ReplyCheck";
 import type { ReplyEvent } from "./ReplyEvent";
 import type { Repository } from "./Repository";
 import type { Round } from "./Round";
 import type { SearchHit } from "./SearchHit";
 import type { Settings } from "./Settings";
 import type { TokenSource } from "./TokenSource";
+import type { TraceStorage } from "./TraceStorage";
 
 export type Commands = {
   app_info: { args: {}, returns: AppInfo },
@@ -46,10 +52,17 @@ export type Commands = {
   delete_conversation: { args: { conversation: number }, returns: null },
   restore_conversation: { args: { conversation: number }, returns: Conversation },
   search_messages: { args: { query: string }, returns: Array<SearchHit> },
-  send: { args: { conversation: number | null, text: string, onEvent: Channel<ReplyEvent> }, returns: Reply },
-  regenerate: { args: { message: number, onEvent: Channel<ReplyEvent> }, returns: Reply },
+  send: { args: { conversation: number | null, text: string, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
+  regenerate: { args: { message: number, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   stop: { args: {}, returns: null },
   cancel_loading: { args: {}, returns: null },
   advise: { args: { conversation: number | null, onAdvice: Channel<Advice> }, returns: null },
   stop_advice: { args: {}, returns: null },
+  check_reply: { args: { message: number, onProgress: Channel<Array<CheckProgress>> }, returns: ReplyCheck },
+  run_arena: { args: { request: ArenaRequest, onEvents: Channel<Array<ArenaEvent>> }, returns: Arena },
+  arenas: { args: {}, returns: Array<Arena> },
+  delete_arena: { args: { id: number }, returns: null },
+  trace_storage: { args: {}, returns: TraceStorage },
+  delete_traces: { args: { olderThanDays: number | null }, returns: TraceStorage },
+  save_file: { args: { name: string, text: string }, returns: string },
 };

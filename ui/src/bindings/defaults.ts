@@ -37,5 +37,6 @@ export const defaults: Settings = {
     "sidebar_open": true,
     "inspector_open": true
   },
+  "keep_traces": true,
   "added_models": []
 };
