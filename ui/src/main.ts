@@ -1,4 +1,6 @@
 /** Starts the page: chooses the backend, makes the state around it, mounts the window. */
+import "./language";
+import "./softCanvas";
 import "@fontsource-variable/inter/wght.css";
 import "@fontsource-variable/inter/wght-italic.css";
 import "@fontsource-variable/jetbrains-mono/wght.css";
@@ -12,7 +14,13 @@ import { rememberedTheme, showTheme } from "./theme";
 
 showTheme(rememberedTheme());
 
-const app = new App(await chooseBackend());
+let backend = await chooseBackend();
+if (new URLSearchParams(location.search).has("meter")) {
+  const { Meter } = await import("./meter");
+  window.foretokenMeter = new Meter();
+  backend = window.foretokenMeter.watch(backend);
+}
+const app = new App(backend);
 const target = document.getElementById("app");
 // Read before the first paint, so that panels and colours do not jump.
 await app.settings.load();

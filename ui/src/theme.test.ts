@@ -1,6 +1,8 @@
 // @vitest-environment node
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { difference, labOf, linear, type Vision } from "./colourVision";
+import { STRONGEST_UNDER_TEXT } from "./heatmap/cells";
 
 const css = readFileSync(new URL("./theme.css", import.meta.url), "utf8");
 
@@ -16,11 +18,18 @@ function colours(theme: string): Map<string, string> {
 
 /** Relative luminance as WCAG 2 defines it. */
 function luminance(colour: string): number {
-  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
-    const channel = parseInt(colour.slice(at, at + 2), 16) / 255;
-    return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
-  });
+  const [red, green, blue] = linear(colour);
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+/** A colour laid over another as strongly as `alpha` says. */
+function over(front: string, back: string, alpha: number): string {
+  const channel = (at: number) => {
+    const [a, b] = [front, back].map((colour) => parseInt(colour.slice(at, at + 2), 16));
+    const mixed = Math.round(alpha * (a ?? 0) + (1 - alpha) * (b ?? 0));
+    return mixed.toString(16).padStart(2, "0");
+  };
+  return `#${[1, 3, 5].map(channel).join("")}`;
 }
 
 function contrast(a: string, b: string): number {
@@ -33,11 +42,15 @@ const GRAPHIC = 3;
 const PAIRS: [string, string[], number][] = [
   ["text", ["bg", "panel", "raise", "hover"], TEXT],
   ["text", ["accepted-bg", "rejected-bg", "bonus-bg", "recovered-bg"], TEXT],
-  ["soft", ["bg", "panel", "raise"], TEXT],
+  ["soft", ["bg", "panel", "raise", "accepted-bg", "bonus-bg", "recovered-bg"], TEXT],
   ["faint", ["bg", "panel", "raise"], TEXT],
   ["accent", ["bg", "panel"], TEXT],
   ["danger", ["panel", "bg"], TEXT],
   ["rejected", ["rejected-bg", "panel"], TEXT],
+  // Colours of code.
+  ["accepted", ["panel"], TEXT],
+  ["bonus", ["panel"], TEXT],
+  ["constant", ["panel"], TEXT],
   ["discarded", ["bg"], TEXT],
   ["accepted", ["raise", "bg", "panel"], GRAPHIC],
   ["rejected", ["raise", "bg"], GRAPHIC],
@@ -54,5 +67,36 @@ describe.each(["dark", "light"])("the %s theme", (theme) => {
   );
   test.each(pairs)("%s on %s has a contrast of %d or more", (front, back, least) => {
     expect(contrast(held.get(front) ?? "", held.get(back) ?? "")).toBeGreaterThanOrEqual(least);
+  });
+});
+
+/** Outcomes whose cells, marks and chips stand beside each other. */
+const OUTCOMES = ["accepted", "rejected", "discarded", "bonus", "recovered"];
+const VISIONS: Vision[] = ["usual", "protanopia", "deuteranopia", "tritanopia"];
+/** In CIEDE2000, of which 1 is just seen: small areas beside each other need much more. */
+const APART = 12;
+
+describe.each(["dark", "light"])("the outcomes of the %s theme", (theme) => {
+  const held = colours(theme);
+  const colour = (name: string) => held.get(name) ?? "";
+
+  test.each(VISIONS)("are told apart with %s vision", (vision) => {
+    for (const [at, one] of OUTCOMES.entries()) {
+      for (const other of OUTCOMES.slice(at + 1)) {
+        const apart = difference(labOf(colour(one), vision), labOf(colour(other), vision));
+        expect(apart, `${one} and ${other}`).toBeGreaterThanOrEqual(APART);
+      }
+    }
+  });
+
+  test.each(["accepted", "rejected"])("leave text readable on the strongest %s cell", (outcome) => {
+    for (const alpha of [0, STRONGEST_UNDER_TEXT / 2, STRONGEST_UNDER_TEXT]) {
+      const cell = over(colour(outcome), colour("raise"), alpha);
+      expect(contrast(colour("text"), cell)).toBeGreaterThanOrEqual(TEXT);
+    }
+  });
+
+  test("let the stroke of a rejected cell be seen on its casing, whatever the cell's strength", () => {
+    expect(contrast(colour("rejected"), colour("bg"))).toBeGreaterThanOrEqual(GRAPHIC);
   });
 });

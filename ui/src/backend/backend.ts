@@ -4,7 +4,11 @@
  */
 import type { Advice } from "../bindings/Advice";
 import type { AppInfo } from "../bindings/AppInfo";
+import type { Arena } from "../bindings/Arena";
+import type { ArenaEvent } from "../bindings/ArenaEvent";
+import type { ArenaRequest } from "../bindings/ArenaRequest";
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
+import type { CheckProgress } from "../bindings/CheckProgress";
 import type { CommandError } from "../bindings/CommandError";
 import type { Conversation } from "../bindings/Conversation";
 import type { Download } from "../bindings/Download";
@@ -14,12 +18,14 @@ import type { FileDrag } from "../bindings/FileDrag";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Reply } from "../bindings/Reply";
+import type { ReplyCheck } from "../bindings/ReplyCheck";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
 import type { Repository } from "../bindings/Repository";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
 import type { Settings } from "../bindings/Settings";
 import type { TokenSource } from "../bindings/TokenSource";
+import type { TraceStorage } from "../bindings/TraceStorage";
 
 /** Every method rejects with a {@link BackendError}. */
 export interface Backend {
@@ -82,7 +88,31 @@ export interface Backend {
   ): Promise<Reply>;
   /** Writes the last reply of its conversation anew. */
   regenerate(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
+  /** Ends what is under way: a reply, a check, an arena. */
   stop(): Promise<void>;
+  /**
+   * Writes a text file into the person's Downloads folder under this name, or the next free one;
+   * resolves with its path.
+   */
+  saveFile(name: string, text: string): Promise<string>;
+  /** The trace file that the page was asked to show when it was opened; null without one. */
+  traceToOpen(): Promise<File | null>;
+  /**
+   * Decodes a stored reply anew without drafts and compares. {@link stop} ends it, which rejects with the
+   * code "cancelled".
+   */
+  checkReply(message: number, onProgress: (progress: CheckProgress) => void): Promise<ReplyCheck>;
+  /**
+   * Runs two set-ups in turn. Resolves with what was stored; {@link stop} ends it, which rejects with the
+   * code "cancelled" and stores nothing.
+   */
+  runArena(request: ArenaRequest, onEvent: (event: ArenaEvent) => void): Promise<Arena>;
+  /** Newest first. */
+  arenas(): Promise<Arena[]>;
+  deleteArena(id: number): Promise<void>;
+  traceStorage(): Promise<TraceStorage>;
+  /** Deletes the traces of replies older than so many days; null deletes all. */
+  deleteTraces(olderThanDays: number | null): Promise<TraceStorage>;
 }
 
 /** A command that failed: `code` to branch on, `message` for a person. */

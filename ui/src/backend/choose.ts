@@ -1,8 +1,11 @@
-/** Which backend this page has: the shell's when the page runs in it, else recorded traces. */
+/** Which backend this page has: the shell's when the page runs in it, else, or with `?replay`, recorded traces. */
 import type { Backend } from "./backend";
 
 export async function chooseBackend(): Promise<Backend> {
-  if ("__TAURI_INTERNALS__" in window) return (await import("./tauri")).tauri;
+  const options = new URLSearchParams(location.search);
+  if ("__TAURI_INTERNALS__" in window && !options.has("replay")) {
+    return (await import("./tauri")).tauri;
+  }
   const { Replay } = await import("./replay");
-  return new Replay(new URLSearchParams(location.search));
+  return new Replay(options);
 }

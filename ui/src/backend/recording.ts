@@ -1,10 +1,7 @@
-/** Reads what the terminal writes for a reply (`generate --json`): JSON lines, rounds then `done`. */
-import type { Drafted } from "../bindings/Drafted";
+/** A recorded reply that the backend in a browser plays, and the same reply as it would be without drafts. */
 import type { Finish } from "../bindings/Finish";
 import type { Round } from "../bindings/Round";
-import type { Summary } from "../bindings/Summary";
-import { statisticsOf } from "../trace/statistics";
-import { emitted } from "../trace/round";
+import { readTrace } from "../trace/file/read";
 
 export interface Recording {
   rounds: Round[];
@@ -13,39 +10,15 @@ export interface Recording {
   finish: Finish;
 }
 
-type Line =
-  | ({ type: "round" } & OldRound)
-  | { type: "done"; text: string; prompt_tokens: number; finish: Finish };
-
-/** Recordings from before drafts could be trees lack what these brought. */
-type OldDrafted = Omit<Drafted, "parent"> & { parent?: number | null };
-type OldRound = Omit<Round, "drafted" | "threshold" | "staged"> & {
-  drafted: OldDrafted[];
-  threshold?: number | null;
-  staged?: boolean;
-};
-
-function completed(old: OldRound): Round {
-  const drafted = old.drafted.map((token) => ({ ...token, parent: token.parent ?? null }));
-  return { ...old, drafted, threshold: old.threshold ?? null, staged: old.staged ?? false };
-}
-
-/** @throws SyntaxError when a line is no JSON or the recording has no end. */
-export function parseRecording(lines: string): Recording {
-  const rounds: Round[] = [];
-  for (const line of lines.split("\n")) {
-    if (line.trim() === "") continue;
-    const { type, ...rest } = JSON.parse(line) as Line;
-    if (type === "round") {
-      rounds.push(completed(rest as OldRound));
-    } else {
-      const done = rest as Extract<Line, { type: "done" }>;
-      return { rounds, text: done.text, promptTokens: done.prompt_tokens, finish: done.finish };
-    }
-  }
-  throw new SyntaxError(
-    'the recording has no end: expected a last line of type "done". Record it again.',
-  );
+/** Of the lines that `generate --json` writes. @throws TraceFileError */
+export function recordingOf(lines: string): Recording {
+  const { rounds, text, done } = readTrace(lines);
+  return {
+    rounds,
+    text,
+    promptTokens: done?.prompt_tokens ?? 0,
+    finish: done?.finish ?? "stop",
+  };
 }
 
 /** The same reply decoded without drafts: a round a token, each as slow as a round's verifying. */
@@ -73,30 +46,4 @@ export function withoutDrafts(recording: Recording): Recording {
     });
   }
   return { ...recording, rounds };
-}
-
-/** The numbers the shell would store for these rounds. */
-export function summaryOf(rounds: Round[], finish: Finish, promptTokens: number): Summary {
-  const folded = statisticsOf(rounds);
-  const first = rounds[0];
-  const laterTokens = folded.tokens - (first ? emitted(first) : 0);
-  const elapsed = rounds.at(-1)?.at_ms ?? 0;
-  const laterMs = elapsed - (first?.at_ms ?? 0);
-  return {
-    finish,
-    prompt_tokens: promptTokens,
-    reused_tokens: 0,
-    tokens: folded.tokens,
-    rounds: folded.rounds,
-    drafted: folded.drafted,
-    judged: folded.judged,
-    accepted: folded.accepted,
-    acceptance_rate: folded.acceptanceRate,
-    tokens_per_round: folded.tokensPerRound ?? 0,
-    ttft_ms: folded.ttftMs ?? 0,
-    tokens_per_second: laterMs > 0 ? (laterTokens * 1000) / laterMs : null,
-    elapsed_ms: elapsed,
-    times: folded.times,
-    settings: null,
-  };
 }

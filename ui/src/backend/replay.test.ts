@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { ArenaEvent } from "../bindings/ArenaEvent";
+import type { ArenaRequest } from "../bindings/ArenaRequest";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
+import { emitted } from "../trace/round";
 import { textOf } from "../trace/text";
 import { Replay } from "./replay";
 
@@ -85,6 +88,64 @@ test("an engine that failed says so and refuses questions", async () => {
   });
 });
 
+test("an arena runs in alternating order, is stored, and can be deleted", async () => {
+  const replay = await ready("speed=1");
+  const { draft, speculation } = await replay.settings();
+  const setup = { draft, speculation, mode: "reproducible" as const };
+  const events: ArenaEvent[] = [];
+  const request: ArenaRequest = {
+    prompt: "Tell me a story",
+    setups: [setup, { ...setup, draft: "none" }],
+    pairs: 2,
+    max_tokens: 64,
+  };
+  const running = replay.runArena(request, (event) => events.push(event));
+  await vi.advanceTimersByTimeAsync(60_000);
+  const arena = await running;
+  const order = events.flatMap((event) => (event.type === "run" ? [event.setup] : []));
+  expect(order).toEqual([0, 1, 1, 0]);
+  expect(arena.verdict.winner).toBe(0);
+  expect(arena.first_difference).toBeNull();
+  expect(await replay.arenas()).toEqual([arena]);
+  await replay.deleteArena(arena.id);
+  expect(await replay.arenas()).toEqual([]);
+});
+
+test("an arena and a check can be stopped, and keep the engine busy until then", async () => {
+  const replay = await ready();
+  const { draft, speculation } = await replay.settings();
+  const setup = { draft, speculation, mode: "fastest" as const };
+  const request: ArenaRequest = { prompt: "x", setups: [setup, setup], pairs: 1, max_tokens: 64 };
+  const stopped = { code: "cancelled" };
+  const running = expect(replay.runArena(request, () => undefined)).rejects.toMatchObject(stopped);
+  await expect(replay.send(null, "And?", () => undefined)).rejects.toMatchObject({ code: "busy" });
+  await replay.stop();
+  await vi.advanceTimersByTimeAsync(5000);
+  await running;
+  const [first] = await replay.conversations();
+  const reply = (await replay.messages(first?.id ?? 0)).at(-1)?.id ?? 0;
+  const checking = expect(replay.checkReply(reply, () => undefined)).rejects.toMatchObject(stopped);
+  await vi.advanceTimersByTimeAsync(100);
+  await replay.stop();
+  await vi.advanceTimersByTimeAsync(5000);
+  await checking;
+});
+
+test("a reply whose trace is deleted, or was not kept, cannot be checked", async () => {
+  const replay = await ready();
+  const [first] = await replay.conversations();
+  const reply = (await replay.messages(first?.id ?? 0)).at(-1)?.id ?? 0;
+  expect((await replay.traceStorage()).replies).toBe(4);
+  expect(await replay.deleteTraces(null)).toEqual({ bytes: 0, replies: 0 });
+  await expect(replay.checkReply(reply, () => undefined)).rejects.toMatchObject({
+    code: "not_found",
+  });
+  await replay.saveSettings({ ...(await replay.settings()), keep_traces: false });
+  const sent = replay.send(null, "Tell me a story", () => undefined);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(await replay.trace((await sent).reply.id)).toEqual([]);
+});
+
 test("a deleted conversation comes back as it was", async () => {
   const replay = await ready();
   const before = await replay.conversations();
@@ -100,4 +161,55 @@ test("a search marks the hit", async () => {
   const hits = await replay.search("LANTERN");
   expect(hits.length).toBeGreaterThan(0);
   expect(hits[0]?.excerpt).toContain("\u0002lantern\u0003");
+});
+
+test("a synthetic reply comes at its rate, behind the rounds that are there at once, until it is stopped", async () => {
+  const replay = await ready("rate=2000&rounds=300");
+  let tokens = 0;
+  let rounds = 0;
+  const sent = replay.send(null, "go", (event) => {
+    if (event.type !== "round") return;
+    rounds += 1;
+    if (rounds > 300) tokens += emitted(event.round);
+  });
+  expect(rounds).toBe(300);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(Math.abs(tokens - 2000)).toBeLessThan(60);
+  await replay.stop();
+  await vi.advanceTimersByTimeAsync(100);
+  const { reply } = await sent;
+  expect(reply.finish).toBe("cancelled");
+  expect((await replay.trace(reply.id)).length).toBe(rounds);
+});
+
+test("a conversation can be as long as one asks for", async () => {
+  const replay = await ready("messages=40");
+  const long = (await replay.conversations()).find(({ title }) => title === "A long conversation");
+  const messages = await replay.messages(long?.id ?? 0);
+  expect(messages).toHaveLength(40);
+  const reply = messages.at(-1);
+  expect(reply?.text).toBe(textOf(await replay.trace(reply?.id ?? 0)));
+});
+
+test("an address in the page's own opens a trace, or is refused with a sentence", async () => {
+  const fetching = vi.fn((address: string) =>
+    Promise.resolve(new Response("{}", { status: address.includes("gone") ? 404 : 200 })),
+  );
+  vi.stubGlobal("fetch", fetching);
+  vi.stubGlobal(
+    "File",
+    class {
+      constructor(
+        readonly parts: Blob[],
+        readonly name: string,
+      ) {}
+    },
+  );
+  expect(await (await ready()).traceToOpen()).toBeNull();
+  const file = await (await ready("trace=/traces/fox.jsonl")).traceToOpen();
+  expect(file?.name).toBe("fox.jsonl");
+  await expect((await ready("trace=/gone.jsonl")).traceToOpen()).rejects.toThrow(
+    "/gone.jsonl could not be fetched: the answer was 404",
+  );
+  vi.unstubAllGlobals();
 });

@@ -3,9 +3,14 @@
  * conversations and settings in memory. For working on the page without the shell; it computes
  * nothing. `?engine=loading` and `?engine=failed` hold the engine in those states. The starter pair
  * writes faster than one can watch, so replies play at a twentieth of their pace; `?speed=1` plays
- * them as fast as they were written.
+ * them as fast as they were written. For measuring, `?rate=2000` streams an endless synthetic reply of
+ * so many tokens a second, behind `?rounds=100000` rounds that are there at once; `?messages=500`
+ * adds a conversation of so many messages. `?trace=` and an address open an exported trace.
  */
 import type { Advice } from "../bindings/Advice";
+import type { ArenaEvent } from "../bindings/ArenaEvent";
+import type { ArenaRequest } from "../bindings/ArenaRequest";
+import type { CheckProgress } from "../bindings/CheckProgress";
 import type { Conversation } from "../bindings/Conversation";
 import type { DraftOption } from "../bindings/DraftOption";
 import type { Download } from "../bindings/Download";
@@ -21,10 +26,14 @@ import type { SearchHit } from "../bindings/SearchHit";
 import type { Settings } from "../bindings/Settings";
 import type { Why } from "../bindings/Why";
 import { defaults } from "../bindings/defaults";
+import { Synthesis } from "../trace/synthetic";
+import { summaryOf } from "../trace/summary";
 import { textOf } from "../trace/text";
 import { BackendError, type Backend } from "./backend";
-import { summaryOf } from "./recording";
 import { recordingFor } from "./recordings";
+import { ReplayArena } from "./replayArena";
+import { checkReply } from "./replayCheck";
+import type { Desk } from "./replayDesk";
 import { ReplayLibrary } from "./replayLibrary";
 import { STARTER, TARGETS, memoryOf } from "./replayModels";
 
@@ -54,6 +63,11 @@ const DRAFTS: DraftOption[] = [
 const WATCHABLE_SPEED = 0.05;
 const DAY_MS = 86_400_000;
 const HIT_CONTEXT = 36;
+const LONG_TITLE = "A long conversation";
+/** Tokens a second of synthetic replies that are not streamed. */
+const STORED_RATE = 40;
+const BYTES_PER_DRAFTED = 14;
+const BYTES_PER_ROUND = 40;
 
 export class Replay implements Backend {
   #settings: Settings = structuredClone(defaults);
@@ -68,8 +82,27 @@ export class Replay implements Backend {
   #nextId = 1;
 
   readonly #held: string | null;
+  readonly #trace: string | null;
   readonly #speed: number;
+  /** Tokens a second of a synthetic reply; 0 plays recordings. */
+  readonly #rate: number;
+  readonly #roundsAtOnce: number;
   readonly #library: ReplayLibrary;
+  readonly #arena: ReplayArena;
+  readonly #answer: string | null;
+
+  readonly #desk: Desk = {
+    begin: (tokens) => {
+      this.#refuse(tokens);
+      this.#stopped = false;
+      this.#enter("replying");
+    },
+    end: () => this.#enter("ready"),
+    stopped: () => this.#stopped,
+    settings: () => this.#settings,
+    status: () => this.#status(),
+    play: (ms) => until(performance.now() + ms / this.#speed),
+  };
 
   constructor(options: URLSearchParams, settleMs = 350) {
     this.#library = new ReplayLibrary(options, (model) => {
@@ -77,11 +110,17 @@ export class Replay implements Backend {
       this.#announce();
     });
     this.#held = options.get("engine");
+    this.#trace = options.get("trace");
     this.#speed = Number(options.get("speed")) || WATCHABLE_SPEED;
+    this.#rate = Number(options.get("rate")) || 0;
+    this.#roundsAtOnce = Number(options.get("rounds")) || 0;
+    this.#answer = options.get("check");
+    this.#arena = new ReplayArena(options, this.#desk);
     this.#recall("Tell me a story about a fox who finds a lantern.", 2, true);
     this.#recall("What is speculative decoding?", 20 * 60_000);
     this.#recall("Count from one to twelve.", DAY_MS);
     this.#recall("Why is my draft slow?", 4 * DAY_MS);
+    this.#recallLong(Number(options.get("messages")) || 0);
     if (this.#held !== "loading") {
       setTimeout(() => this.#enter(this.#held === "failed" ? "failed" : "ready"), settleMs);
     }
@@ -233,10 +272,49 @@ export class Replay implements Backend {
     return Promise.resolve();
   };
 
+  saveFile = (name: string, text: string) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    return Promise.resolve(name);
+  };
+
+  traceToOpen = () => (this.#trace === null ? Promise.resolve(null) : fetched(this.#trace));
+  checkReply = (message: number, onProgress: (progress: CheckProgress) => void) =>
+    checkReply(this.#traces.get(message) ?? [], this.#answer, this.#desk, onProgress);
+
+  runArena = (request: ArenaRequest, onEvent: (event: ArenaEvent) => void) =>
+    this.#arena.run(request, onEvent);
+  arenas = () => this.#arena.arenas();
+  deleteArena = (id: number) => this.#arena.delete(id);
+
+  traceStorage = () => {
+    const rounds = [...this.#traces.values()].flat();
+    const drafted = rounds.reduce((tokens, round) => tokens + round.drafted.length, 0);
+    return Promise.resolve({
+      bytes: drafted * BYTES_PER_DRAFTED + rounds.length * BYTES_PER_ROUND,
+      replies: this.#traces.size,
+    });
+  };
+
+  deleteTraces = (olderThanDays: number | null) => {
+    const before = olderThanDays === null ? Infinity : Date.now() - olderThanDays * DAY_MS;
+    for (const { id, conversation } of this.#messages) {
+      const at = this.#conversations.get(conversation)?.updated_at ?? 0;
+      if (at < before) this.#traces.delete(id);
+    }
+    return this.traceStorage();
+  };
+
   /** Why a prompt of about `tokens` tokens cannot be answered now, thrown. */
   #refuse(tokens: number) {
     if (this.#phase === "replying") {
-      throw new BackendError("busy", "a reply is under way: stop it or wait for its end.");
+      throw new BackendError(
+        "busy",
+        "a reply, a check or an arena is under way: stop it or wait for its end.",
+      );
     }
     if (this.#phase !== "ready") {
       throw new BackendError("no_target", "no model is loaded: wait, or choose one in Settings.");
@@ -254,9 +332,13 @@ export class Replay implements Backend {
   ): Promise<Reply> {
     this.#stopped = false;
     this.#enter("replying");
-    const { rounds, promptTokens, finish } = recordingFor(question, this.#drafts());
     const reply = this.#write(home.id, "assistant", "");
     onEvent({ type: "started", conversation: home, user, reply });
+    if (this.#rate > 0) {
+      const stored = await this.#synthesise(reply, onEvent);
+      return { conversation: this.#touch(home), reply: stored };
+    }
+    const { rounds, promptTokens, finish } = recordingFor(question, this.#drafts());
     onEvent({ type: "prompt", done: 0, total: promptTokens });
     const played: Round[] = [];
     const begin = performance.now();
@@ -273,6 +355,24 @@ export class Replay implements Backend {
     return { conversation: this.#touch(home), reply: stored };
   }
 
+  /** Streams a reply without end, until it is stopped. */
+  async #synthesise(reply: Message, onEvent: (event: ReplyEvent) => void): Promise<Message> {
+    const source = new Synthesis(reply.id, this.#rate);
+    const played = source.take(this.#roundsAtOnce);
+    for (const round of played) onEvent({ type: "round", round });
+    const begin = performance.now() - (played.at(-1)?.at_ms ?? 0);
+    while (!this.#hasStopped()) {
+      const round = source.next();
+      // A timer is slower than a round: as many as are due come at once.
+      if (begin + round.at_ms > performance.now()) await until(begin + round.at_ms);
+      played.push(round);
+      onEvent({ type: "round", round });
+    }
+    const stored = this.#store(reply, played, "cancelled", 0);
+    this.#enter("ready");
+    return stored;
+  }
+
   #full(played: Round[]) {
     const limit = this.#settings.max_tokens;
     return limit > 0 && summaryOf(played, "length", 0).tokens >= limit;
@@ -284,9 +384,11 @@ export class Replay implements Backend {
   }
 
   #store(reply: Message, rounds: Round[], finish: Finish, promptTokens: number): Message {
-    const summary = summaryOf(rounds, finish, promptTokens);
+    const { speculation, sampling, system_prompt } = this.#settings;
+    const settings = structuredClone({ speculation, sampling, system_prompt });
+    const summary = { ...summaryOf(rounds, finish, promptTokens), settings };
     const stored: Message = { ...reply, text: textOf(rounds), finish, summary };
-    this.#traces.set(reply.id, rounds);
+    if (this.#settings.keep_traces) this.#traces.set(reply.id, rounds);
     this.#messages = this.#messages.map((message) => (message.id === reply.id ? stored : message));
     return stored;
   }
@@ -299,6 +401,17 @@ export class Replay implements Backend {
     this.#write(home.id, "user", question);
     const { rounds, finish, promptTokens } = recordingFor(question, this.#drafts());
     this.#store(this.#write(home.id, "assistant", ""), rounds, finish, promptTokens);
+  }
+
+  /** A conversation of so many messages, questions and synthetic replies by turns. */
+  #recallLong(messages: number) {
+    if (messages === 0) return;
+    const home = this.#home(null, LONG_TITLE);
+    for (let turn = 0; turn < messages / 2; turn += 1) {
+      this.#write(home.id, "user", `What happened on night ${turn + 1}?`);
+      const rounds = new Synthesis(turn, STORED_RATE).take(30 + ((turn * 37) % 90));
+      this.#store(this.#write(home.id, "assistant", ""), rounds, "stop", 20 + turn);
+    }
   }
 
   #home(conversation: number | null, text: string): Conversation {
@@ -390,6 +503,12 @@ export class Replay implements Backend {
       draft: this.#settings.draft,
       why: loaded ? this.#why() : { state: "off", text: "off: no target" },
       device: "CPU, 2 threads, AVX-512",
+      memory: {
+        target_bytes: 12_000_000,
+        draft_bytes: 2_000_000,
+        process_bytes: 240_000_000,
+        free_bytes: 9_000_000_000,
+      },
     };
   }
 }
@@ -404,6 +523,16 @@ const MESSAGES: Record<EngineStatus["phase"], string | null> = {
 
 function notFound(id: number): BackendError {
   return new BackendError("not_found", `nothing has the number ${id}: it may have been deleted.`);
+}
+
+async function fetched(address: string): Promise<File> {
+  const refused = (reason: string) =>
+    new BackendError("not_found", `${address} could not be fetched: ${reason}. Check the address.`);
+  const answer = await fetch(address).catch((thrown: unknown) => {
+    throw refused(thrown instanceof Error ? thrown.message : String(thrown));
+  });
+  if (!answer.ok) throw refused(`the answer was ${answer.status}`);
+  return new File([await answer.blob()], address.split("/").at(-1) ?? address);
 }
 
 function until(moment: number): Promise<void> {

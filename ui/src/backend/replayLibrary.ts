@@ -120,8 +120,12 @@ export class ReplayLibrary {
     });
     window.addEventListener("drop", (event) => {
       event.preventDefault();
-      const files = [...(event.dataTransfer?.files ?? [])];
-      onDrag({ type: "dropped", paths: files.map(({ name }) => `/dropped/${name}`) });
+      // The page opens traces itself; what is left may be models.
+      const names = [...(event.dataTransfer?.files ?? [])].map(({ name }) => name);
+      const models = names.filter((name) => !name.endsWith(".jsonl"));
+      onDrag({ type: "left" });
+      if (models.length === 0) return;
+      onDrag({ type: "dropped", paths: models.map((name) => `/dropped/${name}`) });
     });
     return Promise.resolve();
   };

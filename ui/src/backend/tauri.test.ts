@@ -17,14 +17,15 @@ beforeEach(() => {
   invoke.mockResolvedValue(null);
 });
 
-test("a question goes to the shell with the channel its events come back on", async () => {
+test("a question goes to the shell with the channel its events come back on, several at a time", async () => {
   const onEvent = vi.fn();
   await tauri.send(3, "Hello", onEvent);
-  expect(invoke).toHaveBeenCalledExactlyOnceWith("send", {
-    conversation: 3,
-    text: "Hello",
-    onEvent: expect.objectContaining({ onmessage: onEvent }) as unknown,
-  });
+  const [name, args] = invoke.mock.lastCall as [string, Record<string, unknown>];
+  expect(name).toBe("send");
+  expect(args).toMatchObject({ conversation: 3, text: "Hello" });
+  const { onmessage } = args["onEvents"] as { onmessage: (events: unknown[]) => void };
+  onmessage(["first", "second"]);
+  expect(onEvent.mock.calls.map(([event]) => event as string)).toEqual(["first", "second"]);
 });
 
 test("settings go to the shell whole", async () => {

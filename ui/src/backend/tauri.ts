@@ -15,6 +15,11 @@ async function call<Name extends keyof Commands>(
   }
 }
 
+/** A channel on which events come several at a time. */
+function batches<Event>(onEvent: (event: Event) => void): Channel<Event[]> {
+  return new Channel((events) => events.forEach((event) => onEvent(event)));
+}
+
 export const tauri: Backend = {
   appInfo: () => call("app_info", {}),
   settings: () => call("settings", {}),
@@ -65,8 +70,8 @@ export const tauri: Backend = {
   restore: (conversation) => call("restore_conversation", { conversation }),
   search: (query) => call("search_messages", { query }),
   send: (conversation, text, onEvent) =>
-    call("send", { conversation, text, onEvent: new Channel(onEvent) }),
-  regenerate: (message, onEvent) => call("regenerate", { message, onEvent: new Channel(onEvent) }),
+    call("send", { conversation, text, onEvents: batches(onEvent) }),
+  regenerate: (message, onEvent) => call("regenerate", { message, onEvents: batches(onEvent) }),
   stop: async () => {
     await call("stop", {});
   },
@@ -79,4 +84,15 @@ export const tauri: Backend = {
   stopAdvice: async () => {
     await call("stop_advice", {});
   },
+  saveFile: (name, text) => call("save_file", { name, text }),
+  traceToOpen: () => Promise.resolve(null),
+  checkReply: (message, onProgress) =>
+    call("check_reply", { message, onProgress: batches(onProgress) }),
+  runArena: (request, onEvent) => call("run_arena", { request, onEvents: batches(onEvent) }),
+  arenas: () => call("arenas", {}),
+  deleteArena: async (id) => {
+    await call("delete_arena", { id });
+  },
+  traceStorage: () => call("trace_storage", {}),
+  deleteTraces: (olderThanDays) => call("delete_traces", { olderThanDays }),
 };

@@ -24,7 +24,7 @@ function show(trace: Trace | null, text: string) {
   return { props, leave: () => unmount(shown) };
 }
 
-const read = () => document.querySelector(".markdown")?.textContent.trim();
+const read = () => document.querySelector(".reply")?.textContent.trim();
 
 test("the text follows the trace while it streams, and is the stored one afterwards", async () => {
   const { props, leave } = show(Trace.of(threeRounds), "");

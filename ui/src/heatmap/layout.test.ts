@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import * as layout from "./layout";
 import type { View } from "./layout";
 
-const whole = (row: number) => ({ row, from: 0, to: 1 });
+const whole = (row: number) => ({ row, from: 0, to: 1, low: 0, high: 1 });
 
 const view = (change: Partial<View> = {}): View =>
   layout.clamp({
@@ -12,6 +12,7 @@ const view = (change: Partial<View> = {}): View =>
     tallest: 5,
     columnWidth: layout.COLUMN_WIDTH,
     right: 1000,
+    opened: null,
     ...change,
   });
 
@@ -19,11 +20,13 @@ test("a point inside a cell is found in that cell", () => {
   const shown = view();
   for (const round of [975, 990, 999]) {
     for (const row of [0, 2, 4]) {
-      const cell = layout.cellRect(shown, round, { row, from: 0.5, to: 0.75 });
+      const spot = { row, from: 0.5, to: 0.75, low: 0.2, high: 0.6 };
+      const cell = layout.cellRect(shown, round, spot);
       const middle = [cell.x + cell.width / 2, cell.y + cell.height / 2] as const;
       const point = layout.pointAt(shown, ...middle);
       expect(point).toMatchObject({ round, row });
       expect(point?.across).toBeCloseTo(0.625);
+      expect(point?.up).toBeCloseTo(0.4);
     }
   }
 });
@@ -87,8 +90,35 @@ describe("zooming", () => {
     expect(whole).toEqual(layout.fit(view()));
   });
 
-  test("zooming in ends at the widest column", () => {
-    expect(layout.zoom(view(), 1e9, 100).columnWidth).toBe(layout.WIDEST_COLUMN);
+  test("zooming in ends where one round fills the plot", () => {
+    const one = layout.zoom(view(), 1e9, 100);
+    expect(one.columnWidth).toBe(layout.plotWidth(one));
+    expect(layout.visibleRounds(one)).toEqual({ first: 999, last: 1000 });
+  });
+
+  test("every step ends columns on pixels, or pixels on columns, and gets somewhere", () => {
+    let shown = layout.fit(view({ rounds: 100_000, right: 100_000 }));
+    while (shown.columnWidth < layout.widestColumn(shown)) {
+      const wider = layout.zoom(shown, 1.18, 200);
+      expect(wider.columnWidth).toBeGreaterThan(shown.columnWidth);
+      const { columnWidth } = wider;
+      const whole = columnWidth >= 1 ? columnWidth : 1 / columnWidth;
+      expect(whole).toBeCloseTo(Math.round(whole), 9);
+      expect(layout.zoom(wider, 1 / 1.18, 200).columnWidth).toBeLessThan(columnWidth);
+      shown = wider;
+    }
+  });
+
+  test("a round can be shown alone", () => {
+    expect(layout.visibleRounds(layout.only(view(), 300))).toEqual({ first: 300, last: 301 });
+  });
+
+  test("the whole of a growing reply stays the whole of it", () => {
+    let shown = layout.fit(view());
+    for (let rounds = 1000; rounds < 5000; rounds += 13) {
+      shown = layout.withRounds(shown, rounds, 5);
+      expect(layout.visibleRounds(shown)).toEqual({ first: 0, last: rounds });
+    }
   });
 
   test("a short reply cannot be stretched by zooming out", () => {
@@ -103,6 +133,55 @@ test("revealing a round moves the view no further than needed", () => {
   const early = layout.reveal(shown, 10);
   expect(layout.leftColumn(early)).toBeCloseTo(10);
   expect(layout.reveal(early, 500).right).toBe(501);
+});
+
+describe("an opened column", () => {
+  const back = layout.scroll(view(), -300);
+  const opened = layout.open(back, { round: 690, lanes: 4 });
+
+  test("is as wide as its guesses need, and moves the others aside", () => {
+    expect(layout.widthOf(opened, 690)).toBe(4 * layout.LANE_WIDTH);
+    expect(layout.columnX(opened, 691)).toBe(layout.columnX(opened, 690) + 4 * layout.LANE_WIDTH);
+    expect(layout.columnX(opened, 690)).toBe(layout.columnX(opened, 689) + layout.COLUMN_WIDTH);
+  });
+
+  test("leaves room for its neighbours however wide its tree", () => {
+    const wide = layout.open(back, { round: 690, lanes: 100 });
+    expect(layout.widthOf(wide, 690)).toBeLessThan(0.9 * layout.plotWidth(wide));
+  });
+
+  test("is not opened for a chain, nor where many rounds share a pixel", () => {
+    expect(layout.open(back, { round: 690, lanes: 1 }).opened).toBeNull();
+    const all = { ...layout.fit(back), opened: { round: 690, lanes: 4 } };
+    expect(layout.widthOf(all, 690)).toBe(all.columnWidth);
+  });
+
+  test("is found under the pointer over its whole width, and its neighbours beside it", () => {
+    const x = layout.columnX(opened, 690);
+    const at = (add: number) => layout.pointAt(opened, x + add, 50);
+    expect([-1, 1, 40, 71, 73].map((add) => at(add)?.round)).toEqual([689, 690, 690, 690, 691]);
+    expect(at(36)?.across).toBeCloseTo(0.5);
+  });
+
+  test("stays in view when it opens at either edge", () => {
+    const { first, last } = layout.visibleRounds(back);
+    for (const round of [first, last - 1]) {
+      const shown = layout.reveal(layout.open(back, { round, lanes: 8 }), round);
+      const x = layout.columnX(shown, round);
+      expect(x).toBeGreaterThanOrEqual(layout.GUTTER - 1);
+      expect(x + layout.widthOf(shown, round)).toBeLessThanOrEqual(shown.width);
+    }
+  });
+
+  test("lets the newest round be followed past it", () => {
+    let shown = layout.open(view(), { round: 998, lanes: 6 });
+    for (let rounds = 1001; rounds < 1060; rounds += 1) {
+      shown = layout.withRounds(shown, rounds, 5);
+      const end = layout.columnX(shown, rounds - 1) + layout.widthOf(shown, rounds - 1);
+      expect(end).toBeLessThanOrEqual(layout.GUTTER + layout.plotWidth(shown));
+      expect(end).toBeGreaterThan(layout.GUTTER + layout.plotWidth(shown) - layout.COLUMN_WIDTH);
+    }
+  });
 });
 
 test("longer drafts make lower rows once the canvas is as tall as it gets", () => {

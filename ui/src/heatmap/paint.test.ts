@@ -1,9 +1,13 @@
-import { beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { DrafterKind } from "../bindings/DrafterKind";
 import type { Round } from "../bindings/Round";
 import { drafted, extra, round, treeRound } from "../trace/fixtures";
+import { rowsOf } from "../trace/tree";
 import * as layout from "./layout";
-import { paint, type Colours } from "./paint";
+import { Synthesis } from "../trace/synthetic";
+import { FAINTEST } from "./cells";
+import type { Colours } from "./colours";
+import { Painter, type Picture } from "./paint";
 
 const COLOURS: Colours = {
   accepted: "green",
@@ -12,9 +16,10 @@ const COLOURS: Colours = {
   bonus: "blue",
   recovered: "amber",
   plain: "white",
-  stroke: "black",
+  casing: "black",
+  branch: "branch",
   label: "label",
-  focus: "focus",
+  text: "text",
 };
 
 /** Canvas calls by name, each with the colours and strength that held. */
@@ -45,20 +50,27 @@ function picture(rounds: readonly Round[], change: Partial<layout.View> = {}) {
     tallest: 5,
     columnWidth: layout.COLUMN_WIDTH,
     right: rounds.length,
+    opened: null,
   };
-  return {
-    view: layout.clamp({ ...base, ...change }),
-    rounds,
-    hovered: null,
-    selected: null,
-  };
+  return { view: layout.clamp({ ...base, ...change }), rounds };
+}
+
+function paint(shown: Picture) {
+  new Painter(pen()).paint(shown, COLOURS, 1);
 }
 
 const named = (name: string) => calls.filter((call) => call.name === name);
 
 beforeEach(() => {
   calls = [];
+  lines = [];
+  vi.stubGlobal("Path2D", FakePath);
 });
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+const cells = () => calls.filter(({ name, fill }) => name === "fill" && fill !== "blue");
 
 test("each outcome has a mark of its own besides its colour", () => {
   const rounds = [
@@ -68,50 +80,115 @@ test("each outcome has a mark of its own besides its colour", () => {
       extra: extra("c", "recovered"),
     }),
   ];
-  paint(pen(), picture(rounds), COLOURS, 1);
+  paint(picture(rounds));
   expect(named("setLineDash").some(({ args }) => String(args[0]) === "2,2")).toBe(true);
-  expect(named("stroke").filter(({ stroke }) => stroke === "black")).toHaveLength(1);
+  const strokes = named("stroke").map(({ stroke }) => stroke);
+  expect(strokes.filter((stroke) => stroke === "green")).toHaveLength(1);
+  expect(strokes.filter((stroke) => stroke === "black")).toHaveLength(1);
+  expect(strokes.filter((stroke) => stroke === "orange")).toHaveLength(2);
   expect(named("arc")).toHaveLength(1);
   expect(named("closePath")).toHaveLength(1);
 });
 
-test("a likelier token is stronger in colour, and an unlikely one can still be seen", () => {
-  const rounds = [1, 0.5, 0].map((acceptance, index) =>
-    round(index, { drafted: [drafted("a", "accepted", { acceptance })] }),
-  );
-  paint(pen(), picture(rounds), COLOURS, 1);
-  const strengths = named("fill")
-    .filter(({ fill }) => fill === "green")
-    .map(({ alpha }) => Number(alpha));
-  expect(strengths[0]).toBe(1);
-  expect(strengths[1]).toBeLessThan(1);
-  expect(strengths[2]).toBeLessThan(strengths[1] ?? 0);
-  expect(strengths[2]).toBeGreaterThan(0.1);
-});
-
-test("an n-gram's cells have round ends, recycling's a round top, a model's neither", () => {
-  const by = (drafter: DrafterKind) => {
-    calls = [];
-    paint(
-      pen(),
-      picture([round(0, { drafted: [drafted("a", "accepted", { drafter })] })]),
-      COLOURS,
-      1,
+test.each(["accepted", "rejected"] as const)(
+  "the strength of a token that was %s is its chance of acceptance, and no chance can still be seen",
+  (outcome) => {
+    const rounds = [1, 0.5, 0].map((acceptance, index) =>
+      round(index, { drafted: [drafted("a", outcome, { acceptance })] }),
     );
+    paint(picture(rounds));
+    const strengths = cells().map(({ alpha }) => Number(alpha));
+    expect(strengths).toEqual([1, (1 + FAINTEST) / 2, FAINTEST]);
+  },
+);
+
+test("who drafted a token is told by its shape", () => {
+  const by = (drafter: DrafterKind, staged = false) => {
+    calls = [];
+    const held = round(0, { drafted: [drafted("a", "accepted", { drafter })], staged });
+    paint(picture([held]));
     return named("roundRect")[0]?.args[4];
   };
   expect(by("ngram")).toBeGreaterThan(2 * Number(by("model")));
   expect(by("recycling")).toEqual([by("ngram"), by("ngram"), by("model"), by("model")]);
+  expect(by("model", true)).toBeUndefined();
+  expect(named("lineTo").length).toBeGreaterThanOrEqual(5);
 });
 
-test("guesses of the same depth are drawn beside each other, the accepted one widest", () => {
-  paint(pen(), picture([treeRound], { columnWidth: layout.WIDEST_COLUMN }), COLOURS, 1);
-  const cells = named("roundRect").map(({ args }) => args.slice(0, 3).map(Number));
-  const [rejected, accepted, other] = cells.map(([x = 0, y = 0, width = 0]) => ({ x, y, width }));
-  expect(accepted?.y).toBe(rejected?.y);
-  expect(accepted?.x).toBeLessThan(rejected?.x ?? 0);
-  expect(rejected?.x).toBeLessThan(other?.x ?? 0);
-  expect(accepted?.width).toBeGreaterThan(rejected?.width ?? Infinity);
+/** Lines of branches, by their ends. */
+let lines: string[];
+class FakePath {
+  moveTo(x: number, y: number) {
+    lines.push(`from ${Math.round(x)} ${Math.round(y)}`);
+  }
+  bezierCurveTo(...to: number[]) {
+    lines.push(`to ${to.slice(4).map(Math.round).join(" ")}`);
+  }
+}
+
+test("a tree in a wide column has a line from each token to those that follow it", () => {
+  paint(picture([treeRound], { columnWidth: 90 }));
+  // Those of the second row, two of them after the same one; the first row follows the text.
+  expect(lines.filter((line) => line.startsWith("to"))).toHaveLength(3);
+  expect(new Set(lines.filter((line) => line.startsWith("from"))).size).toBe(2);
+  const stroked = named("stroke").map(({ stroke }) => stroke);
+  expect(stroked).toContain("branch");
+  expect(stroked).toContain("green");
+});
+
+test("a tree in a narrow column has no lines, and its other guesses no marks", () => {
+  paint(picture([treeRound]));
+  expect(cells().map(({ fill }) => fill)).toEqual(["green", "green"]);
+  const ticks = named("fillRect").filter(({ alpha }) => alpha !== 1);
+  expect(ticks.map(({ fill }) => fill).sort()).toEqual(["grey", "grey", "orange", "orange"]);
+  expect(named("stroke").map(({ stroke }) => stroke)).not.toContain("black");
+});
+
+test("a round that fills the plot has its tokens written into its cells", () => {
+  const rounds = [
+    round(0, {
+      drafted: [
+        drafted(" lantern", "accepted", { acceptance: 0.81 }),
+        drafted("\n", "rejected"),
+        drafted("x".repeat(4096), "discarded"),
+        drafted("\u0000", "discarded"),
+      ],
+      extra: extra("", "recovered"),
+    }),
+  ];
+  paint(picture(rounds, { columnWidth: 1e9 }));
+  const written = named("fillText").map(({ args }) => String(args[0]));
+  expect(written).toContain("lantern");
+  expect(written).toContain("81\u00a0%");
+  expect(written).toContain("↵");
+  const long = written.find((text) => text.startsWith("xxx"));
+  expect(long?.endsWith("…")).toBe(true);
+  expect(long?.length).toBeLessThan(50);
+});
+
+test("rounds of every shape draw: none drafted, no extra token, trees 16 deep and 8 wide, a missing round", () => {
+  const rounds = [
+    round(0),
+    round(1, { draft_length: 0 }),
+    round(2, { drafted: [drafted("", "accepted", { acceptance: null })] }),
+    round(9, { drafted: [drafted("a", "rejected", { parent: 5 })], extra: extra("", "recovered") }),
+    ...new Synthesis(1, 100).take(300),
+  ];
+  const tallest = Math.max(...rounds.map(rowsOf));
+  const height = layout.heightFor(tallest);
+  for (const columnWidth of [1 / 2, 1, 4, 10, 70, 1e9]) {
+    for (const right of [2, 3, 4, 5, 40, 110, 173, 304]) {
+      const shown = picture(rounds, { columnWidth, right, tallest, height });
+      for (const opened of [null, { round: right - 1, lanes: 8 }]) {
+        calls = [];
+        paint({ ...shown, view: layout.open(shown.view, opened) });
+        const boxes = calls.filter(({ name }) => name === "roundRect" || name === "fillRect");
+        const sizes = boxes.map(({ args }) => args.slice(0, 4).map(Number));
+        expect(sizes.flat().every(Number.isFinite)).toBe(true);
+        expect(sizes.every(([, , wide = 0, high = -1]) => wide > 0 && high >= 0)).toBe(true);
+      }
+    }
+  }
 });
 
 const many = Array.from({ length: 100_000 }, (_, index) =>
@@ -123,15 +200,73 @@ const many = Array.from({ length: 100_000 }, (_, index) =>
 
 test("of 100,000 rounds only the visible ones are drawn", () => {
   const shown = picture(many);
-  paint(pen(), shown, COLOURS, 1);
+  paint(shown);
   const { first, last } = layout.visibleRounds(shown.view);
-  expect(named("roundRect")).toHaveLength(4 * (last - first));
+  expect(cells()).toHaveLength(4 * (last - first));
 });
 
 test("the whole of 100,000 rounds is drawn by pixels, not by rounds", () => {
   const shown = picture(many);
-  paint(pen(), { ...shown, view: layout.fit(shown.view) }, COLOURS, 1);
+  paint({ ...shown, view: layout.fit(shown.view) });
   expect(named("roundRect")).toHaveLength(0);
   expect(named("fillRect").length).toBeGreaterThan(1000);
   expect(named("fillRect").length).toBeLessThan(10_000);
+});
+
+test("where many rounds share a pixel, each row is shared out by how its places ended", () => {
+  const outcomes = ["accepted", "accepted", "rejected", "discarded"] as const;
+  const rounds = Array.from({ length: 6400 }, (_, index) =>
+    round(index, {
+      drafted: index % 2 ? [drafted("a", outcomes[(index >> 1) % 4] ?? "accepted")] : [],
+    }),
+  );
+  paint(picture(rounds, { columnWidth: 1 / 16 }));
+  const height = (colour: string) =>
+    Number(named("fillRect").find(({ fill }) => fill === colour)?.args[3]);
+  const room = layout.rowHeight(picture(rounds).view) - 2;
+  expect(height("green")).toBeCloseTo(room / 4);
+  expect(height("orange")).toBeCloseTo(room / 8);
+  expect(height("grey")).toBeCloseTo(room / 8);
+});
+
+test.each([10, 1 / 8])(
+  "while a reply is followed at %d pixels a round, only what is new is drawn",
+  (columnWidth) => {
+    const rounds = new Synthesis(2, 100).take(8000);
+    const tallest = 17;
+    const at = (length: number) =>
+      picture(rounds, { rounds: length, right: length, columnWidth, tallest });
+    const painter = new Painter(pen());
+    painter.paint(at(7000), COLOURS, 1);
+    const whole = calls.length;
+    calls = [];
+    painter.paint(at(7008), COLOURS, 1);
+    const [moved] = named("drawImage");
+    expect(moved?.args[1]).toBe(layout.GUTTER + Math.round(8 * columnWidth));
+    expect(calls.length).toBeLessThan(whole / 2);
+    calls = [];
+    painter.paint(at(7008), COLOURS, 1);
+    expect(calls.length).toBeLessThan(whole / 10);
+  },
+);
+
+test("what cannot be moved is drawn anew: another width, other colours, another reply, a half pixel", () => {
+  const rounds = new Synthesis(2, 100).take(500);
+  const painter = new Painter(pen());
+  const shown = picture(rounds.slice(0, 400));
+  const anew = (next: Picture, colours = COLOURS, scale = 1) => {
+    calls = [];
+    painter.paint(next, colours, scale);
+    return named("fillText").some(({ fill }) => fill === "label");
+  };
+  expect(anew(shown)).toBe(true);
+  expect(anew(shown)).toBe(false);
+  expect(anew({ ...shown, view: layout.zoom(shown.view, 2, 100) })).toBe(true);
+  expect(anew(shown)).toBe(true);
+  expect(anew({ ...shown, view: layout.scroll(shown.view, -5) })).toBe(true);
+  expect(anew(shown, { ...COLOURS })).toBe(true);
+  expect(anew(picture(rounds))).toBe(true);
+  expect(anew(picture(rounds), COLOURS, 1.25)).toBe(true);
+  painter.forget();
+  expect(anew(picture(rounds), COLOURS, 1.25)).toBe(true);
 });

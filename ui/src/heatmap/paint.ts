@@ -1,219 +1,171 @@
 /**
- * Draws the heatmap on a canvas: only the columns in view, and where several rounds share a pixel
- * their mean. Colour strength is the acceptance probability; every outcome also has a mark of its
- * own shape.
+ * Paints the heatmap on a canvas, and no more of it than changed: while it follows a reply, what is
+ * painted already moves by whole pixels, and only the new columns are drawn. One round is for
+ * cells.ts to draw; where many share a pixel, shares of them are drawn here.
  */
-import type { Drafted } from "../bindings/Drafted";
-import type { ExtraKind } from "../bindings/ExtraKind";
-import type { Outcome } from "../bindings/Outcome";
 import type { Round } from "../bindings/Round";
-import { samePlace, type Place } from "../trace/round";
-import { depthsOf } from "../trace/tree";
+import { font, paintRound, strength, type Pen } from "./cells";
+import type { Colours } from "./colours";
 import * as layout from "./layout";
-import type { Rect, View } from "./layout";
-import { spotsOf, type Spot } from "./spots";
-
-export interface Colours {
-  accepted: string;
-  rejected: string;
-  discarded: string;
-  bonus: string;
-  recovered: string;
-  plain: string;
-  /** Strokes on top of a cell. */
-  stroke: string;
-  label: string;
-  focus: string;
-}
-
-/** Weakest colour of an accepted token, so that an unlikely one is still seen. */
-const FAINTEST = 0.25;
-/** Rounds looked at for one pixel column when several share it. */
-const SAMPLES = 8;
-
-type Pen = CanvasRenderingContext2D;
+import type { View } from "./layout";
+import { CHANCE_OF, FIELD_OF, FIELDS, Sums } from "./sums";
 
 export interface Picture {
   view: View;
   rounds: readonly Round[];
-  hovered: Place | null;
-  selected: Place | null;
 }
 
-/** `scale` is device pixels per CSS pixel. */
-export function paint(pen: Pen, picture: Picture, colours: Colours, scale: number) {
-  const { view, rounds } = picture;
-  pen.setTransform(scale, 0, 0, scale, 0, 0);
-  pen.clearRect(0, 0, view.width, view.height);
-  paintRowNumbers(pen, view, colours);
-  pen.save();
-  pen.beginPath();
-  pen.rect(layout.GUTTER, 0, view.width - layout.GUTTER, view.height);
-  pen.clip();
-  if (view.columnWidth < 1) {
-    paintMeans(pen, view, rounds, colours);
-  } else {
-    const { first, last } = layout.visibleRounds(view);
-    for (let index = first; index < last; index += 1) {
-      const round = rounds[index];
-      if (round) paintRound(pen, view, index, round, colours);
-    }
+/** What is on the canvas. */
+interface Painted extends Picture {
+  colours: Colours;
+  scale: number;
+  offset: number;
+}
+
+export class Painter {
+  readonly #pen: Pen;
+  #painted: Painted | null = null;
+  #sums: Sums | null = null;
+
+  constructor(pen: Pen) {
+    this.#pen = pen;
   }
-  paintFrames(pen, picture, colours);
-  pen.restore();
+
+  /** `scale` is device pixels a CSS pixel. Whoever changes the canvas's size says so by {@link forget}. */
+  paint({ view, rounds }: Picture, colours: Colours, scale: number) {
+    const before = this.#painted;
+    const next: Painted = { view, rounds, colours, scale, offset: layout.offset(view) };
+    if (before?.rounds !== rounds) this.#sums = null;
+    const moved = before && movedBy(before, next);
+    this.#pen.setTransform(scale, 0, 0, scale, 0, 0);
+    if (moved === null) this.#paintWhole(next);
+    else this.#paintNew(next, before?.view.rounds ?? 0, moved);
+    this.#painted = next;
+  }
+
+  /** The canvas was emptied, or its colours changed. */
+  forget() {
+    this.#painted = null;
+  }
+
+  #paintWhole(next: Painted) {
+    const { view, colours } = next;
+    this.#pen.clearRect(0, 0, view.width, view.height);
+    paintRowNumbers(this.#pen, view, colours);
+    this.#paintFrom(next, 0);
+  }
+
+  /** Moves what is there to the left, and paints what was not, or not whole. */
+  #paintNew(next: Painted, known: number, moved: number) {
+    const { view, scale } = next;
+    const pen = this.#pen;
+    if (moved > 0) {
+      const [left, width] = [layout.GUTTER, layout.plotWidth(view) + layout.PADDING - moved];
+      pen.save();
+      pen.beginPath();
+      pen.rect(left, 0, view.width - left, view.height);
+      pen.clip();
+      pen.globalCompositeOperation = "copy";
+      const [x, w, h] = [(left + moved) * scale, width * scale, view.height * scale];
+      pen.drawImage(pen.canvas, x, 0, w, h, left, 0, width, view.height);
+      pen.restore();
+    }
+    this.#paintFrom(next, Math.floor(known * view.columnWidth) - next.offset);
+  }
+
+  /** Paints the plot from so many pixels right of its left edge. */
+  #paintFrom(next: Painted, from: number) {
+    const { view, rounds, colours } = next;
+    const left = layout.GUTTER + Math.max(0, from);
+    const pen = this.#pen;
+    pen.save();
+    pen.beginPath();
+    pen.rect(left, 0, view.width - left, view.height);
+    pen.clip();
+    pen.clearRect(left, 0, view.width - left, view.height);
+    if (view.columnWidth < 1) this.#paintMeans(next, Math.max(0, from));
+    else {
+      const { first, last } = layout.visibleRounds(view);
+      for (let index = first; index < last; index += 1) {
+        const round = rounds[index];
+        const x = layout.columnX(view, index) + layout.widthOf(view, index);
+        if (round && x > left) paintRound(pen, view, index, round, colours);
+      }
+    }
+    pen.restore();
+  }
+
+  /**
+   * Several rounds a pixel: each row's height is shared between those accepted, from below, those
+   * rejected and those never judged; the rest of it had no draft.
+   */
+  #paintMeans({ view, rounds, colours, offset }: Painted, from: number) {
+    this.#sums ??= new Sums(rounds);
+    const pen = this.#pen;
+    const perPixel = Math.round(1 / view.columnWidth);
+    const end = Math.min(layout.plotWidth(view), Math.ceil(view.rounds / perPixel) - offset);
+    const rows = layout.rowCount(view) - 1;
+    const height = layout.rowHeight(view);
+    let before = this.#sums.before((offset + from) * perPixel);
+    for (let pixel = from; pixel < end; pixel += 1) {
+      const held = Math.min(view.rounds, (offset + pixel + 1) * perPixel);
+      const after = this.#sums.before(held);
+      const count = held - (offset + pixel) * perPixel;
+      for (let row = 0; row < rows; row += 1) {
+        const sum = (field: number) =>
+          (after[row * FIELDS + field] ?? 0) - (before[row * FIELDS + field] ?? 0);
+        let y = layout.rowY(view, row) + height - 1;
+        for (const outcome of ["accepted", "rejected", "discarded"] as const) {
+          const places = sum(FIELD_OF[outcome]);
+          if (places === 0) continue;
+          const share = (places / count) * (height - 2);
+          y -= share;
+          pen.fillStyle = colours[outcome];
+          pen.globalAlpha =
+            outcome === "discarded" ? 0.22 : strength(sum(CHANCE_OF[outcome]) / places, 1);
+          pen.fillRect(layout.GUTTER + pixel, y, 1, share);
+        }
+      }
+      before = after;
+    }
+    pen.globalAlpha = 1;
+  }
+}
+
+/**
+ * By how many pixels what is painted has to move to the left to stay true; null where it all must
+ * be painted anew.
+ */
+function movedBy(before: Painted, next: Painted): number | null {
+  const [old, now] = [before.view, next.view];
+  const same =
+    before.rounds === next.rounds &&
+    before.colours === next.colours &&
+    before.scale === next.scale &&
+    old.width === now.width &&
+    old.height === now.height &&
+    layout.rowCount(old) === layout.rowCount(now) &&
+    old.columnWidth === now.columnWidth &&
+    old.opened === now.opened &&
+    (now.opened === null || layout.widthOf(now, now.opened.round) === now.columnWidth) &&
+    old.rounds <= now.rounds;
+  if (!same) return null;
+  const moved = next.offset - before.offset;
+  const whole =
+    Number.isInteger(moved * next.scale) && Number.isInteger(layout.GUTTER * next.scale);
+  // What lay beyond the right edge was not painted: it is new as well only where rounds end there.
+  const atEnd = layout.follows(old) && layout.follows(now);
+  return moved >= 0 && whole && (atEnd || moved === 0) ? moved : null;
 }
 
 function paintRowNumbers(pen: Pen, view: View, colours: Colours) {
   pen.fillStyle = colours.label;
-  pen.font = '10px "Inter Variable", system-ui, sans-serif';
+  pen.font = font(10);
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   const height = layout.rowHeight(view);
   const every = Math.ceil(12 / height);
   for (let row = 0; row < layout.rowCount(view) - 1; row += every) {
-    const y = view.height - layout.PADDING - (row + 0.5) * height;
-    pen.fillText(String(row + 1), layout.GUTTER / 2, y + 0.5);
+    pen.fillText(String(row + 1), layout.GUTTER / 2, layout.rowY(view, row) + 0.5 * height + 0.5);
   }
-}
-
-function paintRound(pen: Pen, view: View, index: number, round: Round, colours: Colours) {
-  spotsOf(round).forEach((spot, slot) => {
-    const drafted = round.drafted[slot];
-    if (drafted) paintDrafted(pen, inner(view, index, spot), drafted, colours);
-    else if (round.extra) {
-      paintExtra(pen, layout.cellRect(view, index, spot), round.extra.kind, colours);
-    }
-  });
-}
-
-/** The cell less the gaps between cells; narrow columns have none beside them. */
-function inner(view: View, round: number, spot: Spot): Rect {
-  const { x, y, width, height } = layout.cellRect(view, round, spot);
-  const gap = width >= layout.MARKS_WIDTH ? 1 : width >= 2 ? 0.5 : 0;
-  return { x: x + gap, y: y + 1, width: width - 2 * gap, height: Math.max(1, height - 3) };
-}
-
-function paintDrafted(pen: Pen, cell: Rect, drafted: Drafted, colours: Colours) {
-  const marks = cell.width >= layout.MARKS_WIDTH - 2;
-  if (drafted.outcome === "discarded") {
-    pen.strokeStyle = colours.discarded;
-    pen.lineWidth = 1;
-    if (marks) {
-      pen.setLineDash([2, 2]);
-      shape(pen, shrunk(cell, 0.5), drafted);
-      pen.stroke();
-      pen.setLineDash([]);
-    } else {
-      pen.fillStyle = colours.discarded;
-      pen.fillRect(cell.x, cell.y + cell.height - 1, cell.width, 1);
-    }
-    return;
-  }
-  const accepted = drafted.outcome === "accepted";
-  pen.globalAlpha = accepted ? FAINTEST + (1 - FAINTEST) * (drafted.acceptance ?? 1) : 1;
-  pen.fillStyle = accepted ? colours.accepted : colours.rejected;
-  shape(pen, cell, drafted);
-  pen.fill();
-  pen.globalAlpha = 1;
-  if (accepted || !marks) return;
-  pen.strokeStyle = colours.stroke;
-  pen.lineWidth = 1.5;
-  pen.beginPath();
-  pen.moveTo(cell.x + 2, cell.y + 2.5);
-  pen.lineTo(cell.x + cell.width - 2, cell.y + cell.height - 2.5);
-  pen.stroke();
-}
-
-/** Who drafted the token: square corners for a model, round ends for an n-gram, a round top for recycling. */
-function shape(pen: Pen, { x, y, width, height }: Rect, { drafter }: Drafted) {
-  const round = Math.min(width, height) / 2;
-  const square = Math.min(1.5, width / 4);
-  const corners = { model: square, ngram: round, recycling: [round, round, square, square] };
-  pen.beginPath();
-  pen.roundRect(x, y, width, height, corners[drafter]);
-}
-
-/** A disc for a bonus token, a diamond for a recovered one, a ring for one without a draft. */
-function paintExtra(pen: Pen, cell: Rect, kind: ExtraKind, colours: Colours) {
-  const radius = Math.min(3.2, cell.width / 2.4, cell.height / 3);
-  const x = cell.x + cell.width / 2;
-  const y = cell.y + cell.height / 2;
-  pen.beginPath();
-  if (kind === "recovered") {
-    const reach = radius * 1.25;
-    pen.moveTo(x, y - reach);
-    pen.lineTo(x + reach, y);
-    pen.lineTo(x, y + reach);
-    pen.lineTo(x - reach, y);
-    pen.closePath();
-  } else {
-    pen.arc(x, y, radius, 0, 2 * Math.PI);
-  }
-  if (kind === "plain") {
-    pen.strokeStyle = colours.plain;
-    pen.lineWidth = 1.4;
-    pen.stroke();
-    return;
-  }
-  pen.fillStyle = kind === "bonus" ? colours.bonus : colours.recovered;
-  pen.fill();
-}
-
-/** Several rounds a pixel: each row shows how many of the sampled tokens were accepted, or how not. */
-function paintMeans(pen: Pen, view: View, rounds: readonly Round[], colours: Colours) {
-  const left = layout.leftColumn(view);
-  const perPixel = 1 / view.columnWidth;
-  const step = Math.max(1, perPixel / SAMPLES);
-  for (let pixel = 0; pixel < layout.plotWidth(view); pixel += 1) {
-    const begin = left + pixel * perPixel;
-    const sampled: (readonly Outcome[])[] = [];
-    for (let at = begin; at < begin + perPixel; at += step) {
-      const round = rounds[Math.floor(at)];
-      sampled.push(round ? outcomesByRow(round) : []);
-    }
-    for (let row = 0; row < layout.rowCount(view) - 1; row += 1) {
-      const cell = layout.cellRect(view, begin, { row, from: 0, to: 1 });
-      const strip = (colour: string, outcome: Outcome) => {
-        const share = sampled.filter((rows) => rows[row] === outcome).length / sampled.length;
-        if (share === 0) return;
-        pen.globalAlpha = share;
-        pen.fillStyle = colour;
-        pen.fillRect(layout.GUTTER + pixel, cell.y + 1, 1, cell.height - 2);
-      };
-      strip(colours.accepted, "accepted");
-      strip(colours.rejected, "rejected");
-    }
-  }
-  pen.globalAlpha = 1;
-}
-
-/** What became of each row: accepted if one of its guesses was, else rejected if one was. */
-function outcomesByRow(round: Round): Outcome[] {
-  const rows: Outcome[] = [];
-  depthsOf(round).forEach((row, slot) => {
-    const outcome = round.drafted[slot]?.outcome ?? "discarded";
-    const held = rows[row] ?? "discarded";
-    if (held === "discarded" || outcome === "accepted") rows[row] = outcome;
-  });
-  return rows;
-}
-
-function paintFrames(pen: Pen, { view, rounds, hovered, selected }: Picture, colours: Colours) {
-  const frame = (place: Place, width: number) => {
-    const round = rounds[place.round];
-    const spot = round && spotsOf(round)[place.slot];
-    if (!spot) return;
-    const cell = shrunk(layout.cellRect(view, place.round, spot), 0.5);
-    pen.strokeStyle = colours.focus;
-    pen.lineWidth = width;
-    pen.beginPath();
-    pen.roundRect(cell.x - 0.5, cell.y - 1, Math.max(3, cell.width + 1), cell.height, 3);
-    pen.stroke();
-  };
-  if (selected) frame(selected, 2);
-  if (hovered && !samePlace(hovered, selected)) frame(hovered, 1.2);
-}
-
-function shrunk({ x, y, width, height }: Rect, by: number): Rect {
-  return { x: x + by, y: y + by, width: width - 2 * by, height: height - 2 * by };
 }

@@ -1,68 +1,68 @@
 import { expect, test } from "vitest";
-import { drafted, extra, round, threeRounds, treeRound } from "../trace/fixtures";
-import { above, beside, nearest, slotAt, spotsOf } from "./spots";
+import { drafted, extra, round, treeRound } from "../trace/fixtures";
+import { hasBranches, lanesOf, slotAt, spotsOf } from "./spots";
 
-const rounds = [threeRounds[0] ?? round(0), { ...treeRound, index: 1 }, round(2)];
+const NARROW = 10;
+const WIDE = 60;
+const whole = (row: number) => ({ row, from: 0, to: 1, low: 0, high: 1 });
 
 test("a chain's tokens fill a row each, the extra token on top", () => {
   const chain = round(0, {
     drafted: [drafted("a", "accepted"), drafted("b", "accepted")],
     extra: extra("c", "bonus"),
   });
-  expect(spotsOf(chain)).toEqual([0, 1, 2].map((row) => ({ row, from: 0, to: 1 })));
+  expect(spotsOf(chain, NARROW)).toEqual([0, 1, 2].map(whole));
 });
 
-test("guesses of the same depth share a row, the accepted one at the left and widest", () => {
-  expect(spotsOf(treeRound)).toEqual([
-    { row: 0, from: 0.5, to: 0.75 },
-    { row: 0, from: 0, to: 0.5 },
-    { row: 0, from: 0.75, to: 1 },
-    { row: 1, from: 0.5, to: 0.75 },
-    { row: 1, from: 0, to: 0.5 },
-    { row: 1, from: 0.75, to: 1 },
-    { row: 2, from: 0, to: 1 },
+test("in a wide column guesses of the same depth stand beside each other, the accepted one first", () => {
+  expect(lanesOf(treeRound)).toBe(3);
+  const spots = spotsOf(treeRound, WIDE);
+  const lanes = spots.map(({ row, from, to }) => [row, Math.round(3 * from), Math.round(3 * to)]);
+  expect(lanes).toEqual([
+    [0, 1, 2],
+    [0, 0, 1],
+    [0, 2, 3],
+    [1, 1, 2],
+    [1, 0, 1],
+    [1, 2, 3],
+    [2, 0, 1],
   ]);
 });
 
-test("the first guess is widest where none was accepted", () => {
-  const missed = round(0, {
-    drafted: [drafted("a", "rejected"), drafted("b", "rejected")],
-    extra: extra("c", "recovered"),
+test("in a narrow column the accepted path keeps most, and the other guesses are ticks beside it", () => {
+  const spots = spotsOf(treeRound, NARROW);
+  const [first, path, other] = spots;
+  expect(path?.to).toBeGreaterThan(0.5);
+  expect(path).toMatchObject({ from: 0, low: 0, high: 1 });
+  for (const tick of [first, other]) expect(tick).toMatchObject({ from: path?.to, to: 1 });
+  expect(first?.high).toBe(other?.low);
+});
+
+test("a column shows branches as soon as each guess has room", () => {
+  expect(hasBranches(3, 23)).toBe(false);
+  expect(hasBranches(3, 24)).toBe(true);
+  expect(hasBranches(1, 300)).toBe(false);
+});
+
+test("the guesses that follow one token stand together", () => {
+  const held = round(0, {
+    drafted: [
+      drafted("a", "discarded"),
+      drafted("b", "accepted"),
+      drafted("a1", "discarded", { parent: 0 }),
+      drafted("b1", "discarded", { parent: 1 }),
+      drafted("b2", "discarded", { parent: 1 }),
+    ],
   });
-  const [first, second] = spotsOf(missed);
-  expect(first).toMatchObject({ row: 0, from: 0 });
-  expect(second).toMatchObject({ row: 0, to: 1 });
-  expect(first?.to).toBeGreaterThan(0.5);
+  const row = spotsOf(held, WIDE).map(({ from }, slot) => ({ from, slot }));
+  const order = row.slice(2).sort((a, b) => a.from - b.from);
+  expect(order.map(({ slot }) => slot)).toEqual([3, 4, 2]);
 });
 
-test("each token is found in the middle of its spot, and none beside the tree", () => {
-  const spots = spotsOf(treeRound);
-  spots.forEach(({ row, from, to }, slot) =>
-    expect(slotAt(spots, row, (from + to) / 2)).toBe(slot),
+test.each([NARROW, WIDE])("each token is found in the middle of its spot at width %d", (width) => {
+  const spots = spotsOf(treeRound, width);
+  spots.forEach(({ row, from, to, low, high }, slot) =>
+    expect(slotAt(spots, row, (from + to) / 2, (low + high) / 2)).toBe(slot),
   );
-  expect(slotAt(spots, 3, 0.5)).toBeNull();
-});
-
-test("the keys walk the guesses of a row, then to the next round, and back the same way", () => {
-  const row = [
-    { round: 0, slot: 1 },
-    { round: 1, slot: 4 },
-    { round: 1, slot: 3 },
-    { round: 1, slot: 5 },
-  ];
-  for (const [at, place] of row.entries()) {
-    if (at < 3) expect(beside(rounds, place, 1)).toEqual(row[at + 1]);
-    expect(beside(rounds, place, -1)).toEqual(row[Math.max(0, at - 1)]);
-  }
-});
-
-test("the keys climb a round to its extra token and no further", () => {
-  expect(above(rounds, { round: 1, slot: 0 }, 1)).toEqual({ round: 1, slot: 3 });
-  expect(above(rounds, { round: 1, slot: 3 }, 1)).toEqual({ round: 1, slot: 6 });
-  expect(above(rounds, { round: 1, slot: 6 }, 1)).toEqual({ round: 1, slot: 6 });
-  expect(above(rounds, { round: 1, slot: 6 }, -1)).toEqual({ round: 1, slot: 4 });
-});
-
-test("a round without tokens has none to go to", () => {
-  expect(nearest(rounds, 2, 0, 0)).toBeNull();
+  expect(slotAt(spots, 3, 0.5, 0.5)).toBeNull();
 });

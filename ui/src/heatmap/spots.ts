@@ -1,10 +1,11 @@
 /**
- * Where tokens stand in their round's column, in rows and shares of its width: the row is the depth
- * in the draft, and guesses of the same depth share the row. The extra token stands on top.
+ * Where tokens stand in their round's column, in rows and shares of its width and the row's height:
+ * the row is the depth in the draft. In a wide column the guesses of a tree stand beside each other
+ * as branches; in a narrow one the path that was accepted keeps most of it, and the other guesses
+ * are ticks at its right. The extra token stands on top.
  */
 import type { Round } from "../bindings/Round";
-import type { Place } from "../trace/round";
-import { depthsOf } from "../trace/tree";
+import { depthsOf, parentsOf } from "../trace/tree";
 
 export interface Spot {
   /** From the bottom. */
@@ -12,74 +13,75 @@ export interface Spot {
   /** Left and right edge, 0..=1 of the column. */
   from: number;
   to: number;
+  /** Lower and upper edge, 0..=1 of the row. */
+  low: number;
+  high: number;
 }
 
-/** The accepted guess, or else the first, is so many times as wide as another of its row. */
-const FIRST_WIDTH = 2;
+/** A guess with less room beside its siblings than this is a tick, in CSS pixels. */
+const NARROWEST_LANE = 8;
+/** Share of a narrow column that the accepted path keeps where it has siblings. */
+const PATH_SHARE = 0.65;
 
-/** By slot. */
-export function spotsOf(round: Round): Spot[] {
+/** Slots by row, the path that was accepted (or else drafted first) leading in each. */
+export function rowsOfSlots(round: Round): number[][] {
+  const parents = parentsOf(round);
   const rows: number[][] = [];
   depthsOf(round).forEach((depth, slot) => (rows[depth] ??= []).push(slot));
+  const accepted = (slot: number) => Number(round.drafted[slot]?.outcome === "accepted");
+  rows.forEach((slots, row) => {
+    const below = rows[row - 1] ?? [];
+    const order = (slot: number) => below.indexOf(parents[slot] ?? -1);
+    if (slots.length > 1) slots.sort((a, b) => accepted(b) - accepted(a) || order(a) - order(b));
+  });
+  if (round.extra) rows.push([round.drafted.length]);
+  return rows;
+}
+
+/** Guesses that stand beside each other at most. */
+export function lanesOf(round: Round): number {
+  return rowsOfSlots(round).reduce((most, slots) => Math.max(most, slots.length), 1);
+}
+
+/** Whether a column of this width shows a round's guesses as branches. */
+export function hasBranches(lanes: number, columnWidth: number): boolean {
+  return lanes > 1 && columnWidth >= lanes * NARROWEST_LANE;
+}
+
+/** By slot, in a column so many CSS pixels wide. */
+export function spotsOf(round: Round, columnWidth: number): Spot[] {
+  const rows = rowsOfSlots(round);
+  const lanes = rows.reduce((most, slots) => Math.max(most, slots.length), 1);
+  const branches = hasBranches(lanes, columnWidth);
   const spots: Spot[] = [];
   rows.forEach((slots, row) => {
-    const accepted = (slot: number) => Number(round.drafted[slot]?.outcome === "accepted");
-    const whole = slots.length - 1 + FIRST_WIDTH;
-    let at = 0;
-    for (const slot of slots.toSorted((a, b) => accepted(b) - accepted(a))) {
-      const width = at === 0 ? FIRST_WIDTH : 1;
-      spots[slot] = { row, from: at / whole, to: (at + width) / whole };
-      at += width;
-    }
+    slots.forEach((slot, lane) => {
+      spots[slot] = branches
+        ? { row, from: lane / lanes, to: (lane + 1) / lanes, low: 0, high: 1 }
+        : narrow(row, lane, slots.length);
+    });
   });
-  if (round.extra) spots[round.drafted.length] = { row: rows.length, from: 0, to: 1 };
   return spots;
 }
 
-/** The slot at a row and a share of the column's width, or null where no token stands. */
-export function slotAt(spots: readonly Spot[], row: number, across: number): number | null {
-  const found = spots.findIndex(
-    (spot) => spot.row === row && spot.from <= across && (across < spot.to || spot.to === 1),
-  );
-  return found < 0 ? null : found;
+function narrow(row: number, lane: number, guesses: number): Spot {
+  if (guesses === 1) return { row, from: 0, to: 1, low: 0, high: 1 };
+  if (lane === 0) return { row, from: 0, to: PATH_SHARE, low: 0, high: 1 };
+  const ticks = guesses - 1;
+  return { row, from: PATH_SHARE, to: 1, low: (lane - 1) / ticks, high: lane / ticks };
 }
 
-/** The token nearest to a row of a round, or null in a round without tokens. */
-export function nearest(
-  rounds: readonly Round[],
-  round: number,
+/** The slot at a row and shares of the column's width and the row's height, or null. */
+export function slotAt(
+  spots: readonly Spot[],
   row: number,
   across: number,
-): Place | null {
-  const at = Math.max(0, Math.min(rounds.length - 1, round));
-  const held = rounds[at];
-  if (!held) return null;
-  const spots = spotsOf(held);
-  const top = Math.max(0, ...spots.map((spot) => spot.row));
-  const slot = slotAt(spots, Math.max(0, Math.min(top, row)), across);
-  return slot === null ? null : { round: at, slot };
-}
-
-/** Beside a token: the next guess of its row, or the token of that row in the next round. */
-export function beside(rounds: readonly Round[], from: Place, step: 1 | -1): Place | null {
-  const held = rounds[from.round];
-  if (!held) return null;
-  const spots = spotsOf(held);
-  const here = spots[from.slot];
-  if (!here) return null;
-  const edge = step > 0 ? here.to : here.from;
-  const slot = spots.findIndex(
-    (spot) => spot.row === here.row && (step > 0 ? spot.from : spot.to) === edge,
+  up: number,
+): number | null {
+  const within = (at: number, from: number, to: number) => from <= at && (at < to || to === 1);
+  const found = spots.findIndex(
+    (spot) =>
+      spot.row === row && within(across, spot.from, spot.to) && within(up, spot.low, spot.high),
   );
-  if (slot >= 0) return { round: from.round, slot };
-  const round = from.round + step;
-  if (round < 0 || round >= rounds.length) return from;
-  return nearest(rounds, round, here.row, step > 0 ? 0 : 1);
-}
-
-/** Above or below a token in its round. */
-export function above(rounds: readonly Round[], from: Place, step: 1 | -1): Place | null {
-  const held = rounds[from.round];
-  const here = held && spotsOf(held)[from.slot];
-  return here ? nearest(rounds, from.round, here.row + step, here.from) : null;
+  return found < 0 ? null : found;
 }

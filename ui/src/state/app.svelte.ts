@@ -2,11 +2,20 @@
 import { createContext } from "svelte";
 import type { AppInfo } from "../bindings/AppInfo";
 import { BackendError, type Backend } from "../backend/backend";
+import type { Message } from "../bindings/Message";
+import { TraceFileError } from "../trace/file/problem";
+import { traceFileName, writeTrace } from "../trace/file/write";
+import { placeOf } from "../trace/position";
+import { Arena } from "./arena.svelte";
+import { Check } from "./check.svelte";
 import { Conversations } from "./conversations.svelte";
 import { Engine } from "./engine.svelte";
+import { Imports } from "./imports.svelte";
 import { Library } from "./library.svelte";
+import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
 import { Settings } from "./settings.svelte";
+import { Storage } from "./storage.svelte";
 import { Toasts } from "./toasts.svelte";
 import type { Trace } from "./trace.svelte";
 import { Traces } from "./traces.svelte";
@@ -21,6 +30,11 @@ export class App {
   readonly conversations: Conversations;
   readonly traces: Traces;
   readonly reply: Reply;
+  readonly playback = new Playback();
+  readonly imports = new Imports();
+  readonly check: Check;
+  readonly arena: Arena;
+  readonly storage: Storage;
   info = $state.raw<AppInfo | null>(null);
 
   readonly #backend: Backend;
@@ -44,12 +58,40 @@ export class App {
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
     this.reply = new Reply(backend, this.conversations, this.traces, (conversation) => {
       // What has just been asked for is what one wants to watch.
+      this.playback.close();
       if (conversation === this.conversations.current) this.view.inspect(null);
     });
+    const occupied = () => this.#occupied();
+    this.check = new Check(backend, occupied, (message, position) => {
+      void this.showToken(message, position);
+    });
+    this.arena = new Arena(backend, this.settings, this.engine, this.toasts, occupied);
+    this.storage = new Storage(backend);
+  }
+
+  /** Lights up a token of a reply on the page, by its number from 0. */
+  async showToken(message: number, position: number) {
+    await this.traces.want(message);
+    const place = placeOf(this.traces.of(message)?.rounds ?? [], position);
+    if (place) this.view.inspect(message, place);
+  }
+
+  /** What keeps the engine busy, in a sentence that says what to do; null while nothing does. */
+  #occupied(): string | null {
+    const wait = "stop it or wait for its end.";
+    if (this.reply.active) return `A reply is being written: ${wait}`;
+    if (this.check.running !== null) return `A reply is being checked: ${wait}`;
+    return this.arena.running ? `The arena is running: ${wait}` : null;
   }
 
   get inspectedTrace(): Trace | undefined {
-    return this.inspected ? this.traces.of(this.inspected.id) : undefined;
+    return this.inspected ? this.traceOf(this.inspected.id) : undefined;
+  }
+
+  /** A reply's trace as it is shown: during its replay up to a moment. */
+  traceOf(message: number): Trace | undefined {
+    if (this.playback.message === message) return this.playback.trace;
+    return this.traces.of(message);
   }
 
   /** Fetches what the window shows; the settings were read before it was. */
@@ -60,21 +102,88 @@ export class App {
       this.library.watch(),
       this.conversations.load(),
       info.catch((thrown: unknown) => this.toasts.show(BackendError.from(thrown).message)),
+      this.#openGiven(),
     ]);
   }
 
   startNew() {
+    this.playback.close();
+    this.view.arenaOpen = false;
     this.view.inspect(null);
     this.conversations.startNew();
   }
 
   async open(conversation: number, message: number | null = null) {
-    if (conversation !== this.conversations.current) this.view.inspect(null);
-    await this.conversations.open(conversation, message);
-    this.reply.replaceIn(conversation);
+    this.view.arenaOpen = false;
+    if (conversation !== this.conversations.current) {
+      this.playback.close();
+      this.view.inspect(null);
+    }
+    const imported = this.imports.find(conversation);
+    if (imported) {
+      this.traces.keep(imported.reply.id, imported.trace);
+      this.conversations.show(conversation, imported.messages);
+    } else {
+      await this.conversations.open(conversation, message);
+      this.reply.replaceIn(conversation);
+    }
     const shown = new Set(this.conversations.messages.map(({ id }) => id));
     if (this.reply.message) shown.add(this.reply.message.id);
     this.traces.retain(shown);
+    this.check.retain(shown);
+  }
+
+  /** Shows a stored reply again, round by round. */
+  async replay({ id }: Message) {
+    if (this.reply.message?.id === id) return;
+    await this.traces.want(id);
+    const rounds = this.traces.of(id)?.rounds ?? [];
+    if (rounds.length === 0) {
+      this.toasts.show("There is nothing to replay: no trace is kept of this reply.");
+      return;
+    }
+    this.view.inspect(id);
+    this.playback.open(id, rounds, !this.#littleMotion());
+  }
+
+  /** Writes a reply's trace into a file; resolves with its path, or null where that failed. */
+  async exportTrace(reply: Message): Promise<string | null> {
+    await this.traces.want(reply.id);
+    const rounds = this.traces.of(reply.id)?.rounds;
+    if (!rounds) return null;
+    const { list, messages } = this.conversations;
+    const title = list.find(({ id }) => id === reply.conversation)?.title ?? "";
+    const before = messages.slice(0, messages.indexOf(reply));
+    const prompt = before.findLast(({ role }) => role === "user")?.text ?? null;
+    const program = `Foretoken ${this.info?.version ?? ""}`.trim();
+    try {
+      const text = await writeTrace({ reply, rounds, prompt, program });
+      return await this.#backend.saveFile(traceFileName(title, reply.id), text);
+    } catch (thrown) {
+      this.toasts.show(BackendError.from(thrown).message);
+      return null;
+    }
+  }
+
+  /** Opens trace files and shows the last of them; says of each that cannot be read why not. */
+  async importTraces(files: Iterable<File>) {
+    for (const file of files) {
+      try {
+        await this.open((await this.imports.read(file)).id);
+      } catch (thrown) {
+        const reason =
+          thrown instanceof TraceFileError
+            ? thrown.message
+            : `it could not be read (${BackendError.from(thrown).message}). Is it still there?`;
+        this.toasts.show(`“${file.name}” was not imported: ${reason}`);
+      }
+    }
+  }
+
+  /** Takes an imported trace off the page; its file stays. */
+  closeImported(conversation: number) {
+    this.imports.forget(conversation);
+    if (this.conversations.current === conversation) this.startNew();
   }
 
   /** Gives up what is being loaded; the settings are then what is loaded. */
@@ -96,7 +205,14 @@ export class App {
   }
 
   /** Adds what was dropped on the window, and shows the library with it. */
-  async addDropped(paths: string[]) {
+  async addDropped(dropped: string[]) {
+    const paths = dropped.filter((path) => !path.toLowerCase().endsWith(".jsonl"));
+    if (paths.length < dropped.length) {
+      this.toasts.show(
+        "A trace is opened with “Import a trace” in the sidebar, not by dropping it.",
+      );
+    }
+    if (paths.length === 0) return;
     this.view.settingsOpen = false;
     this.view.openLibrary("installed");
     this.library.problem = null;
@@ -119,6 +235,23 @@ export class App {
 
   chooseModelFolder(): Promise<string | null> {
     return this.#choose(() => this.#backend.chooseModelFolder());
+  }
+
+  #littleMotion(): boolean {
+    return (
+      this.settings.values.appearance.reduced_motion ||
+      matchMedia("(prefers-reduced-motion: reduce)").matches
+    );
+  }
+
+  /** The trace that the page was opened with. */
+  async #openGiven() {
+    try {
+      const file = await this.#backend.traceToOpen();
+      if (file) await this.importTraces([file]);
+    } catch (thrown) {
+      this.toasts.show(BackendError.from(thrown).message);
+    }
   }
 
   async #choose(ask: () => Promise<string | null>): Promise<string | null> {

@@ -128,6 +128,17 @@ test("a gap in the rounds is filled from the store", async () => {
   expect(app.traces.of(3)?.length).toBe(3);
 });
 
+test("rounds that arrive after the stored reply are shown all the same", async () => {
+  const asked = app.reply.send("Hello", () => undefined);
+  fake.begin();
+  const [first, ...late] = threeRounds;
+  if (first) fake.emit({ type: "round", round: first });
+  fake.settle?.resolve({ conversation: home, reply: stored });
+  await asked;
+  for (const round of late) fake.emit({ type: "round", round });
+  await vi.waitFor(() => expect(app.traces.of(3)?.length).toBe(3));
+});
+
 test("a new reply takes the old one's place when regenerating, whatever its number", async () => {
   app.conversations.current = 1;
   app.conversations.messages = [question, message(9, { text: "old" })];

@@ -3,6 +3,7 @@ import type { Conversation } from "../bindings/Conversation";
 import type { Message } from "../bindings/Message";
 import type { SearchHit } from "../bindings/SearchHit";
 import { BackendError, type Backend } from "../backend/backend";
+import { isImported } from "./imports.svelte";
 import type { Toasts } from "./toasts.svelte";
 
 export class Conversations {
@@ -22,6 +23,11 @@ export class Conversations {
     this.#toasts = toasts;
   }
 
+  /** The open conversation, if the store knows it. */
+  get stored(): number | null {
+    return isImported(this.current) ? null : this.current;
+  }
+
   async load() {
     await this.#try(async () => {
       this.list = await this.#backend.conversations();
@@ -38,9 +44,16 @@ export class Conversations {
     if (this.current === conversation) this.reveal = message;
   }
 
+  /** Opens a conversation that is not stored. */
+  show(conversation: number, messages: Message[]) {
+    this.current = conversation;
+    this.messages = messages;
+    this.reveal = null;
+  }
+
   /** Fetches the messages of the open conversation again. */
   async refresh() {
-    const conversation = this.current;
+    const conversation = this.stored;
     if (conversation === null) return;
     await this.#try(async () => {
       const messages = await this.#backend.messages(conversation);

@@ -12,6 +12,7 @@ const STARTING: EngineStatus = {
   draft: "",
   why: { state: "off", text: "starting" },
   device: "",
+  memory: { target_bytes: 0, draft_bytes: 0, process_bytes: 0, free_bytes: 0 },
 };
 
 export class Engine {

@@ -24,6 +24,8 @@ export class Reply {
   /** Said to screen readers when a reply ends. */
   announcement = $state("");
 
+  /** Where rounds go; also those that arrive after the stored reply. */
+  #receiving: Trace | null = null;
   readonly #backend: Backend;
   readonly #conversations: Conversations;
   readonly #traces: Traces;
@@ -113,7 +115,7 @@ export class Reply {
         this.#conversations.update(event.conversation);
         if (event.user) this.#conversations.place(event.user);
         this.message = event.reply;
-        this.trace = new Trace();
+        this.trace = this.#receiving = new Trace();
         this.#traces.keep(event.reply.id, this.trace);
         this.#conversations.place(event.reply);
         this.#onBegin(event.conversation.id);
@@ -122,7 +124,7 @@ export class Reply {
         this.prompt = { done: event.done, total: event.total };
         break;
       case "round":
-        this.trace?.push(event.round);
+        this.#receiving?.push(event.round);
         break;
     }
   }

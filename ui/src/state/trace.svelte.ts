@@ -3,15 +3,12 @@
  * animation frame, however many came in between; a missing index is noticed and kept as a gap.
  */
 import type { Round } from "../bindings/Round";
-import { statisticsOf } from "../trace/statistics";
+import { Offsets } from "../trace/offsets";
+import { Accumulator, type Statistics } from "../trace/statistics";
 import { rowsOf } from "../trace/tree";
 
-/** Rounds a block of the token view holds: a frame redraws one block, not the whole reply. */
-const BLOCK_ROUNDS = 32;
-
-/** Numbers change no faster than a person can read them, and slower where counting takes long. */
+/** Numbers change no faster than a person can read them. */
 const STATISTICS_EVERY_MS = 200;
-const STATISTICS_MS_PER_ROUND = 0.02;
 
 /** Rounds that never arrived, by index, both ends included. */
 export interface Gap {
@@ -22,15 +19,15 @@ export interface Gap {
 export class Trace {
   /** All rounds shown. Not reactive itself: read {@link length} to depend on it. */
   readonly rounds: Round[] = [];
+  /** Their text, and where in it each one stands. Not reactive either. */
+  readonly offsets = new Offsets();
   length = $state(0);
   /** Most rows of the heatmap a round fills, or could by its draft length, the extra token's included. */
   tallest = $state(0);
-  /** The same rounds in blocks; all but the last one never change. */
-  blocks = $state.raw<{ first: number; rounds: readonly Round[] }[]>([]);
   gap = $state.raw<Gap | null>(null);
 
-  #counted = $state(0);
-  readonly statistics = $derived(statisticsOf(this.rounds.slice(0, this.#counted)));
+  readonly #accumulator = new Accumulator();
+  statistics = $state.raw<Statistics>(this.#accumulator.snapshot());
 
   #pending: Round[] = [];
   #expected = 0;
@@ -50,10 +47,9 @@ export class Trace {
     this.#frame ??= requestAnimationFrame((now) => {
       this.#frame = undefined;
       this.#show();
-      const every = Math.max(STATISTICS_EVERY_MS, STATISTICS_MS_PER_ROUND * this.length);
-      if (now - this.#countedAt < every) return;
+      if (now - this.#countedAt < STATISTICS_EVERY_MS) return;
       this.#countedAt = now;
-      this.#counted = this.length;
+      this.statistics = this.#accumulator.snapshot();
     });
   }
 
@@ -62,7 +58,7 @@ export class Trace {
     if (this.#frame !== undefined) cancelAnimationFrame(this.#frame);
     this.#frame = undefined;
     this.#show();
-    this.#counted = this.length;
+    this.statistics = this.#accumulator.snapshot();
   }
 
   #receive(round: Round) {
@@ -77,19 +73,13 @@ export class Trace {
 
   #show() {
     if (this.#pending.length === 0) return;
-    const blocks = [...this.blocks];
     for (const round of this.#pending) {
-      const last = blocks.at(-1);
-      if (last && last.rounds.length < BLOCK_ROUNDS) {
-        blocks[blocks.length - 1] = { first: last.first, rounds: [...last.rounds, round] };
-      } else {
-        blocks.push({ first: this.rounds.length, rounds: [round] });
-      }
       this.rounds.push(round);
+      this.offsets.add(round);
+      this.#accumulator.add(round);
       this.tallest = Math.max(this.tallest, rowsOf(round), round.draft_length + 1);
     }
     this.#pending = [];
-    this.blocks = blocks;
     this.length = this.rounds.length;
   }
 }

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { extra, round } from "../trace/fixtures";
+import { extra, round, threeRounds } from "../trace/fixtures";
+import { textOf } from "../trace/text";
 import { Trace } from "./trace.svelte";
 
 const plain = (index: number) => round(index, { extra: extra(" t", "plain") });
@@ -38,14 +39,10 @@ test("rounds without a gap have none, and one that comes twice is kept once", ()
   expect(trace.length).toBe(3);
 });
 
-test("a full block is never touched again", () => {
-  const trace = Trace.of(Array.from({ length: 40 }, (_, index) => plain(index)));
-  const [full, last] = trace.blocks;
-  trace.push(plain(40));
-  trace.flush();
-  expect(trace.blocks[0]).toBe(full);
-  expect(trace.blocks[1]).not.toBe(last);
-  expect(trace.blocks.flatMap(({ rounds }) => rounds)).toEqual(trace.rounds);
+test("the text, and where each round stands in it, is known as rounds arrive", () => {
+  const trace = Trace.of(threeRounds);
+  expect(trace.offsets.text).toBe(textOf(threeRounds));
+  expect([0, 1, 2, 3].map((round) => trace.offsets.before(round))).toEqual([0, 5, 7, 9]);
 });
 
 test("there is room for the draft length from the first round on", () => {

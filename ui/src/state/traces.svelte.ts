@@ -6,7 +6,7 @@ import { Trace } from "./trace.svelte";
 export class Traces {
   readonly #backend: Backend;
   readonly #loaded = new SvelteMap<number, Trace>();
-  readonly #wanted = new Set<number>();
+  readonly #wanted = new Map<number, Promise<void>>();
   readonly #onProblem: (message: string) => void;
 
   constructor(backend: Backend, onProblem: (message: string) => void) {
@@ -19,11 +19,12 @@ export class Traces {
     return this.#loaded.get(message);
   }
 
-  /** Fetches the trace of a stored reply unless it is here or on its way. */
+  /** Fetches the trace of a stored reply unless it is here; resolves when it is. */
   async want(message: number) {
-    if (this.#loaded.has(message) || this.#wanted.has(message)) return;
-    this.#wanted.add(message);
-    await this.refresh(message);
+    if (this.#loaded.has(message)) return;
+    const coming = this.#wanted.get(message) ?? this.refresh(message);
+    this.#wanted.set(message, coming);
+    await coming;
     this.#wanted.delete(message);
   }
 

@@ -1,15 +1,19 @@
 /** What the window shows besides the messages: which trace, which token of it, which panels. */
 import type { Place } from "../trace/round";
+import { Folds } from "./folds.svelte";
 
 export type ReplyView = "tokens" | "text";
 
 const REMEMBERED = "foretoken.reply-view";
 
 export class View {
+  readonly folds = new Folds();
   settingsOpen = $state(false);
   settingsSection = $state("speculation");
   libraryOpen = $state(false);
   librarySection = $state("installed");
+  /** The arena in the conversation's place. */
+  arenaOpen = $state(false);
   /** The reply whose trace the inspector shows; null follows the newest. */
   inspected = $state<number | null>(null);
   hovered = $state.raw<Place | null>(null);

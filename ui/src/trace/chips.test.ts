@@ -1,11 +1,17 @@
 import { expect, test } from "vitest";
-import { chipsOf, isEmitted, keepsSpace, pieces, type Chip } from "./chips";
+import { chipsOf, draftPieces, emittedPieces, isEmitted, keepsSpace, type Piece } from "./chips";
 import { drafted, extra, round, threeRounds, treeRound } from "./fixtures";
 import { textOf } from "./text";
 
-const chip = (text: string, kind: Chip["kind"]): Chip => ({ round: 0, slot: 0, kind, text });
-const shown = (text: string, kind: Chip["kind"]) =>
-  pieces(chip(text, kind)).map((piece) => (piece.mark ? `[${piece.text}]` : piece.text));
+const LOOKS: Record<Piece["look"], (text: string) => string> = {
+  text: (text) => text,
+  mark: (text) => `[${text}]`,
+  hidden: (text) => `{${text}}`,
+};
+const looks = (pieces: Piece[]) => pieces.map(({ look, text }) => LOOKS[look](text));
+const emitted = (text: string) => looks(emittedPieces(text, false));
+const between = (text: string) => looks(emittedPieces(text, true));
+const draft = (text: string) => looks(draftPieces(text));
 
 test("chips stand in reading order: rejected, discarded, then what replaced them", () => {
   expect(chipsOf(threeRounds).map(({ kind, text }) => `${kind}:${text}`)).toEqual([
@@ -54,24 +60,54 @@ test("a chip knows its place in the whole trace, not in the block", () => {
 });
 
 test("emitted chips join to the text of the reply", () => {
-  const emitted = chipsOf(threeRounds).filter(({ kind }) => isEmitted(kind));
-  expect(emitted.map(({ text }) => text).join("")).toBe(textOf(threeRounds));
+  const shown = chipsOf(threeRounds).filter(({ kind }) => isEmitted(kind));
+  expect(shown.map(({ text }) => text).join("")).toBe(textOf(threeRounds));
+});
+
+test("a chip knows its range of the text; one not emitted stands before what replaced it", () => {
+  const ranges = chipsOf(threeRounds.slice(1), 1, 5).map(({ from, to }) => [from, to]);
+  expect(ranges).toEqual([
+    [5, 5],
+    [5, 5],
+    [5, 7],
+    [7, 9],
+  ]);
 });
 
 test("an emitted newline breaks the line behind a mark", () => {
-  expect(shown("one\n\ntwo", "accepted")).toEqual(["one", "[↵↵]", "\n\n", "two"]);
+  expect(emitted("one\n\ntwo")).toEqual(["one", "[↵↵]", "\n\n", "two"]);
 });
 
-test("the pieces of an emitted chip that are no marks are its text", () => {
-  const parts = pieces(chip("a\n b\n", "plain")).filter(({ mark }) => !mark);
-  expect(parts.map(({ text }) => text).join("")).toBe("a\n b\n");
+test("between blocks it has its mark, and breaks nothing", () => {
+  expect(between("\n\n  ")).toEqual(["[↵↵]", "{\n\n}", "{  }"]);
 });
+
+test("control characters have their pictures, and those that are only orders their codes", () => {
+  expect(emitted("a\u0007\u001b[3\u007f\tb")).toEqual([
+    ...["a", "[␇␛]", "{\u0007\u001b}"],
+    ...["[3", "[␡]", "{\u007f}", "\tb"],
+  ]);
+  expect(emitted("\u202e")).toEqual(["[U+202E]", "\u202e"]);
+  expect(draft("\u0000x")).toEqual(["␀x"]);
+  expect(draft("\u200d")).toEqual(["[U+200D]"]);
+});
+
+test.each(["a\n b\n", "\r\n", "", "\u0000\n\u0001", " \t ", "\u200b", "😀\u200d"])(
+  "the pieces of %j that are no marks are its text",
+  (text) => {
+    for (const isBetween of [true, false]) {
+      const parts = emittedPieces(text, isBetween).filter(({ look }) => look !== "mark");
+      expect(parts.map((part) => part.text).join("")).toBe(text);
+    }
+  },
+);
 
 test("a rejected newline or space is a mark and breaks nothing", () => {
-  expect(shown("\n", "rejected")).toEqual(["[↵]"]);
-  expect(shown(" ", "discarded")).toEqual(["[␣]"]);
-  expect(shown("", "discarded")).toEqual(["[∅]"]);
-  expect(shown(" so\nit", "rejected")).toEqual(["so↵it"]);
+  expect(draft("\n")).toEqual(["[↵]"]);
+  expect(draft(" ")).toEqual(["[␣]"]);
+  expect(draft("\t")).toEqual(["[⇥]"]);
+  expect(draft("")).toEqual(["[∅]"]);
+  expect(draft(" so\nit")).toEqual(["so↵it"]);
 });
 
 test("only a single leading space may vanish at a line's end", () => {

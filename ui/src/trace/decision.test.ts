@@ -1,22 +1,51 @@
 import { expect, test } from "vitest";
 import type { Decision } from "../bindings/Decision";
-import { decisionWords } from "./decision";
+import type { LengthReason } from "../bindings/LengthReason";
+import { decisionWords, lengthWords, whyWords } from "./decision";
 
-const words = (before: number | null, chosen: number, tokens_per_second: number[]) => {
-  const costs: Omit<Decision, "before" | "chosen" | "tokens_per_second"> = {
-    drafting_ms: [],
-    verify_ms: [],
-    acceptance: [],
-  };
-  return decisionWords({ ...costs, before, chosen, tokens_per_second });
-};
+function decision(before: number | null, chosen: number, tokens_per_second: number[]): Decision {
+  return { drafting_ms: [], verify_ms: [], acceptance: [], before, chosen, tokens_per_second };
+}
+
+const words = (...of: Parameters<typeof decision>) => decisionWords(decision(...of));
+const why = (reason: LengthReason, of: Decision) =>
+  whyWords({ round: 0, atMs: 0, reason, decision: of });
 
 test("a length is worth what it promises against plain decoding", () => {
-  expect(words(null, 2, [10, 18, 21])).toBe("K = 2 promises 2.1× plain");
-  expect(words(2, 1, [10, 10.4, 9])).toBe("K 2 → 1: promises 1.04× plain");
+  expect(words(null, 2, [10, 18, 21])).toBe("K = 2: promises 2.1x plain");
+  expect(words(2, 2, [10, 18, 21])).toBe("K = 2: promises 2.1x plain");
+  expect(words(2, 1, [10, 10.4, 9])).toBe("K 2 → 1: promises 1.04x plain");
 });
 
 test("no draft is worth what the best one would cost", () => {
   expect(words(5, 0, [10, 9.2, 8])).toBe("K 5 → 0: drafting would cost 8\u00a0%");
   expect(words(null, 0, [10, 10.1, 8])).toBe("K = 0: drafting promises too little");
+});
+
+test("a decision without a curve, or with one that ends before its choice, says what it chose", () => {
+  expect(words(5, 2, [])).toBe("K 5 → 2");
+  expect(words(null, 4, [10, 18])).toBe("K = 4");
+});
+
+test("the history gives the reason that decided", () => {
+  expect(why("governed", decision(null, 2, [10, 18, 21]))).toBe("promises 2.1x plain");
+  expect(why("fixed", decision(null, 1, [10, 8]))).toBe("as set, promises 0.8x plain");
+  expect(why("cannot_pay", decision(2, 0, [10, 8]))).toBe(
+    "drafting would cost time even if every token were accepted",
+  );
+  expect(why("drafter_failed", decision(2, 0, [10, 8]))).toBe("draft failed");
+  expect(why("governed", decision(2, 0, []))).toBe("governed");
+});
+
+test("a point of the curve says all that is known of its length", () => {
+  const known: Decision = {
+    ...decision(null, 1, [10, 18]),
+    drafting_ms: [4.25],
+    verify_ms: [95, 101],
+    acceptance: [0.7],
+  };
+  expect(lengthWords(known, 0)).toBe("K = 0: 10.0 tokens/s, 95\u00a0ms to verify (plain decoding)");
+  expect(lengthWords(known, 1)).toBe(
+    "K = 1: 18.0 tokens/s, 1.8x plain, 70\u00a0% accepted at depth 1, 4.3\u00a0ms to draft, 101\u00a0ms to verify",
+  );
 });

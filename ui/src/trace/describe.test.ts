@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cardOf, duration, probability, sentenceOf } from "./describe";
+import { cardOf, duration, probability, sentenceOf, visible } from "./describe";
 import { drafted, extra, round, threeRounds, treeRound } from "./fixtures";
 
 test("a rejected token's card has its probabilities and its position in the draft", () => {
@@ -31,6 +31,19 @@ test("a guess of a tree has its depth, and its number among the guesses for its 
   expect(cardOf([treeRound], { round: 0, slot: 6 })?.insteadOf).toEqual([]);
 });
 
+test("the rank of a guess is by its draft probability, equal ones in draft order", () => {
+  const guesses = [0.1, 0.6, 0.1, 0.2].map((draft_probability) =>
+    drafted("a", "rejected", { draft_probability }),
+  );
+  const held = round(0, { drafted: guesses, extra: extra("b", "recovered") });
+  const ranks = guesses.map((_, slot) => cardOf([held], { round: 0, slot })?.guess?.number);
+  expect(ranks).toEqual([3, 1, 4, 2]);
+});
+
+test("a card says how long its round was drafted and verified", () => {
+  expect(cardOf(threeRounds, { round: 0, slot: 2 })).toMatchObject({ draftMs: 2, verifyMs: 6 });
+});
+
 test("a card says who drafted the token and below what chance the draft was to end", () => {
   const by = (drafter: "model" | "ngram" | "recycling") => {
     const token = drafted("a", "accepted", { drafter });
@@ -50,6 +63,18 @@ test("a place without a token has no card", () => {
 test("a sentence says the outcome in words", () => {
   const card = cardOf(threeRounds, { round: 1, slot: 1 });
   expect(card && sentenceOf(card)).toBe("y: never judged, round 2, position 2 of 2");
+});
+
+test("a token of four thousand characters is cut, in cards and in sentences", () => {
+  const text = "ab".repeat(2048);
+  expect(visible(text)).toMatch(/^(ab){60}… \(4,096 characters\)$/);
+  expect(visible(`${"a".repeat(119)}😀${text}`)).toMatch(/^a{119}… /);
+  const card = cardOf([round(0, { extra: extra(text, "plain") })], { round: 0, slot: 0 });
+  expect(card && sentenceOf(card).length).toBeLessThan(200);
+});
+
+test("control characters are seen", () => {
+  expect(visible("\u0000 \n\t\u001b")).toBe("␀␣↵⇥␛");
 });
 
 test("numbers keep the digits that matter", () => {

@@ -1,7 +1,7 @@
 /** Words for what the trace says: for hover cards, labels and screen readers. */
 import type { DrafterKind } from "../bindings/DrafterKind";
 import type { Round } from "../bindings/Round";
-import type { ChipKind } from "./chips";
+import { picture, visibleBlank, type ChipKind } from "./chips";
 import { tokenAt, type Place } from "./round";
 import { roundMs } from "./statistics";
 import { depthsOf, longestPath, parentsOf, replacedBy } from "./tree";
@@ -30,7 +30,7 @@ export interface TokenCard {
   position: number | null;
   /** Longest path of the draft. */
   draftLength: number;
-  /** Which of several guesses for the same place, from 1; null where it is the only one. */
+  /** Its rank by draft probability among the guesses for the same place, from 1; null for an only one. */
   guess: { number: number; of: number } | null;
   draftProbability: number | null;
   targetProbability: number | null;
@@ -43,6 +43,8 @@ export interface TokenCard {
   /** Number of the round, from 1. */
   round: number;
   roundMs: number;
+  draftMs: number;
+  verifyMs: number;
 }
 
 export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null {
@@ -53,6 +55,8 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
     draftLength: longestPath(round),
     round: round.index + 1,
     roundMs: roundMs(rounds, place.round),
+    draftMs: round.times.draft_ms,
+    verifyMs: round.times.verify_ms,
   };
   if ("extra" in token) {
     return {
@@ -99,12 +103,16 @@ function guessOf(round: Round, slot: number): TokenCard["guess"] {
   const parents = parentsOf(round);
   const siblings = [...parents.keys()].filter((other) => parents[other] === parents[slot]);
   if (siblings.length < 2) return null;
-  return { number: siblings.indexOf(slot) + 1, of: siblings.length };
+  const chance = (at: number) => round.drafted[at]?.draft_probability ?? 0;
+  // Equal ones in the order they were drafted.
+  const ranked = siblings.sort((a, b) => chance(b) - chance(a) || a - b);
+  return { number: ranked.indexOf(slot) + 1, of: ranked.length };
 }
 
 /** One sentence for a screen reader. */
 export function sentenceOf(card: TokenCard): string {
-  const name = card.text.trim() === "" ? JSON.stringify(card.text) : card.text.trim();
+  const words = card.text.trim();
+  const name = shortened(words === "" ? JSON.stringify(card.text) : words, picture);
   const where = card.position === null ? "" : `, position ${card.position} of ${card.draftLength}`;
   const guess = card.guess ? `, guess ${card.guess.number} of ${card.guess.of}` : "";
   const acceptance =
@@ -112,9 +120,19 @@ export function sentenceOf(card: TokenCard): string {
   return `${name}: ${OUTCOME_WORDS[card.kind]}, round ${card.round}${where}${guess}${acceptance}`;
 }
 
-/** A token's text with its white space in sight. */
+/** What a card has room for, in characters. */
+const LONGEST_SHOWN = 120;
+
+/** A token's text with its white space in sight, a long one cut. */
 export function visible(text: string): string {
-  return text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "␣");
+  return shortened(text, visibleBlank);
+}
+
+function shortened(text: string, show: (part: string) => string): string {
+  if (text.length <= LONGEST_SHOWN) return show(text);
+  // Not between the halves of an emoji.
+  const cut = text.slice(0, LONGEST_SHOWN).replace(/[\ud800-\udbff]$/, "");
+  return `${show(cut)}… (${text.length.toLocaleString("en")} characters)`;
 }
 
 /** "81 %"; a no-break space keeps the sign with its number. */

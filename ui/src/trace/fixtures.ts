@@ -3,6 +3,7 @@ import type { Drafted } from "../bindings/Drafted";
 import type { Extra } from "../bindings/Extra";
 import type { Outcome } from "../bindings/Outcome";
 import type { Round } from "../bindings/Round";
+import type { Summary } from "../bindings/Summary";
 
 export function drafted(text: string, outcome: Outcome, change: Partial<Drafted> = {}): Drafted {
   const judged = outcome !== "discarded";
@@ -52,6 +53,29 @@ export const threeRounds: readonly Round[] = [
   }),
   round(2, { extra: extra(" e", "plain") }),
 ];
+
+/** Of these three rounds: 100 tokens/s after the first. */
+export function summary(change: Partial<Summary> = {}): Summary {
+  return {
+    finish: "stop",
+    prompt_tokens: 12,
+    reused_tokens: 0,
+    tokens: 5,
+    rounds: 3,
+    drafted: 4,
+    judged: 3,
+    accepted: 2,
+    acceptance_rate: 2 / 3,
+    tokens_per_round: 5 / 3,
+    ttft_ms: 100,
+    tokens_per_second: 100,
+    elapsed_ms: 120,
+    times: { draft_ms: 6, verify_ms: 18, sample_ms: 3, rest_ms: 3 },
+    plain_tokens_per_second: null,
+    settings: null,
+    ...change,
+  };
+}
 
 /**
  * A tree: " a", " x" and " y" follow the text, " b" and " z" follow " a", " w" follows " x". " a" and

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { drafted, extra, round, threeRounds, treeRound } from "./fixtures";
-import { rateOf, statisticsOf } from "./statistics";
+import { Accumulator, rateOf, statisticsOf } from "./statistics";
 
 /** A round that adds `tokens` tokens and ends at `at_ms`. */
 const burst = (index: number, tokens: number, at_ms: number) =>
@@ -97,4 +97,39 @@ test("times are sums over rounds", () => {
     sample_ms: 3,
     rest_ms: 3,
   });
+});
+
+test("counting goes on from where it was: a snapshot between two rounds changes nothing", () => {
+  const rounds = [
+    ...threeRounds,
+    ...Array.from({ length: 30 }, (_, at) => burst(3 + at, 3, 200 + 30 * at)),
+  ];
+  const accumulator = new Accumulator();
+  rounds.forEach((held, index) => {
+    accumulator.add(held);
+    expect(accumulator.snapshot()).toEqual(statisticsOf(rounds.slice(0, index + 1)));
+  });
+});
+
+test("a snapshot stays as it was when more rounds are counted", () => {
+  const accumulator = new Accumulator();
+  for (const held of threeRounds) accumulator.add(held);
+  const before = accumulator.snapshot();
+  const kept = structuredClone(before);
+  for (const held of threeRounds) accumulator.add(held);
+  expect(before).toEqual(kept);
+});
+
+test("the rate of a long reply is that of all its rounds, though old ones were dropped", () => {
+  const rounds = Array.from({ length: 20_000 }, (_, at) =>
+    burst(at, 1 + (at % 5), 2.5 * at + (at % 7)),
+  );
+  expect(statisticsOf(rounds).tokensPerSecond).toBeCloseTo(rateOf(rounds) ?? 0, 9);
+});
+
+test("the rate is right where fewer rounds than are held fill the window", () => {
+  const rounds = Array.from({ length: 9000 }, (_, at) =>
+    burst(at, 1, at < 8999 ? at / 1000 : 60_000),
+  );
+  expect(statisticsOf(rounds).tokensPerSecond).toBeCloseTo(rateOf(rounds) ?? 0, 9);
 });

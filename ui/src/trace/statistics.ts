@@ -5,11 +5,14 @@
 import type { Decision } from "../bindings/Decision";
 import type { Round } from "../bindings/Round";
 import type { Times } from "../bindings/Times";
+import { Histogram } from "./histogram";
 import { count, emitted } from "./round";
 import { depthsOf } from "./tree";
 
 /** Width of the sliding window for tokens per second. */
 export const RATE_WINDOW_MS = 2000;
+/** Rounds held for the rate before old ones are first dropped. */
+const RECENT = 4096;
 
 /** Several guesses for one place count once: at most one of them can be accepted. */
 export interface Position {
@@ -32,7 +35,7 @@ export interface Statistics {
   tokensPerSecond: number | null;
   /** Time to the end of the first round; null without rounds. */
   ttftMs: number | null;
-  /** Milliseconds a token took after the first round, median and 95th percentile. */
+  /** Milliseconds a token took after the first round, median and 95th percentile, within 1 %. */
   tokenMs: { p50: number; p95: number } | null;
   times: Times;
   /** Places that were judged, and those whose token was drafted, by position in the draft. */
@@ -42,48 +45,92 @@ export interface Statistics {
 }
 
 export function statisticsOf(rounds: readonly Round[]): Statistics {
-  const times: Times = { draft_ms: 0, verify_ms: 0, sample_ms: 0, rest_ms: 0 };
-  const byPosition: Position[] = [];
-  let decision: Decision | null = null;
-  let [tokens, drafted, judged, accepted] = [0, 0, 0, 0];
-  for (const round of rounds) {
-    tokens += emitted(round);
-    drafted += round.drafted.length;
-    accepted += count(round, "accepted");
-    judged += round.drafted.length - count(round, "discarded");
-    countPositions(round, byPosition);
-    decision = round.decision ?? decision;
-    times.draft_ms += round.times.draft_ms;
-    times.verify_ms += round.times.verify_ms;
-    times.sample_ms += round.times.sample_ms;
-    times.rest_ms += round.times.rest_ms;
-  }
-  return {
-    rounds: rounds.length,
-    tokens,
-    drafted,
-    judged,
-    accepted,
-    acceptanceRate: judged > 0 ? accepted / judged : null,
-    tokensPerRound: rounds.length > 0 ? tokens / rounds.length : null,
-    tokensPerSecond: rateOf(rounds),
-    ttftMs: rounds[0]?.at_ms ?? null,
-    tokenMs: tokenMsOf(rounds),
-    times,
-    byPosition,
-    decision,
-  };
+  const accumulator = new Accumulator();
+  for (const round of rounds) accumulator.add(round);
+  return accumulator.snapshot();
 }
 
-/** Adds a round: its accepted path, and the place behind it where guesses were rejected. */
-function countPositions(round: Round, byPosition: Position[]) {
-  const accepted = count(round, "accepted");
-  const rejected = depthsOf(round).filter((_, slot) => round.drafted[slot]?.outcome === "rejected");
-  const judged = Math.max(accepted, ...rejected.map((depth) => depth + 1));
-  for (let depth = 0; depth < judged; depth += 1) {
-    const at = (byPosition[depth] ??= { judged: 0, accepted: 0 });
-    at.judged += 1;
-    if (depth < accepted) at.accepted += 1;
+/** The fold itself: a round costs the same however many came before it. */
+export class Accumulator {
+  #rounds = 0;
+  #tokens = 0;
+  #drafted = 0;
+  #judged = 0;
+  #accepted = 0;
+  #ttftMs: number | null = null;
+  #decision: Decision | null = null;
+  /** The last rounds, at least those that reach into the window of the rate. */
+  #recent: Round[] = [];
+  #mostRecent = RECENT;
+  readonly #times: Times = { draft_ms: 0, verify_ms: 0, sample_ms: 0, rest_ms: 0 };
+  readonly #byPosition: Position[] = [];
+  readonly #tokenMs = new Histogram();
+
+  add(round: Round) {
+    const tokens = emitted(round);
+    const accepted = count(round, "accepted");
+    const last = this.#recent.at(-1);
+    if (last && tokens > 0) {
+      this.#tokenMs.add(Math.max(0, round.at_ms - last.at_ms) / tokens, tokens);
+    }
+    this.#rounds += 1;
+    this.#tokens += tokens;
+    this.#drafted += round.drafted.length;
+    this.#accepted += accepted;
+    this.#judged += round.drafted.length - count(round, "discarded");
+    this.#ttftMs ??= round.at_ms;
+    this.#decision = round.decision ?? this.#decision;
+    this.#times.draft_ms += round.times.draft_ms;
+    this.#times.verify_ms += round.times.verify_ms;
+    this.#times.sample_ms += round.times.sample_ms;
+    this.#times.rest_ms += round.times.rest_ms;
+    this.#countPositions(round, accepted);
+    this.#recent.push(round);
+    if (this.#recent.length >= this.#mostRecent) this.#forget(round.at_ms - RATE_WINDOW_MS);
+  }
+
+  snapshot(): Statistics {
+    return {
+      rounds: this.#rounds,
+      tokens: this.#tokens,
+      drafted: this.#drafted,
+      judged: this.#judged,
+      accepted: this.#accepted,
+      acceptanceRate: this.#judged > 0 ? this.#accepted / this.#judged : null,
+      tokensPerRound: this.#rounds > 0 ? this.#tokens / this.#rounds : null,
+      tokensPerSecond: rateOf(this.#recent),
+      ttftMs: this.#ttftMs,
+      tokenMs: this.#tokenMs.percentiles(),
+      times: { ...this.#times },
+      byPosition: this.#byPosition.map((position) => ({ ...position })),
+      decision: this.#decision,
+    };
+  }
+
+  /** Counts a round's accepted path, and the place behind it where guesses were rejected. */
+  #countPositions(round: Round, accepted: number) {
+    let judged = accepted;
+    if (count(round, "rejected") > 0) {
+      const depths = depthsOf(round);
+      round.drafted.forEach(({ outcome }, slot) => {
+        if (outcome === "rejected") judged = Math.max(judged, (depths[slot] ?? 0) + 1);
+      });
+    }
+    for (let depth = 0; depth < judged; depth += 1) {
+      const at = (this.#byPosition[depth] ??= { judged: 0, accepted: 0 });
+      at.judged += 1;
+      if (depth < accepted) at.accepted += 1;
+    }
+  }
+
+  /**
+   * Drops rounds that ended before the window begins, but the last of them: with it the rate is that
+   * of the whole trace. Next when twice as many are held, so that a round costs no more for it.
+   */
+  #forget(start: number) {
+    const inside = this.#recent.findIndex((round) => round.at_ms > start);
+    this.#recent = this.#recent.slice(Math.max(0, inside - 1));
+    this.#mostRecent = Math.max(RECENT, 2 * this.#recent.length);
   }
 }
 
@@ -106,31 +153,6 @@ export function rateOf(rounds: readonly Round[], windowMs = RATE_WINDOW_MS): num
     tokens += emitted(round) * (spent > 0 ? inside / spent : 1);
   }
   return (tokens * 1000) / (end - start);
-}
-
-/** Each token of a round took an equal share of the round's time. */
-function tokenMsOf(rounds: readonly Round[]): Statistics["tokenMs"] {
-  const shares: { ms: number; tokens: number }[] = [];
-  let total = 0;
-  for (let i = 1; i < rounds.length; i += 1) {
-    const round = rounds[i];
-    const before = rounds[i - 1];
-    const tokens = round ? emitted(round) : 0;
-    if (!round || !before || tokens === 0) continue;
-    shares.push({ ms: (round.at_ms - before.at_ms) / tokens, tokens });
-    total += tokens;
-  }
-  if (total === 0) return null;
-  shares.sort((a, b) => a.ms - b.ms);
-  const percentile = (share: number) => {
-    let seen = 0;
-    for (const { ms, tokens } of shares) {
-      seen += tokens;
-      if (seen >= share * total) return ms;
-    }
-    return shares.at(-1)?.ms ?? 0;
-  };
-  return { p50: percentile(0.5), p95: percentile(0.95) };
 }
 
 /** Milliseconds the round at `index` took, by the clock of the reply. */

@@ -9,7 +9,10 @@ export type Parent = number | null;
 
 export function parentsOf(round: Round): Parent[] {
   if (isUnlinkedChain(round)) return round.drafted.map((_, slot) => (slot > 0 ? slot - 1 : null));
-  return round.drafted.map(({ parent }) => parent);
+  // A parent stands before its children; one that does not cannot be followed.
+  return round.drafted.map(({ parent }, slot) =>
+    parent !== null && parent < slot ? parent : null,
+  );
 }
 
 /**
@@ -36,7 +39,7 @@ export function depthsOf(round: Round): number[] {
 
 /** Tokens on the longest path. */
 export function longestPath(round: Round): number {
-  return Math.max(-1, ...depthsOf(round)) + 1;
+  return depthsOf(round).reduce((longest, depth) => Math.max(longest, depth + 1), 0);
 }
 
 /** Rows of the heatmap that the round fills: its longest path, and the extra token on top. */

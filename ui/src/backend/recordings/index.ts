@@ -10,14 +10,22 @@
  *                  --prompt "What is speculative decoding?"
  *     count-ngram  --draft ngram --temperature 0.7 --seed 3
  *                  --prompt "Copy this text: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12."
+ *
+ * `markdown-sample` no model wrote: it is a sample made by hand, with everything in it that Markdown
+ * has, since the starter writes plain text.
+ *
+ * The governor's decisions in them are a sample, see sampleDecisions.ts.
  */
 import type { Recording } from "../recording";
-import { parseRecording, withoutDrafts } from "../recording";
+import { recordingOf, withoutDrafts } from "../recording";
+import { withSampleDecisions } from "../sampleDecisions";
 import count from "./count-ngram.jsonl?raw";
 import lantern from "./lantern.jsonl?raw";
+import markdown from "./markdown-sample.jsonl?raw";
 import speculation from "./speculation.jsonl?raw";
 
 const SHELF = [
+  { about: /markdown|tide/i, lines: markdown },
   { about: /specul|draft|decod|token/i, lines: speculation },
   { about: /count|number|repeat/i, lines: count },
   { about: /./, lines: lantern },
@@ -26,6 +34,7 @@ const SHELF = [
 /** The recording whose subject the question names first on the shelf; the story for all others. */
 export function recordingFor(question: string, drafts: boolean): Recording {
   const found = SHELF.find(({ about }) => about.test(question))?.lines ?? lantern;
-  const recording = parseRecording(found);
-  return drafts ? recording : withoutDrafts(recording);
+  const recording = recordingOf(found);
+  if (!drafts) return withoutDrafts(recording);
+  return { ...recording, rounds: withSampleDecisions(recording.rounds) };
 }

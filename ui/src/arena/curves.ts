@@ -1,0 +1,55 @@
+/** Tokens over time: the curves of single runs on a common grid, and the median curve of a set-up. */
+import { median } from "./pairs";
+
+/** Milliseconds since the run began and tokens emitted by then, both rising. */
+export type Curve = readonly (readonly [ms: number, tokens: number])[];
+
+/** Steps of the grid and of a median curve: as fine as a plot can show. */
+const STEPS = 96;
+
+/** Moments that divide the time of the longest curve evenly. */
+export function gridOf(curves: readonly Curve[]): number[] {
+  const end = Math.max(0, ...curves.map(endOf));
+  return Array.from({ length: STEPS + 1 }, (_, step) => (end * step) / STEPS);
+}
+
+/** A curve at the moments of a grid, and at its own two ends. */
+export function resampled(curve: Curve, grid: readonly number[]): Curve {
+  const first = curve[0];
+  const last = curve.at(-1);
+  if (!first || !last) return [];
+  const inside = grid.filter((ms) => ms > first[0] && ms < last[0]);
+  const middle = inside.map((ms) => [ms, interpolated(curve, ms, 0, 1)] as const);
+  return first === last ? [first] : [first, ...middle, last];
+}
+
+/** For each number of tokens the median moment at which it was reached, while most runs reach it. */
+export function medianCurve(curves: readonly Curve[]): Curve {
+  const begun = curves.filter(({ length }) => length > 0);
+  const most = median(begun.map((curve) => curve.at(-1)?.[1] ?? 0));
+  const least = Math.max(0, ...begun.map((curve) => curve[0]?.[1] ?? 0));
+  if (most === null || most < least) return [];
+  return Array.from({ length: STEPS + 1 }, (_, step) => {
+    const tokens = least + ((most - least) * step) / STEPS;
+    const reached = begun.filter((curve) => (curve.at(-1)?.[1] ?? 0) >= tokens);
+    return [
+      median(reached.map((curve) => interpolated(curve, tokens, 1, 0))) ?? 0,
+      tokens,
+    ] as const;
+  });
+}
+
+function endOf(curve: Curve): number {
+  return curve.at(-1)?.[0] ?? 0;
+}
+
+/** The coordinate `wanted` where the coordinate `given` is `value`, on the line between two points. */
+function interpolated(curve: Curve, value: number, given: 0 | 1, wanted: 0 | 1): number {
+  const after = curve.findIndex((point) => point[given] >= value);
+  const high = curve[after] ?? curve.at(-1);
+  const low = curve[after - 1] ?? high;
+  if (!high || !low) return 0;
+  const width = high[given] - low[given];
+  const share = width > 0 ? (value - low[given]) / width : 0;
+  return low[wanted] + share * (high[wanted] - low[wanted]);
+}

@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import type { DraftOption } from "../bindings/DraftOption";
+import { drafted, plain } from "./fixtures";
+import { distinct, labelOf, obstacleOf } from "./label";
+
+const starter: DraftOption = {
+  id: "starter-draft",
+  label: "Starter draft, 1.1 M, Q8_0",
+  detail: "",
+  problem: null,
+};
+const foreign: DraftOption = {
+  id: "/models/t.gguf",
+  label: "Tiny",
+  detail: "",
+  problem: "the vocabularies differ",
+};
+
+test("a set-up is called by its draft, its length and what differs from the usual", () => {
+  expect(labelOf(drafted, [starter])).toBe("Starter draft, K auto");
+  expect(labelOf(plain, [starter])).toBe("no draft");
+  const { speculation } = drafted;
+  const fixed = {
+    ...drafted,
+    mode: "reproducible" as const,
+    speculation: {
+      ...speculation,
+      length: { type: "fixed" as const, tokens: 5 },
+      tree: { type: "width" as const, guesses: 3 },
+      threshold: { type: "fixed" as const, chance: 0.3 },
+      drafter: "model" as const,
+      staged: "on" as const,
+    },
+  };
+  expect(labelOf(fixed, [starter])).toBe(
+    "Starter draft, K = 5, the model alone, trees of width 3, threshold 0.3, staged, reproducible",
+  );
+});
+
+test("a draft length of 0 is no draft, whoever would draft", () => {
+  const off = { ...drafted.speculation, length: { type: "fixed" as const, tokens: 0 } };
+  expect(labelOf({ ...drafted, speculation: off }, [starter])).toBe("no draft");
+});
+
+test("a draft that is gone goes by its file's name", () => {
+  expect(labelOf({ ...drafted, draft: "/models/gone.gguf" }, [])).toBe("gone.gguf, K auto");
+});
+
+test("two labels that are the same get a letter each", () => {
+  expect(distinct(["no draft", "no draft"])).toEqual(["no draft (A)", "no draft (B)"]);
+  expect(distinct(["a", "b"])).toEqual(["a", "b"]);
+});
+
+test("a draft that has vanished, or cannot draft, is an obstacle with its reason", () => {
+  expect(obstacleOf([drafted, plain], [starter])).toBeNull();
+  expect(obstacleOf([plain, drafted], [])).toBe(
+    "The draft of set-up B, starter-draft, is not on this computer any more: choose another.",
+  );
+  expect(obstacleOf([{ ...plain, draft: foreign.id }, plain], [foreign])).toBe(
+    "Tiny in set-up A cannot draft for this target: the vocabularies differ. Choose another.",
+  );
+});

@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { run } from "./fixtures";
+import { median, pairSpeeds, verdictOf } from "./pairs";
+
+test("the winner is the set-up that is faster in every pair, by the median of the pairs", () => {
+  const runs = [run(0, 0, 100), run(0, 1, 150), run(1, 1, 200), run(1, 0, 100)];
+  expect(verdictOf(runs)).toEqual({ winner: 0, ratio: 1.75, lowest: 1.5, highest: 2, pairs: 2 });
+});
+
+test("the second set-up can win as the first can", () => {
+  const runs = [run(0, 0, 300), run(0, 1, 150)];
+  expect(verdictOf(runs)).toEqual({ winner: 1, ratio: 2, lowest: 2, highest: 2, pairs: 1 });
+});
+
+test("a spread that contains 1 has no winner", () => {
+  const runs = [run(0, 0, 100), run(0, 1, 105), run(1, 1, 100), run(1, 0, 110)];
+  expect(verdictOf(runs)).toMatchObject({ winner: null, highest: 1.05, pairs: 2 });
+  expect(verdictOf([run(0, 0, 100), run(0, 1, 100)]).winner).toBeNull();
+});
+
+test("time is counted by the token, so that a longer text does not lose", () => {
+  expect(pairSpeeds([run(0, 0, 100, 100), run(0, 1, 200, 200)])).toEqual([{ pair: 0, ratio: 1 }]);
+});
+
+test("a pair that lacks a run, or whose run wrote nothing, says nothing", () => {
+  expect(pairSpeeds([run(0, 0, 100), run(1, 1, 90)])).toEqual([]);
+  expect(pairSpeeds([run(0, 0, 100), run(0, 1, 0, 0)])).toEqual([]);
+  expect(verdictOf([])).toMatchObject({ winner: null, pairs: 0 });
+});
+
+test("the pairs come in their order, whichever run of them was first", () => {
+  const runs = [run(1, 1, 200), run(1, 0, 100), run(0, 0, 100), run(0, 1, 100)];
+  expect(pairSpeeds(runs).map(({ pair }) => pair)).toEqual([0, 1]);
+});
+
+test("the median of an even number lies between the two in the middle", () => {
+  expect(median([4, 1, 3, 2])).toBe(2.5);
+  expect(median([3, 1, 2])).toBe(2);
+  expect(median([])).toBeNull();
+});

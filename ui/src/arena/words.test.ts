@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import { defaults } from "../bindings/defaults";
+import { arena, drafted, plain } from "./fixtures";
+import type { Pair } from "./pairs";
+import { expectationOf, sameSetup, textWords, times, verdictWords } from "./words";
+
+const names: Pair<string> = ["Starter draft, K auto", "no draft"];
+
+describe("the verdict", () => {
+  test("says who won, by how much, and over how many pairs", () => {
+    const verdict = { winner: 0, ratio: 1.42, lowest: 1.38, highest: 1.47, pairs: 5 };
+    expect(verdictWords(verdict, names, false)).toEqual({
+      figure: "1.42x",
+      sentence: "Starter draft, K auto is 1.42x as fast as no draft",
+      spread: "1.38x to 1.47x over 5 pairs.",
+    });
+  });
+
+  test("names the second set-up first where it won", () => {
+    const verdict = { winner: 1, ratio: 1.08, lowest: 1.02, highest: 1.2, pairs: 3 };
+    expect(verdictWords(verdict, names, false).sentence).toBe(
+      "no draft is 1.08x as fast as Starter draft, K auto",
+    );
+  });
+
+  test("is none where the spread contains 1", () => {
+    const verdict = { winner: null, ratio: 1.01, lowest: 0.97, highest: 1.05, pairs: 5 };
+    expect(verdictWords(verdict, names, false)).toEqual({
+      figure: null,
+      sentence: "No winner",
+      spread: "The spread, 0.97x to 1.05x over 5 pairs, contains 1x.",
+    });
+  });
+
+  test("of one pair asks for more", () => {
+    const verdict = { winner: 0, ratio: 1.4, lowest: 1.4, highest: 1.4, pairs: 1 };
+    expect(verdictWords(verdict, names, false).spread).toContain("run more");
+  });
+
+  test("of no pair says so", () => {
+    const verdict = { winner: null, ratio: 1, lowest: 1, highest: 1, pairs: 0 };
+    expect(verdictWords(verdict, names, false).sentence).toBe("Nothing to compare");
+  });
+
+  test("of two equal set-ups says that it shows the noise", () => {
+    const verdict = { winner: 0, ratio: 1.02, lowest: 1.01, highest: 1.03, pairs: 5 };
+    expect(verdictWords(verdict, ["x (A)", "x (B)"], true).spread).toContain("chance alone");
+  });
+
+  test("never calls a small difference 1.00x", () => {
+    expect(times(1.003)).toBe("1.003x");
+    expect(times(1)).toBe("1.00x");
+    expect(times(12.345)).toBe("12.35x");
+  });
+});
+
+describe("the texts", () => {
+  const different = { texts: ["It was dark", "It was day"], first_difference: 40 };
+  const warm = { ...defaults.sampling, temperature: 0.7 };
+
+  test("are identical, or part at a token, counted from 1", () => {
+    expect(textWords(arena()).verdict).toBe("identical");
+    expect(textWords(arena(different)).sentence).toMatch(/^They part at token 41\./);
+  });
+
+  test("differ by chance where one of them was sampled in the fastest mode", () => {
+    expect(textWords(arena({ ...different, sampling: warm })).verdict).toBe("chance");
+    const reproducible = arena().setups.map(({ label, setup }) => ({
+      label,
+      setup: { ...setup, mode: "reproducible" as const },
+    }));
+    const by = textWords(arena({ ...different, sampling: warm, setups: reproducible }));
+    expect(by.verdict).toBe("different");
+  });
+
+  test("may read alike and yet be other tokens", () => {
+    expect(textWords(arena({ first_difference: 2 })).sentence).toContain("read alike");
+  });
+
+  test("are foretold before the start", () => {
+    const cold = { ...warm, temperature: 0 };
+    expect(expectationOf([drafted, plain], cold)).toContain("Temperature 0");
+    expect(expectationOf([drafted, plain], warm)).toContain("by chance");
+    const seeded = { ...drafted, mode: "reproducible" as const };
+    expect(expectationOf([seeded, seeded], warm)).toContain("the seed alone");
+  });
+});
+
+test("two set-ups are the same when nothing in them differs", () => {
+  expect(sameSetup([drafted, structuredClone(drafted)])).toBe(true);
+  expect(sameSetup([drafted, plain])).toBe(false);
+});

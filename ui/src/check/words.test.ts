@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import {
+  causeWords,
+  differenceWords,
+  distributionWords,
+  brief,
+  identicalWords,
+  logitWords,
+} from "./words";
+
+const target = "Starter, 8.1 M, Q8_0";
+const text = { kind: "text", tokens: 212, seed: 7, difference: null } as const;
+const difference = { position: 40, with: null, without: null, gap: 0.0002, near_tie: true };
+const spread = { kind: "distribution", judged: 157, different: 0, largest_difference: 0 } as const;
+
+test("an identical reply is said with its tokens, its target and its seed", () => {
+  expect(identicalWords(text, target)).toBe(
+    "Identical: all 212 tokens are what Starter writes without drafts (seed 7).",
+  );
+});
+
+test("without a seed it was the likeliest token, and without a name the target", () => {
+  expect(identicalWords({ ...text, seed: null, tokens: 1 }, null)).toBe(
+    "Identical: the one token is what the target writes without drafts (always the likeliest token).",
+  );
+});
+
+test("a difference is counted from 1, and said to be rounding or a bug", () => {
+  expect(differenceWords(difference)).toBe("It differs from token 41 on.");
+  expect(causeWords(difference)).toContain("A near tie: rounding decided");
+  expect(causeWords({ ...difference, gap: 0 })).toContain("An exact tie");
+  expect(causeWords({ ...difference, near_tie: false })).toContain("bug in Foretoken");
+});
+
+test("probabilities are compared where texts cannot be, in two sentences", () => {
+  expect(distributionWords(spread, target)).toBe(
+    "Starter gave the 157 probabilities by which drafted tokens were judged again, without drafts, and they are the same to the last bit. Sampling in the fastest mode draws another text each time, so the text itself cannot be compared.",
+  );
+});
+
+test("probabilities that differ are counted, with the largest difference", () => {
+  expect(
+    distributionWords({ ...spread, different: 3, largest_difference: 0.00312 }, target),
+  ).toContain("and 3 differ, by 0.0031 at most");
+  expect(
+    distributionWords({ ...spread, different: 0, largest_difference: 2.4e-7 }, target),
+  ).toContain("they are the same (largest difference 2.4e-7)");
+});
+
+test("a reply without judged tokens has no probabilities to compare", () => {
+  expect(distributionWords({ ...spread, judged: 0 }, target)).toContain("nothing to compare");
+});
+
+test("small numbers keep the digits that matter", () => {
+  expect([0, 0.5, 0.00031, 2.4e-7].map(brief)).toEqual(["0", "0.5", "0.00031", "2.4e-7"]);
+  expect(logitWords(12.34567, 0.0002)).toBe("12.34567");
+  expect(logitWords(12.34567, 1.5)).toBe("12.35");
+  expect(logitWords(12.34567, 0)).toBe("12.35");
+  expect(logitWords(12.34567, null)).toBe("12.35");
+});

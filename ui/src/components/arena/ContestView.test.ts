@@ -1,0 +1,104 @@
+import { flushSync, mount, unmount } from "svelte";
+import { afterEach, expect, test, vi } from "vitest";
+import { arena, drafted, plain, run } from "../../arena/fixtures";
+import { App } from "../../state/app.svelte";
+import { Contest } from "../../state/contest.svelte";
+import ContestView from "./ContestView.svelte";
+
+const app = new App({} as never);
+let shown: ReturnType<typeof mount>;
+
+vi.mock("../../state/app.svelte", async (original) => ({
+  ...(await original<object>()),
+  getApp: () => app,
+}));
+// There is no canvas here.
+vi.mock("../Plot.svelte", () => ({ default: () => undefined }));
+
+const find = (testid: string) => document.querySelector<HTMLElement>(`[data-testid="${testid}"]`);
+
+function show(contest: Contest | undefined) {
+  vi.stubGlobal(
+    "ResizeObserver",
+    class {
+      observe = () => undefined;
+      unobserve = () => undefined;
+      disconnect = () => undefined;
+    },
+  );
+  shown = mount(ContestView, {
+    target: document.body,
+    props: { contest: contest ?? expect.fail() },
+  });
+  flushSync();
+}
+
+afterEach(() => unmount(shown));
+
+test("a finished arena says who won, by how much, and that the texts are the same", () => {
+  show(Contest.of(arena()));
+  expect(find("arena-verdict")?.dataset["winner"]).toBe("0");
+  expect(find("arena-verdict")?.textContent).toContain(
+    "Starter draft, K auto is 2.00x as fast as no draft",
+  );
+  expect(find("arena-verdict")?.textContent).toContain("1.90x to 2.10x over 2 pairs");
+  expect(find("arena-texts")?.dataset["texts"]).toBe("identical");
+  expect(find("arena-dots")?.querySelectorAll("circle")).toHaveLength(2);
+  expect(find("arena-dots")?.getAttribute("aria-label")).toContain(
+    "pair 1: Starter draft, K auto 1.90x as fast as no draft",
+  );
+});
+
+test("texts that part are marked in both columns, and markup in them stays text", () => {
+  const evil = "<img src=x onerror=alert(1)>";
+  const texts = [`<u>It</u> is dark ${evil}`, `<u>It</u> is old ${evil}`];
+  show(Contest.of(arena({ texts, first_difference: 3 })));
+  const marks = [...document.querySelectorAll('[data-testid="arena-parting"]')];
+  expect(marks.map(({ textContent }) => textContent)).toEqual(["dark", "old"]);
+  expect(document.querySelector(".text :is(img, u)")).toBeNull();
+  expect(find("arena-text-1")?.textContent).toContain(texts[1]);
+  expect(find("arena-texts")?.textContent).toContain("part at token 4");
+});
+
+test("markup in equal texts, in the prompt and in the names stays text", () => {
+  const evil = "<img src=x onerror=alert(1)>";
+  const setups = [drafted, plain].map((setup) => ({ label: evil, setup }));
+  show(Contest.of(arena({ texts: [evil, evil], prompt: evil, setups })));
+  expect(document.querySelector("img")).toBeNull();
+  expect(find("arena-text-0")?.textContent).toContain(evil);
+});
+
+test("a text that ends before the other says so at its end", () => {
+  show(Contest.of(arena({ texts: ["It is", "It is dark"], first_difference: 2 })));
+  expect(find("arena-text-0")?.textContent).toContain("ends here");
+});
+
+test("an arena that broke off shows why, and the verdict so far", () => {
+  const contest = new Contest(
+    { prompt: "x".repeat(20_000), setups: [drafted, plain], pairs: 3, max_tokens: 64 },
+    ["a", "b"],
+    "Starter",
+  );
+  contest.take({ type: "run", pair: 0, setup: 0 });
+  contest.take({ type: "finished", run: run(0, 0, 100) });
+  contest.fail({ code: "internal", message: "the computation failed." } as never);
+  show(contest);
+  expect(find("arena-ended")?.textContent).toContain("The computation failed.");
+  expect(find("arena-verdict")?.textContent).toContain("Nothing to compare");
+  expect(find("arena-figures")?.textContent).toContain("1,000");
+  expect(find("arena-export")).toBeNull();
+});
+
+test("while it runs the one that writes is marked, and it can be stopped", () => {
+  const contest = new Contest(
+    { prompt: "x", setups: [drafted, plain], pairs: 5, max_tokens: 64 },
+    ["a", "b"],
+    "Starter",
+  );
+  contest.take({ type: "run", pair: 1, setup: 1 });
+  show(contest);
+  expect(find("arena-progress")?.textContent).toContain("Pair 2 of 5");
+  expect(find("arena-text-1")?.textContent).toContain("writing");
+  expect(find("arena-text-0")?.textContent).not.toContain("writing");
+  expect(find("arena-stop")).not.toBeNull();
+});

@@ -1,0 +1,34 @@
+/** Tells what a scrolled list's elements are near the part in view: only those need to be drawn. */
+
+/** How far beyond the edges is near: what one turn of the wheel brings into view. */
+const MARGIN_PX = 400;
+
+/** What scrolls is marked so; without one, the window is. */
+const SCROLLER = "[data-scroller]";
+
+const observers = new WeakMap<Element | Document, IntersectionObserver>();
+const watchers = new WeakMap<Element, (near: boolean) => void>();
+
+/** Calls `onChange` soon, and then whenever the element comes near or goes away; returns how to end it. */
+export function watchNear(element: Element, onChange: (near: boolean) => void): () => void {
+  const observer = observerOf(element.closest(SCROLLER));
+  watchers.set(element, onChange);
+  observer.observe(element);
+  return () => {
+    observer.unobserve(element);
+    watchers.delete(element);
+  };
+}
+
+function observerOf(root: Element | null): IntersectionObserver {
+  const known = observers.get(root ?? document);
+  if (known) return known;
+  const observer = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) watchers.get(target)?.(isIntersecting);
+    },
+    { root, rootMargin: `${MARGIN_PX}px 0px` },
+  );
+  observers.set(root ?? document, observer);
+  return observer;
+}

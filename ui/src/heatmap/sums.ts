@@ -1,0 +1,82 @@
+/**
+ * How the places of each row ended, summed from the first round on: the sum over any stretch of
+ * rounds is a difference of two, however many rounds it holds. For views in which many rounds share
+ * a pixel.
+ */
+import type { Outcome } from "../bindings/Outcome";
+import type { Round } from "../bindings/Round";
+import { depthsOf } from "../trace/tree";
+
+/** A sum is kept in front of every so many rounds; between them rounds are counted again. */
+const STRIDE = 16;
+
+/**
+ * Numbers a row: places whose token was accepted, places where all judged guesses were rejected,
+ * places never judged, then the summed chances of acceptance of the first two.
+ */
+export const FIELDS = 5;
+export const FIELD_OF: Record<Outcome, number> = { accepted: 0, rejected: 1, discarded: 2 };
+export const CHANCE_OF = { accepted: 3, rejected: 4 };
+
+export class Sums {
+  readonly #rounds: readonly Round[];
+  readonly #kept: number[][] = [];
+  readonly #running: number[] = [];
+  #counted = 0;
+
+  /** Of rounds that may become more, but never others. */
+  constructor(rounds: readonly Round[]) {
+    this.#rounds = rounds;
+  }
+
+  /** {@link FIELDS} numbers a row over the rounds before `end`; what is missing is 0. */
+  before(end: number): number[] {
+    this.#countUpTo(end);
+    if (end >= this.#counted) return [...this.#running];
+    const stride = Math.floor(end / STRIDE);
+    const sums = [...(this.#kept[stride] ?? [])];
+    for (let at = stride * STRIDE; at < end; at += 1) addRound(sums, this.#rounds[at]);
+    return sums;
+  }
+
+  #countUpTo(end: number) {
+    for (
+      const last = Math.min(end, this.#rounds.length);
+      this.#counted < last;
+      this.#counted += 1
+    ) {
+      if (this.#counted % STRIDE === 0) this.#kept.push([...this.#running]);
+      addRound(this.#running, this.#rounds[this.#counted]);
+    }
+  }
+}
+
+/** What became of each row of the round at hand: 0 for none, else 1 more than its field. */
+const fates: number[] = [];
+const chances: number[] = [];
+
+/** Of several guesses for one place the accepted one counts, or else a rejected one. */
+function addRound(sums: number[], round: Round | undefined) {
+  if (!round) return;
+  fates.length = 0;
+  const depths = depthsOf(round);
+  for (let slot = 0; slot < depths.length; slot += 1) {
+    const row = depths[slot] ?? 0;
+    const drafted = round.drafted[slot];
+    if (!drafted) continue;
+    const fate = 1 + FIELD_OF[drafted.outcome];
+    const held = fates[row] ?? 0;
+    if (held !== 0 && held <= fate) continue;
+    fates[row] = fate;
+    chances[row] = drafted.acceptance ?? 0;
+  }
+  for (let row = 0; row < fates.length; row += 1) {
+    const first = row * FIELDS;
+    while (sums.length < first + FIELDS) sums.push(0);
+    const field = (fates[row] ?? 1) - 1;
+    sums[first + field] = (sums[first + field] ?? 0) + 1;
+    if (field === FIELD_OF.discarded) continue;
+    const chance = first + CHANCE_OF.accepted + field;
+    sums[chance] = (sums[chance] ?? 0) + (chances[row] ?? 0);
+  }
+}

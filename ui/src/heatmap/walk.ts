@@ -1,0 +1,48 @@
+/** How the arrow keys walk the tokens of a trace: along a row, across rounds, up and down a draft. */
+import type { Round } from "../bindings/Round";
+import type { Place } from "../trace/round";
+import { rowsOfSlots } from "./spots";
+
+/** The token nearest to a row of a round and a place in it, or null in a round without tokens. */
+export function nearest(
+  rounds: readonly Round[],
+  round: number,
+  row: number,
+  lane: number,
+): Place | null {
+  const at = Math.max(0, Math.min(rounds.length - 1, round));
+  const held = rounds[at];
+  if (!held) return null;
+  const rows = rowsOfSlots(held);
+  const slots = rows[Math.max(0, Math.min(rows.length - 1, row))] ?? [];
+  const slot = slots[Math.max(0, Math.min(slots.length - 1, lane))];
+  return slot === undefined ? null : { round: at, slot };
+}
+
+/** Beside a token: the next guess of its row, or the token of that row in the next round with any. */
+export function beside(rounds: readonly Round[], from: Place, step: 1 | -1): Place | null {
+  const here = stand(rounds, from);
+  if (!here) return null;
+  const slot = here.slots[here.lane + step];
+  if (slot !== undefined) return { round: from.round, slot };
+  for (let round = from.round + step; round >= 0 && round < rounds.length; round += step) {
+    const found = nearest(rounds, round, here.row, step > 0 ? 0 : Infinity);
+    if (found) return found;
+  }
+  return from;
+}
+
+/** Above or below a token in its round. */
+export function above(rounds: readonly Round[], from: Place, step: 1 | -1): Place | null {
+  const here = stand(rounds, from);
+  return here && nearest(rounds, from.round, here.row + step, here.lane);
+}
+
+function stand(rounds: readonly Round[], { round, slot }: Place) {
+  const held = rounds[round];
+  if (!held) return null;
+  const rows = rowsOfSlots(held);
+  const row = rows.findIndex((slots) => slots.includes(slot));
+  const slots = rows[row];
+  return slots ? { row, slots, lane: slots.indexOf(slot) } : null;
+}

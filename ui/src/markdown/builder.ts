@@ -1,0 +1,130 @@
+/**
+ * Collects leaves into branches, in the order of the text. Leaves stand in **hosts**, the branches
+ * that hold lines of text; what stands between two hosts goes to the end of the first up to its last
+ * line break, the rest to the beginning of the second, so that a bullet stands before its item.
+ */
+import type { Branch, Leaf, LeafKind, Node, Tag } from "./nodes";
+
+/** Deeper structure is read as text: it could not be laid out. */
+const DEEPEST = 32;
+
+export class Builder {
+  readonly roots: Branch[] = [];
+  readonly #source: string;
+  /** Added to the parser's positions; what lies before {@link #least} then is left out. */
+  readonly #shift: number;
+  readonly #least: number;
+  readonly #open: Branch[] = [];
+  #pending: Leaf[] = [];
+  #lastHost: Branch | null = null;
+  #hosts = 0;
+  /** Everything before is in a leaf. */
+  #at = 0;
+
+  constructor(source: string, shift: number, least: number) {
+    this.#source = source;
+    this.#shift = shift;
+    this.#least = least;
+  }
+
+  get isFull(): boolean {
+    return this.#open.length >= DEEPEST;
+  }
+
+  /** The place up to which everything is in a leaf. */
+  get at(): number {
+    return this.#at;
+  }
+
+  /** Hosts so far. */
+  get hosts(): number {
+    return this.#hosts;
+  }
+
+  open(tag: Tag, more: Partial<Branch> = {}): Branch {
+    const branch: Branch = { tag, children: [], ...more };
+    (this.#open.at(-1)?.children ?? this.roots).push(branch);
+    this.#open.push(branch);
+    return branch;
+  }
+
+  close() {
+    this.#open.pop();
+  }
+
+  openHost(tag: Tag, at: number, more: Partial<Branch> = {}): Branch {
+    this.between(at);
+    const before = this.#takePending();
+    const host = this.open(tag, more);
+    host.children.push(...before);
+    this.#lastHost = host;
+    this.#hosts += 1;
+    return host;
+  }
+
+  /** The pending leaves that belong to the next host; the others go to the last one. */
+  #takePending(): Leaf[] {
+    const pending = this.#pending;
+    this.#pending = [];
+    if (!this.#lastHost) return pending;
+    const broken = pending.findLastIndex(({ kind, from, to }) => {
+      return kind === "gap" && this.#text(from, to).includes("\n");
+    });
+    this.#lastHost.children.push(...pending.slice(0, broken + 1));
+    return pending.slice(broken + 1);
+  }
+
+  /** Outside of hosts: what lies between the last leaf and `to` is a gap. */
+  between(to: number) {
+    if (to <= this.#at) return;
+    const text = this.#source.slice(this.#at, to);
+    const line = text.lastIndexOf("\n") + 1;
+    this.#pend("gap", this.#at, this.#at + line);
+    this.#pend("gap", this.#at + line, to);
+    this.#at = to;
+  }
+
+  /** Outside of hosts: a mark. */
+  mark(from: number, to: number) {
+    this.between(from);
+    this.#pend("syntax", this.#at, to);
+    this.#at = Math.max(this.#at, to);
+  }
+
+  #pend(kind: LeafKind, from: number, to: number) {
+    const leaf = this.#leaf(kind, from, to);
+    if (leaf) this.#pending.push(leaf);
+  }
+
+  /** Inside of a host: everything up to `to` is of this kind. */
+  leaf(kind: LeafKind, to: number, shown?: string) {
+    const leaf = this.#leaf(kind, this.#at, to);
+    this.#at = Math.max(this.#at, to);
+    if (!leaf) return;
+    if (shown !== undefined) leaf.shown = shown;
+    this.#open.at(-1)?.children.push(leaf);
+  }
+
+  #leaf(kind: LeafKind, from: number, to: number): Leaf | null {
+    const begin = Math.max(from + this.#shift, this.#least);
+    const end = to + this.#shift;
+    return begin < end ? { kind, from: begin, to: end } : null;
+  }
+
+  #text(from: number, to: number): string {
+    return this.#source.slice(from - this.#shift, to - this.#shift);
+  }
+
+  /** The branches, with what is left over at the end of the last host. */
+  finish(end: number): Branch[] {
+    this.between(end);
+    if (!this.#lastHost) {
+      if (this.#pending.length > 0) this.openHost("p", end);
+      return this.roots;
+    }
+    const host: Node[] = this.#lastHost.children;
+    host.push(...this.#pending);
+    this.#pending = [];
+    return this.roots;
+  }
+}

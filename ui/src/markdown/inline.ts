@@ -1,0 +1,213 @@
+/** The structure within a line of text: emphasis, code, links, formulas. */
+import type { SyntaxNode } from "@lezer/common";
+import { decodeHTMLStrict } from "entities";
+import { safeAddress } from "./address";
+import type { Builder } from "./builder";
+import type { Tag } from "./nodes";
+
+/** Where the links of `[text][label]` lead, by label. */
+export type Definitions = ReadonlyMap<string, string>;
+
+const BRANCHES: Readonly<Record<string, Tag>> = {
+  Emphasis: "em",
+  StrongEmphasis: "strong",
+  Strikethrough: "del",
+  InlineMath: "formula",
+  DisplayMath: "display-formula",
+};
+
+export const MARKS: ReadonlySet<string> = new Set([
+  "EmphasisMark",
+  "StrikethroughMark",
+  "CodeMark",
+  "CodeInfo",
+  "LinkMark",
+  "LinkTitle",
+  "MathMark",
+  "HeaderMark",
+  "QuoteMark",
+  "ListMark",
+  "TableDelimiter",
+]);
+
+const BREAK = /^<br\s*\/?>$/i;
+
+export class Inline {
+  /** Labels of links that no definition was known for. */
+  readonly unresolved = new Set<string>();
+  readonly #source: string;
+  readonly #definitions: Definitions;
+  readonly #into: Builder;
+
+  constructor(source: string, definitions: Definitions, into: Builder) {
+    this.#source = source;
+    this.#definitions = definitions;
+    this.#into = into;
+  }
+
+  /** All that stands in a node, which is a host or a part of its line. */
+  inside(node: SyntaxNode) {
+    let beside = false;
+    for (const child of childrenOf(node)) {
+      const isMark = child.name === "HeaderMark";
+      this.#stretch(child.from, beside || isMark);
+      this.#node(child);
+      beside = isMark;
+    }
+    this.#stretch(node.to, beside);
+  }
+
+  /** Text up to `to`; white space beside a heading's marks belongs to these. */
+  #stretch(to: number, beside: boolean) {
+    const text = this.#source.slice(this.#into.at, to);
+    if (beside) {
+      this.#into.leaf("gap", to - text.trimStart().length);
+      this.#into.leaf("text", to - (text.length - text.trimEnd().length));
+    }
+    this.#into.leaf(beside ? "gap" : "text", to);
+  }
+
+  #node(node: SyntaxNode) {
+    const tag = BRANCHES[node.name];
+    if (MARKS.has(node.name)) this.#into.leaf("syntax", node.to);
+    else if (this.#into.isFull) this.#into.leaf("text", node.to);
+    else if (tag) this.#branch(node, tag);
+    else this.#other(node);
+  }
+
+  #branch(node: SyntaxNode, tag: Tag) {
+    this.#into.open(tag);
+    this.inside(node);
+    this.#into.close();
+  }
+
+  #other(node: SyntaxNode) {
+    switch (node.name) {
+      case "InlineCode":
+        this.#code(node);
+        break;
+      case "Link":
+      case "Image":
+        this.#link(node);
+        break;
+      case "Autolink":
+        this.#autolink(node);
+        break;
+      case "URL":
+        this.#address(node);
+        break;
+      default:
+        this.#characters(node);
+    }
+  }
+
+  /** What stands for other characters than its own. */
+  #characters(node: SyntaxNode) {
+    const written = this.#source.slice(node.from, node.to);
+    let shown: string | undefined;
+    if (node.name === "Escape") this.#into.leaf("syntax", node.from + 1);
+    else if (node.name === "HardBreak") this.#into.leaf("syntax", node.to - 1);
+    else if (node.name === "Entity") shown = decodeHTMLStrict(written);
+    else if (node.name === "TaskMarker") shown = /x/i.test(written) ? "☑" : "☐";
+    // Models write tables with line breaks in them; every other tag is text.
+    else if (node.name === "HTMLTag" && BREAK.test(written)) shown = "\n";
+    this.#into.leaf("text", node.to, shown);
+  }
+
+  /** One space on either side only keeps backticks apart. */
+  #code(node: SyntaxNode) {
+    const [from, to] = [node.firstChild?.to ?? node.from, node.lastChild?.from ?? node.to];
+    const code = this.#source.slice(from, to);
+    const pad = /^\s[^]*\s$/.test(code) && code.trim() !== "" ? 1 : 0;
+    this.#into.open("code");
+    this.#into.leaf("syntax", from + pad);
+    this.#into.leaf("text", to - pad);
+    this.#into.leaf("syntax", node.to);
+    this.#into.close();
+  }
+
+  /** A picture would be fetched from elsewhere, so its name links to it. */
+  #link(node: SyntaxNode) {
+    const address = this.#addressOf(node);
+    const [open, close] = node.getChildren("LinkMark");
+    if (address === null || !open || !close) {
+      this.#unlinked(node);
+      return;
+    }
+    const isNamed = close.from > open.to;
+    this.#into.open("a", { address: safeAddress(address) });
+    for (const child of childrenOf(node)) {
+      this.#into.leaf(child.from <= close.from ? "text" : "syntax", child.from);
+      if (child.from < close.from) this.#node(child);
+      else this.#into.leaf(child.name === "URL" && !isNamed ? "text" : "syntax", child.to);
+    }
+    this.#into.leaf("syntax", node.to);
+    this.#into.close();
+  }
+
+  /** Brackets that no address belongs to are text. */
+  #unlinked(node: SyntaxNode) {
+    for (const child of childrenOf(node)) {
+      this.#into.leaf("text", child.from);
+      const isText = child.name === "LinkMark" || child.name === "LinkLabel";
+      if (isText) this.#into.leaf("text", child.to);
+      else this.#node(child);
+    }
+    this.#into.leaf("text", node.to);
+  }
+
+  #addressOf(node: SyntaxNode): string | null {
+    const marks = node.getChildren("LinkMark");
+    if (marks.length > 2) {
+      const url = node.getChild("URL");
+      return url ? this.#source.slice(url.from, url.to) : "";
+    }
+    const label = node.getChild("LinkLabel");
+    const [from, to] =
+      label && label.to - label.from > 2
+        ? [label.from + 1, label.to - 1]
+        : [marks[0]?.to ?? node.from, marks[1]?.from ?? node.to];
+    const name = labelName(this.#source.slice(from, to));
+    const found = this.#definitions.get(name);
+    if (found === undefined) this.unresolved.add(name);
+    return found ?? null;
+  }
+
+  #autolink(node: SyntaxNode) {
+    const url = node.getChild("URL");
+    if (url) {
+      this.#into.leaf("syntax", url.from);
+      this.#address(url);
+    }
+    this.#into.leaf(url ? "syntax" : "text", node.to);
+  }
+
+  #address(node: SyntaxNode) {
+    this.#into.open("a", { address: safeAddress(this.#source.slice(node.from, node.to)) });
+    this.#into.leaf("text", node.to);
+    this.#into.close();
+  }
+}
+
+/** The definitions of addresses, `[label]: address`, among a tree's outermost blocks. */
+export function definitionsIn(blocks: readonly SyntaxNode[], source: string): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const block of blocks) {
+    const label = block.name === "LinkReference" ? block.getChild("LinkLabel") : null;
+    const url = block.getChild("URL");
+    if (!label || !url) continue;
+    const name = labelName(source.slice(label.from + 1, label.to - 1));
+    if (!found.has(name)) found.set(name, source.slice(url.from, url.to));
+  }
+  return found;
+}
+
+function labelName(label: string): string {
+  return label.trim().replace(/\s+/g, " ").toLowerCase();
+}
+
+export function childrenOf(node: SyntaxNode): SyntaxNode[] {
+  const children: SyntaxNode[] = [];
+  for (let child = node.firstChild; child; child = child.nextSibling) children.push(child);
+  return children;
+}

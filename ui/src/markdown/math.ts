@@ -1,0 +1,144 @@
+/**
+ * LaTeX in Markdown, for the parser: `$..$` and `\(..\)` in a line, `$$..$$` and `\[..\]` displayed.
+ * What is not closed stays text, so that prices and half-written formulas do.
+ */
+import type {
+  BlockContext,
+  BlockParser,
+  Element,
+  InlineContext,
+  Line,
+  MarkdownConfig,
+} from "@lezer/markdown";
+
+const MARK = 2;
+/** No formula in a line of text is longer. */
+const LONGEST_INLINE = 2000;
+
+const CLOSING: Readonly<Record<string, string>> = { $$: "$$", "\\[": "\\]" };
+
+interface Marks {
+  from: number;
+  to: number;
+  mark: number;
+}
+
+function formula(
+  cx: BlockContext | InlineContext,
+  name: "InlineMath" | "DisplayMath",
+  { from, to, mark }: Marks,
+  inside: readonly Element[] = [],
+): Element {
+  return cx.elt(name, from, to, [
+    cx.elt("MathMark", from, from + mark),
+    ...inside,
+    cx.elt("MathMark", to - mark, to),
+  ]);
+}
+
+/** Displayed on lines of its own. Lines inside may look like lists or headings, and are neither. */
+const displayed: BlockParser = {
+  name: "DisplayMath",
+  before: "IndentedCode",
+  parse(cx, line) {
+    const open = line.text.slice(line.pos, line.pos + MARK);
+    const close = CLOSING[open];
+    if (close === undefined || line.indent >= line.baseIndent + 4) return false;
+    const rest = line.text.slice(line.pos + MARK);
+    const ends = rest.indexOf(close);
+    const from = cx.lineStart + line.pos;
+    if (ends >= 0) {
+      if (rest.slice(ends + MARK).trim() !== "" || rest.slice(0, ends).trim() === "") return false;
+      cx.addElement(formula(cx, "DisplayMath", { from, to: from + 2 * MARK + ends, mark: MARK }));
+      cx.nextLine();
+      return true;
+    }
+    overLines(cx, line, from, close);
+    return true;
+  },
+  endLeaf(_, line, leaf) {
+    const text = line.text.slice(line.pos).trimEnd();
+    const close = CLOSING[text.slice(0, MARK)];
+    if (close === undefined) return false;
+    // The end of what began in the middle of the paragraph.
+    if (close === "$$" && leaf.content.split("$$").length % 2 === 0) return false;
+    return text.length === MARK || (text.length > 2 * MARK && text.endsWith(close));
+  },
+};
+
+/** A formula that ends on a later line; a paragraph where a blank line or the end comes first. */
+function overLines(cx: BlockContext, line: Line, from: number, close: string) {
+  const { baseIndent } = line;
+  const quotes = quotesAround(cx);
+  const marks: Element[] = [];
+  let text = line.text.slice(line.pos);
+  while (cx.nextLine()) {
+    const leaves = line.baseIndent < baseIndent || line.markers.length < quotes;
+    if (leaves || line.pos >= line.text.length) break;
+    marks.push(...line.markers);
+    const trimmed = line.text.trimEnd();
+    if (trimmed.endsWith(close) && trimmed.length - MARK >= line.pos) {
+      const to = cx.lineStart + trimmed.length;
+      cx.addElement(formula(cx, "DisplayMath", { from, to, mark: MARK }, marks));
+      cx.nextLine();
+      return;
+    }
+    text += `\n${" ".repeat(line.basePos)}${line.text.slice(line.basePos)}`;
+  }
+  cx.addElement(cx.elt("Paragraph", from, from + text.length, cx.parser.parseInline(text, from)));
+}
+
+function quotesAround(cx: BlockContext): number {
+  let quotes = 0;
+  for (let depth = 0; depth < cx.depth; depth += 1) {
+    if (cx.parentType(depth).name === "Blockquote") quotes += 1;
+  }
+  return quotes;
+}
+
+function inLine(cx: InlineContext, pos: number): number {
+  if (cx.char(pos + 1) === DOLLAR) return closedBy(cx, pos, "$$", "DisplayMath");
+  const text = cx.slice(pos + 1, Math.min(cx.end, pos + LONGEST_INLINE));
+  const ends = /^(?:[^$\\`]|\\[^])*?(?=\$)/.exec(text)?.[0].length ?? 0;
+  // "$5 or $6" and "$HOME/$USER" are no formulas.
+  if (ends === 0 || /^\s|\s$/.test(text.slice(0, ends))) return -1;
+  if (/^\$[\p{L}\p{N}]/u.test(text.slice(ends))) return -1;
+  const to = pos + ends + 2;
+  return cx.addElement(formula(cx, "InlineMath", { from: pos, to, mark: 1 }));
+}
+
+function closedBy(
+  cx: InlineContext,
+  pos: number,
+  close: string,
+  name: "InlineMath" | "DisplayMath",
+): number {
+  const text = cx.slice(pos + MARK, cx.end);
+  const ends = text.indexOf(close);
+  if (ends < 0 || text.slice(0, ends).trim() === "") return -1;
+  const to = pos + ends + 2 * MARK;
+  return cx.addElement(formula(cx, name, { from: pos, to, mark: MARK }));
+}
+
+const DOLLAR = 36;
+const BACKSLASH = 92;
+const ROUND = 40;
+const SQUARE = 91;
+
+export const math: MarkdownConfig = {
+  defineNodes: [{ name: "DisplayMath", block: true }, "InlineMath", "MathMark"],
+  parseBlock: [displayed],
+  parseInline: [
+    {
+      name: "Math",
+      before: "Escape",
+      parse(cx, next, pos) {
+        if (next === DOLLAR) return inLine(cx, pos);
+        if (next !== BACKSLASH) return -1;
+        const kind = cx.char(pos + 1);
+        if (kind === ROUND) return closedBy(cx, pos, "\\)", "InlineMath");
+        return kind === SQUARE ? closedBy(cx, pos, "\\]", "DisplayMath") : -1;
+      },
+    },
+  ],
+};

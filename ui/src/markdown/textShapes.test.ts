@@ -1,0 +1,181 @@
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { ReplyDocument } from "./document";
+import { ReplyPage } from "./page";
+import { NASTY } from "./samples";
+import { TextShapes } from "./textShapes";
+
+function draw(text: string, whenHere = () => {}): HTMLElement {
+  const root = document.createElement("div");
+  const parsed = new ReplyDocument();
+  parsed.update(text, true);
+  const shapes = new TextShapes(text, whenHere);
+  new ReplyPage(root, false).show(parsed, ({ branch }) => shapes.of(branch), false);
+  return root;
+}
+
+/** What colours code and sets formulas is fetched when it is first wanted. */
+beforeAll(async () => {
+  const here = vi.fn();
+  draw("```js\n1\n```\n\n$x$", here);
+  await vi.waitFor(() => expect(here).toHaveBeenCalledTimes(2), 30_000);
+}, 30_000);
+
+test("Markdown becomes elements, its marks vanish", () => {
+  const shown = draw("# One #\n\n- **two**\n- `three`\n\n| a | b |\n| - | - |\n| 1 | 2 |");
+  expect(shown.querySelector("h1")?.textContent).toBe("One");
+  expect(shown.querySelector("li strong")?.textContent).toBe("two");
+  expect([...shown.querySelectorAll("td")].map((cell) => cell.textContent)).toEqual(["1", "2"]);
+  expect(shown.textContent).not.toMatch(/[*#|`]/);
+});
+
+test("entities, escapes and line breaks are read as what they mean", () => {
+  expect(draw("a &amp; b \\*c\\* &nope;").textContent).toContain("a & b *c* &nope;");
+  expect(draw("one\\\ntwo  \nthree<br>four").querySelector("p")?.textContent).toMatch(
+    /^one\ntwo ?\nthree\nfour$/,
+  );
+});
+
+test("a code block keeps its text exactly, names its language and can be copied", () => {
+  const code = 'if a < b && c > "d":\n    pass';
+  const shown = draw("```python\n" + code + "\n```");
+  expect(shown.querySelector("pre")?.textContent).toBe(code);
+  expect(shown.querySelector(".code-head span")?.textContent).toBe("python");
+  expect(shown.querySelector("button[data-copy]")).not.toBeNull();
+});
+
+test("code in a quote or a list has its own text only", () => {
+  expect(draw("> ```\n> a\n>\n> b\n> ```").querySelector("pre")?.textContent).toBe("a\n\nb");
+  expect(draw("- x\n\n  ```\n  a\n   b\n  ```").querySelector("pre")?.textContent).toBe("a\n b");
+});
+
+test("code in a known language is coloured and keeps its text", () => {
+  const shown = draw("```js\nconst a = 'b'; // c\n```");
+  expect(shown.querySelector(".hljs-keyword")?.textContent).toBe("const");
+  expect(shown.querySelector("pre")?.textContent).toBe("const a = 'b'; // c");
+});
+
+test("a list keeps the number it starts at, a column its alignment, a task its state", () => {
+  expect(draw("3. three").querySelector("ol")?.getAttribute("start")).toBe("3");
+  expect(draw("| a |\n| -: |\n| 1 |").querySelector("td")?.dataset["align"]).toBe("right");
+  expect(draw("- [x] done\n- [ ] open").textContent).toBe("☑ done☐ open");
+});
+
+test("a list is loose where blank lines part its items or what is in one", () => {
+  const isLoose = (text: string) => draw(text).querySelector("ul")?.className === "loose";
+  expect(isLoose("- a\n- b")).toBe(false);
+  expect(isLoose("- a\n\n- b")).toBe(true);
+  expect(isLoose("- a\n\n  more\n- b")).toBe(true);
+});
+
+test("an unfinished code block is already one while it streams", () => {
+  expect(draw("```js\nlet a").querySelector("pre")?.textContent).toBe("let a");
+});
+
+test("an empty cell keeps its column", () => {
+  const shown = draw("| a | b |\n|--|--|\n| | 2 |");
+  const cells = [...shown.querySelectorAll("tbody td")];
+  expect(cells.map(({ textContent }) => textContent)).toEqual(["", "2"]);
+});
+
+test.each([
+  ["[a](https://x.org/y 'z')", "https://x.org/y", "a"],
+  ["<https://x.org>", "https://x.org/", "https://x.org"],
+  ["www.x.org", "https://www.x.org/", "www.x.org"],
+  ["me@x.org", "mailto:me@x.org", "me@x.org"],
+  ["![a cat](https://x.org/c.png)", "https://x.org/c.png", "a cat"],
+  ["[a][b]\n\n[b]: https://x.org", "https://x.org/", "a"],
+  ["[](https://x.org)", "https://x.org/", "https://x.org"],
+])("%s is a link", (text, address, name) => {
+  const link = draw(text).querySelector("a");
+  expect(link?.href).toBe(address);
+  expect(link?.textContent).toBe(name);
+});
+
+test("brackets without an address are text", () => {
+  expect(draw("see [1] and [a][b] and [x *y*]").textContent).toBe("see [1] and [a][b] and [x y]");
+});
+
+describe("formulas", () => {
+  test.each([
+    ["$a_b$", false],
+    ["\\(a_b\\)", false],
+    ["$$a_b$$", true],
+    ["\\[a_b\\]", true],
+    ["$$\n- a_b\n+ c\n$$", true],
+    ["so:\n\\[\na_b\n\\]\nthen", true],
+    ["- x\n  $$\n  a_b\n  $$", true],
+    ["> $$\n> a_b\n> $$", true],
+  ])("%j is set", (text, displayed) => {
+    const shown = draw(text);
+    expect(shown.querySelectorAll(".katex")).toHaveLength(1);
+    expect(shown.querySelector(".katex-display") !== null).toBe(displayed);
+  });
+
+  test.each(["$5 or $6", "$ a $", "$HOME/$USER", "a $", "$$", "\\( open", "`$a$`", "\\$a$"])(
+    "%j is none",
+    (text) => {
+      expect(draw(text).querySelector(".formula")).toBeNull();
+    },
+  );
+
+  test("what KaTeX cannot set is shown as it was written", () => {
+    const shown = draw("$\\frac{$ and $\\nosuch$ and $x$");
+    const sources = [...shown.querySelectorAll(".formula.source")];
+    expect(sources.map(({ textContent }) => textContent)).toEqual(["$\\frac{$", "$\\nosuch$"]);
+  });
+
+  test.each([
+    "$\\href{javascript:alert(1)}{x}$",
+    "$\\includegraphics{https://x.org/a.png}$",
+    "$\\htmlStyle{color:red}{x}$",
+    "$\\def\\a{\\a\\a}\\a$",
+    "$\\rule{9999em}{9999em}$",
+  ])("%s does no harm", (text) => {
+    const shown = draw(text);
+    expect(shown.querySelector("a, img, [onclick]")).toBeNull();
+    for (const box of shown.querySelectorAll<HTMLElement>("[style]")) {
+      expect(Number.parseFloat(box.style.width || "0")).toBeLessThan(100);
+    }
+  });
+});
+
+test("thinking is folded away before the answer", () => {
+  const shown = draw(NASTY["thinking"] ?? "");
+  const details = shown.querySelector("details");
+  expect(details?.open).toBe(false);
+  expect(details?.querySelector("summary")?.textContent).toBe("Thoughts");
+  expect(details?.textContent).toContain("First, x.");
+  expect(shown.lastElementChild?.textContent.trim()).toBe("The answer is 4.");
+});
+
+describe("what a model writes cannot", () => {
+  const ALLOWED = new Set(
+    "DETAILS SUMMARY DIV P H1 H2 H3 H4 H5 H6 UL OL LI BLOCKQUOTE PRE CODE TABLE THEAD TBODY TR TH TD STRONG EM DEL SPAN A HR BUTTON".split(
+      " ",
+    ),
+  );
+
+  test.each(Object.entries(NASTY))("bring in an element or an address: %s", (_, text) => {
+    for (const one of draw(text).querySelectorAll("*:not(.katex *)")) {
+      expect(ALLOWED).toContain(one.tagName);
+      const names = [...one.attributes].map(({ name }) => name);
+      expect(names.filter((name) => /^on|^src|^style/.test(name))).toEqual([]);
+      const href = one.getAttribute("href");
+      if (href !== null) expect(href).toMatch(/^(https?|mailto):/);
+    }
+  });
+
+  test("bring tags in: they are shown as text", () => {
+    const shown = draw('<script>alert(1)</script> <b onclick="x()">hi</b>\n\n<div>\n*x*\n</div>');
+    expect(shown.querySelector("script, b, [onclick]")).toBeNull();
+    expect(shown.textContent).toContain("<script>alert(1)</script>");
+    expect(shown.textContent).toContain("<div>");
+  });
+
+  test.each([
+    ...["javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd"],
+    ...["JaVaScRiPt:x", "&#106;avascript:x", "//evil.org", "/etc/passwd", " javascript:x"],
+  ])("link to %s", (address) => {
+    expect(draw(`[x](${address})`).querySelector("a")).toBeNull();
+  });
+});

@@ -1,0 +1,209 @@
+/**
+ * The token view of a block: its structure, with every token that stands in it as a chip. A token
+ * may run over several leaves, which then hold a piece of it each.
+ */
+import { draftPieces, emittedPieces, isEmitted, keepsSpace, type Chip } from "../trace/chips";
+import { frame } from "./frame";
+import { isLeaf, type Branch, type Leaf, type LeafKind, type Node } from "./nodes";
+import type { Block } from "./section";
+import { element, type ElementShape, type Shape } from "./shapes";
+
+/**
+ * `chips` are in the order of the text. What was not emitted, or has no text, stands before the next
+ * character; behind the last one only in the `last` block. Null where a block has no chips.
+ */
+export function tokenShape(
+  block: Block,
+  chips: readonly Chip[],
+  last: boolean,
+): ElementShape | null {
+  return new Walk(chips, firstIn(chips, block.from)).branch(block.branch, last);
+}
+
+/** Chips one after the other, in no structure. */
+export function tokenLine(chips: readonly Chip[]): ElementShape[] {
+  return chips.map((chip) => chipShape(chip, chip.text, true, "text"));
+}
+
+/** The first chip that reaches beyond a place, or stands there and has no length. */
+function firstIn(chips: readonly Chip[], place: number): number {
+  let [low, high] = [0, chips.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const chip = chips[middle];
+    if (chip && (chip.to > place || (chip.from === chip.to && chip.from >= place))) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+class Walk {
+  readonly #chips: readonly Chip[];
+  #at: number;
+
+  constructor(chips: readonly Chip[], at: number) {
+    this.#chips = chips;
+    this.#at = at;
+  }
+
+  /** With `last`, the chips behind the text go to the end of the innermost last host. */
+  branch(branch: Branch, last: boolean): ElementShape | null {
+    const shapes: Shape[] = [];
+    const end = branch.children.length - 1;
+    branch.children.forEach((node, at) => shapes.push(...this.#node(node, last && at === end)));
+    const isHost = branch.children.every(isInline);
+    if (last && isHost && !INSIDE.has(branch.tag)) shapes.push(...this.#rest());
+    const isCell = branch.tag === "td" || branch.tag === "th";
+    return shapes.length > 0 || isCell ? drawn(branch, shapes) : null;
+  }
+
+  #node(node: Node, last: boolean): Shape[] {
+    if (isLeaf(node)) return this.#leaf(node);
+    const shape = this.branch(node, last);
+    return shape ? [shape] : [];
+  }
+
+  #leaf({ from, to, kind }: Leaf): Shape[] {
+    const shapes: Shape[] = [];
+    let place = from;
+    while (place < to) {
+      const chip = this.#chips[this.#at];
+      if (!chip || chip.from >= to) break;
+      if (chip.from === chip.to) {
+        shapes.push(chipShape(chip, chip.text, true, kind));
+      } else if (chip.to > place) {
+        const begin = Math.max(place, chip.from);
+        const end = Math.min(to, chip.to);
+        const text = chip.text.slice(begin - chip.from, end - chip.from);
+        shapes.push(chipShape(chip, text, begin === chip.from, kind));
+        place = end;
+        if (chip.to > to) break;
+      }
+      this.#at += 1;
+    }
+    return shapes;
+  }
+
+  /** The chips behind the end of the text. */
+  #rest(): Shape[] {
+    const shapes = tokenLine(this.#chips.slice(this.#at));
+    this.#at = this.#chips.length;
+    return shapes;
+  }
+}
+
+const INSIDE = new Set<Branch["tag"]>(["strong", "em", "del", "code", "a", "formula"]);
+
+function isInline(node: Node): boolean {
+  return isLeaf(node) || INSIDE.has(node.tag) || node.tag === "display-formula";
+}
+
+function drawn(branch: Branch, children: readonly Shape[]): ElementShape | null {
+  switch (branch.tag) {
+    case "a":
+      return element("span", "link", children);
+    case "code":
+      return element("code", undefined, children);
+    case "formula":
+      return element("code", "formula", children, { dir: "ltr" });
+    case "display-formula":
+      return element("div", "formula display", children, { dir: "ltr" });
+    case "code-block":
+      return element("div", "code", [element("pre", undefined, inLines(children), { dir: "ltr" })]);
+    case "hr":
+      return element("p", "rule", children);
+    case "marks":
+      return element("p", "marks", children);
+    case "thead":
+      return frame(branch, children.map(inRow));
+    case "tr":
+      return children.some(isFilled) ? frame(branch, children) : null;
+    default:
+      return frame(branch, children);
+  }
+}
+
+/** Lines of code are laid out in stretches of the lines of about so many rounds. */
+const ROUNDS_LAID_OUT = 8;
+
+/**
+ * Code in stretches of lines, so that a frame lays out the last one alone. Where one ends depends on
+ * its own chips: those that stay are the same when the beginning of the code is dropped.
+ */
+function inLines(chips: readonly Shape[]): Shape[] {
+  const stretches: Shape[] = [];
+  let lines: Shape[] = [];
+  let before: number | null = null;
+  for (const chip of chips) {
+    lines.push(chip);
+    const round = endOfLine(chip);
+    if (round === null) continue;
+    const part = Math.floor(round / ROUNDS_LAID_OUT);
+    if (before !== null && part !== before) {
+      stretches.push({ ...element("div", undefined, lines), key: `to ${round}` });
+      lines = [];
+    }
+    before = part;
+  }
+  if (lines.length > 0) stretches.push({ ...element("div", undefined, lines), key: "open" });
+  return stretches;
+}
+
+/** The round of a chip that ends a line. */
+function endOfLine(chip: Shape): number | null {
+  if (typeof chip === "string") return null;
+  const last = chip.children.at(-1);
+  const ends = typeof last === "string" && last.endsWith("\n");
+  return ends ? Number(chip.attributes?.["data-round"]) : null;
+}
+
+/** The line under a table's head gets a row of its own. */
+function inRow(shape: Shape): Shape {
+  if (typeof shape === "string" || shape.class !== "marks") return shape;
+  const cell = element("td", undefined, shape.children, { colspan: "1000" });
+  return element("tr", "marks", [cell]);
+}
+
+function isFilled(shape: Shape): boolean {
+  return typeof shape !== "string" && shape.children.length > 0;
+}
+
+/** Whole tokens as they were drawn last: most are the same in the next frame. */
+const drawnBefore = new WeakMap<Chip, { kind: LeafKind; shape: ElementShape }>();
+
+function chipShape(chip: Chip, text: string, first: boolean, kind: LeafKind): ElementShape {
+  if (text.length < chip.text.length) return pieceShape(chip, text, first, kind);
+  const before = drawnBefore.get(chip);
+  if (before?.kind === kind) return before.shape;
+  const shape = pieceShape(chip, text, first, kind);
+  drawnBefore.set(chip, { kind, shape });
+  return shape;
+}
+
+/** A stretch of a token; its `first` one is what counts as the token. */
+function pieceShape(chip: Chip, text: string, first: boolean, kind: LeafKind): ElementShape {
+  const emitted = isEmitted(chip.kind);
+  const pieces = emitted ? emittedPieces(text, kind === "gap") : draftPieces(text);
+  const names = ["chip", chip.kind];
+  if (emitted && kind !== "text") names.push("syntax");
+  if (emitted && keepsSpace(text)) names.push("pre");
+  if (pieces.every(({ look }) => look === "hidden")) names.push("empty");
+  const attributes: Record<string, string> = {
+    "data-outcome": chip.kind,
+    "data-round": String(chip.round),
+    "data-slot": String(chip.slot),
+  };
+  if (first) attributes["data-testid"] = "token-chip";
+  // Where what is inside is not the token's text: part of it, or marks beside it.
+  const differs = text.length < chip.text.length || pieces.some(({ look }) => look === "mark");
+  if (first && emitted && differs) attributes["data-text"] = chip.text;
+  // A direction of its own keeps it from turning the line it was thrown out of.
+  if (!emitted) Object.assign(attributes, { "aria-hidden": "true", dir: "auto" });
+  const children = pieces.map(({ text: shown, look }): Shape => {
+    if (look === "text") return shown;
+    if (look === "hidden") return element("span", "unseen", [shown]);
+    return element("span", "mark", [shown], { "aria-hidden": "true" });
+  });
+  const key = `${chip.round}.${chip.slot}.${first}`;
+  return { ...element("span", names.join(" "), children, attributes), key };
+}

@@ -1,0 +1,325 @@
+import { Blob } from "node:buffer";
+import { flushSync, mount, unmount } from "svelte";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import Window from "./Window.svelte";
+import { Replay } from "./backend/replay";
+import { App } from "./state/app.svelte";
+import { drafted, extra, round, threeRounds } from "./trace/fixtures";
+import { MARKUP } from "./trace/file/mutate";
+import { readTrace } from "./trace/file/read";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/Plot.svelte", () => ({ default: () => undefined }));
+
+let app: App;
+let shown: ReturnType<typeof mount> | undefined;
+let saved: { name: string; text: string }[];
+
+beforeEach(async () => {
+  vi.useFakeTimers({
+    toFake: [
+      ...(["setTimeout", "clearTimeout", "requestAnimationFrame", "cancelAnimationFrame"] as const),
+      ...(["performance", "Date"] as const),
+    ],
+  });
+  localStorage.clear();
+  Element.prototype.scrollIntoView = vi.fn();
+  HTMLCanvasElement.prototype.getContext = () => null;
+  vi.stubGlobal(
+    "ResizeObserver",
+    class {
+      observe() {}
+      unobserve() {}
+      disconnect() {}
+    },
+  );
+  vi.stubGlobal("matchMedia", () => ({
+    matches: false,
+    addEventListener: () => undefined,
+    removeEventListener: () => undefined,
+  }));
+  // Everything is in view.
+  vi.stubGlobal(
+    "IntersectionObserver",
+    class {
+      constructor(readonly tell: (entries: object[]) => void) {}
+      observe(target: Element) {
+        this.tell([{ target, isIntersecting: true, boundingClientRect: { height: 100 } }]);
+      }
+      unobserve() {}
+      disconnect() {}
+    },
+  );
+  const backend = new Replay(new URLSearchParams());
+  saved = [];
+  backend.saveFile = (name, text) => {
+    saved.push({ name, text });
+    return Promise.resolve(`/home/me/Downloads/${name}`);
+  };
+  app = new App(backend);
+  await app.settings.load();
+  shown = mount(Window, { target: document.body, props: { app } });
+  await app.start();
+  await pass(1000);
+  const first = app.conversations.list[0] ?? expect.fail("no conversation");
+  await app.open(first.id);
+  await pass(100);
+});
+
+afterEach(async () => {
+  if (shown) await unmount(shown);
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+async function pass(ms = 50) {
+  await vi.advanceTimersByTimeAsync(ms);
+  flushSync();
+}
+
+const find = (testid: string) => document.querySelector<HTMLElement>(`[data-testid="${testid}"]`);
+const present = (testid: string) => find(testid) ?? expect.fail(`no ${testid}`);
+const rounds = () => Number(present("heatmap").dataset["rounds"]);
+const chips = () => document.querySelectorAll('[data-testid="token-chip"]').length;
+const toasts = () => app.toasts.list.map(({ text }) => text).join("\n");
+
+async function click(testid: string) {
+  present(testid).click();
+  await pass();
+}
+
+async function press(key: string, element: Element = document.activeElement ?? document.body) {
+  element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  await pass();
+}
+
+async function importFile(name: string, ...lines: (object | string)[]) {
+  const text = lines.map((line) => (typeof line === "string" ? line : JSON.stringify(line)));
+  const file = Object.assign(new Blob([text.join("\n")]), { name }) as unknown as File;
+  const read = app.importTraces([file]);
+  await vi.waitFor(async () => {
+    await vi.advanceTimersByTimeAsync(20);
+    expect(app.imports.reading).toBeNull();
+  });
+  await read;
+  await pass(100);
+}
+
+const about = { type: "trace", version: 1, prompt: "Why?", target: "Starter", draft: null };
+const lines = threeRounds.map((held) => ({ type: "round", ...held }));
+const done = { type: "done", text: "a b c d e", finish: "stop" };
+
+test("a replay shows its rounds in the token view, the heatmap and the numbers, and the keys step it", async () => {
+  const whole = rounds();
+  await click("replay-open");
+  await press(" ", document.body);
+  app.playback.toStart();
+  await pass();
+  expect(rounds()).toBe(0);
+  expect(find("replay-empty")).not.toBeNull();
+  for (let i = 0; i < 3; i += 1) await press("ArrowRight");
+  expect(rounds()).toBe(3);
+  expect(present("replay-bar").textContent).toContain(`round 3 of ${whole}`);
+  const three = chips();
+  await press("ArrowLeft");
+  expect(rounds()).toBe(2);
+  expect(chips()).toBeLessThan(three);
+  await press("End");
+  expect(rounds()).toBe(whole);
+  expect(present("stat-acceptance").textContent).toContain("%");
+  await press("Home");
+  expect(rounds()).toBe(0);
+  await press("Escape");
+  expect(find("replay-bar")).toBeNull();
+  expect(rounds()).toBe(whole);
+});
+
+test("the scrubber shows any moment", async () => {
+  await click("replay-open");
+  await click("replay-play");
+  const scrubber = present("replay-scrubber") as HTMLInputElement;
+  for (const share of [0.8, 0.3, 0.5]) {
+    scrubber.value = String(app.playback.clock.end * share);
+    scrubber.dispatchEvent(new Event("input", { bubbles: true }));
+    await pass();
+    expect(rounds()).toBe(app.playback.clock.countAt(app.playback.clock.end * share));
+    expect(scrubber.getAttribute("aria-valuetext")).toContain(`round ${rounds()} of`);
+  }
+});
+
+test("a replay plays to its end by itself, and the formatted text follows it", async () => {
+  if (present("toggle-tokens").getAttribute("aria-pressed") === "true") {
+    await click("toggle-tokens");
+  }
+  await click("replay-open");
+  await pass(3000);
+  const half = find("reply-text")?.textContent ?? "";
+  await pass(20_000);
+  const whole = find("reply-text")?.textContent ?? "";
+  expect(half.length).toBeGreaterThan(5);
+  expect(whole.startsWith(half.trim().slice(0, 5))).toBe(true);
+  expect(whole.length).toBeGreaterThan(half.length + 20);
+  expect(present("replay-play").dataset["playing"]).toBe("false");
+});
+
+test("the formatted text goes back with the scrubber, also twice within a moment", async () => {
+  await click("toggle-tokens");
+  await click("replay-open");
+  const text = () => find("reply-text")?.textContent ?? "";
+  app.playback.toEnd();
+  await pass(200);
+  const whole = text();
+  for (const count of [30, 10, 5]) {
+    app.playback.seek(app.playback.clock.momentOf(count));
+    await pass(20);
+  }
+  await pass(200);
+  expect(text().length).toBeGreaterThan(5);
+  expect(text().length).toBeLessThan(whole.length / 4);
+});
+
+test("what was written in the composer is still there after a replay", async () => {
+  const composer = present("composer") as HTMLTextAreaElement;
+  composer.value = "half a thought";
+  composer.dispatchEvent(new Event("input", { bubbles: true }));
+  await click("replay-open");
+  expect(composer.closest("[hidden]")).not.toBeNull();
+  await click("replay-close");
+  expect(composer.closest("[hidden]")).toBeNull();
+  expect(composer.value).toBe("half a thought");
+});
+
+test("a question that is asked ends the replay", async () => {
+  await click("replay-open");
+  void app.reply.send("Tell me more", () => undefined);
+  await pass(500);
+  expect(find("replay-bar")).toBeNull();
+  expect(find("stop")).not.toBeNull();
+});
+
+test("another conversation ends the replay", async () => {
+  await click("replay-open");
+  expect(find("replay-bar")).not.toBeNull();
+  await app.open(app.conversations.list.at(-1)?.id ?? 0);
+  await pass();
+  expect(find("replay-bar")).toBeNull();
+});
+
+test("a reply under way has no replay", async () => {
+  void app.reply.send("Tell me more", () => undefined);
+  await pass(500);
+  const writing = document.querySelector('[data-state="streaming"]') ?? expect.fail("no reply");
+  expect(writing.querySelector('[data-testid="replay-open"]')).toBeNull();
+  if (app.reply.message) await app.replay(app.reply.message);
+  expect(app.playback.message).toBeNull();
+});
+
+test("who wants little motion begins it by hand", async () => {
+  app.settings.changeAppearance({ reduced_motion: true });
+  await click("replay-open");
+  await pass(1000);
+  expect(app.playback.position).toBe(0);
+});
+
+test("in stages the round that comes is shown as drafted, then as judged", async () => {
+  await click("replay-open");
+  await click("replay-play");
+  app.playback.toStart();
+  await click("replay-stages");
+  await click("replay-next");
+  expect(present("replay-stage").dataset["stage"]).toBe("drafted");
+  expect(rounds()).toBe(0);
+  await click("replay-next");
+  expect(present("replay-stage").dataset["stage"]).toBe("judged");
+  await click("replay-next");
+  expect(find("replay-stage")).toBeNull();
+  expect(rounds()).toBe(1);
+});
+
+test("one click writes the trace, and says where", async () => {
+  await click("reply-more");
+  await click("trace-export");
+  const [file] = saved;
+  expect(file?.name).toMatch(/^foretoken-trace-tell-me-a-story[a-z-]*-\d+\.jsonl$/);
+  expect(toasts()).toContain(`/home/me/Downloads/${file?.name ?? ""}`);
+  const read = readTrace(file?.text ?? "");
+  expect(read.notices).toEqual([]);
+  expect(read.rounds).toHaveLength(rounds());
+  expect(read.header).toMatchObject({ program: "Foretoken replay" });
+  expect(read.header?.prompt).toContain("Tell me a story");
+});
+
+test("the menu of a reply is used by keyboard", async () => {
+  present("reply-more").focus();
+  await press("ArrowDown");
+  expect(document.activeElement).toBe(find("regenerate"));
+  await press("ArrowDown");
+  expect(document.activeElement).toBe(find("trace-export"));
+  await press("ArrowDown");
+  expect(document.activeElement).toBe(find("regenerate"));
+  await press("Escape");
+  expect(find("trace-export")).toBeNull();
+  expect(document.activeElement).toBe(find("reply-more"));
+});
+
+test("an imported trace is a conversation to look at and replay, and is found again", async () => {
+  await importFile("fox.jsonl", about, ...lines, done);
+  expect(present("imported").textContent).toContain("Imported: fox.jsonl");
+  expect(present("message-user").textContent).toBe("Why?");
+  expect(rounds()).toBe(3);
+  expect(find("reply-more")).toBeNull();
+  await click("replay-open");
+  app.playback.toEnd();
+  await pass();
+  expect(rounds()).toBe(3);
+  await click("replay-close");
+  await app.open(app.conversations.list[0]?.id ?? 0);
+  await pass();
+  expect(find("imported")).toBeNull();
+  await click("imported-item");
+  expect(rounds()).toBe(3);
+  await click("imported-close");
+  expect(find("imported-item")).toBeNull();
+  expect(app.conversations.current).toBeNull();
+});
+
+test("a trace that is cut off is shown with a notice", async () => {
+  await importFile("fox.jsonl", about, ...lines, '{"type":"done","te');
+  expect(present("trace-notice").textContent).toContain("is cut off");
+  expect(rounds()).toBe(3);
+});
+
+test("a file that is no trace is refused with a sentence that names it", async () => {
+  const before = app.conversations.current;
+  await importFile("poem.jsonl", "roses are red");
+  expect(toasts()).toContain("“poem.jsonl” was not imported: it is no trace");
+  await importFile("new.jsonl", { ...about, version: 3 });
+  expect(toasts()).toContain("expected version 1, found 3: update Foretoken");
+  expect(app.conversations.current).toBe(before);
+  expect(app.imports.list).toEqual([]);
+});
+
+test("a trace that is dropped on the window as a model is not taken for one", async () => {
+  await app.addDropped(["/home/me/fox.jsonl"]);
+  expect(toasts()).toContain("Import a trace");
+  expect(app.view.libraryOpen).toBe(false);
+});
+
+test("nothing in an imported trace becomes an element of the page or runs", async () => {
+  const held = round(0, {
+    drafted: [drafted(MARKUP, "accepted"), drafted(MARKUP, "rejected", { parent: 0 })],
+    extra: extra(MARKUP, "recovered"),
+  });
+  const about = { type: "trace", version: 1, prompt: MARKUP, target: MARKUP, draft: MARKUP };
+  await importFile(`${MARKUP}.jsonl`, about, { type: "round", ...held }, { type: MARKUP });
+  expect(present("token-view").textContent).toContain("<script>");
+  await click("toggle-tokens");
+  expect(find("token-view")).toBeNull();
+  await click("replay-open");
+  await click("replay-stages");
+  await click("replay-next");
+  await importFile("harm.jsonl", { type: "round", ...held, reason: MARKUP });
+  const harm = "main img, main script, aside img, nav script, [onerror], .toast img, nav ul img";
+  expect(document.querySelectorAll(harm)).toHaveLength(0);
+  expect(globalThis).not.toHaveProperty("harmed");
+});

@@ -1,0 +1,150 @@
+/**
+ * The settings of speculation as choices among a few words, some with a number: what the settings and
+ * the arena's set-ups offer.
+ */
+import type { DraftLength } from "../bindings/DraftLength";
+import type { Mode } from "../bindings/Mode";
+import type { Threshold } from "../bindings/Threshold";
+import type { Tree } from "../bindings/Tree";
+
+interface NumberField {
+  value: number | null;
+  min: number;
+  max: number;
+  step: number;
+  testid: string;
+  onchange: (value: number | null) => void;
+}
+
+export interface Field<Word extends string> {
+  value: Word;
+  options: readonly { value: Word; label: string }[];
+  testid: string;
+  onchange: (word: Word) => void;
+  /** For the word that needs one. */
+  number: NumberField | null;
+}
+
+/** Where Fixed begins. */
+const USUAL_LENGTH = 4;
+
+export type LengthWord = "auto" | "fixed" | "off";
+const LENGTHS: Record<LengthWord, DraftLength> = {
+  auto: { type: "auto" },
+  fixed: { type: "fixed", tokens: USUAL_LENGTH },
+  off: { type: "fixed", tokens: 0 },
+};
+const THRESHOLDS: Record<Threshold["type"], Threshold> = {
+  off: { type: "off" },
+  auto: { type: "auto" },
+  fixed: { type: "fixed", chance: 0.3 },
+};
+const TREES: Record<Tree["type"], Tree> = {
+  off: { type: "off" },
+  auto: { type: "auto" },
+  width: { type: "width", guesses: 2 },
+};
+
+function lengthWord(length: DraftLength): LengthWord {
+  if (length.type === "auto") return "auto";
+  return length.tokens === 0 ? "off" : "fixed";
+}
+
+export function lengthField(
+  length: DraftLength,
+  testid: string,
+  change: (length: DraftLength) => void,
+): Field<LengthWord> {
+  const value = lengthWord(length);
+  return {
+    value,
+    options: [
+      { value: "auto", label: "Auto" },
+      { value: "fixed", label: "Fixed" },
+      { value: "off", label: "Off" },
+    ],
+    testid: `${testid}-mode`,
+    onchange: (word) => change(LENGTHS[word]),
+    number:
+      length.type === "fixed" && value === "fixed"
+        ? {
+            value: length.tokens,
+            min: 1,
+            max: 16,
+            step: 1,
+            testid,
+            onchange: (tokens) =>
+              change({ type: "fixed", tokens: Math.round(tokens ?? USUAL_LENGTH) }),
+          }
+        : null,
+  };
+}
+
+export function thresholdField(
+  threshold: Threshold,
+  testid: string,
+  change: (threshold: Threshold) => void,
+): Field<Threshold["type"]> {
+  return {
+    value: threshold.type,
+    options: [
+      { value: "off", label: "Off" },
+      { value: "auto", label: "Auto" },
+      { value: "fixed", label: "Fixed" },
+    ],
+    testid,
+    onchange: (type) => change(THRESHOLDS[type]),
+    number:
+      threshold.type === "fixed"
+        ? {
+            value: threshold.chance,
+            min: 0,
+            max: 1,
+            step: 0.01,
+            testid: `${testid}-chance`,
+            onchange: (chance) => change({ type: "fixed", chance: chance ?? 0 }),
+          }
+        : null,
+  };
+}
+
+export function treeField(
+  tree: Tree,
+  testid: string,
+  change: (tree: Tree) => void,
+): Field<Tree["type"]> {
+  return {
+    value: tree.type,
+    options: [
+      { value: "off", label: "Off" },
+      { value: "auto", label: "Auto" },
+      { value: "width", label: "Width" },
+    ],
+    testid,
+    onchange: (type) => change(TREES[type]),
+    number:
+      tree.type === "width"
+        ? {
+            value: tree.guesses,
+            min: 2,
+            max: 4,
+            step: 1,
+            testid: `${testid}-guesses`,
+            onchange: (guesses) => change({ type: "width", guesses: Math.round(guesses ?? 2) }),
+          }
+        : null,
+  };
+}
+
+export function modeField(mode: Mode, testid: string, change: (mode: Mode) => void): Field<Mode> {
+  return {
+    value: mode,
+    options: [
+      { value: "fastest", label: "Fastest" },
+      { value: "reproducible", label: "Reproducible" },
+    ],
+    testid,
+    onchange: change,
+    number: null,
+  };
+}

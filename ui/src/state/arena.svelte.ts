@@ -1,0 +1,188 @@
+/**
+ * The arena: what is to be compared, the contest on the screen, and those that were stored. One runs
+ * at a time, and only while the engine does nothing else.
+ */
+import type { Arena as Stored } from "../bindings/Arena";
+import type { ArenaRequest } from "../bindings/ArenaRequest";
+import type { Setup } from "../bindings/Setup";
+import { NONE, labelOf, obstacleOf } from "../arena/label";
+import type { Pair, Side } from "../arena/pairs";
+import { BackendError, type Backend } from "../backend/backend";
+import { Contest } from "./contest.svelte";
+import type { Engine } from "./engine.svelte";
+import type { Settings } from "./settings.svelte";
+import type { Toasts } from "./toasts.svelte";
+
+export const MOST_PAIRS = 20;
+export const TOKENS = { least: 16, most: 2048, usual: 256 } as const;
+const USUAL_PAIRS = 5;
+/** Of the exported file, see docs/arena.md. */
+const EXPORT_VERSION = 1;
+
+export class Arena {
+  prompt = $state("");
+  pairs = $state(USUAL_PAIRS);
+  maxTokens = $state<number>(TOKENS.usual);
+  /** Null until something was chosen: then the settings against no draft. */
+  #chosen = $state.raw<Pair<Setup> | null>(null);
+  /** What is on the screen instead of the form: under way, over, or stored earlier. */
+  contest = $state.raw<Contest | null>(null);
+  /** Newest first. */
+  stored = $state.raw<readonly Stored[]>([]);
+  /** Why the last one did not start. */
+  problem = $state<string | null>(null);
+
+  readonly #backend: Backend;
+  readonly #settings: Settings;
+  readonly #engine: Engine;
+  readonly #toasts: Toasts;
+  readonly #occupied: () => string | null;
+
+  /** `occupied` says why the engine is busy with something else, or null. */
+  constructor(
+    backend: Backend,
+    settings: Settings,
+    engine: Engine,
+    toasts: Toasts,
+    occupied: () => string | null,
+  ) {
+    this.#backend = backend;
+    this.#settings = settings;
+    this.#engine = engine;
+    this.#toasts = toasts;
+    this.#occupied = occupied;
+  }
+
+  get running(): boolean {
+    return this.contest?.stage === "running";
+  }
+
+  get setups(): Pair<Setup> {
+    if (this.#chosen) return this.#chosen;
+    const { draft, speculation, sampling } = this.#settings.values;
+    const usable = this.#engine.status.drafts.find(({ id, problem }) => id !== NONE && !problem);
+    const drafts = draft === NONE ? (usable?.id ?? NONE) : draft;
+    const setup: Setup = { draft: drafts, speculation, mode: sampling.mode };
+    return [setup, { ...setup, draft: NONE }];
+  }
+
+  /** Why it cannot start as it stands, in a sentence that says what to do; null when it can. */
+  get obstacle(): string | null {
+    const { target, drafts } = this.#engine.status;
+    if (target === null) return "No model is loaded: wait, or choose one in the Library.";
+    return obstacleOf(this.setups, drafts) ?? this.#occupied();
+  }
+
+  change(side: Side, change: Partial<Setup>) {
+    const [one, other] = this.setups;
+    this.#chosen = side === 0 ? [{ ...one, ...change }, other] : [one, { ...other, ...change }];
+    this.problem = null;
+  }
+
+  async load() {
+    try {
+      this.stored = await this.#backend.arenas();
+    } catch (thrown) {
+      this.#toasts.show(BackendError.from(thrown).message);
+    }
+  }
+
+  /** Runs what the form says. */
+  async start() {
+    if (this.running) return;
+    const request: ArenaRequest = {
+      prompt: this.prompt,
+      setups: [...this.setups],
+      pairs: this.pairs,
+      max_tokens: this.maxTokens,
+    };
+    this.problem = this.obstacle;
+    if (this.problem === null) await this.#run(request);
+  }
+
+  /** Runs the contest on the screen, or one that was stored, once more. */
+  async again({ prompt, setups, pairs, max_tokens }: ArenaRequest) {
+    if (this.running) return;
+    this.prompt = prompt;
+    this.#chosen = setups;
+    this.pairs = Math.max(1, Math.min(MOST_PAIRS, pairs));
+    this.maxTokens = max_tokens;
+    this.showForm();
+    await this.start();
+  }
+
+  async stop() {
+    const contest = this.contest;
+    if (!contest || contest.stage !== "running") return;
+    contest.stopping = true;
+    try {
+      await this.#backend.stop();
+    } catch (thrown) {
+      contest.stopping = false;
+      this.#toasts.show(BackendError.from(thrown).message);
+    }
+  }
+
+  open(stored: Stored) {
+    if (this.running) return;
+    const contest = Contest.of(stored);
+    if (contest) this.contest = contest;
+    else {
+      const found = `expected two set-ups, found ${stored.setups.length}`;
+      this.#toasts.show(
+        `Arena ${stored.id} cannot be shown: ${found}. Delete it and run it again.`,
+      );
+    }
+  }
+
+  /** Back to the form, with what it held. */
+  showForm() {
+    if (!this.running) this.contest = null;
+  }
+
+  async delete(id: number) {
+    try {
+      await this.#backend.deleteArena(id);
+      this.stored = this.stored.filter((arena) => arena.id !== id);
+      if (this.contest?.stored?.id === id) this.contest = null;
+    } catch (thrown) {
+      this.#toasts.show(BackendError.from(thrown).message);
+    }
+  }
+
+  async export(arena: Stored) {
+    const text = JSON.stringify(
+      { format: "foretoken-arena", version: EXPORT_VERSION, ...arena },
+      null,
+      2,
+    );
+    try {
+      const path = await this.#backend.saveFile(`foretoken-arena-${arena.id}.json`, `${text}\n`);
+      this.#toasts.show(`Saved as ${path}`);
+    } catch (thrown) {
+      this.#toasts.show(BackendError.from(thrown).message);
+    }
+  }
+
+  async #run(request: ArenaRequest) {
+    const { drafts, target } = this.#engine.status;
+    const [one, other] = request.setups;
+    const labels: Pair<string> = [labelOf(one, drafts), labelOf(other, drafts)];
+    const contest = new Contest(request, labels, target?.label ?? "");
+    this.contest = contest;
+    try {
+      // What is sampled by is read from the stored settings.
+      await this.#settings.save();
+      const stored = await this.#backend.runArena(request, (event) => contest.take(event));
+      contest.finish(stored);
+      this.stored = [stored, ...this.stored.filter(({ id }) => id !== stored.id)];
+    } catch (thrown) {
+      const error = BackendError.from(thrown);
+      contest.fail(error);
+      if (contest.begun) return;
+      // Refused: there is something to mend in the form.
+      this.contest = null;
+      if (error.code !== "cancelled") this.problem = error.message;
+    }
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * "Check this reply": decoded anew without drafts and compared, one reply at a time. What was found is
+ * kept while the conversation is open.
+ */
+import { SvelteMap } from "svelte/reactivity";
+import type { CheckProgress } from "../bindings/CheckProgress";
+import type { ReplyCheck } from "../bindings/ReplyCheck";
+import { BackendError, type Backend } from "../backend/backend";
+
+/** What came of a check: what it found, or why there was none. */
+export type Finding = { check: ReplyCheck } | { refusal: string };
+
+export class Check {
+  /** The reply that is being checked. */
+  running = $state<number | null>(null);
+  stopping = $state(false);
+  progress = $state.raw<CheckProgress | null>(null);
+
+  readonly #backend: Backend;
+  readonly #occupied: () => string | null;
+  readonly #onDifference: (message: number, position: number) => void;
+  readonly #findings = new SvelteMap<number, Finding>();
+
+  /**
+   * `occupied` says what the engine is busy with, a check included, or null; `onDifference` hears of the
+   * first token that differs.
+   */
+  constructor(
+    backend: Backend,
+    occupied: () => string | null,
+    onDifference: (message: number, position: number) => void,
+  ) {
+    this.#backend = backend;
+    this.#occupied = occupied;
+    this.#onDifference = onDifference;
+  }
+
+  of(message: number): Finding | undefined {
+    return this.#findings.get(message);
+  }
+
+  async start(message: number) {
+    if (this.running === message) return;
+    const refusal = this.#occupied();
+    if (refusal !== null) {
+      this.#findings.set(message, { refusal });
+      return;
+    }
+    this.running = message;
+    this.#findings.delete(message);
+    try {
+      const check = await this.#backend.checkReply(message, (progress) => {
+        this.progress = progress;
+      });
+      this.#findings.set(message, { check });
+      if (check.kind === "text" && check.difference) {
+        this.#onDifference(message, check.difference.position);
+      }
+    } catch (thrown) {
+      this.#findings.set(message, { refusal: BackendError.from(thrown).message });
+    } finally {
+      this.running = null;
+      this.stopping = false;
+      this.progress = null;
+    }
+  }
+
+  async stop() {
+    if (this.running === null || this.stopping) return;
+    this.stopping = true;
+    try {
+      await this.#backend.stop();
+    } catch {
+      // The check goes on, and its own end says what became of it.
+      this.stopping = false;
+    }
+  }
+
+  dismiss(message: number) {
+    this.#findings.delete(message);
+  }
+
+  /** Forgets what was found of all but these replies. */
+  retain(messages: ReadonlySet<number>) {
+    for (const id of [...this.#findings.keys()]) if (!messages.has(id)) this.#findings.delete(id);
+  }
+}

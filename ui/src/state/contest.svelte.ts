@@ -1,0 +1,133 @@
+/**
+ * One arena: as it is run, event by event, and when it is over. What was measured stays when it fails
+ * or is stopped half way. Texts and curves under way change a few times a second, not with every round.
+ */
+import type { Arena } from "../bindings/Arena";
+import type { ArenaEvent } from "../bindings/ArenaEvent";
+import type { ArenaRequest } from "../bindings/ArenaRequest";
+import type { ArenaRun } from "../bindings/ArenaRun";
+import type { Setup } from "../bindings/Setup";
+import type { Verdict } from "../bindings/Verdict";
+import type { Curve } from "../arena/curves";
+import { distinct } from "../arena/label";
+import { verdictOf, type Pair, type Side } from "../arena/pairs";
+import { BackendError } from "../backend/backend";
+
+const SHOW_EVERY_MS = 100;
+
+export type Stage = "running" | "finished" | "stopped" | "failed";
+
+export class Contest {
+  readonly prompt: string;
+  readonly setups: Pair<Setup>;
+  readonly pairs: number;
+  readonly maxTokens: number;
+  readonly target: string;
+
+  stage = $state<Stage>("running");
+  stopping = $state(false);
+  names = $state.raw<Pair<string>>(["", ""]);
+  /** Runs that are over. */
+  runs = $state.raw<readonly ArenaRun[]>([]);
+  /** The run under way. */
+  current = $state.raw<{ pair: number; side: Side } | null>(null);
+  curve = $state.raw<Curve>([]);
+  texts = $state.raw<Pair<string>>(["", ""]);
+  /** Why it failed or was stopped, in a sentence. */
+  problem = $state<string | null>(null);
+  /** As it was stored, when it has finished. */
+  stored = $state.raw<Arena | null>(null);
+  readonly verdict: Verdict = $derived(this.stored?.verdict ?? verdictOf(this.runs));
+
+  /** Whether a run has begun: before, a refusal has something to say about the request. */
+  begun = false;
+  #writing = "";
+  #points: [number, number][] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(request: ArenaRequest, labels: Pair<string>, target: string) {
+    this.prompt = request.prompt;
+    this.setups = request.setups;
+    this.pairs = request.pairs;
+    this.maxTokens = request.max_tokens;
+    this.target = target;
+    this.names = distinct(labels);
+  }
+
+  /** One that was stored; undefined if it lacks one of its two set-ups. */
+  static of(stored: Arena): Contest | undefined {
+    const [one, other] = stored.setups;
+    if (!one || !other) return undefined;
+    const request: ArenaRequest = {
+      prompt: stored.prompt,
+      setups: [one.setup, other.setup],
+      pairs: Math.max(0, ...stored.runs.map(({ pair }) => pair + 1)),
+      max_tokens: stored.max_tokens,
+    };
+    const contest = new Contest(request, [one.label, other.label], stored.target);
+    contest.finish(stored);
+    return contest;
+  }
+
+  get request(): ArenaRequest {
+    const { prompt, setups, pairs, maxTokens } = this;
+    return { prompt, setups: [...setups], pairs, max_tokens: maxTokens };
+  }
+
+  take(event: ArenaEvent) {
+    this.begun = true;
+    switch (event.type) {
+      case "run":
+        this.current = { pair: event.pair, side: event.setup === 0 ? 0 : 1 };
+        this.#writing = "";
+        this.#points = [];
+        this.#show();
+        break;
+      case "progress":
+        this.#writing += event.text;
+        this.#points.push([event.at_ms, event.tokens]);
+        this.#timer ??= setTimeout(() => this.#show(), SHOW_EVERY_MS);
+        break;
+      case "finished":
+        this.#show();
+        this.runs = [...this.runs, event.run];
+        this.curve = [];
+        this.#points = [];
+        break;
+    }
+  }
+
+  finish(stored: Arena) {
+    this.#settle("finished");
+    this.stored = stored;
+    this.runs = stored.runs;
+    const [one = "", other = ""] = stored.setups.map(({ label }) => label);
+    this.names = distinct([one, other]);
+    const [first = "", second = ""] = stored.texts;
+    this.texts = [first, second];
+  }
+
+  fail(error: BackendError) {
+    this.#show();
+    this.#settle(error.code === "cancelled" ? "stopped" : "failed");
+    this.problem = error.message;
+  }
+
+  #settle(stage: Stage) {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.stage = stage;
+    this.stopping = false;
+    this.current = null;
+    this.curve = [];
+  }
+
+  #show() {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (!this.current) return;
+    const [one, other] = this.texts;
+    this.texts = this.current.side === 0 ? [this.#writing, other] : [one, this.#writing];
+    this.curve = [...this.#points];
+  }
+}

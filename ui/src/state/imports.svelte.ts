@@ -1,0 +1,119 @@
+/**
+ * Traces that were opened from files: each is a conversation of a question and a reply that can be
+ * looked at and is not stored. Its numbers are below zero, where no stored one's are.
+ */
+import type { Message } from "../bindings/Message";
+import type { Summary } from "../bindings/Summary";
+import { openTrace } from "../trace/file/open";
+import { pause } from "../trace/file/pause";
+import type { TraceFile } from "../trace/file/read";
+import { summaryOf } from "../trace/summary";
+import { Trace } from "./trace.svelte";
+
+/** Rounds counted before the page gets to do something else. */
+const SLICE_ROUNDS = 4000;
+
+export interface Imported {
+  /** Number of the conversation. */
+  id: number;
+  /** Name of the file. */
+  name: string;
+  messages: Message[];
+  reply: Message;
+  trace: Trace;
+  /** What a person should know of the file, a sentence each. */
+  notices: string[];
+}
+
+/** Whether a conversation was opened from a file. */
+export function isImported(conversation: number | null): boolean {
+  return conversation !== null && conversation < 0;
+}
+
+export class Imports {
+  /** The newest first. */
+  list = $state.raw<Imported[]>([]);
+  /** The file being read, and the share that was. */
+  reading = $state.raw<{ name: string; share: number } | null>(null);
+  #lastId = 0;
+
+  find(conversation: number | null): Imported | undefined {
+    return this.list.find(({ id }) => id === conversation);
+  }
+
+  /** @throws TraceFileError, and what the browser says of a file that cannot be read. */
+  async read(file: File): Promise<Imported> {
+    const { name } = file;
+    try {
+      this.reading = { name, share: 0 };
+      const read = await openTrace(file, (share) => (this.reading = { name, share }));
+      const imported = await this.#imported(name, read);
+      this.list = [imported, ...this.list];
+      return imported;
+    } finally {
+      this.reading = null;
+    }
+  }
+
+  /** Takes one off the list; its file stays. */
+  forget(conversation: number) {
+    this.list = this.list.filter(({ id }) => id !== conversation);
+  }
+
+  async #imported(name: string, file: TraceFile): Promise<Imported> {
+    const id = this.#nextId();
+    const trace = await traceOf(file);
+    const common = { conversation: id, created_at: file.header?.created_at ?? 0, problem: null };
+    const reply: Message = {
+      ...common,
+      id: this.#nextId(),
+      role: "assistant",
+      text: file.text,
+      // Of a file that is cut off the notice speaks; how the reply ended is not known.
+      finish: file.done ? file.done.finish : "stop",
+      summary: summaryIn(file, trace),
+      target: file.header?.target ?? null,
+      draft: file.header?.draft ?? null,
+    };
+    const question: Message = {
+      ...common,
+      id: this.#nextId(),
+      role: "user",
+      text: file.header?.prompt ?? "",
+      finish: null,
+      summary: null,
+      target: null,
+      draft: null,
+    };
+    const messages = question.text === "" ? [reply] : [question, reply];
+    const { notices } = file;
+    return { id, name, messages, reply, trace, notices };
+  }
+
+  #nextId(): number {
+    this.#lastId -= 1;
+    return this.#lastId;
+  }
+}
+
+async function traceOf({ rounds }: TraceFile): Promise<Trace> {
+  const trace = new Trace();
+  for (const [index, round] of rounds.entries()) {
+    trace.push(round);
+    if (index % SLICE_ROUNDS < SLICE_ROUNDS - 1) continue;
+    trace.flush();
+    await pause();
+  }
+  trace.flush();
+  return trace;
+}
+
+/** The numbers the file says, and where it says none those that its rounds make. */
+function summaryIn({ rounds, done }: TraceFile, { statistics }: Trace): Summary {
+  const said = Object.entries({ ...done, text: undefined }).filter(
+    ([, value]) => value !== undefined,
+  );
+  const [finish, promptTokens] = [done?.finish ?? "stop", done?.prompt_tokens ?? 0] as const;
+  const folded = summaryOf(rounds, finish, promptTokens, statistics);
+  return { ...folded, ...Object.fromEntries(said), finish: folded.finish };
+}

@@ -1,0 +1,72 @@
+/** Reads a trace file from disk in slices, so that the page stays responsive while a large one is read. */
+import { pause } from "./pause";
+import { TraceFileError } from "./problem";
+import { TraceReader, type TraceFile } from "./read";
+
+/** Larger files are refused: what they hold would not fit into a page. */
+const MOST_BYTES = 500e6;
+/** A round takes a few thousand characters at the most, the text of a long reply a million. */
+const LONGEST_LINE = 16_000_000;
+const CHUNK_BYTES = 1 << 20;
+/** Longest time in one piece: less than a frame. */
+const SLICE_MS = 8;
+
+/** What is asked of a file, or of any other blob. */
+export interface Source {
+  size: number;
+  slice(from: number, to: number): { arrayBuffer(): Promise<ArrayBuffer> };
+}
+
+/** `onProgress` is told the share that was read. @throws TraceFileError */
+export async function openTrace(
+  file: Source,
+  onProgress: (share: number) => void = () => undefined,
+): Promise<TraceFile> {
+  refuse(file);
+  const reader = new TraceReader();
+  // Cut-off and other wrong bytes become signs that are no JSON, which the reader tells apart.
+  const decoder = new TextDecoder();
+  let rest = "";
+  let since = performance.now();
+  for (let offset = 0; offset < file.size; offset += CHUNK_BYTES) {
+    const part = file.slice(offset, offset + CHUNK_BYTES);
+    const bytes = new Uint8Array(await part.arrayBuffer());
+    if (offset === 0 && bytes.includes(0)) throw binary();
+    const lines = decoder.decode(bytes, { stream: true }).split("\n");
+    lines[0] = rest + (lines[0] ?? "");
+    rest = lines.pop() ?? "";
+    if (rest.length > LONGEST_LINE) throw tooLong();
+    for (const line of lines) {
+      reader.take(line);
+      if (performance.now() - since < SLICE_MS) continue;
+      onProgress(offset / file.size);
+      await pause();
+      since = performance.now();
+    }
+  }
+  reader.take(rest + decoder.decode());
+  return reader.finish();
+}
+
+function refuse({ size }: Source) {
+  if (size === 0) {
+    throw new TraceFileError("it is empty: expected lines of JSON. Export the reply again.");
+  }
+  if (size <= MOST_BYTES) return;
+  const megabytes = Math.ceil(size / 1e6).toLocaleString("en");
+  throw new TraceFileError(
+    `it is too large: expected at most 500 MB, found ${megabytes} MB. Choose a shorter reply.`,
+  );
+}
+
+function binary(): TraceFileError {
+  return new TraceFileError(
+    "it is no trace: expected lines of JSON, found a file that is no text. Choose one that was exported.",
+  );
+}
+
+function tooLong(): TraceFileError {
+  return new TraceFileError(
+    "it is no trace: expected a line for each round, found one of more than 16 MB. Choose a file that was exported.",
+  );
+}

@@ -1,0 +1,42 @@
+/** Why a file is not shown as a trace: a sentence that says what was expected, what was found, what to do. */
+import type { BaseIssue } from "valibot";
+
+/** Longest excerpt of a file that a message quotes, in characters. */
+const EXCERPT = 40;
+
+export class TraceFileError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "TraceFileError";
+  }
+}
+
+/** The error for a line; `field` is empty where the whole line is meant. */
+export function lineProblem(line: number, field: string, wrong: string): TraceFileError {
+  const where = field === "" ? `line ${line}` : `line ${line}, field ${field}`;
+  return new TraceFileError(`${where}: ${wrong}. Export the reply again, or mend this line.`);
+}
+
+/** The same for what a schema objects to; its messages say what it expected. */
+export function issueProblem(line: number, issue: BaseIssue<unknown>): TraceFileError {
+  const field = (issue.path ?? []).reduce(
+    (path, { key }) =>
+      typeof key === "number" ? `${path}[${key}]` : `${path}${path && "."}${String(key)}`,
+    "",
+  );
+  const expected = issue.received === "undefined" ? "it" : issue.message;
+  return lineProblem(line, field, `expected ${expected}, found ${found(issue.input)}`);
+}
+
+/** A value as a message names it. */
+export function found(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  if (typeof value === "object" && value !== null) return "an object";
+  if (typeof value === "number") return String(value);
+  return excerpt(JSON.stringify(value));
+}
+
+export function excerpt(text: string): string {
+  return text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text;
+}

@@ -1,0 +1,182 @@
+/**
+ * Reads a trace file, line by line: what an export holds, or what the terminal writes. Whatever is
+ * wrong with it is one {@link TraceFileError}; what can be lived with is a notice.
+ */
+import * as v from "valibot";
+import type { Round } from "../../bindings/Round";
+import { textOf } from "../text";
+import { TraceFileError, excerpt, found, issueProblem, lineProblem } from "./problem";
+import { DONE, HEADER, ROUND, VERSION, type Done, type Header } from "./schema";
+
+export interface TraceFile {
+  /** Null for what the terminal writes, which has no first line. */
+  header: Header | null;
+  rounds: Round[];
+  /** Null for a file that ends before its reply does. */
+  done: Done | null;
+  /** The reply: what its rounds join to, or what the last line says where there are no rounds. */
+  text: string;
+  /** What a person should know of it, a sentence each. */
+  notices: string[];
+}
+
+/** A round lasts this long where a file does not say when it ended, so that it can be replayed. */
+const ASSUMED_MS = 1;
+
+/** The whole file at once. */
+export function readTrace(text: string): TraceFile {
+  const reader = new TraceReader();
+  for (const line of text.split("\n")) reader.take(line);
+  return reader.finish();
+}
+
+export class TraceReader {
+  #line = 0;
+  #header: Header | null = null;
+  #done: Done | null = null;
+  readonly #rounds: Round[] = [];
+  #missing = 0;
+  #firstMissing = 0;
+  #unknown = 0;
+  #beyond = false;
+  #untimed = false;
+  /** A line that is no JSON: cut off if it is the last one, wrong if another one follows. */
+  #broken: { line: number; text: string } | null = null;
+
+  /** Takes the next line, without its line break. */
+  take(text: string) {
+    this.#line += 1;
+    if (text.trim() === "") return;
+    if (this.#broken) throw this.#notJson(this.#broken);
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      this.#broken = { line: this.#line, text };
+      return;
+    }
+    this.#takeValue(value);
+  }
+
+  finish(): TraceFile {
+    const empty = !this.#header && !this.#done && this.#rounds.length === 0;
+    if (empty) throw this.#broken ? this.#notJson(this.#broken) : this.#noTrace();
+    const joined = textOf(this.#rounds);
+    const text = this.#rounds.length > 0 ? joined : (this.#done?.text ?? "");
+    const parts = { header: this.#header, rounds: this.#rounds, done: this.#done, text };
+    return { ...parts, notices: this.#notices(joined) };
+  }
+
+  #takeValue(value: unknown) {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      throw lineProblem(this.#line, "", `expected a JSON object, found ${found(value)}`);
+    }
+    const type: unknown = "type" in value ? value.type : undefined;
+    if (type !== "trace" && type !== "round" && type !== "done") {
+      this.#unknown += 1;
+    } else if (this.#done || (type === "trace" && (this.#header || this.#rounds.length > 0))) {
+      this.#beyond = true;
+    } else if (!this.#beyond) {
+      if (type === "trace") this.#takeHeader(value);
+      else if (type === "round") this.#takeRound(value);
+      else this.#done = this.#checked(DONE, value);
+    }
+  }
+
+  #takeHeader(value: object) {
+    // First, since the other fields of a newer version may mean anything.
+    const version: unknown = "version" in value ? value.version : undefined;
+    if (typeof version === "number" && version > VERSION) {
+      throw new TraceFileError(`expected version ${VERSION}, found ${version}: update Foretoken.`);
+    }
+    this.#header = this.#checked(HEADER, value);
+  }
+
+  #takeRound(value: object) {
+    const round = this.#checked(ROUND, value);
+    const last = this.#rounds.at(-1);
+    this.#checkParents(round.drafted);
+    this.#checkIndex(round.index, last);
+    this.#rounds.push({ ...round, at_ms: this.#momentOf(round, last) });
+  }
+
+  /** A drafted token follows the text, or one that was drafted before it in the same round. */
+  #checkParents(drafted: Round["drafted"]) {
+    drafted.forEach(({ parent }, slot) => {
+      if (parent === null || parent < slot) return;
+      const expected = slot === 0 ? "null" : `null or an earlier place, 0 to ${slot - 1}`;
+      const field = `drafted[${slot}].parent`;
+      throw lineProblem(this.#line, field, `expected ${expected}, found ${parent}`);
+    });
+  }
+
+  #checkIndex(index: number, last: Round | undefined) {
+    const expected = last ? last.index + 1 : 0;
+    if (index < expected) {
+      throw lineProblem(this.#line, "index", `expected at least ${expected}, found ${index}`);
+    }
+    if (index === expected) return;
+    if (this.#missing === 0) this.#firstMissing = expected;
+    this.#missing += index - expected;
+  }
+
+  #momentOf({ at_ms, times }: v.InferOutput<typeof ROUND>, last: Round | undefined): number {
+    const before = last?.at_ms ?? 0;
+    if (at_ms === undefined) {
+      this.#untimed = true;
+      const spent = times.draft_ms + times.verify_ms + times.sample_ms + times.rest_ms;
+      return before + (spent > 0 ? spent : ASSUMED_MS);
+    }
+    if (at_ms >= before) return at_ms;
+    const wrong = `expected at least ${before}, when the round before it ended, found ${at_ms}`;
+    throw lineProblem(this.#line, "at_ms", wrong);
+  }
+
+  #checked<Schema extends v.GenericSchema>(schema: Schema, value: object): v.InferOutput<Schema> {
+    const result = v.safeParse(schema, value, { abortEarly: true });
+    if (result.success) return result.output;
+    throw issueProblem(this.#line, result.issues[0]);
+  }
+
+  #notices(joined: string): string[] {
+    const notices: string[] = [];
+    const text = this.#done?.text;
+    if (this.#broken) {
+      const { line } = this.#broken;
+      notices.push(`The last line, ${line}, is cut off: what came before it is shown.`);
+    } else if (!this.#done) {
+      notices.push("The file ends before the reply does: what came before is shown.");
+    }
+    if (this.#rounds.length === 0) notices.push("It has no rounds: there is nothing to replay.");
+    else if (this.#missing > 0) {
+      const count = this.#missing === 1 ? "1 round is" : `${this.#missing} rounds are`;
+      notices.push(`${count} missing, the first is round ${this.#firstMissing + 1}.`);
+    } else if (text !== undefined && text !== joined) {
+      notices.push("Its rounds do not join to its text: the rounds are what is shown.");
+    }
+    if (this.#untimed) {
+      notices.push("Some rounds do not say when they ended: times are reckoned from their parts.");
+    }
+    if (this.#unknown > 0) {
+      const lines = this.#unknown === 1 ? "1 line" : `${this.#unknown} lines`;
+      notices.push(`${lines} of a type that is not known: left out.`);
+    }
+    if (this.#beyond) notices.push("It holds more than one trace: the first is shown.");
+    return notices;
+  }
+
+  #notJson({ line, text }: { line: number; text: string }): TraceFileError {
+    if (!this.#header && this.#rounds.length === 0 && this.#unknown === 0) {
+      const wrong = `expected lines of JSON, found ${excerpt(JSON.stringify(text))}`;
+      return new TraceFileError(`it is no trace: ${wrong}. Choose a file that was exported.`);
+    }
+    return lineProblem(line, "", `expected JSON, found ${excerpt(JSON.stringify(text))}`);
+  }
+
+  #noTrace(): TraceFileError {
+    const seen = this.#unknown === 0 ? "no lines" : `${this.#unknown} of other types`;
+    return new TraceFileError(
+      `it is no trace: expected lines of the types trace, round and done, found ${seen}. Choose a file that was exported.`,
+    );
+  }
+}

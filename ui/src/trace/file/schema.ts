@@ -1,0 +1,197 @@
+/**
+ * What the lines of a trace file may hold; docs/trace.md is its description. Messages are what was
+ * expected, to stand in a sentence. Fields that are not known are left out of what is read.
+ */
+import * as v from "valibot";
+import type { Decision } from "../../bindings/Decision";
+import type { Drafted } from "../../bindings/Drafted";
+import type { DrafterKind } from "../../bindings/DrafterKind";
+import type { Extra } from "../../bindings/Extra";
+import type { ExtraKind } from "../../bindings/ExtraKind";
+import type { Finish } from "../../bindings/Finish";
+import type { LengthReason } from "../../bindings/LengthReason";
+import type { Outcome } from "../../bindings/Outcome";
+import type { Round } from "../../bindings/Round";
+import type { Times } from "../../bindings/Times";
+
+/** The newest version of the schema that is read, and the one that is written. */
+export const VERSION = 1;
+
+/** Far more than any draft has, and few enough to be drawn. */
+const MOST_DRAFTED = 256;
+const LONGEST_TOKEN = 65_536;
+
+/** Every member of a union of words, which the type checker counts. */
+function words<Word extends string>(members: Record<Word, true>) {
+  const known = Object.keys(members) as Word[];
+  return v.picklist(known, `one of ${known.join(", ")}`);
+}
+
+const OUTCOMES = words<Outcome>({ accepted: true, rejected: true, discarded: true });
+const DRAFTERS = words<DrafterKind>({ model: true, ngram: true, recycling: true });
+const EXTRAS = words<ExtraKind>({ bonus: true, recovered: true, plain: true });
+const FINISHES = words<Finish>({ stop: true, length: true, context_full: true, cancelled: true });
+const REASONS = words<LengthReason>({
+  fixed: true,
+  governed: true,
+  probe: true,
+  would_not_pay: true,
+  cannot_pay: true,
+  unlikely: true,
+  off: true,
+  no_match: true,
+  no_room: true,
+  end_of_text: true,
+  draft_context_full: true,
+  drafter_failed: true,
+});
+
+function number(lowest: number, highest: number, expected: string) {
+  return v.pipe(
+    v.number(expected),
+    v.finite(expected),
+    v.minValue(lowest, expected),
+    v.maxValue(highest, expected),
+  );
+}
+
+function whole(highest: number, expected: string) {
+  return v.pipe(number(0, highest, expected), v.integer(expected));
+}
+
+/** A field that older files lack, or that holds nothing. */
+function orNull<Schema extends v.GenericSchema>(schema: Schema) {
+  return v.optional(v.nullable(schema), null);
+}
+
+const TEXT = v.string("a text");
+const COUNT = whole(Number.MAX_SAFE_INTEGER, "a whole number from 0");
+const PROBABILITY = number(0, 1, "a number from 0 to 1");
+const MILLISECONDS = number(0, Number.MAX_VALUE, "a number of milliseconds from 0");
+/** What is left of a round by subtraction may be a little less than nothing. */
+const DURATION = v.pipe(
+  number(-1e-3, Number.MAX_VALUE, "a number of milliseconds from 0"),
+  v.transform((ms) => Math.max(0, ms)),
+);
+const AMOUNT = number(0, Number.MAX_VALUE, "a number from 0");
+const LENGTH = whole(MOST_DRAFTED, `a whole number from 0 to ${MOST_DRAFTED}`);
+const TOKEN_TEXT = v.pipe(
+  TEXT,
+  v.maxLength(LONGEST_TOKEN, `a text of at most ${LONGEST_TOKEN.toLocaleString("en")} characters`),
+);
+
+function listOf<Schema extends v.GenericSchema>(schema: Schema) {
+  const expected = `a list of at most ${MOST_DRAFTED}`;
+  return v.pipe(v.array(schema, "a list"), v.maxLength(MOST_DRAFTED, expected));
+}
+
+const DRAFTED = v.object(
+  {
+    token: COUNT,
+    text: TOKEN_TEXT,
+    parent: orNull(COUNT),
+    draft_probability: PROBABILITY,
+    target_probability: orNull(PROBABILITY),
+    acceptance: orNull(PROBABILITY),
+    outcome: OUTCOMES,
+    drafter: DRAFTERS,
+  },
+  "an object",
+) satisfies v.GenericSchema<unknown, Drafted>;
+
+const EXTRA = v.object(
+  { token: COUNT, text: TOKEN_TEXT, kind: EXTRAS },
+  "an object or null",
+) satisfies v.GenericSchema<unknown, Extra>;
+
+const DECISION = v.object(
+  {
+    before: orNull(LENGTH),
+    chosen: LENGTH,
+    drafting_ms: v.optional(listOf(MILLISECONDS), []),
+    verify_ms: listOf(MILLISECONDS),
+    acceptance: listOf(PROBABILITY),
+    tokens_per_second: listOf(AMOUNT),
+  },
+  "an object or null",
+) satisfies v.GenericSchema<unknown, Decision>;
+
+const TIMES = v.object(
+  {
+    draft_ms: v.optional(DURATION, 0),
+    verify_ms: v.optional(DURATION, 0),
+    sample_ms: v.optional(DURATION, 0),
+    rest_ms: v.optional(DURATION, 0),
+  },
+  "an object",
+) satisfies v.GenericSchema<unknown, Times>;
+
+/** A round, but for its time, which a file from before times were recorded does not say. */
+export const ROUND = v.object(
+  {
+    index: COUNT,
+    position: COUNT,
+    drafted: listOf(DRAFTED),
+    extra: orNull(EXTRA),
+    draft_length: LENGTH,
+    reason: REASONS,
+    threshold: orNull(PROBABILITY),
+    staged: v.optional(v.boolean("true or false"), false),
+    decision: orNull(DECISION),
+    times: v.optional(TIMES, {}),
+    at_ms: v.optional(MILLISECONDS),
+  },
+  "an object",
+) satisfies v.GenericSchema<unknown, Omit<Round, "at_ms"> & { at_ms?: number | undefined }>;
+
+export const HEADER = v.object(
+  {
+    version: v.pipe(COUNT, v.minValue(1, "a whole number from 1")),
+    program: v.optional(TEXT, ""),
+    target: orNull(TEXT),
+    draft: orNull(TEXT),
+    prompt: orNull(TEXT),
+    created_at: orNull(COUNT),
+  },
+  "an object",
+);
+
+export type Header = v.InferOutput<typeof HEADER>;
+
+/** The terminal writes the ids of the tokens where the window writes how many they are. */
+const TOKENS = v.union(
+  [
+    COUNT,
+    v.pipe(
+      v.array(COUNT),
+      v.transform((ids) => ids.length),
+    ),
+  ],
+  "a whole number from 0 or a list of them",
+);
+
+/** The reply's numbers, by the names of the summary that the shell stores. */
+export const DONE = v.object(
+  {
+    text: v.optional(TEXT),
+    /** Null for a reply that was cut off; what does not say so ended by itself. */
+    finish: v.optional(v.nullable(FINISHES), "stop"),
+    prompt_tokens: v.optional(COUNT),
+    reused_tokens: v.optional(COUNT),
+    tokens: v.optional(TOKENS),
+    rounds: v.optional(COUNT),
+    drafted: v.optional(COUNT),
+    judged: v.optional(COUNT),
+    accepted: v.optional(COUNT),
+    acceptance_rate: v.optional(v.nullable(PROBABILITY)),
+    tokens_per_round: v.optional(AMOUNT),
+    ttft_ms: v.optional(MILLISECONDS),
+    tokens_per_second: v.optional(v.nullable(AMOUNT)),
+    plain_tokens_per_second: v.optional(v.nullable(AMOUNT)),
+    elapsed_ms: v.optional(MILLISECONDS),
+    times: v.optional(TIMES),
+  },
+  "an object",
+);
+
+export type Done = v.InferOutput<typeof DONE>;

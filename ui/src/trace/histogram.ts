@@ -1,0 +1,43 @@
+/** Times by how often they occurred, in bins of equal ratio: the size stays, however many are added. */
+
+/** A bin ends 1 % above where it begins; so no percentile is further off than that. */
+const RATIO = 1.01;
+const LEAST_MS = 1e-3;
+const MOST_MS = 1e7;
+const BINS = binOf(MOST_MS) + 1;
+
+export class Histogram {
+  readonly #weights = new Float64Array(BINS);
+  /** Sum of the times in a bin: their mean is exact where all of them are the same. */
+  readonly #sums = new Float64Array(BINS);
+  #total = 0;
+
+  add(ms: number, weight: number) {
+    const bin = binOf(ms);
+    this.#weights[bin] = (this.#weights[bin] ?? 0) + weight;
+    this.#sums[bin] = (this.#sums[bin] ?? 0) + ms * weight;
+    this.#total += weight;
+  }
+
+  /** Median and 95th percentile; null without any. */
+  percentiles(): { p50: number; p95: number } | null {
+    if (this.#total === 0) return null;
+    return { p50: this.#at(0.5), p95: this.#at(0.95) };
+  }
+
+  #at(share: number): number {
+    let seen = 0;
+    for (let bin = 0; bin < BINS; bin += 1) {
+      const weight = this.#weights[bin] ?? 0;
+      seen += weight;
+      if (weight > 0 && seen >= share * this.#total) return (this.#sums[bin] ?? 0) / weight;
+    }
+    return 0;
+  }
+}
+
+/** The first bin holds all that is shorter than it, the last all that is longer. */
+function binOf(ms: number): number {
+  const within = Math.min(MOST_MS, Math.max(LEAST_MS, ms));
+  return Math.floor(Math.log(within / LEAST_MS) / Math.log(RATIO));
+}

@@ -1,0 +1,25 @@
+/** Where each round's text stands in the reply: kept as rounds arrive, so that nobody adds it up anew. */
+import type { Round } from "../bindings/Round";
+
+/** What a round adds to the reply. */
+export function addedBy({ drafted, extra }: Round): string {
+  let text = "";
+  for (const token of drafted) if (token.outcome === "accepted") text += token.text;
+  return text + (extra?.text ?? "");
+}
+
+export class Offsets {
+  /** The reply's text so far. */
+  text = "";
+  readonly #ends: number[] = [];
+
+  add(round: Round) {
+    this.text += addedBy(round);
+    this.#ends.push(this.text.length);
+  }
+
+  /** Characters (UTF-16) before what the round at this place added; of all text beyond the last. */
+  before(round: number): number {
+    return round > 0 ? (this.#ends[round - 1] ?? this.text.length) : 0;
+  }
+}

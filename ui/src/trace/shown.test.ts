@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { summary, threeRounds } from "./fixtures";
+import { shownOf } from "./shown";
+import { statisticsOf } from "./statistics";
+
+const counted = (rounds: typeof threeRounds) => ({ rounds, statistics: statisticsOf(rounds) });
+const stored = summary({ plain_tokens_per_second: 50 });
+
+test("a growing reply has the speed of the last moments, a whole one that of all its time", () => {
+  const growing = shownOf(counted(threeRounds), null);
+  expect(growing).toMatchObject({ whole: false, rate: growing?.statistics.tokensPerSecond });
+  expect(shownOf(counted(threeRounds), stored)).toMatchObject({ whole: true, rate: 100 });
+});
+
+test("a reply that is replayed shows the rounds that are there, not its summary", () => {
+  const replayed = shownOf(counted(threeRounds.slice(0, 2)), stored);
+  expect(replayed).toMatchObject({ whole: false });
+  expect(replayed?.statistics.rounds).toBe(2);
+});
+
+test("without its rounds a reply has the numbers of its summary", () => {
+  const found = shownOf(counted([]), stored);
+  expect(found).toMatchObject({ whole: true, rate: 100, plain: 50 });
+  expect(found?.statistics).toMatchObject({
+    rounds: 3,
+    accepted: 2,
+    tokenMs: null,
+    byPosition: [],
+  });
+  expect(found?.saving?.speedup).toBeCloseTo(2);
+  expect(shownOf(null, stored)).toEqual(found);
+});
+
+test("plain decoding's speed is the summary's where no decision of the trace has it", () => {
+  expect(shownOf(counted(threeRounds), stored)?.saving?.speedup).toBeCloseTo(2);
+  expect(shownOf(counted(threeRounds), null)?.saving).toBeNull();
+});
+
+test("a reply without a round has no numbers", () => {
+  expect(shownOf(counted([]), null)).toBeNull();
+  expect(shownOf(null, summary({ rounds: 0 }))).toBeNull();
+});

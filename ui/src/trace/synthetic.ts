@@ -1,0 +1,153 @@
+/**
+ * Rounds that no model wrote, for measuring and for looking at what recordings do not hold: every
+ * outcome, drafter and shape of draft, from plain decoding to trees 16 deep and 8 wide. The same
+ * seed gives the same rounds.
+ */
+import type { Drafted } from "../bindings/Drafted";
+import type { DrafterKind } from "../bindings/DrafterKind";
+import type { Extra } from "../bindings/Extra";
+import type { Round } from "../bindings/Round";
+
+const WORDS =
+  "the fox a lantern and of moss it was small light under old glass when she found in half buried " +
+  "dark but breathed on where are we going asked one two then river stone by night they walked home";
+
+/** How a stretch of rounds is drafted, and how often a judged guess is accepted. */
+interface Stretch {
+  drafter: DrafterKind;
+  longest: number;
+  /** Guesses for one place, at most. */
+  widest: number;
+  staged: boolean;
+  chance: number;
+}
+
+const STRETCHES: readonly Stretch[] = [
+  { drafter: "model", longest: 5, widest: 1, staged: false, chance: 0.8 },
+  { drafter: "ngram", longest: 16, widest: 1, staged: false, chance: 0.9 },
+  { drafter: "model", longest: 4, widest: 3, staged: false, chance: 0.6 },
+  { drafter: "model", longest: 6, widest: 1, staged: true, chance: 0.75 },
+  { drafter: "recycling", longest: 16, widest: 8, staged: false, chance: 0.3 },
+  { drafter: "model", longest: 0, widest: 1, staged: false, chance: 0 },
+  { drafter: "recycling", longest: 7, widest: 4, staged: false, chance: 0.4 },
+];
+const STRETCH_ROUNDS = 24;
+const PARAGRAPH_TOKENS = 70;
+/** Share of rounds in which nothing was drafted though it might have been. */
+const EMPTY_SHARE = 0.03;
+const DECISION_EVERY = 64;
+
+export class Synthesis {
+  readonly #tokensPerSecond: number;
+  readonly #words = WORDS.split(" ");
+  #state: number;
+  #rounds = 0;
+  #tokens = 0;
+
+  /** Tokens per second are what the rounds' times say on average. */
+  constructor(seed: number, tokensPerSecond: number) {
+    this.#state = (seed * 2_654_435_761 + 1) >>> 0 || 1;
+    this.#tokensPerSecond = tokensPerSecond;
+  }
+
+  take(rounds: number): Round[] {
+    return Array.from({ length: rounds }, () => this.next());
+  }
+
+  next(): Round {
+    const index = this.#rounds++;
+    const position = this.#tokens;
+    const stretch = STRETCHES[Math.floor(index / STRETCH_ROUNDS) % STRETCHES.length];
+    const drafted: Drafted[] = [];
+    let extra: Extra["kind"] = "plain";
+    if (stretch && stretch.longest > 0 && this.#draw() >= EMPTY_SHARE) {
+      extra = this.#draft(stretch, drafted);
+    }
+    const accepted = drafted.filter(({ outcome }) => outcome === "accepted").length;
+    this.#tokens += accepted + 1;
+    const rate = this.#tokensPerSecond;
+    const ms = ((accepted + 1) * 1000) / rate;
+    return {
+      index,
+      position,
+      drafted,
+      extra: { token: 1000 + (this.#tokens % 900), text: this.#word(), kind: extra },
+      draft_length: stretch?.longest ?? 0,
+      reason: stretch && stretch.longest > 0 ? "governed" : "off",
+      threshold: stretch?.widest === 1 && stretch.drafter === "model" ? 0.2 : null,
+      staged: stretch?.staged ?? false,
+      decision: index % DECISION_EVERY === 0 ? decision(stretch?.longest ?? 0, rate) : null,
+      times: { draft_ms: 0.3 * ms, verify_ms: 0.6 * ms, sample_ms: 0.06 * ms, rest_ms: 0.04 * ms },
+      at_ms: (this.#tokens * 1000) / rate,
+    };
+  }
+
+  /** Draws a tree or a chain and judges it; says what the round's extra token is. */
+  #draft({ drafter, longest, widest, chance }: Stretch, drafted: Drafted[]): Extra["kind"] {
+    const length = 1 + Math.floor(this.#draw() * longest);
+    let path: number | null = null;
+    let alive = true;
+    for (let depth = 0; depth < length; depth += 1) {
+      const guesses = widest === 1 ? 1 : 1 + Math.floor(this.#draw() * widest);
+      const parent = path;
+      const judged = alive;
+      let accepted: number | null = null;
+      const first = drafted.length;
+      for (let guess = 0; guess < guesses; guess += 1) {
+        // A guess behind the accepted one is not asked for any more, nor is anything behind a miss.
+        const asked = judged && accepted === null;
+        const outcome = !asked ? "discarded" : this.#draw() < chance ? "accepted" : "rejected";
+        if (outcome === "accepted") accepted = drafted.length;
+        drafted.push(this.#token(outcome, parent, drafter));
+      }
+      if (judged) alive = accepted !== null;
+      path = accepted ?? first;
+    }
+    return alive ? "bonus" : "recovered";
+  }
+
+  #token(outcome: Drafted["outcome"], parent: number | null, drafter: DrafterKind): Drafted {
+    const draft = 0.02 + 0.97 * this.#draw();
+    const likeness = outcome === "accepted" ? 0.4 + 0.9 * this.#draw() : 0.7 * this.#draw();
+    const judged = outcome !== "discarded";
+    const target = Math.min(1, draft * likeness);
+    return {
+      token: Math.floor(this.#draw() * 32_000),
+      text: this.#word(),
+      parent,
+      draft_probability: draft,
+      target_probability: judged ? target : null,
+      acceptance: judged ? Math.min(1, drafter === "model" ? target / draft : target) : null,
+      outcome,
+      drafter,
+    };
+  }
+
+  #word(): string {
+    const word = this.#words[Math.floor(this.#draw() * this.#words.length)] ?? "";
+    return this.#draw() < 1 / PARAGRAPH_TOKENS ? `.\n\n${word}` : ` ${word}`;
+  }
+
+  /** A number from 0 to 1, by Marsaglia's xorshift of 32 bits. */
+  #draw(): number {
+    this.#state ^= this.#state << 13;
+    this.#state ^= this.#state >>> 17;
+    this.#state ^= this.#state << 5;
+    return (this.#state >>> 0) / 2 ** 32;
+  }
+}
+
+function decision(chosen: number, tokensPerSecond: number): Round["decision"] {
+  const plain = tokensPerSecond / 2;
+  const lengths = Array.from({ length: 17 }, (_, length) => length);
+  return {
+    before: chosen,
+    chosen,
+    drafting_ms: lengths.slice(1).map((length) => (length * 80) / plain),
+    verify_ms: lengths.map((length) => ((1 + 0.04 * length) * 1000) / plain),
+    acceptance: lengths.slice(1).map((length) => 0.85 - 0.02 * length),
+    tokens_per_second: lengths.map(
+      (length) => plain * (1 + 0.5 * Math.sin((length * Math.PI) / 11)),
+    ),
+  };
+}

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import type { ReplySettings } from "../bindings/ReplySettings";
+import { defaults } from "../bindings/defaults";
+import { settingRows } from "./written";
+
+const standard: ReplySettings = {
+  speculation: defaults.speculation,
+  sampling: { ...defaults.sampling, temperature: 0.7, top_k: 0, seed: 42 },
+  system_prompt: "",
+};
+const rows = (change: Partial<ReplySettings>) =>
+  Object.fromEntries(settingRows({ ...standard, ...change }));
+
+test("how a reply was drafted and sampled is told in the words of the settings", () => {
+  expect(rows({})).toMatchObject({
+    Drafter: "combined",
+    "Draft length": "auto",
+    Temperature: "0.7",
+    "Top-k": "off",
+    Seed: "42",
+  });
+});
+
+test("what has no effect is left out: all but the length without drafts", () => {
+  const speculation = { ...standard.speculation, length: { type: "fixed", tokens: 0 } as const };
+  const told = rows({ speculation });
+  expect(told["Draft length"]).toBe("off");
+  expect(told).not.toHaveProperty("Drafter");
+});
+
+test("what has no effect is left out: filters, mode and seed of a greedy reply", () => {
+  const told = rows({ sampling: { ...standard.sampling, temperature: 0 } });
+  expect(told["Temperature"]).toBe("0, greedy");
+  for (const name of ["Top-k", "Top-p", "Min-p", "Random choices", "Seed"]) {
+    expect(told).not.toHaveProperty([name]);
+  }
+});
+
+test("numbers that belong to a word stand beside it", () => {
+  const speculation = {
+    ...standard.speculation,
+    length: { type: "fixed", tokens: 4 } as const,
+    threshold: { type: "fixed", chance: 0.3 } as const,
+    tree: { type: "width", guesses: 2 } as const,
+  };
+  expect(rows({ speculation })).toMatchObject({
+    "Draft length": "fixed, 4",
+    Threshold: "fixed, 0.3",
+    Tree: "width, 2",
+  });
+});
+
+test("a system prompt is shown where there was one", () => {
+  expect(rows({})).not.toHaveProperty(["System prompt"]);
+  expect(rows({ system_prompt: "Be brief." })["System prompt"]).toBe("Be brief.");
+});
