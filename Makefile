@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests page run run-window run-terminal test test-sanitized test-arm check bench bundle
+.PHONY: help setup setup-tests page run run-window run-terminal test test-sanitized test-arm check bench bench-ui pictures bundle
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -92,6 +92,16 @@ bench: setup $(PAGE) ## plain decoding against speculative: the starter pair, an
 	@for model in $(BENCH_MODELS); do \
 		echo; $(CARGO_TARGET_DIR)/release/foretoken-cli bench --random $$model --verify-cost || exit 1; \
 	done
+
+# The window is driven as in the tests; what is built is what people run.
+bench-ui: setup-tests $(PAGE) ## what watching costs: frames at 2,000 tokens/s, opening long conversations, the engine's loss
+	@cargo build --release $(CARGO_ALL) --bins
+	@cargo build $(CARGO_ALL) --examples
+	@FORETOKEN_APPLICATION=$(CARGO_TARGET_DIR)/release/foretoken $(CARGO_TARGET_DIR)/debug/examples/bench_ui
+
+pictures: setup-tests $(PAGE) ## the pictures in the documents, and those the heatmap is compared with
+	@cargo build $(CARGO_ALL) --bins
+	@FORETOKEN_KEEP_PICTURES=1 cargo test $(CARGO_ALL) --test integration -- seeing::
 
 bundle: setup $(PAGE) ## an installable package in target/dist/bundle
 	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build -- --profile dist

@@ -1,216 +1,34 @@
-//! The real window: the built application under a display, driven through WebKitWebDriver as a
-//! person would use it. Linux only; the other platforms' webviews have no such driver.
+//! What a person does in the real window.
 #![cfg(target_os = "linux")]
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Duration;
 
-use fantoccini::elements::Element;
 use fantoccini::key::Key;
-use fantoccini::{Client, ClientBuilder, Locator};
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::Speculation;
 use foretoken_store::Store;
 use foretoken_tests::endless_model;
 use foretoken_tests::hub::{Faults, Hub};
-use hyper_util::client::legacy::connect::HttpConnector;
+use foretoken_tests::window::Window;
 use serde_json::json;
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A display, the driver, and through it the application with its data in `data`.
-struct Window {
-    page: Client,
-    driver: Child,
-    display: Option<Child>,
-}
-
-impl Window {
-    async fn open(data: &Path) -> Self {
-        Self::open_with(data, &[]).await
-    }
-
-    /// With more variables in the application's environment.
-    async fn open_with(data: &Path, variables: &[(&str, &str)]) -> Self {
-        let (display, name) = display();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        // Without a bus, so that an open Foretoken is not mistaken for this one. The driver and all it
-        // starts are one group, to end together.
-        let driver = Command::new("WebKitWebDriver")
-            .arg(format!("--port={port}"))
-            .env("DISPLAY", name)
-            .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
-            .env("TAURI_AUTOMATION", "true")
-            .env("TAURI_WEBVIEW_AUTOMATION", "true")
-            .env("FORETOKEN_DATA_DIR", data)
-            .envs(variables.iter().copied())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .expect("WebKitWebDriver is missing: `make setup-tests` installs what the window test needs");
-        let options = json!({ "webkitgtk:browserOptions": { "binary": application() } });
-        let url = format!("http://127.0.0.1:{port}");
-        let started = Instant::now();
-        let page = loop {
-            let mut builder = ClientBuilder::new(HttpConnector::new());
-            builder.capabilities(options.as_object().unwrap().clone());
-            match builder.connect(&url).await {
-                Ok(page) => break page,
-                Err(error) if started.elapsed() > PATIENCE => panic!("no window came: {error}"),
-                Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
-            }
-        };
-        page.set_window_size(1280, 832).await.unwrap();
-        let window = Self { page, driver, display };
-        window
-            .wait("the engine is ready", async || window.text("why-line").await.contains("speculating"))
-            .await;
-        window
-    }
-
-    async fn close(mut self) {
-        self.page.clone().close().await.unwrap();
-        self.end();
-    }
-
-    /// As a crash or a power cut would: nothing is asked, nothing is saved.
-    fn kill(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        let group = format!("-{}", self.driver.id());
-        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
-        let _ = self.driver.wait();
-        if let Some(display) = &mut self.display {
-            let _ = display.kill();
-            let _ = display.wait();
-        }
-    }
-
-    async fn all(&self, selector: &str) -> Vec<Element> {
-        self.page.find_all(Locator::Css(selector)).await.unwrap()
-    }
-
-    async fn find(&self, name: &str) -> Element {
-        let selector = format!("[data-testid='{name}']");
-        let found = self.page.wait().at_most(PATIENCE).for_element(Locator::Css(&selector)).await;
-        found.unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    async fn click(&self, name: &str) {
-        self.find(name).await.click().await.unwrap_or_else(|error| panic!("{name}: {error}"));
-    }
-
-    async fn click_in(&self, selector: &str, name: &str) {
-        let selector = format!("{selector} [data-testid='{name}']");
-        let found = self.page.wait().at_most(PATIENCE).for_element(Locator::Css(&selector)).await;
-        found.unwrap().click().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
-    }
-
-    /// The state of the newest download that the library shows.
-    async fn download(&self) -> String {
-        self.attribute("[data-testid='download']", "data-state").await.unwrap_or_default()
-    }
-
-    async fn text(&self, name: &str) -> String {
-        self.find(name).await.text().await.unwrap()
-    }
-
-    async fn attribute(&self, selector: &str, attribute: &str) -> Option<String> {
-        // The page may redraw between looking and asking.
-        self.all(selector).await.last()?.attr(attribute).await.ok()?
-    }
-
-    async fn type_into(&self, name: &str, text: &str) {
-        let field = self.find(name).await;
-        field.clear().await.unwrap();
-        field.send_keys(text).await.unwrap();
-    }
-
-    async fn ask(&self, text: &str) {
-        self.type_into("composer", text).await;
-        self.find("composer").await.send_keys(&Key::Enter.to_string()).await.unwrap();
-    }
-
-    async fn rounds(&self) -> usize {
-        let rounds = self.attribute("[data-testid='heatmap']", "data-rounds").await;
-        rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(0)
-    }
-
-    async fn state(&self) -> String {
-        self.attribute("[data-testid='message-reply']", "data-state").await.unwrap_or_default()
-    }
-
-    async fn replies(&self) -> usize {
-        self.all("[data-testid='message-reply']").await.len()
-    }
-
-    async fn wait_for_reply(&self, count: usize) {
-        self.wait("the reply is done", async || {
-            self.replies().await == count && self.state().await == "done"
-        })
-        .await;
-    }
-
-    async fn outcomes(&self) -> Vec<String> {
-        let mut outcomes = Vec::new();
-        for chip in self.all("[data-testid='token-chip']").await {
-            outcomes.extend(chip.attr("data-outcome").await.unwrap());
-        }
-        outcomes
-    }
-
-    async fn wait(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
-        let started = Instant::now();
-        while !holds().await {
-            if started.elapsed() > PATIENCE {
-                self.photograph("failure").await;
-                panic!("waited in vain until {what}; the window is in target/e2e/failure.png");
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    async fn photograph(&self, name: &str) {
-        let folder = foretoken_tests::repository().join("target/e2e");
-        std::fs::create_dir_all(&folder).unwrap();
-        let picture = self.page.screenshot().await.unwrap();
-        std::fs::write(folder.join(format!("{name}.png")), picture).unwrap();
-    }
-}
-
-/// The application this test binary was built beside.
-fn application() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let binary = test.ancestors().nth(2).unwrap().join("foretoken");
-    assert!(binary.exists(), "{} is missing: build it with `cargo build --workspace`", binary.display());
-    binary
-}
-
-/// The display there is, or one made for the test.
-fn display() -> (Option<Child>, String) {
-    if let Ok(name) = std::env::var("DISPLAY") {
-        return (None, name);
-    }
-    let mut server = Command::new("Xvfb")
-        .args(["-displayfd", "1", "-screen", "0", "1600x1000x24", "-nolisten", "tcp"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("Xvfb is missing: `make setup-tests` installs what the window test needs");
-    let mut number = String::new();
-    BufReader::new(server.stdout.as_mut().unwrap().by_ref()).read_line(&mut number).unwrap();
-    (Some(server), format!(":{}", number.trim()))
+/// Settings under which what happens does not hang on how fast this computer is just now.
+pub fn always_drafting(data: &Path) {
+    let settings = json!({
+        "speculation": Speculation::fixed(4),
+        "sampling": Sampling::greedy(),
+        "max_tokens": 120,
+        "appearance": { "theme": "dark" },
+    });
+    Store::open(&data.join("foretoken.db")).unwrap().save_settings(&settings.to_string()).unwrap();
 }
 
 #[tokio::test]
 async fn a_person_chats_watches_switches_drafts_and_comes_back() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
+    always_drafting(&data);
     let window = Window::open(&data).await;
 
     // First launch: an example prompt is a conversation.

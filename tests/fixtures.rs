@@ -1,9 +1,13 @@
-//! For tests: models, that is the starter pair and small ones with random weights made on the spot; and a
-//! [`hub`] to download from.
+//! For tests: models, that is the starter pair and small ones with random weights made on the spot; a
+//! [`hub`] to download from; and the real [`window`] with the [`picture`]s it is compared with.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
 pub mod hub;
+#[cfg(target_os = "linux")]
+pub mod picture;
 mod random_family;
+#[cfg(target_os = "linux")]
+pub mod window;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

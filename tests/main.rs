@@ -7,5 +7,6 @@ mod families;
 mod invariance;
 mod lossless;
 mod safetensors;
+mod seeing;
 mod statistics;
 mod trial;

@@ -4,12 +4,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{DType, Device, Tensor};
 use foretoken_engine::model::ModelSource;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use serde_json::{Value as Json, json};
 
 use crate::byte_level_tokens;
@@ -146,8 +149,7 @@ impl RandomFamily {
             for (part, rows) in [("q", queries), ("k", keys), ("v", keys)] {
                 self.matrix(&name(&format!("self_attn.{part}_proj")), rows, HIDDEN);
                 if of == "qwen2" {
-                    let bias = Tensor::randn(0f32, 0.5, rows, &Device::Cpu).unwrap();
-                    self.tensors.insert(name(&format!("self_attn.{part}_proj.bias")), bias);
+                    self.insert(name(&format!("self_attn.{part}_proj.bias")), &[rows], 0.0, 0.5);
                 }
             }
             if matches!(of, "qwen3" | "gemma3") {
@@ -162,15 +164,24 @@ impl RandomFamily {
     }
 
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) {
-        let values = Tensor::randn(0f32, 0.05, (rows, columns), &Device::Cpu).unwrap();
-        self.tensors.insert(format!("{name}.weight"), values);
+        self.insert(format!("{name}.weight"), &[rows, columns], 0.0, 0.05);
     }
 
     /// Around what multiplies by 1.
     fn norm(&mut self, name: &str, length: usize) {
         let centre = if self.architecture == "gemma3" { 0.0 } else { 1.0 };
-        let values = Tensor::randn(centre, 0.2f32, length, &Device::Cpu).unwrap();
-        self.tensors.insert(format!("{name}.weight"), values);
+        self.insert(format!("{name}.weight"), &[length], centre, 0.2);
+    }
+
+    /// A tensor of numbers around `centre` that follow from its name: the same in every run.
+    fn insert(&mut self, name: String, shape: &[usize], centre: f32, deviation: f32) {
+        let mut hasher = DefaultHasher::new();
+        (self.label, &name).hash(&mut hasher);
+        let mut generator = StdRng::seed_from_u64(hasher.finish());
+        let most = deviation * 3f32.sqrt();
+        let numbers = (0..shape.iter().product()).map(|_| centre + generator.random_range(-most..most));
+        let values = Tensor::from_vec(numbers.collect::<Vec<f32>>(), shape, &Device::Cpu).unwrap();
+        self.tensors.insert(name, values);
     }
 
     /// As a Hugging Face folder, in the given type.

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use foretoken_engine::decoder::Request;
-use foretoken_engine::draft::{Drafters, ModelDrafter, Trial, Vocabulary, attempt};
+use foretoken_engine::draft::{Drafters, Ground, ModelDrafter, Trial, Vocabulary};
 use foretoken_engine::error::Error;
 use foretoken_engine::forward::load;
 use foretoken_engine::model::{ModelSource, Tokenizer};
@@ -28,9 +28,9 @@ fn try_on(text: &[TokenId], source: &ModelSource, tokenizer: &Tokenizer, samplin
     let vocabulary = Vocabulary::Same(tokenizer.vocabulary());
     let mut drafter = ModelDrafter::new(loaded(source), vocabulary, tokenizer.ends());
     let mut target = loaded(&starter_target());
-    attempt(target.as_mut(), &mut drafter, text, sampling, &mut || ControlFlow::Continue(()))
-        .unwrap()
-        .unwrap()
+    let go_on = &mut || ControlFlow::Continue(());
+    let ground = Ground::prepare(target.as_mut(), text, sampling, go_on).unwrap().unwrap();
+    ground.attempt(target.as_mut(), &mut drafter, go_on).unwrap().unwrap()
 }
 
 #[test]
@@ -78,7 +78,10 @@ fn a_trial_ends_when_it_is_told_to() {
             if left < 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let greedy = Sampling::greedy();
-        assert_eq!(attempt(target.as_mut(), &mut drafter, &text, &greedy, &mut go_on).unwrap(), None);
+        let ground = Ground::prepare(target.as_mut(), &text, &greedy, &mut go_on).unwrap();
+        let trial =
+            ground.and_then(|ground| ground.attempt(target.as_mut(), &mut drafter, &mut go_on).unwrap());
+        assert_eq!(trial, None);
     }
 }
 

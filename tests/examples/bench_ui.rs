@@ -1,0 +1,178 @@
+//! What watching costs, measured in the real window: `make bench-ui`. The meter is the page's own
+//! (ui/src/meter.ts): a frame's cost is what the page's thread spends from its first callback to the end of its
+//! rendering, a round's delay the time from its arrival to the end of the frame that showed it.
+#![cfg(target_os = "linux")]
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use foretoken_engine::decoder::{Reply, Request};
+use foretoken_engine::draft::Drafters;
+use foretoken_engine::sampling::Sampling;
+use foretoken_store::{Ending, Store};
+use foretoken_tests::window::Window;
+use foretoken_tests::{chat_prompt, decoder, model_drafter, starter_target};
+use serde_json::{Value, json};
+
+/// How long frames are counted.
+const WATCHED: Duration = Duration::from_secs(15);
+/// Replies with everything open and with nothing to paint, in turn.
+const PAIRS: usize = 5;
+const LONG: u32 = 3000;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    many_messages(&data, 500);
+    let window = Window::open(&data).await;
+    println!("painting a reply of 2,000 tokens/s, heatmap, token view and numbers open:");
+    painting(&window, "rate=2000").await;
+    println!("the same behind 100,000 rounds:");
+    painting(&window, "rate=2000&rounds=100000").await;
+    opening(&window).await;
+    engine(&window).await;
+    window.close().await;
+}
+
+/// Lets the page play a reply that never ends, and prints what its frames cost.
+async fn painting(window: &Window, options: &str) {
+    window.open_page(&format!("?replay&meter&{options}")).await;
+    window.ask("Go on and on.").await;
+    window.wait("the reply streams", async || window.rounds().await > 1000).await;
+    let measured = measure(window, WATCHED).await;
+    let figure = |name: &str| measured[name].as_f64().unwrap();
+    println!(
+        "  {} frames in {WATCHED:?}: median {:.1} ms, p99 {:.1} ms, worst {:.1} ms",
+        measured["frames"],
+        figure("median_ms"),
+        figure("p99_ms"),
+        figure("worst_ms")
+    );
+    println!(
+        "  {} rounds: painted after median {:.1} ms, p99 {:.1} ms",
+        measured["rounds"],
+        figure("delay_median_ms"),
+        figure("delay_p99_ms")
+    );
+}
+
+/// Clicks on a conversation of 500 messages and prints when its end is on the screen, and when all of it is
+/// on the page.
+async fn opening(window: &Window) {
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..PAIRS {
+        window.open_page("").await;
+        let script = "const done = arguments[0];
+            const begin = performance.now();
+            const shown = () => document.querySelectorAll(\"[data-testid='message-reply']\").length;
+            const painted = () => new Promise((resolve) => {
+                const after = new MessageChannel();
+                after.port1.onmessage = () => resolve(performance.now() - begin);
+                requestAnimationFrame(() => after.port2.postMessage(null));
+            });
+            const until = (count) => new Promise((resolve) => {
+                const look = () => (shown() < count ? requestAnimationFrame(look) : painted().then(resolve));
+                look();
+            });
+            document.querySelector(\"[data-testid='conversation-item']\").click();
+            until(1).then((first) => until(250).then((all) => done([first, all])));";
+        let found = window.page.execute_async(script, vec![]).await.unwrap();
+        for (times, time) in times.iter_mut().zip(found.as_array().unwrap()) {
+            times.push(time.as_f64().unwrap());
+        }
+    }
+    for (what, times) in ["its end is painted after", "all is on the page after"].iter().zip(&mut times) {
+        times.sort_by(f64::total_cmp);
+        println!(
+            "opening a conversation of 500 messages: {what} median {:.0} ms of {PAIRS} ({:.0} to {:.0})",
+            times[PAIRS / 2],
+            times[0],
+            times[PAIRS - 1]
+        );
+    }
+}
+
+/// Prints what the engine loses while everything is painted that it does.
+async fn engine(window: &Window) {
+    let mut ratios = Vec::new();
+    for pair in 0..PAIRS {
+        let mut speeds = [0.0; 2];
+        for turn in 0..2 {
+            let watched = (pair + turn) % 2;
+            speeds[watched] = speed(window, watched == 1).await;
+        }
+        println!("  unwatched {:.0}, watched {:.0} tokens/s", speeds[0], speeds[1]);
+        ratios.push(speeds[1] / speeds[0]);
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!(
+        "the engine's speed with everything open, of its speed with nothing to paint: median {:.3} ({:.3} to {:.3})",
+        ratios[PAIRS / 2],
+        ratios[0],
+        ratios[PAIRS - 1]
+    );
+}
+
+/// Tokens a second of a long reply by the starter pair, as its summary says.
+async fn speed(window: &Window, watched: bool) -> f64 {
+    let change = json!({
+        "sampling": Sampling::greedy(),
+        "max_tokens": LONG,
+        "appearance": { "theme": "dark", "reduced_motion": false, "text_size": 100, "sidebar_open": true,
+                        "inspector_open": watched },
+    });
+    window.configure(change).await;
+    window.ask("Tell me a story about a lighthouse that never ends.").await;
+    window.wait("the reply streams", async || window.rounds().await > 3 || !watched).await;
+    if !watched {
+        // Another conversation: nothing of the reply is on the page.
+        window.click("new-chat").await;
+    }
+    let script = "const done = arguments[0];
+        const { invoke } = window.__TAURI_INTERNALS__;
+        const look = async () => {
+            const [newest] = await invoke('list_conversations', {});
+            const reply = (await invoke('messages', { conversation: newest.id })).at(-1);
+            if (reply.summary) done(reply.summary.tokens_per_second);
+            else setTimeout(look, 500);
+        };
+        look();";
+    window.page.execute_async(script, vec![]).await.unwrap().as_f64().unwrap()
+}
+
+async fn measure(window: &Window, time: Duration) -> Value {
+    window.page.execute("window.foretokenMeter.start()", vec![]).await.unwrap();
+    tokio::time::sleep(time).await;
+    window.page.execute("return window.foretokenMeter.stop()", vec![]).await.unwrap()
+}
+
+/// A conversation of so many messages, each reply with its trace.
+fn many_messages(data: &Path, count: usize) {
+    let Reply { text, rounds, summary, .. } = written();
+    let rounds: Vec<(u32, String)> =
+        rounds.iter().map(|round| (round.index, serde_json::to_string(round).unwrap())).collect();
+    let summary = serde_json::to_string(&summary).unwrap();
+    let mut store = Store::open(&data.join("foretoken.db")).unwrap();
+    let mut conversation = None;
+    for _ in 0..count / 2 {
+        let (_, reply) = store
+            .ask(conversation, "Tell me a story about a fox.", "Starter", Some("Starter draft"))
+            .unwrap();
+        conversation = Some(reply.conversation);
+        store.append_rounds(reply.id, &text, &rounds).unwrap();
+        let ending = Ending { text: &text, finish: Some("stop"), summary: Some(&summary), problem: None };
+        store.finish_reply(reply.id, ending).unwrap();
+    }
+}
+
+fn written() -> Reply {
+    let source = starter_target();
+    let mut decoder = decoder(&source);
+    let mut drafters = Drafters::one(model_drafter(decoder.tokenizer()));
+    let prompt = chat_prompt(&source, decoder.tokenizer(), "Tell me a story about a fox.");
+    let request = Request { max_tokens: Some(120), ..Request::new(prompt) };
+    decoder.reply(&request, &mut drafters, &mut |_| ControlFlow::Continue(())).unwrap()
+}

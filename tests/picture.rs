@@ -1,0 +1,69 @@
+//! Pictures of the window, compared with those that are kept.
+
+use std::path::{Path, PathBuf};
+
+/// Channels of a pixel that differ by less are the same: fonts and lines are smoothed a little differently
+/// from one system to the next.
+const SAME: u8 = 48;
+
+/// A decoded picture: red, green, blue, perhaps opacity, row by row.
+#[derive(Debug, PartialEq)]
+struct Pixels {
+    width: u32,
+    height: u32,
+    channels: usize,
+    data: Vec<u8>,
+}
+
+/// Share of the pixels in which `picture`, a PNG, differs from the kept one of that name; 1 for another size.
+/// With FORETOKEN_KEEP_PICTURES set it is kept instead.
+pub fn difference(name: &str, picture: &[u8]) -> f64 {
+    let path = kept(name);
+    if are_kept() {
+        std::fs::write(&path, picture).unwrap();
+    }
+    let expected = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    share(&decoded(&expected), &decoded(picture))
+}
+
+/// A part of a picture, a PNG as well: left and upper edge, width and height in pixels.
+pub fn part(picture: &[u8], (left, top, width, height): (f64, f64, f64, f64)) -> Vec<u8> {
+    let whole = decoded(picture);
+    let [left, top, width, height] = [left, top, width, height].map(|length| length.round() as usize);
+    let row = |y: usize| {
+        let start = (y * whole.width as usize + left) * whole.channels;
+        &whole.data[start..start + width * whole.channels]
+    };
+    let data: Vec<u8> = (top..top + height).flat_map(|y| row(y).iter().copied()).collect();
+    let mut part = Vec::new();
+    let mut encoder = png::Encoder::new(&mut part, width as u32, height as u32);
+    encoder.set_color(if whole.channels == 4 { png::ColorType::Rgba } else { png::ColorType::Rgb });
+    encoder.write_header().unwrap().write_image_data(&data).unwrap();
+    part
+}
+
+/// Whether the pictures of this run take the place of those that are kept: `make pictures`.
+pub fn are_kept() -> bool {
+    std::env::var_os("FORETOKEN_KEEP_PICTURES").is_some()
+}
+
+fn kept(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("pictures").join(format!("{name}.png"))
+}
+
+fn share(left: &Pixels, right: &Pixels) -> f64 {
+    if (left.width, left.height, left.channels) != (right.width, right.height, right.channels) {
+        return 1.0;
+    }
+    let pixels = left.data.chunks(left.channels).zip(right.data.chunks(right.channels));
+    let differ = |(left, right): &(&[u8], &[u8])| left.iter().zip(*right).any(|(a, b)| a.abs_diff(*b) > SAME);
+    pixels.filter(differ).count() as f64 / f64::from(left.width * left.height)
+}
+
+fn decoded(png: &[u8]) -> Pixels {
+    let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
+    let mut data = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut data).unwrap();
+    data.truncate(info.buffer_size());
+    Pixels { width: info.width, height: info.height, channels: info.color_type.samples(), data }
+}

@@ -1,0 +1,255 @@
+//! What a person sees of a reply in the real window: its tokens, its numbers, whether it is what the target
+//! would have written, and how it came about.
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+
+use fantoccini::Locator;
+use fantoccini::key::Key;
+use foretoken_store::Store;
+use foretoken_tests::picture;
+use foretoken_tests::window::Window;
+use serde_json::{Value, json};
+
+use crate::e2e::always_drafting;
+
+/// So much of a picture may differ from the kept one.
+const DIFFERENCE: f64 = 0.002;
+
+/// A window whose person has a folder for downloads.
+struct Desk {
+    window: Window,
+    folder: tempfile::TempDir,
+}
+
+impl Desk {
+    async fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        always_drafting(&data);
+        let configuration = folder.path().join("config");
+        std::fs::create_dir_all(&configuration).unwrap();
+        let downloads = folder.path().join("downloads").display().to_string();
+        std::fs::write(configuration.join("user-dirs.dirs"), format!("XDG_DOWNLOAD_DIR=\"{downloads}\"\n"))
+            .unwrap();
+        let window = Window::open_with(&data, &[("XDG_CONFIG_HOME", configuration.to_str().unwrap())]).await;
+        Self { window, folder }
+    }
+
+    /// The only file that was saved so far whose name begins so.
+    fn saved(&self, beginning: &str) -> PathBuf {
+        let files = std::fs::read_dir(self.folder.path().join("downloads")).unwrap();
+        let mut found = files
+            .map(|file| file.unwrap().path())
+            .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(beginning));
+        let path = found.next().expect("nothing was saved");
+        assert_eq!(found.next(), None);
+        path
+    }
+
+    async fn import(&self, path: &Path) {
+        let input = self.window.find_hidden("trace-import").await;
+        input.send_keys(path.to_str().unwrap()).await.unwrap();
+    }
+}
+
+fn trace(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("traces").join(name)
+}
+
+/// The text that a trace's last line tells.
+fn told(path: &Path) -> String {
+    let lines = std::fs::read_to_string(path).unwrap();
+    let done: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    done["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_reply_is_proved_to_be_what_the_target_writes_without_drafts() {
+    let desk = Desk::open().await;
+    let window = &desk.window;
+    window.ask("Tell me a story about a fox.").await;
+    window.wait_for_reply(1).await;
+    window.click("check-reply").await;
+    assert_eq!(verdict(window).await, "identical");
+    assert!(window.text("check-result").await.contains("120"));
+    window.photograph("check").await;
+
+    window.configure(json!({ "sampling": { "temperature": 0.8 } })).await;
+    window.ask("Tell me a story about a cat.").await;
+    window.wait_for_reply(1).await;
+    window.click("check-reply").await;
+    assert_eq!(verdict(window).await, "distribution");
+    assert!(window.text("check-result").await.contains("probabilities"));
+    desk.window.close().await;
+}
+
+async fn verdict(window: &Window) -> String {
+    window.find("check-result").await;
+    window.attribute("[data-testid='check-result']", "data-verdict").await.unwrap()
+}
+
+#[tokio::test]
+async fn the_heatmap_of_a_trace_is_the_picture_it_always_was() {
+    let desk = Desk::open().await;
+    let window = &desk.window;
+    desk.import(&trace("trees.jsonl")).await;
+    window.wait("the heatmap is drawn", async || window.rounds().await > 0).await;
+    // The pointer is nowhere, and fonts are there.
+    window
+        .page
+        .execute_async("document.fonts.ready.then(() => requestAnimationFrame(arguments[0]))", vec![])
+        .await
+        .unwrap();
+    let difference = picture::difference("heatmap", &window.picture_of("heatmap").await);
+    assert!(difference <= DIFFERENCE, "{:.1} % of the picture differ", difference * 100.0);
+    window.photograph("heatmap").await;
+    desk.window.close().await;
+}
+
+#[tokio::test]
+async fn a_reply_is_replayed_round_by_round_exported_and_imported_again() {
+    let desk = Desk::open().await;
+    let window = &desk.window;
+    window.ask("Tell me a story about a lighthouse.").await;
+    window.wait_for_reply(1).await;
+    let rounds = window.rounds().await;
+    assert!(rounds > 20);
+
+    window.click("replay-open").await;
+    window.wait("the replay begins", async || window.rounds().await < rounds).await;
+    let play = window.find("replay-scrubber").await;
+    play.send_keys(&Key::Home.to_string()).await.unwrap();
+    window.wait("the scrubber is at the beginning", async || window.rounds().await <= 1).await;
+    let before = window.rounds().await;
+    window.click("replay-next").await;
+    window.wait("one round more is shown", async || window.rounds().await == before + 1).await;
+    window.click("replay-previous").await;
+    window.wait("and one fewer", async || window.rounds().await == before).await;
+    play.send_keys(&Key::End.to_string()).await.unwrap();
+    window.wait("all rounds are shown at the end", async || window.rounds().await == rounds).await;
+    for _ in 0..rounds / 3 {
+        window.click("replay-previous").await;
+    }
+    window.photograph("replay").await;
+    window.click("replay-close").await;
+
+    window.click("reply-more").await;
+    window.click("trace-export").await;
+    window.wait("the file is there", async || desk.folder.path().join("downloads").exists()).await;
+    let path = desk.saved("foretoken-trace-");
+    let text = told(&path);
+    let store = Store::open(&desk.folder.path().join("data/foretoken.db")).unwrap();
+    let messages = store.messages(store.conversations().unwrap()[0].id).unwrap();
+    assert_eq!(messages[1].text, text);
+
+    window.click("new-chat").await;
+    desk.import(&path).await;
+    window.wait("the trace is back", async || window.rounds().await == rounds).await;
+    desk.window.close().await;
+}
+
+#[tokio::test]
+async fn tokens_keep_their_colours_in_markdown_and_nothing_in_them_runs() {
+    let desk = Desk::open().await;
+    let window = &desk.window;
+    let path = trace("markdown.jsonl");
+    desk.import(&path).await;
+    window.wait("the tokens are drawn", async || window.outcomes().await.len() > 100).await;
+    let script = "return [...document.querySelectorAll(\"[data-testid='token-chip']\")]
+        .filter((chip) => !['rejected', 'discarded'].includes(chip.dataset.outcome))
+        .map((chip) => chip.dataset.text ?? chip.textContent).join('')";
+    let shown = window.page.execute(script, vec![]).await.unwrap();
+    assert_eq!(shown.as_str().unwrap(), told(&path));
+    for element in ["table", "pre", "li", "blockquote", "h1"] {
+        assert!(!window.all(&format!("[data-testid='token-view'] {element}")).await.is_empty(), "{element}");
+    }
+    window.photograph("tokens").await;
+
+    window.click("toggle-tokens").await;
+    window
+        .wait("the text is shown", async || !window.all("[data-testid='reply-text'] .katex").await.is_empty())
+        .await;
+    window.photograph("text").await;
+    let nothing_ran = window.page.execute("return window.hacked === undefined", vec![]).await.unwrap();
+    assert_eq!(nothing_ran, json!(true));
+    for selector in ["article script", "article img", "article a[href^='javascript']"] {
+        assert!(window.all(selector).await.is_empty(), "{selector}");
+    }
+    desk.window.close().await;
+}
+
+#[tokio::test]
+async fn a_trace_that_cannot_be_read_is_refused_in_a_sentence() {
+    let desk = Desk::open().await;
+    let window = &desk.window;
+    let broken = desk.folder.path().join("broken.jsonl");
+    let good = std::fs::read_to_string(trace("trees.jsonl")).unwrap();
+    let newer = good.replacen("\"version\":1", "\"version\":99", 1);
+    for (text, sentence) in [("", "empty"), ("not JSON at all\n", "JSON"), (&newer, "99")] {
+        std::fs::write(&broken, text).unwrap();
+        desk.import(&broken).await;
+        window.wait("the sentence is shown", async || window.body().await.contains(sentence)).await;
+        assert_eq!(window.rounds().await, 0);
+        window.page.refresh().await.unwrap();
+        window.open_page("").await;
+    }
+    // A file cut in the middle of a line is shown as far as it goes, and says so.
+    std::fs::write(&broken, &good[..good.len() / 2]).unwrap();
+    desk.import(&broken).await;
+    window.wait("what is there is drawn", async || window.rounds().await > 3).await;
+    window.find("trace-notice").await;
+    desk.window.close().await;
+}
+
+#[tokio::test]
+async fn two_set_ups_meet_in_the_arena_and_the_outcome_is_kept() {
+    let desk = Desk::open().await;
+    let window = &desk.window;
+    window.click("arena-open").await;
+    window.type_into("arena-prompt", "Tell me a story about a fox.").await;
+    window.click("arena-start").await;
+    window.find("arena-verdict").await;
+    window.photograph("arena").await;
+    window.click("arena-export").await;
+    window.wait("the file is there", async || desk.folder.path().join("downloads").exists()).await;
+    let arena: Value =
+        serde_json::from_slice(&std::fs::read(desk.saved("foretoken-arena-")).unwrap()).unwrap();
+    assert_eq!(arena["first_difference"], Value::Null, "greedy texts are the same");
+    assert!(arena["runs"].as_array().unwrap().len() >= 2);
+    window.click("arena-close").await;
+    window.open_page("").await;
+    window.click("arena-open").await;
+    window.find("arena-saved-open").await;
+    desk.window.close().await;
+}
+
+#[tokio::test]
+async fn the_inspector_tells_what_drafting_saved_and_why_and_without_traces_the_numbers_stay() {
+    let desk = Desk::open().await;
+    let window = &desk.window;
+    window.ask("Tell me a story about a fox.").await;
+    window.wait_for_reply(1).await;
+    window.ask("Count from one to twelve.").await;
+    window.wait_for_reply(2).await;
+    assert!(window.text("stat-acceptance").await.ends_with('%'));
+    assert!(window.text("verdict").await.contains("plain"));
+    for name in ["conversation-numbers", "length-reasons", "memory", "written-with"] {
+        assert!(!window.text(name).await.is_empty(), "{name}");
+    }
+    window.photograph("inspector").await;
+
+    window.click("settings-open").await;
+    window.click("settings-tab-data").await;
+    window
+        .wait("two traces are counted", async || window.text("trace-storage").await.contains("2 replies"))
+        .await;
+    window.click("delete-all-traces").await;
+    window.page.find(Locator::Css("[data-testid='confirm-yes']")).await.unwrap().click().await.unwrap();
+    window.wait("no trace is left", async || !window.text("trace-storage").await.contains("2 replies")).await;
+    window.open_page("").await;
+    window.click("conversation-item").await;
+    window.find("without-rounds").await;
+    assert!(window.text("stat-acceptance").await.ends_with('%'));
+    desk.window.close().await;
+}

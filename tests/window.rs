@@ -1,0 +1,255 @@
+//! The real window: the built application under a display, driven through WebKitWebDriver as a person would
+//! use it. Linux only; the other platforms' webviews have no such driver.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fantoccini::elements::Element;
+use fantoccini::key::Key;
+use fantoccini::{Client, ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::json;
+
+/// How long something is waited for.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A display, the driver, and through it the application with its data in a folder of its own.
+pub struct Window {
+    pub page: Client,
+    driver: Child,
+    display: Option<Child>,
+}
+
+impl Window {
+    pub async fn open(data: &Path) -> Self {
+        Self::open_with(data, &[]).await
+    }
+
+    /// With more variables in the application's environment.
+    pub async fn open_with(data: &Path, variables: &[(&str, &str)]) -> Self {
+        let (display, name) = display();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        // Without a bus, so that an open Foretoken is not mistaken for this one. The driver and all it
+        // starts are one group, to end together.
+        let driver = Command::new("WebKitWebDriver")
+            .arg(format!("--port={port}"))
+            .env("DISPLAY", name)
+            .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
+            .env("TAURI_AUTOMATION", "true")
+            .env("TAURI_WEBVIEW_AUTOMATION", "true")
+            .env("FORETOKEN_DATA_DIR", data)
+            // What the page remembers by itself; the hub's cache stays where it is.
+            .env("XDG_DATA_HOME", data.join("webview"))
+            .envs(variables.iter().copied())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .expect("WebKitWebDriver is missing: `make setup-tests` installs what the window test needs");
+        let options = json!({ "webkitgtk:browserOptions": { "binary": application() } });
+        let url = format!("http://127.0.0.1:{port}");
+        let started = Instant::now();
+        let page = loop {
+            let mut builder = ClientBuilder::new(HttpConnector::new());
+            builder.capabilities(options.as_object().unwrap().clone());
+            match builder.connect(&url).await {
+                Ok(page) => break page,
+                Err(error) if started.elapsed() > PATIENCE => panic!("no window came: {error}"),
+                Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+            }
+        };
+        page.set_window_size(1280, 832).await.unwrap();
+        let window = Self { page, driver, display };
+        window
+            .wait("the engine is ready", async || window.text("why-line").await.contains("speculating"))
+            .await;
+        window
+    }
+
+    pub async fn close(self) {
+        self.page.clone().close().await.unwrap();
+    }
+
+    /// As a crash or a power cut would: nothing is asked, nothing is saved.
+    pub fn kill(self) {}
+
+    pub async fn all(&self, selector: &str) -> Vec<Element> {
+        self.page.find_all(Locator::Css(selector)).await.unwrap()
+    }
+
+    pub async fn find(&self, name: &str) -> Element {
+        let selector = format!("[data-testid='{name}']");
+        let found = self.page.wait().at_most(PATIENCE).for_element(Locator::Css(&selector)).await;
+        found.unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// One that a person does not see, such as the field for files behind a button.
+    pub async fn find_hidden(&self, name: &str) -> Element {
+        self.page.find(Locator::Css(&format!("[data-testid='{name}']"))).await.unwrap()
+    }
+
+    /// All text on the page.
+    pub async fn body(&self) -> String {
+        self.page.find(Locator::Css("body")).await.unwrap().text().await.unwrap()
+    }
+
+    pub async fn click(&self, name: &str) {
+        self.find(name).await.click().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+
+    pub async fn click_in(&self, selector: &str, name: &str) {
+        let selector = format!("{selector} [data-testid='{name}']");
+        let found = self.page.wait().at_most(PATIENCE).for_element(Locator::Css(&selector)).await;
+        found.unwrap().click().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+    }
+
+    /// The state of the newest download that the library shows.
+    pub async fn download(&self) -> String {
+        self.attribute("[data-testid='download']", "data-state").await.unwrap_or_default()
+    }
+
+    /// Also what is cut off where there is no room, which the driver leaves out.
+    pub async fn text(&self, name: &str) -> String {
+        self.find(name).await.prop("textContent").await.unwrap().unwrap_or_default()
+    }
+
+    pub async fn attribute(&self, selector: &str, attribute: &str) -> Option<String> {
+        // The page may redraw between looking and asking.
+        self.all(selector).await.last()?.attr(attribute).await.ok()?
+    }
+
+    pub async fn type_into(&self, name: &str, text: &str) {
+        let field = self.find(name).await;
+        field.clear().await.unwrap();
+        field.send_keys(text).await.unwrap();
+    }
+
+    pub async fn ask(&self, text: &str) {
+        self.type_into("composer", text).await;
+        self.find("composer").await.send_keys(&Key::Enter.to_string()).await.unwrap();
+    }
+
+    pub async fn rounds(&self) -> usize {
+        let rounds = self.attribute("[data-testid='heatmap']", "data-rounds").await;
+        rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(0)
+    }
+
+    pub async fn state(&self) -> String {
+        self.attribute("[data-testid='message-reply']", "data-state").await.unwrap_or_default()
+    }
+
+    pub async fn replies(&self) -> usize {
+        self.all("[data-testid='message-reply']").await.len()
+    }
+
+    pub async fn wait_for_reply(&self, count: usize) {
+        self.wait("the reply is done", async || {
+            self.replies().await == count && self.state().await == "done"
+        })
+        .await;
+    }
+
+    pub async fn outcomes(&self) -> Vec<String> {
+        let mut outcomes = Vec::new();
+        for chip in self.all("[data-testid='token-chip']").await {
+            outcomes.extend(chip.attr("data-outcome").await.unwrap());
+        }
+        outcomes
+    }
+
+    pub async fn wait(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let started = Instant::now();
+        while !holds().await {
+            if started.elapsed() > PATIENCE {
+                self.photograph("failure").await;
+                panic!("waited in vain until {what}; the window is in target/e2e/failure.png");
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Changes settings, as the page would, and opens it again.
+    pub async fn configure(&self, change: serde_json::Value) {
+        let script = "const [change, done] = arguments;
+            const { invoke } = window.__TAURI_INTERNALS__;
+            invoke('settings', {})
+                .then((settings) => invoke('save_settings', { settings: { ...settings, ...change } }))
+                .then(() => done(null), (error) => done(error.message));";
+        let refusal = self.page.execute_async(script, vec![change]).await.unwrap();
+        assert_eq!(refusal, serde_json::Value::Null);
+        self.open_page("").await;
+    }
+
+    /// Opens the page with options, such as `?replay`.
+    pub async fn open_page(&self, options: &str) {
+        self.page.goto(&format!("tauri://localhost/{options}")).await.unwrap();
+        self.wait("the engine is ready", async || self.text("why-line").await.contains("speculating")).await;
+    }
+
+    /// The picture of a part of the page that is in view. The driver's own leaves canvases empty.
+    pub async fn picture_of(&self, name: &str) -> Vec<u8> {
+        let place = self.find(name).await.rectangle().await.unwrap();
+        // What was just changed is painted a little later.
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        crate::picture::part(&self.page.screenshot().await.unwrap(), place)
+    }
+
+    /// Into target/e2e, and among the documents where they show a picture of that name and pictures are kept.
+    pub async fn photograph(&self, name: &str) {
+        let folder = crate::repository().join("target/e2e");
+        std::fs::create_dir_all(&folder).unwrap();
+        // What was just changed is painted a little later.
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        let picture = self.page.screenshot().await.unwrap();
+        let file = format!("{name}.png");
+        std::fs::write(folder.join(&file), &picture).unwrap();
+        let shown = crate::repository().join("docs/images").join(&file);
+        if crate::picture::are_kept() && shown.exists() {
+            std::fs::write(shown, picture).unwrap();
+        }
+    }
+}
+
+/// Also after a test that failed.
+impl Drop for Window {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.driver.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = self.driver.wait();
+        if let Some(display) = &mut self.display {
+            let _ = display.kill();
+            let _ = display.wait();
+        }
+    }
+}
+
+/// The application that FORETOKEN_APPLICATION names, else the one this test binary was built beside.
+fn application() -> PathBuf {
+    if let Some(path) = std::env::var_os("FORETOKEN_APPLICATION") {
+        return path.into();
+    }
+    let test = std::env::current_exe().unwrap();
+    let binary = test.ancestors().nth(2).unwrap().join("foretoken");
+    assert!(binary.exists(), "{} is missing: build it with `cargo build --workspace`", binary.display());
+    binary
+}
+
+/// The display there is, or one made for the test.
+fn display() -> (Option<Child>, String) {
+    if let Ok(name) = std::env::var("DISPLAY") {
+        return (None, name);
+    }
+    let mut server = Command::new("Xvfb")
+        .args(["-displayfd", "1", "-screen", "0", "1600x1000x24", "-nolisten", "tcp"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("Xvfb is missing: `make setup-tests` installs what the window test needs");
+    let mut number = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap().by_ref()).read_line(&mut number).unwrap();
+    (Some(server), format!(":{}", number.trim()))
+}
