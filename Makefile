@@ -101,7 +101,7 @@ bench-ui: setup-tests $(PAGE) ## what watching costs: frames at 2,000 tokens/s, 
 
 pictures: setup-tests $(PAGE) ## the pictures in the documents, and those the heatmap is compared with
 	@cargo build $(CARGO_ALL) --bins
-	@FORETOKEN_KEEP_PICTURES=1 cargo test $(CARGO_ALL) --test integration -- seeing::
+	@FORETOKEN_KEEP_PICTURES=1 cargo test $(CARGO_ALL) --test desktop -- seeing::
 
 bundle: setup $(PAGE) ## an installable package in target/dist/bundle
 	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build -- --profile dist

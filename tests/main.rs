@@ -1,12 +1,10 @@
-//! One binary for all tests that cross crates.
+//! One binary for all tests that cross crates, but those of the window (desktop.rs).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
-mod e2e;
 mod exact;
 mod families;
 mod invariance;
 mod lossless;
 mod safetensors;
-mod seeing;
 mod statistics;
 mod trial;

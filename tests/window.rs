@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fantoccini::elements::Element;
@@ -15,13 +16,17 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::json;
 
 /// How long something is waited for.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// One window at a time: each computes on all cores.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// A display, the driver, and through it the application with its data in a folder of its own.
 pub struct Window {
     pub page: Client,
     driver: Child,
     display: Option<Child>,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Window {
@@ -31,6 +36,8 @@ impl Window {
 
     /// With more variables in the application's environment.
     pub async fn open_with(data: &Path, variables: &[(&str, &str)]) -> Self {
+        // A test that failed has left nothing behind.
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let (display, name) = display();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         // Without a bus, so that an open Foretoken is not mistaken for this one. The driver and all it
@@ -63,7 +70,7 @@ impl Window {
             }
         };
         page.set_window_size(1280, 832).await.unwrap();
-        let window = Self { page, driver, display };
+        let window = Self { page, driver, display, _turn: turn };
         window
             .wait("the engine is ready", async || window.text("why-line").await.contains("speculating"))
             .await;
