@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests page run run-window run-terminal test test-sanitized test-arm check bench bench-ui pictures bundle
+.PHONY: help setup setup-tests page run run-window run-terminal test test-sanitized test-arm check bench bench-ui pictures bundle cuda-build
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -105,3 +105,7 @@ pictures: setup-tests $(PAGE) ## the pictures in the documents, and those the he
 
 bundle: setup $(PAGE) ## an installable package in target/dist/bundle
 	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build -- --profile dist
+
+cuda-build: ## foretoken-cli for NVIDIA GPUs, on Linux; needs neither a GPU nor CUDA
+	@scripts/setup.sh terminal
+	@scripts/test-cuda-stubs.sh && scripts/cuda.sh build

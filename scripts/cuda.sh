@@ -1,0 +1,122 @@
+#!/bin/sh
+# Builds foretoken-cli for NVIDIA GPUs, on a Linux computer that needs no GPU, no driver and no CUDA.
+#
+#   scripts/cuda.sh build                          the binary, in $CARGO_TARGET_DIR/cuda
+#   scripts/cuda.sh stubs SOURCES FOLDER VERSION   what it is linked with instead of CUDA VERSION's libraries,
+#                                                  for the functions that cudarc's SOURCES declare
+#
+# An installed toolkit is used: that of CUDA_HOME, or of the nvcc on PATH. Elsewhere NVIDIA's compiler
+# comes from PyPI into .tools/cuda. CUDA_COMPUTE_CAP names the generation of GPUs the binary is for.
+set -eu
+cd "$(dirname "$0")/.."
+
+# What compiles candle's kernels: 104 MB. What the binary opens where it runs: 480 MB.
+COMPILER="nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85"
+LIBRARIES="nvidia-cublas==13.0.2.14 nvidia-curand==10.4.0.35"
+
+say() { echo "cuda: $*" >&2; }
+fail() { say "$*"; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
+has_pip() { has python3 && python3 -m pip --version >/dev/null 2>&1; }
+
+# The generation of the oldest NVIDIA GPU in this computer as CUDA writes it, such as 86; nothing without one.
+gpu_here() {
+    has nvidia-smi || return 0
+    nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sort -n | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$/\1\2/p'
+}
+
+choose_generation() {
+    [ -z "${CUDA_COMPUTE_CAP-}" ] || return 0
+    CUDA_COMPUTE_CAP=$(gpu_here)
+    [ -n "$CUDA_COMPUTE_CAP" ] || {
+        CUDA_COMPUTE_CAP=80
+        say "there is no GPU here, so this is for generation 8.x (Ampere, Ada); CUDA_COMPUTE_CAP=90 or 120 names another"
+    }
+}
+
+# Sets toolkit: the folder with bin/nvcc.
+find_toolkit() {
+    if [ -n "${CUDA_HOME-}" ]; then
+        [ -x "$CUDA_HOME/bin/nvcc" ] || fail "expected CUDA's compiler at $CUDA_HOME/bin/nvcc, found none. Correct CUDA_HOME or unset it, then run this again."
+        toolkit=$CUDA_HOME
+    elif has nvcc; then
+        toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+    else
+        install_toolkit
+        toolkit=$PWD/.tools/cuda/nvidia/cu13
+    fi
+}
+
+install_toolkit() {
+    packages=$COMPILER size="104 MB"
+    [ -z "$(gpu_here)" ] || packages="$COMPILER $LIBRARIES" size="585 MB"
+    installed=.tools/cuda/.installed
+    [ "$(cat $installed 2>/dev/null)" = "$packages" ] && return
+    has_pip || fail "neither CUDA's compiler (nvcc) is here nor pip, which fetches it. Install one of them (on Debian: python3-pip), then run this again."
+    say "putting NVIDIA's compiler into .tools/cuda: $size from PyPI, under NVIDIA's licence"
+    # shellcheck disable=SC2086 # one word a package
+    printf '  %s\n' $packages >&2
+    rm -rf .tools/cuda
+    # shellcheck disable=SC2086
+    python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/cuda $packages
+    echo "$packages" >$installed
+}
+
+# The folder of the sources of the cudarc in Cargo.lock.
+cudarc_sources() {
+    cargo metadata --locked --format-version 1 --manifest-path crates/cli/Cargo.toml --features cuda |
+        tr , '\n' | sed -n 's|.*"manifest_path":"\(.*/cudarc-[^/]*\)/Cargo.toml".*|\1/src|p'
+}
+
+# Five libraries, all in libcuda.a: a linker that is told to search this folder first takes them.
+stubs() {
+    mkdir -p "$2"
+    for library in driver cublas cublaslt curand nvrtc; do
+        awk -v library=$library '
+            declared { match($0, /fn [A-Za-z0-9_]+/); print "F(" library ", " (/-> \*const .*c_char;$/ ? "text" : "status") ", " substr($0, RSTART + 3, RLENGTH - 3) ")" }
+            { declared = /extern "C" \{$/ }' "$1/$library/sys/mod.rs"
+    done | sort -u >"$2/functions.h"
+    cc -O2 -Wall -Wno-unused-function -fPIC -c "-DVERSION=\"$3\"" -I "$2" scripts/cuda-stubs.c -o "$2/cuda-stubs.o"
+    ar rcs "$2/libcuda.a" "$2/cuda-stubs.o"
+    for library in cublas cublasLt curand nvrtc; do ar rcs "$2/lib$library.a"; done
+}
+
+# NVIDIA's own runtime library, which opens the driver when it is first called.
+find_static_runtime() {
+    for folder in "$toolkit"/lib64 "$toolkit"/lib "$toolkit"/targets/*/lib /usr/lib/"$(uname -m)"-linux-gnu; do
+        [ -e "$folder/libcudart_static.a" ] && echo "$folder/libcudart_static.a" && return
+    done
+    fail "expected libcudart_static.a in the CUDA toolkit $toolkit, found none. Install the toolkit's development files, then run this again."
+}
+
+build() {
+    [ "$(uname)" = Linux ] || fail "expected Linux, found $(uname). Elsewhere, build with cargo and an installed CUDA toolkit."
+    choose_generation
+    find_toolkit
+    version=$("$toolkit/bin/nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+    sources=$(cudarc_sources)
+    runtime=$(find_static_runtime)
+    export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/cuda"
+
+    # Named by what it is made of, as cargo links again only when its arguments have changed.
+    made_of=$(printf %s "$version $sources" | cat - scripts/cuda.sh scripts/cuda-stubs.c | cksum | cut -d' ' -f1)
+    stubs=$CARGO_TARGET_DIR/stubs-$made_of
+    stubs "$sources" "$stubs" "$version"
+    ln -sf "$runtime" "$stubs/libcudart.a"
+
+    # What the build scripts of cudarc and of candle's kernels look at.
+    export CUDA_COMPUTE_CAP CUDA_HOME="$toolkit" CUDA_PATH="$toolkit" CUDA_ROOT="$toolkit"
+    export PATH="$toolkit/bin:$PATH" NVCC_CCBIN="${NVCC_CCBIN:-g++}"
+    say "building for GPUs of generation $CUDA_COMPUTE_CAP; the first time this takes some minutes"
+    # The libraries are looked for next to the binary, too, and where it was built.
+    cargo rustc --release --locked -p foretoken-cli --features cuda --bin foretoken-cli -- \
+        -L "native=$stubs" -C "link-arg=-Wl,--enable-new-dtags,-rpath,\$ORIGIN:$toolkit/lib64:$toolkit/lib"
+    binary=$CARGO_TARGET_DIR/release/foretoken-cli
+    say "built $binary, $(($(wc -c <"$binary") / 1000000)) MB"
+}
+
+case "$#,${1-}" in
+    1,build) build ;;
+    4,stubs) stubs "$2" "$3" "$4" ;;
+    *) fail "expected build, or stubs SOURCES FOLDER VERSION; found '$*'" ;;
+esac
