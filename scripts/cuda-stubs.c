@@ -2,15 +2,13 @@
 //
 // Each of their functions is here a jump through a pointer, which leads to one that reports failure until the
 // library is opened: the driver, if there is one, when the program starts; the others, which are large, once
-// the driver has found a GPU. One that is missing is named on stderr, since the caller only learns that a
-// function failed.
+// the driver has found a GPU.
 //
 // functions.h, which scripts/cuda.sh writes, has a line F(library, kind, name) for each function; kind is text
 // for those that return a string, else status. VERSION is CUDA's as a string, such as "13".
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <stdio.h>
 
 // What a function returns while it is missing: of its library's errors the one that fits best.
 static int driver_status(void) { return 34; }  // CUDA_ERROR_STUB_LIBRARY
@@ -51,33 +49,26 @@ static const struct {
 #undef F
 };
 
-// Opens a library by the first of two names that is there. 0 if neither is.
-static int load(enum library library, const char *name, const char *other_name) {
+// Opens a library by the first of two names that is there, if one is.
+static void load(enum library library, const char *name, const char *other_name) {
     void *handle = dlopen(name, RTLD_LAZY);
     if (!handle) handle = dlopen(other_name, RTLD_LAZY);
-    if (!handle) return 0;
+    if (!handle) return;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         if (functions[i].library != library) continue;
         void *found = dlsym(handle, functions[i].name);
         if (found) *functions[i].pointer = found;
     }
-    return 1;
-}
-
-static void need(enum library library, const char *name, const char *other_name) {
-    if (!load(library, name, other_name))
-        fprintf(stderr, "foretoken: the GPU needs %s, which was not found. Install CUDA " VERSION
-                        " or put the file next to this program.\n", name);
 }
 
 static void load_libraries(void) {
-    need(cublaslt, "libcublasLt.so." VERSION, "libcublasLt.so"); // before cuBLAS, which looks for it, too
-    need(cublas, "libcublas.so." VERSION, "libcublas.so");
-    need(curand, "libcurand.so.10", "libcurand.so");
-    load(nvrtc, "libnvrtc.so." VERSION, "libnvrtc.so"); // candle compiles nothing where it runs
+    load(cublaslt, "libcublasLt.so." VERSION, "libcublasLt.so"); // cuBLAS needs it: the one next to the program
+    load(cublas, "libcublas.so." VERSION, "libcublas.so");
+    load(curand, "libcurand.so.10", "libcurand.so");
+    load(nvrtc, "libnvrtc.so." VERSION, "libnvrtc.so");
 }
 
-// Stands before the driver's cuInit, which is called before anything else.
+// Takes the place of the driver's cuInit, which is called before anything else.
 static int (*driver_init)(unsigned flags);
 static int init(unsigned flags) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -87,7 +78,7 @@ static int init(unsigned flags) {
 }
 
 __attribute__((constructor)) static void load_driver(void) {
-    if (!load(driver, "libcuda.so.1", "libcuda.so")) return;
+    load(driver, "libcuda.so.1", "libcuda.so");
     driver_init = (int (*)(unsigned))pointer_cuInit;
     pointer_cuInit = (void *)init;
 }

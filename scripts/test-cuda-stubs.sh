@@ -51,24 +51,16 @@ fail() { echo "test-cuda-stubs: $*" >&2; exit 1; }
 
 # expect WHAT FOLDERS FLAGS PRINTED: what the program prints with these folders in LD_LIBRARY_PATH, given these flags for cuInit.
 expect() {
-    printed=$(LD_LIBRARY_PATH=$2:$work/none "$work/program" "$3" 2>"$work/errors") || printed="$printed, and ended with $?"
+    printed=$(LD_LIBRARY_PATH=$2:$work/none "$work/program" "$3" 2>&1) || printed="$printed, and ended with $?"
     [ "$printed" = "$4" ] && return
     fail "$1: expected '$4', found '$printed'"
 }
-silent() { [ ! -s "$work/errors" ] || fail "expected no word on stderr, found '$(cat "$work/errors")'"; }
-
 missing="this function's library is missing"
 
 expect "nothing is there" "$work/none" 0 "34 34 34 1 $missing"
-silent
-
 expect "a driver, but no cuBLAS" "$work/driver" 0 "0 55 34 1 $missing"
-grep -q 'libcublas\.so\.13, which was not found' "$work/errors" || fail "expected to be told that cuBLAS is missing"
-
 expect "both, less two functions" "$work/driver:$work/cublas" 0 "0 55 34 42 $missing"
-
 expect "a driver that finds no GPU: cuBLAS is not opened" "$work/driver:$work/cublas" 100 "100 55 34 1 $missing"
-silent
 
 mv "$work/cublas/libcublas.so.13" "$work/"
 rm "$work/none/libcublas.so.13"
