@@ -88,7 +88,7 @@ struct Toy {
 impl Toy {
     fn next(&self, prefix: &[TokenId]) -> Distribution {
         let index = prefix.iter().fold(1, |index, &token| index * (VOCABULARY + 1) + token as usize + 1);
-        Distribution::processed(Row::of(&self.rows[index % self.rows.len()]), &self.sampling, prefix)
+        Distribution::processed(Row::of(&self.rows[index % self.rows.len()]), &self.sampling, prefix).unwrap()
     }
 }
 

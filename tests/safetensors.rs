@@ -11,7 +11,7 @@ fn surprise(source: &ModelSource, tokens: &[TokenId]) -> f32 {
     let mut model = loaded(source);
     let logits = model.forward(&TokenTree::chain(tokens.to_vec()), 0..tokens.len()).unwrap();
     let of = |(position, &token): (usize, &TokenId)| {
-        let row = logits.row(position).logits();
+        let row = logits.row(position).logits().unwrap();
         let highest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let sum: f32 = row.iter().map(|logit| (logit - highest).exp()).sum();
         highest + sum.ln() - row[token as usize]

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::forward::Row;
+use crate::error::Result;
+use crate::forward::{Interest, Row};
 use crate::sampling::Sampling;
 use crate::trace::TokenId;
 
@@ -31,23 +32,44 @@ impl Distribution {
     /// The processed distribution of one row of logits: repetition penalty over `context`, then
     /// temperature, top-k, top-p and min-p. At temperature 0 a point mass on the likeliest token,
     /// the first of equals.
-    pub fn processed(row: Row<'_>, sampling: &Sampling, context: &[TokenId]) -> Self {
+    ///
+    /// # Errors
+    /// `Error::Compute` when what is needed of the row cannot be fetched.
+    pub fn processed(row: Row<'_>, sampling: &Sampling, context: &[TokenId]) -> Result<Self> {
         let mut penalised = Vec::new();
         let row = if sampling.repetition_penalty == 1.0 {
             row
         } else {
-            penalised.extend_from_slice(row.logits());
+            penalised.extend_from_slice(row.logits()?);
             penalise(&mut penalised, sampling.repetition_penalty, context);
             Row::of(&penalised)
         };
-        let (logits, highest) = (row.logits(), row.likeliest());
+        let highest = row.likeliest();
         if sampling.is_greedy() {
-            return Self::point(highest);
+            return Ok(Self::point(highest));
         }
-        let filter = Filter { sampling, highest: logits[highest as usize] };
-        let kept = filter.apply(row);
+        let filter = Filter { sampling, highest: row.largest() };
+        let kept = filter.apply(row)?;
         // The likeliest token has weight 1 and passes every filter.
-        Self::from_weights(kept).unwrap_or_else(|| Self::point(highest))
+        Ok(Self::from_weights(kept).unwrap_or_else(|| Self::point(highest)))
+    }
+
+    /// What [`Self::processed`] will ask rows for, nearly always.
+    pub fn interest(sampling: &Sampling) -> Interest {
+        let Sampling { temperature, top_k, repetition_penalty, .. } = *sampling;
+        let within = |cut: f64| reach(cut, temperature) as f32;
+        if repetition_penalty != 1.0 {
+            return Interest::Everything;
+        }
+        if sampling.is_greedy() {
+            return Interest::Peaks;
+        }
+        match Search::of(sampling) {
+            Search::Top => Interest::Likely { temperature, reach: 0.0, top: top_k as usize },
+            Search::All => Interest::Everything,
+            Search::Above(cut) => Interest::Likely { temperature, reach: within(cut), top: 0 },
+            Search::Share => Interest::Likely { temperature, reach: within(CUTS[0]), top: 0 },
+        }
     }
 
     pub fn entries(&self) -> &[(TokenId, f64)] {
@@ -121,10 +143,38 @@ const FEW: usize = 128;
 /// Weights down to which most of the probability is looked for first.
 const CUTS: [f64; 2] = [1e-4, 1e-8];
 
+/// Where the tokens that the filters keep are looked for.
+enum Search {
+    /// Among the k likeliest.
+    Top,
+    All,
+    /// Among those that weigh at least so much.
+    Above(f64),
+    /// Among the likeliest that hold the share of top-p.
+    Share,
+}
+
+impl Search {
+    fn of(sampling: &Sampling) -> Self {
+        let Sampling { top_k, top_p, min_p, .. } = *sampling;
+        match top_k as usize {
+            1..=FEW => Self::Top,
+            0 if top_p < 1.0 => Self::Share,
+            0 if min_p > 0.0 => Self::Above(f64::from(min_p) / 2.0),
+            _ => Self::All,
+        }
+    }
+}
+
+/// How far below the highest logit one lies that weighs `cut`.
+fn reach(cut: f64, temperature: f32) -> f64 {
+    -cut.ln() * f64::from(temperature)
+}
+
 impl Filter<'_> {
     /// Tokens and their weights, e^((logit - highest) / temperature); of logits that are no numbers none.
-    fn apply(&self, row: Row<'_>) -> Vec<(TokenId, f64)> {
-        let (mut weights, sum) = self.candidates(row);
+    fn apply(&self, row: Row<'_>) -> Result<Vec<(TokenId, f64)>> {
+        let (mut weights, sum) = self.candidates(row)?;
         let top_k = self.sampling.top_k as usize;
         if top_k > 0 && top_k < weights.len() {
             weights.select_nth_unstable_by(top_k - 1, descending);
@@ -136,44 +186,48 @@ impl Filter<'_> {
         }
         let least = f64::from(self.sampling.min_p);
         weights.retain(|&(_, weight)| weight >= least);
-        weights
+        Ok(weights)
     }
 
     /// As few tokens as are sure to hold all that the filters keep, and the sum of all weights where those
     /// are not all.
-    fn candidates(&self, row: Row<'_>) -> (Vec<(TokenId, f64)>, Option<f64>) {
-        let Sampling { top_k, top_p, min_p, .. } = *self.sampling;
-        if (1..=FEW).contains(&(top_k as usize)) {
-            let top = row.top(top_k as usize).into_iter();
-            return (self.weigh(top.map(|token| (token, row.logits()[token as usize]))), None);
-        }
-        if top_k > 0 || (top_p >= 1.0 && min_p == 0.0) {
-            return (self.above(row, 0.0), None);
-        }
-        if top_p >= 1.0 {
-            return (self.above(row, f64::from(min_p) / 2.0), None);
-        }
-        let sum = f64::from(row.sum_exp(1.0 / self.sampling.temperature));
+    fn candidates(&self, row: Row<'_>) -> Result<(Vec<(TokenId, f64)>, Option<f64>)> {
+        let share = match Search::of(self.sampling) {
+            Search::Top => {
+                let mut weights = Vec::new();
+                let top = row.top(self.sampling.top_k as usize)?;
+                top.into_iter().for_each(|(token, logit)| self.weigh(token, logit, &mut weights));
+                return Ok((weights, None));
+            }
+            Search::All => return Ok((self.above(row, 0.0)?, None)),
+            Search::Above(cut) => return Ok((self.above(row, cut)?, None)),
+            Search::Share => f64::from(self.sampling.top_p),
+        };
+        let sum = f64::from(row.sum_exp(1.0 / self.sampling.temperature)?);
         for cut in CUTS {
-            let weights = self.above(row, cut);
+            let weights = self.above(row, cut)?;
             let held: f64 = weights.iter().map(|&(_, weight)| weight).sum();
-            if held >= sum * f64::from(top_p) {
-                return (weights, Some(sum));
+            if held >= sum * share {
+                return Ok((weights, Some(sum)));
             }
         }
-        (self.above(row, 0.0), None)
+        Ok((self.above(row, 0.0)?, None))
     }
 
     /// The tokens that weigh at least `cut`.
-    fn above(&self, row: Row<'_>, cut: f64) -> Vec<(TokenId, f64)> {
-        let reach = -cut.ln() * f64::from(self.sampling.temperature);
-        self.weigh(row.at_least((f64::from(self.highest) - reach) as f32))
+    fn above(&self, row: Row<'_>, cut: f64) -> Result<Vec<(TokenId, f64)>> {
+        let least = (f64::from(self.highest) - reach(cut, self.sampling.temperature)) as f32;
+        let mut weights = Vec::new();
+        row.at_least(least, |token, logit| self.weigh(token, logit, &mut weights))?;
+        Ok(weights)
     }
 
-    fn weigh(&self, tokens: impl Iterator<Item = (TokenId, f32)>) -> Vec<(TokenId, f64)> {
+    fn weigh(&self, token: TokenId, logit: f32, weights: &mut Vec<(TokenId, f64)>) {
         let scale = 1.0 / f64::from(self.sampling.temperature);
-        let weigh = |logit: f32| ((f64::from(logit) - f64::from(self.highest)) * scale).exp();
-        tokens.map(|(token, logit)| (token, weigh(logit))).filter(|&(_, weight)| weight > 0.0).collect()
+        let weight = ((f64::from(logit) - f64::from(self.highest)) * scale).exp();
+        if weight > 0.0 {
+            weights.push((token, weight));
+        }
     }
 
     /// Sorts only as many tokens as the share needs, which in a large vocabulary is few.
@@ -209,7 +263,7 @@ mod tests {
     fn processed(logits: &[f32], change: impl FnOnce(&mut Sampling)) -> Vec<(TokenId, f64)> {
         let mut sampling = Sampling { temperature: 1.0, top_p: 1.0, ..Sampling::default() };
         change(&mut sampling);
-        Distribution::processed(Row::of(logits), &sampling, &[0]).entries
+        Distribution::processed(Row::of(logits), &sampling, &[0]).unwrap().entries
     }
 
     /// Logits whose softmax is `probabilities`.
@@ -255,7 +309,7 @@ mod tests {
             min_p in prop_oneof![Just(0f32), Just(0.05), Just(0.9)],
         ) {
             let sampling = Sampling { temperature, top_k, top_p, min_p, ..Sampling::default() };
-            let found = Distribution::processed(Row::of(&logits), &sampling, &[]).entries;
+            let found = Distribution::processed(Row::of(&logits), &sampling, &[]).unwrap().entries;
             let expected = by_definition(&logits, &sampling);
             // The share is reached to six digits: what one has and the other has not is next to nothing.
             let missing = |from: &[(TokenId, f64)], of: &[(TokenId, f64)]| -> f64 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::accept::Guess;
 use crate::distribution::Distribution;
 use crate::error::Result;
-use crate::forward::Row;
+use crate::forward::{Interest, Row};
 use crate::random::{Generator, Randomness};
 use crate::sampling::{Mode, Sampling};
 use crate::trace::{DrafterKind, TokenId};
@@ -24,29 +24,46 @@ impl Sampler {
         Ok(Self { sampling: sampling.clone(), generator: Generator::new(sampling) })
     }
 
+    /// What rows will be asked for when up to `count` tokens are guessed from each.
+    pub fn interest(&self, count: usize) -> Interest {
+        match Distribution::interest(&self.sampling) {
+            Interest::Peaks if count > 1 => Interest::Likely { temperature: 1.0, reach: 0.0, top: count },
+            interest => interest,
+        }
+    }
+
     /// Up to `count` different drafted tokens to follow `context`, each instead of the others, chosen as the
     /// settings say from a draft model's `row` of logits: their parent is for the caller to set.
     ///
     /// Greedy and coupled choices are certain guesses: the softmax they were taken from is not the
     /// distribution they were drawn from. Others are drawn without replacement, and what they tell of their
     /// confidence is known before they are drawn.
-    pub fn guess(&mut self, row: Row<'_>, context: &[TokenId], count: usize) -> Vec<Guess> {
+    ///
+    /// # Errors
+    /// `Error::Compute` when what is needed of the row cannot be fetched.
+    pub fn guess(&mut self, row: Row<'_>, context: &[TokenId], count: usize) -> Result<Vec<Guess>> {
         if self.sampling.is_greedy() && self.sampling.repetition_penalty == 1.0 {
-            return row.top(count).into_iter().map(|token| certain(token, row.probability(token))).collect();
+            let top = row.top(count)?.into_iter();
+            return top.map(|(token, _)| Ok(certain(token, row.probability(token)?))).collect();
         }
-        let distribution = Arc::new(Distribution::processed(row, &self.sampling, context));
+        let distribution = Arc::new(Distribution::processed(row, &self.sampling, context)?);
         let tokens = self.draw(context.len(), &distribution, count);
         tokens.into_iter().map(|token| self.as_guess(token, row, &distribution)).collect()
     }
 
     /// A token that was drawn, as these settings draw, from `distribution`, which is that of `row`.
-    pub(crate) fn as_guess(&self, token: TokenId, row: Row<'_>, distribution: &Arc<Distribution>) -> Guess {
-        let guess = certain(token, shown_probability(&self.sampling, row, distribution, token));
+    pub(crate) fn as_guess(
+        &self,
+        token: TokenId,
+        row: Row<'_>,
+        distribution: &Arc<Distribution>,
+    ) -> Result<Guess> {
+        let guess = certain(token, shown_probability(&self.sampling, row, distribution, token)?);
         if self.sampling.is_greedy() || self.sampling.mode == Mode::Reproducible {
-            return guess;
+            return Ok(guess);
         }
         let confidence = distribution.largest() as f32;
-        Guess { drawn_from: Some(Arc::clone(distribution)), confidence, ..guess }
+        Ok(Guess { drawn_from: Some(Arc::clone(distribution)), confidence, ..guess })
     }
 
     /// Without replacement; fewer when there are no more.
@@ -81,6 +98,6 @@ pub(crate) fn shown_probability(
     row: Row<'_>,
     processed: &Distribution,
     token: TokenId,
-) -> f32 {
-    if sampling.is_greedy() { row.probability(token) } else { processed.probability(token) as f32 }
+) -> Result<f32> {
+    if sampling.is_greedy() { row.probability(token) } else { Ok(processed.probability(token) as f32) }
 }

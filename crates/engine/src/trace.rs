@@ -105,6 +105,8 @@ pub enum LengthReason {
     CannotPay,
     /// The draft ended where all of it became unlikely to be accepted.
     Unlikely,
+    /// The first token does not wait for the draft model, which has yet to read the prompt.
+    FirstToken,
     /// Drafting is switched off.
     #[default]
     Off,

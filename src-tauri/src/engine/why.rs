@@ -45,7 +45,11 @@ impl Reporter {
 fn why(round: &Round, decision: Option<&Decision>, label: &str) -> Option<Why> {
     let paused = |reason: String| Some(Why { state: Speculating::Paused, text: format!("paused: {reason}") });
     match round.reason {
-        LengthReason::Off | LengthReason::NoMatch | LengthReason::NoRoom | LengthReason::EndOfText => None,
+        LengthReason::Off
+        | LengthReason::FirstToken
+        | LengthReason::NoMatch
+        | LengthReason::NoRoom
+        | LengthReason::EndOfText => None,
         // Plain decoding on trial.
         LengthReason::Probe if round.draft_length == 0 => None,
         LengthReason::DrafterFailed => {

@@ -27,6 +27,10 @@ export const REASON_WORDS: Record<LengthReason, ReasonWords> = {
     short: "cut where unlikely",
     long: "The draft ended where all of it became unlikely to be accepted.",
   },
+  first_token: {
+    short: "first token",
+    long: "The first token did not wait for the draft model, which had yet to read the prompt.",
+  },
   off: { short: "drafting off", long: "Drafting was switched off." },
   no_match: {
     short: "no match",

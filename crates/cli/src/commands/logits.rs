@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<()> {
         let chunk = TokenTree::chain(tokens[pass.clone()].iter().copied());
         let logits = model.forward(&chunk, 0..chunk.len())?;
         for (row, position) in pass.enumerate() {
-            show(&Row::of(position, tokens[position], logits.row(row).logits()), args.json)?;
+            show(&Row::of(position, tokens[position], logits.row(row).logits()?), args.json)?;
         }
     }
     Ok(())

@@ -40,6 +40,7 @@ pub fn reread(
     let target = decoder.target_mut();
     request.admit(target.config().context)?;
     target.truncate(0);
+    target.expect(Distribution::interest(&request.sampling));
     if catch_up(target, &request.prompt, &mut |_, _| on_progress(0, 0))?.1.is_break() {
         return Err(Error::Cancelled);
     }
@@ -54,9 +55,9 @@ pub fn reread(
             let logits = target.forward(&last, 0..1)?;
             let judged: Vec<(TokenId, f32)> = judged_after(round, parent).collect();
             if !judged.is_empty() {
-                let processed = Distribution::processed(logits.row(0), &request.sampling, &context);
+                let processed = Distribution::processed(logits.row(0), &request.sampling, &context)?;
                 for (guess, then) in judged {
-                    let now = shown_probability(&request.sampling, logits.row(0), &processed, guess);
+                    let now = shown_probability(&request.sampling, logits.row(0), &processed, guess)?;
                     agreement.add((now - then).abs());
                 }
             }

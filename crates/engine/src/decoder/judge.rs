@@ -24,10 +24,10 @@ pub fn judge(
         let row = logits.row(parent.map_or(0, |parent| parent + 1));
         text.truncate(position);
         text.extend(path(guesses, parent));
-        let p = Distribution::processed(row, sampling, &text);
+        let p = Distribution::processed(row, sampling, &text)?;
         for (guess, shown) in guesses.iter().zip(&mut shown) {
             if guess.parent == parent {
-                *shown = Some(shown_probability(sampling, row, &p, guess.token));
+                *shown = Some(shown_probability(sampling, row, &p, guess.token)?);
             }
         }
         Ok(p)

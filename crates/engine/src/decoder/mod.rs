@@ -10,14 +10,15 @@ use std::time::Instant;
 
 use self::judge::judge;
 use crate::accept::{Guess, Verdict};
-use crate::draft::Drafters;
+use crate::distribution::Distribution;
+use crate::draft::{Drafters, Drafting};
 use crate::error::{Error, Result};
 use crate::forward::{Model, catch_up};
 use crate::model::{TextStream, Tokenizer};
 use crate::sampler::Sampler;
 use crate::sampling::Sampling;
 use crate::speculation::Speculation;
-use crate::trace::{Finish, ReplySettings, Round, Summary, Times, TokenId};
+use crate::trace::{Finish, LengthReason, ReplySettings, Round, Summary, Times, TokenId};
 use crate::tree::TokenTree;
 
 /// What is asked of a reply.
@@ -195,6 +196,7 @@ impl<'a> Writing<'a> {
         started: Instant,
     ) -> Result<Self> {
         request.admit(decoder.target.config().context)?;
+        decoder.target.expect(Distribution::interest(&request.sampling));
         let text = TextStream::new(Arc::clone(&decoder.tokenizer), &request.stop);
         Ok(Self {
             target: decoder.target.as_mut(),
@@ -214,22 +216,29 @@ impl<'a> Writing<'a> {
         let mut on_prompt = |done, total| on_progress(Progress::Prompt { done, total });
         let (reused, carried) = catch_up(self.target, &self.context, &mut on_prompt)?;
         self.reused = reused;
-        if carried.is_break() || self.prepare_drafters(&mut on_prompt)?.is_break() {
+        self.drafters.begin_reply();
+        if carried.is_break() {
             return Ok(Finish::Cancelled);
         }
         if self.request.max_tokens == Some(0) {
             return Ok(Finish::Length);
         }
+        let mut waits = self.drafters.late(&self.context, &self.request.speculation);
+        if !waits && self.prepare_drafters(&mut on_prompt)?.is_break() {
+            return Ok(Finish::Cancelled);
+        }
         loop {
-            let (round, finish) = self.round()?;
+            let (round, finish) = self.round(waits)?;
             let stopped = on_progress(Progress::Round(&round)).is_break();
             self.rounds.push(round);
             if let Some(finish) = finish {
                 return Ok(finish);
             }
-            if stopped {
+            let mut on_prompt = |done, total| on_progress(Progress::Prompt { done, total });
+            if stopped || (waits && self.prepare_drafters(&mut on_prompt)?.is_break()) {
                 return Ok(Finish::Cancelled);
             }
+            waits = false;
         }
     }
 
@@ -238,7 +247,6 @@ impl<'a> Writing<'a> {
         on_prompt: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         let speculation = &self.request.speculation;
-        self.drafters.begin_reply();
         if self.drafters.is_empty() || speculation.is_off() {
             return Ok(ControlFlow::Continue(()));
         }
@@ -246,18 +254,18 @@ impl<'a> Writing<'a> {
         Ok(self.drafters.prepare(&self.context, speculation, on_prompt))
     }
 
-    /// One round. Afterwards the target's cache holds the context less its last token.
-    fn round(&mut self) -> Result<(Round, Option<Finish>)> {
+    /// One round, without drafts where the drafters have yet to read the context. Afterwards the target's
+    /// cache holds the context less its last token.
+    fn round(&mut self, waits: bool) -> Result<(Round, Option<Finish>)> {
         let start = Instant::now();
         let (vocabulary, room) = (self.target.config().vocabulary, self.room());
-        // Every round emits one token beyond the draft.
-        let drafting = self.drafters.draft(
-            &self.context,
-            &self.request.speculation,
-            room - 1,
-            vocabulary,
-            &mut self.sampler,
-        );
+        let drafting = if waits {
+            Drafting::none(LengthReason::FirstToken)
+        } else {
+            // Every round emits one token beyond the draft.
+            let speculation = &self.request.speculation;
+            self.drafters.draft(&self.context, speculation, room - 1, vocabulary, &mut self.sampler)
+        };
         let draft_ms = milliseconds(start);
 
         let verify_start = Instant::now();

@@ -15,6 +15,9 @@ use crate::trace::{Decision, DrafterKind, LengthReason, Round, TokenId};
 /// Tokens of the context after which drafts are measured.
 const SAMPLE: usize = 16;
 
+/// Tokens that take a draft model longer to read than a person should wait for the first one.
+const MUCH: usize = 64;
+
 struct Member {
     drafter: Box<dyn Drafter>,
     failed: bool,
@@ -115,6 +118,13 @@ impl Drafters {
         self.governor.iter_mut().for_each(Governor::begin_reply);
     }
 
+    /// Whether the draft model has so much of `context` to read that the first token should not wait for it.
+    pub(crate) fn late(&self, context: &[TokenId], speculation: &Speculation) -> bool {
+        let drafts = |member: &Member| speculation.drafter.allows(member.drafter.kind());
+        let mut models = self.members.iter().filter(|member| drafts(member) && !member.drafter.is_cheap());
+        !speculation.is_off() && models.any(|member| member.drafter.behind(context) > MUCH)
+    }
+
     /// Lets those that will draft read `context`. The draft model is left alone as long as drafting does not
     /// pay.
     pub(crate) fn prepare(
@@ -195,7 +205,8 @@ impl Drafters {
 }
 
 impl Drafting {
-    fn none(reason: LengthReason) -> Self {
+    /// A round that drafts nothing.
+    pub(crate) fn none(reason: LengthReason) -> Self {
         Self { reason, ..Self::default() }
     }
 }

@@ -83,9 +83,7 @@ impl Drafter for RecyclingDrafter {
 
     fn observe(&mut self, token: TokenId, row: Row<'_>) {
         let mut followers = [(0, 0.0); WIDEST_TREE];
-        for (slot, token) in followers.iter_mut().zip(row.top(WIDEST_TREE)) {
-            *slot = (token, row.probability(token));
-        }
+        followers.iter_mut().zip(row.leaders(WIDEST_TREE)).for_each(|(slot, leader)| *slot = leader);
         self.followers.insert(token, followers);
     }
 }

@@ -105,6 +105,7 @@ impl Ground {
     ) -> Result<Option<Vec<f64>>> {
         let Self { text, sampling, .. } = self;
         let mut sampler = Sampler::new(sampling)?;
+        target.expect(Distribution::interest(sampling));
         let first = (text.len() + 1).saturating_sub(PLACES).max(1);
         let before = &text[..first];
         if catch_up(target, before, &mut |_, _| go_on())?.1.is_break()
@@ -122,7 +123,7 @@ impl Ground {
                     return Ok(None);
                 }
                 let context = &text[..place];
-                let theirs = Distribution::processed(logits.row(row), sampling, context);
+                let theirs = Distribution::processed(logits.row(row), sampling, context)?;
                 let draft = drafter.draft(context, &Order::chain(1), &mut sampler)?;
                 chances.push(draft.guesses.first().map_or(0.0, |guess| match &guess.drawn_from {
                     Some(drawn_from) => 1.0 - theirs.excess(1.0, drawn_from),

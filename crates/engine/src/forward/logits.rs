@@ -2,30 +2,47 @@
 //! greedy choices and shown probabilities need and which the pass finds on the side.
 
 use super::cpu::sum_exp;
+use super::sketch::Sketch;
+use crate::error::Result;
 use crate::trace::TokenId;
 
 /// A row for each node asked for; lives until the model's next pass.
 #[derive(Debug, Clone, Copy)]
-pub struct Logits<'a> {
-    values: &'a [f32], // [rows, stride]
-    vocabulary: usize,
-    stride: usize,
-    peaks: &'a [Peak], // [rows]
+pub struct Logits<'a>(Rows<'a>);
+
+#[derive(Debug, Clone, Copy)]
+enum Rows<'a> {
+    Here {
+        values: &'a [f32], // [rows, stride]
+        vocabulary: usize,
+        stride: usize,
+        peaks: &'a [Peak], // [rows]
+    },
+    OnDevice(&'a [Sketch]),
 }
 
-/// Scores of what may follow one node.
+/// Scores of what may follow one node. What is not in this computer's memory is fetched when it is asked
+/// for, which is what can fail.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
-    logits: &'a [f32], // [vocabulary]
+    values: Values<'a>,
     peak: Peak,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Values<'a> {
+    Here(&'a [f32]), // [vocabulary]
+    OnDevice(&'a Sketch),
 }
 
 /// A row's likeliest token, and what its softmax is divided by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {
-    token: TokenId,
-    /// The sum of e^(logit - largest logit).
-    sum: f32,
+    pub(super) token: TokenId,
+    /// That token's logit.
+    pub(super) largest: f32,
+    /// The sum of e^(logit - largest).
+    pub(super) sum: f32,
 }
 
 impl Peak {
@@ -36,7 +53,7 @@ impl Peak {
         let first = slices.iter().position(|slice| slice.0 == largest).unwrap_or(0) * size;
         let found = logits[first..].iter().position(|&logit| logit == largest);
         match found {
-            Some(offset) => Self { token: (first + offset) as TokenId, sum },
+            Some(offset) => Self { token: (first + offset) as TokenId, largest, sum },
             // Some are not numbers, and the kernels make nothing of those.
             None => Self::of(logits),
         }
@@ -45,31 +62,49 @@ impl Peak {
     fn of(logits: &[f32]) -> Self {
         let token = likeliest(logits);
         let largest = logits[token as usize];
-        Self { token, sum: logits.iter().map(|logit| (logit - largest).exp()).sum() }
+        Self { token, largest, sum: logits.iter().map(|logit| (logit - largest).exp()).sum() }
     }
 }
 
 impl<'a> Logits<'a> {
     /// Rows of `vocabulary` numbers, `stride` apart.
     pub(super) fn new(values: &'a [f32], vocabulary: usize, stride: usize, peaks: &'a [Peak]) -> Self {
-        Self { values, vocabulary, stride, peaks }
+        Self(Rows::Here { values, vocabulary, stride, peaks })
+    }
+
+    pub(super) fn on_device(rows: &'a [Sketch]) -> Self {
+        Self(Rows::OnDevice(rows))
     }
 
     pub fn row(&self, index: usize) -> Row<'a> {
-        Row { logits: &self.values[index * self.stride..][..self.vocabulary], peak: self.peaks[index] }
+        match self.0 {
+            Rows::Here { values, vocabulary, stride, peaks } => {
+                Row { values: Values::Here(&values[index * stride..][..vocabulary]), peak: peaks[index] }
+            }
+            Rows::OnDevice(rows) => Row { values: Values::OnDevice(&rows[index]), peak: rows[index].peak() },
+        }
+    }
+
+    fn rows(&self) -> usize {
+        match self.0 {
+            Rows::Here { peaks, .. } => peaks.len(),
+            Rows::OnDevice(rows) => rows.len(),
+        }
     }
 }
 
+/// Rows that cannot be fetched are equal to none.
 impl PartialEq for Logits<'_> {
     fn eq(&self, other: &Self) -> bool {
-        let rows = self.peaks.len();
-        rows == other.peaks.len() && (0..rows).all(|row| self.row(row).logits == other.row(row).logits)
+        let same =
+            |row| matches!((self.row(row).logits(), other.row(row).logits()), (Ok(a), Ok(b)) if a == b);
+        self.rows() == other.rows() && (0..self.rows()).all(same)
     }
 }
 
 impl<'a> Row<'a> {
     pub fn of(logits: &'a [f32]) -> Self {
-        Self { logits, peak: Peak::of(logits) }
+        Self { values: Values::Here(logits), peak: Peak::of(logits) }
     }
 
     pub(super) fn peak(&self) -> Peak {
@@ -77,8 +112,14 @@ impl<'a> Row<'a> {
     }
 
     /// `[vocabulary]`
-    pub fn logits(&self) -> &'a [f32] {
-        self.logits
+    ///
+    /// # Errors
+    /// `Error::Compute` when they cannot be fetched, as for everything here that may have to.
+    pub fn logits(&self) -> Result<&'a [f32]> {
+        match self.values {
+            Values::Here(logits) => Ok(logits),
+            Values::OnDevice(sketch) => sketch.logits(),
+        }
     }
 
     /// The token of the highest logit, the first of equals.
@@ -86,72 +127,152 @@ impl<'a> Row<'a> {
         self.peak.token
     }
 
-    /// The tokens of the `count` highest logits, highest first, of equals the lower id first.
-    pub fn top(&self, count: usize) -> Vec<TokenId> {
-        let mut top = vec![self.likeliest()];
-        if count > 1 {
-            top = self.best(count);
-        }
-        top
+    /// The highest logit.
+    pub fn largest(&self) -> f32 {
+        self.peak.largest
     }
 
-    fn best(&self, count: usize) -> Vec<TokenId> {
-        // Few pass the last of the best so far, so that they can be kept in order.
-        let mut best: Vec<(f32, TokenId)> = Vec::with_capacity(count + 1);
-        let mut least = f32::NEG_INFINITY;
-        for (start, chunk) in (0..).step_by(CHUNK).zip(self.logits.chunks(CHUNK)) {
-            if largest(chunk) <= least {
-                continue;
-            }
-            for (token, &logit) in (start..).zip(chunk) {
-                if logit > least {
-                    let at = best.partition_point(|&(other, _)| other >= logit);
-                    best.insert(at, (logit, token));
-                    best.truncate(count);
-                    if best.len() == count {
-                        least = best[count - 1].0;
-                    }
+    /// The tokens of the `count` highest logits and these, highest first, of equals the lower id first.
+    ///
+    /// # Errors
+    /// Those of [`Self::logits`].
+    pub fn top(&self, count: usize) -> Result<Vec<(TokenId, f32)>> {
+        if count <= 1 {
+            return Ok(vec![(self.peak.token, self.peak.largest)]);
+        }
+        let mut best = Best::new(count);
+        if let Values::OnDevice(sketch) = self.values
+            && let Some(slices) = sketch.top_slices(count)
+        {
+            slices.for_each(|(start, slice)| best.look_at(start, slice));
+        } else {
+            let slices = (0..).step_by(SLICE).zip(self.logits()?.chunks(SLICE));
+            slices.for_each(|(start, slice)| best.look_at(start, slice));
+        }
+        Ok(best.tokens)
+    }
+
+    /// `count` of the likeliest tokens and their probabilities, likeliest first. On a device these are the
+    /// likeliest of as many slices, which nearly always are the same and need not be fetched.
+    pub fn leaders(&self, count: usize) -> Vec<(TokenId, f32)> {
+        let leaders = match self.values {
+            Values::OnDevice(sketch) => sketch.leaders(count),
+            Values::Here(_) => self.top(count).unwrap_or_default(),
+        };
+        leaders.into_iter().map(|(token, logit)| (token, self.share(logit))).collect()
+    }
+
+    /// Calls `each` with every token whose logit is at least so high, ascending, and that logit.
+    ///
+    /// # Errors
+    /// Those of [`Self::logits`].
+    pub fn at_least(&self, least: f32, mut each: impl FnMut(TokenId, f32)) -> Result<()> {
+        let mut look_at = |start: usize, slice: &[f32]| {
+            for (token, &logit) in (start..).zip(slice) {
+                if logit >= least {
+                    each(token as TokenId, logit);
                 }
             }
+        };
+        if let Values::OnDevice(sketch) = self.values
+            && let Some(slices) = sketch.slices_at_least(least)
+        {
+            slices.for_each(|(start, slice)| look_at(start, slice));
+            return Ok(());
         }
-        best.into_iter().map(|(_, token)| token).collect()
-    }
-
-    /// The tokens whose logits are at least so high, ascending, and their logits.
-    pub fn at_least(&self, least: f32) -> impl Iterator<Item = (TokenId, f32)> {
-        let chunks = (0..).step_by(CHUNK).zip(self.logits.chunks(CHUNK));
-        let chunks = chunks.filter(move |(_, chunk)| largest(chunk) >= least);
-        let all = chunks.flat_map(|(start, chunk)| (start..).zip(chunk.iter().copied()));
-        all.filter(move |&(_, logit)| logit >= least)
+        let slices = (0..).step_by(SLICE).zip(self.logits()?.chunks(SLICE));
+        slices.filter(|(_, slice)| largest(slice) >= least).for_each(|(start, slice)| look_at(start, slice));
+        Ok(())
     }
 
     /// The sum over all tokens of e^(scale (logit - largest)), to six digits.
-    pub fn sum_exp(&self, scale: f32) -> f32 {
-        let largest = self.logits[self.peak.token as usize];
-        if scale == 1.0 { self.peak.sum } else { sum_exp(self.logits, largest, scale) }
+    ///
+    /// # Errors
+    /// Those of [`Self::logits`].
+    pub fn sum_exp(&self, scale: f32) -> Result<f32> {
+        if scale == 1.0 {
+            return Ok(self.peak.sum);
+        }
+        if let Values::OnDevice(sketch) = self.values
+            && let Some(sum) = sketch.sum_exp(scale)
+        {
+            return Ok(sum);
+        }
+        Ok(sum_exp(self.logits()?, self.peak.largest, scale))
     }
 
     /// The first `vocabulary` tokens alone.
-    #[must_use]
-    pub fn first(self, vocabulary: usize) -> Self {
-        if vocabulary < self.logits.len() { Self::of(&self.logits[..vocabulary]) } else { self }
+    ///
+    /// # Errors
+    /// Those of [`Self::logits`].
+    pub fn first(self, vocabulary: usize) -> Result<Self> {
+        let all = match self.values {
+            Values::Here(logits) => logits.len(),
+            Values::OnDevice(sketch) => sketch.vocabulary(),
+        };
+        if vocabulary < all { Ok(Self::of(&self.logits()?[..vocabulary])) } else { Ok(self) }
     }
 
     /// The model's own probability of `token` (temperature 1, no filter), for display; 0 where the
     /// logits are not numbers.
-    pub fn probability(&self, token: TokenId) -> f32 {
-        let largest = self.logits[self.peak.token as usize];
-        let probability = (self.logits[token as usize] - largest).exp() / self.peak.sum;
-        if probability.is_finite() { probability } else { 0.0 }
+    ///
+    /// # Errors
+    /// Those of [`Self::logits`].
+    pub fn probability(&self, token: TokenId) -> Result<f32> {
+        let known = match self.values {
+            Values::OnDevice(sketch) => sketch.logit(token),
+            Values::Here(_) => None,
+        };
+        let logit = match known {
+            Some(logit) => logit,
+            None => self.logits()?[token as usize],
+        };
+        Ok(self.share(logit))
+    }
+
+    fn share(&self, logit: f32) -> f32 {
+        let share = (logit - self.peak.largest).exp() / self.peak.sum;
+        if share.is_finite() { share } else { 0.0 }
+    }
+}
+
+/// The highest logits so far, highest first.
+struct Best {
+    tokens: Vec<(TokenId, f32)>,
+    count: usize,
+    /// What one must exceed to come in.
+    least: f32,
+}
+
+impl Best {
+    fn new(count: usize) -> Self {
+        Self { tokens: Vec::with_capacity(count + 1), count, least: f32::NEG_INFINITY }
+    }
+
+    /// Few pass the last of the best so far, so that they can be kept in order.
+    fn look_at(&mut self, start: usize, slice: &[f32]) {
+        if largest(slice) <= self.least {
+            return;
+        }
+        for (token, &logit) in (start..).zip(slice) {
+            if logit > self.least {
+                let at = self.tokens.partition_point(|&(_, other)| other >= logit);
+                self.tokens.insert(at, (token as TokenId, logit));
+                self.tokens.truncate(self.count);
+                if self.tokens.len() == self.count {
+                    self.least = self.tokens[self.count - 1].1;
+                }
+            }
+        }
     }
 }
 
 /// Logits that are looked at together, most of which are too small to matter.
-const CHUNK: usize = 64;
+pub(super) const SLICE: usize = 64;
 
 /// In a way that compilers make vectors of; NaN counts as nothing.
-fn largest(chunk: &[f32]) -> f32 {
-    chunk.iter().fold(f32::NEG_INFINITY, |largest, &logit| if logit > largest { logit } else { largest })
+fn largest(slice: &[f32]) -> f32 {
+    slice.iter().fold(f32::NEG_INFINITY, |largest, &logit| if logit > largest { logit } else { largest })
 }
 
 /// The token of the highest logit, the first of equals; NaN counts as lowest.
@@ -188,22 +309,25 @@ mod tests {
     fn what_is_not_a_number_is_never_likeliest() {
         let logits = [f32::NAN, 1.0, 3.0, 3.0];
         assert_eq!(Peak::of_slices(&logits, &[(f32::NAN, f32::NAN)], 4).token, 2);
-        assert_eq!(Row::of(&logits).probability(2), 0.0);
+        assert_eq!(Row::of(&logits).probability(2).unwrap(), 0.0);
     }
 
     #[test]
     fn the_top_is_in_order_and_the_lower_of_equals_comes_first() {
         let logits = [1.0, 5.0, f32::NAN, 3.0, 5.0, f32::NEG_INFINITY, 3.0];
-        assert_eq!(Row::of(&logits).top(4), [1, 4, 3, 6]);
-        assert_eq!(Row::of(&logits).top(1), [1]);
-        assert_eq!(Row::of(&logits).top(9), [1, 4, 3, 6, 0]);
+        let top = |count| -> Vec<TokenId> {
+            Row::of(&logits).top(count).unwrap().into_iter().map(|(token, _)| token).collect()
+        };
+        assert_eq!(top(4), [1, 4, 3, 6]);
+        assert_eq!(top(1), [1]);
+        assert_eq!(top(9), [1, 4, 3, 6, 0]);
     }
 
     #[test]
     fn fewer_tokens_have_their_own_peak() {
         let logits = [1.0, 2.0, 3.0];
-        let row = Row::of(&logits).first(2);
-        assert_eq!((row.likeliest(), row.logits().len()), (1, 2));
-        assert!((row.probability(1) - 1.0 / (1.0 + (-1f32).exp())).abs() < 1e-6);
+        let row = Row::of(&logits).first(2).unwrap();
+        assert_eq!((row.likeliest(), row.logits().unwrap().len()), (1, 2));
+        assert!((row.probability(1).unwrap() - 1.0 / (1.0 + (-1f32).exp())).abs() < 1e-6);
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod cpu;
 mod logits;
+mod sketch;
 mod tensor;
 
 use std::ops::{ControlFlow, Range};
@@ -17,6 +18,7 @@ use crate::tree::TokenTree;
 pub use cpu::CpuModel;
 pub(crate) use logits::Peak;
 pub use logits::{Logits, Row};
+pub use sketch::Interest;
 pub use tensor::TensorModel;
 
 /// A causal language model whose cache can be rewound.
@@ -53,6 +55,10 @@ pub trait Model: Send {
     /// # Errors
     /// Those of [`Self::forward`].
     fn pass(&mut self, tree: &TokenTree, first: usize, rows: Range<usize>) -> Result<Logits<'_>>;
+
+    /// Says what the rows of later passes will be asked for. What is asked for beyond that costs time on a
+    /// device whose memory is not this computer's.
+    fn expect(&mut self, _interest: Interest) {}
 
     /// Nodes that the last pass ran, or of them those that were kept.
     fn last_pass(&self) -> usize;

@@ -38,6 +38,7 @@ const REASONS = words<LengthReason>({
   would_not_pay: true,
   cannot_pay: true,
   unlikely: true,
+  first_token: true,
   off: true,
   no_match: true,
   no_room: true,

@@ -12,9 +12,10 @@ use crate::accept::Guess;
 use crate::compat::{Method, compare};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::forward::{Model, Row, catch_up, load, rewind};
+use crate::forward::{Interest, Model, Row, catch_up, load, rewind};
 use crate::model::{ModelSource, Tokenizer};
 use crate::sampler::Sampler;
+use crate::speculation::WIDEST_TREE;
 use crate::trace::{DrafterKind, LengthReason, TokenId};
 use crate::tree::TokenTree;
 
@@ -126,17 +127,21 @@ impl ModelDrafter {
         let new = TokenTree::chain(known[fed..].iter().copied());
         let last = new.len() - 1;
         let logits = self.model.forward(&new, last..last + 1)?;
-        let guesses = in_target(&self.vocabulary, logits.row(0), |row| sampler.guess(row, context, 1));
+        let guesses = in_target(&self.vocabulary, logits.row(0), |row| sampler.guess(row, context, 1))?;
         known.extend(guesses.iter().map(|guess| self.vocabulary.in_draft(guess.token)));
         Ok(guesses)
     }
 }
 
 /// What `choose` makes of a row in terms of the target's tokens.
-fn in_target<T>(vocabulary: &Vocabulary, row: Row<'_>, choose: impl FnOnce(Row<'_>) -> T) -> T {
+fn in_target<T>(
+    vocabulary: &Vocabulary,
+    row: Row<'_>,
+    choose: impl FnOnce(Row<'_>) -> Result<T>,
+) -> Result<T> {
     match vocabulary {
-        Vocabulary::Same(shared) => choose(row.first(*shared)),
-        Vocabulary::Intersection(_) => match vocabulary.align(row.logits()) {
+        Vocabulary::Same(shared) => choose(row.first(*shared)?),
+        Vocabulary::Intersection(_) => match vocabulary.align(row.logits()?) {
             Some(aligned) => choose(Row::of(&aligned)),
             None => choose(row),
         },
@@ -167,6 +172,10 @@ impl Drafter for ModelDrafter {
         if known.is_empty() || order.length == 0 {
             return Ok(Draft::default());
         }
+        self.model.expect(match self.vocabulary {
+            Vocabulary::Same(_) => sampler.interest(order.shape.map_or(1, |_| WIDEST_TREE)),
+            Vocabulary::Intersection(_) => Interest::Everything,
+        });
         // A tree is drafted only where all of it has room.
         if let Some(shape) = order.shape.filter(|shape| shape.len() < room) {
             return self.draft_tree(context, shape, sampler);

@@ -64,7 +64,7 @@ fn verify(
         let index = guess.map_or(0, |guess| guess + 1);
         let context = &text[..context.len() + index];
         let row = logits.row(index);
-        let distribution = in_target(vocabulary, row, |row| Distribution::processed(row, sampling, context));
+        let distribution = in_target(vocabulary, row, |row| Distribution::processed(row, sampling, context))?;
         rows.push(distribution.clone());
         Ok(distribution)
     };
@@ -73,5 +73,5 @@ fn verify(
     let guess = |(index, (token, distribution))| {
         in_target(vocabulary, logits.row(index), |row| sampler.as_guess(token, row, &distribution))
     };
-    Ok(tokens.zip(rows.into_iter().map(Into::into)).enumerate().map(guess).collect())
+    tokens.zip(rows.into_iter().map(Into::into)).enumerate().map(guess).collect()
 }

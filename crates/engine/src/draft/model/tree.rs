@@ -45,7 +45,7 @@ impl ModelDrafter {
                 let children = shape.children(place.shape);
                 let guesses = in_target(&self.vocabulary, logits.row(row), |row| {
                     sampler.guess(row, &context, children.len())
-                });
+                })?;
                 for (guess, &shape_node) in guesses.into_iter().zip(children) {
                     let goes_on = !shape.children(shape_node).is_empty() && !self.ends.contains(&guess.token);
                     if goes_on {

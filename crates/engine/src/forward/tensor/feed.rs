@@ -1,0 +1,149 @@
+//! What the device is told of a pass: tokens, positions and who sees whom, in one transfer.
+
+use std::ops::Range;
+
+use candle_core::{DType, Device, Result, Tensor};
+
+use crate::tree::TokenTree;
+
+/// Of the nodes of a tree from some number on.
+#[derive(Debug)]
+pub struct Feed {
+    /// `[nodes]`
+    pub ids: Tensor,
+    pub positions: Positions,
+    /// What is added to the scores of the tree's own nodes, 0 or [`HIDDEN`] `[nodes, tree]`; `None` where
+    /// every node sees all that is before it and itself.
+    own: Option<Tensor>,
+    /// What each node sees of the tree.
+    visible: Vec<Vec<usize>>,
+    /// Cached positions before the tree.
+    cached: usize,
+    tree: usize,
+}
+
+/// Where nodes stand in the text.
+#[derive(Debug)]
+pub enum Positions {
+    /// One after the other.
+    Consecutive(Range<usize>),
+    /// `[nodes]`, and one more than the largest.
+    Scattered(Tensor, usize),
+}
+
+/// A score so low that nothing is left of it after the softmax. Not -inf, which times 0 is no number.
+const HIDDEN: f64 = -1e30;
+
+impl Feed {
+    /// Of the nodes of `tree` from number `first` on; `cached` positions are before the tree.
+    pub fn new(tree: &TokenTree, first: usize, cached: usize, device: &Device) -> Result<Self> {
+        let nodes = tree.len() - first;
+        let positions: Vec<usize> = tree.depths()[first..].iter().map(|depth| cached + depth).collect();
+        let visible = tree.visible().split_off(first);
+        let consecutive = positions.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let sees_all = visible.iter().all(|seen| seen.len() == tree.len());
+
+        let mut numbers: Vec<u32> = tree.tokens().skip(first).collect();
+        if !consecutive {
+            numbers.extend(positions.iter().map(|&position| position as u32));
+        }
+        let before_own = numbers.len();
+        if !sees_all {
+            let mut hidden = vec![1; nodes * tree.len()];
+            for (row, seen) in hidden.chunks_mut(tree.len()).zip(&visible) {
+                seen.iter().for_each(|&node| row[node] = 0);
+            }
+            numbers.extend(hidden);
+        }
+        let numbers = Tensor::new(numbers, device)?;
+        let own = || -> Result<Tensor> {
+            let hidden = numbers.narrow(0, before_own, nodes * tree.len())?.reshape((nodes, tree.len()))?;
+            hidden.to_dtype(DType::F32)? * HIDDEN
+        };
+        let end = positions.iter().max().map_or(cached, |last| last + 1);
+        Ok(Self {
+            ids: numbers.narrow(0, 0, nodes)?,
+            positions: if consecutive {
+                Positions::Consecutive(end - nodes..end)
+            } else {
+                Positions::Scattered(numbers.narrow(0, nodes, nodes)?, end)
+            },
+            own: if sees_all { None } else { Some(own()?) },
+            visible,
+            cached,
+            tree: tree.len(),
+        })
+    }
+
+    /// What is added to the scores of a layer that sees `window` positions `[nodes, cached + tree]`; `None`
+    /// where every node sees all that is before it and itself.
+    pub fn mask(&self, window: Option<usize>) -> Result<Option<Tensor>> {
+        let device = self.ids.device();
+        if let Some(window) = window.filter(|&window| window < self.cached + self.tree) {
+            return self.windowed(window, device).map(Some);
+        }
+        let Some(own) = &self.own else { return Ok(None) };
+        if self.cached == 0 {
+            return Ok(Some(own.clone()));
+        }
+        let seen = Tensor::zeros((self.visible.len(), self.cached), DType::F32, device)?;
+        Tensor::cat(&[&seen, own], 1).map(Some)
+    }
+
+    /// Where a window hides some of the cache, all of it is told.
+    fn windowed(&self, window: usize, device: &Device) -> Result<Tensor> {
+        let width = self.cached + self.tree;
+        let mut mask = vec![HIDDEN as f32; self.visible.len() * width];
+        for (row, visible) in mask.chunks_mut(width).zip(&self.visible) {
+            let from = (self.cached + visible.len()).saturating_sub(window).min(self.cached);
+            row[from..self.cached].fill(0.0);
+            let own = &visible[visible.len().saturating_sub(window)..];
+            own.iter().for_each(|&node| row[self.cached + node] = 0.0);
+        }
+        Tensor::from_vec(mask, (self.visible.len(), width), device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Per node, the positions and nodes it sees.
+    fn seen(tree: &TokenTree, first: usize, cached: usize, window: Option<usize>) -> Option<Vec<Vec<usize>>> {
+        let feed = Feed::new(tree, first, cached, &Device::Cpu).unwrap();
+        let rows: Vec<Vec<f32>> = feed.mask(window).unwrap()?.to_vec2().unwrap();
+        let sees = |row: &Vec<f32>| (0..row.len()).filter(|&place| row[place] == 0.0).collect();
+        Some(rows.iter().map(sees).collect())
+    }
+
+    #[test]
+    fn a_node_sees_the_cache_its_ancestors_and_itself() {
+        let mut tree = TokenTree::chain([7, 8]);
+        tree.push(9, Some(0));
+        let expected = vec![vec![0, 1, 2], vec![0, 1, 2, 3], vec![0, 1, 2, 4]];
+        assert_eq!(seen(&tree, 0, 2, None), Some(expected));
+        assert_eq!(seen(&tree, 2, 2, None), Some(vec![vec![0, 1, 2, 4]]));
+        let windowed = vec![vec![1, 2], vec![2, 3], vec![2, 4]];
+        assert_eq!(seen(&tree, 0, 2, Some(2)), Some(windowed));
+        assert_eq!(seen(&tree, 0, 2, Some(5)), seen(&tree, 0, 2, None));
+    }
+
+    #[test]
+    fn the_next_token_alone_sees_everything_unless_a_window_ends() {
+        let next = TokenTree::chain([7]);
+        assert_eq!(seen(&next, 0, 5, None), None);
+        assert_eq!(seen(&next, 0, 5, Some(6)), None);
+        assert_eq!(seen(&next, 0, 5, Some(3)), Some(vec![vec![3, 4, 5]]));
+    }
+
+    #[test]
+    fn positions_count_depths_and_not_nodes() {
+        let mut tree = TokenTree::chain([7, 8]);
+        let of = |tree: &TokenTree, first| Feed::new(tree, first, 4, &Device::Cpu).unwrap().positions;
+        assert!(matches!(of(&tree, 0), Positions::Consecutive(range) if range == (4..6)));
+        tree.push(9, Some(0));
+        let Positions::Scattered(positions, end) = of(&tree, 0) else { panic!("not a chain") };
+        assert_eq!((positions.to_vec1::<u32>().unwrap(), end), (vec![4, 5, 5], 6));
+        assert!(matches!(of(&tree, 2), Positions::Consecutive(range) if range == (5..6)));
+    }
+}

@@ -1,0 +1,161 @@
+//! Matrices that are multiplied with the same input, one above the other: fewer kernels are launched, and
+//! the input is quantised once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
+use candle_core::{DType, Device, Module, Result, Tensor};
+
+/// The most rows that candle's kernels for vectors take; more go to those for matrices.
+const VECTORS: usize = 8;
+
+#[derive(Debug)]
+pub struct Stack {
+    /// More than one where the formats differ.
+    parts: Vec<QMatMul>,
+    quantised: bool,
+}
+
+/// How products are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// By candle's kernels for the format of the weights, which round activations, too.
+    Kernels,
+    /// In 32 bits, the weights widened to these.
+    Exact,
+}
+
+/// From how many rows on rows of zeros are added until a product goes to the kernels for matrices, because
+/// there it takes less time. One of plain text never does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Padding {
+    from: usize,
+}
+
+impl Padding {
+    pub const NONE: Self = Self { from: VECTORS + 1 };
+
+    /// By trying on `stack`, the largest there is, with inputs of `width` numbers. On a CPU, whose products
+    /// have one kernel, and for weights that are not quantised there is nothing to gain.
+    pub fn measured(stack: &Stack, width: usize, device: &Device) -> Result<Self> {
+        if device.is_cpu() || !stack.quantised {
+            return Ok(Self::NONE);
+        }
+        let time = |rows: usize, padding: Self| -> Result<Duration> {
+            let x = Tensor::ones((rows, width), DType::F32, device)?;
+            let mut best = Duration::MAX;
+            for _ in 0..TRIALS {
+                device.synchronize()?;
+                let started = Instant::now();
+                (0..AT_ONCE).try_for_each(|_| stack.forward(&x, padding).map(drop))?;
+                device.synchronize()?;
+                best = best.min(started.elapsed());
+            }
+            Ok(best)
+        };
+        for rows in 2..=VECTORS {
+            if time(rows, Self { from: rows })? < time(rows, Self::NONE)? {
+                return Ok(Self { from: rows });
+            }
+        }
+        Ok(Self::NONE)
+    }
+}
+
+/// How often each number of rows is tried, and how many products make one trial.
+const TRIALS: usize = 3;
+const AT_ONCE: usize = 10;
+
+impl Stack {
+    /// Of matrices of the same width, the first at the top. Neighbours of one format become one.
+    pub fn new(matrices: Vec<Arc<QTensor>>, arithmetic: Arithmetic) -> Result<Self> {
+        if arithmetic == Arithmetic::Exact {
+            let widened = matrices.iter().map(|matrix| matrix.dequantize(&matrix.device()));
+            let widened = Tensor::cat(&widened.collect::<Result<Vec<_>>>()?, 0)?;
+            return Ok(Self { parts: vec![QMatMul::Tensor(widened)], quantised: false });
+        }
+        let quantised = matrices.iter().all(|matrix| !is_plain(matrix.dtype()));
+        let mut runs: Vec<Vec<Arc<QTensor>>> = Vec::new();
+        for matrix in matrices {
+            match runs.last_mut().filter(|run| run[0].dtype() == matrix.dtype()) {
+                Some(run) => run.push(matrix),
+                None => runs.push(vec![matrix]),
+            }
+        }
+        let parts = runs.into_iter().map(|run| QMatMul::from_arc(joined(run)?)).collect::<Result<_>>()?;
+        Ok(Self { parts, quantised })
+    }
+
+    /// `[rows, width]` to `[rows, heights of all]`.
+    pub fn forward(&self, x: &Tensor, padding: Padding) -> Result<Tensor> {
+        let rows = x.dim(0)?;
+        if self.quantised && (padding.from..=VECTORS).contains(&rows) {
+            let padded = x.pad_with_zeros(0, 0, VECTORS + 1 - rows)?;
+            return self.product(&padded)?.narrow(0, 0, rows);
+        }
+        self.product(x)
+    }
+
+    fn product(&self, x: &Tensor) -> Result<Tensor> {
+        match &self.parts[..] {
+            [part] => part.forward(x),
+            parts => {
+                let products = parts.iter().map(|part| part.forward(x)).collect::<Result<Vec<_>>>()?;
+                Tensor::cat(&products, 1)
+            }
+        }
+    }
+}
+
+fn is_plain(dtype: GgmlDType) -> bool {
+    matches!(dtype, GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16)
+}
+
+/// Blocks lie within rows, so that rows of one format can be put together as bytes.
+fn joined(run: Vec<Arc<QTensor>>) -> Result<Arc<QTensor>> {
+    if let [matrix] = &run[..] {
+        return Ok(Arc::clone(matrix));
+    }
+    let (_, width) = run[0].shape().dims2()?;
+    let mut bytes = Vec::new();
+    let mut height = 0;
+    for matrix in &run {
+        bytes.extend_from_slice(&matrix.data()?);
+        height += matrix.shape().dims2()?.0;
+    }
+    let storage = QStorage::from_data(bytes.into(), &run[0].device(), run[0].dtype())?;
+    Ok(Arc::new(QTensor::new(storage, (height, width))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix(height: usize, dtype: GgmlDType) -> Arc<QTensor> {
+        let numbers = (0..height * 256).map(|n| ((n * 37 % 101) as f32 - 50.0) / 50.0);
+        let tensor = Tensor::from_iter(numbers, &Device::Cpu).unwrap().reshape((height, 256)).unwrap();
+        Arc::new(QTensor::quantize(&tensor, dtype).unwrap())
+    }
+
+    #[test]
+    fn a_stack_gives_what_its_matrices_give_whatever_their_formats_and_padding() {
+        let x = Tensor::from_iter((0..3 * 256).map(|n| (n % 13) as f32 / 13.0), &Device::Cpu).unwrap();
+        let x = x.reshape((3, 256)).unwrap();
+        for formats in
+            [[GgmlDType::Q4K; 3], [GgmlDType::Q4K, GgmlDType::Q4K, GgmlDType::Q6K], [GgmlDType::F16; 3]]
+        {
+            let matrices = formats.map(|format| matrix(5, format));
+            let apart =
+                matrices.clone().map(|matrix| QMatMul::from_arc(matrix).unwrap().forward(&x).unwrap());
+            let apart: Vec<Vec<f32>> = Tensor::cat(&apart, 1).unwrap().to_vec2().unwrap();
+            let stack = Stack::new(matrices.to_vec(), Arithmetic::Kernels).unwrap();
+            assert_eq!(stack.parts.len(), if formats[0] == formats[2] { 1 } else { 2 });
+            for padding in [Padding::NONE, Padding { from: 2 }] {
+                let found = stack.forward(&x, padding).unwrap();
+                assert_eq!(found.dims(), [3, 15]);
+                assert_eq!(found.to_vec2::<f32>().unwrap(), apart);
+            }
+        }
+    }
+}
