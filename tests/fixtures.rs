@@ -11,7 +11,7 @@ pub mod window;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
@@ -19,7 +19,7 @@ use candle_core::{Device, Tensor};
 use foretoken_engine::decoder::Decoder;
 use foretoken_engine::draft::{ModelDrafter, Vocabulary};
 use foretoken_engine::forward::cpu::Isa;
-use foretoken_engine::forward::{CpuModel, Model, load};
+use foretoken_engine::forward::{CpuModel, Model, TensorModel, load};
 use foretoken_engine::model::{ChatMessage, ModelSource, Role, Special, Tokenizer};
 use foretoken_engine::trace::TokenId;
 
@@ -50,7 +50,37 @@ pub fn starter_draft() -> ModelSource {
 
 /// A fresh model with an empty cache.
 pub fn loaded(source: &ModelSource) -> Box<dyn Model> {
-    load(source, &Device::Cpu).unwrap()
+    match tensors_on() {
+        // Rounded activations would depend on the rows in a pass.
+        Some(device) => Box::new(TensorModel::exact(source, device).unwrap()),
+        None => load(source, &Device::Cpu).unwrap(),
+    }
+}
+
+/// The device on which tests run models as tensors: FORETOKEN_TEST_DEVICE, that is `cpu`, `cuda` or `metal`.
+/// Without it the engine for CPUs runs them, whose bits do not depend on the rows in a pass.
+pub fn tensors_on() -> Option<&'static Device> {
+    static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
+    let open = || match std::env::var("FORETOKEN_TEST_DEVICE").ok()?.as_str() {
+        "cpu" => Some(Device::Cpu),
+        "cuda" => Some(Device::new_cuda(0).unwrap()),
+        "metal" => Some(Device::new_metal(0).unwrap()),
+        other => panic!("FORETOKEN_TEST_DEVICE: expected cpu, cuda or metal, found '{other}'"),
+    };
+    DEVICE.get_or_init(open).as_ref()
+}
+
+/// Asserts that logits are the same: bit by bit on the engine for CPUs, but for rounding on tensors.
+#[track_caller]
+pub fn assert_same(found: &[f32], expected: &[f32]) {
+    match tensors_on() {
+        None => assert!(found == expected),
+        Some(_) => {
+            let difference = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let largest = expected.iter().map(|logit| logit.abs()).fold(0.0, f32::max);
+            assert!(difference < 1e-4 * largest, "{difference} apart, of {largest}");
+        }
+    }
 }
 
 /// The same, made of `isa`'s kernels on so many threads.
@@ -175,23 +205,6 @@ fn write_random_model(
     let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
     gguf_file::write(&mut File::create(path).unwrap(), &metadata, &tensors).unwrap();
     ModelSource::open(path).unwrap()
-}
-
-/// The same model with its weights as f32.
-pub fn dequantised(source: &ModelSource, folder: &Path) -> ModelSource {
-    let mut file = File::open(source.path()).unwrap();
-    let content = gguf_file::Content::read(&mut file).unwrap();
-    let single = |name: &String| {
-        let tensor = content.tensor(&mut file, name, &Device::Cpu).unwrap();
-        let values = tensor.dequantize(&Device::Cpu).unwrap();
-        (name.clone(), QTensor::quantize(&values, GgmlDType::F32).unwrap())
-    };
-    let tensors: Vec<_> = content.tensor_infos.keys().map(single).collect();
-    let metadata: Vec<_> = content.metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
-    let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-    let path = folder.join("dequantised.gguf");
-    gguf_file::write(&mut File::create(&path).unwrap(), &metadata, &tensors).unwrap();
-    ModelSource::open(&path).unwrap()
 }
 
 /// The printable stand-ins of all bytes, "th", and fillers.

@@ -18,7 +18,9 @@ use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{DrafterChoice, Speculation, Staged, Threshold, Tree};
 use foretoken_engine::trace::{DrafterKind, Finish, LengthReason, Outcome, TokenId};
 use foretoken_engine::tree::TokenTree;
-use foretoken_tests::{chat_prompt, decoder, loaded, model_drafter, starter_draft, starter_target};
+use foretoken_tests::{
+    assert_same, chat_prompt, decoder, loaded, model_drafter, starter_draft, starter_target, tensors_on,
+};
 
 const QUESTIONS: [&str; 4] = [
     "Tell me a story about a fox who finds a lantern.",
@@ -320,7 +322,8 @@ fn after_every_round_the_target_cache_is_that_of_a_fresh_start() {
             let _ = catch_up(fresh.as_mut(), &context, &mut |_, _| ControlFlow::Continue(())).unwrap();
             let next = TokenTree::chain([*last]);
             let expected = fresh.forward(&next, 0..1).unwrap();
-            assert_eq!(decoder.target_mut().forward(&next, 0..1).unwrap(), expected);
+            let found = decoder.target_mut().forward(&next, 0..1).unwrap();
+            assert_same(found.row(0).logits().unwrap(), expected.row(0).logits().unwrap());
         }
     }
 }
@@ -343,7 +346,11 @@ fn a_used_drafter_drafts_what_a_fresh_one_would() {
         assert!(known.starts_with(cached) && cached.len() >= context.len());
         let expected =
             model_drafter(decoder.tokenizer()).draft(&context, &Order::chain(5), &mut sampler).unwrap();
-        assert_eq!(found, expected);
+        // On tensors the probabilities beside the tokens may differ in their last bits.
+        let tokens =
+            |draft: &Draft| -> Vec<TokenId> { draft.guesses.iter().map(|guess| guess.token).collect() };
+        assert_eq!(tokens(&found), tokens(&expected));
+        assert!(tensors_on().is_some() || found == expected);
         context.extend(round.emitted().map(|(token, _)| token));
     }
 }
@@ -362,12 +369,39 @@ fn a_stop_is_heard_while_the_draft_reads_the_prompt() {
             target_is_ready = done == total;
             ControlFlow::Continue(())
         }
-        Progress::Round(_) => panic!("a round after the stop"),
+        Progress::Round(round) => {
+            assert_eq!(round.reason, LengthReason::FirstToken);
+            ControlFlow::Continue(())
+        }
     });
     let reply = reply.unwrap();
-    assert_eq!((reply.summary.finish, reply.tokens.len()), (Finish::Cancelled, 0));
+    assert_eq!((reply.summary.finish, reply.tokens.len()), (Finish::Cancelled, 1));
     let behind = drafters.behind(&long.prompt);
     assert!(behind > 1 && behind < 300, "the draft had {behind} tokens to read");
+}
+
+#[test]
+fn the_first_token_does_not_wait_for_a_draft_that_has_much_to_read() {
+    let mut decoder = decoder(&starter_target());
+    let mut drafters = Drafters::one(model_drafter(decoder.tokenizer()));
+    let base = request(&decoder, QUESTIONS[0], &Sampling::greedy());
+    let base = Request { speculation: Speculation::fixed(4), ..base };
+    let long = Request { prompt: base.prompt.iter().copied().cycle().take(300).collect(), ..base };
+    let expected = plain(&mut decoder, &long).tokens;
+    let unread = drafters.behind(&long.prompt);
+    let reply = decoder.reply(&long, &mut drafters, &mut |progress| {
+        if let Progress::Round(round) = progress {
+            let waits = round.index == 0;
+            assert_eq!(round.reason == LengthReason::FirstToken && round.drafted.is_empty(), waits);
+        }
+        ControlFlow::Continue(())
+    });
+    let reply = reply.unwrap();
+    assert_eq!((unread, &reply.tokens), (300, &expected));
+    // In the next turn there is little to read.
+    let next = Request { prompt: [&long.prompt[..], &reply.tokens].concat(), ..long };
+    let reply = write(&mut decoder, &next, &mut drafters);
+    assert!(reply.rounds.iter().all(|round| round.reason != LengthReason::FirstToken));
 }
 
 #[test]

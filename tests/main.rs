@@ -7,4 +7,5 @@ mod invariance;
 mod lossless;
 mod safetensors;
 mod statistics;
+mod tensors;
 mod trial;

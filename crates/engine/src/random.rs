@@ -72,11 +72,15 @@ fn draw_by_sum(uniform: f64, distribution: &Distribution) -> TokenId {
     last
 }
 
+/// ln p + G(seed, position, token): the token of the highest is drawn.
+pub(crate) fn coupled_score(seed: u64, position: usize, token: TokenId, probability: f64) -> f64 {
+    probability.ln() + gumbel(mix(seed ^ mix(position as u64)), token)
+}
+
 fn draw_by_gumbel(seed: u64, position: usize, distribution: &Distribution) -> TokenId {
-    let stream = mix(seed ^ mix(position as u64));
     let mut best = (0, f64::NEG_INFINITY);
     for &(token, probability) in distribution.entries() {
-        let score = probability.ln() + gumbel(stream, token);
+        let score = coupled_score(seed, position, token, probability);
         if score > best.1 {
             best = (token, score);
         }

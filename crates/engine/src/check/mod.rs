@@ -8,18 +8,16 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 
 use crate::decoder::{Decoder, Progress, Request};
+use crate::distribution::Distribution;
 use crate::draft::Drafters;
 use crate::error::{Error, Result};
-use crate::forward::catch_up;
+use crate::forward::{Model, Row, catch_up};
+use crate::random::coupled_score;
 use crate::sampling::Sampling;
 use crate::trace::TokenId;
 use crate::tree::TokenTree;
 
 pub use reread::{Agreement, reread};
-
-/// Logits that are closer may change places by rounding alone: twice what half precision makes of a logit
-/// of 16, 2^-11 of it.
-const NEAR_TIE: f32 = 1.0 / 64.0;
 
 /// The outcome of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,7 +29,7 @@ pub struct Check {
 }
 
 /// Where two replies part.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Difference {
     /// Counts from the first token of the reply.
     pub position: usize,
@@ -41,10 +39,13 @@ pub struct Difference {
     /// What the target gives them.
     pub with_logit: Option<f32>,
     pub without_logit: Option<f32>,
-    /// Between the two logits; `None` when one token has none.
+    /// Between the two logits, or where draws are coupled, between these and what the seed adds; `None`
+    /// when one token has none or cannot come.
     pub gap: Option<f32>,
-    /// The gap is one that rounding can make: on a device that does not compute the same bits for any number
-    /// of rows this is no bug.
+    /// How far the gap moves when the same text is fed in passes of other sizes: 0 on the CPU, whose engine
+    /// computes the same bits for any number of rows.
+    pub rounding: Option<f32>,
+    /// The gap is one that this rounding can make, at most twice as large: no bug.
     pub near_tie: bool,
 }
 
@@ -78,7 +79,7 @@ pub fn compare(
     repeatable(&request.sampling)?;
     decoder.target_mut().truncate(0);
     let without = decoder.reply(request, &mut Drafters::default(), on_progress)?.uncancelled()?;
-    let first_difference = differ(decoder, request, with, &without.tokens)?;
+    let first_difference = difference(decoder.target_mut(), request, with, &without.tokens)?;
     Ok(Check { identical: first_difference.is_none(), tokens: without.tokens.len(), first_difference })
 }
 
@@ -100,34 +101,71 @@ pub fn first_difference(left: &[TokenId], right: &[TokenId]) -> Option<usize> {
     (same < left.len().max(right.len())).then_some(same)
 }
 
-fn differ(
-    decoder: &mut Decoder,
+/// Where and how the text `with` drafts parts from the one `without`, by the scores of `target`.
+///
+/// # Errors
+/// Those of [`Model::forward`].
+pub fn difference(
+    target: &mut dyn Model,
     request: &Request,
     with: &[TokenId],
     without: &[TokenId],
 ) -> Result<Option<Difference>> {
     let Some(position) = first_difference(with, without) else { return Ok(None) };
-    let (with_token, without_token) = (with.get(position).copied(), without.get(position).copied());
+    let tokens = (with.get(position).copied(), without.get(position).copied());
     let context = [&request.prompt, &with[..position]].concat();
-    let logits = next_logits(decoder, &context)?;
-    let logit = |token: Option<TokenId>| logits.get(token? as usize).copied();
-    let (with_logit, without_logit) = (logit(with_token), logit(without_token));
-    let gap = with_logit.zip(without_logit).map(|(left, right)| (left - right).abs());
-    Ok(Some(Difference {
-        position,
-        with: with_token,
-        without: without_token,
-        with_logit,
-        without_logit,
-        gap,
-        near_tie: gap.is_some_and(|gap| gap <= NEAR_TIE),
-    }))
+    let mut difference = Difference { position, with: tokens.0, without: tokens.1, ..Difference::default() };
+    let mut margins = Vec::new();
+    for rows in PASSES {
+        let row = score(target, &context, rows)?;
+        let logits = row.logits()?;
+        let logit = |token: Option<TokenId>| logits.get(token? as usize).copied();
+        (difference.with_logit, difference.without_logit) = (logit(tokens.0), logit(tokens.1));
+        if let Some(tokens) = tokens.0.zip(tokens.1) {
+            margins.extend(margin(row, &request.sampling, &context, tokens)?);
+        }
+    }
+    let (least, most) = (margins.iter().copied().reduce(f32::min), margins.iter().copied().reduce(f32::max));
+    difference.gap = margins.last().map(|margin| margin.abs());
+    difference.rounding = least.zip(most).map(|(least, most)| most - least);
+    difference.near_tie =
+        difference.gap.zip(difference.rounding).is_some_and(|(gap, rounding)| gap <= 2.0 * rounding);
+    Ok(Some(difference))
 }
 
-/// The target's scores after `context`, `[vocabulary]`.
-fn next_logits(decoder: &mut Decoder, context: &[TokenId]) -> Result<Vec<f32>> {
-    let target = decoder.target_mut();
-    let _ = catch_up(target, context, &mut |_, _| ControlFlow::Continue(()))?;
-    let last = TokenTree::chain(context.last().copied());
-    Ok(target.forward(&last, 0..1)?.row(0).logits().to_vec())
+/// The last tokens of a context are fed anew in passes of so many rows, the last way being that of plain
+/// decoding. Two ways to round differ by as much as rounding makes.
+const PASSES: [usize; 3] = [REREAD, 5, 1];
+
+/// How many of the last tokens.
+const REREAD: usize = 64;
+
+/// The scores of what may follow `context`, whose last tokens are fed in passes of `rows`.
+fn score<'a>(target: &'a mut dyn Model, context: &[TokenId], rows: usize) -> Result<Row<'a>> {
+    let last = context.len() - 1;
+    let from = context.len().saturating_sub(REREAD);
+    target.truncate(from);
+    let _ = catch_up(target, &context[..=from], &mut |_, _| ControlFlow::Continue(()))?;
+    for chunk in context[from..last].chunks(rows) {
+        target.forward(&TokenTree::chain(chunk.iter().copied()), 0..0)?;
+    }
+    Ok(target.forward(&TokenTree::chain([context[last]]), 0..1)?.row(0))
+}
+
+/// By how much the first of two tokens leads in what decides between them, as a difference of logits: these,
+/// and where draws are coupled what the seed adds. `None` where one of the tokens cannot come.
+fn margin(
+    row: Row<'_>,
+    sampling: &Sampling,
+    context: &[TokenId],
+    (left, right): (TokenId, TokenId),
+) -> Result<Option<f32>> {
+    let logits = row.logits()?;
+    let Some(seed) = sampling.seed.filter(|_| !sampling.is_greedy()) else {
+        return Ok(Some(logits[left as usize] - logits[right as usize]));
+    };
+    let processed = Distribution::processed(row, sampling, context)?;
+    let score = |token| coupled_score(u64::from(seed), context.len(), token, processed.probability(token));
+    let margin = (score(left) - score(right)) as f32 * sampling.temperature;
+    Ok(margin.is_finite().then_some(margin))
 }

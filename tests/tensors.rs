@@ -1,0 +1,149 @@
+//! The path of the GPUs, on the CPU unless FORETOKEN_TEST_DEVICE names another device: texts with drafts are
+//! those without, and what comes back of logits is enough.
+
+use std::ops::ControlFlow;
+
+use candle_core::Device;
+use candle_core::quantized::GgmlDType;
+use foretoken_engine::check::{compare, difference};
+use foretoken_engine::decoder::{Decoder, Reply, Request};
+use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter, Vocabulary};
+use foretoken_engine::forward::{Interest, Model, Row, TensorModel};
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::speculation::{Speculation, Staged, Tree};
+use foretoken_engine::trace::TokenId;
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::{chat_prompt, random_model, starter_draft, starter_target, tensors_on};
+
+use crate::invariance::{FORMATS, difference as error, exact, logits_in_chunks, reference};
+
+fn device() -> Device {
+    tensors_on().cloned().unwrap_or(Device::Cpu)
+}
+
+/// A target and everybody who drafts for it; rounding activations only where `rounding`.
+fn pair(rounding: bool) -> (Decoder, Drafters) {
+    let load = if rounding { TensorModel::load } else { TensorModel::exact };
+    let tokenizer = starter_target().tokenizer().unwrap();
+    let draft = Box::new(load(&starter_draft(), &device()).unwrap());
+    let vocabulary = Vocabulary::Same(tokenizer.vocabulary());
+    let drafters: Vec<Box<dyn Drafter>> = vec![
+        Box::new(ModelDrafter::new(draft, vocabulary, tokenizer.ends())),
+        Box::<NgramDrafter>::default(),
+        Box::<RecyclingDrafter>::default(),
+    ];
+    let target = Box::new(load(&starter_target(), &device()).unwrap());
+    (Decoder::new(target, tokenizer.into()), Drafters::new(drafters))
+}
+
+fn request(decoder: &Decoder, sampling: Sampling) -> Request {
+    let question = "Tell me a story about a fox who finds a lantern.";
+    let prompt = chat_prompt(&starter_target(), decoder.tokenizer(), question);
+    Request { sampling, max_tokens: Some(24), ..Request::new(prompt) }
+}
+
+fn write(decoder: &mut Decoder, request: &Request, drafters: &mut Drafters) -> Reply {
+    decoder.reply(request, drafters, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn coupled(change: Sampling) -> Sampling {
+    Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..change }
+}
+
+fn ways() -> [Speculation; 4] {
+    [
+        Speculation::default(),
+        Speculation::fixed(5),
+        Speculation { tree: Tree::Width(3), ..Speculation::fixed(4) },
+        Speculation { staged: Staged::On, ..Speculation::fixed(4) },
+    ]
+}
+
+#[test]
+fn texts_with_drafts_are_those_without_in_every_way_of_sampling() {
+    let (mut decoder, mut drafters) = pair(false);
+    // Each asks for something else of the logits that stay on the device.
+    let samplings = [
+        Sampling::greedy(),
+        coupled(Sampling::default()),
+        coupled(Sampling { top_k: 20, top_p: 1.0, ..Sampling::default() }),
+        coupled(Sampling { min_p: 0.05, top_p: 1.0, ..Sampling::default() }),
+        coupled(Sampling { repetition_penalty: 1.2, ..Sampling::default() }),
+    ];
+    let mut accepted = 0;
+    for sampling in samplings {
+        let mut request = request(&decoder, sampling);
+        let plain = write(&mut decoder, &request, &mut Drafters::default());
+        for way in ways() {
+            request.speculation = way;
+            let drafted = write(&mut decoder, &request, &mut drafters);
+            assert_eq!(drafted.tokens, plain.tokens, "{request:?}");
+            accepted += drafted.summary.accepted;
+        }
+    }
+    assert!(accepted > 100, "only {accepted} drafted tokens were accepted: nothing was tested");
+}
+
+#[test]
+fn where_rounding_parts_two_texts_the_check_says_so_and_takes_nothing_else_for_it() {
+    let (mut decoder, mut drafters) = pair(true);
+    for sampling in [Sampling::greedy(), coupled(Sampling::default())] {
+        let mut request = request(&decoder, sampling);
+        for way in ways() {
+            request.speculation = way;
+            let mut drafted = write(&mut decoder, &request, &mut drafters).tokens;
+            let check =
+                compare(&mut decoder, &request, &drafted, &mut |_| ControlFlow::Continue(())).unwrap();
+            assert!(check.first_difference.is_none_or(|difference| difference.near_tie));
+            // A token that is far from likely is a bug, whatever the rounding.
+            let expected = drafted.clone();
+            drafted[9] = 5;
+            let found = difference(decoder.target_mut(), &request, &drafted, &expected).unwrap().unwrap();
+            assert!(found.position == 9 && !found.near_tie, "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn logits_are_as_near_to_the_exact_ones_as_the_reference_implementation_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens: Vec<TokenId> = (0..40).map(|i| 3 + i * 97 % 310).collect();
+    for format in FORMATS {
+        let source = random_model(folder.path(), format);
+        let exact = exact(&source, &tokens);
+        let theirs = error(&reference(&source, &tokens), &exact);
+        for chunks in [&[40][..], &[1], &[7, 2]] {
+            let mut model = TensorModel::load(&source, &device()).unwrap();
+            let ours = error(&logits_in_chunks(&mut model, &tokens, chunks), &exact);
+            assert!(
+                ours < 1e-4_f32.max(1.5 * theirs),
+                "{format:?} in chunks of {chunks:?}: {ours}, {theirs}"
+            );
+        }
+    }
+}
+
+#[test]
+fn whatever_was_expected_everything_can_be_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    // Its vocabulary of 320 is five slices.
+    let source = random_model(folder.path(), GgmlDType::F32);
+    let mut model = TensorModel::load(&source, &device()).unwrap();
+    let tree = TokenTree::chain([3, 5, 8]);
+    model.expect(Interest::Everything);
+    let expected: Vec<Vec<f32>> = {
+        let logits = model.forward(&tree, 0..3).unwrap();
+        (0..3).map(|row| logits.row(row).logits().unwrap().to_vec()).collect()
+    };
+    for interest in [Interest::Peaks, Interest::Likely { temperature: 0.7, reach: 3.0, top: 2 }] {
+        model.truncate(0);
+        model.expect(interest);
+        let logits = model.forward(&tree, 0..3).unwrap();
+        for (row, expected) in expected.iter().enumerate() {
+            let (found, expected_row) = (logits.row(row), Row::of(expected));
+            assert_eq!(found.likeliest(), expected_row.likeliest());
+            assert_eq!(found.top(3).unwrap(), expected_row.top(3).unwrap());
+            assert_eq!(found.logits().unwrap(), expected.as_slice());
+        }
+    }
+}
