@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests page run run-window run-terminal test test-sanitized test-arm check bench bench-ui pictures bundle cuda-build
+.PHONY: help setup setup-tests page run run-window run-terminal test test-tensors test-sanitized test-arm check bench bench-ui pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -60,6 +60,12 @@ test: setup-tests $(PAGE) ## all tests, the real window's too
 	diff -r $(CARGO_TARGET_DIR)/bindings-before ui/src/bindings
 	@echo "== The page's unit tests"
 	$(NPM) test
+
+# DEVICE=cuda or metal with a build for it: make test-tensors DEVICE=metal FEATURES="--features metal"
+DEVICE := cpu
+FEATURES :=
+test-tensors: setup-tests $(PAGE) ## the engine's tests with models on tensors, the way of the GPUs, which takes some minutes
+	FORETOKEN_TEST_DEVICE=$(DEVICE) cargo test $(CARGO_ALL) $(FEATURES) --test integration -- lossless:: trial:: safetensors:: tensors::
 
 # A stable compiler has sanitisers, too, if it is told that it is not one.
 test-sanitized: setup-tests ## the kernels and the packing under the address sanitiser, on Linux with an x86-64 processor
@@ -109,3 +115,16 @@ bundle: setup $(PAGE) ## an installable package in target/dist/bundle
 cuda-build: ## foretoken-cli for NVIDIA GPUs, on Linux; needs neither a GPU nor CUDA
 	@scripts/setup.sh terminal
 	@scripts/test-cuda-stubs.sh && scripts/cuda.sh build
+
+# CHECK="--models 8B:Q8_0 --json" passes options on.
+CHECK :=
+GPU_CHECK := $(if $(filter Darwin,$(shell uname)),gpu-check-metal,gpu-check-cuda)
+gpu-check: $(GPU_CHECK) ## whether this computer's GPU computes what the CPU does, and how fast: one table; makes files of 15 GB
+
+gpu-check-cuda: cuda-build
+	@exec $(CARGO_TARGET_DIR)/cuda/release/foretoken-cli gpu-check --device cuda $(CHECK)
+
+gpu-check-metal:
+	@scripts/setup.sh terminal
+	@cargo build --release --locked -p foretoken-cli --features metal
+	@exec $(CARGO_TARGET_DIR)/release/foretoken-cli gpu-check --device metal $(CHECK)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
 use foretoken_engine::device::Device;
-use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter};
-use foretoken_engine::forward::load;
+use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter, Vocabulary};
+use foretoken_engine::forward::{TensorModel, load};
 use foretoken_engine::model::{ModelSource, Tokenizer};
 use foretoken_engine::trace::Round;
 use foretoken_library::{Folders, Library};
@@ -39,6 +39,19 @@ impl Session {
         let tokenizer = Arc::new(source.tokenizer()?);
         let decoder = Decoder::new(load(source, &device)?, tokenizer);
         Ok(Self { device, eight_bits: source.eight_bits(), decoder, drafters: Drafters::default() })
+    }
+
+    /// Loads a target and the one model that drafts for it onto tensors, on the CPU, too.
+    pub fn on_tensors(target: &ModelSource, draft: &ModelSource, device: &Device) -> Result<Self> {
+        let tokenizer = Arc::new(target.tokenizer()?);
+        let draft = Box::new(TensorModel::load(draft, device)?);
+        let drafter = ModelDrafter::new(draft, Vocabulary::Same(tokenizer.vocabulary()), tokenizer.ends());
+        Ok(Self {
+            device: device.clone(),
+            eight_bits: false,
+            decoder: Decoder::new(Box::new(TensorModel::load(target, device)?), tokenizer),
+            drafters: Drafters::one(drafter),
+        })
     }
 
     pub fn tokenizer(&self) -> &Tokenizer {

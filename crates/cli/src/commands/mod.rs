@@ -5,6 +5,7 @@ mod chat;
 mod check;
 mod compat;
 mod generate;
+mod gpu_check;
 mod inspect;
 mod logits;
 mod models;
@@ -29,6 +30,8 @@ pub enum Command {
     Check(check::Args),
     /// Measure plain against speculative decoding
     Bench(bench::Args),
+    /// Find out whether a device computes what the CPU does, and how fast
+    GpuCheck(gpu_check::Args),
     /// Print the target's scores after every token of a text
     Logits(logits::Args),
     /// Describe a model without loading it
@@ -54,6 +57,7 @@ impl Command {
             Self::Generate(args) => args.reply.device.threads,
             Self::Check(args) => args.reply.device.threads,
             Self::Bench(args) => args.device.threads,
+            Self::GpuCheck(args) => args.device.threads,
             Self::Logits(args) => args.device.threads,
             _ => None,
         }
@@ -65,6 +69,7 @@ impl Command {
             Self::Generate(args) => generate::run(args)?,
             Self::Check(args) => return check::run(args),
             Self::Bench(args) => bench::run(args)?,
+            Self::GpuCheck(args) => gpu_check::run(args)?,
             Self::Logits(args) => logits::run(args)?,
             Self::Inspect(args) => inspect::run(args)?,
             Self::Tokenize(args) => tokenize::tokenize(args)?,

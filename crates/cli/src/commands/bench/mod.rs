@@ -2,11 +2,11 @@
 //! follows from the numbers is for the reader.
 
 mod bandwidth;
-mod cost;
-mod prompts;
-mod random;
+pub mod cost;
+pub mod prompts;
+pub mod random;
 mod resident;
-mod runs;
+pub mod runs;
 mod sweep;
 
 use std::path::PathBuf;
@@ -33,7 +33,8 @@ pub struct Args {
     #[arg(long, value_name = "MODEL", required_unless_present = "random")]
     target: Option<String>,
     /// Instead of --target: models with random weights, which are made for it, each with a draft of its
-    /// first layers. Shapes: tiny, 0.5B, 1.1B, 8B; weights: Q4_K_M, Q8_0, F16. Where LLAMA_CPP_BIN names
+    /// first layers. Shapes: tiny, 0.5B, 1.1B, 8B; weights: Q4_K_M, or all in Q8_0, F16
+    /// or another format of GGUF. Where LLAMA_CPP_BIN names
     /// a folder with llama.cpp's programs, these run on the same files in turns with this one
     #[arg(
         long,
@@ -237,12 +238,12 @@ fn describe(speculation: &Speculation) -> String {
     format!("draft length {length}, tree {tree}, threshold {threshold}, staged {staged}")
 }
 
-fn number(value: Option<f64>, digits: usize) -> String {
+pub fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
 }
 
 /// The middle value, or the mean of the two in the middle; `None` of nothing.
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;
     let lower = values[(values.len() - 1) / 2];

@@ -6,9 +6,10 @@ use candle_core::quantized::GgmlDType;
 /// How a model's weights are stored, as a person names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weights {
+    /// Q4_K with Q6_K where it matters most.
     Q4KM,
-    Q8_0,
-    F16,
+    /// All matrices in one format.
+    All(Format),
 }
 
 /// How the numbers of one tensor are stored.
@@ -16,9 +17,16 @@ pub enum Weights {
 pub enum Format {
     F32,
     F16,
+    BF16,
+    Q4_0,
+    Q4_1,
     Q5_0,
+    Q5_1,
     Q8_0,
+    Q2K,
+    Q3K,
     Q4K,
+    Q5K,
     Q6K,
 }
 
@@ -36,13 +44,27 @@ pub enum Part {
 }
 
 impl Weights {
-    pub const ALL: [Self; 3] = [Self::Q4KM, Self::Q8_0, Self::F16];
+    pub const ALL: [Self; 14] = [
+        Self::Q4KM,
+        Self::All(Format::Q8_0),
+        Self::All(Format::F16),
+        Self::All(Format::BF16),
+        Self::All(Format::F32),
+        Self::All(Format::Q4_0),
+        Self::All(Format::Q4_1),
+        Self::All(Format::Q5_0),
+        Self::All(Format::Q5_1),
+        Self::All(Format::Q2K),
+        Self::All(Format::Q3K),
+        Self::All(Format::Q4K),
+        Self::All(Format::Q5K),
+        Self::All(Format::Q6K),
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Q4KM => "Q4_K_M",
-            Self::Q8_0 => "Q8_0",
-            Self::F16 => "F16",
+            Self::All(format) => format.name(),
         }
     }
 
@@ -50,8 +72,7 @@ impl Weights {
     pub fn file_type(self) -> u32 {
         match self {
             Self::Q4KM => 15,
-            Self::Q8_0 => 7,
-            Self::F16 => 1,
+            Self::All(format) => format.file_type(),
         }
     }
 
@@ -62,14 +83,14 @@ impl Weights {
     /// with blocks of 32.
     pub fn format(self, part: Part, columns: usize) -> Format {
         let format = match (self, part) {
-            (Self::F16, _) => Format::F16,
-            (Self::Q8_0, _) => Format::Q8_0,
+            (Self::All(format), _) => format,
             (Self::Q4KM, Part::Output) => Format::Q6K,
             (Self::Q4KM, Part::Sensitive { layer, layers }) if has_more_bits(layer, layers) => Format::Q6K,
             (Self::Q4KM, _) => Format::Q4K,
         };
         match format {
             _ if columns.is_multiple_of(format.block()) => format,
+            Format::Q2K | Format::Q3K => Format::Q4_0,
             Format::Q4K => Format::Q5_0,
             _ => Format::Q8_0,
         }
@@ -83,14 +104,58 @@ fn has_more_bits(layer: usize, layers: usize) -> bool {
 }
 
 impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "F32",
+            Self::F16 => "F16",
+            Self::BF16 => "BF16",
+            Self::Q4_0 => "Q4_0",
+            Self::Q4_1 => "Q4_1",
+            Self::Q5_0 => "Q5_0",
+            Self::Q5_1 => "Q5_1",
+            Self::Q8_0 => "Q8_0",
+            Self::Q2K => "Q2_K",
+            Self::Q3K => "Q3_K",
+            Self::Q4K => "Q4_K",
+            Self::Q5K => "Q5_K",
+            Self::Q6K => "Q6_K",
+        }
+    }
+
+    /// The number of a file whose matrices all have it; of the K formats that of their small mixtures.
+    fn file_type(self) -> u32 {
+        match self {
+            Self::F32 => 0,
+            Self::F16 => 1,
+            Self::BF16 => 32,
+            Self::Q4_0 => 2,
+            Self::Q4_1 => 3,
+            Self::Q5_0 => 8,
+            Self::Q5_1 => 9,
+            Self::Q8_0 => 7,
+            Self::Q2K => 10,
+            Self::Q3K => 11,
+            Self::Q4K => 14,
+            Self::Q5K => 16,
+            Self::Q6K => 18,
+        }
+    }
+
     /// The number that stands for it in a GGUF file.
     pub fn number(self) -> u32 {
         match self {
             Self::F32 => 0,
             Self::F16 => 1,
+            Self::BF16 => 30,
+            Self::Q4_0 => 2,
+            Self::Q4_1 => 3,
             Self::Q5_0 => 6,
+            Self::Q5_1 => 7,
             Self::Q8_0 => 8,
+            Self::Q2K => 10,
+            Self::Q3K => 11,
             Self::Q4K => 12,
+            Self::Q5K => 13,
             Self::Q6K => 14,
         }
     }
@@ -99,9 +164,16 @@ impl Format {
         match self {
             Self::F32 => GgmlDType::F32,
             Self::F16 => GgmlDType::F16,
+            Self::BF16 => GgmlDType::BF16,
+            Self::Q4_0 => GgmlDType::Q4_0,
+            Self::Q4_1 => GgmlDType::Q4_1,
             Self::Q5_0 => GgmlDType::Q5_0,
+            Self::Q5_1 => GgmlDType::Q5_1,
             Self::Q8_0 => GgmlDType::Q8_0,
+            Self::Q2K => GgmlDType::Q2K,
+            Self::Q3K => GgmlDType::Q3K,
             Self::Q4K => GgmlDType::Q4K,
+            Self::Q5K => GgmlDType::Q5K,
             Self::Q6K => GgmlDType::Q6K,
         }
     }
@@ -141,8 +213,8 @@ mod tests {
         assert_eq!([q4_k_m(Part::Output), q4_k_m(sensitive(4))], [Format::Q6K; 2]);
         assert_eq!([q4_k_m(Part::Other), q4_k_m(sensitive(5))], [Format::Q4K; 2]);
         for part in [Part::Output, Part::Other, sensitive(0)] {
-            assert_eq!(Weights::Q8_0.format(part, 896), Format::Q8_0);
-            assert_eq!(Weights::F16.format(part, 896), Format::F16);
+            assert_eq!(Weights::All(Format::Q8_0).format(part, 896), Format::Q8_0);
+            assert_eq!(Weights::All(Format::F16).format(part, 896), Format::F16);
         }
     }
 

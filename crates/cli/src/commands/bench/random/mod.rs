@@ -1,13 +1,13 @@
 //! `bench --random`: models of real shapes with random weights, made on the spot, and what running them
 //! costs, beside llama.cpp where it is there. The text is nonsense; the arithmetic is that of the models.
 
-mod file;
+pub mod file;
 mod gguf;
 mod llama_cpp;
 mod measure;
-mod mixture;
+pub mod mixture;
 mod report;
-mod shape;
+pub mod shape;
 
 use std::env;
 use std::fmt;
@@ -24,8 +24,8 @@ use shape::{SHAPES, Shape};
 /// A shape and how its weights are stored, "0.5B:Q4_K_M".
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomModel {
-    shape: Shape,
-    weights: Weights,
+    pub shape: Shape,
+    pub weights: Weights,
 }
 
 impl FromStr for RandomModel {
@@ -68,7 +68,8 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn default_folder() -> PathBuf {
+/// Where the files are, if nobody says.
+pub fn default_folder() -> PathBuf {
     env::temp_dir().join("foretoken-bench")
 }
 
@@ -78,10 +79,10 @@ mod tests {
 
     #[test]
     fn a_model_is_named_by_shape_and_weights() {
-        for name in ["tiny:F16", "0.5B:Q4_K_M", "1.1B:Q8_0", "8B:Q4_K_M"] {
+        for name in ["tiny:F16", "tiny:Q5_K", "0.5B:Q4_K_M", "1.1B:Q8_0", "8B:Q4_K_M"] {
             assert_eq!(name.parse::<RandomModel>().unwrap().to_string(), name);
         }
-        for name in ["", "0.5B", "0.5B:", "7B:Q8_0", "0.5B:Q3_K", "Q8_0:0.5B"] {
+        for name in ["", "0.5B", "0.5B:", "7B:Q8_0", "0.5B:Q3_K_M", "Q8_0:0.5B"] {
             let error = name.parse::<RandomModel>().unwrap_err();
             assert!(error.contains("tiny, 0.5B, 1.1B, 8B") && error.contains("Q4_K_M, Q8_0, F16"), "{error}");
         }

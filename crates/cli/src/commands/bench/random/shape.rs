@@ -194,7 +194,7 @@ mod tests {
 
     fn numbers(name: &str) -> usize {
         let shape = shape(name);
-        shape.tensors(Weights::F16, shape.layers).iter().map(Tensor::numbers).sum()
+        shape.tensors(Weights::All(Format::F16), shape.layers).iter().map(Tensor::numbers).sum()
     }
 
     #[test]

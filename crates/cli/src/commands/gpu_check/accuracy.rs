@@ -1,0 +1,111 @@
+//! How far logits on the device are from exact ones and from the CPU's, for every format of weights.
+
+use std::path::Path;
+
+use foretoken_engine::device::Device;
+use foretoken_engine::forward::{Model, TensorModel, load};
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::trace::TokenId;
+use foretoken_engine::tree::TokenTree;
+use foretoken_library::STARTER;
+use serde::Serialize;
+
+use crate::commands::bench::random::mixture::Weights;
+use crate::commands::bench::random::shape::SHAPES;
+use crate::commands::bench::random::{RandomModel, file};
+use crate::error::Result;
+use crate::output;
+use crate::session::open;
+
+/// Tokens that are scored.
+const TOKENS: usize = 40;
+
+/// Most rows that are compared with one.
+const ROWS: usize = 17;
+
+/// Of one model. Errors are root mean squares of differences, as shares of that of the logits.
+#[derive(Serialize)]
+pub struct Accuracy {
+    pub model: String,
+    /// Of the device against 32 bits throughout.
+    pub device: f32,
+    /// Of the CPU's engine against the same.
+    pub cpu: f32,
+    /// Of the device against the CPU's engine, both of which round activations.
+    pub between: f32,
+    /// The same as a difference of logits.
+    pub apart: f32,
+    /// Numbers of rows, of those up to 17, whose first row has the very bits of one row alone.
+    pub same_bits: Vec<usize>,
+}
+
+/// The starter, and a small random model of each format.
+pub fn measure(device: &Device, folder: &Path, quick: bool) -> Result<Vec<Accuracy>> {
+    output::note("comparing logits with those of the CPU");
+    let formats = if quick { &Weights::ALL[..3] } else { &Weights::ALL[..] };
+    let mut found = vec![of("starter".to_owned(), &open(STARTER)?, device)?];
+    for &weights in formats {
+        let model = RandomModel { shape: SHAPES[0], weights };
+        let pair = file::make(model, folder)?;
+        found.push(of(model.to_string(), &ModelSource::open(&pair.target)?, device)?);
+    }
+    Ok(found)
+}
+
+fn of(name: String, source: &ModelSource, device: &Device) -> Result<Accuracy> {
+    let vocabulary = source.config()?.vocabulary;
+    let tokens: Vec<TokenId> = (0..TOKENS).map(|i| (i * 97 % vocabulary) as TokenId).collect();
+    let mut there = TensorModel::load(source, device)?;
+    let exact = logits(&mut TensorModel::exact(source, &Device::Cpu)?, &tokens)?;
+    let here = logits(load(source, &Device::Cpu)?.as_mut(), &tokens)?;
+    let found = logits(&mut there, &tokens)?;
+    Ok(Accuracy {
+        model: name,
+        device: error(&found, &exact),
+        cpu: error(&here, &exact),
+        between: error(&found, &here),
+        apart: error(&found, &here) * size(&here),
+        same_bits: same_bits(&mut there, &tokens)?,
+    })
+}
+
+/// After every token.
+fn logits(model: &mut dyn Model, tokens: &[TokenId]) -> Result<Vec<Vec<f32>>> {
+    let found = model.forward(&TokenTree::chain(tokens.iter().copied()), 0..tokens.len())?;
+    let rows = (0..tokens.len()).map(|row| Ok(found.row(row).logits()?.to_vec())).collect();
+    model.truncate(0);
+    rows
+}
+
+fn error(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
+    let square = |of: fn(f32, f32) -> f32| -> f32 {
+        let pairs = found.iter().flatten().zip(expected.iter().flatten());
+        pairs.map(|(&found, &expected)| of(found, expected).powi(2)).sum()
+    };
+    (square(|found, expected| found - expected) / square(|_, expected| expected)).sqrt()
+}
+
+/// The root mean square.
+fn size(logits: &[Vec<f32>]) -> f32 {
+    let squares: f32 = logits.iter().flatten().map(|logit| logit.powi(2)).sum();
+    (squares / logits.iter().map(Vec::len).sum::<usize>() as f32).sqrt()
+}
+
+fn same_bits(model: &mut dyn Model, tokens: &[TokenId]) -> Result<Vec<usize>> {
+    let (context, next) = tokens.split_at(TOKENS - ROWS);
+    model.forward(&TokenTree::chain(context.iter().copied()), 0..0)?;
+    let mut first_row = |rows: usize| -> Result<Vec<f32>> {
+        let tree = TokenTree::chain(next[..rows].iter().copied());
+        let logits = model.forward(&tree, 0..rows)?.row(0).logits()?.to_vec();
+        model.truncate(context.len());
+        Ok(logits)
+    };
+    let one = first_row(1)?;
+    let mut same = Vec::new();
+    for rows in 2..=ROWS {
+        if first_row(rows)? == one {
+            same.push(rows);
+        }
+    }
+    Ok(same)
+}

@@ -1,0 +1,72 @@
+//! `gpu-check`: everything that has to be found out about a device, in one go: whether it computes what the
+//! CPU does, and how fast. Judges nothing; the table says what was wished for beside what was found.
+
+mod accuracy;
+mod speed;
+mod table;
+mod texts;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::bench::random::{RandomModel, default_folder};
+use crate::args::DeviceArgs;
+use crate::error::Result;
+use crate::output;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The models with random weights whose speed is measured, as in `bench --random`
+    #[arg(
+        long,
+        value_name = "SHAPE:WEIGHTS",
+        value_delimiter = ',',
+        default_value = "1.1B:Q4_K_M,8B:Q4_K_M,8B:Q8_0"
+    )]
+    models: Vec<RandomModel>,
+    /// A quick look: tiny models, short texts, small copies. Says whether this command works, and little
+    /// about the device
+    #[arg(long)]
+    quick: bool,
+    /// Where the files with random weights are, or are made [default: foretoken-bench in the system's
+    /// folder for temporary files]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// Print JSON and nothing else
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    pub device: DeviceArgs,
+}
+
+/// All that was found.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "gpu_check")]
+struct Report {
+    device: String,
+    /// Gigabytes (10^9 bytes) per second that a copy within the device's memory reads and writes.
+    copy_gb_s: f64,
+    texts: Vec<texts::Text>,
+    accuracy: Vec<accuracy::Accuracy>,
+    speed: Vec<speed::Speed>,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let folder = args.folder.clone().unwrap_or_else(default_folder);
+    let device = args.device.device();
+    let models = if args.quick { vec![speed::quick()] } else { args.models.clone() };
+    let accuracy = accuracy::measure(&device, &folder, args.quick)?;
+    let apart = accuracy.first().map_or(0.0, |starter| starter.apart);
+    let report = Report {
+        device: args.device.label(),
+        copy_gb_s: speed::copy_gb_s(&device, args.quick)?,
+        texts: texts::compare(&device, apart, args.quick)?,
+        accuracy,
+        speed: models
+            .into_iter()
+            .map(|model| speed::measure(model, &device, &folder, args.quick))
+            .collect::<Result<_>>()?,
+    };
+    if args.json { output::json(&report) } else { output::text(&report.table()) }
+}

@@ -1,0 +1,163 @@
+//! How fast a model is on the device, and how near that comes to what its memory allows.
+
+use std::path::Path;
+use std::time::Instant;
+
+use candle_core::{DType, Tensor};
+use foretoken_engine::decoder::Request;
+use foretoken_engine::device::Device;
+use foretoken_engine::forward::Model;
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::{DrafterChoice, LONGEST_DRAFT, Speculation};
+use foretoken_engine::tree::TokenTree;
+use serde::Serialize;
+
+use crate::commands::bench::cost::{RowCost, draft_cost, fill, milliseconds, verify_cost};
+use crate::commands::bench::median;
+use crate::commands::bench::prompts::{Workload, built_in, requests};
+use crate::commands::bench::random::mixture::Weights;
+use crate::commands::bench::random::shape::SHAPES;
+use crate::commands::bench::random::{RandomModel, file};
+use crate::commands::bench::runs::{self, compare};
+use crate::error::Result;
+use crate::output;
+use crate::prompt::Form;
+use crate::session::Session;
+
+/// Draft lengths that are tried beside the governor.
+const LENGTHS: [usize; 3] = [2, 4, 7];
+
+/// The acceptance that speculative decoding is reckoned at.
+pub const ACCEPTANCE: f64 = 0.7;
+
+const REPEATS: usize = 15;
+
+/// Of one model, with a draft of its first layers.
+#[derive(Serialize)]
+pub struct Speed {
+    pub model: String,
+    /// Of the target's file.
+    pub bytes: u64,
+    pub plain: runs::Speed,
+    pub speculative: Vec<Drafted>,
+    pub verify_cost: Vec<RowCost>,
+    /// Milliseconds to draft a token; null when nothing was drafted.
+    pub draft_ms: Option<f64>,
+    /// Milliseconds until a pass over one row is handed to the device, which then still computes: what this
+    /// computer adds where it is slower than the device.
+    pub host_ms: f64,
+    /// The best speedup that these costs allow where 70 % of all drafted tokens are accepted, and the draft
+    /// length it takes.
+    pub reckoned: Option<(f64, usize)>,
+}
+
+/// A way to draft.
+#[derive(Serialize)]
+pub struct Drafted {
+    pub name: String,
+    #[serde(flatten)]
+    pub speed: runs::Speed,
+}
+
+/// What a quick look is taken at.
+pub fn quick() -> RandomModel {
+    RandomModel { shape: SHAPES[0], weights: Weights::Q4KM }
+}
+
+/// A copy of so many numbers reads and writes them.
+pub fn copy_gb_s(device: &Device, quick: bool) -> Result<f64> {
+    let numbers: usize = if quick { 1 << 22 } else { 1 << 28 };
+    let source = Tensor::ones(numbers, DType::F32, device).map_err(engine)?;
+    let mut best = 0.0_f64;
+    for _ in 0..5 {
+        device.synchronize().map_err(engine)?;
+        let start = Instant::now();
+        let copy = source.copy().map_err(engine)?;
+        device.synchronize().map_err(engine)?;
+        best = best.max(2.0 * 4.0 * copy.elem_count() as f64 / start.elapsed().as_secs_f64() / 1e9);
+    }
+    Ok(best)
+}
+
+fn engine(error: candle_core::Error) -> crate::error::Error {
+    foretoken_engine::Error::from(error).into()
+}
+
+pub fn measure(model: RandomModel, device: &Device, folder: &Path, quick: bool) -> Result<Speed> {
+    let pair = file::make(model, folder)?;
+    output::note(format_args!("measuring {model}"));
+    let (target, draft) = (ModelSource::open(&pair.target)?, ModelSource::open(&pair.draft)?);
+    let mut session = Session::on_tensors(&target, &draft, device)?;
+    let base = Request {
+        sampling: Sampling::greedy(),
+        max_tokens: Some(if quick { 16 } else { 128 }),
+        ignore_end: true,
+        continues: true,
+        ..Request::new(Vec::new())
+    };
+    let texts = built_in(Workload::default());
+    let requests = requests(&session, &Form::Raw, &texts[..if quick { 1 } else { 3 }], &base)?;
+    let drafted = |speculation| Speculation { drafter: DrafterChoice::Model, ..speculation };
+    let mut ways = vec![("plain".to_owned(), Speculation::off())];
+    ways.push(("auto".to_owned(), drafted(Speculation::default())));
+    let fixed = |length: usize| (length.to_string(), drafted(Speculation::fixed(length)));
+    ways.extend(LENGTHS.into_iter().map(fixed));
+    let mut totals = compare(&mut session, &requests, &ways, if quick { 1 } else { 3 })?.into_iter();
+    let plain = totals.next().unwrap_or_default().plain();
+    let speculative = ways.into_iter().skip(1).zip(totals);
+    let speculative = speculative.map(|((name, _), totals)| Drafted { name, speed: totals.speculative() });
+    let speculative = speculative.collect();
+    let verify_cost = verify_cost(session.decoder.target_mut(), &requests)?;
+    let draft_ms = draft_cost(&mut session, &requests)?;
+    Ok(Speed {
+        model: model.to_string(),
+        bytes: pair.bytes,
+        plain,
+        speculative,
+        host_ms: host_ms(session.decoder.target_mut(), &requests, device)?,
+        reckoned: draft_ms.and_then(|draft_ms| reckon(&verify_cost, draft_ms)),
+        verify_cost,
+        draft_ms,
+    })
+}
+
+/// A pass whose scores nobody asks for is not waited for.
+fn host_ms(target: &mut dyn Model, requests: &[Request], device: &Device) -> Result<f64> {
+    let context = fill(target, requests)?;
+    let mut times = Vec::new();
+    for _ in 0..REPEATS {
+        device.synchronize().map_err(engine)?;
+        let start = Instant::now();
+        target.forward(&TokenTree::chain([0]), 0..0)?;
+        times.push(milliseconds(start));
+        target.truncate(context);
+    }
+    Ok(median(times).unwrap_or_default())
+}
+
+/// (1 + P + ... + P^N) / (N T_s + T_v(N + 1)) against 1 / T_v(1) (Leviathan et al. 2023).
+fn reckon(verify_cost: &[RowCost], draft_ms: f64) -> Option<(f64, usize)> {
+    let one = verify_cost.first()?.ms;
+    let speedup = |length: usize| {
+        let tokens: f64 = (0..=length as i32).map(|depth| ACCEPTANCE.powi(depth)).sum();
+        let ms = length as f64 * draft_ms + verify_cost.get(length)?.ms;
+        Some((tokens * one / ms, length))
+    };
+    (1..=LONGEST_DRAFT).filter_map(speedup).max_by(|left, right| left.0.total_cmp(&right.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_rows_and_drafts_reach_the_geometric_sum_and_dear_ones_nothing() {
+        let flat = RowCost::of((1..=17).map(|rows| (rows, 10.0)));
+        let (speedup, length) = reckon(&flat, 0.0).unwrap();
+        assert_eq!(length, LONGEST_DRAFT);
+        assert!((speedup - (1.0 - ACCEPTANCE.powi(17)) / (1.0 - ACCEPTANCE)).abs() < 1e-9);
+        let steep = RowCost::of((1..=17).map(|rows| (rows, 10.0 * rows as f64)));
+        assert!(reckon(&steep, 1.0).unwrap().0 < 1.0);
+    }
+}
