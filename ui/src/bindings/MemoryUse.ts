@@ -11,4 +11,4 @@ target_bytes: number, draft_bytes: number,
 /**
  * What this program takes in all.
  */
-process_bytes: number, free_bytes: number, };
+process_bytes: number, free_bytes: number, gpu_bytes: number, gpu_free_bytes: number, };
