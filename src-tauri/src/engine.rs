@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use foretoken_engine::Error;
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
 use foretoken_engine::device::{DeviceChoice, Gpu, Opened};
 use foretoken_engine::draft::Drafters;

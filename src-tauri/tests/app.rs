@@ -657,7 +657,7 @@ fn an_arena_that_makes_no_sense_or_is_stopped_leaves_nothing() {
 #[test]
 fn the_status_says_what_the_models_take() {
     let fixture = Fixture::new();
-    let MemoryUse { target_bytes, draft_bytes, process_bytes, free_bytes } = fixture.set(|_| ()).memory;
+    let MemoryUse { target_bytes, draft_bytes, process_bytes, free_bytes, .. } = fixture.set(|_| ()).memory;
     assert!(target_bytes > draft_bytes && draft_bytes > 0);
     assert!(process_bytes > 1_000_000 && free_bytes > 1_000_000);
     assert_eq!(fixture.set(|settings| settings.draft = DRAFT_NONE.into()).memory.draft_bytes, 0);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use foretoken::engine::{Hardware, ThisComputer};
-use foretoken::ipc::{DRAFT_NONE, DeviceOption, EnginePhase, Speculating};
+use foretoken::ipc::{DRAFT_NONE, DeviceOption, EnginePhase, EngineStatus, Settings, Speculating};
 use foretoken_engine::device::{DeviceChoice, Gpu, Opened};
 use foretoken_engine::forward::{Logits, Model, load};
 use foretoken_engine::model::{ModelConfig, ModelSource};
@@ -129,6 +129,24 @@ fn fixture() -> (Fixture, FakeGpu) {
     (fixture, gpu)
 }
 
+/// Changes the settings and waits until that has come to what is wanted.
+fn set_until(
+    fixture: &Fixture,
+    change: impl FnOnce(&mut Settings),
+    wanted: impl Fn(&EngineStatus) -> bool,
+) -> EngineStatus {
+    let status = fixture.set(change);
+    if wanted(&status) { status } else { fixture.wait_for(wanted) }
+}
+
+fn is_ready(status: &EngineStatus) -> bool {
+    status.phase == EnginePhase::Ready && status.loading.is_none()
+}
+
+fn draft_is_on(status: &EngineStatus, device: &str) -> bool {
+    is_ready(status) && status.draft_device.as_ref().is_some_and(|label| label.starts_with(device))
+}
+
 /// Which models were loaded, and whether onto the GPU.
 fn places(gpu: &FakeGpu) -> Vec<(bool, bool)> {
     gpu.loads().iter().map(|load| (load.draft, load.on_gpu)).collect()
@@ -169,20 +187,23 @@ fn a_model_is_loaded_anew_when_its_device_changes_and_only_then() {
         ("CUDA, a GPU, 1 GB", Some("CUDA, a GPU, 1 GB"))
     );
 
-    let status = fixture.set(|settings| settings.draft_device = DeviceChoice::Cpu);
+    let to_cpu = |settings: &mut Settings| settings.draft_device = DeviceChoice::Cpu;
+    let status = set_until(&fixture, to_cpu, |status| draft_is_on(status, "CPU"));
     assert_eq!(places(&gpu), [(DRAFT, false)]);
-    assert!(status.device.starts_with("CUDA") && status.draft_device.unwrap().starts_with("CPU"));
+    assert!(status.device.starts_with("CUDA"));
 
     // The GPU is what auto takes: nothing moves.
-    let status = fixture.set(|settings| settings.device = DeviceChoice::Cuda);
+    let to_gpu = |settings: &mut Settings| settings.device = DeviceChoice::Cuda;
+    let status = set_until(&fixture, to_gpu, |status| status.device_choice == DeviceChoice::Cuda);
     assert_eq!((places(&gpu), status.device.as_str()), (vec![], "CUDA, a GPU, 1 GB"));
 
-    let status = fixture.set(|settings| {
+    let to_cpu = |settings: &mut Settings| {
         settings.device = DeviceChoice::Cpu;
         settings.draft_device = DeviceChoice::Auto;
-    });
+    };
+    let status = set_until(&fixture, to_cpu, |status| is_ready(status) && status.device.starts_with("CPU"));
     assert_eq!(places(&gpu), [(TARGET, false), (DRAFT, false)], "a draft is where its target is");
-    assert!(status.device.starts_with("CPU") && status.device_choice == DeviceChoice::Cpu);
+    assert_eq!(status.device_choice, DeviceChoice::Cpu);
     fixture.send(None, "Hello!");
 }
 
@@ -190,8 +211,10 @@ fn a_model_is_loaded_anew_when_its_device_changes_and_only_then() {
 fn a_draft_without_room_on_the_gpu_drafts_on_the_cpu_and_the_why_line_says_so() {
     let (fixture, gpu) = fixture();
     gpu.script(|script| script.full_for = vec![DRAFT]);
-    fixture.set(|settings| settings.draft = DRAFT_NONE.into());
-    let status = fixture.set(|settings| settings.draft = "starter-draft".into());
+    let without = |settings: &mut Settings| settings.draft = DRAFT_NONE.into();
+    set_until(&fixture, without, |status| status.draft_device.is_none());
+    let with = |settings: &mut Settings| settings.draft = "starter-draft".into();
+    let status = set_until(&fixture, with, |status| draft_is_on(status, "CPU"));
     assert_eq!(places(&gpu), [(DRAFT, true), (DRAFT, false)]);
     assert_eq!(status.why.state, Speculating::On);
     let sentence = "The draft runs on the CPU: the GPU has no room for it";
@@ -204,11 +227,14 @@ fn a_draft_without_room_on_the_gpu_drafts_on_the_cpu_and_the_why_line_says_so() 
 #[test]
 fn a_target_without_room_on_the_gpu_replies_on_the_cpu_and_a_sentence_says_so() {
     let (fixture, gpu) = fixture();
-    fixture.set(|settings| settings.device = DeviceChoice::Cpu);
+    let to_cpu = |settings: &mut Settings| settings.device = DeviceChoice::Cpu;
+    set_until(&fixture, to_cpu, |status| is_ready(status) && status.device.starts_with("CPU"));
     gpu.script(|script| script.full_for = vec![TARGET]);
     gpu.loads();
-    let status = fixture.set(|settings| settings.device = DeviceChoice::Cuda);
-    assert_eq!(places(&gpu)[..2], [(TARGET, true), (TARGET, false)]);
+    let to_gpu = |settings: &mut Settings| settings.device = DeviceChoice::Cuda;
+    let status =
+        set_until(&fixture, to_gpu, |status| is_ready(status) && status.device_choice == DeviceChoice::Cuda);
+    assert_eq!(places(&gpu), [(TARGET, true), (TARGET, false), (DRAFT, false)]);
     assert_eq!(status.message.as_deref(), Some("The target runs on the CPU: the GPU has no room for it."));
     assert!(status.device.starts_with("CPU"));
     fixture.send(None, "Hello!");
@@ -230,8 +256,7 @@ fn a_target_whose_gpu_breaks_keeps_what_was_written_and_goes_on_on_the_cpu() {
     assert!(problem.contains("illegal memory access"), "{problem}");
     assert!(problem.ends_with("The target is loaded anew, on the CPU."), "{problem}");
 
-    let status =
-        fixture.wait_for(|status| status.device.starts_with("CPU") && status.phase == EnginePhase::Ready);
+    let status = fixture.wait_for(|status| is_ready(status) && status.device.starts_with("CPU"));
     assert_eq!(places(&gpu), [(TARGET, false), (DRAFT, false)]);
     assert!(status.message.unwrap().starts_with("The GPU failed, so the target now runs on the CPU."));
     assert_eq!(status.device_remarks.len(), 1, "{:?}", status.device_remarks);
@@ -244,11 +269,16 @@ fn a_target_that_filled_the_gpu_goes_on_there_with_a_shorter_context() {
     let (fixture, gpu) = fixture();
     let endless = endless_model(fixture.folder.path());
     let entry = fixture.app.add_model(endless.path().to_str().unwrap()).unwrap();
-    let status = fixture.set(|settings| {
+    let endless = |settings: &mut Settings| {
         settings.target = entry.id.clone();
         settings.draft = DRAFT_NONE.into();
-    });
-    assert_eq!(status.target.unwrap().context, 32_768);
+    };
+    let with_context = |context: u32| {
+        move |status: &EngineStatus| {
+            is_ready(status) && status.target.as_ref().is_some_and(|target| target.context == context)
+        }
+    };
+    set_until(&fixture, endless, with_context(32_768));
     gpu.loads();
     gpu.script(|script| script.fails = Some((TARGET, 6, NO_MEMORY)));
     let (reply, _) = fixture.send(None, "Hello!");
@@ -256,20 +286,14 @@ fn a_target_that_filled_the_gpu_goes_on_there_with_a_shorter_context() {
     assert!(problem.ends_with("with a context of at most 2048 tokens."), "{problem}");
     assert!(!reply.reply.text.is_empty());
 
-    let shorter = |context: u32| {
-        move |status: &super::EngineStatus| {
-            status.phase == EnginePhase::Ready
-                && status.target.as_ref().is_some_and(|target| target.context == context)
-        }
-    };
-    let status = fixture.wait_for(shorter(2048));
+    let status = fixture.wait_for(with_context(2048));
     assert_eq!(gpu.loads(), [Load { draft: false, on_gpu: true, context: 2048 }]);
     assert!(status.message.unwrap().contains("at most 2048 tokens"));
 
     // Still too much: the CPU has room, and the whole context again.
     let (reply, _) = fixture.send(None, "Hello!");
     assert!(reply.reply.problem.unwrap().ends_with("on the CPU."));
-    fixture.wait_for(shorter(32_768));
+    fixture.wait_for(with_context(32_768));
     assert_eq!(gpu.loads(), [Load { draft: false, on_gpu: false, context: 32_768 }]);
     assert_eq!(fixture.send(None, "Hello!").0.reply.problem, None);
 }
@@ -281,10 +305,7 @@ fn a_draft_that_fails_on_the_gpu_is_left_out_of_the_reply_and_drafts_on_the_cpu_
     let (reply, _) = fixture.send(None, "Tell me a story about a fox.");
     assert_eq!((reply.reply.problem, reply.reply.summary.unwrap().tokens), (None, 40));
 
-    let status = fixture.wait_for(|status| {
-        status.draft_device.as_ref().is_some_and(|device| device.starts_with("CPU"))
-            && status.loading.is_none()
-    });
+    let status = fixture.wait_for(|status| draft_is_on(status, "CPU"));
     assert_eq!(places(&gpu), [(DRAFT, false)]);
     assert!(status.device.starts_with("CUDA"));
     assert_eq!(status.device_remarks, ["The draft runs on the CPU: it failed on the GPU."]);

@@ -37,6 +37,22 @@ drafts: Array<DraftOption>,
  */
 draft: string, why: Why, 
 /**
- * "CPU, 2 threads, AVX-512".
+ * What computes for the target: "CPU, 2 threads, AVX-512". Empty until the first is loaded.
  */
-device: string, device_choice: DeviceChoice, draft_device: string | null, device_remarks: Array<string>, devices: Array<DeviceOption>, memory: MemoryUse, };
+device: string, 
+/**
+ * What had been chosen when it was loaded.
+ */
+device_choice: DeviceChoice, 
+/**
+ * What computes for the draft model, where there is one.
+ */
+draft_device: string | null, 
+/**
+ * Sentences that say why something else computes than what was chosen.
+ */
+device_remarks: Array<string>, 
+/**
+ * What there is to choose from, usable or not.
+ */
+devices: Array<DeviceOption>, memory: MemoryUse, };
