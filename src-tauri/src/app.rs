@@ -10,7 +10,7 @@ use foretoken_library::{Folders, Library, STARTER, STARTER_DRAFT};
 use foretoken_store::Store;
 
 use crate::board::Board;
-use crate::engine::{Engine, OnAdvice};
+use crate::engine::{Engine, Hardware, OnAdvice, ThisComputer};
 use crate::error::Result;
 use crate::ipc::{
     AppInfo, CommandError, Conversation, DRAFT_NONE, EngineStatus, ErrorCode, FileDrag, Message, ModelEntry,
@@ -51,13 +51,21 @@ impl App {
     /// # Errors
     /// When the folder or the database cannot be used: nothing could be kept then.
     pub fn start(folders: Folders, resources: Option<&Path>) -> Result<Self> {
+        Self::start_on(folders, resources, Box::new(ThisComputer))
+    }
+
+    /// The same, with models loaded onto `hardware`.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_on(folders: Folders, resources: Option<&Path>, hardware: Box<dyn Hardware>) -> Result<Self> {
         folders.create()?;
         let store = Store::open(&folders.database())?;
         let library = Library::new(&folders, resources);
         let settings = Settings::load(&store)?;
         let models = Models::new(Library::new(&folders, resources));
         let earlier = earlier(&store, &settings)?;
-        let engine = Engine::start(models, settings.clone(), earlier)
+        let engine = Engine::start(models, hardware, settings.clone(), earlier)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
         let remote = Remote::open(&folders, engine.lister());
         Ok(Self {
@@ -174,7 +182,7 @@ impl App {
         self.engine.stop();
     }
 
-    /// Gives up what is being loaded: a target for the one that is loaded, a draft for none.
+    /// Gives up what is being loaded: a target for the one that is loaded, and where it is, a draft for none.
     pub fn cancel_loading(&self) -> Result<()> {
         let status = self.engine.board().status();
         let Some(loading) = status.loading else { return Ok(()) };
@@ -183,6 +191,7 @@ impl App {
                 settings.draft = DRAFT_NONE.to_owned();
             } else {
                 settings.target = status.target.map_or_else(|| STARTER.to_owned(), |target| target.id);
+                settings.device = status.device_choice;
             }
             settings
         })

@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use foretoken_engine::device::DeviceChoice;
+
 use crate::ipc::{EnginePhase, EngineStatus, MemoryUse, Speculating, Why};
 use crate::lock::lock;
 
@@ -18,8 +20,8 @@ struct Inner<T> {
 }
 
 impl Board {
-    /// A board that says the engine is starting on `device`.
-    pub fn new(device: String) -> Self {
+    /// A board that says the engine is starting.
+    pub fn starting() -> Self {
         let why = Why { state: Speculating::Off, text: "off: no model is loaded yet".to_owned() };
         let status = EngineStatus {
             phase: EnginePhase::Loading,
@@ -30,7 +32,11 @@ impl Board {
             drafts: Vec::new(),
             draft: String::new(),
             why,
-            device,
+            device: String::new(),
+            device_choice: DeviceChoice::default(),
+            draft_device: None,
+            device_remarks: Vec::new(),
+            devices: Vec::new(),
             memory: MemoryUse::default(),
         };
         Self::showing(status)

@@ -1,10 +1,13 @@
 //! The engine thread: owns the loaded models, carries out one job after the other, and keeps the
-//! board up to date. Knows neither the store nor the window. Trials of drafts, checks of
-//! replies, the arena and the why line are its children's.
+//! board up to date. Knows neither the store nor the window. Loading models and going on after a device
+//! failed, trials of drafts, checks of replies, the arena and the why line are its children's.
 
 mod advise;
 mod arena;
 mod check;
+mod hardware;
+mod loading;
+mod recovery;
 mod why;
 
 use std::ops::ControlFlow;
@@ -14,11 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use foretoken_engine::Error;
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
-use foretoken_engine::device::{default_device, label};
-use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter};
-use foretoken_engine::forward::load;
+use foretoken_engine::device::{DeviceChoice, Gpu, Opened};
+use foretoken_engine::draft::Drafters;
 use foretoken_engine::model::{ChatMessage, ChatTemplate, ModelSource, Role, Special, Tokenizer};
 use foretoken_engine::sampling::Mode;
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
@@ -27,12 +28,14 @@ use foretoken_library::STARTER;
 
 pub use self::arena::OnArena;
 pub use self::check::{OnCheck, Stored};
-use self::why::{Reporter, off, ready_to_speculate};
+pub use self::hardware::{Hardware, ThisComputer};
+use self::recovery::Remedy;
+use self::why::{Reporter, off};
 use crate::board::Board;
 use crate::error::Result;
 use crate::ipc::{
-    Advice, Arena, ArenaRequest, CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading,
-    ModelEntry, ReplyCheck, Settings, Why,
+    Advice, Arena, ArenaRequest, CommandError, DRAFT_NGRAM, EnginePhase, ErrorCode, ModelEntry, ReplyCheck,
+    Settings,
 };
 use crate::lock::lock;
 use crate::memory;
@@ -69,34 +72,44 @@ pub struct Engine {
     board: Arc<Board>,
 }
 
-/// The ids of what shall be loaded. What is being loaded and is no longer wanted is given up.
+/// The ids of what shall be loaded, and where. What is being loaded and is no longer wanted is given up.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Chosen {
-    target: String,
-    draft: String,
+    target: (String, DeviceChoice),
+    draft: (String, DeviceChoice),
 }
 
 impl Chosen {
     fn by(settings: &Settings) -> Self {
-        Self { target: settings.target.clone(), draft: settings.draft.clone() }
+        Self {
+            target: (settings.target.clone(), settings.device),
+            draft: (settings.draft.clone(), settings.draft_device),
+        }
     }
 }
 
 impl Engine {
-    /// Starts the thread; the models that `settings` name are loaded there.
-    pub fn start(models: Models, settings: Settings, earlier: Vec<String>) -> std::io::Result<Self> {
+    /// Starts the thread; the models that `settings` name are loaded there, onto `hardware`.
+    pub fn start(
+        models: Models,
+        hardware: Box<dyn Hardware>,
+        settings: Settings,
+        earlier: Vec<String>,
+    ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let advising = Arc::new(AtomicBool::new(false));
         let chosen = Arc::new(Mutex::new(Chosen::default()));
-        let board = Arc::new(Board::new(label(&default_device())));
+        let board = Arc::new(Board::starting());
         let desk = Desk {
             models,
+            hardware,
             settings: Settings::default(),
             wanted: Chosen::default(),
             earlier: Vec::new(),
             target: None,
             draft: None,
+            remedy: None,
             listed: Vec::new(),
             listed_for: None,
             stop: Arc::clone(&stop),
@@ -184,6 +197,11 @@ impl Engine {
 struct Target {
     id: String,
     entry: ModelEntry,
+    /// What was chosen to compute, and what does.
+    chosen: DeviceChoice,
+    opened: Opened,
+    /// Its context is shorter than the model's own.
+    limited: bool,
     source: ModelSource,
     decoder: Decoder,
     template: ChatTemplate,
@@ -194,11 +212,20 @@ struct Draft {
     id: String,
     label: String,
     drafters: Drafters,
+    /// What was chosen to compute for the draft model, and what does; `None` where there is no model.
+    place: Option<(DeviceChoice, Opened)>,
+}
+
+impl Draft {
+    fn opened(&self) -> Option<&Opened> {
+        self.place.as_ref().map(|(_, opened)| opened)
+    }
 }
 
 /// What the engine thread works with.
 struct Desk {
     models: Models,
+    hardware: Box<dyn Hardware>,
     settings: Settings,
     /// What these named before anything took a missing model's place.
     wanted: Chosen,
@@ -207,6 +234,8 @@ struct Desk {
     target: Option<Target>,
     /// For the present target; `None` when none is chosen or it cannot be used.
     draft: Option<Draft>,
+    /// What is to be done about a target that failed in the present job.
+    remedy: Option<Remedy>,
     /// The models the board lists, and the id of the target that the drafts there were compared with.
     listed: Vec<Place>,
     listed_for: Option<String>,
@@ -218,8 +247,13 @@ struct Desk {
 
 impl Desk {
     fn work(mut self, queue: mpsc::Receiver<Job>) {
+        let devices = self.hardware.survey();
+        self.board.update(|status| status.devices = devices);
         for job in queue {
-            let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(job)));
+            let done = catch_unwind(AssertUnwindSafe(|| {
+                self.carry_out(job);
+                self.recover();
+            }));
             if done.is_err() {
                 self.give_up();
             }
@@ -256,7 +290,7 @@ impl Desk {
     /// After a panic, which has been logged, nothing is known about the models' caches. Choosing a
     /// target loads it anew.
     fn give_up(&mut self) {
-        (self.target, self.draft) = (None, None);
+        (self.target, self.draft, self.remedy) = (None, None, None);
         self.board.update(|status| {
             status.phase = EnginePhase::Failed;
             status.loading = None;
@@ -275,31 +309,50 @@ impl Desk {
         self.settings = settings;
         // Before the target is loaded: if that fails, others can be chosen.
         self.list_targets();
-        // What nobody wants any more is no problem: other settings are on their way.
-        let problem = self.settle_target().err().filter(|error| error.code != ErrorCode::Cancelled);
-        if problem.is_some() && self.target.is_none() {
+        let settled = self.settle_target();
+        let failed = settled.as_ref().is_err_and(|error| error.code != ErrorCode::Cancelled);
+        if failed && self.target.is_none() {
             // The choice stays what it is: the model may be on a disk that is back the next time.
             self.settings.target = STARTER.to_owned();
             let _ = self.settle_target();
         }
+        self.announce(settled.unwrap_or_else(told));
+    }
+
+    /// Sees to the draft, and says how things are: `message`, and what is loaded.
+    fn announce(&mut self, message: Option<String>) {
         let why = self.settle_draft();
         self.list_drafts();
         let target = self.target.as_ref();
+        let draft = self.draft.as_ref().and_then(Draft::opened);
+        let mut remarks: Vec<String> =
+            target.iter().filter_map(|target| target.opened.remark.clone()).collect();
+        remarks.extend(draft.and_then(|opened| opened.remark.clone()));
+        // One for both in the same place.
+        remarks.dedup();
         self.board.update(|status| {
             status.phase = if target.is_some() { EnginePhase::Ready } else { EnginePhase::Failed };
             status.loading = None;
-            status.message = problem.map(|error| error.message);
+            status.message = message;
             status.target = target.map(|target| target.entry.clone());
             status.draft = self.settings.draft.clone();
+            status.device = target.map_or_else(String::new, |target| target.opened.label.clone());
+            status.device_choice = target.map_or(self.settings.device, |target| target.chosen);
+            status.draft_device = draft.map(|opened| opened.label.clone());
+            status.device_remarks = remarks;
             status.why = why;
         });
         self.report_memory();
     }
 
     fn report_memory(&self) {
-        let draft = self.draft.as_ref().map_or(0, |draft| self.listed_bytes(&draft.id));
-        let target = self.target.as_ref().map_or(0, |target| target.entry.memory_bytes);
-        let memory = memory::in_use(target, draft);
+        let target = self.target.as_ref().map(|target| (&target.opened, target.entry.memory_bytes));
+        let draft = self.draft.as_ref();
+        let draft = draft.and_then(|draft| Some((draft.opened()?, self.listed_bytes(&draft.id))));
+        // What CUDA computes with is in the GPU's own memory.
+        let here = |(opened, bytes): (&Opened, u64)| if opened.gpu == Some(Gpu::Cuda) { 0 } else { bytes };
+        let gpu = [target, draft].into_iter().flatten().find_map(|(opened, _)| opened.memory());
+        let memory = memory::in_use(target.map_or(0, here), draft.map_or(0, here), gpu);
         self.board.update(|status| status.memory = memory);
     }
 
@@ -328,97 +381,6 @@ impl Desk {
             self.board.update(|status| status.drafts = drafts);
             self.listed_for = Some(target.id.clone());
         }
-    }
-
-    /// Loads the chosen target unless it is loaded. The old one stays until the new one is ready,
-    /// and if the new one fails.
-    fn settle_target(&mut self) -> Result<()> {
-        let id = self.settings.target.clone();
-        if self.target.as_ref().is_some_and(|target| target.id == id) {
-            return Ok(());
-        }
-        let path = self.models.path(&id)?;
-        let entry = self.entry(&id, &path);
-        self.board.update(|status| {
-            status.phase = EnginePhase::Loading;
-            status.message = Some(format!("Loading {}", entry.label));
-            status.loading = Some(Loading { label: entry.label.clone(), percent: 0, draft: false });
-        });
-        let source = self.watched(ModelSource::open(&path)?, &entry.label, false);
-        let template = source.template()?;
-        let tokenizer = Arc::new(source.tokenizer()?);
-        let decoder = Decoder::new(load(&source, &default_device())?, tokenizer);
-        // The draft may take as long again.
-        self.board.update(|status| (status.target, status.loading) = (Some(entry.clone()), None));
-        self.target = Some(Target { id, entry, source, decoder, template });
-        self.draft = None;
-        Ok(())
-    }
-
-    /// Makes the chosen draft ready and says why replies will be drafted or not.
-    fn settle_draft(&mut self) -> Why {
-        let id = self.settings.draft.clone();
-        let Some(target) = &self.target else {
-            return off("no model is loaded");
-        };
-        if id == DRAFT_NONE {
-            self.draft = None;
-            return off("no draft is chosen");
-        }
-        let ready = self.draft.take().filter(|draft| draft.id == id);
-        if self.settings.speculation.is_off() {
-            return off("the draft length is 0");
-        }
-        match ready.map_or_else(|| self.open_draft(&id, target), Ok) {
-            Ok(draft) => {
-                let draft = self.draft.insert(draft);
-                if let Some(target) = &self.target {
-                    draft.drafters.remember(&tokens(&self.earlier, target.decoder.tokenizer()));
-                }
-                if let Some(target) = &mut self.target
-                    && let Err(error) = target.decoder.measure(&mut draft.drafters)
-                {
-                    return off(&error.to_string());
-                }
-                ready_to_speculate(&draft.label, &self.settings)
-            }
-            Err(error) => off(&error.message),
-        }
-    }
-
-    fn open_draft(&self, id: &str, target: &Target) -> Result<Draft> {
-        if id == DRAFT_NGRAM {
-            let label = "n-gram".to_owned();
-            return Ok(Draft { id: id.to_owned(), label, drafters: Drafters::new(without_model()) });
-        }
-        let source = ModelSource::open(&self.models.path(id)?)?;
-        let label = self.entry(id, source.path()).label;
-        let source = self.watched(source, &label, true);
-        let drafter = ModelDrafter::open(&source, &default_device(), target.decoder.tokenizer());
-        let drafter = drafter.map_err(|error| match error {
-            // The why line says already that the draft is not used.
-            Error::Incompatible(reason) => CommandError::new(ErrorCode::BadModel, reason),
-            other => other.into(),
-        })?;
-        let mut drafters = without_model();
-        drafters.push(Box::new(drafter));
-        Ok(Draft { id: id.to_owned(), label, drafters: Drafters::new(drafters) })
-    }
-
-    /// A model whose loading is on the board, and ends when another is chosen; a draft's also when another
-    /// target is.
-    fn watched(&self, source: ModelSource, label: &str, draft: bool) -> ModelSource {
-        let (board, label) = (Arc::clone(&self.board), label.to_owned());
-        let (chosen, mine) = (Arc::clone(&self.chosen), self.wanted.clone());
-        source.watched_by(Arc::new(move |done, total| {
-            let chosen = lock(&chosen).clone();
-            if chosen.target != mine.target || draft && chosen.draft != mine.draft {
-                return ControlFlow::Break(());
-            }
-            let percent = (done * 100 / total.max(1)) as u32;
-            board.update(|status| status.loading = Some(Loading { label: label.clone(), percent, draft }));
-            ControlFlow::Continue(())
-        }))
     }
 
     /// The model as it is listed; one that is not, by a look into its file.
@@ -451,7 +413,7 @@ impl Desk {
             status.why = reporter.said.unwrap_or_else(|| status.why.clone());
         });
         self.report_memory();
-        let mut reply = reply?;
+        let mut reply = reply.map_err(|error| self.failed(error))?;
         if let Some(settings) = &mut reply.summary.settings {
             settings.system_prompt.clone_from(&self.settings.system_prompt);
         }
@@ -463,6 +425,11 @@ impl Desk {
     }
 }
 
+/// What of an error is told. What nobody wants any more is no problem: other settings are on their way.
+fn told(error: CommandError) -> Option<String> {
+    (error.code != ErrorCode::Cancelled).then_some(error.message)
+}
+
 fn no_target() -> CommandError {
     let message = "No model is loaded: expected a target to reply with. Choose one in the settings.";
     CommandError::new(ErrorCode::NoTarget, message)
@@ -471,11 +438,6 @@ fn no_target() -> CommandError {
 /// Those that the tokenizer can read.
 fn tokens(texts: &[String], tokenizer: &Tokenizer) -> Vec<Vec<TokenId>> {
     texts.iter().filter_map(|text| tokenizer.encode(text, Special::Ignore).ok()).collect()
-}
-
-/// The drafters that need no model.
-fn without_model() -> Vec<Box<dyn Drafter>> {
-    vec![Box::<NgramDrafter>::default(), Box::<RecyclingDrafter>::default()]
 }
 
 /// The conversation in the model's own form.

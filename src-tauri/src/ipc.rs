@@ -7,6 +7,7 @@
 mod library;
 mod proof;
 
+use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{Finish, Round, Summary};
@@ -31,6 +32,10 @@ pub struct Settings {
     pub target: String,
     /// Id of the draft: a model's, [`DRAFT_NGRAM`] or [`DRAFT_NONE`].
     pub draft: String,
+    /// What computes for the target.
+    pub device: DeviceChoice,
+    /// What computes for the draft; `auto` is what computes for the target.
+    pub draft_device: DeviceChoice,
     pub speculation: Speculation,
     /// Whether texts of earlier conversations may be repeated by the n-gram drafter.
     pub learn_from_earlier: bool,
@@ -91,16 +96,36 @@ pub struct EngineStatus {
     /// Id of the chosen draft.
     pub draft: String,
     pub why: Why,
-    /// "CPU, 2 threads, AVX-512".
+    /// What computes for the target: "CPU, 2 threads, AVX-512". Empty until the first is loaded.
     pub device: String,
+    /// What had been chosen when it was loaded.
+    pub device_choice: DeviceChoice,
+    /// What computes for the draft model, where there is one.
+    pub draft_device: Option<String>,
+    /// Sentences that say why something else computes than what was chosen.
+    pub device_remarks: Vec<String>,
+    /// What there is to choose from, usable or not.
+    pub devices: Vec<DeviceOption>,
     pub memory: MemoryUse,
+}
+
+/// A choice of what computes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct DeviceOption {
+    pub choice: DeviceChoice,
+    /// "CUDA, NVIDIA H100, 80 GB".
+    pub label: String,
+    /// Why it cannot be used here; `None` when it can.
+    pub problem: Option<String>,
 }
 
 /// Memory on this computer, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct MemoryUse {
-    /// What the loaded models take with room for a conversation, estimated; 0 without one.
+    /// What the loaded models take with room for a conversation, estimated; 0 without one, and for one in a
+    /// GPU's own memory.
     #[ts(type = "number")]
     pub target_bytes: u64,
     #[ts(type = "number")]
@@ -110,6 +135,11 @@ pub struct MemoryUse {
     pub process_bytes: u64,
     #[ts(type = "number")]
     pub free_bytes: u64,
+    /// Memory of the GPU that computes, and how much of it is free; 0 without one.
+    #[ts(type = "number")]
+    pub gpu_bytes: u64,
+    #[ts(type = "number")]
+    pub gpu_free_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]

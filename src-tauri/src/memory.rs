@@ -1,6 +1,7 @@
 //! Memory: what is in use, and whether a model fits. Of one that is here the engine says what it takes; of
 //! others a rule of thumb.
 
+use foretoken_engine::device::GpuMemory;
 use sysinfo::{
     MemoryRefreshKind, ProcessRefreshKind, ProcessesToUpdate, RefreshKind, System, get_current_pid,
 };
@@ -21,9 +22,16 @@ pub fn holds(bytes: u64) -> bool {
     bytes <= available()
 }
 
-/// With models loaded that take so many bytes.
-pub fn in_use(target_bytes: u64, draft_bytes: u64) -> MemoryUse {
-    MemoryUse { target_bytes, draft_bytes, process_bytes: of_process(), free_bytes: available() }
+/// With models loaded that take so many bytes of this computer's memory, and what a GPU that computes has.
+pub fn in_use(target_bytes: u64, draft_bytes: u64, gpu: Option<GpuMemory>) -> MemoryUse {
+    MemoryUse {
+        target_bytes,
+        draft_bytes,
+        process_bytes: of_process(),
+        free_bytes: available(),
+        gpu_bytes: gpu.map_or(0, |gpu| gpu.total_bytes),
+        gpu_free_bytes: gpu.map_or(0, |gpu| gpu.free_bytes),
+    }
 }
 
 /// What this program holds in memory; 0 where the system does not say.
@@ -52,7 +60,7 @@ mod tests {
 
     #[test]
     fn this_program_takes_some_memory_and_leaves_some() {
-        let MemoryUse { process_bytes, free_bytes, .. } = in_use(1, 2);
+        let MemoryUse { process_bytes, free_bytes, .. } = in_use(1, 2, None);
         assert!(process_bytes > 1_000_000 && free_bytes > 1_000_000, "{process_bytes}, {free_bytes}");
     }
 

@@ -1,5 +1,6 @@
 //! The settings' defaults, their limits, and where they are kept.
 
+use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::speculation::Speculation;
 use foretoken_library::{STARTER, STARTER_DRAFT};
 use foretoken_store::Store;
@@ -12,6 +13,8 @@ impl Default for Settings {
         Self {
             target: STARTER.to_owned(),
             draft: STARTER_DRAFT.to_owned(),
+            device: DeviceChoice::Auto,
+            draft_device: DeviceChoice::Auto,
             speculation: Speculation::default(),
             learn_from_earlier: false,
             sampling: Default::default(),
@@ -78,12 +81,16 @@ mod tests {
         let changed = Settings {
             speculation: Speculation::fixed(7),
             system_prompt: "Be brief.".into(),
+            device: DeviceChoice::Cuda,
+            draft_device: DeviceChoice::Cpu,
             ..Settings::default()
         };
         changed.save(&store).unwrap();
         assert_eq!(Settings::load(&store).unwrap(), changed);
         store.save_settings(r#"{"max_tokens": 3, "from_the_future": true}"#).unwrap();
         assert_eq!(Settings::load(&store).unwrap(), Settings { max_tokens: 3, ..Settings::default() });
+        store.save_settings(r#"{"device": "abacus"}"#).unwrap();
+        assert_eq!(Settings::load(&store).unwrap(), Settings::default());
         store.save_settings(r#"{"max_tokens": "many"}"#).unwrap();
         assert_eq!(Settings::load(&store).unwrap(), Settings::default());
     }

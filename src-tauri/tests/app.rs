@@ -1,12 +1,16 @@
 //! Every command, without a window: what the page would see and what the store keeps.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "app/devices.rs"]
+mod devices;
+
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use candle_core::quantized::GgmlDType;
 use foretoken::App;
+use foretoken::engine::{Hardware, ThisComputer};
 use foretoken::ipc::{
     Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, DRAFT_NGRAM, DRAFT_NONE,
     EnginePhase, EngineStatus, ErrorCode, FileDrag, MemoryUse, ModelKind, Reply, ReplyCheck, ReplyEvent,
@@ -37,7 +41,12 @@ impl Fixture {
 
     /// An application with its data in `folder`, ready to reply.
     fn at(folder: TempDir) -> Self {
-        let app = Arc::new(App::start(Folders::at(folder.path()), None).unwrap());
+        Self::on(folder, Box::new(ThisComputer))
+    }
+
+    /// The same, with models loaded onto `hardware`.
+    fn on(folder: TempDir, hardware: Box<dyn Hardware>) -> Self {
+        let app = Arc::new(App::start_on(Folders::at(folder.path()), None, hardware).unwrap());
         let (sender, statuses) = mpsc::channel();
         app.watch_engine(move |status| sender.send(status.clone()).is_ok());
         let fixture = Self { app, statuses, folder };
@@ -648,7 +657,7 @@ fn an_arena_that_makes_no_sense_or_is_stopped_leaves_nothing() {
 #[test]
 fn the_status_says_what_the_models_take() {
     let fixture = Fixture::new();
-    let MemoryUse { target_bytes, draft_bytes, process_bytes, free_bytes } = fixture.set(|_| ()).memory;
+    let MemoryUse { target_bytes, draft_bytes, process_bytes, free_bytes, .. } = fixture.set(|_| ()).memory;
     assert!(target_bytes > draft_bytes && draft_bytes > 0);
     assert!(process_bytes > 1_000_000 && free_bytes > 1_000_000);
     assert_eq!(fixture.set(|settings| settings.draft = DRAFT_NONE.into()).memory.draft_bytes, 0);

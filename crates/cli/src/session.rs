@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
-use foretoken_engine::device::Device;
+use foretoken_engine::device::{self, DeviceChoice, Opened, Role, place};
 use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter, Vocabulary};
-use foretoken_engine::forward::{TensorModel, load};
+use foretoken_engine::forward::{CpuModel, TensorModel, load};
 use foretoken_engine::model::{ModelSource, Tokenizer};
 use foretoken_engine::trace::Round;
 use foretoken_library::{Folders, Library};
 
-use crate::args::DraftChoice;
+use crate::args::{DraftChoice, PairDeviceArgs};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 
@@ -26,7 +26,11 @@ pub fn open(name: &str) -> Result<ModelSource> {
 }
 
 pub struct Session {
-    device: Device,
+    /// What computes for the target.
+    device: Opened,
+    draft_choice: Option<DeviceChoice>,
+    /// What computes for the draft model, where there is one.
+    draft_device: Option<Opened>,
     /// Drafts are loaded like the target.
     eight_bits: bool,
     pub decoder: Decoder,
@@ -35,23 +39,51 @@ pub struct Session {
 
 impl Session {
     /// Loads a target; nobody drafts for it yet.
-    pub fn load(source: &ModelSource, device: Device) -> Result<Self> {
+    pub fn load(source: &ModelSource, devices: &PairDeviceArgs) -> Result<Self> {
         let tokenizer = Arc::new(source.tokenizer()?);
-        let decoder = Decoder::new(load(source, &device)?, tokenizer);
-        Ok(Self { device, eight_bits: source.eight_bits(), decoder, drafters: Drafters::default() })
+        let wanted = device::open(devices.target.device());
+        let (model, device) = place(&wanted, Role::Target, |opened| load(source, &opened.device))?;
+        Ok(Self {
+            draft_choice: devices.draft_device(),
+            eight_bits: source.eight_bits(),
+            ..Self::of(device, Decoder::new(model, tokenizer), Drafters::default())
+        })
+    }
+
+    /// "CPU, 8 threads, AVX-512", and the draft model's device where it is another.
+    pub fn device(&self) -> String {
+        let target = &self.device.label;
+        match self.draft_device.as_ref().map(|device| &device.label) {
+            Some(draft) if draft != target => format!("{target}; the draft on {draft}"),
+            _ => target.clone(),
+        }
+    }
+
+    /// Why something else computes than what was asked for, each in sentences.
+    pub fn remarks(&self) -> impl Iterator<Item = &str> {
+        let draft = self.draft_device.as_ref().and_then(|device| device.remark.as_deref());
+        // One that is said of the target is not said again of a draft in the same place.
+        let target = self.device.remark.as_deref();
+        target.into_iter().chain(draft.filter(|draft| Some(*draft) != target))
+    }
+
+    /// Loads a target onto the CPU.
+    pub fn on_the_cpu(target: &ModelSource) -> Result<Self> {
+        let decoder = Decoder::new(Box::new(CpuModel::load(target)?), Arc::new(target.tokenizer()?));
+        Ok(Self::of(Opened::cpu(), decoder, Drafters::default()))
     }
 
     /// Loads a target and the one model that drafts for it onto tensors, on the CPU, too.
-    pub fn on_tensors(target: &ModelSource, draft: &ModelSource, device: &Device) -> Result<Self> {
+    pub fn on_tensors(target: &ModelSource, draft: &ModelSource, device: &Opened) -> Result<Self> {
         let tokenizer = Arc::new(target.tokenizer()?);
-        let draft = Box::new(TensorModel::load(draft, device)?);
+        let draft = Box::new(TensorModel::load(draft, &device.device)?);
         let drafter = ModelDrafter::new(draft, Vocabulary::Same(tokenizer.vocabulary()), tokenizer.ends());
-        Ok(Self {
-            device: device.clone(),
-            eight_bits: false,
-            decoder: Decoder::new(Box::new(TensorModel::load(target, device)?), tokenizer),
-            drafters: Drafters::one(drafter),
-        })
+        let decoder = Decoder::new(Box::new(TensorModel::load(target, &device.device)?), tokenizer);
+        Ok(Self::of(device.clone(), decoder, Drafters::one(drafter)))
+    }
+
+    fn of(device: Opened, decoder: Decoder, drafters: Drafters) -> Self {
+        Self { device, draft_choice: None, draft_device: None, eight_bits: false, decoder, drafters }
     }
 
     pub fn tokenizer(&self) -> &Tokenizer {
@@ -66,11 +98,14 @@ impl Session {
     /// little with the target's.
     pub fn choose_draft(&mut self, choice: &DraftChoice, stage: Option<&str>) -> Result<()> {
         let mut drafters: Vec<Box<dyn Drafter>> = Vec::new();
+        let mut device = None;
         if let DraftChoice::Model(name) = choice {
-            let mut model = self.draft_model(name)?;
+            let wanted = self.draft_choice.map_or_else(|| self.device.clone(), device::open);
+            let (mut model, placed) = self.draft_model(name, &wanted)?;
             if let Some(stage) = stage {
-                model = model.drafted_by(self.draft_model(stage)?);
+                model = model.drafted_by(self.draft_model(stage, &placed)?.0);
             }
+            device = Some(placed);
             drafters.push(Box::new(model));
         }
         if *choice != DraftChoice::None {
@@ -78,12 +113,14 @@ impl Session {
             drafters.push(Box::<RecyclingDrafter>::default());
         }
         self.drafters = Drafters::new(drafters);
+        self.draft_device = device;
         Ok(())
     }
 
-    fn draft_model(&self, name: &str) -> Result<ModelDrafter> {
+    fn draft_model(&self, name: &str, wanted: &Opened) -> Result<(ModelDrafter, Opened)> {
         let source = ModelSource::open(&library()?.resolve(name)?)?.in_eight_bits(self.eight_bits);
-        Ok(ModelDrafter::open(&source, &self.device, self.tokenizer())?)
+        let open = |opened: &Opened| ModelDrafter::open(&source, &opened.device, self.tokenizer());
+        Ok(place(wanted, Role::Draft, open)?)
     }
 
     /// Writes a reply and shows every round as it is done. `interrupt` may stop it.

@@ -58,6 +58,24 @@ pub enum Error {
     Compute(#[from] candle_core::Error),
 }
 
+impl Error {
+    /// Whether a device had no memory left, as far as its libraries' words tell: candle has no kind of error
+    /// for it.
+    pub fn is_out_of_memory(&self) -> bool {
+        /// CUDA's driver, cuBLAS, Metal's command buffers, and candle where Metal gives no buffer.
+        const SIGNS: [&str; 5] = [
+            "out of memory",
+            "out_of_memory",
+            "alloc_failed",
+            "insufficient memory",
+            "failed to create metal resource: buffer",
+        ];
+        let Self::Compute(error) = self else { return false };
+        let words = error.to_string().to_lowercase();
+        SIGNS.iter().any(|sign| words.contains(sign))
+    }
+}
+
 /// Words that may come from a file, fit for a sentence: in one line and not endless.
 fn sentence(words: &str) -> Cow<'_, str> {
     const LONGEST: usize = 400;
@@ -73,3 +91,20 @@ fn sentence(words: &str) -> Cow<'_, str> {
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_without_memory_is_known_by_its_words() {
+        let of = |words: &str| Error::Compute(candle_core::Error::Msg(words.to_owned())).is_out_of_memory();
+        assert!(of("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")"));
+        assert!(of("CublasError(CUBLAS_STATUS_ALLOC_FAILED)"));
+        assert!(of("Failed to create metal resource: Buffer"));
+        assert!(of("Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)"));
+        assert!(!of("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memory access was encountered\")"));
+        assert!(!of("Failed to create metal resource: CommandQueue"));
+        assert!(!Error::EmptyPrompt.is_out_of_memory());
+    }
+}

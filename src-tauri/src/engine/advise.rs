@@ -4,11 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foretoken_engine::device::default_device;
-use foretoken_engine::draft::{Drafter, Ground, ModelDrafter, NgramDrafter, Trial};
+use foretoken_engine::draft::{Drafter, Ground, NgramDrafter, Trial};
 use foretoken_engine::model::{ChatMessage, ModelSource, Role};
 
-use super::{Desk, OnAdvice, request};
+use super::{Desk, OnAdvice, no_target, request};
 use crate::error::Result;
 use crate::ipc::{Advice, AdviceState, CommandError, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, Probe};
 use crate::memory;
@@ -63,7 +62,8 @@ impl Desk {
         let said = if text.is_empty() { &sample } else { text };
         let target = self.loaded()?;
         let prompt = request(target, said, &settings)?.prompt;
-        Ok(Ground::prepare(target.decoder.target_mut(), &prompt, &settings.sampling, &mut go_on)?)
+        let ground = Ground::prepare(target.decoder.target_mut(), &prompt, &settings.sampling, &mut go_on);
+        ground.map_err(|error| self.failed(error))
     }
 
     /// Whether to go on, each time it is asked.
@@ -78,8 +78,10 @@ impl Desk {
     /// The target is in memory already; a draft that does not fit beside it would push it out.
     pub(super) fn fits(&self, draft: &DraftOption) -> Result<()> {
         let status = self.board.status();
+        let gpu = self.target.as_ref().and_then(|target| self.draft_device(target).memory());
+        let holds = |bytes| gpu.map_or_else(|| memory::holds(bytes), |gpu| bytes <= gpu.free_bytes);
         match status.targets.iter().find(|entry| entry.id == draft.id) {
-            Some(entry) if !memory::holds(entry.memory_bytes) => {
+            Some(entry) if !holds(entry.memory_bytes) => {
                 let message = "It does not fit into memory beside the target.";
                 Err(CommandError::new(ErrorCode::BadModel, message))
             }
@@ -100,8 +102,8 @@ impl Desk {
         }
         let go_on = self.while_advising();
         let source = ModelSource::open(&self.models.path(id)?)?.watched_by(Arc::new(move |_, _| go_on()));
-        let target = self.loaded()?.decoder.tokenizer();
-        Ok(Box::new(ModelDrafter::open(&source, &default_device(), target)?))
+        let target = self.target.as_ref().ok_or_else(no_target)?;
+        Ok(Box::new(self.load_draft(&source, target, &self.draft_device(target))?.0))
     }
 }
 

@@ -61,14 +61,15 @@ impl Desk {
     fn draft_for(&mut self, setup: &Setup) -> Result<Draft> {
         if setup.draft == DRAFT_NONE {
             let nobody = Drafters::default();
-            return Ok(Draft { id: setup.draft.clone(), label: "no draft".to_owned(), drafters: nobody });
+            let (id, label) = (setup.draft.clone(), "no draft".to_owned());
+            return Ok(Draft { id, label, drafters: nobody, place: None });
         }
         let options = self.board.status().drafts;
         if let Some(option) = options.iter().find(|option| option.id == setup.draft) {
             self.fits(option)?;
         }
         let target = self.target.as_ref().ok_or_else(no_target)?;
-        self.open_draft(&setup.draft, target)
+        self.open_draft(&setup.draft, target, &self.draft_device(target))
     }
 
     fn contest(&mut self, asked: &ArenaRequest, drafts: &mut [Draft], on_event: &OnArena) -> Result<Arena> {
@@ -109,7 +110,7 @@ impl Desk {
         for (draft, drafters) in drafts.iter_mut().zip(drafters) {
             draft.drafters = drafters;
         }
-        let runs = runs?;
+        let runs = runs.map_err(|error| self.failed(error))?;
         let status = self.board.status();
         Ok(Arena {
             id: 0,

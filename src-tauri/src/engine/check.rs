@@ -38,7 +38,8 @@ impl Desk {
         };
         let decoder = &mut self.loaded()?.decoder;
         if !asked.sampling.is_repeatable() {
-            let found = reread(decoder, &asked, &stored.rounds, &mut |done, total| tell(done, total))?;
+            let found = reread(decoder, &asked, &stored.rounds, &mut |done, total| tell(done, total));
+            let found = found.map_err(|error| self.failed(error))?;
             return Ok(ReplyCheck::Distribution {
                 judged: found.judged as u32,
                 different: found.different as u32,
@@ -51,8 +52,9 @@ impl Desk {
         let check = compare(decoder, &asked, &tokens, &mut |progress| {
             done += usize::from(matches!(progress, Progress::Round(_)));
             tell(done, tokens.len())
-        })?;
+        });
         let tokenizer = Arc::clone(decoder.tokenizer());
+        let check = check.map_err(|error| self.failed(error))?;
         Ok(ReplyCheck::Text {
             tokens: tokens.len() as u32,
             seed: asked.sampling.seed.filter(|_| !asked.sampling.is_greedy()),

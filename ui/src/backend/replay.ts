@@ -12,6 +12,7 @@ import type { ArenaEvent } from "../bindings/ArenaEvent";
 import type { ArenaRequest } from "../bindings/ArenaRequest";
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { Conversation } from "../bindings/Conversation";
+import type { DeviceOption } from "../bindings/DeviceOption";
 import type { DraftOption } from "../bindings/DraftOption";
 import type { Download } from "../bindings/Download";
 import type { EngineStatus } from "../bindings/EngineStatus";
@@ -502,16 +503,35 @@ export class Replay implements Backend {
       drafts: DRAFTS,
       draft: this.#settings.draft,
       why: loaded ? this.#why() : { state: "off", text: "off: no target" },
-      device: "CPU, 2 threads, AVX-512",
+      device: CPU,
+      device_choice: this.#settings.device,
+      draft_device: this.#settings.draft.includes("starter") ? CPU : null,
+      device_remarks: [],
+      devices: DEVICES,
       memory: {
         target_bytes: 12_000_000,
         draft_bytes: 2_000_000,
         process_bytes: 240_000_000,
         free_bytes: 9_000_000_000,
+        gpu_bytes: 0,
+        gpu_free_bytes: 0,
       },
     };
   }
 }
+
+const CPU = "CPU, 2 threads, AVX-512";
+
+const DEVICES: DeviceOption[] = [
+  { choice: "auto", label: "Automatic", problem: null },
+  { choice: "cpu", label: CPU, problem: null },
+  { choice: "cuda", label: "CUDA", problem: "A browser does not compute; recordings are played." },
+  {
+    choice: "metal",
+    label: "Metal",
+    problem: "A browser does not compute; recordings are played.",
+  },
+];
 
 const MESSAGES: Record<EngineStatus["phase"], string | null> = {
   loading: "Loading Starter, 8.1 M, Q8_0",

@@ -5,10 +5,15 @@
  */
 export type MemoryUse = { 
 /**
- * What the loaded models take with room for a conversation, estimated; 0 without one.
+ * What the loaded models take with room for a conversation, estimated; 0 without one, and for one in a
+ * GPU's own memory.
  */
 target_bytes: number, draft_bytes: number, 
 /**
  * What this program takes in all.
  */
-process_bytes: number, free_bytes: number, };
+process_bytes: number, free_bytes: number, 
+/**
+ * Memory of the GPU that computes, and how much of it is free; 0 without one.
+ */
+gpu_bytes: number, gpu_free_bytes: number, };

@@ -4,6 +4,8 @@ import type { Settings } from "./Settings";
 export const defaults: Settings = {
   "target": "starter",
   "draft": "starter-draft",
+  "device": "auto",
+  "draft_device": "auto",
   "speculation": {
     "drafter": "combined",
     "length": {

@@ -12,7 +12,18 @@ const STARTING: EngineStatus = {
   draft: "",
   why: { state: "off", text: "starting" },
   device: "",
-  memory: { target_bytes: 0, draft_bytes: 0, process_bytes: 0, free_bytes: 0 },
+  device_choice: "auto",
+  draft_device: null,
+  device_remarks: [],
+  devices: [],
+  memory: {
+    target_bytes: 0,
+    draft_bytes: 0,
+    process_bytes: 0,
+    free_bytes: 0,
+    gpu_bytes: 0,
+    gpu_free_bytes: 0,
+  },
 };
 
 export class Engine {

@@ -73,13 +73,13 @@ export class Settings {
   }
 
   /**
-   * Takes what `add_model` and `remove_model` changed in the shell: the list, and the target and the
-   * draft where a removed model was in use.
+   * Takes what `add_model`, `remove_model` and `cancel_loading` changed in the shell: the list, and the
+   * target, its device and the draft where a removed model was in use or another was given up.
    */
   async refreshModels() {
     try {
-      const { added_models, target, draft } = await this.#backend.settings();
-      this.values = { ...this.values, added_models, target, draft };
+      const { added_models, target, device, draft } = await this.#backend.settings();
+      this.values = { ...this.values, added_models, target, device, draft };
     } catch (thrown) {
       this.problem = BackendError.from(thrown).message;
     }

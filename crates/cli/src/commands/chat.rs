@@ -10,7 +10,7 @@ use foretoken_engine::speculation::DraftLength;
 use foretoken_engine::trace::{Round, Summary};
 use foretoken_library::{STARTER, STARTER_DRAFT};
 
-use crate::args::{DeviceArgs, DraftChoice, SamplingArgs, SpeculationArgs, draft_length};
+use crate::args::{DraftChoice, PairDeviceArgs, SamplingArgs, SpeculationArgs, draft_length};
 use crate::colour;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
@@ -31,7 +31,7 @@ pub struct Args {
     #[command(flatten)]
     sampling: SamplingArgs,
     #[command(flatten)]
-    pub device: DeviceArgs,
+    pub device: PairDeviceArgs,
 }
 
 const HELP: &str = "\
@@ -50,19 +50,20 @@ speculative decoding. For real work name a larger model with --target.";
 pub fn run(args: &Args) -> Result<()> {
     let sampling = args.sampling.over(Sampling::default())?;
     let speculation = args.speculation.speculation()?;
-    let source = args.device.open(&args.target)?;
+    let source = args.device.target.open(&args.target)?;
     let template = source.template()?;
-    let mut session = Session::load(&source, args.device.device())?;
+    let mut session = Session::load(&source, &args.device)?;
     let draft = args.speculation.draft_or(default_draft(&args.target));
     session.choose_draft(&draft, args.speculation.stage.as_deref())?;
     if args.target == STARTER {
         output::note(TINY);
     }
-    let device = args.device.label();
     output::note(format_args!(
-        "{} writes, {draft} drafts, on {device}. /help lists the commands.",
-        args.target
+        "{} writes, {draft} drafts, on {}. /help lists the commands.",
+        args.target,
+        session.device()
     ));
+    session.remarks().for_each(output::note);
     let request = Request { sampling, speculation, max_tokens: args.max_tokens, ..Request::new(Vec::new()) };
     let colours = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
     let interrupt = Interrupt::listen();
@@ -145,7 +146,10 @@ impl Chat {
     fn let_draft(&mut self, name: &str) {
         let Ok(choice) = name.parse();
         match self.session.choose_draft(&choice, None) {
-            Ok(()) => output::note(format_args!("{choice} drafts from now on")),
+            Ok(()) => {
+                output::note(format_args!("{choice} drafts from now on"));
+                self.session.remarks().for_each(output::note);
+            }
             Err(error) => {
                 output::failure(&error);
                 output::note("the draft stays as it was");

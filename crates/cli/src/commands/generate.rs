@@ -94,11 +94,12 @@ pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
     let sampling = args.sampling.over(base)?;
     let speculation = args.speculation.speculation()?;
     let text = args.prompt.text()?;
-    let source = args.device.open(&args.target)?;
+    let source = args.device.target.open(&args.target)?;
     let form = Form::of(&source, args.raw)?;
-    let mut session = Session::load(&source, args.device.device())?;
+    let mut session = Session::load(&source, &args.device)?;
     let prompt = form.tokens(session.tokenizer(), &text)?;
     session.choose_draft(&args.speculation.draft_or(DraftChoice::None), args.speculation.stage.as_deref())?;
+    session.remarks().for_each(output::note);
     let request = Request {
         sampling,
         speculation,

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use foretoken_engine::Error as EngineError;
+use foretoken_engine::device::{self, Role, place};
 use foretoken_engine::forward::load;
 use foretoken_engine::trace::TokenId;
 use foretoken_engine::tree::TokenTree;
@@ -51,7 +52,9 @@ pub fn run(args: &Args) -> Result<()> {
     if tokens.len() > limit {
         return Err(EngineError::PromptTooLong { found: tokens.len(), limit }.into());
     }
-    let mut model = load(&source, &args.device.device())?;
+    let wanted = device::open(args.device.device());
+    let (mut model, device) = place(&wanted, Role::Target, |opened| load(&source, &opened.device))?;
+    device.remark.iter().for_each(output::note);
     for pass in passes(tokens.len(), &args.chunks) {
         let chunk = TokenTree::chain(tokens[pass.clone()].iter().copied());
         let logits = model.forward(&chunk, 0..chunk.len())?;

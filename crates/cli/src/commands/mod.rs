@@ -53,10 +53,10 @@ impl Command {
     /// The number of threads asked for.
     pub fn threads(&self) -> Option<NonZeroUsize> {
         match self {
-            Self::Chat(args) => args.device.threads,
-            Self::Generate(args) => args.reply.device.threads,
-            Self::Check(args) => args.reply.device.threads,
-            Self::Bench(args) => args.device.threads,
+            Self::Chat(args) => args.device.target.threads,
+            Self::Generate(args) => args.reply.device.target.threads,
+            Self::Check(args) => args.reply.device.target.threads,
+            Self::Bench(args) => args.device.target.threads,
             Self::GpuCheck(args) => args.device.threads,
             Self::Logits(args) => args.device.threads,
             _ => None,

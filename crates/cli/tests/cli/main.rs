@@ -5,6 +5,7 @@
 mod bad_input;
 mod chat;
 mod describe;
+mod devices;
 mod measure;
 mod models;
 mod program;

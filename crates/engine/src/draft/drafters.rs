@@ -65,6 +65,11 @@ impl Drafters {
         self.members.iter().any(|member| member.drafter.kind() == kind)
     }
 
+    /// Whether one of this kind failed in the last reply.
+    pub fn has_failed(&self, kind: DrafterKind) -> bool {
+        self.members.iter().any(|member| member.failed && member.drafter.kind() == kind)
+    }
+
     /// The first of them.
     pub fn first(&mut self) -> Option<&mut (dyn Drafter + 'static)> {
         self.members.first_mut().map(|member| member.drafter.as_mut())

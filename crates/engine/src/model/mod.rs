@@ -121,6 +121,15 @@ impl ModelSource {
         self.eight_bits
     }
 
+    /// The context will hold no more than so many tokens, and neither will what is cached of it.
+    #[must_use]
+    pub fn limited_to(mut self, context: usize) -> Self {
+        if let Some(config) = &mut self.config {
+            config.context = config.context.min(context);
+        }
+        self
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }

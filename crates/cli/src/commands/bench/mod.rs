@@ -16,7 +16,7 @@ use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::{DraftLength, Speculation, Staged, Threshold, Tree};
 use serde::Serialize;
 
-use crate::args::{DeviceArgs, DraftChoice, SamplingArgs, SpeculationArgs};
+use crate::args::{DraftChoice, PairDeviceArgs, SamplingArgs, SpeculationArgs};
 use crate::error::Result;
 use crate::output;
 use crate::prompt::Form;
@@ -79,7 +79,7 @@ pub struct Args {
     #[command(flatten)]
     sampling: SamplingArgs,
     #[command(flatten)]
-    pub device: DeviceArgs,
+    pub device: PairDeviceArgs,
 }
 
 /// What was measured, and on what.
@@ -135,12 +135,13 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         Some(path) => prompts::read(path)?,
         None => prompts::built_in(args.workload.unwrap_or_default()),
     };
-    let source = args.device.open(target)?;
+    let source = args.device.target.open(target)?;
     let form = Form::of(&source, args.raw)?;
-    let mut session = Session::load(&source, args.device.device())?;
+    let mut session = Session::load(&source, &args.device)?;
     let requests = prompts::requests(&session, &form, &texts, &base)?;
     let draft = args.speculation.draft_or(DraftChoice::None);
     session.choose_draft(&draft, args.speculation.stage.as_deref())?;
+    session.remarks().for_each(output::note);
     let mut ways = vec![("plain".to_owned(), Speculation::off())];
     if !session.drafters.is_empty() {
         ways.push(("speculative".to_owned(), speculation.clone()));
@@ -159,7 +160,7 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         target: target.to_owned(),
         draft: draft.to_string(),
         speculation,
-        device: args.device.label(),
+        device: session.device(),
         workload: args.prompts.is_none().then(|| args.workload.unwrap_or_default()),
         prompts: requests.len(),
         repeats: args.repeats,

@@ -8,6 +8,7 @@ mod texts;
 
 use std::path::PathBuf;
 
+use foretoken_engine::device;
 use serde::Serialize;
 
 use super::bench::random::{RandomModel, default_folder};
@@ -54,18 +55,21 @@ struct Report {
 
 pub fn run(args: &Args) -> Result<()> {
     let folder = args.folder.clone().unwrap_or_else(default_folder);
-    let device = args.device.device();
+    let opened = device::open(args.device.device());
+    if let Some(remark) = &opened.remark {
+        output::note(remark);
+    }
     let models = if args.quick { vec![speed::quick()] } else { args.models.clone() };
-    let accuracy = accuracy::measure(&device, &folder, args.quick)?;
+    let accuracy = accuracy::measure(&opened.device, &folder, args.quick)?;
     let apart = accuracy.first().map_or(0.0, |starter| starter.apart);
     let report = Report {
-        device: args.device.label(),
-        copy_gb_s: speed::copy_gb_s(&device, args.quick)?,
-        texts: texts::compare(&device, apart, args.quick)?,
+        device: opened.label.clone(),
+        copy_gb_s: speed::copy_gb_s(&opened.device, args.quick)?,
+        texts: texts::compare(&opened, apart, args.quick)?,
         accuracy,
         speed: models
             .into_iter()
-            .map(|model| speed::measure(model, &device, &folder, args.quick))
+            .map(|model| speed::measure(model, &opened, &folder, args.quick))
             .collect::<Result<_>>()?,
     };
     if args.json { output::json(&report) } else { output::text(&report.table()) }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use candle_core::{DType, Tensor};
 use foretoken_engine::decoder::Request;
-use foretoken_engine::device::Device;
+use foretoken_engine::device::{Device, Opened};
 use foretoken_engine::forward::Model;
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::Sampling;
@@ -84,7 +84,7 @@ fn engine(error: candle_core::Error) -> crate::error::Error {
     foretoken_engine::Error::from(error).into()
 }
 
-pub fn measure(model: RandomModel, device: &Device, folder: &Path, quick: bool) -> Result<Speed> {
+pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) -> Result<Speed> {
     let pair = file::make(model, folder)?;
     output::note(format_args!("measuring {model}"));
     let (target, draft) = (ModelSource::open(&pair.target)?, ModelSource::open(&pair.draft)?);
@@ -115,7 +115,7 @@ pub fn measure(model: RandomModel, device: &Device, folder: &Path, quick: bool) 
         bytes: pair.bytes,
         plain,
         speculative,
-        host_ms: host_ms(session.decoder.target_mut(), &requests, device)?,
+        host_ms: host_ms(session.decoder.target_mut(), &requests, &device.device)?,
         reckoned: draft_ms.and_then(|draft_ms| reckon(&verify_cost, draft_ms)),
         verify_cost,
         draft_ms,

@@ -2,7 +2,7 @@
 
 use foretoken_engine::check::difference;
 use foretoken_engine::decoder::Request;
-use foretoken_engine::device::Device;
+use foretoken_engine::device::Opened;
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::Speculation;
 use foretoken_library::{STARTER, STARTER_DRAFT};
@@ -29,11 +29,11 @@ pub struct Text {
 }
 
 /// Every way, over the built-in prompts. `apart` is how far logits are from the CPU's.
-pub fn compare(device: &Device, apart: f32, quick: bool) -> Result<Vec<Text>> {
+pub fn compare(device: &Opened, apart: f32, quick: bool) -> Result<Vec<Text>> {
     output::note("comparing the starter's texts with those of the CPU");
     let source = open(STARTER)?;
     let mut there = Session::on_tensors(&source, &open(STARTER_DRAFT)?, device)?;
-    let mut here = Session::load(&source, Device::Cpu)?;
+    let mut here = Session::on_the_cpu(&source)?;
     let coupled = Sampling { seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
     let ways = [
         ("greedy, plain", Sampling::greedy(), Speculation::off()),

@@ -47,6 +47,18 @@ impl ModelDrafter {
     /// # Errors
     /// `Error::Incompatible` when the vocabularies share too little, and those of loading a model.
     pub fn open(source: &ModelSource, device: &Device, target: &Tokenizer) -> Result<Self> {
+        Self::open_by(source, target, |source| load(source, device))
+    }
+
+    /// The same, loading it by `load`, which is asked once the vocabularies are known to fit.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_by(
+        source: &ModelSource,
+        target: &Tokenizer,
+        load: impl FnOnce(&ModelSource) -> Result<Box<dyn Model>>,
+    ) -> Result<Self> {
         let tokenizer = source.tokenizer()?;
         let verdict = compare(target, &tokenizer);
         let vocabulary = match verdict.method {
@@ -56,7 +68,7 @@ impl ModelDrafter {
                 Vocabulary::Intersection(Box::new(Intersection::of(target, &tokenizer)))
             }
         };
-        Ok(Self::new(load(source, device)?, vocabulary, target.ends()))
+        Ok(Self::new(load(source)?, vocabulary, target.ends()))
     }
 
     pub fn model(&self) -> &dyn Model {

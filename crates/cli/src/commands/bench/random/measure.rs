@@ -55,6 +55,7 @@ pub fn measure(
     let mut subject = Subject::load(pair, args)?;
     let memory = subject.memory(model)?;
     subject.session.choose_draft(&DraftChoice::Model(pair.draft.display().to_string()), None)?;
+    subject.session.remarks().for_each(output::note);
     let (ours, theirs) = subject.in_turns(llama_cpp.as_deref_mut())?;
     let plain = ours.plain.plain();
     let seconds = plain.tokens_per_second.map(|speed| 1.0 / speed);
@@ -73,7 +74,7 @@ pub fn measure(
         model: model.to_string(),
         target: pair.target.display().to_string(),
         draft: pair.draft.display().to_string(),
-        device: args.device.label(),
+        device: subject.session.device(),
         tokens: args.tokens,
         repeats: args.repeats,
         prompt_tokens_per_second: median(ours.prompt),
@@ -120,7 +121,7 @@ struct TheirDrafts {
 impl<'a> Subject<'a> {
     fn load(pair: &'a Pair, args: &'a Args) -> Result<Self> {
         let source = ModelSource::open(&pair.target)?;
-        let session = Session::load(&source, args.device.device())?;
+        let session = Session::load(&source, &args.device)?;
         let base = Request {
             sampling: Sampling::greedy(),
             max_tokens: Some(args.tokens as usize),

@@ -1,0 +1,106 @@
+//! NVIDIA's GPUs by CUDA: the only place that calls its driver itself. The first of several GPUs is taken,
+//! which is the fastest by CUDA's own order.
+//!
+//! A build for CUDA starts on computers without it, too: each call of a library that is not there then
+//! returns an error.
+
+#[cfg(not(feature = "cuda"))]
+pub use absent::{look, memory, open};
+#[cfg(feature = "cuda")]
+pub use built::{look, memory, open};
+
+#[cfg(feature = "cuda")]
+mod built {
+    use candle_core::cuda_backend::cudarc::cublas::sys as cublas;
+    use candle_core::cuda_backend::cudarc::curand::sys as curand;
+    use candle_core::cuda_backend::cudarc::driver::{DriverError, result, sys};
+    use candle_core::{CudaDevice, Device};
+
+    use crate::device::{Gpu, GpuMemory, Problem, gpu_label};
+
+    /// The label of the GPU there is.
+    pub fn look() -> Result<String, Problem> {
+        result::init().map_err(problem)?;
+        if result::device::get_count().map_err(problem)? == 0 {
+            return Err(Problem::NoGpu(Gpu::Cuda));
+        }
+        Problem::of_versions(driver_version()?, sys::CUDA_VERSION)?;
+        let missing = missing_libraries();
+        if !missing.is_empty() {
+            return Err(Problem::NoLibraries(missing));
+        }
+        let device = result::device::get(0).map_err(problem)?;
+        let name = result::device::get_name(device).map_err(problem)?;
+        // SAFETY: the device is one that the driver gave.
+        let total = unsafe { result::device::total_mem(device) }.map_err(problem)?;
+        Ok(gpu_label(Gpu::Cuda, &name, total as u64))
+    }
+
+    pub fn open() -> Result<(Device, String), Problem> {
+        let label = look()?;
+        let device = Device::new_cuda(0).map_err(|error| Problem::failed(Gpu::Cuda, error))?;
+        Ok((device, label))
+    }
+
+    pub fn memory(device: &CudaDevice) -> Option<GpuMemory> {
+        let (free, total) = device.cuda_stream().context().mem_get_info().ok()?;
+        Some(GpuMemory { total_bytes: total as u64, free_bytes: free as u64 })
+    }
+
+    fn problem(error: DriverError) -> Problem {
+        Problem::of_driver(error.0 as u32, error)
+    }
+
+    fn driver_version() -> Result<u32, Problem> {
+        let mut version = 0;
+        // SAFETY: the driver writes one int to where this points.
+        unsafe { sys::cuDriverGetVersion(&mut version) }.result().map_err(problem)?;
+        Ok(version as u32)
+    }
+
+    /// Of those that candle calls.
+    fn missing_libraries() -> Vec<&'static str> {
+        let mut version = 0;
+        // SAFETY: either library writes one int to where this points, and needs nothing made before.
+        let (blas, rand) = unsafe {
+            let blas = cublas::cublasGetProperty(cublas::libraryPropertyType::MAJOR_VERSION, &mut version);
+            (blas, curand::curandGetVersion(&mut version))
+        };
+        let found = [("libcublas", blas.result().is_ok()), ("libcurand", rand.result().is_ok())];
+        found.into_iter().filter(|(_, here)| !here).map(|(name, _)| name).collect()
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+mod absent {
+    use std::path::{Path, PathBuf};
+
+    use candle_core::{CudaDevice, Device};
+
+    use crate::device::{Gpu, GpuMemory, Problem};
+
+    pub fn look() -> Result<String, Problem> {
+        Err(not_built())
+    }
+
+    pub fn open() -> Result<(Device, String), Problem> {
+        Err(not_built())
+    }
+
+    pub fn memory(_: &CudaDevice) -> Option<GpuMemory> {
+        None
+    }
+
+    fn not_built() -> Problem {
+        Problem::NotBuilt { gpu: Gpu::Cuda, seen: traces().iter().any(|path| path.exists()) }
+    }
+
+    /// Where NVIDIA's driver shows.
+    fn traces() -> Vec<PathBuf> {
+        if cfg!(windows) {
+            let system = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\Windows".into());
+            return vec![Path::new(&system).join("System32").join("nvcuda.dll")];
+        }
+        vec!["/proc/driver/nvidia/version".into(), "/dev/nvidiactl".into()]
+    }
+}

@@ -1,0 +1,85 @@
+//! The GPUs of Apple's computers by Metal.
+
+#[cfg(not(feature = "metal"))]
+pub use absent::{look, memory, open};
+#[cfg(feature = "metal")]
+pub use built::{look, memory, open};
+
+#[cfg(feature = "metal")]
+mod built {
+    use std::process::Command;
+
+    use candle_core::{Device, MetalDevice};
+
+    use crate::device::{Gpu, GpuMemory, Problem, gpu_label};
+
+    /// The label of the GPU there is. Opening it costs little.
+    pub fn look() -> Result<String, Problem> {
+        Ok(open()?.1)
+    }
+
+    pub fn open() -> Result<(Device, String), Problem> {
+        let device = Device::new_metal(0).map_err(|error| Problem::failed(Gpu::Metal, error))?;
+        let metal = device.as_metal_device().map_err(|error| Problem::failed(Gpu::Metal, error))?;
+        let name = super::chip(&system("machdep.cpu.brand_string"));
+        let total = system("hw.memsize").trim().parse();
+        let label =
+            gpu_label(Gpu::Metal, &name, total.unwrap_or(metal.recommended_max_working_set_size() as u64));
+        Ok((device, label))
+    }
+
+    /// GPU and CPU share the memory; the total is what the GPU should take of it.
+    pub fn memory(device: &MetalDevice) -> Option<GpuMemory> {
+        let total = device.recommended_max_working_set_size() as u64;
+        let used = device.current_allocated_size() as u64;
+        Some(GpuMemory { total_bytes: total, free_bytes: total.saturating_sub(used) })
+    }
+
+    /// What the system says of itself under this name; nothing where it has no such name.
+    fn system(name: &str) -> String {
+        let said = Command::new("/usr/sbin/sysctl").args(["-n", name]).output();
+        said.map_or_else(|_| String::new(), |said| String::from_utf8_lossy(&said.stdout).into_owned())
+    }
+}
+
+/// The GPU is a part of Apple's chips and has their name; beside other processors it has one of its own.
+#[cfg(any(feature = "metal", test))]
+fn chip(processor: &str) -> String {
+    let processor = processor.trim();
+    if processor.starts_with("Apple") { processor.to_owned() } else { "GPU".to_owned() }
+}
+
+#[cfg(not(feature = "metal"))]
+mod absent {
+    use candle_core::{Device, MetalDevice};
+
+    use crate::device::{Gpu, GpuMemory, Problem};
+
+    /// Every Mac with a chip of Apple's own has one.
+    const PROBLEM: Problem =
+        Problem::NotBuilt { gpu: Gpu::Metal, seen: cfg!(all(target_os = "macos", target_arch = "aarch64")) };
+
+    pub fn look() -> Result<String, Problem> {
+        Err(PROBLEM)
+    }
+
+    pub fn open() -> Result<(Device, String), Problem> {
+        Err(PROBLEM)
+    }
+
+    pub fn memory(_: &MetalDevice) -> Option<GpuMemory> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_is_called_by_the_chip_it_is_a_part_of() {
+        assert_eq!(chip("Apple M3 Max\n"), "Apple M3 Max");
+        assert_eq!(chip("Intel(R) Core(TM) i7"), "GPU");
+        assert_eq!(chip(""), "GPU");
+    }
+}

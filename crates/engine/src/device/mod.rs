@@ -1,0 +1,307 @@
+//! What computes: which devices there are, opening one, and what to call it. A device that cannot be had is
+//! never an error: the CPU takes its place, and a sentence says why.
+//!
+//! - [`problem`](Problem): what can stand in the way of a GPU
+//! - `cuda`, `metal`: finding and opening GPUs of either kind
+//! - [`place`]: loading a model where it has room
+
+mod cuda;
+mod metal;
+mod place;
+mod problem;
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub use candle_core::Device;
+use candle_core::Tensor;
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use crate::forward::cpu::Isa;
+
+pub use place::{Role, place};
+pub use problem::Problem;
+
+/// What a person wants to compute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum DeviceChoice {
+    /// A GPU where this build can use one, else the CPU.
+    #[default]
+    Auto,
+    Cpu,
+    Cuda,
+    Metal,
+}
+
+impl DeviceChoice {
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Cpu, Self::Cuda, Self::Metal];
+
+    /// The GPUs to try, the best first.
+    fn gpus(self) -> &'static [Gpu] {
+        match self {
+            Self::Auto => &[Gpu::Cuda, Gpu::Metal],
+            Self::Cpu => &[],
+            Self::Cuda => &[Gpu::Cuda],
+            Self::Metal => &[Gpu::Metal],
+        }
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "Automatic",
+            Self::Cpu => "CPU",
+            Self::Cuda => "CUDA",
+            Self::Metal => "Metal",
+        })
+    }
+}
+
+/// A kind of GPU, by the way to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gpu {
+    Cuda,
+    Metal,
+}
+
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cuda => "CUDA",
+            Self::Metal => "Metal",
+        })
+    }
+}
+
+/// A device that is ready, and why it is not the one that was asked for.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    pub device: Device,
+    /// `None` for the CPU.
+    pub gpu: Option<Gpu>,
+    /// "CPU, 8 threads, AVX-512", "CUDA, NVIDIA H100, 80 GB".
+    pub label: String,
+    /// Whole sentences.
+    pub remark: Option<String>,
+}
+
+/// The memory of a GPU, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GpuMemory {
+    pub total_bytes: u64,
+    pub free_bytes: u64,
+}
+
+impl Opened {
+    pub fn cpu() -> Self {
+        Self { device: Device::Cpu, gpu: None, label: cpu_label(), remark: None }
+    }
+
+    /// The CPU in the place of something else, for the reason in `remark`.
+    pub fn cpu_because(remark: String) -> Self {
+        Self { remark: Some(remark), ..Self::cpu() }
+    }
+
+    /// Whether this is what `choice` names.
+    pub fn is(&self, choice: DeviceChoice) -> bool {
+        match self.gpu {
+            None => choice == DeviceChoice::Cpu,
+            Some(Gpu::Cuda) => choice == DeviceChoice::Cuda,
+            Some(Gpu::Metal) => choice == DeviceChoice::Metal,
+        }
+    }
+
+    /// `None` on the CPU, and where the driver does not say.
+    pub fn memory(&self) -> Option<GpuMemory> {
+        match &self.device {
+            Device::Cpu => None,
+            Device::Cuda(device) => cuda::memory(device),
+            Device::Metal(device) => metal::memory(device),
+        }
+    }
+}
+
+/// Opens what was chosen, or the CPU where that cannot be had. Opening a GPU takes up to a second.
+pub fn open(choice: DeviceChoice) -> Opened {
+    open_by(choice, &open_gpu)
+}
+
+fn open_by(choice: DeviceChoice, open: &dyn Fn(Gpu) -> Result<Opened, Problem>) -> Opened {
+    let mut in_the_way = None;
+    for &gpu in choice.gpus() {
+        match open(gpu) {
+            Ok(opened) => return opened,
+            // Nobody misses a GPU that is neither there nor asked for.
+            Err(problem) if choice == DeviceChoice::Auto && !problem.wastes_a_gpu() => {}
+            Err(problem) => in_the_way = in_the_way.or(Some(problem)),
+        }
+    }
+    match in_the_way {
+        Some(problem) => Opened::cpu_because(format!("{problem} The CPU computes instead.")),
+        None => Opened::cpu(),
+    }
+}
+
+/// What there is to choose from, without opening it: its label, or what stands in the way.
+pub fn survey() -> Vec<(DeviceChoice, Result<String, Problem>)> {
+    let found = |choice: DeviceChoice| match choice {
+        DeviceChoice::Auto => Ok(choice.to_string()),
+        DeviceChoice::Cpu => Ok(cpu_label()),
+        DeviceChoice::Cuda => guarded(Gpu::Cuda, cuda::look),
+        DeviceChoice::Metal => guarded(Gpu::Metal, metal::look),
+    };
+    DeviceChoice::ALL.into_iter().map(|choice| (choice, found(choice))).collect()
+}
+
+fn open_gpu(gpu: Gpu) -> Result<Opened, Problem> {
+    guarded(gpu, || {
+        let (device, label) = match gpu {
+            Gpu::Cuda => cuda::open()?,
+            Gpu::Metal => metal::open()?,
+        };
+        try_out(&device).map_err(|error| Problem::failed(gpu, error))?;
+        Ok(Opened { device, gpu: Some(gpu), label, remark: None })
+    })
+}
+
+/// The libraries on the way to a GPU panic over some errors.
+fn guarded<T>(gpu: Gpu, attempt: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
+    catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str);
+        let said = said.or(panic.downcast_ref::<&str>().copied());
+        Err(Problem::failed(gpu, said.unwrap_or("no reason was given")))
+    })
+}
+
+/// A GPU shows only when it computes that its driver cannot read the kernels of this build.
+fn try_out(device: &Device) -> candle_core::Result<()> {
+    let sum = (Tensor::new(&[1f32, 2.0], device)? + 1.0)?.sum_all()?.to_scalar::<f32>()?;
+    if sum == 5.0 { Ok(()) } else { candle_core::bail!("it says that 1 + 1 + 2 + 1 is {sum}") }
+}
+
+/// "CPU, 8 threads, AVX-512"
+fn cpu_label() -> String {
+    let threads = match threads() {
+        1 => "1 thread".to_owned(),
+        threads => format!("{threads} threads"),
+    };
+    Isa::choose().map_or_else(|_| format!("CPU, {threads}"), |isa| format!("CPU, {threads}, {isa}"))
+}
+
+/// "CUDA, NVIDIA H100, 80 GB", in gigabytes as memory is sold: of 2^30 bytes.
+#[cfg(any(feature = "cuda", feature = "metal", test))]
+fn gpu_label(gpu: Gpu, name: &str, total_bytes: u64) -> String {
+    let gigabytes = (total_bytes as f64 / f64::from(1 << 30)).round();
+    format!("{gpu}, {}, {gigabytes} GB", name.trim())
+}
+
+/// 0: nobody said.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes models loaded from now on compute on so many threads.
+pub fn use_threads(threads: NonZeroUsize) {
+    THREADS.store(threads.get(), Ordering::Relaxed);
+}
+
+/// Threads that compute: what was asked for, or one for each core.
+pub fn threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => candle_core::utils::get_num_threads(),
+        asked => asked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(gpu: Gpu) -> Result<Opened, Problem> {
+        Ok(Opened { gpu: Some(gpu), label: gpu.to_string(), ..Opened::cpu() })
+    }
+
+    fn opened(choice: DeviceChoice, cuda: &Problem, metal: Option<&Problem>) -> Opened {
+        open_by(choice, &|kind| match (kind, metal) {
+            (Gpu::Cuda, _) => Err(cuda.clone()),
+            (Gpu::Metal, Some(problem)) => Err(problem.clone()),
+            (Gpu::Metal, None) => gpu(Gpu::Metal),
+        })
+    }
+
+    #[test]
+    fn what_is_chosen_is_opened_and_auto_takes_cuda_then_metal() {
+        let open = |choice| open_by(choice, &gpu).gpu;
+        assert_eq!(open(DeviceChoice::Auto), Some(Gpu::Cuda));
+        assert_eq!(open(DeviceChoice::Cpu), None);
+        assert_eq!(open(DeviceChoice::Cuda), Some(Gpu::Cuda));
+        assert_eq!(open(DeviceChoice::Metal), Some(Gpu::Metal));
+        let old = Problem::OldDriver { found: 12020, needed: 12040 };
+        let auto = opened(DeviceChoice::Auto, &old, None);
+        assert_eq!((auto.gpu, auto.remark), (Some(Gpu::Metal), None));
+    }
+
+    #[test]
+    fn the_cpu_takes_the_place_of_what_cannot_be_had_and_says_so() {
+        let nothing = Problem::NoGpu(Gpu::Cuda);
+        let cuda = opened(DeviceChoice::Cuda, &nothing, None);
+        assert_eq!((cuda.gpu, cuda.label.as_str()), (None, cpu_label().as_str()));
+        let remark = cuda.remark.unwrap();
+        assert!(remark.contains("NVIDIA GPU") && remark.ends_with(". The CPU computes instead."), "{remark}");
+    }
+
+    #[test]
+    fn auto_is_silent_about_gpus_that_are_not_there_and_not_about_those_it_cannot_use() {
+        let absent = Problem::NotBuilt { gpu: Gpu::Metal, seen: false };
+        let auto = opened(DeviceChoice::Auto, &Problem::NoGpu(Gpu::Cuda), Some(&absent));
+        assert_eq!((auto.gpu, auto.remark), (None, None));
+        let unused = Problem::NotBuilt { gpu: Gpu::Cuda, seen: true };
+        let remark = opened(DeviceChoice::Auto, &unused, Some(&absent)).remark.unwrap();
+        assert!(
+            remark.starts_with("This computer has an NVIDIA GPU; a build with `make cuda-build`"),
+            "{remark}"
+        );
+    }
+
+    #[test]
+    fn a_panic_on_the_way_to_a_gpu_is_a_problem_like_others() {
+        let problem = guarded::<()>(Gpu::Cuda, || panic!("no symbol {}", "cuInit")).unwrap_err();
+        assert_eq!(problem, Problem::failed(Gpu::Cuda, "no symbol cuInit"));
+    }
+
+    #[test]
+    fn a_device_that_adds_is_taken() {
+        try_out(&Device::Cpu).unwrap();
+    }
+
+    #[test]
+    fn labels_say_what_computes() {
+        assert_eq!(gpu_label(Gpu::Cuda, "NVIDIA H100 ", 85_520_809_984), "CUDA, NVIDIA H100, 80 GB");
+        assert_eq!(gpu_label(Gpu::Metal, "Apple M3", 17_179_869_184), "Metal, Apple M3, 16 GB");
+        assert!(cpu_label().starts_with("CPU, "));
+    }
+
+    #[test]
+    fn everything_is_in_the_survey_with_a_label_or_a_reason() {
+        let survey = survey();
+        assert_eq!(survey.iter().map(|(choice, _)| *choice).collect::<Vec<_>>(), DeviceChoice::ALL);
+        assert_eq!(survey[1].1.as_deref(), Ok(cpu_label().as_str()));
+        if !cfg!(feature = "cuda") {
+            assert!(matches!(survey[2].1, Err(Problem::NotBuilt { gpu: Gpu::Cuda, .. })));
+        }
+        if !cfg!(feature = "metal") {
+            assert!(matches!(survey[3].1, Err(Problem::NotBuilt { gpu: Gpu::Metal, .. })));
+        }
+    }
+
+    #[test]
+    fn choices_are_stored_by_name_and_auto_is_the_default() {
+        let names = serde_json::to_string(&DeviceChoice::ALL).unwrap();
+        assert_eq!(names, r#"["auto","cpu","cuda","metal"]"#);
+        assert_eq!(DeviceChoice::default(), DeviceChoice::Auto);
+    }
+}

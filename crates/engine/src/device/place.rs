@@ -1,0 +1,100 @@
+//! Where a model is loaded: on the device that was opened, or on the CPU where a GPU cannot take it.
+
+use std::fmt;
+
+use super::Opened;
+use crate::error::{Error, Result};
+
+/// What a model is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Target,
+    Draft,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Target => "target",
+            Self::Draft => "draft",
+        })
+    }
+}
+
+/// Loads a model by `load` onto `opened`, or onto the CPU where a GPU has no room for it or fails, and says
+/// where it is.
+///
+/// # Errors
+/// Those of `load` that are the model's own, and all of them on the CPU.
+pub fn place<T>(opened: &Opened, role: Role, load: impl Fn(&Opened) -> Result<T>) -> Result<(T, Opened)> {
+    match load(opened) {
+        Err(error @ Error::Compute(_)) if opened.gpu.is_some() => {
+            tracing::warn!("loading the {role} on {} failed: {error}", opened.label);
+            let cpu = Opened::cpu_because(refusal(role, &error));
+            Ok((load(&cpu)?, cpu))
+        }
+        loaded => Ok((loaded?, opened.clone())),
+    }
+}
+
+fn refusal(role: Role, error: &Error) -> String {
+    if error.is_out_of_memory() {
+        return format!("The {role} runs on the CPU: the GPU has no room for it.");
+    }
+    format!("The {role} runs on the CPU, since loading it on the GPU failed: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::device::Gpu;
+
+    fn gpu() -> Opened {
+        Opened { gpu: Some(Gpu::Cuda), label: "CUDA, a GPU, 1 GB".to_owned(), ..Opened::cpu() }
+    }
+
+    fn failing(words: &str) -> Error {
+        Error::Compute(candle_core::Error::Msg(words.to_owned()))
+    }
+
+    /// Loads at the second attempt; the first fails with `words`.
+    fn second_attempt(role: Role, words: &str) -> Opened {
+        let attempts = Cell::new(0);
+        let (loaded, opened) = place(&gpu(), role, |opened| {
+            attempts.set(attempts.get() + 1);
+            if attempts.get() == 1 { Err(failing(words)) } else { Ok(opened.gpu) }
+        })
+        .unwrap();
+        assert_eq!((attempts.get(), loaded), (2, None));
+        opened
+    }
+
+    #[test]
+    fn a_model_stays_on_the_gpu_that_has_room() {
+        let (_, opened) = place(&gpu(), Role::Target, |_| Ok(())).unwrap();
+        assert_eq!((opened.gpu, opened.remark), (Some(Gpu::Cuda), None));
+    }
+
+    #[test]
+    fn a_model_without_room_on_the_gpu_goes_to_the_cpu() {
+        let opened = second_attempt(Role::Draft, "DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")");
+        assert_eq!(opened.gpu, None);
+        assert_eq!(opened.remark.unwrap(), "The draft runs on the CPU: the GPU has no room for it.");
+        let remark = second_attempt(Role::Target, "no kernel").remark.unwrap();
+        assert!(
+            remark.starts_with("The target runs on the CPU, since loading it on the GPU failed:"),
+            "{remark}"
+        );
+        assert!(remark.ends_with("no kernel."), "{remark}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_model_or_on_the_cpu_is_an_error() {
+        let refused = place::<()>(&gpu(), Role::Draft, |_| Err(Error::Cancelled)).unwrap_err();
+        assert!(matches!(refused, Error::Cancelled));
+        let refused = place::<()>(&Opened::cpu(), Role::Draft, |_| Err(failing("no memory"))).unwrap_err();
+        assert!(matches!(refused, Error::Compute(_)));
+    }
+}

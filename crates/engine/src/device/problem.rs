@@ -1,0 +1,156 @@
+//! What can stand in the way of a GPU, each in sentences: what was expected, what was found, what to do.
+
+use std::fmt;
+
+use super::Gpu;
+
+/// Why a GPU does not compute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// This build does not know GPUs of this kind; `seen` says whether the computer has one.
+    NotBuilt {
+        gpu: Gpu,
+        seen: bool,
+    },
+    /// There is no driver, or no GPU.
+    NoGpu(Gpu),
+    /// Versions as CUDA numbers them, 12040 being 12.4.
+    OldDriver {
+        found: u32,
+        needed: u32,
+    },
+    /// Libraries of CUDA that are not on this computer.
+    NoLibraries(Vec<&'static str>),
+    Failed {
+        gpu: Gpu,
+        reason: String,
+    },
+}
+
+impl Problem {
+    /// `reason` is what a library says: its first line alone, without a stop at its end.
+    pub fn failed(gpu: Gpu, reason: impl fmt::Display) -> Self {
+        let reason = reason.to_string();
+        let reason = reason.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();
+        Self::Failed { gpu, reason }
+    }
+
+    /// What a call to NVIDIA's driver says with this code; `words` are the driver's own.
+    #[cfg(any(feature = "cuda", test))]
+    pub(super) fn of_driver(code: u32, words: impl fmt::Display) -> Self {
+        /// CUDA_ERROR_STUB_LIBRARY: there is no driver behind the library.
+        const STUB: u32 = 34;
+        /// CUDA_ERROR_NO_DEVICE.
+        const NO_DEVICE: u32 = 100;
+        match code {
+            STUB | NO_DEVICE => Self::NoGpu(Gpu::Cuda),
+            _ => Self::failed(Gpu::Cuda, words),
+        }
+    }
+
+    /// Whether the driver, for CUDA `found`, can run what was built for CUDA `needed`.
+    ///
+    /// # Errors
+    /// `OldDriver`: older drivers cannot read the kernels.
+    #[cfg(any(feature = "cuda", test))]
+    pub(super) fn of_versions(found: u32, needed: u32) -> Result<(), Self> {
+        if found < needed { Err(Self::OldDriver { found, needed }) } else { Ok(()) }
+    }
+
+    /// Whether there seems to be a GPU, which could be used if this were mended.
+    pub fn wastes_a_gpu(&self) -> bool {
+        !matches!(self, Self::NoGpu(_) | Self::NotBuilt { seen: false, .. })
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotBuilt { gpu: Gpu::Cuda, seen: true } => {
+                f.write_str("This computer has an NVIDIA GPU; a build with `make cuda-build` would use it.")
+            }
+            Self::NotBuilt { gpu: Gpu::Metal, seen: true } => f.write_str(
+                "This computer has a GPU that Metal can use; a build with `--features metal` would use it.",
+            ),
+            Self::NotBuilt { gpu: Gpu::Cuda, seen: false } => f.write_str(
+                "This build does not use CUDA, and no NVIDIA driver was found. With both, \
+                 a build with `make cuda-build` uses the GPU.",
+            ),
+            Self::NotBuilt { gpu: Gpu::Metal, seen: false } => {
+                f.write_str("This build does not use Metal, which only Apple's computers have.")
+            }
+            Self::NoGpu(Gpu::Cuda) => f.write_str(
+                "CUDA found no NVIDIA GPU: expected one with NVIDIA's driver. If there is one, install its driver.",
+            ),
+            Self::NoGpu(Gpu::Metal) => f.write_str("Metal found no GPU on this computer."),
+            Self::OldDriver { found, needed } => write!(
+                f,
+                "NVIDIA's driver is too old: expected one for CUDA {} or newer, found one for CUDA {}. Update the \
+                 driver.",
+                version(*needed),
+                version(*found)
+            ),
+            Self::NoLibraries(missing) => write!(
+                f,
+                "CUDA's libraries are not complete: expected {}, found {}. Install NVIDIA's CUDA toolkit, or its \
+                 runtime libraries alone.",
+                missing.join(" and "),
+                if missing.len() == 1 { "it nowhere" } else { "neither" }
+            ),
+            Self::Failed { gpu, reason } => write!(f, "{gpu} cannot be used: {reason}."),
+        }
+    }
+}
+
+/// "12.4" of 12040.
+fn version(number: u32) -> String {
+    format!("{}.{}", number / 1000, number % 1000 / 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_without_a_gpu_and_no_driver_at_all_are_one_thing() {
+        assert_eq!(Problem::of_driver(34, "stub"), Problem::NoGpu(Gpu::Cuda));
+        assert_eq!(Problem::of_driver(100, "no device"), Problem::NoGpu(Gpu::Cuda));
+        let other = Problem::of_driver(46, "DriverError(CUDA_ERROR_DEVICE_UNAVAILABLE)");
+        assert_eq!(other.to_string(), "CUDA cannot be used: DriverError(CUDA_ERROR_DEVICE_UNAVAILABLE).");
+        assert!(other.wastes_a_gpu());
+    }
+
+    #[test]
+    fn a_driver_has_to_be_as_new_as_what_was_built_for_it() {
+        assert_eq!(Problem::of_versions(12040, 12040), Ok(()));
+        assert_eq!(Problem::of_versions(13000, 12040), Ok(()));
+        let old = Problem::of_versions(11080, 12090).unwrap_err();
+        let words = "NVIDIA's driver is too old: expected one for CUDA 12.9 or newer, found one for CUDA 11.8. \
+                     Update the driver.";
+        assert_eq!(old.to_string(), words);
+    }
+
+    #[test]
+    fn missing_libraries_are_named() {
+        let both = Problem::NoLibraries(vec!["libcublas", "libcurand"]).to_string();
+        assert!(both.contains("expected libcublas and libcurand, found neither."), "{both}");
+        let one = Problem::NoLibraries(vec!["libcurand"]).to_string();
+        assert!(one.contains("expected libcurand, found it nowhere."), "{one}");
+    }
+
+    #[test]
+    fn a_build_without_gpus_says_which_build_would_use_the_one_it_sees() {
+        let sentence = |gpu, seen| Problem::NotBuilt { gpu, seen }.to_string();
+        let cuda = "This computer has an NVIDIA GPU; a build with `make cuda-build` would use it.";
+        assert_eq!(sentence(Gpu::Cuda, true), cuda);
+        assert!(sentence(Gpu::Metal, true).contains("`--features metal` would use it."));
+        assert!(sentence(Gpu::Cuda, false).contains("does not use CUDA"));
+        assert!(sentence(Gpu::Metal, false).contains("Apple"));
+    }
+
+    #[test]
+    fn of_an_error_with_a_trace_only_the_first_line_is_told() {
+        let problem = Problem::failed(Gpu::Metal, "no queue.\n   0: candle_core::metal\n   1: main");
+        assert_eq!(problem.to_string(), "Metal cannot be used: no queue.");
+    }
+}
