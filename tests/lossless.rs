@@ -177,7 +177,9 @@ fn two_hundred_prompts_have_one_text_each_however_they_are_drafted() {
         tree(DrafterChoice::Recycling),
     ];
     let (mut tried, mut accepted) = (0, [0; 8]);
-    for (prompt, sampling) in prompts().zip([Sampling::greedy(), coupled()].iter().cycle()) {
+    // On tensors, where all of them would take an hour, a tenth.
+    let every = if tensors_on().is_some() { 10 } else { 1 };
+    for (prompt, sampling) in prompts().step_by(every).zip([Sampling::greedy(), coupled()].iter().cycle()) {
         let base = Request { max_tokens: Some(24), ..request(&decoder, &prompt, sampling) };
         let plain = plain(&mut decoder, &base);
         for (way, accepted) in ways.iter().zip(&mut accepted) {
@@ -188,8 +190,12 @@ fn two_hundred_prompts_have_one_text_each_however_they_are_drafted() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 200);
-    assert!(accepted[1..].iter().all(|&accepted| accepted > 30), "drafts were hardly accepted: {accepted:?}");
+    assert_eq!(tried, 200 / every);
+    let least = 30 / every as u32;
+    assert!(
+        accepted[1..].iter().all(|&accepted| accepted > least),
+        "drafts were hardly accepted: {accepted:?}"
+    );
 }
 
 /// A drafter that is up to no good.

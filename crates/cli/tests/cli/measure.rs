@@ -286,3 +286,25 @@ fn the_likeliest_next_token_is_what_greedy_decoding_writes() {
     let rows = json(&["logits", "--target", "starter", "--tokens", &ids.join(",")]);
     assert_eq!(rows.last().unwrap()["top"][0][0], written);
 }
+
+#[test]
+fn a_quick_check_of_a_device_finds_texts_without_mistakes_and_says_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let found = json(&["gpu-check", "--device", "cpu", "--quick", "--folder", folder]);
+    let report = &found[0];
+    assert_eq!(report["type"], "gpu_check");
+    let number = |value: &Value| value.as_u64().unwrap();
+    for text in report["texts"].as_array().unwrap() {
+        assert_eq!(number(&text["same"]) + number(&text["near_ties"]), number(&text["replies"]), "{text}");
+    }
+    // Kernels of both kinds round activations; nothing is rounded of a model in half precision.
+    let error = |model: &str| {
+        let rows = report["accuracy"].as_array().unwrap();
+        rows.iter().find(|row| row["model"] == model).unwrap()["device"].as_f64().unwrap()
+    };
+    assert!(error("tiny:F16") < 1e-4 && (1e-3..6e-2).contains(&error("tiny:Q8_0")), "{report}");
+    let speed = &report["speed"][0];
+    assert_eq!(speed["verify_cost"].as_array().unwrap().len(), 17);
+    assert!(speed["host_ms"].as_f64().unwrap() > 0.0 && report["copy_gb_s"].as_f64().unwrap() > 0.0);
+}
