@@ -144,7 +144,7 @@ fn numbers_that_make_no_sense() {
         ("--max-tokens", "-3", "invalid value '-3'"),
         ("--seed", "x", "invalid value 'x'"),
         ("--threads", "0", "invalid value '0'"),
-        ("--device", "cuda", "[possible values: auto, cpu]"),
+        ("--device", "abacus", "[possible values: auto, cpu, cuda, metal]"),
         ("--mode", "best", "[possible values: fastest, reproducible]"),
     ] {
         let ask = ["generate", "--json", "--target", "starter", "--prompt", "a", option, value];

@@ -73,8 +73,8 @@ impl fmt::Display for Problem {
                 "This computer has a GPU that Metal can use; a build with `--features metal` would use it.",
             ),
             Self::NotBuilt { gpu: Gpu::Cuda, seen: false } => f.write_str(
-                "This build does not use CUDA, and no NVIDIA driver was found. With both, \
-                 a build with `make cuda-build` uses the GPU.",
+                "This build does not use CUDA; one made with `make cuda-build` does. No driver of NVIDIA's was \
+                 found here either.",
             ),
             Self::NotBuilt { gpu: Gpu::Metal, seen: false } => {
                 f.write_str("This build does not use Metal, which only Apple's computers have.")
