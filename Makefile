@@ -65,7 +65,7 @@ test: setup-tests $(PAGE) ## all tests, the real window's too
 DEVICE := cpu
 FEATURES :=
 test-tensors: setup-tests $(PAGE) ## the engine's tests with models on tensors, the way of the GPUs, which takes some minutes
-	FORETOKEN_TEST_DEVICE=$(DEVICE) cargo test $(CARGO_ALL) $(FEATURES) --test integration -- lossless:: trial:: safetensors:: tensors::
+	FORETOKEN_TEST_DEVICE=$(DEVICE) cargo test $(CARGO_ALL) $(FEATURES) --test integration -- $(if $(filter cpu,$(DEVICE)),,--test-threads=1) lossless:: trial:: safetensors:: tensors::
 
 # A stable compiler has sanitisers, too, if it is told that it is not one.
 test-sanitized: setup-tests ## the kernels and the packing under the address sanitiser, on Linux with an x86-64 processor

@@ -19,10 +19,10 @@ fail() { say "$*"; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 has_pip() { has python3 && python3 -m pip --version >/dev/null 2>&1; }
 
-# The generation of the oldest NVIDIA GPU in this computer as CUDA writes it, such as 86; nothing without one.
+# The generation of the newest NVIDIA GPU in this computer as CUDA writes it, such as 86; nothing without one.
 gpu_here() {
     has nvidia-smi || return 0
-    nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sort -n | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$/\1\2/p'
+    nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sort -rn | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$/\1\2/p'
 }
 
 choose_generation() {

@@ -30,6 +30,10 @@ pub enum Error {
     )]
     NoRoom { path: PathBuf, needed: u64 },
 
+    /// What was to be measured is not there; whole sentences.
+    #[error("{0} To measure the CPU, name it: --device cpu.")]
+    NoDevice(String),
+
     /// A text file does not hold what the command reads from it.
     #[error("{path}: expected {expected}, found {found}.", path = path.display())]
     Content { path: PathBuf, expected: &'static str, found: String },

@@ -30,7 +30,7 @@ pub enum Command {
     Check(check::Args),
     /// Measure plain against speculative decoding
     Bench(bench::Args),
-    /// Find out whether a device computes what the CPU does, and how fast
+    /// Find out whether a device computes what the CPU does, and how fast: exit code 1 when a text is wrong
     GpuCheck(gpu_check::Args),
     /// Print the target's scores after every token of a text
     Logits(logits::Args),
@@ -69,7 +69,7 @@ impl Command {
             Self::Generate(args) => generate::run(args)?,
             Self::Check(args) => return check::run(args),
             Self::Bench(args) => bench::run(args)?,
-            Self::GpuCheck(args) => gpu_check::run(args)?,
+            Self::GpuCheck(args) => return gpu_check::run(args),
             Self::Logits(args) => logits::run(args)?,
             Self::Inspect(args) => inspect::run(args)?,
             Self::Tokenize(args) => tokenize::tokenize(args)?,

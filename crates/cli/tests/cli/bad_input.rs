@@ -161,6 +161,11 @@ fn numbers_that_make_no_sense() {
 }
 
 #[test]
+fn a_check_of_a_gpu_that_is_not_there() {
+    refused(&["gpu-check", "--device", "metal", "--quick"], FAILED, &["Metal", "--device cpu"]);
+}
+
+#[test]
 fn random_weights_of_an_unknown_kind() {
     for model in ["7B:Q8_0", "0.5B", "0.5B:Q5_K_M", ":"] {
         let known = ["tiny, 0.5B, 1.1B, 8B", "Q4_K_M, Q8_0, F16"];

@@ -122,14 +122,17 @@ pub fn difference(
         let logit = |token: Option<TokenId>| logits.get(token? as usize).copied();
         (difference.with_logit, difference.without_logit) = (logit(tokens.0), logit(tokens.1));
         if let Some(tokens) = tokens.0.zip(tokens.1) {
-            margins.extend(margin(row, &request.sampling, &context, tokens)?);
+            margins.push(margin(row, &request.sampling, &context, tokens)?);
         }
     }
+    // One that a filter keeps in some passes and drops in others is at its edge.
+    let at_the_edge = margins.iter().any(Option::is_some) && margins.contains(&None);
+    let margins: Vec<f32> = margins.into_iter().flatten().collect();
     let (least, most) = (margins.iter().copied().reduce(f32::min), margins.iter().copied().reduce(f32::max));
     difference.gap = margins.last().map(|margin| margin.abs());
     difference.rounding = least.zip(most).map(|(least, most)| most - least);
-    difference.near_tie =
-        difference.gap.zip(difference.rounding).is_some_and(|(gap, rounding)| gap <= 2.0 * rounding);
+    let rounds = |(gap, rounding): (f32, f32)| gap <= 2.0 * rounding;
+    difference.near_tie = at_the_edge || difference.gap.zip(difference.rounding).is_some_and(rounds);
     Ok(Some(difference))
 }
 
@@ -140,7 +143,8 @@ const PASSES: [usize; 3] = [REREAD, 5, 1];
 /// How many of the last tokens.
 const REREAD: usize = 64;
 
-/// The scores of what may follow `context`, whose last tokens are fed in passes of `rows`.
+/// The scores of what may follow `context`, whose last tokens are fed in passes of `rows`. So is the very last
+/// one, with others behind it, which it does not see.
 fn score<'a>(target: &'a mut dyn Model, context: &[TokenId], rows: usize) -> Result<Row<'a>> {
     let last = context.len() - 1;
     let from = context.len().saturating_sub(REREAD);
@@ -149,7 +153,8 @@ fn score<'a>(target: &'a mut dyn Model, context: &[TokenId], rows: usize) -> Res
     for chunk in context[from..last].chunks(rows) {
         target.forward(&TokenTree::chain(chunk.iter().copied()), 0..0)?;
     }
-    Ok(target.forward(&TokenTree::chain([context[last]]), 0..1)?.row(0))
+    let rows = rows.min(target.config().context - last);
+    Ok(target.forward(&TokenTree::chain(std::iter::repeat_n(context[last], rows)), 0..1)?.row(0))
 }
 
 /// By how much the first of two tokens leads in what decides between them, as a difference of logits: these,

@@ -36,6 +36,8 @@ mod built {
         Ok(gpu_label(Gpu::Cuda, &name, total as u64))
     }
 
+    /// Everything is computed on the stream of the thread that calls, in its order: one thread alone may use
+    /// the models of a device.
     pub fn open() -> Result<(Device, String), Problem> {
         let label = look()?;
         let device = Device::new_cuda(0).map_err(|error| Problem::failed(Gpu::Cuda, error))?;

@@ -120,14 +120,18 @@ impl Drafters {
     /// A reply begins.
     pub(crate) fn begin_reply(&mut self) {
         self.members.iter_mut().for_each(|member| member.failed = false);
+        self.guessed.clear();
         self.governor.iter_mut().for_each(Governor::begin_reply);
     }
 
-    /// Whether the draft model has so much of `context` to read that the first token should not wait for it.
-    pub(crate) fn late(&self, context: &[TokenId], speculation: &Speculation) -> bool {
-        let drafts = |member: &Member| speculation.drafter.allows(member.drafter.kind());
-        let mut models = self.members.iter().filter(|member| drafts(member) && !member.drafter.is_cheap());
-        !speculation.is_off() && models.any(|member| member.drafter.behind(context) > MUCH)
+    /// Whether the draft model shall draft and has so much of `context` to read that the first token should
+    /// not wait for it.
+    pub(crate) fn late(&mut self, context: &[TokenId], speculation: &Speculation) -> bool {
+        let drafts = |member: &&Member| speculation.drafter.allows(member.drafter.kind());
+        let model = self.members.iter().filter(drafts).find(|member| !member.drafter.is_cheap());
+        let behind = model.map_or(0, |member| member.drafter.behind(context));
+        let shall = |governor: &mut Governor| governor.plan(speculation, LONGEST_DRAFT, behind).length > 0;
+        !speculation.is_off() && behind > MUCH && self.governor.as_mut().is_none_or(shall)
     }
 
     /// Lets those that will draft read `context`. The draft model is left alone as long as drafting does not

@@ -60,6 +60,18 @@ pub trait Model: Send {
     /// device whose memory is not this computer's.
     fn expect(&mut self, _interest: Interest) {}
 
+    /// Says that rows of later passes need to have the first `vocabulary` tokens alone; they may have more.
+    fn narrow(&mut self, _vocabulary: usize) {}
+
+    /// Waits until the device has computed what it was handed. A pass whose scores nobody asked for may go
+    /// on after it returned.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device failed.
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Nodes that the last pass ran, or of them those that were kept.
     fn last_pass(&self) -> usize;
 
@@ -127,6 +139,7 @@ pub fn catch_up(
     while done < total {
         let end = total.min(done + CHUNK);
         model.forward(&TokenTree::chain(context[done..end].iter().copied()), 0..0)?;
+        model.wait()?;
         done = end;
         if on_progress(done, total).is_break() {
             return Ok((reused, ControlFlow::Break(())));

@@ -2,6 +2,8 @@
 //! and whose it is, what the softmax is divided by, and the few numbers that were said to be of interest.
 //! Anything else is fetched when it is asked for. A row of 128,000 tokens is half a megabyte, its sketch
 //! sixteen kilobytes, and all sketches of a pass come in one go.
+//!
+//! Of logits that are exactly equal the first is taken, but on CUDA, whose kernel takes any within a slice.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -138,7 +140,8 @@ impl Sketch {
         if let Some(whole) = self.whole.get() {
             return Ok(whole);
         }
-        let fetched = self.logits.to_vec1()?;
+        // Of its own, as the whole of what it lies in would be fetched otherwise.
+        let fetched = self.logits.force_contiguous()?.to_vec1()?;
         Ok(self.whole.get_or_init(|| fetched))
     }
 
@@ -180,7 +183,8 @@ impl Sketch {
     }
 }
 
-/// `[rows, vocabulary]` as `[rows, slices, SLICE]`; what is missing from the last slice is -inf.
+/// `[rows, vocabulary]` as `[rows, slices, SLICE]`; what is missing from the last slice is as low as can be, and
+/// not -inf, which Metal's fast arithmetic has no rules for.
 fn in_slices(rows: &Tensor) -> Computed<Tensor> {
     let (count, vocabulary) = rows.dims2()?;
     let slices = vocabulary.div_ceil(SLICE);
@@ -188,7 +192,7 @@ fn in_slices(rows: &Tensor) -> Computed<Tensor> {
     if missing == 0 {
         return rows.reshape((count, slices, SLICE));
     }
-    let nothing = Tensor::full(f32::NEG_INFINITY, (count, missing), rows.device())?;
+    let nothing = Tensor::full(f32::MIN, (count, missing), rows.device())?;
     Tensor::cat(&[rows, &nothing], 1)?.reshape((count, slices, SLICE))
 }
 
@@ -196,6 +200,9 @@ fn in_slices(rows: &Tensor) -> Computed<Tensor> {
 fn fetch_likely(sketches: &mut [Sketch], by_slice: &Tensor, reach: f32, top: usize) -> Computed<()> {
     let (rows, slices, _) = by_slice.dims3()?;
     let wanted: Vec<Vec<usize>> = sketches.iter().map(|sketch| sketch.likely(reach, top)).collect();
+    if wanted.iter().all(Vec::is_empty) {
+        return Ok(());
+    }
     let places = wanted.iter().enumerate();
     let places =
         places.flat_map(|(row, wanted)| wanted.iter().map(move |slice| (row * slices + slice) as u32));

@@ -266,10 +266,18 @@ impl Weights {
     /// `Error::BadModel` when there is no such tensor; `Error::Compute` from the device; `Error::Cancelled`
     /// when the watcher wants no more.
     pub fn matrix(&self, name: &str) -> Result<Arc<QTensor>> {
+        self.matrix_on(&self.device, name)
+    }
+
+    /// The same on another device.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`].
+    pub fn matrix_on(&self, device: &Device, name: &str) -> Result<Arc<QTensor>> {
         let matrix = if self.rounds(self.stored(name)?) {
-            self.in_eight_bits(name)?
+            self.in_eight_bits(device, name)?
         } else {
-            self.tensors.load(name, &self.device)?
+            self.tensors.load(name, device)?
         };
         Ok(Arc::new(matrix))
     }
@@ -296,11 +304,11 @@ impl Weights {
     ///
     /// # Errors
     /// As [`Self::matrix`].
-    pub fn in_eight_bits(&self, name: &str) -> Result<QTensor> {
+    pub fn in_eight_bits(&self, device: &Device, name: &str) -> Result<QTensor> {
         let stored = self.tensors.load(name, &Device::Cpu)?;
         tracing::info!("{name} is stored as {:?} and computed as Q8_0", stored.dtype());
         let numbers = stored.dequantize(&Device::Cpu)?;
-        Ok(QTensor::quantize_onto(&numbers, GgmlDType::Q8_0, &self.device)?)
+        Ok(QTensor::quantize_onto(&numbers, GgmlDType::Q8_0, device)?)
     }
 
     /// A vector as f32; of a norm what it multiplies with, however the file puts that.

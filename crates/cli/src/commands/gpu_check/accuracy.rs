@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use foretoken_engine::device::Device;
-use foretoken_engine::forward::{Model, TensorModel, load};
+use foretoken_engine::forward::{Interest, Model, TensorModel, load};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::trace::TokenId;
 use foretoken_engine::tree::TokenTree;
@@ -71,6 +71,7 @@ fn of(name: String, source: &ModelSource, device: &Device) -> Result<Accuracy> {
 
 /// After every token.
 fn logits(model: &mut dyn Model, tokens: &[TokenId]) -> Result<Vec<Vec<f32>>> {
+    model.expect(Interest::Everything);
     let found = model.forward(&TokenTree::chain(tokens.iter().copied()), 0..tokens.len())?;
     let rows = (0..tokens.len()).map(|row| Ok(found.row(row).logits()?.to_vec())).collect();
     model.truncate(0);

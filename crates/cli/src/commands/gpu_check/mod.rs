@@ -7,13 +7,14 @@ mod table;
 mod texts;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-use foretoken_engine::device;
+use foretoken_engine::device::{self, DeviceChoice};
 use serde::Serialize;
 
 use super::bench::random::{RandomModel, default_folder};
 use crate::args::DeviceArgs;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -46,17 +47,23 @@ pub struct Args {
 #[serde(tag = "type", rename = "gpu_check")]
 struct Report {
     device: String,
-    /// Gigabytes (10^9 bytes) per second that a copy within the device's memory reads and writes.
-    copy_gb_s: f64,
+    /// Gigabytes (10^9 bytes) per second that the device reads from its memory and writes to it.
+    memory_gb_s: f64,
     texts: Vec<texts::Text>,
     accuracy: Vec<accuracy::Accuracy>,
     speed: Vec<speed::Speed>,
 }
 
-pub fn run(args: &Args) -> Result<()> {
+/// # Errors
+/// `Error::NoDevice` when another device than the one that was named would be measured.
+pub fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.folder.clone().unwrap_or_else(default_folder);
     let opened = device::open(args.device.device());
     if let Some(remark) = &opened.remark {
+        if args.device.device() != DeviceChoice::Auto {
+            let why = remark.trim_end_matches(device::CPU_INSTEAD).to_owned();
+            return Err(Error::NoDevice(why));
+        }
         output::note(remark);
     }
     let models = if args.quick { vec![speed::quick()] } else { args.models.clone() };
@@ -64,7 +71,7 @@ pub fn run(args: &Args) -> Result<()> {
     let apart = accuracy.first().map_or(0.0, |starter| starter.apart);
     let report = Report {
         device: opened.label.clone(),
-        copy_gb_s: speed::copy_gb_s(&opened.device, args.quick)?,
+        memory_gb_s: speed::memory_gb_s(&opened.device, args.quick)?,
         texts: texts::compare(&opened, apart, args.quick)?,
         accuracy,
         speed: models
@@ -72,5 +79,7 @@ pub fn run(args: &Args) -> Result<()> {
             .map(|model| speed::measure(model, &opened, &folder, args.quick))
             .collect::<Result<_>>()?,
     };
-    if args.json { output::json(&report) } else { output::text(&report.table()) }
+    if args.json { output::json(&report) } else { output::text(&report.table()) }?;
+    let mistakes = report.texts.iter().any(|text| text.mistakes() > 0);
+    Ok(if mistakes { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

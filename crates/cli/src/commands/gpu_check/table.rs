@@ -10,7 +10,7 @@ impl Report {
     pub fn table(&self) -> String {
         let mut lines = vec![
             self.device.clone(),
-            format!("a copy reads and writes {:.0} GB/s", self.copy_gb_s),
+            format!("memory is read and written at {:.0} GB/s", self.memory_gb_s),
             "\ntexts of the starter        replies  tokens  as on the CPU  near ties  mistakes".to_owned(),
         ];
         lines.extend(self.texts.iter().map(text));
@@ -25,7 +25,7 @@ impl Report {
     fn speed(&self, found: &Speed) -> Vec<String> {
         let Speed { model, bytes, plain, speculative, verify_cost, draft_ms, host_ms, reckoned } = found;
         let one = plain.tokens_per_second;
-        let share = one.map(|speed| speed * *bytes as f64 / 1e9 / self.copy_gb_s * 100.0);
+        let share = one.map(|speed| speed * *bytes as f64 / 1e9 / self.memory_gb_s * 100.0);
         let mut lines = vec![
             format!("\n{model}\n              tokens/s  speedup  acceptance"),
             format!("plain       {:>10}", number(one, 1)),
@@ -46,7 +46,7 @@ impl Report {
             verify_cost.iter().map(of).collect::<Vec<_>>().join(" ")
         };
         lines.push(format!(
-            "plain decoding reads {} % of what a copy moves (wished for: 60)",
+            "plain decoding reads {} % of what memory gives (wished for: 60)",
             number(share, 0)
         ));
         lines.push(format!("T_v(1..17)         {} ms", costs(|cost| format!("{:.2}", cost.ms))));
@@ -55,7 +55,9 @@ impl Report {
             costs(|cost| format!("{:.2}", cost.ratio))
         ));
         lines.push(format!("T_s                {} ms", number(*draft_ms, 3)));
-        lines.push(format!("host               {host_ms:.3} ms a token (wished for: less than 1)"));
+        lines.push(format!(
+            "host               {host_ms:.3} ms to hand over the layers of a token (wished for: less than 1)"
+        ));
         if let Some((speedup, length)) = reckoned {
             lines.push(format!(
                 "reckoned at {:.0} %   {speedup:.2} times plain with drafts of {length}",
@@ -68,7 +70,7 @@ impl Report {
 
 fn text(found: &Text) -> String {
     let Text { way, replies, tokens, same, near_ties } = found;
-    let mistakes = replies - same - near_ties;
+    let mistakes = found.mistakes();
     format!("{way:26}  {replies:>7}  {tokens:>6}  {same:>13}  {near_ties:>9}  {mistakes:>8}")
 }
 

@@ -28,6 +28,13 @@ pub struct Text {
     pub near_ties: usize,
 }
 
+impl Text {
+    /// Replies that differ where rounding is no excuse.
+    pub fn mistakes(&self) -> usize {
+        self.replies - self.same - self.near_ties
+    }
+}
+
 /// Every way, over the built-in prompts. `apart` is how far logits are from the CPU's.
 pub fn compare(device: &Opened, apart: f32, quick: bool) -> Result<Vec<Text>> {
     output::note("comparing the starter's texts with those of the CPU");

@@ -31,7 +31,10 @@ pub struct ModelDrafter {
 
 impl ModelDrafter {
     /// `ends` are the target's.
-    pub fn new(model: Box<dyn Model>, vocabulary: Vocabulary, ends: &[TokenId]) -> Self {
+    pub fn new(mut model: Box<dyn Model>, vocabulary: Vocabulary, ends: &[TokenId]) -> Self {
+        if let Vocabulary::Same(shared) = vocabulary {
+            model.narrow(shared);
+        }
         Self { model, vocabulary, stage: Box::<NgramDrafter>::default(), ends: ends.to_vec() }
     }
 

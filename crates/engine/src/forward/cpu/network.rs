@@ -142,7 +142,9 @@ fn panels(weights: &Weights, name: &str) -> Result<Panels> {
     };
     let packed = match format(stored.dtype).filter(|_| !weights.rounds(stored)) {
         Some(format) => Panels::pack(format, rows, inputs, stored.bytes),
-        None => Panels::pack(Format::Q8_0, rows, inputs, &weights.in_eight_bits(name)?.data()?),
+        None => {
+            Panels::pack(Format::Q8_0, rows, inputs, &weights.in_eight_bits(weights.device(), name)?.data()?)
+        }
     };
     weights.release(name);
     packed.map_err(|unfit| {

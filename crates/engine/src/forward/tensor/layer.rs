@@ -49,8 +49,10 @@ impl Layer {
     ) -> Result<Self> {
         let (family, device) = (config.family, weights.device());
         let stack = |names: &[&str]| -> Result<Stack> {
-            let matrix = |name: &&str| weights.matrix(&format!("blk.{index}.{name}.weight"));
-            Ok(Stack::new(names.iter().map(matrix).collect::<Result<_>>()?, arithmetic)?)
+            // What is put together first is put together here.
+            let at = if names.len() > 1 { &Device::Cpu } else { device };
+            let matrix = |name: &&str| weights.matrix_on(at, &format!("blk.{index}.{name}.weight"));
+            Ok(Stack::new(names.iter().map(matrix).collect::<Result<_>>()?, arithmetic, device)?)
         };
         let norm = |name: &str| weights.vector(&format!("blk.{index}.{name}.weight"));
         let post_norm = |name| family.post_norms.then(|| norm(name)).transpose();

@@ -41,6 +41,8 @@ pub struct TensorModel {
     /// How many of `cached` the last pass added.
     last_pass: usize,
     interest: Interest,
+    /// Tokens that rows have.
+    vocabulary: usize,
     found: Found,
 }
 
@@ -77,11 +79,12 @@ impl TensorModel {
         let turns = config.reaches.iter().map(|reach| Turns::new(reach.rotary.clone(), device));
         Ok(Self {
             output_norm: weights.vector("output_norm.weight")?,
-            output: Stack::new(vec![output], arithmetic)?,
+            output: Stack::new(vec![output], arithmetic, device)?,
             embedding,
             turns: turns.collect::<Computed<_>>()?,
             padding: layers.first().map_or(Ok(Padding::NONE), |layer| layer.measure(&config, device))?,
             layers,
+            vocabulary: config.vocabulary,
             config,
             device: device.clone(),
             cached: Vec::new(),
@@ -122,12 +125,12 @@ impl TensorModel {
         }
         let hidden = hidden.narrow(0, rows.start, rows.len())?.contiguous()?;
         let hidden = rms_norm(&hidden, &self.output_norm, self.config.norm_epsilon as f32)?;
-        let logits = self.output.forward(&hidden, self.padding)?;
+        let logits = self.output.forward(&hidden, self.padding)?.narrow(1, 0, self.vocabulary)?;
         if self.interest != Interest::Everything {
             return Sketch::all(&logits, tokens, &feed.ids, self.interest).map(Found::Sketches);
         }
         let logits: Vec<f32> = logits.flatten_all()?.to_vec1()?;
-        let peaks = logits.chunks(self.config.vocabulary).map(|logits| Row::of(logits).peak()).collect();
+        let peaks = logits.chunks(self.vocabulary).map(|logits| Row::of(logits).peak()).collect();
         Ok(Found::Rows { logits, peaks })
     }
 }
@@ -145,6 +148,14 @@ impl Model for TensorModel {
         self.interest = interest;
     }
 
+    fn narrow(&mut self, vocabulary: usize) {
+        self.vocabulary = vocabulary.min(self.config.vocabulary);
+    }
+
+    fn wait(&self) -> Result<()> {
+        Ok(self.device.synchronize()?)
+    }
+
     fn last_pass(&self) -> usize {
         self.last_pass
     }
@@ -158,7 +169,7 @@ impl Model for TensorModel {
         self.found = self.run_output(&hidden, rows.start - first..rows.end - first, &tokens, &feed)?;
         self.cached.extend(tokens);
         self.last_pass = tree.len();
-        let vocabulary = self.config.vocabulary;
+        let vocabulary = self.vocabulary;
         Ok(match &self.found {
             Found::Rows { logits, peaks } => Logits::new(logits, vocabulary, vocabulary, peaks),
             Found::Sketches(sketches) => Logits::on_device(sketches),

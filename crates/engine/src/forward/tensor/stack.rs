@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{DType, Device, Module, Result, Tensor};
 
-/// The most rows that candle's kernels for vectors take; more go to those for matrices.
+/// The most rows that candle's kernels for vectors take on CUDA; more go to those for matrices.
 const VECTORS: usize = 8;
 
 #[derive(Debug)]
@@ -36,10 +36,10 @@ pub struct Padding {
 impl Padding {
     pub const NONE: Self = Self { from: VECTORS + 1 };
 
-    /// By trying on `stack`, the largest there is, with inputs of `width` numbers. On a CPU, whose products
-    /// have one kernel, and for weights that are not quantised there is nothing to gain.
+    /// By trying on `stack`, the largest there is, with inputs of `width` numbers. Elsewhere than on CUDA, and
+    /// for weights that are not quantised, there is nothing to gain: two rows have the kernels of nine.
     pub fn measured(stack: &Stack, width: usize, device: &Device) -> Result<Self> {
-        if device.is_cpu() || !stack.quantised {
+        if !device.is_cuda() || !stack.quantised {
             return Ok(Self::NONE);
         }
         let time = |rows: usize, padding: Self| -> Result<Duration> {
@@ -55,7 +55,7 @@ impl Padding {
             Ok(best)
         };
         for rows in 2..=VECTORS {
-            if time(rows, Self { from: rows })? < time(rows, Self::NONE)? {
+            if time(rows, Self { from: rows })?.mul_f64(WORTH) < time(rows, Self::NONE)? {
                 return Ok(Self { from: rows });
             }
         }
@@ -63,15 +63,19 @@ impl Padding {
     }
 }
 
+/// How much faster they have to be: chance may make a few percent.
+const WORTH: f64 = 1.05;
+
 /// How often each number of rows is tried, and how many products make one trial.
 const TRIALS: usize = 3;
 const AT_ONCE: usize = 10;
 
 impl Stack {
-    /// Of matrices of the same width, the first at the top. Neighbours of one format become one.
-    pub fn new(matrices: Vec<Arc<QTensor>>, arithmetic: Arithmetic) -> Result<Self> {
+    /// On `device`, of matrices of the same width that are there or on the CPU, the first at the top.
+    /// Neighbours of one format become one.
+    pub fn new(matrices: Vec<Arc<QTensor>>, arithmetic: Arithmetic, device: &Device) -> Result<Self> {
         if arithmetic == Arithmetic::Exact {
-            let widened = matrices.iter().map(|matrix| matrix.dequantize(&matrix.device()));
+            let widened = matrices.iter().map(|matrix| matrix.dequantize(device));
             let widened = Tensor::cat(&widened.collect::<Result<Vec<_>>>()?, 0)?;
             return Ok(Self { parts: vec![QMatMul::Tensor(widened)], quantised: false });
         }
@@ -83,7 +87,8 @@ impl Stack {
                 None => runs.push(vec![matrix]),
             }
         }
-        let parts = runs.into_iter().map(|run| QMatMul::from_arc(joined(run)?)).collect::<Result<_>>()?;
+        let parts =
+            runs.into_iter().map(|run| QMatMul::from_arc(joined(run, device)?)).collect::<Result<_>>()?;
         Ok(Self { parts, quantised })
     }
 
@@ -113,8 +118,10 @@ fn is_plain(dtype: GgmlDType) -> bool {
 }
 
 /// Blocks lie within rows, so that rows of one format can be put together as bytes.
-fn joined(run: Vec<Arc<QTensor>>) -> Result<Arc<QTensor>> {
-    if let [matrix] = &run[..] {
+fn joined(run: Vec<Arc<QTensor>>, device: &Device) -> Result<Arc<QTensor>> {
+    if let [matrix] = &run[..]
+        && matrix.device().same_device(device)
+    {
         return Ok(Arc::clone(matrix));
     }
     let (_, width) = run[0].shape().dims2()?;
@@ -124,7 +131,7 @@ fn joined(run: Vec<Arc<QTensor>>) -> Result<Arc<QTensor>> {
         bytes.extend_from_slice(&matrix.data()?);
         height += matrix.shape().dims2()?.0;
     }
-    let storage = QStorage::from_data(bytes.into(), &run[0].device(), run[0].dtype())?;
+    let storage = QStorage::from_data(bytes.into(), device, run[0].dtype())?;
     Ok(Arc::new(QTensor::new(storage, (height, width))?))
 }
 
@@ -149,7 +156,7 @@ mod tests {
             let apart =
                 matrices.clone().map(|matrix| QMatMul::from_arc(matrix).unwrap().forward(&x).unwrap());
             let apart: Vec<Vec<f32>> = Tensor::cat(&apart, 1).unwrap().to_vec2().unwrap();
-            let stack = Stack::new(matrices.to_vec(), Arithmetic::Kernels).unwrap();
+            let stack = Stack::new(matrices.to_vec(), Arithmetic::Kernels, &Device::Cpu).unwrap();
             assert_eq!(stack.parts.len(), if formats[0] == formats[2] { 1 } else { 2 });
             for padding in [Padding::NONE, Padding { from: 2 }] {
                 let found = stack.forward(&x, padding).unwrap();
