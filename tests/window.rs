@@ -6,7 +6,6 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fantoccini::elements::Element;
@@ -14,12 +13,13 @@ use fantoccini::key::Key;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::json;
+use tokio::sync::{Mutex, MutexGuard};
 
 /// How long something is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One window at a time: each computes on all cores.
-static TURN: Mutex<()> = Mutex::new(());
+static TURN: Mutex<()> = Mutex::const_new(());
 
 /// A display, the driver, and through it the application with its data in a folder of its own.
 pub struct Window {
@@ -36,8 +36,7 @@ impl Window {
 
     /// With more variables in the application's environment.
     pub async fn open_with(data: &Path, variables: &[(&str, &str)]) -> Self {
-        // A test that failed has left nothing behind.
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = TURN.lock().await;
         let (display, name) = display();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         // Without a bus, so that an open Foretoken is not mistaken for this one. The driver and all it

@@ -130,6 +130,9 @@ fn descending(left: &(TokenId, f64), right: &(TokenId, f64)) -> std::cmp::Orderi
     right.1.total_cmp(&left.1).then(left.0.cmp(&right.0))
 }
 
+/// Tokens and what they weigh, e^((logit - highest) / temperature).
+type Weights = Vec<(TokenId, f64)>;
+
 /// Cuts the unlikely tail. Ties are broken by token id, so that the cut is the same everywhere.
 struct Filter<'a> {
     sampling: &'a Sampling,
@@ -173,7 +176,7 @@ fn reach(cut: f64, temperature: f32) -> f64 {
 
 impl Filter<'_> {
     /// Tokens and their weights, e^((logit - highest) / temperature); of logits that are no numbers none.
-    fn apply(&self, row: Row<'_>) -> Result<Vec<(TokenId, f64)>> {
+    fn apply(&self, row: Row<'_>) -> Result<Weights> {
         let (mut weights, sum) = self.candidates(row)?;
         let top_k = self.sampling.top_k as usize;
         if top_k > 0 && top_k < weights.len() {
@@ -191,7 +194,7 @@ impl Filter<'_> {
 
     /// As few tokens as are sure to hold all that the filters keep, and the sum of all weights where those
     /// are not all.
-    fn candidates(&self, row: Row<'_>) -> Result<(Vec<(TokenId, f64)>, Option<f64>)> {
+    fn candidates(&self, row: Row<'_>) -> Result<(Weights, Option<f64>)> {
         let share = match Search::of(self.sampling) {
             Search::Top => {
                 let mut weights = Vec::new();
@@ -215,14 +218,14 @@ impl Filter<'_> {
     }
 
     /// The tokens that weigh at least `cut`.
-    fn above(&self, row: Row<'_>, cut: f64) -> Result<Vec<(TokenId, f64)>> {
+    fn above(&self, row: Row<'_>, cut: f64) -> Result<Weights> {
         let least = (f64::from(self.highest) - reach(cut, self.sampling.temperature)) as f32;
         let mut weights = Vec::new();
         row.at_least(least, |token, logit| self.weigh(token, logit, &mut weights))?;
         Ok(weights)
     }
 
-    fn weigh(&self, token: TokenId, logit: f32, weights: &mut Vec<(TokenId, f64)>) {
+    fn weigh(&self, token: TokenId, logit: f32, weights: &mut Weights) {
         let scale = 1.0 / f64::from(self.sampling.temperature);
         let weight = ((f64::from(logit) - f64::from(self.highest)) * scale).exp();
         if weight > 0.0 {
@@ -231,7 +234,7 @@ impl Filter<'_> {
     }
 
     /// Sorts only as many tokens as the share needs, which in a large vocabulary is few.
-    fn cut_to_top_p(&self, weights: &mut Vec<(TokenId, f64)>, sum: f64) {
+    fn cut_to_top_p(&self, weights: &mut Weights, sum: f64) {
         let share = f64::from(self.sampling.top_p) * sum;
         let mut sorted = 0;
         let mut held = 0.0;
