@@ -199,7 +199,10 @@ fn check_at_a_temperature_is_reproducible_by_default_and_says_its_seed() {
     let ask = ["check", "--prompt", STORY, "--max-tokens", "20", "--temperature", "0.8"];
     let run = run(&[&ask[..], &PAIR].concat());
     assert_eq!(run.code, 0, "{}", run.err);
-    assert_eq!(run.out, "identical: all 20 tokens are the same with and without drafts\n");
+    // With a seed of its own every time, a text may end early.
+    let tokens = run.out.strip_prefix("identical: all ").and_then(|rest| rest.split_once(' ')).unwrap();
+    assert!((1..=20).contains(&tokens.0.parse().unwrap()), "{}", run.out);
+    assert_eq!(tokens.1, "tokens are the same with and without drafts\n");
     assert!(run.err.contains("reproducible mode with a fresh seed: --seed "), "{}", run.err);
 }
 
