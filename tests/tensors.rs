@@ -90,7 +90,8 @@ fn where_rounding_parts_two_texts_the_check_says_so_and_takes_nothing_else_for_i
     for sampling in [Sampling::greedy(), coupled(Sampling::default())] {
         let mut request = request(&decoder, sampling);
         let mut tokens = Vec::new();
-        for way in ways() {
+        // The governor would choose by the clock.
+        for way in ways().into_iter().skip(1) {
             request.speculation = way;
             tokens = write(&mut decoder, &request, &mut drafters).tokens;
             let check = compare(&mut decoder, &request, &tokens, &mut |_| ControlFlow::Continue(())).unwrap();

@@ -137,8 +137,8 @@ pub fn difference(
 }
 
 /// The last tokens of a context are fed anew in passes of so many rows, the last way being that of plain
-/// decoding. Two ways to round differ by as much as rounding makes.
-const PASSES: [usize; 3] = [REREAD, 5, 1];
+/// decoding. What they differ by is what rounding makes.
+const PASSES: [usize; 6] = [REREAD, 16, 8, 5, 3, 1];
 
 /// How many of the last tokens.
 const REREAD: usize = 64;
