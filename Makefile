@@ -86,24 +86,27 @@ check: setup $(PAGE) ## the quick part: formats, lints, types
 	$(NPM) run lint
 	$(NPM) run check
 
-# The models with random weights are made in the system's folder for temporary files. A process each, so
-# that memory is measured of one model alone. LLAMA_CPP_BIN may name a folder with llama.cpp's programs.
-BENCH_MODELS := 0.5B:Q4_K_M 0.5B:Q8_0 1.1B:Q4_K_M 1.1B:Q8_0
+# MODELS=FOLDER names a folder with .gguf files of real models, which are measured first. Those with random
+# weights are made in the system's folder for temporary files. A process each, so that memory is measured of
+# one model alone. LLAMA_CPP_BIN may name a folder with llama.cpp's programs.
+MODELS :=
+RANDOM_MODELS := 0.5B:Q4_K_M 0.5B:Q8_0 1.1B:Q4_K_M 1.1B:Q8_0
 
-bench: setup $(PAGE) ## plain decoding against speculative: the starter pair, and larger models with random weights
+bench: setup $(PAGE) ## plain decoding against speculative: real models (MODELS=FOLDER), the starter, random weights
 	@cargo build --release $(CARGO_ALL) --bins
+	@$(if $(MODELS),$(CARGO_TARGET_DIR)/release/foretoken-cli bench --models "$(MODELS)" --tokens 64 --repeats 2; echo)
 	@for draft in starter-draft ngram; do \
 		echo "draft: $$draft"; $(CARGO_TARGET_DIR)/release/foretoken-cli bench --target starter --draft $$draft; \
 	done
-	@for model in $(BENCH_MODELS); do \
+	@for model in $(RANDOM_MODELS); do \
 		echo; $(CARGO_TARGET_DIR)/release/foretoken-cli bench --random $$model --verify-cost || exit 1; \
 	done
 
 # The window is driven as in the tests; what is built is what people run.
-bench-ui: setup-tests $(PAGE) ## what watching costs: frames at 2,000 tokens/s, opening long conversations, the engine's loss
+bench-ui: setup-tests $(PAGE) ## the window's speed against the terminal's (MODELS=FOLDER: real models, too), what painting costs
 	@cargo build --release $(CARGO_ALL) --bins
 	@cargo build $(CARGO_ALL) --examples
-	@FORETOKEN_APPLICATION=$(CARGO_TARGET_DIR)/release/foretoken $(CARGO_TARGET_DIR)/debug/examples/bench_ui
+	@FORETOKEN_APPLICATION=$(CARGO_TARGET_DIR)/release/foretoken FORETOKEN_BENCH_MODELS="$(MODELS)" $(CARGO_TARGET_DIR)/debug/examples/bench_ui
 
 pictures: setup-tests $(PAGE) ## the pictures in the documents, and those the heatmap is compared with
 	@cargo build $(CARGO_ALL) --bins

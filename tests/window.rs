@@ -76,6 +76,11 @@ impl Window {
         window
     }
 
+    /// The process that started the application.
+    pub fn driver(&self) -> u32 {
+        self.driver.id()
+    }
+
     pub async fn close(self) {
         self.page.clone().close().await.unwrap();
     }
@@ -136,6 +141,11 @@ impl Window {
 
     pub async fn ask(&self, text: &str) {
         self.type_into("composer", text).await;
+        self.submit().await;
+    }
+
+    /// Sends what the composer holds.
+    pub async fn submit(&self) {
         self.find("composer").await.send_keys(&Key::Enter.to_string()).await.unwrap();
     }
 
@@ -234,7 +244,7 @@ impl Drop for Window {
 }
 
 /// The application that FORETOKEN_APPLICATION names, else the one this test binary was built beside.
-fn application() -> PathBuf {
+pub fn application() -> PathBuf {
     if let Some(path) = std::env::var_os("FORETOKEN_APPLICATION") {
         return path.into();
     }

@@ -25,13 +25,25 @@ impl Form {
     /// # Errors
     /// `Error::EmptyPrompt` for a text without words; what the template and the tokenizer report.
     pub fn tokens(&self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<TokenId>> {
+        let text = self.text(text)?;
+        match self {
+            Self::Raw => with_beginning(tokenizer, &text),
+            Self::Chat(_) => Ok(tokenizer.encode(&text, Special::Parse)?),
+        }
+    }
+
+    /// The text that the tokens are made of, special tokens in it by their names.
+    ///
+    /// # Errors
+    /// `Error::EmptyPrompt` for a text without words; what the template reports.
+    pub fn text(&self, text: &str) -> Result<String> {
         match self {
             Self::Raw if text.is_empty() => Err(EngineError::EmptyPrompt.into()),
             Self::Chat(_) if text.trim().is_empty() => Err(EngineError::EmptyPrompt.into()),
-            Self::Raw => with_beginning(tokenizer, text),
+            Self::Raw => Ok(text.to_owned()),
             Self::Chat(template) => {
                 let message = ChatMessage { role: Role::User, content: text.to_owned() };
-                conversation(template, tokenizer, &[message])
+                Ok(template.render(&[message], true)?)
             }
         }
     }

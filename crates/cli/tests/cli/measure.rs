@@ -1,6 +1,6 @@
 //! `bench` and `logits`.
 
-use foretoken_tests::shared_data;
+use foretoken_tests::{repository, shared_data};
 use serde_json::Value;
 
 use crate::program::{PAIR, Run, finished, json, program, run};
@@ -150,9 +150,9 @@ fn beside_llama_cpp(ask: &[String], folder: &str) -> Run {
     finished(command, "")
 }
 
+/// The path of `folder`, with made-up programs of llama.cpp that note what they are asked in its file `asked`.
 #[cfg(unix)]
-#[test]
-fn llama_cpps_programs_run_on_the_same_files() {
+fn made_up_llama_cpp(folder: &Folder) -> String {
     use std::os::unix::fs::PermissionsExt;
 
     // Passes over n rows take n milliseconds; 1000 tokens/s in a prompt, 100 plain.
@@ -172,17 +172,22 @@ case "$*" in *"p-min 0.75"*) more=1 ;; *) more=0 ;; esac
 echo "decoded   9 tokens in 1.0 seconds, speed:  ${length}${more}.000 t/s" >&2
 echo "accept    = 79.000%" >&2
 "#;
-    let folder = Folder::new();
     for (name, script) in [("llama-bench", BENCH), ("llama-speculative-simple", SPECULATIVE)] {
         let path = folder.file(name, script);
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let asked = folder.file("asked", "");
-    let programs = asked.strip_suffix("/asked").unwrap();
+    folder.file("asked", "").strip_suffix("/asked").unwrap().to_owned()
+}
+
+#[cfg(unix)]
+#[test]
+fn llama_cpps_programs_run_on_the_same_files() {
+    let folder = Folder::new();
+    let programs = made_up_llama_cpp(&folder);
     let ask = random(&folder, &["--random", "tiny:Q8_0", "--verify-cost", "--json"]);
-    let report = beside_llama_cpp(&ask, programs).json().pop().unwrap();
+    let report = beside_llama_cpp(&ask, &programs).json().pop().unwrap();
     let theirs = &report["llama_cpp"];
-    assert_eq!((&theirs["folder"], &theirs["failures"]), (&programs.into(), &serde_json::json!([])));
+    assert_eq!((&theirs["folder"], &theirs["failures"]), (&programs.as_str().into(), &serde_json::json!([])));
     assert_eq!(theirs["prompt_tokens_per_second"], 1000.0);
     assert_eq!(theirs["plain_tokens_per_second"], 100.0);
     let rows =
@@ -199,12 +204,69 @@ echo "accept    = 79.000%" >&2
     let best = report["speculative"].as_array().unwrap().iter().map(speed).fold(0.0, f64::max);
     assert!((ratio("speculative") - best / 71.0).abs() < 1e-9);
     assert!((ratio("prompt") - report["prompt_tokens_per_second"].as_f64().unwrap() / 1000.0).abs() < 1e-9);
-    let asked = std::fs::read_to_string(&asked).unwrap();
+    let asked = std::fs::read_to_string(format!("{programs}/asked")).unwrap();
     for part in ["-t 1 ", "-p 512 -n 8 -r 1", "-p 1,2,4,8,16 -n 0 -d 256", "--ignore-eos", "-draft.gguf"] {
         assert!(asked.contains(part), "'{part}' is not in: {asked}");
     }
-    let table = beside_llama_cpp(&ask[..ask.len() - 1], programs).out;
+    let table = beside_llama_cpp(&ask[..ask.len() - 1], &programs).out;
     assert!(table.contains("llama.cpp  ratio") && table.contains("llama.cpp ms"), "{table}");
+}
+
+#[cfg(unix)]
+#[test]
+fn every_model_of_a_folder_is_measured_plain_and_with_all_that_drafts_for_it_there() {
+    let folder = Folder::new();
+    let programs = made_up_llama_cpp(&folder);
+    let models = tempfile::tempdir().unwrap();
+    for file in ["starter-target-Q8_0.gguf", "starter-draft-Q8_0.gguf"] {
+        std::os::unix::fs::symlink(repository().join("starter").join(file), models.path().join(file))
+            .unwrap();
+    }
+    std::fs::write(models.path().join("broken.gguf"), "no model").unwrap();
+    let ask = ["bench", "--models", models.path().to_str().unwrap(), "--workload", "chat"];
+    let ask =
+        ask.iter().chain(&["--tokens", "8", "--repeats", "1", "--threads", "1"]).map(ToString::to_string);
+    let mut ask: Vec<String> = ask.collect();
+    let table = beside_llama_cpp(&ask, &programs);
+    assert!(table.err.contains("broken.gguf is left out: "), "{}", table.err);
+    assert!(table.out.contains("starter-target-Q8_0 with starter-draft-Q8_0, CPU"), "{}", table.out);
+    ask.push("--json".to_owned());
+    let reports = beside_llama_cpp(&ask, &programs).json();
+    let [small, large] = &reports[..] else { panic!("{reports:?}") };
+    assert_eq!((&small["target"], &small["draft"]), (&"starter-draft-Q8_0".into(), &Value::Null));
+    assert_eq!(
+        (&large["target"], &large["draft"]),
+        (&"starter-target-Q8_0".into(), &"starter-draft-Q8_0".into())
+    );
+    let names = |report: &Value| -> Vec<String> {
+        let ways = report["ways"].as_array().unwrap();
+        ways.iter().map(|way| way["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(small), ["plain", "n-gram", "recycling", "combined"]);
+    assert_eq!(names(large), ["plain", "n-gram", "recycling", "model", "combined"]);
+    let speed = |value: &Value| value["tokens_per_second"].as_f64().unwrap();
+    for report in &reports {
+        let ways = report["ways"].as_array().unwrap();
+        for way in ways {
+            assert!((way["speedup"].as_f64().unwrap() - speed(way) / speed(&ways[0])).abs() < 1e-9, "{way}");
+        }
+        assert_eq!(report["verify_cost"].as_array().unwrap().len(), 17);
+    }
+    let theirs =
+        |report: &Value| report["llama_cpp"].as_array().unwrap().iter().map(speed).collect::<Vec<_>>();
+    assert_eq!((theirs(small), theirs(large)), (vec![100.0], vec![100.0, 20.0, 40.0, 80.0]));
+}
+
+#[test]
+fn a_folder_without_models_is_refused() {
+    let empty = tempfile::tempdir().unwrap();
+    let empty = empty.path().to_str().unwrap();
+    let refused = run(&["bench", "--models", empty]);
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""));
+    assert!(refused.err.contains("found none in") && refused.err.contains(empty), "{}", refused.err);
+    let missing = run(&["bench", "--models", "/nowhere/at/all"]);
+    assert_eq!((missing.code, missing.out.as_str()), (1, ""));
+    assert!(missing.err.contains("/nowhere/at/all"), "{}", missing.err);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod bandwidth;
 pub mod cost;
 pub mod prompts;
 pub mod random;
+mod real;
 mod resident;
 pub mod runs;
 mod sweep;
@@ -30,8 +31,13 @@ use sweep::Sweep;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The model that writes
-    #[arg(long, value_name = "MODEL", required_unless_present = "random")]
+    #[arg(long, value_name = "MODEL", required_unless_present_any = ["random", "models"])]
     target: Option<String>,
+    /// Instead of --target: every model among the .gguf files of a folder, plain and with each drafter, those
+    /// of the folder's models included that can draft for it; what passes cost and how fast memory is read
+    /// for them. Beside llama.cpp as with --random
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["target", "random", "folder", "sweep", "SpeculationArgs"])]
+    models: Option<PathBuf>,
     /// Instead of --target: models with random weights, which are made for it, each with a draft of its
     /// first layers. Shapes: tiny, 0.5B, 1.1B, 8B; weights: Q4_K_M, or all in Q8_0, F16
     /// or another format of GGUF. Where LLAMA_CPP_BIN names
@@ -51,7 +57,8 @@ pub struct Args {
     /// first is used
     #[arg(long, value_name = "FILE")]
     prompts: Option<PathBuf>,
-    /// Instead of --prompts, a few built-in ones, which suit the starter [default: chat]
+    /// Instead of --prompts, a few built-in ones; all but the last suit the starter [default: chat; with
+    /// --models tasks]
     #[arg(long, value_enum, conflicts_with = "prompts")]
     workload: Option<Workload>,
     /// Besides, the same in other ways: with draft lengths of 1 to 8 that stay what they are, or one by one
@@ -118,9 +125,10 @@ struct OtherWay {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    match &args.target {
-        Some(target) => run_on(target, args),
-        None => random::run(args),
+    match (&args.target, &args.models) {
+        (Some(target), _) => run_on(target, args),
+        (None, Some(folder)) => real::run(folder, args),
+        (None, None) => random::run(args),
     }
 }
 

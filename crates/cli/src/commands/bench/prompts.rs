@@ -22,6 +22,8 @@ pub enum Workload {
     Code,
     /// A given text to be said again.
     Copy,
+    /// Programs, questions, arithmetic and summaries, for models that do what they are told.
+    Tasks,
 }
 
 const CHAT: [&str; 6] = [
@@ -47,11 +49,27 @@ const COPY: [&str; 4] = [
     "Repeat after me: the cat and the dog and the bird sat by the fire and told stories until the moon came up.",
 ];
 
+const TASKS: [&str; 12] = [
+    "Write a Python function `merge(a, b)` that merges two sorted lists into one sorted list without sorting again. Add a docstring and three doctests.",
+    "Complete this Rust function and explain each line:\n\n```rust\n/// The length of the longest run of equal neighbours.\nfn longest_run(values: &[i32]) -> usize {\n```",
+    "Write a JavaScript function that debounces another function, then a short example that uses it on a search field.",
+    "Here is a table: people(id, name, born, city). Write SQL for: how many people live in each city; the oldest person of each city; all pairs with the same birthday.",
+    "I have a free afternoon in a town I do not know. Ask me nothing and suggest a plan with four stops, and say for each why it is worth it.",
+    "Write a polite e-mail to a landlord about a heating that has not worked for three days, and then a shorter second version of it.",
+    "Explain to a ten-year-old how a bicycle stays upright, then explain the same to a student of physics.",
+    "A baker sells 48 rolls in the morning and half as many in the afternoon, at 0.60 each. The flour for all of them cost 9.50. How much is left? Show the steps.",
+    "A train leaves at 9:40 and travels 210 km at 84 km/h, waits 15 minutes, and travels 90 km at 60 km/h. When does it arrive? Show the steps.",
+    "Three friends share a bill of 87.30. One pays twice as much as each of the others. How much does each of them pay? Check the result.",
+    "Summarise in three sentences: The harbour was built in 1873 for ships that carried grain. When the railway came, the ships went elsewhere, and the basin silted up. In the 1950s fishermen used what was left of it; in 1988 the last of them sold his boat. The town then dug the basin out again and let it to people with sailing boats, who pay more than the grain ever did. The old granary is a museum now, and its tower a café with a view over the bay. Twice a year, in spring and in autumn, the water rises so high that the café has to close.",
+    "Summarise as a list of five points: Bees find flowers by colour and scent, and tell each other where they are by dancing. The angle of the dance gives the direction against the sun, its length the distance. A hive in summer has up to fifty thousand bees, nearly all of them workers. In winter they form a ball around the queen and keep it warm by trembling. What they eat then is the honey of the summer, about twenty kilograms of it. A beekeeper who takes more has to feed them sugar.",
+];
+
 pub fn built_in(workload: Workload) -> Vec<String> {
     let prompts: &[&str] = match workload {
         Workload::Chat => &CHAT,
         Workload::Code => &CODE,
         Workload::Copy => &COPY,
+        Workload::Tasks => &TASKS,
     };
     prompts.iter().map(|&prompt| prompt.to_owned()).collect()
 }

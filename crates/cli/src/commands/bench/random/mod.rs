@@ -3,7 +3,7 @@
 
 pub mod file;
 mod gguf;
-mod llama_cpp;
+pub mod llama_cpp;
 mod measure;
 pub mod mixture;
 mod report;

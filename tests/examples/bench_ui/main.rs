@@ -1,30 +1,39 @@
 //! What watching costs, measured in the real window: `make bench-ui`. The meter is the page's own
 //! (ui/src/meter.ts): a frame's cost is what the page's thread spends from its first callback to the end of its
 //! rendering, a round's delay the time from its arrival to the end of the frame that showed it.
+//! FORETOKEN_BENCH_MODELS may name a folder with real models, which then write in the window, too.
 #![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
+mod processes;
+mod speed;
+
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use foretoken_engine::decoder::{Reply, Request};
 use foretoken_engine::draft::Drafters;
-use foretoken_engine::sampling::Sampling;
 use foretoken_store::{Ending, Store};
 use foretoken_tests::window::Window;
 use foretoken_tests::{chat_prompt, decoder, model_drafter, starter_target};
-use serde_json::{Value, json};
+use serde_json::Value;
+use speed::Pair;
 
 /// How long frames are counted.
 const WATCHED: Duration = Duration::from_secs(15);
-/// Replies with everything open and with nothing to paint, in turn.
-const PAIRS: usize = 5;
-const LONG: u32 = 3000;
+/// How often a long conversation is opened.
+const OPENINGS: usize = 5;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let folder = tempfile::tempdir().unwrap();
+    let models =
+        std::env::var_os("FORETOKEN_BENCH_MODELS").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    for (number, pair) in Pair::all(models.as_deref()).iter().enumerate() {
+        pair.measure(&folder.path().join(number.to_string())).await;
+    }
+    speed::idle(&folder.path().join("idle")).await;
     let data = folder.path().join("data");
     many_messages(&data, 500);
     let window = Window::open(&data).await;
@@ -33,7 +42,6 @@ async fn main() {
     println!("the same behind 100,000 rounds:");
     painting(&window, "rate=2000&rounds=100000").await;
     opening(&window).await;
-    engine(&window).await;
     window.close().await;
 }
 
@@ -63,7 +71,7 @@ async fn painting(window: &Window, options: &str) {
 /// on the page.
 async fn opening(window: &Window) {
     let mut times = [Vec::new(), Vec::new()];
-    for _ in 0..PAIRS {
+    for _ in 0..OPENINGS {
         window.open_page("").await;
         let script = "const done = arguments[0];
             const begin = performance.now();
@@ -87,60 +95,12 @@ async fn opening(window: &Window) {
     for (what, times) in ["its end is painted after", "all is on the page after"].iter().zip(&mut times) {
         times.sort_by(f64::total_cmp);
         println!(
-            "opening a conversation of 500 messages: {what} median {:.0} ms of {PAIRS} ({:.0} to {:.0})",
-            times[PAIRS / 2],
+            "opening a conversation of 500 messages: {what} median {:.0} ms of {OPENINGS} ({:.0} to {:.0})",
+            times[OPENINGS / 2],
             times[0],
-            times[PAIRS - 1]
+            times[OPENINGS - 1]
         );
     }
-}
-
-/// Prints what the engine loses while everything is painted that it does.
-async fn engine(window: &Window) {
-    let mut ratios = Vec::new();
-    for pair in 0..PAIRS {
-        let mut speeds = [0.0; 2];
-        for turn in 0..2 {
-            let watched = (pair + turn) % 2;
-            speeds[watched] = speed(window, watched == 1).await;
-        }
-        println!("  unwatched {:.0}, watched {:.0} tokens/s", speeds[0], speeds[1]);
-        ratios.push(speeds[1] / speeds[0]);
-    }
-    ratios.sort_by(f64::total_cmp);
-    println!(
-        "the engine's speed with everything open, of its speed with nothing to paint: median {:.3} ({:.3} to {:.3})",
-        ratios[PAIRS / 2],
-        ratios[0],
-        ratios[PAIRS - 1]
-    );
-}
-
-/// Tokens a second of a long reply by the starter pair, as its summary says.
-async fn speed(window: &Window, watched: bool) -> f64 {
-    let change = json!({
-        "sampling": Sampling::greedy(),
-        "max_tokens": LONG,
-        "appearance": { "theme": "dark", "reduced_motion": false, "text_size": 100, "sidebar_open": true,
-                        "inspector_open": watched },
-    });
-    window.configure(change).await;
-    window.ask("Tell me a story about a lighthouse that never ends.").await;
-    window.wait("the reply streams", async || window.rounds().await > 3 || !watched).await;
-    if !watched {
-        // Another conversation: nothing of the reply is on the page.
-        window.click("new-chat").await;
-    }
-    let script = "const done = arguments[0];
-        const { invoke } = window.__TAURI_INTERNALS__;
-        const look = async () => {
-            const [newest] = await invoke('list_conversations', {});
-            const reply = (await invoke('messages', { conversation: newest.id })).at(-1);
-            if (reply.summary) done(reply.summary.tokens_per_second);
-            else setTimeout(look, 500);
-        };
-        look();";
-    window.page.execute_async(script, vec![]).await.unwrap().as_f64().unwrap()
 }
 
 async fn measure(window: &Window, time: Duration) -> Value {

@@ -1,0 +1,336 @@
+//! `bench --models`: every model of a folder as a target, without drafts and with all that can draft for it
+//! there, beside llama.cpp where it is. Makes no models; those with random weights are for
+//! [`super::random`].
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use foretoken_engine::compat;
+use foretoken_engine::decoder::Request;
+use foretoken_engine::device;
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::{DrafterChoice, Speculation};
+use serde::Serialize;
+
+use super::cost::{RowCost, verify_cost};
+use super::prompts::Workload;
+use super::random::llama_cpp::{Ask, LlamaCpp, Timing};
+use super::runs::{Speed, Totals, write};
+use super::{Args, bandwidth, median, number, prompts};
+use crate::args::DraftChoice;
+use crate::error::{Error, Result};
+use crate::output;
+use crate::prompt::Form;
+use crate::session::Session;
+
+/// A draft has at most this share of its target's bytes.
+const LARGEST_DRAFT: f64 = 0.5;
+
+/// Draft lengths that llama.cpp is measured with.
+const THEIR_LENGTHS: [usize; 3] = [2, 4, 8];
+
+/// Rows of a pass that the table shows.
+const ROWS: [usize; 4] = [1, 2, 4, 8];
+
+/// A target, and a draft model where one fits it.
+struct Pair {
+    target: PathBuf,
+    draft: Option<PathBuf>,
+}
+
+/// What was measured of a pair, and on what.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "bench_model")]
+struct Report {
+    target: String,
+    /// Null where no model of the folder can draft for it.
+    draft: Option<String>,
+    device: String,
+    prompts: usize,
+    /// Of a reply, at most.
+    tokens: u32,
+    repeats: u32,
+    ways: Vec<Way>,
+    /// Empty without llama.cpp.
+    llama_cpp: Vec<Theirs>,
+    verify_cost: Vec<RowCost>,
+    /// Of these very weights; null where they are on another device, as is the next.
+    read_bandwidth_gb_s: Option<f64>,
+    /// The share of the bandwidth that plain decoding reads weights with.
+    bandwidth_share: Option<f64>,
+}
+
+/// A way of decoding.
+#[derive(Serialize)]
+struct Way {
+    name: &'static str,
+    #[serde(flatten)]
+    speed: Speed,
+    /// Against plain decoding.
+    speedup: Option<f64>,
+}
+
+/// llama.cpp on the same files and, where it drafts, the same prompts.
+#[derive(Serialize)]
+struct Theirs {
+    /// Null for plain decoding.
+    draft_length: Option<usize>,
+    tokens_per_second: Option<f64>,
+}
+
+/// Measures one pair after the other, and prints each report when it is there.
+pub fn run(folder: &Path, args: &Args) -> Result<()> {
+    let texts = match &args.prompts {
+        Some(path) => prompts::read(path)?,
+        None => prompts::built_in(args.workload.unwrap_or(Workload::Tasks)),
+    };
+    let mut llama_cpp = LlamaCpp::find()?;
+    for (index, pair) in pairs(folder)?.iter().enumerate() {
+        let report = Subject::load(pair, &texts, args)?.measure(llama_cpp.as_mut())?;
+        if args.json {
+            output::json(&report)?;
+        } else {
+            output::text(&format!("{}{}", if index > 0 { "\n" } else { "" }, report.table()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Every model of `folder` that can chat, small ones first, and after each the same with every draft there.
+fn pairs(folder: &Path) -> Result<Vec<Pair>> {
+    let read = |source| Error::Read { path: folder.to_owned(), source };
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).map_err(read)?.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "gguf"));
+    let size = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    files.sort_by_key(size);
+    let mut pairs = Vec::new();
+    for target in &files {
+        let source = match ModelSource::open(target).and_then(|source| {
+            source.config()?;
+            source.template()?;
+            Ok(source)
+        }) {
+            Ok(source) => source,
+            Err(error) => {
+                output::note(format_args!("{} is left out: {error}", target.display()));
+                continue;
+            }
+        };
+        let tokenizer = source.tokenizer()?;
+        let largest = size(target) as f64 * LARGEST_DRAFT;
+        let fits = |draft: &&PathBuf| {
+            let theirs = ModelSource::open(draft).and_then(|source| source.tokenizer());
+            size(draft) as f64 <= largest
+                && theirs.is_ok_and(|theirs| compat::compare(&tokenizer, &theirs).compatible)
+        };
+        let drafts: Vec<_> = files.iter().filter(fits).cloned().map(Some).collect();
+        let alone = if drafts.is_empty() { vec![None] } else { Vec::new() };
+        let pair = |draft| Pair { target: target.clone(), draft };
+        pairs.extend(drafts.into_iter().chain(alone).map(pair));
+    }
+    if pairs.is_empty() {
+        return Err(Error::Usage(format!(
+            "--models: expected a folder with .gguf files of models that chat, found none in {}.",
+            folder.display()
+        )));
+    }
+    Ok(pairs)
+}
+
+/// A pair that is loaded, and what it is measured with.
+struct Subject<'a> {
+    pair: &'a Pair,
+    args: &'a Args,
+    session: Session,
+    /// What llama.cpp is given.
+    texts: Vec<String>,
+    requests: Vec<Request>,
+}
+
+impl<'a> Subject<'a> {
+    fn load(pair: &'a Pair, texts: &[String], args: &'a Args) -> Result<Self> {
+        output::note(format_args!("measuring {}", pair.name()));
+        let source = ModelSource::open(&pair.target)?;
+        let mut session = Session::load(&source, &args.device)?;
+        let model = |draft: &PathBuf| DraftChoice::Model(draft.display().to_string());
+        session.choose_draft(&pair.draft.as_ref().map_or(DraftChoice::Ngram, model), None)?;
+        session.remarks().for_each(output::note);
+        let form = Form::of(&source, args.raw)?;
+        let base = Request {
+            sampling: args.sampling.over(Sampling::greedy())?,
+            max_tokens: Some(args.tokens as usize),
+            ..Request::new(Vec::new())
+        };
+        let requests = prompts::requests(&session, &form, texts, &base)?;
+        let texts = texts.iter().map(|text| form.text(text)).collect::<Result<_>>()?;
+        Ok(Self { pair, args, session, texts, requests })
+    }
+
+    fn measure(mut self, llama_cpp: Option<&mut LlamaCpp>) -> Result<Report> {
+        let (ways, theirs) = self.in_turns(llama_cpp)?;
+        let verify_cost = verify_cost(self.session.decoder.target_mut(), &self.requests)?;
+        let reading = bandwidth::read(self.session.decoder.target_mut(), &self.requests)?;
+        Ok(Report {
+            target: name(&self.pair.target),
+            draft: self.pair.draft.as_deref().map(name),
+            device: self.session.device(),
+            prompts: self.requests.len(),
+            tokens: self.args.tokens,
+            repeats: self.args.repeats,
+            ways,
+            llama_cpp: theirs,
+            verify_cost,
+            read_bandwidth_gb_s: reading.map(|reading| reading.gb_s),
+            bandwidth_share: reading.map(|reading| reading.share),
+        })
+    }
+
+    /// All ways of decoding in turns, prompt by prompt, and llama.cpp after every time through them.
+    fn in_turns(&mut self, mut llama_cpp: Option<&mut LlamaCpp>) -> Result<(Vec<Way>, Vec<Theirs>)> {
+        let ways = self.ways();
+        let mut totals: Vec<Totals> = ways.iter().map(|_| Totals::default()).collect();
+        let mut theirs = vec![Vec::new(); 1 + THEIR_LENGTHS.len()];
+        self.one(&Speculation::off(), 0, &mut Totals::default())?;
+        for repeat in 1..=self.args.repeats {
+            for prompt in 0..self.requests.len() {
+                for turn in 0..ways.len() {
+                    // Who is first with one prompt is last with the next.
+                    let way = (turn + prompt) % ways.len();
+                    self.one(&ways[way].1, prompt, &mut totals[way])?;
+                }
+                if let Some(llama_cpp) = llama_cpp.as_deref_mut() {
+                    self.their_drafts(llama_cpp, prompt, &mut theirs[1..]);
+                }
+            }
+            totals.iter_mut().for_each(Totals::end_repeat);
+            if let Some(llama_cpp) = llama_cpp.as_deref_mut() {
+                theirs[0].extend(self.their_plain(llama_cpp));
+            }
+            let speeds =
+                ways.iter().zip(&totals).map(|((name, _), totals)| format!("{} {name}", totals.last()));
+            let speeds = speeds.collect::<Vec<_>>().join(", ");
+            output::note(format_args!("repeat {repeat} of {}: tokens/s {speeds}", self.args.repeats));
+        }
+        let lengths = [None].into_iter().chain(THEIR_LENGTHS.map(Some));
+        let theirs = lengths.zip(theirs).filter(|(_, speeds)| !speeds.is_empty());
+        let theirs = theirs
+            .map(|(draft_length, speeds)| Theirs { draft_length, tokens_per_second: median(speeds) })
+            .collect();
+        Ok((speeds(&ways, totals), theirs))
+    }
+
+    /// Plain first.
+    fn ways(&self) -> Vec<(&'static str, Speculation)> {
+        let by = |drafter| Speculation { drafter, ..Speculation::default() };
+        let mut ways = vec![
+            ("plain", Speculation::off()),
+            ("n-gram", by(DrafterChoice::Ngram)),
+            ("recycling", by(DrafterChoice::Recycling)),
+        ];
+        if self.pair.draft.is_some() {
+            ways.push(("model", by(DrafterChoice::Model)));
+        }
+        ways.push(("combined", by(DrafterChoice::Combined)));
+        ways
+    }
+
+    fn one(&mut self, speculation: &Speculation, prompt: usize, totals: &mut Totals) -> Result<()> {
+        // Nobody says the same twice, so nobody may have heard it.
+        self.session.drafters.forget();
+        let request = Request { speculation: speculation.clone(), ..self.requests[prompt].clone() };
+        totals.add(&write(&mut self.session, &request)?);
+        Ok(())
+    }
+
+    fn their_plain(&self, llama_cpp: &mut LlamaCpp) -> Vec<f64> {
+        let tokens = self.args.tokens.to_string();
+        let options = ["-p", "0", "-n", &tokens, "-d", "64", "-r", "2"];
+        let timings = llama_cpp.bench(&self.pair.target, device::threads(), &options).unwrap_or_default();
+        let written = timings.iter().filter(|timing| timing.written > 0);
+        let speeds = |timing: &Timing| {
+            let tokens = timing.written as f64;
+            timing.samples_ns.iter().map(move |ns| tokens * 1e9 / ns).collect::<Vec<_>>()
+        };
+        written.flat_map(speeds).collect()
+    }
+
+    fn their_drafts(&self, llama_cpp: &mut LlamaCpp, prompt: usize, speeds: &mut [Vec<f64>]) {
+        let Some(draft) = &self.pair.draft else { return };
+        for (draft_length, speeds) in THEIR_LENGTHS.into_iter().zip(speeds) {
+            let ask = Ask {
+                target: &self.pair.target,
+                draft,
+                prompt: &self.texts[prompt],
+                tokens: self.args.tokens as usize,
+                draft_length,
+                least_probability: 0.0,
+                threads: device::threads(),
+            };
+            let Some(found) = llama_cpp.speculate(&ask) else { return };
+            speeds.push(found.tokens_per_second);
+        }
+    }
+}
+
+/// The speed of every way, plain being the first.
+fn speeds(ways: &[(&'static str, Speculation)], totals: Vec<Totals>) -> Vec<Way> {
+    let mut plain = None;
+    let way = |(&(name, _), totals): (&(&'static str, Speculation), Totals)| {
+        let speed = if plain.is_none() { totals.plain() } else { totals.speculative() };
+        let plain = *plain.get_or_insert(speed.tokens_per_second);
+        let speedup = speed.tokens_per_second.zip(plain).map(|(speed, plain)| speed / plain);
+        Way { name, speed, speedup }
+    };
+    ways.iter().zip(totals).map(way).collect()
+}
+
+impl Pair {
+    fn name(&self) -> String {
+        let draft = self.draft.as_deref().map(|draft| format!(" with {}", name(draft)));
+        format!("{}{}", name(&self.target), draft.unwrap_or_default())
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+impl Report {
+    fn table(&self) -> String {
+        let Self { target, device, prompts, tokens, repeats, .. } = self;
+        let draft = self.draft.as_ref().map(|draft| format!(" with {draft}")).unwrap_or_default();
+        let mut lines = vec![
+            format!("{target}{draft}, {device}"),
+            format!("{prompts} prompts, up to {tokens} tokens, medians of {repeats}\n"),
+            "                     tokens/s  against plain  tokens per round  acceptance".to_owned(),
+        ];
+        let line = |name: &str, speed: Option<f64>, speedup: Option<f64>, rest: String| {
+            let (speed, speedup) = (number(speed, 1), number(speedup, 2));
+            format!("{name:19}{speed:>10}  {speedup:>13}{rest}").trim_end().to_owned()
+        };
+        for Way { name, speed, speedup } in &self.ways {
+            let rate = speed.acceptance_rate.map_or(String::new(), |rate| format!("{:.1} %", rate * 100.0));
+            let rounds = speed.tokens_per_round.map_or(String::new(), |tokens| format!("{tokens:.2}"));
+            lines.push(line(name, speed.tokens_per_second, *speedup, format!("  {rounds:>16}  {rate:>10}")));
+        }
+        let plain = self.ways.first().and_then(|way| way.speed.tokens_per_second);
+        for Theirs { draft_length, tokens_per_second } in &self.llama_cpp {
+            let name =
+                draft_length.map_or("llama.cpp".to_owned(), |length| format!("llama.cpp, drafts {length}"));
+            let against = tokens_per_second.zip(plain).map(|(theirs, ours)| theirs / ours);
+            lines.push(line(&name, *tokens_per_second, against, String::new()));
+        }
+        lines.push("\nrows in a pass          ms  ratio".to_owned());
+        let shown = self.verify_cost.iter().filter(|cost| ROWS.contains(&cost.rows));
+        lines.extend(shown.map(|cost| format!("{:14}  {:>10.3}  {:>5.2}", cost.rows, cost.ms, cost.ratio)));
+        if let Some((speed, share)) = self.read_bandwidth_gb_s.zip(self.bandwidth_share) {
+            let share = share * 100.0;
+            lines.push(format!(
+                "\nthese weights can be read at {speed:.1} GB/s; plain decoding reads at {share:.0} % of that"
+            ));
+        }
+        lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+}

@@ -1,0 +1,179 @@
+//! How much of the engine's speed arrives in the window: the same replies there and in the terminal, in turns,
+//! with the token view, the heatmap and the numbers open.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_store::Store;
+use foretoken_tests::window::{Window, application};
+use serde_json::{Value, json};
+
+use crate::processes::{Shares, Taken};
+
+const PROMPTS: [&str; 3] = [
+    "Write a Python function that parses a CSV line with quoted fields, and explain it step by step.",
+    "Why do the seasons change? Explain it to a child, then to a student.",
+    "A train leaves at 9:40 and travels 210 km at 84 km/h. When does it arrive? Show the steps.",
+];
+
+/// Nothing happens for this long while the idle window is watched.
+const IDLE: Duration = Duration::from_secs(20);
+
+/// A target and what drafts for it, as the terminal names them.
+pub struct Pair {
+    name: &'static str,
+    target: String,
+    draft: String,
+    tokens: u32,
+}
+
+/// A reply's speed, and the median of its passes that verified drafts.
+struct Measured {
+    tokens_per_second: f64,
+    pass_ms: f64,
+}
+
+impl Pair {
+    /// The starter, and what `folder` has of the models that are measured.
+    pub fn all(folder: Option<&Path>) -> Vec<Self> {
+        let mut pairs = vec![Self::new("starter and its draft", "starter", "starter-draft", 1500)];
+        let Some(folder) = folder else { return pairs };
+        let found = |name: &str| -> Option<String> {
+            let mut files: Vec<PathBuf> =
+                std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+            files.sort();
+            let file = files.into_iter().find(|file| file.to_string_lossy().contains(name))?;
+            Some(file.display().to_string())
+        };
+        if let Some(smol) = found("SmolLM2-135M") {
+            pairs.push(Self::new("SmolLM2 135M with n-grams", &smol, "ngram", 400));
+        }
+        if let Some((target, draft)) = found("Coder-1.5B").zip(found("Coder-0.5B")) {
+            pairs.push(Self::new("Qwen2.5 Coder 1.5B and 0.5B", &target, &draft, 200));
+        }
+        pairs
+    }
+
+    fn new(name: &'static str, target: &str, draft: &str, tokens: u32) -> Self {
+        Self { name, target: target.to_owned(), draft: draft.to_owned(), tokens }
+    }
+
+    /// Prints how fast the window writes against the terminal, and what it takes for that.
+    pub async fn measure(&self, data: &Path) {
+        let settings = json!({
+            "target": self.target,
+            "draft": self.draft,
+            "sampling": sampling(),
+            "max_tokens": self.tokens,
+        });
+        Store::open(&data.join("foretoken.db")).unwrap().save_settings(&settings.to_string()).unwrap();
+        let window = Window::open(data).await;
+        println!("{}:", self.name);
+        let mut ratios = Vec::new();
+        for (turn, prompt) in PROMPTS.iter().enumerate() {
+            let first = (turn % 2 == 0).then(|| self.in_the_terminal(data, prompt));
+            let (here, shares) = self.in_the_window(&window, prompt).await;
+            let there = first.unwrap_or_else(|| self.in_the_terminal(data, prompt));
+            let ratio = here.tokens_per_second / there.tokens_per_second;
+            println!(
+                "  window {:.1} tokens/s, terminal {:.1}: {ratio:.2}; a pass takes {:.2} and {:.2} ms; of a core the \
+                 engine takes {:.0} %, page and webview {:.1} %",
+                here.tokens_per_second,
+                there.tokens_per_second,
+                here.pass_ms,
+                there.pass_ms,
+                shares.engine * 100.0,
+                shares.page * 100.0
+            );
+            ratios.push(ratio);
+        }
+        println!("  median of the ratios: {:.2}", median(ratios));
+        window.close().await;
+    }
+
+    async fn in_the_window(&self, window: &Window, prompt: &str) -> (Measured, Shares) {
+        window.click("new-chat").await;
+        window.type_into("composer", prompt).await;
+        // Every question to the page costs it time: nothing is asked while the reply streams.
+        let script = "const done = arguments[0];
+            const { invoke } = window.__TAURI_INTERNALS__;
+            const look = async () => {
+                const [newest] = await invoke('list_conversations', {});
+                const reply = (await invoke('messages', { conversation: newest.id })).at(-1);
+                if (!reply.summary) return setTimeout(look, 1000);
+                done([reply.summary, await invoke('trace', { message: reply.id })]);
+            };
+            setTimeout(look, 1000);";
+        let before = Taken::by_window(window.driver());
+        window.submit().await;
+        let found = window.page.execute_async(script, vec![]).await.unwrap();
+        let shares = Taken::by_window(window.driver()) - before;
+        (Measured::new(&found[0], found[1].as_array().unwrap()), shares)
+    }
+
+    /// With the same data folder, so that both know what either has learned.
+    fn in_the_terminal(&self, data: &Path, prompt: &str) -> Measured {
+        let Sampling { temperature, top_p, seed, .. } = sampling();
+        let output = Command::new(application().with_file_name("foretoken-cli"))
+            .env("FORETOKEN_DATA_DIR", data)
+            .args([
+                "generate",
+                "--json",
+                "--target",
+                &self.target,
+                "--draft",
+                &self.draft,
+                "--prompt",
+                prompt,
+            ])
+            .args(["--max-tokens", &self.tokens.to_string(), "--temperature", &temperature.to_string()])
+            .args(["--top-p", &top_p.to_string(), "--seed", &seed.unwrap().to_string()])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let mut lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let done = lines.pop().unwrap();
+        Measured::new(&done, &lines)
+    }
+}
+
+impl Measured {
+    fn new(summary: &Value, rounds: &[Value]) -> Self {
+        let verified = rounds.iter().filter(|round| !round["drafted"].as_array().unwrap().is_empty());
+        let passes = verified.map(|round| round["times"]["verify_ms"].as_f64().unwrap());
+        Self {
+            tokens_per_second: summary["tokens_per_second"].as_f64().unwrap(),
+            pass_ms: median(passes.collect()),
+        }
+    }
+}
+
+/// As people chat, but so that both write the same text.
+fn sampling() -> Sampling {
+    Sampling { temperature: 0.7, top_p: 0.95, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() }
+}
+
+/// Prints what a window takes in which nothing happens.
+pub async fn idle(data: &Path) {
+    let window = Window::open(data).await;
+    // What starting left behind.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let before = Taken::by_window(window.driver());
+    tokio::time::sleep(IDLE).await;
+    let Shares { engine, page } = Taken::by_window(window.driver()) - before;
+    println!(
+        "idle for {IDLE:?}: {:.2} % of one core, the engine's {:.2} % among them",
+        (engine + page) * 100.0,
+        engine * 100.0
+    );
+    window.close().await;
+}
+
+/// The middle value; 0 of nothing.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
