@@ -134,62 +134,125 @@ impl Attention<'_> {
 pub unsafe fn attend<S: Simd>(job: &Attention<'_>) {
     unsafe {
         score::<S>(job);
-        for head in 0..job.heads {
-            let scores = job.scratch.add(head * job.stride());
+        let mut head = 0;
+        while head < job.heads {
+            let count = most::<S>(4, 4).min(job.heads - head);
+            match count {
+                1 => soften_and_mix::<S, 1>(job, head),
+                2 => soften_and_mix::<S, 2>(job, head),
+                3 => soften_and_mix::<S, 3>(job, head),
+                _ => soften_and_mix::<S, 4>(job, head),
+            }
+            head += count;
+        }
+    }
+}
+
+/// As many of something as there are registers for: `whole` where a register is a whole vector.
+#[inline(always)]
+const fn most<S: Simd>(whole: usize, parts: usize) -> usize {
+    if S::Part::WIDTH == LANES { whole } else { parts }
+}
+
+/// Scores of all positions from the first to the last one seen, whether seen or not. A sum waits for
+/// itself four times as long as the processor needs to add to another, so that few heads take several
+/// blocks of positions at once.
+#[inline(always)]
+unsafe fn score<S: Simd>(job: &Attention<'_>) {
+    let mut position = job.first - job.first % LANES;
+    while position <= job.last() {
+        let blocks = (job.last() - position) / LANES + 1;
+        // SAFETY: all blocks begin before or with the last position.
+        let done = unsafe {
+            match job.heads {
+                1 if blocks >= 4 => score_blocks::<S, 1, 4>(job, position, 0),
+                2 if blocks >= 2 => score_blocks::<S, 2, 2>(job, position, 0),
+                3 if blocks >= most::<S>(2, usize::MAX) => score_blocks::<S, 3, 2>(job, position, 0),
+                _ => score_block::<S>(job, position),
+            }
+        };
+        position += done * LANES;
+    }
+}
+
+/// Sixteen positions against all heads. Returns the blocks done, which is one.
+#[inline(always)]
+unsafe fn score_block<S: Simd>(job: &Attention<'_>, position: usize) -> usize {
+    let mut head = 0;
+    while head < job.heads {
+        let count = most::<S>(8, 4).min(job.heads - head);
+        unsafe {
+            match count {
+                1 => score_blocks::<S, 1, 1>(job, position, head),
+                2 => score_blocks::<S, 2, 1>(job, position, head),
+                3 => score_blocks::<S, 3, 1>(job, position, head),
+                4 => score_blocks::<S, 4, 1>(job, position, head),
+                5 => score_blocks::<S, 5, 1>(job, position, head),
+                6 => score_blocks::<S, 6, 1>(job, position, head),
+                7 => score_blocks::<S, 7, 1>(job, position, head),
+                _ => score_blocks::<S, 8, 1>(job, position, head),
+            };
+        }
+        head += count;
+    }
+    1
+}
+
+/// `P` blocks of sixteen positions against `N` heads. Returns the blocks done.
+#[inline(always)]
+unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
+    job: &Attention<'_>,
+    position: usize,
+    head: usize,
+) -> usize {
+    unsafe {
+        let queries = job.queries.add(head * job.head_size);
+        let mut keys = [std::ptr::null::<u16>(); P];
+        for block in 0..P {
+            keys[block] = job.cache.keys(job.kv_head, position + block * LANES);
+        }
+        let mut sums = [[S::splat(0.0); N]; P];
+        for number in 0..job.head_size {
+            for block in 0..P {
+                let keys = S::load_f16(keys[block].add(number * LANES));
+                for query in 0..N {
+                    let query_number = S::splat(*queries.add(query * job.head_size + number));
+                    sums[block][query] = S::mul_add(keys, query_number, sums[block][query]);
+                }
+            }
+        }
+        let scale = S::splat(job.scale);
+        for block in 0..P {
+            for query in 0..N {
+                let to = job.scratch.add((head + query) * job.stride() + position + block * LANES);
+                S::store(to, S::mul(sums[block][query], scale));
+            }
+        }
+    }
+    P
+}
+
+/// The softmax of `N` heads' scores, and the values mixed by it. They are loaded once for all.
+#[inline(always)]
+unsafe fn soften_and_mix<S: Simd, const N: usize>(job: &Attention<'_>, head: usize) {
+    unsafe {
+        let mut weights = [std::ptr::null::<f32>(); N];
+        let mut scales = [0f32; N];
+        for index in 0..N {
+            let scores = job.scratch.add((head + index) * job.stride());
             line_up(job, scores);
             // What is seen begins here wherever the pass begins, so its lanes are always the same.
             let sum = soften::<S>(scores.add(job.first), job.length());
             // The weights are used before they are divided by their sum.
-            mix::<S>(job, head, scores, 1.0 / sum);
+            (weights[index], scales[index]) = (scores, 1.0 / sum);
         }
-    }
-}
-
-/// Scores of all positions from the first to the last one seen, whether seen or not.
-#[inline(always)]
-unsafe fn score<S: Simd>(job: &Attention<'_>) {
-    for position in (job.first - job.first % LANES..=job.last()).step_by(LANES) {
-        let keys = job.cache.keys(job.kv_head, position);
-        let mut head = 0;
-        unsafe {
-            while S::Part::WIDTH == LANES && head + 8 <= job.heads {
-                score_block::<S, 8>(job, keys, position, head);
-                head += 8;
-            }
-            while head + 4 <= job.heads {
-                score_block::<S, 4>(job, keys, position, head);
-                head += 4;
-            }
-            while head < job.heads {
-                score_block::<S, 1>(job, keys, position, head);
-                head += 1;
-            }
-        }
-    }
-}
-
-/// Sixteen positions against `N` heads.
-#[inline(always)]
-unsafe fn score_block<S: Simd, const N: usize>(
-    job: &Attention<'_>,
-    keys: *const u16,
-    position: usize,
-    head: usize,
-) {
-    unsafe {
-        let queries = job.queries.add(head * job.head_size);
-        let mut sums = [S::splat(0.0); N];
-        for number in 0..job.head_size {
-            let keys = S::load_f16(keys.add(number * LANES));
-            for query in 0..N {
-                sums[query] =
-                    S::mul_add(keys, S::splat(*queries.add(query * job.head_size + number)), sums[query]);
-            }
-        }
-        let scale = S::splat(job.scale);
-        for query in 0..N {
-            let to = job.scratch.add((head + query) * job.stride() + position);
-            S::store(to, S::mul(sums[query], scale));
+        let out = job.out.add(head * job.head_size);
+        if S::Part::WIDTH == LANES || N == 1 {
+            mix::<S, N, 4>(job, weights, scales, out);
+        } else if N == 2 {
+            mix::<S, N, 2>(job, weights, scales, out);
+        } else {
+            mix::<S, N, 1>(job, weights, scales, out);
         }
     }
 }
@@ -219,64 +282,87 @@ unsafe fn soften<S: Simd>(scores: *mut f32, length: usize) -> f32 {
     }
 }
 
-/// The weighted sum of the values.
+/// The weighted sums of the values for `N` heads, `V` vectors of numbers at a time.
 #[inline(always)]
-unsafe fn mix<S: Simd>(job: &Attention<'_>, head: usize, weights: *const f32, scale: f32) {
+unsafe fn mix<S: Simd, const N: usize, const V: usize>(
+    job: &Attention<'_>,
+    weights: [*const f32; N],
+    scales: [f32; N],
+    out: *mut f32,
+) {
     let mut number = 0;
-    let out = head * job.head_size;
     unsafe {
-        while number + 4 * LANES <= job.head_size {
-            mix_numbers::<S, 4>(job, number, weights, scale, job.out.add(out + number));
-            number += 4 * LANES;
+        while number + V * LANES <= job.head_size {
+            let sums = mix_numbers::<S, N, V>(job, number, weights, scales);
+            for head in 0..N {
+                for vector in 0..V {
+                    S::store(out.add(head * job.head_size + number + vector * LANES), sums[head][vector]);
+                }
+            }
+            number += V * LANES;
         }
-        while number + LANES <= job.head_size {
-            mix_numbers::<S, 1>(job, number, weights, scale, job.out.add(out + number));
+        while number < job.head_size {
+            let sums = mix_numbers::<S, N, 1>(job, number, weights, scales);
+            let count = LANES.min(job.head_size - number);
+            for head in 0..N {
+                let mut mixed = [0f32; LANES];
+                S::store(mixed.as_mut_ptr(), sums[head][0]);
+                let to = out.add(head * job.head_size + number);
+                std::ptr::copy_nonoverlapping(mixed.as_ptr(), to, count);
+            }
             number += LANES;
-        }
-        if number < job.head_size {
-            let mut last = [0f32; LANES];
-            mix_numbers::<S, 1>(job, number, weights, scale, last.as_mut_ptr());
-            let to = job.out.add(out + number);
-            std::ptr::copy_nonoverlapping(last.as_ptr(), to, job.head_size - number);
         }
     }
 }
 
-/// `V` vectors of the result, from `number` on.
+/// `V` vectors of each head's result, from `number` on.
 #[inline(always)]
-unsafe fn mix_numbers<S: Simd, const V: usize>(
+unsafe fn mix_numbers<S: Simd, const N: usize, const V: usize>(
     job: &Attention<'_>,
     number: usize,
-    weights: *const f32,
-    scale: f32,
-    out: *mut f32,
-) {
+    weights: [*const f32; N],
+    scales: [f32; N],
+) -> [[S::F; V]; N] {
     unsafe {
-        let mut sums = [S::splat(0.0); V];
+        let mut sums = [[S::splat(0.0); V]; N];
         let width = job.head_size.next_multiple_of(LANES);
         let mut position = job.first;
         while position < job.cached {
             let end = job.cached.min(position + Cache::run(position));
             let mut value = job.cache.value(job.kv_head, position).add(number);
             while position < end {
-                add_value::<S, V>(&mut sums, *weights.add(position), value);
+                add_value::<S, N, V>(&mut sums, weights, position, value);
                 value = value.add(width);
                 position += 1;
             }
         }
         for (index, own) in job.own.iter().enumerate() {
             let value = job.cache.value(job.kv_head, job.cached + own).add(number);
-            add_value::<S, V>(&mut sums, *weights.add(job.cached + index), value);
+            add_value::<S, N, V>(&mut sums, weights, job.cached + index, value);
         }
-        for (vector, sum) in sums.into_iter().enumerate() {
-            S::store(out.add(vector * LANES), S::mul(sum, S::splat(scale)));
+        for head in 0..N {
+            for vector in 0..V {
+                sums[head][vector] = S::mul(sums[head][vector], S::splat(scales[head]));
+            }
         }
+        sums
     }
 }
 
 #[inline(always)]
-unsafe fn add_value<S: Simd, const V: usize>(sums: &mut [S::F; V], weight: f32, value: *const u16) {
-    for (vector, sum) in sums.iter_mut().enumerate() {
-        unsafe { *sum = S::mul_add(S::splat(weight), S::load_f16(value.add(vector * LANES)), *sum) };
+unsafe fn add_value<S: Simd, const N: usize, const V: usize>(
+    sums: &mut [[S::F; V]; N],
+    weights: [*const f32; N],
+    position: usize,
+    value: *const u16,
+) {
+    unsafe {
+        for vector in 0..V {
+            let value = S::load_f16(value.add(vector * LANES));
+            for head in 0..N {
+                let weight = S::splat(*weights[head].add(position));
+                sums[head][vector] = S::mul_add(weight, value, sums[head][vector]);
+            }
+        }
     }
 }

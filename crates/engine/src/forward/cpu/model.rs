@@ -103,7 +103,8 @@ impl Model for CpuModel {
         self.caches.iter_mut().for_each(|cache| cache.reserve(at + tree.len()));
         let nodes = tree.len() - first;
         let threads = self.members(nodes).min(self.team.threads());
-        self.room.prepare(&self.config, tree, (at, first), rows.len(), threads, self.kernels.tile);
+        let copies = copies_of_norms(&self.config, nodes, threads);
+        self.room.prepare(&self.config, tree, (at, first), rows.len(), (threads, copies), self.kernels.tile);
         if nodes > 0 {
             let pass = Pass {
                 config: &self.config,
@@ -111,6 +112,7 @@ impl Model for CpuModel {
                 kernels: self.kernels,
                 caches: &self.caches,
                 room: &self.room,
+                normed: &self.room.normed[..copies],
                 tree,
                 at,
                 first,
@@ -196,14 +198,14 @@ impl Inputs {
 struct Room {
     /// The state that runs through the layers.
     hidden: Buffer<f32>, // [rows, hidden in whole vectors]
-    normed: Inputs, // hidden
-    mixed: Inputs,  // heads * head_size
-    gated: Inputs,  // intermediate
-    scored: Inputs, // hidden, of the rows asked for
+    normed: Vec<Inputs>, // hidden; one for all members or one for each
+    mixed: Inputs,       // heads * head_size
+    gated: Inputs,       // intermediate
+    scored: Inputs,      // hidden, of the rows asked for
     /// What attention or the feed-forward network gave, on its way through a norm.
     branch: Buffer<f32>, // as the state
     queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
-    keys: Buffer<f32>, // [rows, kv_heads * head_size in whole vectors]
+    keys: Buffer<f32>,   // [rows, kv_heads * head_size in whole vectors]
     values: Buffer<f32>, // as the keys
     /// Of every node's position, for every reach: cosines and sines, [rows, size / 2] each.
     turns: Vec<(Vec<f32>, Vec<f32>)>,
@@ -223,7 +225,7 @@ impl Room {
         tree: &TokenTree,
         (at, first): (usize, usize),
         scored: usize,
-        members: usize,
+        (members, copies): (usize, usize),
         tile: usize,
     ) {
         let rows = tree.len() - first;
@@ -233,7 +235,8 @@ impl Room {
         if config.family.post_norms {
             self.branch.reserve(rows * whole(config.hidden));
         }
-        self.normed.prepare(rows, config.hidden, tile);
+        self.normed.resize_with(self.normed.len().max(copies), Inputs::default);
+        self.normed[..copies].iter_mut().for_each(|normed| normed.prepare(rows, config.hidden, tile));
         self.mixed.prepare(rows, queries, tile);
         self.gated.prepare(rows, config.intermediate, tile);
         self.scored.prepare(scored, config.hidden, tile);
@@ -268,6 +271,16 @@ impl Room {
     }
 }
 
+/// Numbers that a member can norm and round while members meet.
+const WORTH_MEETING: usize = 1 << 12;
+
+/// Norms of a pass: one that the members share, or one for each, who then take every norm by themselves
+/// and need not meet, where that costs less than to meet.
+fn copies_of_norms(config: &ModelConfig, rows: usize, members: usize) -> usize {
+    let saved = (rows - rows.div_ceil(members)) * config.hidden;
+    if config.family.post_norms || saved > WORTH_MEETING { 1 } else { members }
+}
+
 /// What all members of a pass share.
 struct Pass<'a> {
     config: &'a ModelConfig,
@@ -275,6 +288,8 @@ struct Pass<'a> {
     kernels: &'static Kernels,
     caches: &'a [Cache],
     room: &'a Room,
+    /// See [`copies_of_norms`].
+    normed: &'a [Inputs],
     tree: &'a TokenTree,
     /// Positions before the tree.
     at: usize,
@@ -303,16 +318,21 @@ impl Pass<'_> {
         let mut pending = None;
         for (index, (layer, cache)) in self.network.layers.iter().zip(self.caches).enumerate() {
             let kind = self.config.reach_of[index];
-            self.normalise(member, &layer.attention_norm, pending, 0..self.nodes, &self.room.normed);
-            self.project(member, layer);
-            self.turn(member, layer, cache, kind);
-            self.attend(member, cache, self.config.reaches[kind].window);
+            let Layer { attention_output, gate, down, .. } = layer;
+            let next = self.network.layers.get(index + 1).map_or(&*self.network.output, |next| &next.query);
+            let normed = self.normalise(member, &layer.attention_norm, pending, 0..self.nodes, self.normed);
+            self.project(member, layer, normed, attention_output);
+            if self.nodes > 1 {
+                self.turn(member, layer, cache, kind);
+            }
+            self.attend(member, layer, cache, kind);
             pending = layer.attention_post_norm.as_deref();
-            self.add_product(member, &layer.attention_output, &self.room.mixed, pending);
-            self.normalise(member, &layer.feed_forward_norm, pending, 0..self.nodes, &self.room.normed);
-            self.gate(member, layer);
+            self.add_product(member, attention_output, &self.room.mixed, pending, gate);
+            let normed =
+                self.normalise(member, &layer.feed_forward_norm, pending, 0..self.nodes, self.normed);
+            self.gate(member, layer, normed, down);
             pending = layer.feed_forward_post_norm.as_deref();
-            self.add_product(member, &layer.down, &self.room.gated, pending);
+            self.add_product(member, down, &self.room.gated, pending, next);
         }
         if !self.rows.is_empty() {
             self.score(member, pending);
@@ -348,19 +368,20 @@ impl Pass<'_> {
         member.meet();
     }
 
-    /// The norm of the states of `rows`, as rows of `to` from 0 on. First the branch is added to the
-    /// states if there is one `pending`, through the norm that it waits for.
-    fn normalise(
+    /// The norm of the states of `rows`, as rows from 0 on: of the one in `to`, or of this member's.
+    /// First the branch is added to the states if there is one `pending`, through the norm that it waits
+    /// for.
+    fn normalise<'a>(
         &self,
         member: &Member<'_>,
         weight: &[f32],
         pending: Option<&[f32]>,
         rows: Range<usize>,
-        to: &Inputs,
-    ) {
+        to: &'a [Inputs],
+    ) -> &'a Inputs {
         let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
         let first = rows.start;
-        member.share(rows.len(), 1, |units| {
+        let normalise = |units: Range<usize>, to: &Inputs| {
             for row in units {
                 let out = to.row(row);
                 // SAFETY: see above; all are good for `hidden` numbers.
@@ -375,8 +396,15 @@ impl Pass<'_> {
                     self.round(to, row, 0..hidden, out);
                 }
             }
-        });
-        member.meet();
+        };
+        if let [shared] = to {
+            member.share(rows.len(), 1, |units| normalise(units, shared));
+            member.meet();
+            return shared;
+        }
+        let own = &to[member.index()];
+        normalise(0..rows.len(), own);
+        own
     }
 
     /// Numbers `range` of a row in eight bits, if they can be had so.
@@ -390,16 +418,16 @@ impl Pass<'_> {
         }
     }
 
-    /// Queries, keys and values.
-    fn project(&self, member: &Member<'_>, layer: &Layer) {
+    /// Queries, keys and values. `then` is what is read next, as it is of the other products.
+    fn project(&self, member: &Member<'_>, layer: &Layer, normed: &Inputs, then: &Panels) {
         let room = self.room;
-        let task = |weights, out: &Buffer<f32>| self.task(weights, &room.normed, out.at(0), false);
+        let task = |weights, out: &Buffer<f32>| self.task(weights, normed, out.at(0), false);
         let tasks = [
             task(&layer.query, &room.queries),
             task(&layer.key, &room.keys),
             task(&layer.value, &room.values),
         ];
-        self.products(member, &tasks);
+        self.products(member, &tasks, then);
     }
 
     fn task<'a>(&self, weights: &'a Panels, inputs: &'a Inputs, out: *mut f32, add: bool) -> Task<'a> {
@@ -408,34 +436,44 @@ impl Pass<'_> {
     }
 
     /// `state += weights * inputs`; or `branch = weights * inputs`, if that has a norm `pending`.
-    fn add_product(&self, member: &Member<'_>, weights: &Panels, inputs: &Inputs, pending: Option<&[f32]>) {
+    fn add_product(
+        &self,
+        member: &Member<'_>,
+        weights: &Panels,
+        inputs: &Inputs,
+        pending: Option<&[f32]>,
+        then: &Panels,
+    ) {
         let task = match pending {
             None => self.task(weights, inputs, self.hidden(0), true),
             Some(_) => self.task(weights, inputs, self.branch(0), false),
         };
-        self.products(member, &[task]);
+        self.products(member, &[task], then);
     }
 
     /// The panels of all tasks, shared out together.
-    fn products(&self, member: &Member<'_>, tasks: &[Task<'_>]) {
+    fn products(&self, member: &Member<'_>, tasks: &[Task<'_>], then: &Panels) {
         let total = tasks.iter().map(|task| task.weights.panels()).sum();
-        member.share(total, run(total, member), |units| {
-            for unit in units {
-                let mut panel = unit;
-                for task in tasks {
-                    if panel < task.weights.panels() {
-                        self.product(task, panel);
-                        break;
-                    }
-                    panel -= task.weights.panels();
-                }
+        let find = |mut panel: usize| {
+            tasks.iter().find_map(|task| {
+                let panels = task.weights.panels();
+                let found = (panel < panels).then_some((task, panel));
+                panel = panel.wrapping_sub(panels);
+                found
+            })
+        };
+        let at =
+            |unit| find(unit).map_or(std::ptr::null(), |(task, panel)| task.weights.panel(panel).as_ptr());
+        share_reading(member, total, at, opening(then, member), |unit, next| {
+            if let Some((task, panel)) = find(unit) {
+                self.product(task, panel, next);
             }
         });
         member.meet();
     }
 
-    /// One panel times all rows, tile by tile.
-    fn product(&self, task: &Task<'_>, panel: usize) {
+    /// One panel times all rows, tile by tile; at `next` is what will be read then.
+    fn product(&self, task: &Task<'_>, panel: usize, next: *const u8) {
         let tile = self.kernels.tile;
         for (index, first) in (0..task.rows).step_by(tile).enumerate() {
             let rows = tile.min(task.rows - first);
@@ -443,8 +481,7 @@ impl Pass<'_> {
             unsafe {
                 let out = task.out.add(first * task.stride + panel * LANES);
                 self.multiply(
-                    task.weights,
-                    panel,
+                    (task.weights, panel, next),
                     task.inputs,
                     (index, first, rows),
                     out,
@@ -455,12 +492,11 @@ impl Pass<'_> {
         }
     }
 
-    /// A panel times a tile, given as its number, its first row and how many it has.
-    #[allow(clippy::too_many_arguments)]
+    /// A panel, before what is at `next`, times a tile, given as its number, its first row and how many
+    /// it has.
     unsafe fn multiply(
         &self,
-        weights: &Panels,
-        panel: usize,
+        (weights, panel, next): (&Panels, usize, *const u8),
         inputs: &Inputs,
         (tile, first, rows): (usize, usize, usize),
         out: *mut f32,
@@ -471,6 +507,7 @@ impl Pass<'_> {
         let product = Product {
             panel: weights.panel(panel).as_ptr(),
             blocks: weights.inputs() / format.inputs(),
+            next,
             x: inputs.tile(format, tile, first, rows),
             out,
             stride,
@@ -479,59 +516,63 @@ impl Pass<'_> {
         unsafe { (self.kernels.product)(format, rows)(&product) };
     }
 
-    /// Completes queries, keys and values by what the family does to them, turns queries and keys by
-    /// their positions and writes keys and values into the cache.
+    /// Completes queries, keys and values of all rows, see [`Self::turn_heads`].
     fn turn(&self, member: &Member<'_>, layer: &Layer, cache: &Cache, kind: usize) {
+        let kv_heads = self.config.kv_heads;
+        member.share(self.nodes * kv_heads, kv_heads, |units| {
+            for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
+                // SAFETY: the heads of a row are this unit's.
+                unsafe { self.turn_heads(layer, cache, kind, row, kv_head) };
+            }
+        });
+        member.meet();
+    }
+
+    /// Completes queries, keys and values of a key head's group by what the family does to them, turns
+    /// queries and keys by their positions and writes keys and values into the cache.
+    ///
+    /// # Safety
+    /// The group's heads of the row, and their place in the cache, must belong to this unit.
+    unsafe fn turn_heads(&self, layer: &Layer, cache: &Cache, kind: usize, row: usize, kv_head: usize) {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let group = heads / kv_heads;
         let (queries, keys) = (heads * head_size, kv_heads * head_size);
         let rotary = &self.config.reaches[kind].rotary;
         let (cosines, sines) = &self.room.turns[kind];
         let half = rotary.size() / 2;
-        member.share(self.nodes * kv_heads, kv_heads, |units| {
-            for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
-                let rotation = Rotation {
-                    layout: rotary.layout,
-                    size: rotary.size(),
-                    cosines: cosines[row * half..].as_ptr(),
-                    sines: sines[row * half..].as_ptr(),
-                };
-                let query = self.room.queries.at(row * queries.next_multiple_of(LANES));
-                let query_heads = kv_head * group..(kv_head + 1) * group;
-                let at = row * keys.next_multiple_of(LANES) + kv_head * head_size;
-                let (key, value) = (self.room.keys.at(at), self.room.values.at(at));
-                // SAFETY: the heads of a row are this unit's, as is their place in the cache.
-                unsafe {
-                    if let Some(biases) = &layer.biases {
-                        let (first, end) = (query_heads.start * head_size, query_heads.end * head_size);
-                        let own = kv_head * head_size..(kv_head + 1) * head_size;
-                        add(query.add(first), &biases.query[first..end]);
-                        add(key, &biases.key[own.clone()]);
-                        add(value, &biases.value[own]);
-                    }
-                    for head in query_heads {
-                        let query = query.add(head * head_size);
-                        if let Some(norms) = &layer.head_norms {
-                            self.normalise_head(query, &norms.query);
-                        }
-                        (self.kernels.turn)(&rotation, query);
-                    }
-                    if let Some(norms) = &layer.head_norms {
-                        self.normalise_head(key, &norms.key);
-                    }
-                    (self.kernels.turn)(&rotation, key);
-                    (self.kernels.remember)(
-                        cache,
-                        kv_head,
-                        self.at + self.first + row,
-                        head_size,
-                        key,
-                        value,
-                    );
-                }
+        let rotation = Rotation {
+            layout: rotary.layout,
+            size: rotary.size(),
+            cosines: cosines[row * half..].as_ptr(),
+            sines: sines[row * half..].as_ptr(),
+        };
+        let query = self.room.queries.at(row * queries.next_multiple_of(LANES));
+        let query_heads = kv_head * group..(kv_head + 1) * group;
+        let at = row * keys.next_multiple_of(LANES) + kv_head * head_size;
+        let (key, value) = (self.room.keys.at(at), self.room.values.at(at));
+        // SAFETY: as promised.
+        unsafe {
+            if let Some(biases) = &layer.biases {
+                let (first, end) = (query_heads.start * head_size, query_heads.end * head_size);
+                let own = kv_head * head_size..(kv_head + 1) * head_size;
+                add(query.add(first), &biases.query[first..end]);
+                add(key, &biases.key[own.clone()]);
+                add(value, &biases.value[own]);
             }
-        });
-        member.meet();
+            for head in query_heads {
+                let query = query.add(head * head_size);
+                if let Some(norms) = &layer.head_norms {
+                    self.normalise_head(query, &norms.query);
+                }
+                (self.kernels.turn)(&rotation, query);
+            }
+            if let Some(norms) = &layer.head_norms {
+                self.normalise_head(key, &norms.key);
+            }
+            (self.kernels.turn)(&rotation, key);
+            let position = self.at + self.first + row;
+            (self.kernels.remember)(cache, kv_head, position, head_size, key, value);
+        }
     }
 
     /// # Safety
@@ -541,12 +582,14 @@ impl Pass<'_> {
         unsafe { (self.kernels.rms_norm)(head, weight.as_ptr(), head, size, epsilon) };
     }
 
-    /// Attention to the last `window` tokens, or to all.
-    fn attend(&self, member: &Member<'_>, cache: &Cache, window: Option<usize>) {
+    /// Attention to all tokens, or to the last ones that this kind of layer reaches. Who has the only
+    /// row's heads completes them first, see [`Self::turn_heads`]: other rows do not wait for them.
+    fn attend(&self, member: &Member<'_>, layer: &Layer, cache: &Cache, kind: usize) {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let group = heads / kv_heads;
         let rows = self.nodes;
         let mixed = &self.room.mixed;
+        let window = self.config.reaches[kind].window.unwrap_or(usize::MAX);
         let scratch = member.index() * group * Attention::scores(self.at + self.tree.len());
         // Whether what a key head's group gives is whole blocks.
         let blocks = (group * head_size).is_multiple_of(BLOCK) || !mixed.blocks;
@@ -555,9 +598,12 @@ impl Pass<'_> {
             for (kv_head, row) in units.map(|unit| (unit / rows, unit % rows)) {
                 let first = kv_head * group * head_size;
                 let visible = &self.room.visible[row];
-                let (position, window) = (self.at + visible.len(), window.unwrap_or(usize::MAX));
+                let position = self.at + visible.len();
                 // SAFETY: the heads of a row are this unit's, the scratch memory this member's.
                 unsafe {
+                    if rows == 1 {
+                        self.turn_heads(layer, cache, kind, row, kv_head);
+                    }
                     let out = mixed.row(row).add(first);
                     (self.kernels.attend)(&Attention {
                         cache,
@@ -590,36 +636,39 @@ impl Pass<'_> {
     }
 
     /// `activation(gate * x) * (up * x)`, two panels at a time: a block of what `down` takes.
-    fn gate(&self, member: &Member<'_>, layer: &Layer) {
-        let (normed, gated) = (&self.room.normed, &self.room.gated);
+    fn gate(&self, member: &Member<'_>, layer: &Layer, normed: &Inputs, then: &Panels) {
+        let gated = &self.room.gated;
         let (rows, tile, panels) = (self.nodes, self.kernels.tile, layer.gate.panels());
         let units = panels.div_ceil(2);
         let activate = match self.config.family.activation {
             Activation::Silu => self.kernels.silu_times,
             Activation::Gelu => self.kernels.gelu_times,
         };
-        member.share(units, run(units, member), |units| {
-            let mut up = [0f32; MOST_ROWS * BLOCK];
-            for unit in units {
-                let first_panel = 2 * unit;
-                let count = (panels - first_panel).min(2);
-                for (index, first) in (0..rows).step_by(tile).enumerate() {
-                    let tile = (index, first, tile.min(rows - first));
-                    let at = first_panel * LANES;
-                    // SAFETY: see above; `up` has room for a tile's block.
-                    unsafe {
-                        let out = gated.row(first).add(at);
-                        for panel in 0..count {
-                            let (number, at) = (first_panel + panel, panel * LANES);
-                            let (gate_out, up_out) = (out.add(at), up.as_mut_ptr().add(at));
-                            self.multiply(&layer.gate, number, normed, tile, gate_out, gated.width, false);
-                            self.multiply(&layer.up, number, normed, tile, up_out, BLOCK, false);
-                        }
-                        for row in 0..tile.2 {
-                            let (out, up) = (out.add(row * gated.width), up.as_ptr().add(row * BLOCK));
-                            activate(out, up, count * LANES);
-                            self.round(gated, first + row, at..at + count * LANES, out);
-                        }
+        let mut up = [0f32; MOST_ROWS * BLOCK];
+        let at = |unit: usize| layer.gate.panel(2 * unit).as_ptr();
+        share_reading(member, units, at, opening(then, member), |unit, next| {
+            let first_panel = 2 * unit;
+            let count = (panels - first_panel).min(2);
+            for (index, first) in (0..rows).step_by(tile).enumerate() {
+                let tile = (index, first, tile.min(rows - first));
+                let at = first_panel * LANES;
+                // SAFETY: see above; `up` has room for a tile's block.
+                unsafe {
+                    let out = gated.row(first).add(at);
+                    for panel in 0..count {
+                        let (number, at) = (first_panel + panel, panel * LANES);
+                        let (gate_out, up_out) = (out.add(at), up.as_mut_ptr().add(at));
+                        let of_up = layer.up.panel(number).as_ptr();
+                        let next =
+                            if panel + 1 < count { layer.gate.panel(number + 1).as_ptr() } else { next };
+                        let (gate, up) = ((&layer.gate, number, of_up), (&layer.up, number, next));
+                        self.multiply(gate, normed, tile, gate_out, gated.width, false);
+                        self.multiply(up, normed, tile, up_out, BLOCK, false);
+                    }
+                    for row in 0..tile.2 {
+                        let (out, up) = (out.add(row * gated.width), up.as_ptr().add(row * BLOCK));
+                        activate(out, up, count * LANES);
+                        self.round(gated, first + row, at..at + count * LANES, out);
                     }
                 }
             }
@@ -631,16 +680,19 @@ impl Pass<'_> {
     fn score(&self, member: &Member<'_>, pending: Option<&[f32]>) {
         let (room, vocabulary) = (self.room, self.config.vocabulary);
         let stride = vocabulary.next_multiple_of(LANES);
-        self.normalise(member, &self.network.output_norm, pending, self.rows.clone(), &room.scored);
+        let to = std::slice::from_ref(&room.scored);
+        let scored = self.normalise(member, &self.network.output_norm, pending, self.rows.clone(), to);
         let task = Task {
             weights: &self.network.output,
-            inputs: &room.scored,
+            inputs: scored,
             rows: self.rows.len(),
             out: room.logits.at(0),
             stride,
             add: false,
         };
-        self.products(member, &[task]);
+        // The next pass begins where this one did.
+        let first = self.network.layers.first().map_or(&*self.network.output, |layer| &layer.query);
+        self.products(member, &[task], first);
         let slices = vocabulary.div_ceil(SLICE);
         member.share(self.rows.len() * slices, 1, |units| {
             for (row, slice) in units.map(|unit| (unit / slices, unit % slices)) {
@@ -677,4 +729,32 @@ const MOST_ROWS: usize = 8;
 /// others for long, enough that memory is read in long runs.
 fn run(total: usize, member: &Member<'_>) -> usize {
     (total / (8 * member.size())).max(1)
+}
+
+/// Does the member's share of the units `0..total`, each of which reads from `at(unit)` on: `work` is
+/// given the unit and what will be read after it, which is what is at `then` after the last. For that a
+/// run of units is taken before the one in hand is done.
+fn share_reading(
+    member: &Member<'_>,
+    total: usize,
+    at: impl Fn(usize) -> *const u8,
+    then: *const u8,
+    mut work: impl FnMut(usize, *const u8),
+) {
+    let mut in_hand = 0..0;
+    let mut finish = |units: Range<usize>, then| {
+        let end = units.end;
+        units.for_each(|unit| work(unit, if unit + 1 < end { at(unit + 1) } else { then }));
+    };
+    member.share(total, run(total, member), |units| {
+        let next = at(units.start);
+        finish(std::mem::replace(&mut in_hand, units), next);
+    });
+    finish(in_hand, then);
+}
+
+/// Where this member will probably begin to read `weights`.
+fn opening(weights: &Panels, member: &Member<'_>) -> *const u8 {
+    let panels = weights.panels();
+    weights.panel((member.index() * run(panels, member)).min(panels - 1)).as_ptr()
 }

@@ -17,6 +17,8 @@ pub struct Product {
     pub panel: *const u8,
     /// Of the panel: blocks of 32 or 256 inputs, or inputs.
     pub blocks: usize,
+    /// What will be read after the panel, to be asked for in time. Any address will do.
+    pub next: *const u8,
     pub x: Rows,
     pub out: *mut f32,
     /// From one row of `out` to the next.
@@ -61,10 +63,11 @@ impl Form for (*const f32, usize) {
 /// A kernel for one format and one number of rows.
 pub type Kernel = unsafe fn(&Product);
 
-/// How far ahead of its use a panel's memory is asked for, in bytes, when it is multiplied with so many
-/// rows. Measured: docs/benchmarks.md.
-const fn ahead(rows: usize) -> usize {
-    if rows < 4 { 4096 } else { 8192 }
+/// How far ahead of its use memory is asked for, in bytes, when it is multiplied with so many rows: whole
+/// parts of `part` bytes. Measured: docs/benchmarks.md.
+const fn ahead(rows: usize, part: usize) -> usize {
+    let bytes: usize = if rows < 4 { 4096 } else { 8192 };
+    bytes.next_multiple_of(part)
 }
 
 /// A block of a panel, of which the rows from `lane` on are multiplied.
@@ -72,6 +75,9 @@ const fn ahead(rows: usize) -> usize {
 pub struct Block {
     at: *const u8,
     lane: usize,
+    /// The end of the panel, and what will be read then.
+    end: *const u8,
+    next: *const u8,
 }
 
 impl Block {
@@ -103,9 +109,11 @@ impl Block {
     #[inline(always)]
     unsafe fn ask_ahead<S: Products, B: Blocks, const M: usize>(self, index: usize, parts: usize) {
         let size = B::FORMAT.panel_block() / parts;
-        let from = ahead(M) + index * size + size / LANES * self.lane;
+        let from = self.at.wrapping_add(ahead(M, size) + index * size);
+        let beyond = (from as usize).wrapping_sub(self.end as usize);
+        let from = if from < self.end { from } else { self.next.wrapping_add(beyond) };
         // SAFETY: as promised to the kernels.
-        unsafe { ask_for::<S>(self.at.wrapping_add(from), size / LANES * S::WIDTH) };
+        unsafe { ask_for::<S>(from.wrapping_add(size / LANES * self.lane), size / LANES * S::WIDTH) };
     }
 }
 
@@ -130,6 +138,7 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
         // run out of registers.
         (std::hint::black_box(S::Part::WIDTH), run(B::FORMAT))
     };
+    let panel_end = product.panel.wrapping_add(product.blocks * size);
     let mut sums = [[0f32; LANES]; M];
     let mut first = 0;
     while first < product.blocks {
@@ -143,7 +152,8 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
                 }
                 for index in first..end {
                     let at = product.panel.add(index * size);
-                    B::add::<S::Part, M>(Block { at, lane }, x, index, &mut part);
+                    let block = Block { at, lane, end: panel_end, next: product.next };
+                    B::add::<S::Part, M>(block, x, index, &mut part);
                 }
                 for row in 0..M {
                     S::Part::store(sums[row].as_mut_ptr().add(lane), part[row]);
@@ -189,7 +199,7 @@ pub unsafe fn read<S: Simd>(memory: &[u8]) -> u64 {
     let mut sums = [0u64; SUMS];
     for chunk in memory.as_chunks::<{ 8 * SUMS }>().0 {
         // SAFETY: as promised.
-        unsafe { ask_for::<S::Part>(chunk.as_ptr().wrapping_add(ahead(1)), chunk.len()) };
+        unsafe { ask_for::<S::Part>(chunk.as_ptr().wrapping_add(ahead(1, chunk.len())), chunk.len()) };
         for (sum, bytes) in sums.iter_mut().zip(chunk.as_chunks().0) {
             *sum = sum.wrapping_add(u64::from_le_bytes(*bytes));
         }

@@ -39,9 +39,11 @@ impl Bytes for Pairs {
         unsafe { _mm256_setzero_si256() }
     }
 
+    /// The addition is one that would saturate, which it never has to: of plain ones the compiler takes
+    /// several together, and runs out of registers.
     #[inline(always)]
     unsafe fn dot(sum: __m256i, weights: __m256i, x: __m256i) -> __m256i {
-        unsafe { _mm256_add_epi16(sum, _mm256_maddubs_epi16(weights, x)) }
+        unsafe { _mm256_adds_epi16(sum, _mm256_maddubs_epi16(weights, x)) }
     }
 
     #[inline(always)]

@@ -71,6 +71,7 @@ impl Job {
                 let product = Product {
                     panel: panels.panel(panel).as_ptr(),
                     blocks: self.inputs() / format.inputs(),
+                    next: panels.panel(0).as_ptr(),
                     x,
                     out: out[first * self.stride() + panel * LANES..].as_mut_ptr(),
                     stride: self.stride(),
