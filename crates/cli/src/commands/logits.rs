@@ -52,6 +52,7 @@ pub fn run(args: &Args) -> Result<()> {
     if tokens.len() > limit {
         return Err(EngineError::PromptTooLong { found: tokens.len(), limit }.into());
     }
+    device::use_threads_steadily();
     let wanted = device::open(args.device.device());
     let (mut model, device) = place(&wanted, Role::Target, |opened| load(&source, &opened.device))?;
     device.remark.iter().for_each(output::note);

@@ -13,7 +13,8 @@ mod problem;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::available_parallelism;
 
 pub use candle_core::Device;
 use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
@@ -225,17 +226,33 @@ fn gpu_label(gpu: Gpu, name: &str, total_bytes: u64) -> String {
 /// 0: nobody said.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes models loaded from now on compute on so many threads.
+/// Makes models loaded from now on compute on at most so many threads.
 pub fn use_threads(threads: NonZeroUsize) {
     THREADS.store(threads.get(), Ordering::Relaxed);
 }
 
-/// Threads that compute: what was asked for, or one for each core.
+/// Threads that compute, at most: what was asked for, or one for each core that this program may use.
 pub fn threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
-        0 => candle_core::utils::get_num_threads(),
+        0 => {
+            let cores = candle_core::utils::get_num_threads();
+            available_parallelism().map_or(cores, |allowed| cores.min(allowed.get()))
+        }
         asked => asked,
     }
+}
+
+static STEADY: AtomicBool = AtomicBool::new(false);
+
+/// Makes models loaded from now on compute on all threads all the time, also beside other programs that need
+/// the cores: where threads are compared.
+pub fn use_threads_steadily() {
+    STEADY.store(true, Ordering::Relaxed);
+}
+
+/// Whether threads that other programs hold up are given up for a while.
+pub(crate) fn adapts() -> bool {
+    !STEADY.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]

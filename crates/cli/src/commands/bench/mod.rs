@@ -2,6 +2,7 @@
 //! follows from the numbers is for the reader.
 
 mod bandwidth;
+mod beside;
 pub mod cost;
 pub mod prompts;
 pub mod random;
@@ -10,6 +11,7 @@ mod resident;
 pub mod runs;
 mod sweep;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use foretoken_engine::decoder::Request;
@@ -71,6 +73,15 @@ pub struct Args {
     /// How often to go through all prompts, with --random through one of them; the medians are over these
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
+    /// Instead of comparing with drafts: the target alone, idle and beside N programs that never pause, in
+    /// turns; and on one thread, which no other has to wait for
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        conflicts_with_all = ["random", "sweep", "verify_cost", "SpeculationArgs"]
+    )]
+    beside: Option<NonZeroUsize>,
     /// Measure what a pass over 1 to 17 tokens costs, what drafting a token costs, and how fast this
     /// computer reads memory
     #[arg(long)]
@@ -143,6 +154,10 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         Some(path) => prompts::read(path)?,
         None => prompts::built_in(args.workload.unwrap_or_default()),
     };
+    if let Some(busy) = args.beside {
+        let base = Request { speculation: Speculation::off(), ..base };
+        return beside::run(target, busy, &texts, &base, args);
+    }
     let source = args.device.target.open(target)?;
     let form = Form::of(&source, args.raw)?;
     let mut session = Session::load(&source, &args.device)?;

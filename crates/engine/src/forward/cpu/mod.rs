@@ -4,7 +4,8 @@
 //! From the file to the logits: [`panels`] packs matrices, [`activations`] rounds what they are
 //! multiplied with, [`product`] multiplies, [`attention`] and [`math`] do the rest of a layer, all of
 //! them written once in the vectors of [`simd`] and compiled for each instruction set by [`kernels`];
-//! [`isa`] chooses one, [`network`] strings them together, [`team`] shares out the work.
+//! [`isa`] chooses one, [`network`] strings them together, [`team`] shares out the work and
+//! [`cores`] says among how many.
 
 #![allow(
     clippy::needless_range_loop,
@@ -15,6 +16,7 @@ mod activations;
 mod attention;
 mod buffer;
 mod cache;
+mod cores;
 mod isa;
 mod kernels;
 mod math;

@@ -33,6 +33,8 @@ pub struct CpuModel {
     bytes: usize,
     kernels: &'static Kernels,
     team: Arc<Team>,
+    /// Takes all members for every pass that is worth it, whatever other programs do.
+    steadily: bool,
     caches: Vec<Cache>,
     room: Room,
     cached: Vec<TokenId>,
@@ -50,10 +52,11 @@ impl CpuModel {
     /// # Errors
     /// Those of `Network::load`, and `Error::Setting` for an instruction set that is asked for in vain.
     pub fn load(source: &ModelSource) -> Result<Self> {
-        Self::with(source, Isa::choose()?, device::threads())
+        let steadily = !device::adapts();
+        Ok(Self { steadily, ..Self::with(source, Isa::choose()?, device::threads())? })
     }
 
-    /// On so many threads, with the instructions of `isa`, which this processor must have.
+    /// On so many threads, always, with the instructions of `isa`, which this processor must have.
     ///
     /// # Errors
     /// Those of `Network::load`.
@@ -71,6 +74,7 @@ impl CpuModel {
             network,
             kernels: isa.kernels(),
             team: Team::shared(threads),
+            steadily: true,
             room: Room::default(),
             cached: Vec::new(),
             last_pass: 0,
@@ -78,9 +82,10 @@ impl CpuModel {
         })
     }
 
-    /// Members that a pass over `rows` is worth.
+    /// Members of the next pass, over `rows`: those it is worth, of those the team may use.
     fn members(&self, rows: usize) -> usize {
-        (self.bytes.saturating_mul(rows) / WORTH_SHARING).max(1)
+        let most = if self.steadily { self.team.threads() } else { self.team.members() };
+        (self.bytes.saturating_mul(rows) / WORTH_SHARING).clamp(1, most)
     }
 }
 
@@ -102,7 +107,7 @@ impl Model for CpuModel {
         admit(tree, &self.config, at)?;
         self.caches.iter_mut().for_each(|cache| cache.reserve(at + tree.len()));
         let nodes = tree.len() - first;
-        let threads = self.members(nodes).min(self.team.threads());
+        let threads = self.members(nodes);
         let copies = copies_of_norms(&self.config, nodes, threads);
         self.room.prepare(&self.config, tree, (at, first), rows.len(), (threads, copies), self.kernels.tile);
         if nodes > 0 {

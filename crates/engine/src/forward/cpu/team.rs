@@ -3,22 +3,35 @@
 //! system holds up holds up nobody, and between phases they wait for each other.
 //!
 //! Who has nothing to do spins: what it waits for is some microseconds away, and waking a thread takes
-//! longer. Between passes it soon goes to sleep; within one, where the others are about to come, it lets
-//! other programs go first only when they do not, since a processor that is given away is gone for
-//! milliseconds.
+//! longer. Between passes it soon goes to sleep; within one, where the others are about to come, only when
+//! they do not: then one of them has lost its core to another program, and the system may give it this one.
+//! Such waits are measured, and [`Cores`] says by how many members the next pass is best carried out.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
+
+use super::cores::{Cores, Pass};
 
 /// Spins this long for the next pass: longer than what lies between two passes of a reply.
 const BETWEEN_PASSES: Duration = Duration::from_millis(3);
 
 /// Spins this long for the other members of a pass.
 const WITHIN_A_PASS: Duration = Duration::from_millis(1);
+
+/// Then it sleeps for this long between two looks after them.
+const NAP: Duration = Duration::from_micros(20);
+
+/// A member that lets the others wait for longer is held up, if it is longer than they worked before, too:
+/// several times what it takes to wake up, and less than a system's time slice.
+const HELD_UP: Duration = Duration::from_micros(500);
+
+/// A member that has waited for so long in one pass, and for half of it, sees to it that the rest is done by
+/// fewer.
+const TOO_LONG: Duration = Duration::from_millis(10);
 
 type Work = dyn Fn(&Member<'_>) + Sync;
 type WorkOf<'a> = dyn Fn(&Member<'_>) + Sync + 'a;
@@ -29,7 +42,11 @@ pub struct Team {
     shared: Arc<Shared>,
     workers: Vec<Worker>,
     /// Held while a pass runs.
-    turn: Mutex<()>,
+    turn: Mutex<Cores>,
+    /// What `turn` says, for who has not got it.
+    members: AtomicUsize,
+    /// When the team began.
+    start: Instant,
 }
 
 #[derive(Debug)]
@@ -46,6 +63,13 @@ struct Shared {
     /// Workers that have not finished the pass.
     busy: AtomicUsize,
     asleep: Vec<AtomicBool>,
+    /// Nanoseconds that members of the pass have waited for others that were held up, all together.
+    held: AtomicU64,
+    /// Members that carry out what is left of the pass: those with the lowest numbers. Only the last one at
+    /// a meeting changes it, and never to more.
+    present: AtomicUsize,
+    /// As many as that should be from the next meeting on.
+    wanted: AtomicUsize,
     /// The next unit of work of the phase.
     next: AtomicUsize,
     waiting: AtomicUsize,
@@ -63,12 +87,21 @@ const NO_CALL: usize = 1;
 const MEMBER_BITS: u32 = 12;
 const MOST_MEMBERS: usize = (1 << MEMBER_BITS) - 1;
 
-/// A thread's part in a pass.
+/// A thread's part in a pass. It may have to leave the pass at a meeting; from then on `share` and `meet` do
+/// nothing, so that it comes to the end of the work by itself. What has an effect belongs into a share.
 #[derive(Debug)]
 pub struct Member<'a> {
     index: usize,
-    size: usize,
+    size: Cell<usize>,
+    left: Cell<bool>,
     shared: &'a Shared,
+    start: Instant,
+    /// When it began to work, as far as is known: when the pass began, or the last wait ended that was long
+    /// enough to be measured.
+    since: Cell<Instant>,
+    /// Whether all had something to do in this phase. A wait where they had not says nothing.
+    for_all: Cell<bool>,
+    held: Cell<Duration>,
 }
 
 impl Team {
@@ -80,6 +113,9 @@ impl Team {
             work: UnsafeCell::new(None),
             busy: AtomicUsize::new(0),
             asleep: (0..threads).map(|_| AtomicBool::new(false)).collect(),
+            held: AtomicU64::new(0),
+            present: AtomicUsize::new(0),
+            wanted: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             phase: AtomicUsize::new(0),
@@ -90,8 +126,10 @@ impl Team {
             let handle = builder.spawn(move || serve(&shared, index)).ok()?;
             Some(Worker { thread: handle.thread().clone(), handle: Some(handle) })
         };
-        let workers = (1..threads).map_while(start).collect();
-        Self { shared, workers, turn: Mutex::new(()) }
+        let workers: Vec<Worker> = (1..threads).map_while(start).collect();
+        let threads = workers.len() + 1;
+        let (turn, members) = (Mutex::new(Cores::new(threads)), AtomicUsize::new(threads));
+        Self { shared, workers, turn, members, start: Instant::now() }
     }
 
     /// The one team of so many threads that all models share.
@@ -114,21 +152,34 @@ impl Team {
         self.workers.len() + 1
     }
 
+    /// Members that a pass may have: those that the system gives cores to. Changes from pass to pass.
+    pub fn members(&self) -> usize {
+        self.members.load(Ordering::Relaxed)
+    }
+
     /// Runs `work` on at most `threads` members at once and returns when all are done. A panic in it
     /// ends the process, since the others would wait for ever.
     pub fn run(&self, threads: usize, work: &WorkOf<'_>) {
         let size = threads.clamp(1, self.threads());
-        let first = Member { index: 0, size, shared: &self.shared };
         if size == 1 {
-            return work(&first);
+            let start = Instant::now();
+            work(&Member::new(0, 1, start, &self.shared));
+            if let Ok(mut cores) = self.turn.try_lock() {
+                self.learn(&mut cores, 1, start, 0.0);
+            }
+            return;
         }
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cores = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = Instant::now();
         let shared = &*self.shared;
         // SAFETY: no worker reads it before the call below, and all have finished before this returns,
         // so that it does not matter how much longer `work` lives.
         unsafe {
             *shared.work.get() = Some(std::mem::transmute::<*const WorkOf<'_>, *const Work>(work));
         }
+        shared.held.store(0, Ordering::Relaxed);
+        shared.present.store(size, Ordering::Relaxed);
+        shared.wanted.store(size, Ordering::Relaxed);
         shared.next.store(0, Ordering::Relaxed);
         shared.busy.store(size - 1, Ordering::Relaxed);
         let number = (shared.call.load(Ordering::Relaxed) >> MEMBER_BITS).wrapping_add(1);
@@ -138,8 +189,24 @@ impl Team {
                 worker.thread.unpark();
             }
         }
+        let first = Member::new(0, size, start, shared);
         guarded(work, &first);
-        wait(|| shared.busy.load(Ordering::Acquire) == 0);
+        first.wait(|| shared.busy.load(Ordering::Acquire) == 0);
+        first.tell();
+        // Who is held up is waited for by all others.
+        let held = Duration::from_nanos(shared.held.load(Ordering::Relaxed)) / (size - 1) as u32;
+        self.learn(&mut cores, size, start, held.as_secs_f64() * 1e3);
+    }
+
+    /// A pass is over that began at `start` and lost `held` milliseconds.
+    fn learn(&self, cores: &mut Cores, size: usize, start: Instant, held: f64) {
+        let now = Instant::now();
+        let ms = |start: Instant| (now - start).as_secs_f64() * 1e3;
+        cores.learn(ms(self.start), Pass { size, ms: ms(start), held });
+        let members = cores.members();
+        if self.members.swap(members, Ordering::Relaxed) != members {
+            tracing::debug!("{members} of {} threads compute", self.threads());
+        }
     }
 }
 
@@ -160,26 +227,31 @@ impl Drop for Team {
 fn serve(shared: &Shared, index: usize) {
     // Not what is there now: a call may have come before the thread did.
     let mut seen = NO_CALL;
+    let mut patience = BETWEEN_PASSES;
     loop {
-        seen = next_call(shared, index, seen);
+        seen = next_call(shared, index, seen, patience);
         let size = seen & MOST_MEMBERS;
         if size == 0 {
             return;
         }
+        // Who is not needed leaves the core to others.
+        patience = if index < size { BETWEEN_PASSES } else { Duration::ZERO };
         if index < size {
             // SAFETY: the call that was read says that the work is there, and `run` does not return
             // before `busy` says that all are done with it.
             if let Some(work) = unsafe { *shared.work.get() } {
-                guarded(unsafe { &*work }, &Member { index, size, shared });
+                let member = Member::new(index, size, Instant::now(), shared);
+                guarded(unsafe { &*work }, &member);
+                member.tell();
             }
             shared.busy.fetch_sub(1, Ordering::Release);
         }
     }
 }
 
-/// Waits for a call other than `seen`, at last asleep.
-fn next_call(shared: &Shared, index: usize, seen: usize) -> usize {
-    if spin(BETWEEN_PASSES, || shared.call.load(Ordering::Acquire) != seen) {
+/// Waits for a call other than `seen`, after `patience` asleep.
+fn next_call(shared: &Shared, index: usize, seen: usize, patience: Duration) -> usize {
+    if spin(patience, || shared.call.load(Ordering::Acquire) != seen).0 {
         return shared.call.load(Ordering::Acquire);
     }
     loop {
@@ -193,29 +265,21 @@ fn next_call(shared: &Shared, index: usize, seen: usize) -> usize {
     }
 }
 
-/// Waits for what other members will do at any moment.
-fn wait(done: impl Fn() -> bool) {
-    if !spin(WITHIN_A_PASS, &done) {
-        while !done() {
-            thread::yield_now();
-        }
-    }
-}
-
-/// Whether it was done in time.
-fn spin(time: Duration, done: impl Fn() -> bool) -> bool {
+/// Waits until it is done for at most `time`. Says whether it was, and since when it waited if that was long
+/// enough to look at the clock.
+fn spin(time: Duration, done: impl Fn() -> bool) -> (bool, Option<Instant>) {
     /// Between two looks at the clock.
     const LOOKS: usize = 100;
     let mut start = None;
     loop {
         for _ in 0..LOOKS {
             if done() {
-                return true;
+                return (true, start);
             }
             std::hint::spin_loop();
         }
         if start.get_or_insert_with(Instant::now).elapsed() > time {
-            return false;
+            return (false, start);
         }
     }
 }
@@ -234,10 +298,24 @@ fn guarded(work: &WorkOf<'_>, member: &Member<'_>) {
     std::mem::forget(end);
 }
 
-impl Member<'_> {
-    /// Members of this pass.
+impl<'a> Member<'a> {
+    /// Begins to work now, at `start`.
+    fn new(index: usize, size: usize, start: Instant, shared: &'a Shared) -> Self {
+        Self {
+            index,
+            size: Cell::new(size),
+            left: Cell::new(false),
+            shared,
+            start,
+            since: Cell::new(start),
+            for_all: Cell::new(true),
+            held: Cell::default(),
+        }
+    }
+
+    /// Members of this pass; from one meeting to the next they may become fewer.
     pub fn size(&self) -> usize {
-        self.size
+        self.size.get()
     }
 
     /// Which of them this is, from 0 on.
@@ -247,9 +325,13 @@ impl Member<'_> {
 
     /// Does its share of the units `0..total`, in runs of at most `run`, until none is left.
     pub fn share(&self, total: usize, run: usize, mut work: impl FnMut(Range<usize>)) {
-        if self.size == 1 {
+        if self.left.get() {
+            return;
+        }
+        if self.size() == 1 {
             return work(0..total);
         }
+        self.for_all.set(total.div_ceil(run) >= self.size());
         loop {
             let start = self.shared.next.fetch_add(run, Ordering::Relaxed);
             if start >= total {
@@ -261,18 +343,54 @@ impl Member<'_> {
 
     /// Waits until all members are here. What they wrote before can be read after.
     pub fn meet(&self) {
-        if self.size == 1 {
+        let size = self.size();
+        if size == 1 || self.left.get() {
             return;
         }
         let shared = self.shared;
         let phase = shared.phase.load(Ordering::Relaxed);
-        if shared.waiting.fetch_add(1, Ordering::AcqRel) + 1 == self.size {
+        if shared.waiting.fetch_add(1, Ordering::AcqRel) + 1 == size {
             shared.waiting.store(0, Ordering::Relaxed);
             shared.next.store(0, Ordering::Relaxed);
+            shared.present.store(shared.wanted.load(Ordering::Relaxed), Ordering::Relaxed);
             shared.phase.store(phase.wrapping_add(1), Ordering::Release);
         } else {
-            wait(|| shared.phase.load(Ordering::Acquire) != phase);
+            self.wait(|| shared.phase.load(Ordering::Acquire) != phase);
         }
+        // Those who stay have not met again before this one is there; who has to leave may find that even
+        // fewer are to stay by now.
+        let present = shared.present.load(Ordering::Relaxed);
+        self.left.set(self.index >= present);
+        self.size.set(present);
+    }
+
+    /// Waits for what other members will do at any moment.
+    fn wait(&self, done: impl Fn() -> bool) {
+        let (mut over, start) = spin(WITHIN_A_PASS, &done);
+        while !over {
+            thread::sleep(NAP);
+            over = done();
+        }
+        if let Some(start) = start {
+            let worked = start.saturating_duration_since(self.since.replace(Instant::now()));
+            let waited = self.since.get() - start;
+            if self.for_all.get() && waited > HELD_UP.max(worked) {
+                self.held.set(self.held.get() + waited);
+                self.complain();
+            }
+        }
+    }
+
+    fn complain(&self) {
+        let held = self.held.get();
+        if held > TOO_LONG.max((self.since.get() - self.start) / 2) {
+            self.shared.wanted.fetch_min((self.size() / 2).max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Adds what it has waited to what the others have.
+    fn tell(&self) {
+        self.shared.held.fetch_add(self.held.get().as_nanos() as u64, Ordering::Relaxed);
     }
 }
 
@@ -360,16 +478,97 @@ mod tests {
         let team = Team::new(2);
         team.run(2, &|member| member.meet());
         let asleep = || team.shared.asleep[1].load(Ordering::SeqCst);
-        let start = Instant::now();
-        while !asleep() && start.elapsed() < Duration::from_secs(10) {
-            thread::sleep(Duration::from_millis(1));
-        }
-        assert!(asleep(), "still awake");
+        assert!(comes(asleep), "still awake");
         let members = AtomicUsize::new(0);
         team.run(2, &|member| {
             members.fetch_add(1, Ordering::SeqCst);
             member.meet();
         });
         assert_eq!(members.load(Ordering::SeqCst), 2);
+    }
+
+    /// Waits for what happens within ten seconds, or never.
+    fn comes(happened: impl Fn() -> bool) -> bool {
+        let start = Instant::now();
+        while !happened() && start.elapsed() < Duration::from_secs(10) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        happened()
+    }
+
+    #[test]
+    fn whoever_is_late_every_unit_is_done_once_and_before_the_next_phase() {
+        for size in [2, 3, 5] {
+            let team = Team::new(size);
+            let late = AtomicU64::new(1);
+            // One of so many times for longer than a member is waited for.
+            let delay = |one_of: u64| {
+                let number = late.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+                if (number >> 32).is_multiple_of(one_of) {
+                    thread::sleep(Duration::from_millis((number >> 40) % 15));
+                }
+            };
+            for _ in 0..30 {
+                let units: Vec<AtomicU64> = (0..20).map(|_| AtomicU64::new(0)).collect();
+                team.run(size, &|member| {
+                    for phase in 0..8 {
+                        delay(20);
+                        member.share(units.len(), 2, |range| {
+                            delay(40);
+                            for unit in range {
+                                assert_eq!(units[unit].fetch_add(1, Ordering::Relaxed), phase);
+                            }
+                        });
+                        delay(20);
+                        member.meet();
+                    }
+                });
+                assert!(units.iter().all(|unit| unit.load(Ordering::Relaxed) == 8), "{size} members");
+            }
+        }
+    }
+
+    #[test]
+    fn a_member_that_is_held_up_all_the_time_leaves_the_pass() {
+        let team = Team::new(2);
+        let (left, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        team.run(2, &|member| {
+            for _ in 0..50 {
+                if member.index() == 1 && member.size() == 2 {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                member.share(2, 1, |units| _ = done.fetch_add(units.len(), Ordering::Relaxed));
+                member.meet();
+            }
+            left.store(2 - member.size(), Ordering::Relaxed);
+        });
+        assert_eq!((left.into_inner(), done.into_inner()), (1, 100));
+    }
+
+    #[test]
+    fn a_member_that_is_held_up_in_every_pass_is_given_up() {
+        let team = Team::new(2);
+        let passes = (0..100).take_while(|_| {
+            team.run(team.members(), &|member| {
+                if member.index() == 1 {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                member.share(2, 1, |_| {});
+                member.meet();
+            });
+            team.members() == 2
+        });
+        assert!(passes.count() < 20);
+    }
+
+    #[test]
+    fn a_member_that_is_not_needed_sleeps_while_the_others_work() {
+        let team = Team::new(3);
+        team.run(3, &|member| member.meet());
+        let asleep = || {
+            team.run(2, &|member| member.meet());
+            team.shared.asleep[2].load(Ordering::SeqCst)
+        };
+        assert!(comes(asleep), "still awake");
     }
 }
