@@ -46,7 +46,9 @@ impl Learned {
         let entries: Vec<Entry> = self.file.read();
         let entry = entries.into_iter().find(|entry| entry.pair == self.pair)?;
         let known = serde_json::from_value(entry.learned);
-        known.inspect_err(|error| tracing::warn!("what was learned about a pair is learned anew: {error}")).ok()
+        known
+            .inspect_err(|error| tracing::warn!("what was learned about a pair is learned anew: {error}"))
+            .ok()
     }
 
     /// Puts this in the place of what was learned before.

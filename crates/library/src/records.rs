@@ -69,9 +69,11 @@ impl Records {
 
     /// Adds a record or replaces the one of the same name.
     pub(crate) fn put(&self, record: &Record) -> Result<()> {
-        self.file.change(|records: &mut Vec<Record>| match records.iter_mut().find(|known| known.id() == record.id()) {
-            Some(known) => *known = record.clone(),
-            None => records.push(record.clone()),
+        self.file.change(|records: &mut Vec<Record>| {
+            match records.iter_mut().find(|known| known.id() == record.id()) {
+                Some(known) => *known = record.clone(),
+                None => records.push(record.clone()),
+            }
         })
     }
 

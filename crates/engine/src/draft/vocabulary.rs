@@ -197,7 +197,11 @@ mod tests {
             let context = target.encode(written, Special::Parse).unwrap();
             assert_eq!(draft.decode(&vocabulary.translate(&context)), target.decode(&context));
         }
-        assert_eq!(vocabulary.translate(&[258, 259]), [258, 259], "what begins and ends a text does so for both");
+        assert_eq!(
+            vocabulary.translate(&[258, 259]),
+            [258, 259],
+            "what begins and ends a text does so for both"
+        );
     }
 
     #[test]

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Governor;
 use super::costs::{Costs, Estimate, LARGEST};
 use super::text::{Lessons, TextKind};
-use super::Governor;
 
 /// Raised when a field changes its meaning: what is of another version is learned anew.
 const VERSION: u32 = 1;
@@ -93,7 +93,10 @@ mod tests {
         after.begin_reply(before.kind);
         for rows in 1..=MOST_ROWS {
             assert!((after.verify.get(rows) / before.verify.get(rows) - 1.0).abs() < 1e-5, "{rows} rows");
-            assert!((after.draft[0].get(rows) / before.draft[0].get(rows) - 1.0).abs() < 1e-5, "{rows} tokens");
+            assert!(
+                (after.draft[0].get(rows) / before.draft[0].get(rows) - 1.0).abs() < 1e-5,
+                "{rows} tokens"
+            );
         }
         assert!((after.reading.get() / before.reading.get() - 1.0).abs() < 1e-9);
         let acceptance = |governor: &Governor| governor.record(DrafterKind::Model).acceptance.by_depth();

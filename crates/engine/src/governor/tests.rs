@@ -255,7 +255,10 @@ fn a_draft_is_not_made_to_read_where_others_see_to_most() {
     guesses.iter_mut().for_each(|guess| guess.drafter = DrafterKind::Ngram);
     (0..20).for_each(|_| governor.learn(&round, &guesses, 0));
     assert_eq!(governor.plan(&chains(), 1000, 100).length, 0);
-    assert!(governor.plan(&chains(), 1000, 3).length > 0, "one that has read is used where they have nothing");
+    assert!(
+        governor.plan(&chains(), 1000, 3).length > 0,
+        "one that has read is used where they have nothing"
+    );
 }
 
 #[test]

@@ -118,7 +118,8 @@ mod tests {
     #[test]
     fn code_is_told_from_prose() {
         let code = ["fn main() {\n    run();\n}", "Complete this:\n```python\nx = 1\n```", "a\n\tb\n\tc"];
-        let prose = ["Tell me a story about a fox.", "Why (or why not)?\n\nSay it in one line.\nOr two.\n", ""];
+        let prose =
+            ["Tell me a story about a fox.", "Why (or why not)?\n\nSay it in one line.\nOr two.\n", ""];
         assert!(code.iter().all(|text| is_code(text)));
         assert!(!prose.iter().any(|text| is_code(text)));
     }

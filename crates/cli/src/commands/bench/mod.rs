@@ -150,7 +150,8 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         ways.push(("speculative".to_owned(), speculation.clone()));
         ways.extend(args.sweep.iter().flat_map(|sweep| sweep.ways(&speculation)));
     }
-    let mut totals = compare(&mut session, &requests, &ways, args.repeats, args.speculation.cold)?.into_iter();
+    let mut totals =
+        compare(&mut session, &requests, &ways, args.repeats, args.speculation.cold)?.into_iter();
     let plain = totals.next().unwrap_or_default().plain();
     let speedup = |speed: &Speed| Some(speed.tokens_per_second? / plain.tokens_per_second?);
     let speculative = totals.next().map(Totals::speculative);
@@ -189,7 +190,8 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
 impl Report {
     fn table(&self) -> String {
         let Self { target, draft, device, prompts, repeats, .. } = self;
-        let known = if self.cold { "each reply as if it were the first" } else { "learning from reply to reply" };
+        let known =
+            if self.cold { "each reply as if it were the first" } else { "learning from reply to reply" };
         let mut lines = vec![
             format!("{target} with {draft}, {}, {device}", describe(&self.speculation)),
             format!("medians of {repeats} rounds over {prompts} prompts, {known}\n"),

@@ -31,8 +31,11 @@ fn fixed(base: &Speculation, length: u32) -> (String, Speculation) {
 }
 
 fn drafters(base: &Speculation) -> [(String, Speculation); 3] {
-    let alone =
-        [("model", DrafterChoice::Model), ("n-gram", DrafterChoice::Ngram), ("recycling", DrafterChoice::Recycling)];
+    let alone = [
+        ("model", DrafterChoice::Model),
+        ("n-gram", DrafterChoice::Ngram),
+        ("recycling", DrafterChoice::Recycling),
+    ];
     alone.map(|(name, drafter)| (name.to_owned(), Speculation { drafter, ..base.clone() }))
 }
 
