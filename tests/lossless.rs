@@ -1,18 +1,20 @@
 //! Real models: the text with drafts is the text without, token by token, whoever drafts; and the
 //! cache after every round is that of a fresh start.
 
+use std::fs::File;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use candle_core::quantized::gguf_file::{Content, Value, write as write_gguf};
 use foretoken_engine::accept::Guess;
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
 use foretoken_engine::draft::{
-    Draft, Drafter, Drafters, ModelDrafter, NgramDrafter, Order, RecyclingDrafter, Vocabulary,
+    Draft, Drafter, Drafters, Intersection, ModelDrafter, NgramDrafter, Order, RecyclingDrafter, Vocabulary,
 };
 use foretoken_engine::error::{Error, Result};
 use foretoken_engine::forward::{Logits, Model, catch_up};
-use foretoken_engine::model::{ModelConfig, ModelSource};
+use foretoken_engine::model::{ModelConfig, ModelSource, Tokenizer};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{DrafterChoice, Speculation, Staged, Threshold, Tree};
@@ -125,6 +127,51 @@ fn staged_drafts_change_nothing_whoever_drafts_for_the_draft() {
     assert!(accepted > 200, "only {accepted} drafted tokens were accepted: nothing was tested");
     let staged_by_model = model_drafter(tokenizer).drafted_by(model_drafter(tokenizer));
     assert_lossless(&mut Drafters::one(staged_by_model), &ways[..2]);
+}
+
+/// The starter draft with other texts for every seventh of its words: it can neither guess them nor read them but
+/// letter by letter.
+fn with_another_tokenizer(target: &Tokenizer) -> ModelDrafter {
+    let source = starter_draft();
+    let mut values = Content::read(&mut File::open(source.path()).unwrap()).unwrap().metadata;
+    let Some(Value::Array(tokens)) = values.get_mut("tokenizer.ggml.tokens") else { panic!() };
+    let words = tokens.iter_mut().enumerate().skip(300).step_by(7);
+    words.for_each(|(index, token)| *token = Value::String(format!("qx{index}")));
+    values.insert("tokenizer.ggml.merges".into(), Value::Array(Vec::new()));
+    let values: Vec<_> = values.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("another.gguf");
+    write_gguf(&mut File::create(&path).unwrap(), &values, &[]).unwrap();
+    let both = Intersection::of(target, &ModelSource::open(&path).unwrap().tokenizer().unwrap());
+    assert!((3000..4000).contains(&both.shared()), "{} tokens are shared", both.shared());
+    ModelDrafter::new(loaded(&source), Vocabulary::Intersection(Box::new(both)), target.ends())
+}
+
+#[test]
+fn a_draft_with_another_tokenizer_changes_nothing() {
+    let tree = Speculation { tree: Tree::Width(3), ..Speculation::fixed(5) };
+    let ways = [Speculation::fixed(1), Speculation::fixed(4), tree, Speculation::default()];
+    let drafter = with_another_tokenizer(decoder(&starter_target()).tokenizer());
+    let drafters = vec![Box::new(drafter) as Box<dyn Drafter>, Box::<NgramDrafter>::default()];
+    let accepted = assert_lossless(&mut Drafters::new(drafters), &ways);
+    assert!(accepted > 200, "only {accepted} drafted tokens were accepted: nothing was tested");
+}
+
+#[test]
+fn what_was_learned_before_changes_nothing() {
+    let mut decoder = decoder(&starter_target());
+    let mut drafters = everybody(&decoder);
+    let request = request(&decoder, QUESTIONS[0], &Sampling::greedy());
+    let plain = plain(&mut decoder, &request);
+    assert_eq!(drafters.knowledge(), None);
+    write(&mut decoder, &request, &mut drafters);
+    let knowledge = drafters.knowledge().unwrap();
+    let mut others = everybody(&decoder);
+    others.recall(Some(&knowledge));
+    assert!(others.governor().is_some(), "nothing needs to be measured");
+    assert_eq!(write(&mut decoder, &request, &mut others).tokens, plain.tokens);
+    others.recall(None);
+    assert!(others.governor().is_none());
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl App {
         let settings = Settings::load(&store)?;
         let models = Models::new(Library::new(&folders, resources));
         let earlier = earlier(&store, &settings)?;
-        let engine = Engine::start(models, hardware, settings.clone(), earlier)
+        let engine = Engine::start(folders.clone(), models, hardware, settings.clone(), earlier)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
         let remote = Remote::open(&folders, engine.lister());
         Ok(Self {

@@ -24,7 +24,7 @@ use foretoken_engine::model::{ChatMessage, ChatTemplate, ModelSource, Role, Spec
 use foretoken_engine::sampling::Mode;
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 use foretoken_engine::trace::TokenId;
-use foretoken_library::STARTER;
+use foretoken_library::{Folders, Learned, STARTER};
 
 pub use self::arena::OnArena;
 pub use self::check::{OnCheck, Stored};
@@ -89,8 +89,10 @@ impl Chosen {
 }
 
 impl Engine {
-    /// Starts the thread; the models that `settings` name are loaded there, onto `hardware`.
+    /// Starts the thread; the models that `settings` name are loaded there, onto `hardware`. What is learned about
+    /// them is kept in `folders`.
     pub fn start(
+        folders: Folders,
         models: Models,
         hardware: Box<dyn Hardware>,
         settings: Settings,
@@ -102,6 +104,7 @@ impl Engine {
         let chosen = Arc::new(Mutex::new(Chosen::default()));
         let board = Arc::new(Board::starting());
         let desk = Desk {
+            folders,
             models,
             hardware,
             settings: Settings::default(),
@@ -212,6 +215,8 @@ struct Draft {
     id: String,
     label: String,
     drafters: Drafters,
+    /// Where what they learn is kept; `None` where nobody drafts.
+    learned: Option<Learned>,
     /// What was chosen to compute for the draft model, and what does; `None` where there is no model.
     place: Option<(DeviceChoice, Opened)>,
 }
@@ -224,6 +229,7 @@ impl Draft {
 
 /// What the engine thread works with.
 struct Desk {
+    folders: Folders,
     models: Models,
     hardware: Box<dyn Hardware>,
     settings: Settings,
@@ -277,6 +283,7 @@ impl Desk {
                 let outcome = self.reply(&messages, listener.as_mut());
                 // Whoever asked may have gone.
                 let _ = done.send(outcome);
+                self.keep_learned();
             }
             Job::Check { stored, on_progress, done } => {
                 let _ = done.send(self.check(&stored, &on_progress));
@@ -418,6 +425,14 @@ impl Desk {
             settings.system_prompt.clone_from(&self.settings.system_prompt);
         }
         Ok(reply)
+    }
+
+    /// Keeps what was learned about who drafts, for the next start. It is worth no error.
+    fn keep_learned(&self) {
+        let Some(Draft { drafters, learned: Some(learned), .. }) = &self.draft else { return };
+        if let Some(Err(error)) = drafters.knowledge().map(|knowledge| learned.keep(&knowledge)) {
+            tracing::warn!("what was learned about the models is not kept: {error}");
+        }
     }
 
     fn loaded(&mut self) -> Result<&mut Target> {

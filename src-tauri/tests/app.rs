@@ -6,7 +6,7 @@ mod devices;
 
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use candle_core::quantized::GgmlDType;
 use foretoken::App;
@@ -120,6 +120,26 @@ fn rounds(events: &[ReplyEvent]) -> Vec<Round> {
         _ => None,
     };
     events.iter().filter_map(round).collect()
+}
+
+#[test]
+fn what_drafters_learned_is_kept_for_the_next_start() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| DRAFT_NGRAM.clone_into(&mut settings.draft));
+    let (first, _) = fixture.send(None, "Tell me a story about a fox.");
+    let file = fixture.folder.path().join("learned.json");
+    // It is kept once the reply was handed over.
+    let begin = Instant::now();
+    while !file.exists() && begin.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let fixture = fixture.restart();
+    let (second, _) = fixture.send(None, "Tell me a story about a fox.");
+    assert_eq!(second.reply.text, first.reply.text);
+    std::fs::write(&file, "{\"something\": \"else\"}").unwrap();
+    let fixture = fixture.restart();
+    let (third, _) = fixture.send(None, "Tell me a story about a fox.");
+    assert_eq!(third.reply.text, first.reply.text);
 }
 
 #[test]

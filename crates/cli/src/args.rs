@@ -116,6 +116,10 @@ pub struct SpeculationArgs {
     /// How drawn tokens are judged: the draft as a whole, which accepts more, or token by token
     #[arg(long, value_enum, default_value = "block")]
     verification: VerificationChoice,
+    /// Draft as if for the first time: use and keep nothing of what was learned about these models in earlier
+    /// runs; with `bench`, in earlier replies
+    #[arg(long)]
+    pub cold: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,7 @@
 //! A loaded target, who drafts for it, and replies under way. Prints nothing.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
@@ -9,7 +10,7 @@ use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, Rec
 use foretoken_engine::forward::{CpuModel, TensorModel, load};
 use foretoken_engine::model::{ModelSource, Tokenizer};
 use foretoken_engine::trace::Round;
-use foretoken_library::{Folders, Library};
+use foretoken_library::{Folders, Learned, Library};
 
 use crate::args::{DraftChoice, PairDeviceArgs};
 use crate::error::Result;
@@ -33,6 +34,10 @@ pub struct Session {
     draft_device: Option<Opened>,
     /// Drafts are loaded like the target.
     eight_bits: bool,
+    /// The target's file and those of the models that draft.
+    paths: Vec<PathBuf>,
+    /// Where what is learned is kept; `None` where it is not.
+    learned: Option<Learned>,
     pub decoder: Decoder,
     pub drafters: Drafters,
 }
@@ -46,6 +51,7 @@ impl Session {
         Ok(Self {
             draft_choice: devices.draft_device(),
             eight_bits: source.eight_bits(),
+            paths: vec![source.path().to_owned()],
             ..Self::of(device, Decoder::new(model, tokenizer), Drafters::default())
         })
     }
@@ -83,7 +89,17 @@ impl Session {
     }
 
     fn of(device: Opened, decoder: Decoder, drafters: Drafters) -> Self {
-        Self { device, draft_choice: None, draft_device: None, eight_bits: false, decoder, drafters }
+        let (paths, learned) = Default::default();
+        Self {
+            device,
+            draft_choice: None,
+            draft_device: None,
+            eight_bits: false,
+            paths,
+            learned,
+            decoder,
+            drafters,
+        }
     }
 
     pub fn tokenizer(&self) -> &Tokenizer {
@@ -98,12 +114,13 @@ impl Session {
     /// little with the target's.
     pub fn choose_draft(&mut self, choice: &DraftChoice, stage: Option<&str>) -> Result<()> {
         let mut drafters: Vec<Box<dyn Drafter>> = Vec::new();
+        let mut paths: Vec<PathBuf> = self.paths.iter().take(1).cloned().collect();
         let mut device = None;
         if let DraftChoice::Model(name) = choice {
             let wanted = self.draft_choice.map_or_else(|| self.device.clone(), device::open);
-            let (mut model, placed) = self.draft_model(name, &wanted)?;
+            let (mut model, placed) = self.draft_model(name, &wanted, &mut paths)?;
             if let Some(stage) = stage {
-                model = model.drafted_by(self.draft_model(stage, &placed)?.0);
+                model = model.drafted_by(self.draft_model(stage, &placed, &mut paths)?.0);
             }
             device = Some(placed);
             drafters.push(Box::new(model));
@@ -113,12 +130,46 @@ impl Session {
             drafters.push(Box::<RecyclingDrafter>::default());
         }
         self.drafters = Drafters::new(drafters);
-        self.draft_device = device;
+        (self.draft_device, self.paths, self.learned) = (device, paths, None);
         Ok(())
     }
 
-    fn draft_model(&self, name: &str, wanted: &Opened) -> Result<(ModelDrafter, Opened)> {
+    /// Lets those who draft go on from what was learned about them before, and keeps what they learn from now
+    /// on. Where nothing was, it is measured what they cost.
+    ///
+    /// # Errors
+    /// When the target fails, or there is no data folder.
+    pub fn remember(&mut self) -> Result<()> {
+        if self.drafters.is_empty() {
+            return Ok(());
+        }
+        let draft = self.draft_device.iter().map(|device| device.label.as_str());
+        let weights = self.eight_bits.then_some("eight bits");
+        let devices = std::iter::once(self.device.label.as_str()).chain(draft).chain(weights);
+        let paths = self.paths.iter().map(PathBuf::as_path);
+        let learned = Learned::about(&Folders::locate()?, paths, devices);
+        self.drafters.recall(learned.recall().as_ref());
+        self.learned = Some(learned);
+        Ok(self.decoder.measure(&mut self.drafters)?)
+    }
+
+    /// Keeps what was learned. It is worth no error.
+    fn keep(&self) {
+        let knowledge = self.learned.as_ref().zip(self.drafters.knowledge());
+        if let Some(Err(error)) = knowledge.map(|(learned, knowledge)| learned.keep(&knowledge)) {
+            tracing::warn!("what was learned about the models is not kept: {error}");
+        }
+    }
+
+    /// Adds its path to `paths`.
+    fn draft_model(
+        &self,
+        name: &str,
+        wanted: &Opened,
+        paths: &mut Vec<PathBuf>,
+    ) -> Result<(ModelDrafter, Opened)> {
         let source = ModelSource::open(&library()?.resolve(name)?)?.in_eight_bits(self.eight_bits);
+        paths.push(source.path().to_owned());
         let open = |opened: &Opened| ModelDrafter::open(&source, &opened.device, self.tokenizer());
         Ok(place(wanted, Role::Draft, open)?)
     }
@@ -146,6 +197,7 @@ impl Session {
         interrupt.begin();
         let reply = self.decoder.reply(request, &mut self.drafters, &mut on_progress);
         interrupt.end();
+        self.keep();
         match failed {
             Some(error) => Err(error),
             None => Ok(reply?),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::draft::Intersection;
-use crate::model::Tokenizer;
+use crate::model::{Special, Tokenizer};
 use crate::trace::TokenId;
 
 /// How a draft's tokens become the target's.
@@ -38,54 +38,94 @@ pub struct Compatibility {
     pub method: Option<Method>,
     /// `None` when nothing differs.
     pub difference: Option<Difference>,
+    /// In a few words.
     pub reason: String,
+    /// What was compared and found.
+    pub detail: String,
 }
 
 /// Vocabularies may differ in size by this many tokens of padding.
 const MOST_PADDING: usize = 128;
 
-/// Of the larger vocabulary at least this share must be in the other for the shared tokens to do: the draft
-/// would else mostly want to say what it may not.
+/// Of the tokens in which ordinary text is written, by the draft and by the target, at least this share must be
+/// in both vocabularies: the draft would else mostly want to say what it may not, or hear what it cannot say.
+/// Whether drafting pays is found out where it is done.
 const LEAST_SHARED: f64 = 0.5;
 
+/// What models are asked to write: prose, numbers and code.
+const ORDINARY: &str = "\
+To keep basil alive on a window sill, give it the brightest place you have and water it when the top of the soil \
+feels dry. In the first week it loses 12 % of its leaves; after that, 3 or 4 a month. \"Is that normal?\" people \
+ask. Yes: pinch off the tips before it flowers, and turn the pot every few days.\n\n\
+1. The train leaves at 9:45 and travels 240 km in 2.5 hours, so its speed is 240 / 2.5 = 96 km/h.\n\
+2. However, the government's decision was criticised by several scientists from Germany and Brazil.\n\n\
+```python\ndef is_palindrome(word: str) -> bool:\n    \"\"\"Whether it reads the same backwards.\"\"\"\n    \
+letters = [c.lower() for c in word if c.isalpha()]\n    return letters == letters[::-1]\n```\n";
+
 /// Compares sizes, every token both have, and the tokens that begin and end a text; where something differs,
-/// counts the tokens with equal texts.
+/// finds the tokens with equal texts, and how much of ordinary text is written in them.
 pub fn compare(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
-    let (ours, theirs) = (target.vocabulary(), draft.vocabulary());
-    let Some((difference, reason)) = difference(target, draft) else {
+    let Some((difference, found)) = difference(target, draft) else {
         return same(target, draft);
     };
-    let shared = Intersection::of(target, draft).shared();
-    let share = shared as f64 / ours.max(theirs).max(1) as f64;
-    let counted =
-        format!("{shared} tokens, {:.0} % of the larger vocabulary, have the same text", share * 100.0);
+    let both = Intersection::of(target, draft);
+    let share = common(&both, target, draft);
     let compatible = share >= LEAST_SHARED;
+    let percent = share * 100.0;
     let reason = if compatible {
-        format!("{reason}; {counted}, and only these are drafted")
+        format!("another vocabulary, which shares {percent:.0} % of ordinary text with the target's")
     } else {
-        format!("{reason}; {counted}, and drafting with these alone needs {:.0} %", LEAST_SHARED * 100.0)
+        format!("another vocabulary, which shares only {percent:.0} % of ordinary text with the target's")
     };
+    let rule = if compatible { "only these are drafted" } else { "drafting with these alone needs" };
+    let needed = if compatible { String::new() } else { format!(" {:.0} %", LEAST_SHARED * 100.0) };
+    let detail = format!(
+        "{found}; {} of the draft's {} tokens are the target's, {percent:.0} % of those in ordinary text, and \
+         {rule}{needed}",
+        both.shared(),
+        draft.vocabulary()
+    );
     let method = compatible.then_some(Method::Intersection);
-    Compatibility { compatible, method, difference: Some(difference), reason }
+    Compatibility { compatible, method, difference: Some(difference), reason, detail }
+}
+
+impl Compatibility {
+    /// The reason and what is behind it.
+    pub fn whole(&self) -> String {
+        format!("{}: {}", self.reason, self.detail)
+    }
+}
+
+/// Of the tokens in which each of the two writes ordinary text, the share that both have: the smaller one.
+fn common(both: &Intersection, target: &Tokenizer, draft: &Tokenizer) -> f64 {
+    let written = |tokenizer: &Tokenizer| tokenizer.encode(ORDINARY, Special::Ignore).unwrap_or_default();
+    let share = |tokens: &[TokenId], shared: &dyn Fn(TokenId) -> bool| {
+        let count = tokens.iter().filter(|&&token| shared(token)).count();
+        count as f64 / tokens.len().max(1) as f64
+    };
+    let heard = share(&written(target), &|token| both.is_guessed(token));
+    let said = share(&written(draft), &|token| both.is_known(token));
+    heard.min(said)
 }
 
 /// The verdict on vocabularies that are the same as far as both go.
 fn same(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
     let (ours, theirs) = (target.vocabulary(), draft.vocabulary());
-    let mut reason = format!("the same vocabulary of {} tokens", ours.min(theirs));
+    let mut detail = format!("both have the same {} tokens", ours.min(theirs));
     // Padding has no name.
     let named = |token: &TokenId| draft.is_control(*token) && !draft.piece(*token).is_empty();
     let more: Vec<TokenId> = (ours.min(theirs) as TokenId..theirs as TokenId).filter(named).collect();
     let difference = more.first().map(|&first| {
         let count = more.len();
-        reason = format!(
-            "{reason}; the draft is newer than the target's tokenizer and has {count} special tokens more, \
+        detail = format!(
+            "{detail}; the draft is newer than the target's tokenizer and has {count} special tokens more, \
              from token {first} '{}' on, which are not drafted",
             draft.piece(first)
         );
         Difference::SpecialTokens { first, count }
     });
-    Compatibility { compatible: true, method: Some(Method::Same), difference, reason }
+    let reason = "the same vocabulary".to_owned();
+    Compatibility { compatible: true, method: Some(Method::Same), difference, reason, detail }
 }
 
 fn difference(target: &Tokenizer, draft: &Tokenizer) -> Option<(Difference, String)> {
@@ -177,8 +217,8 @@ mod tests {
         let verdict = compare(&tokenizer(|_, _| {}), &released(["<think>", "</think>"], 3));
         assert_eq!((verdict.compatible, verdict.method), (true, Some(Method::Same)));
         assert_eq!(verdict.difference, Some(Difference::SpecialTokens { first: 261, count: 2 }));
-        assert!(verdict.reason.contains("newer than the target's tokenizer"), "{}", verdict.reason);
-        assert!(verdict.reason.contains("token 261 '<think>'"), "{}", verdict.reason);
+        assert!(verdict.detail.contains("newer than the target's tokenizer"), "{}", verdict.detail);
+        assert!(verdict.detail.contains("token 261 '<think>'"), "{}", verdict.detail);
     }
 
     #[test]
@@ -187,13 +227,13 @@ mod tests {
         let verdict = compare(&target, &released(["<think>", "</think>"], 4));
         assert_eq!((verdict.compatible, verdict.method), (true, Some(Method::Intersection)));
         assert_eq!(verdict.difference, Some(Difference::SpecialTokens { first: 261, count: 2 }));
-        assert!(verdict.reason.contains("between two releases of a model"), "{}", verdict.reason);
+        assert!(verdict.detail.contains("between two releases of a model"), "{}", verdict.detail);
         let words = compare(&tokenizer(|_, _| {}), &tokenizer(|tokens, _| tokens.swap(97, 98)));
         assert_eq!(words.difference, Some(Difference::Tokens { first: 97, count: 2 }));
         assert!(
-            words.reason.contains("at token 97: 'a' in the target, 'b' in the draft"),
+            words.detail.contains("at token 97: 'a' in the target, 'b' in the draft"),
             "{}",
-            words.reason
+            words.detail
         );
     }
 

@@ -140,6 +140,13 @@ pub enum Threshold {
     Fixed(f32),
 }
 
+impl Threshold {
+    /// Whether a draft ends where the governor says, and not where a person does.
+    pub fn is_governed(self) -> bool {
+        !matches!(self, Self::Fixed(_))
+    }
+}
+
 /// Whether several guesses may follow one token.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case", tag = "type", content = "guesses")]

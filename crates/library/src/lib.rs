@@ -11,6 +11,7 @@
 //! - [`Hub`]: what a repository holds, and with whose token that is asked
 //! - [`Downloads`]: models on their way; `download.rs` is one of them, `transfer.rs` one file,
 //!   `records.rs` what is remembered of them
+//! - [`Learned`]: what the engine learned about pairs of models
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -21,6 +22,8 @@ mod downloads;
 mod error;
 mod folders;
 mod hub;
+mod kept;
+mod learned;
 mod library;
 mod model_path;
 mod nearest;
@@ -37,6 +40,7 @@ pub use downloads::{Download, DownloadState, Downloads};
 pub use error::{Error, Result};
 pub use folders::Folders;
 pub use hub::{Hub, RemoteFile, Repository};
+pub use learned::Learned;
 pub use library::{Installed, Kind, Library};
 pub use size::size;
 pub use starter::{STARTER, STARTER_DRAFT};

@@ -1,13 +1,10 @@
 //! What is remembered of downloads from one start of the program to the next: `downloads.json` in the data
 //! folder. Several programs may share it, so each changes only its own entries, under a lock.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Folders, Result};
+use crate::kept::Kept;
+use crate::{Folders, Result};
 
 /// One download as it is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,64 +54,38 @@ impl Record {
 /// The file that remembers.
 #[derive(Debug)]
 pub(crate) struct Records {
-    path: PathBuf,
+    file: Kept,
 }
 
 impl Records {
     pub(crate) fn new(folders: &Folders) -> Self {
-        Self { path: folders.root().join("downloads.json") }
+        Self { file: Kept::new(folders.root().join("downloads.json")) }
     }
 
     /// All records, the oldest first. A file that cannot be understood is put aside.
     pub(crate) fn read(&self) -> Vec<Record> {
-        let Ok(text) = fs::read(&self.path) else {
-            return Vec::new();
-        };
-        serde_json::from_slice(&text).unwrap_or_else(|error| {
-            tracing::warn!("{} is not understood and put aside: {error}", self.path.display());
-            let _ = fs::rename(&self.path, self.path.with_extension("unreadable"));
-            Vec::new()
-        })
+        self.file.read()
     }
 
     /// Adds a record or replaces the one of the same name.
     pub(crate) fn put(&self, record: &Record) -> Result<()> {
-        self.change(|records| match records.iter_mut().find(|known| known.id() == record.id()) {
-            Some(known) => *known = record.clone(),
-            None => records.push(record.clone()),
+        self.file.change(|records: &mut Vec<Record>| {
+            match records.iter_mut().find(|known| known.id() == record.id()) {
+                Some(known) => *known = record.clone(),
+                None => records.push(record.clone()),
+            }
         })
     }
 
     pub(crate) fn remove(&self, id: &str) -> Result<()> {
-        self.change(|records| records.retain(|record| record.id() != id))
+        self.file.change(|records: &mut Vec<Record>| records.retain(|record| record.id() != id))
     }
-
-    fn change(&self, change: impl FnOnce(&mut Vec<Record>)) -> Result<()> {
-        let changed = || -> io::Result<()> {
-            self.path.parent().map_or(Ok(()), fs::create_dir_all)?;
-            let lock = File::create(self.path.with_extension("lock"))?;
-            lock.lock()?;
-            let mut records = self.read();
-            change(&mut records);
-            replace(&self.path, &serde_json::to_vec_pretty(&records)?)
-        };
-        changed().map_err(|source| Error::Disk { path: self.path.clone(), source })
-    }
-}
-
-/// Writes beside the file and puts it in its place, so that a crash leaves one or the other.
-fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    // Windows puts to disk only through a handle that may write.
-    let mut file = File::create(&beside)?;
-    file.write_all(contents)?;
-    file.sync_all()?;
-    drop(file);
-    fs::rename(&beside, path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn record(file: &str) -> Record {

@@ -62,7 +62,7 @@ impl Desk {
         if setup.draft == DRAFT_NONE {
             let nobody = Drafters::default();
             let (id, label) = (setup.draft.clone(), "no draft".to_owned());
-            return Ok(Draft { id, label, drafters: nobody, place: None });
+            return Ok(Draft { id, label, drafters: nobody, learned: None, place: None });
         }
         let options = self.board.status().drafts;
         if let Some(option) = options.iter().find(|option| option.id == setup.draft) {

@@ -9,6 +9,7 @@ use foretoken_engine::device::{DeviceChoice, Opened, Role, place};
 use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::trace::DrafterKind;
+use foretoken_library::Learned;
 
 use super::recovery::Remedy;
 use super::why::{off, ready_to_speculate};
@@ -93,6 +94,10 @@ impl Desk {
     fn employ(&mut self, mut draft: Draft) -> Why {
         let Some(target) = &mut self.target else { return off("no model is loaded") };
         draft.drafters.remember(&tokens(&self.earlier, target.decoder.tokenizer()));
+        if draft.drafters.governor().is_none() {
+            let known = draft.learned.as_ref().and_then(Learned::recall);
+            draft.drafters.recall(known.as_ref());
+        }
         let measured = target.decoder.measure(&mut draft.drafters);
         let mut why = ready_to_speculate(&draft.label, &self.settings);
         // Beside a target on a GPU it is not where one expects it.
@@ -134,7 +139,8 @@ impl Desk {
         let id = id.to_owned();
         if id == DRAFT_NGRAM {
             let (label, drafters) = ("n-gram".to_owned(), Drafters::new(without_model()));
-            return Ok(Draft { id, label, drafters, place: None });
+            let learned = Some(self.learned(target, None));
+            return Ok(Draft { id, label, drafters, learned, place: None });
         }
         let source = ModelSource::open(&self.models.path(&id)?)?;
         let label = self.entry(&id, source.path()).label;
@@ -147,8 +153,16 @@ impl Desk {
         })?;
         let mut drafters = without_model();
         drafters.push(Box::new(drafter));
+        let learned = Some(self.learned(target, Some((&source, &opened))));
         let place = Some((self.settings.draft_device, opened));
-        Ok(Draft { id, label, drafters: Drafters::new(drafters), place })
+        Ok(Draft { id, label, drafters: Drafters::new(drafters), learned, place })
+    }
+
+    /// Where it is kept what was learned about this target and who drafts for it.
+    fn learned(&self, target: &Target, draft: Option<(&ModelSource, &Opened)>) -> Learned {
+        let models = std::iter::once(target.source.path()).chain(draft.map(|(source, _)| source.path()));
+        let devices = std::iter::once(&target.opened).chain(draft.map(|(_, opened)| opened));
+        Learned::about(&self.folders, models, devices.map(|opened| opened.label.as_str()))
     }
 
     pub(super) fn load_draft(

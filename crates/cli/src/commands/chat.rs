@@ -55,6 +55,9 @@ pub fn run(args: &Args) -> Result<()> {
     let mut session = Session::load(&source, &args.device)?;
     let draft = args.speculation.draft_or(default_draft(&args.target));
     session.choose_draft(&draft, args.speculation.stage.as_deref())?;
+    if !args.speculation.cold {
+        session.remember()?;
+    }
     if args.target == STARTER {
         output::note(TINY);
     }
@@ -70,7 +73,8 @@ pub fn run(args: &Args) -> Result<()> {
     if colours {
         output::note(format_args!("Tokens: {}; the others are the target's alone.", colour::legend()));
     }
-    Chat { session, template, request, messages: Vec::new(), last: None, colours, interrupt }.run()
+    let cold = args.speculation.cold;
+    Chat { session, cold, template, request, messages: Vec::new(), last: None, colours, interrupt }.run()
 }
 
 fn default_draft(target: &str) -> DraftChoice {
@@ -79,6 +83,8 @@ fn default_draft(target: &str) -> DraftChoice {
 
 struct Chat {
     session: Session,
+    /// Nothing is known of earlier runs, and nothing is kept.
+    cold: bool,
     template: ChatTemplate,
     /// What is asked of every reply; its prompt is that of the last one.
     request: Request,
@@ -145,7 +151,9 @@ impl Chat {
 
     fn let_draft(&mut self, name: &str) {
         let Ok(choice) = name.parse();
-        match self.session.choose_draft(&choice, None) {
+        let chosen = self.session.choose_draft(&choice, None);
+        let remember = |()| if self.cold { Ok(()) } else { self.session.remember() };
+        match chosen.and_then(remember) {
             Ok(()) => {
                 output::note(format_args!("{choice} drafts from now on"));
                 self.session.remarks().for_each(output::note);

@@ -25,5 +25,6 @@ pub fn run(args: &Args) -> Result<()> {
         return output::json(&verdict);
     }
     let answer = if verdict.compatible { "compatible" } else { "not compatible" };
-    output::line(format_args!("{answer}: {}", verdict.reason))
+    output::line(format_args!("{answer}: {}", verdict.reason))?;
+    output::line(format_args!("{}", verdict.detail))
 }

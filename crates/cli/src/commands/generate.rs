@@ -99,6 +99,9 @@ pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
     let mut session = Session::load(&source, &args.device)?;
     let prompt = form.tokens(session.tokenizer(), &text)?;
     session.choose_draft(&args.speculation.draft_or(DraftChoice::None), args.speculation.stage.as_deref())?;
+    if !args.speculation.cold && !speculation.is_off() {
+        session.remember()?;
+    }
     session.remarks().for_each(output::note);
     let request = Request {
         sampling,

@@ -164,22 +164,22 @@ fn compat_says_why_a_draft_fits_or_not() {
     let other = folder.with_another_vocabulary();
     let no = one(&["compat", "--target", "starter", "--draft", &other]);
     assert_eq!((&no["compatible"], &no["method"]), (&false.into(), &Value::Null));
-    let reason = no["reason"].as_str().unwrap();
-    assert!(reason.contains("differ at token 0") && reason.contains("'<|begin|>' in the draft"), "{reason}");
-    assert!(reason.contains("0 %") && reason.contains("needs 50 %"), "{reason}");
+    let detail = no["detail"].as_str().unwrap();
+    assert!(detail.contains("differ at token 0") && detail.contains("'<|begin|>' in the draft"), "{detail}");
+    assert!(detail.contains("0 %") && detail.contains("needs 50 %"), "{detail}");
     let renamed = folder.with_a_renamed_token();
     let most = one(&["compat", "--target", "starter", "--draft", &renamed]);
     assert_eq!((&most["compatible"], &most["method"]), (&true.into(), &"intersection".into()));
-    let reason = most["reason"].as_str().unwrap();
-    assert!(reason.contains("differ at token 0") && reason.contains("100 %"), "{reason}");
+    let detail = most["detail"].as_str().unwrap();
+    assert!(detail.contains("differ at token 0") && detail.contains("100 %"), "{detail}");
     let release = serde_json::json!({"kind": "special_tokens", "first": 0, "count": 1});
     assert_eq!((&most["difference"], &yes["difference"]), (&release, &Value::Null));
     let newer = folder.with_a_new_special_token();
     let newer = one(&["compat", "--target", "starter", "--draft", &newer]);
     assert_eq!((&newer["compatible"], &newer["method"]), (&true.into(), &"same".into()));
     assert_eq!(newer["difference"]["first"], 4096);
-    let reason = newer["reason"].as_str().unwrap();
-    assert!(reason.contains("newer than the target's tokenizer") && reason.contains("'<tool>'"), "{reason}");
+    let detail = newer["detail"].as_str().unwrap();
+    assert!(detail.contains("newer than the target's tokenizer") && detail.contains("'<tool>'"), "{detail}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -23,7 +24,10 @@ pub struct Run {
 /// tests run beside each other, to compute on one thread.
 pub fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_foretoken-cli"));
-    let nowhere = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-data");
+    // One of its own, as what is learned is kept there.
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let own = format!("no-data-{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
+    let nowhere = Path::new(env!("CARGO_TARGET_TMPDIR")).join(own);
     command.args(arguments).env("FORETOKEN_DATA_DIR", &nowhere).env("HF_HUB_CACHE", &nowhere);
     command.env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1").env_remove("RUST_LOG");
     command.env_remove("LLAMA_CPP_BIN");

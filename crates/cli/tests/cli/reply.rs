@@ -255,3 +255,28 @@ fn an_interrupt_stops_the_reply_and_keeps_what_was_written() {
     assert_eq!((&done["type"], &done["finish"]), (&"done".into(), &"cancelled".into()));
     assert_eq!(done["rounds"], rest.lines().count(), "the first line and the last make up for each other");
 }
+
+#[test]
+fn what_was_learned_is_kept_for_the_next_run_unless_it_is_to_be_cold() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("learned.json");
+    let ask = ["generate", "--prompt", STORY, "--max-tokens", "30", "--json"];
+    let reply = |more: &[&str]| {
+        let mut command = program(&[&ask[..], &PAIR[..], more].concat());
+        command.env("FORETOKEN_DATA_DIR", folder.path());
+        finished(command, "").json().pop().unwrap()["text"].clone()
+    };
+    let pairs = || -> Vec<Value> { serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap() };
+    let text = reply(&["--cold"]);
+    assert!(!file.exists());
+    assert_eq!(reply(&[]), text);
+    let first = pairs();
+    assert_eq!(first.len(), 1);
+    assert_eq!(reply(&[]), text);
+    assert!(pairs().len() == 1 && pairs() != first, "the same pair knows more");
+    assert_eq!(reply(&["--threads", "2"]), text);
+    assert_eq!(pairs().len(), 2, "other threads, other costs");
+    std::fs::write(&file, "[{\"pair\":").unwrap();
+    assert_eq!(reply(&[]), text);
+    assert_eq!(pairs().len(), 1, "a damaged file is as none");
+}

@@ -14,12 +14,16 @@ use crate::distribution::Distribution;
 use crate::draft::{Drafters, Drafting};
 use crate::error::{Error, Result};
 use crate::forward::{Model, catch_up};
+use crate::governor::TextKind;
 use crate::model::{TextStream, Tokenizer};
 use crate::sampler::Sampler;
 use crate::sampling::Sampling;
 use crate::speculation::Speculation;
 use crate::trace::{Finish, LengthReason, ReplySettings, Round, Summary, Times, TokenId};
 use crate::tree::TokenTree;
+
+/// Tokens at the end of a prompt that tell what kind of text the reply will be.
+const END: usize = 256;
 
 /// What is asked of a reply.
 #[derive(Debug, Clone, PartialEq)]
@@ -216,7 +220,7 @@ impl<'a> Writing<'a> {
         let mut on_prompt = |done, total| on_progress(Progress::Prompt { done, total });
         let (reused, carried) = catch_up(self.target, &self.context, &mut on_prompt)?;
         self.reused = reused;
-        self.drafters.begin_reply();
+        self.drafters.begin_reply(self.kind());
         if carried.is_break() {
             return Ok(Finish::Cancelled);
         }
@@ -240,6 +244,14 @@ impl<'a> Writing<'a> {
             }
             waits = false;
         }
+    }
+
+    /// What kind of text the reply will be, by the end of what it answers.
+    fn kind(&self) -> TextKind {
+        let end = &self.context[self.context.len().saturating_sub(END)..];
+        let bytes = end.iter().flat_map(|&token| self.tokenizer.decode_bytes(token));
+        let end: Vec<u8> = bytes.copied().collect();
+        TextKind::of(&String::from_utf8_lossy(&end), &self.request.sampling)
     }
 
     fn prepare_drafters(

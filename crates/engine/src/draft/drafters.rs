@@ -2,12 +2,13 @@
 //! promise. A drafter that fails is not asked again in the reply.
 
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 use super::{Bound, Draft, Drafter, Order};
 use crate::accept::{Guess, is_chain};
 use crate::error::Result;
 use crate::forward::{Model, Row};
-use crate::governor::{Costs, Governor, Plan};
+use crate::governor::{Costs, Governor, Knowledge, Plan, TextKind};
 use crate::sampler::Sampler;
 use crate::speculation::{DraftLength, LONGEST_DRAFT, Speculation, Threshold, Tree};
 use crate::trace::{Decision, DrafterKind, LengthReason, Round, TokenId};
@@ -31,6 +32,10 @@ pub struct Drafters {
     governor: Option<Governor>,
     /// Of this round what was guessed at no cost, taken or not.
     guessed: Vec<Vec<Guess>>,
+    /// Tokens that the draft model had to read before it drafted in this round.
+    behind: usize,
+    /// Of the present reply.
+    kind: TextKind,
 }
 
 /// A draft and how it came to be what it is.
@@ -95,6 +100,17 @@ impl Drafters {
         self.members.iter_mut().for_each(|member| member.drafter.forget());
     }
 
+    /// What was learned, to be [recalled](Self::recall) another time; `None` before the first measurement.
+    pub fn knowledge(&self) -> Option<Knowledge> {
+        self.governor.as_ref().map(Governor::knowledge)
+    }
+
+    /// Goes on from what was learned before about the same target and the same drafters on the same device, in
+    /// place of measuring; without it, and with what cannot have been learned, from nothing.
+    pub fn recall(&mut self, knowledge: Option<&Knowledge>) {
+        self.governor = knowledge.and_then(Governor::recalling);
+    }
+
     /// Measures what the target's passes and the draft model's tokens cost, unless that is known. The target's
     /// cache stays what it is, the draft's may be emptied.
     ///
@@ -112,16 +128,19 @@ impl Drafters {
             // One that cannot be measured is not taken for free.
             let slow = || Costs::measured(&[1, 2].map(|length| (length, length as f64 * verify.get(1))));
             let draft = draft.unwrap_or_else(slow);
-            self.governor = Some(Governor::new(verify, draft));
+            let mut governor = Governor::new(verify, draft);
+            governor.begin_reply(self.kind);
+            self.governor = Some(governor);
         }
         Ok(())
     }
 
-    /// A reply begins.
-    pub(crate) fn begin_reply(&mut self) {
+    /// A reply of this kind begins.
+    pub(crate) fn begin_reply(&mut self, kind: TextKind) {
         self.members.iter_mut().for_each(|member| member.failed = false);
         self.guessed.clear();
-        self.governor.iter_mut().for_each(Governor::begin_reply);
+        self.kind = kind;
+        self.governor.iter_mut().for_each(|governor| governor.begin_reply(kind));
     }
 
     /// Whether the draft model shall draft and has so much of `context` to read that the first token should
@@ -151,8 +170,12 @@ impl Drafters {
             if !member.drafter.is_cheap() && governor.plan(speculation, LONGEST_DRAFT, behind).length == 0 {
                 continue;
             }
+            let start = Instant::now();
             match member.drafter.prepare(context, on_progress) {
-                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Continue(())) if member.drafter.is_cheap() => {}
+                Ok(ControlFlow::Continue(())) => {
+                    governor.learn_reading(behind, start.elapsed().as_secs_f64() * 1e3);
+                }
                 Ok(ControlFlow::Break(())) => return ControlFlow::Break(()),
                 Err(error) => member.fail(&error),
             }
@@ -170,6 +193,7 @@ impl Drafters {
         sampler: &mut Sampler,
     ) -> Drafting {
         self.guessed.clear();
+        self.behind = 0;
         let Some(governor) = &mut self.governor else { return Drafting::none(LengthReason::Off) };
         let allowed = |member: &&mut Member| speculation.drafter.allows(member.drafter.kind());
         if speculation.is_off() || !self.members.iter_mut().any(|member| allowed(&member)) {
@@ -190,19 +214,59 @@ impl Drafters {
         if let Some(member) = model.filter(|member| !member.failed) {
             let behind = member.drafter.behind(context);
             let plan = governor.plan(speculation, room, behind);
-            let trial = plan.reason == LengthReason::Probe;
+            // A plain round that is due waits for one in which nobody else has a guess.
+            let trial = plan.reason == LengthReason::Probe && plan.length > 0;
             if best.guesses.is_empty() || plan.rate > best_rate || trial {
                 best = member.follow(governor, &plan, context, vocabulary, sampler).unwrap_or(best);
                 best.decision = governor.explain(plan.length, plan.staged);
+                self.behind = if best.guesses.is_empty() { 0 } else { behind };
+                let chain = !best.guesses.is_empty() && is_chain(&best.guesses);
+                if chain && speculation.length == DraftLength::Auto && speculation.threshold.is_governed() {
+                    self.extend(&mut best, context, speculation, room, vocabulary, sampler);
+                }
             }
         }
         best
     }
 
+    /// Lets those who guess at no cost go on where the draft model's chain ends, as far as verifying it pays.
+    fn extend(
+        &mut self,
+        drafting: &mut Drafting,
+        context: &[TokenId],
+        speculation: &Speculation,
+        room: usize,
+        vocabulary: usize,
+        sampler: &mut Sampler,
+    ) {
+        let Some(governor) = &self.governor else { return };
+        let ahead: Vec<TokenId> = drafting.guesses.iter().map(|guess| guess.token).collect();
+        let length = room.min(LONGEST_DRAFT) - ahead.len();
+        let order = Order { ahead: &ahead, ..Order::chain(length) };
+        let cheap = self.members.iter_mut().filter(|member| member.drafter.is_cheap());
+        let allowed = cheap.filter(|member| speculation.drafter.allows(member.drafter.kind()));
+        let mut best: (Vec<Guess>, f64) = Default::default();
+        for member in allowed {
+            let Some(draft) = member.draft(context, &order, vocabulary, sampler) else { continue };
+            let mut further = draft.guesses;
+            further.truncate(length);
+            let (worth, gain) = governor.further(&drafting.guesses, &further);
+            if gain > best.1 {
+                further.truncate(worth);
+                best = (further, gain);
+            }
+        }
+        for guess in best.0 {
+            let parent = drafting.guesses.len().checked_sub(1);
+            drafting.guesses.push(Guess { parent, ..guess });
+        }
+        drafting.length = drafting.length.max(drafting.guesses.len());
+    }
+
     /// Takes in a finished round and the tokens it added to the text.
     pub(crate) fn learn(&mut self, round: &Round, guesses: &[Guess], emitted: &[TokenId]) {
         if let Some(governor) = &mut self.governor {
-            governor.learn(round, guesses);
+            governor.learn(round, guesses, self.behind);
             self.guessed.iter().for_each(|guesses| governor.score(guesses, emitted));
         }
     }
@@ -300,6 +364,7 @@ impl Member {
             shape: plan.shape.as_ref(),
             bound: plan.least.map(|least| Bound { least, calibration }),
             staged: plan.staged,
+            ahead: &[],
         };
         let draft = self.draft(context, &order, vocabulary, sampler)?;
         let mut guesses = draft.guesses;
@@ -310,7 +375,7 @@ impl Member {
             guesses,
             length: plan.length,
             reason: draft.shortened.unwrap_or(plan.reason),
-            threshold: plan.least.map(|least| least.chance as f32),
+            threshold: plan.least.map(|least| least.chance.max(least.further) as f32),
             staged: plan.staged && plan.shape.is_none(),
             decision: None,
         })

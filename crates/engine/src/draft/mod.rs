@@ -53,12 +53,15 @@ pub struct Order<'a> {
     pub bound: Option<Bound<'a>>,
     /// Whether a draft model is drafted for.
     pub staged: bool,
+    /// What another has drafted to follow the context, and the guesses shall follow. Asked of those alone
+    /// that [guess at no cost](Drafter::is_cheap).
+    pub ahead: &'a [TokenId],
 }
 
 impl Order<'_> {
     /// A chain of up to `length` tokens.
     pub fn chain(length: usize) -> Self {
-        Self { length, shape: None, bound: None, staged: false }
+        Self { length, shape: None, bound: None, staged: false, ahead: &[] }
     }
 }
 
@@ -74,6 +77,11 @@ impl Bound<'_> {
     fn extend(&self, reach: f64, depth: usize, guess: &Guess) -> Option<f64> {
         let reach = reach * self.calibration.chance(depth, guess.confidence);
         (reach >= self.least.chance || depth < self.least.spared).then_some(reach)
+    }
+
+    /// Whether a chain whose chance is `reach` ends as it is, without a further token being drafted.
+    fn ends(&self, reach: f64) -> bool {
+        reach < self.least.further
     }
 }
 
@@ -111,7 +119,7 @@ pub trait Drafter: Send {
     /// Texts of other conversations that this one may repeat, in place of those before.
     fn remember(&mut self, _texts: &[Vec<TokenId>]) {}
 
-    /// Forgets what it has learned from texts so far. What it has read of a context it compares anyway.
+    /// Forgets what it has learned from texts so far, and what it has read.
     fn forget(&mut self) {}
 
     /// How many tokens of `context` it still has to read before it can draft after it.

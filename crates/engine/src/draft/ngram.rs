@@ -104,8 +104,13 @@ impl Drafter for NgramDrafter {
 
     fn draft(&mut self, context: &[TokenId], order: &Order<'_>, _: &mut Sampler) -> Result<Draft> {
         self.catch_up(context);
-        let here = Self::best(&self.automaton, self.automaton.repeated_suffixes(), order.length);
-        let earlier = Self::best(&self.earlier, self.earlier.suffixes(self.matched), order.length);
+        let (mut here, mut earlier) = (self.automaton.end(), self.matched);
+        for &token in order.ahead {
+            here = self.automaton.extend(here, token);
+            earlier = self.earlier.extend(earlier, token);
+        }
+        let here = Self::best(&self.automaton, self.automaton.suffixes(here), order.length);
+        let earlier = Self::best(&self.earlier, self.earlier.suffixes(earlier), order.length);
         let guesses = if here.1 >= earlier.1 { here.0 } else { earlier.0 };
         let shortened = (guesses.len() < order.length).then_some(LengthReason::NoMatch);
         Ok(Draft { guesses, shortened })
@@ -157,6 +162,21 @@ mod tests {
         let mut drafter = NgramDrafter::default();
         assert_eq!(drafted(&mut drafter, &[1, 2, 1], 1), [2]);
         assert_eq!(drafted(&mut drafter, &[1, 3, 1], 1), [3]);
+    }
+
+    #[test]
+    fn what_another_drafted_is_continued_and_not_taken_for_said() {
+        let mut drafter = NgramDrafter::default();
+        let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+        let context = [1, 2, 3, 4, 5, 6, 9];
+        let mut ahead = |tokens: &[TokenId]| -> Vec<TokenId> {
+            let order = Order { ahead: tokens, ..Order::chain(8) };
+            let draft = drafter.draft(&context, &order, &mut sampler).unwrap();
+            draft.guesses.iter().map(|guess| guess.token).collect()
+        };
+        assert_eq!(ahead(&[2, 3]), [4, 5]);
+        assert!(ahead(&[7]).is_empty());
+        assert_eq!(ahead(&[]), drafted(&mut NgramDrafter::default(), &context, 8));
     }
 
     #[test]

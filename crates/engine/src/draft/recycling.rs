@@ -67,7 +67,7 @@ impl Drafter for RecyclingDrafter {
     }
 
     fn draft(&mut self, context: &[TokenId], order: &Order<'_>, _: &mut Sampler) -> Result<Draft> {
-        let Some(&last) = context.last() else { return Ok(Draft::default()) };
+        let Some(&last) = order.ahead.last().or(context.last()) else { return Ok(Draft::default()) };
         let draft = match order.shape {
             Some(shape) => self.tree(last, shape),
             None => self.chain(last, order.length),

@@ -61,11 +61,11 @@ impl SuffixAutomaton {
         self.count_suffixes(length);
     }
 
-    /// The suffixes of the sequence that occurred before, longest first, each with its length.
-    pub fn repeated_suffixes(&self) -> impl Iterator<Item = (usize, Suffix)> {
+    /// The longest suffix of the sequence that occurred before.
+    pub fn end(&self) -> Match {
         let link = self.states[self.whole as usize].link;
-        let longest = link.map_or(0, |state| self.states[state as usize].length);
-        self.suffixes(Match { state: link.unwrap_or(ROOT), length: longest })
+        let length = link.map_or(0, |state| self.states[state as usize].length);
+        Match { state: link.unwrap_or(ROOT), length }
     }
 
     /// The suffixes of a match, longest first, each with its length.
@@ -182,7 +182,7 @@ mod tests {
         #[test]
         fn continuations_are_those_a_search_finds(tokens in prop::collection::vec(0u32..4, 1..60)) {
             let automaton = over(&tokens);
-            for (length, suffix) in automaton.repeated_suffixes() {
+            for (length, suffix) in automaton.suffixes(automaton.end()) {
                 let expected = followers(&tokens, &tokens[tokens.len() - length..]);
                 let best = expected.iter().max_by_key(|(_, rank)| **rank).unwrap();
                 let total: u32 = expected.values().map(|(count, _)| count).sum();
@@ -197,7 +197,7 @@ mod tests {
             let occurs = |s: &[TokenId]| tokens.windows(s.len()).filter(|w| *w == s).count() > 1;
             let expected = (1..=tokens.len()).rev().find(|&l| occurs(&tokens[tokens.len() - l..]));
             let automaton = over(&tokens);
-            let found = automaton.repeated_suffixes().next().map(|(length, _)| length);
+            let found = automaton.suffixes(automaton.end()).next().map(|(length, _)| length);
             prop_assert_eq!(found, expected);
         }
     }

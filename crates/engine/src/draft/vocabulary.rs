@@ -54,6 +54,17 @@ impl Intersection {
     pub fn shared(&self) -> usize {
         self.shared
     }
+
+    /// Whether the draft can guess this token of the target's.
+    pub fn is_guessed(&self, token: TokenId) -> bool {
+        let draft = self.to_draft.get(token as usize).and_then(|tokens| tokens.first());
+        draft.is_some_and(|&draft| self.to_target[draft as usize] == Some(token))
+    }
+
+    /// Whether the target has this token of the draft's.
+    pub fn is_known(&self, token: TokenId) -> bool {
+        self.to_target.get(token as usize).is_some_and(Option::is_some)
+    }
 }
 
 /// A vocabulary by text.
@@ -136,5 +147,72 @@ impl Vocabulary {
             }
         }
         Some(aligned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::quantized::gguf_file::Value;
+
+    use super::*;
+    use crate::model::fixture::{Gguf, text};
+    use crate::model::{ModelSource, Special};
+
+    /// The tiny vocabulary of bytes, "he" (256), "hel" (257), `<s>`, `</s>` and `<tag>`, with these tokens after it.
+    fn tokenizer(more: &[&str]) -> Tokenizer {
+        let mut gguf = Gguf::tiny();
+        gguf.tensors.clear();
+        for (key, value) in [("tokens", None), ("token_type", Some(Value::I32(1)))] {
+            let key = format!("tokenizer.ggml.{key}");
+            let Some(Value::Array(mut list)) = gguf.values.remove(&key) else { panic!("{key}") };
+            list.extend(more.iter().map(|token| value.clone().unwrap_or_else(|| text(token))));
+            gguf.set(&key, Value::Array(list));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap()
+    }
+
+    /// Token 261 of the target is "hello", which the draft has as 262; "help!" is the target's alone, and "hea" the
+    /// draft's.
+    fn pair() -> (Tokenizer, Tokenizer, Vocabulary) {
+        let (target, draft) = (tokenizer(&["hello", "help!"]), tokenizer(&["hea", "hello"]));
+        let both = Intersection::of(&target, &draft);
+        assert_eq!(both.shared(), 262);
+        (target, draft, Vocabulary::Intersection(Box::new(both)))
+    }
+
+    #[test]
+    fn a_token_both_have_is_one_token_and_another_is_spelled_in_the_longest_the_draft_has() {
+        let (target, draft, vocabulary) = pair();
+        let context = [261, 262, b' '.into()];
+        let known = vocabulary.translate(&context);
+        assert_eq!(known, [262, 257, b'p'.into(), b'!'.into(), b' '.into()]);
+        assert_eq!(draft.decode(&known), target.decode(&context));
+    }
+
+    #[test]
+    fn whatever_the_target_wrote_the_draft_reads_the_same_text() {
+        let (target, draft, vocabulary) = pair();
+        for written in ["hello, help! he hel <tag> été 你好", "\n\thelp!help!hello", ""] {
+            let context = target.encode(written, Special::Parse).unwrap();
+            assert_eq!(draft.decode(&vocabulary.translate(&context)), target.decode(&context));
+        }
+        assert_eq!(
+            vocabulary.translate(&[258, 259]),
+            [258, 259],
+            "what begins and ends a text does so for both"
+        );
+    }
+
+    #[test]
+    fn the_draft_guesses_what_both_have_and_nothing_else() {
+        let (_, _, vocabulary) = pair();
+        let logits: Vec<f32> = (0..263).map(|token| token as f32).collect();
+        let aligned = vocabulary.align(&logits).unwrap();
+        assert_eq!((aligned[261], aligned[262], aligned[b'a' as usize]), (262.0, f32::NEG_INFINITY, 97.0));
+        assert_eq!(vocabulary.in_draft(261), 262);
+        let Vocabulary::Intersection(both) = &vocabulary else { panic!() };
+        assert!(both.is_guessed(261) && !both.is_guessed(262) && !both.is_guessed(9999));
+        assert!(both.is_known(262) && !both.is_known(261) && !both.is_known(9999));
     }
 }

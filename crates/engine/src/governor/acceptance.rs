@@ -2,13 +2,28 @@
 //! in the same place, and by how sure the drafter was. Learns from judged tokens only: what was discarded
 //! says nothing.
 
+use serde::{Deserialize, Serialize};
+
 use crate::speculation::{LONGEST_DRAFT, WIDEST_TREE};
 
 /// A share that is estimated from cases, of which later ones count more (a decayed Beta estimate).
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "[f32; 2]", into = "[f32; 2]")]
 struct Share {
     yes: f64,
     all: f64,
+}
+
+impl From<[f32; 2]> for Share {
+    fn from([yes, all]: [f32; 2]) -> Self {
+        Self { yes: f64::from(yes), all: f64::from(all) }
+    }
+}
+
+impl From<Share> for [f32; 2] {
+    fn from(Share { yes, all }: Share) -> Self {
+        [yes as f32, all as f32]
+    }
 }
 
 impl Share {
@@ -24,6 +39,11 @@ impl Share {
         (self.yes, self.all) = (self.yes * scale, self.all * scale);
     }
 
+    /// Whether it can have come of cases.
+    fn is_sound(&self) -> bool {
+        self.all.is_finite() && (0.0..=self.all).contains(&self.yes)
+    }
+
     /// With `expected` counting as much as `strength` cases.
     fn mean(&self, expected: f64, strength: f64) -> f64 {
         (self.yes + expected * strength) / (self.all + strength)
@@ -31,7 +51,7 @@ impl Share {
 }
 
 /// The chance of acceptance by depth, and by rank among siblings.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Acceptance {
     depths: [Share; LONGEST_DRAFT],
     /// Where the first guess was not accepted: whether the second was, and so on.
@@ -46,8 +66,15 @@ const SIBLING: f64 = 0.3;
 const KEEP: f64 = 0.98;
 /// In a new text, those of the ones before count as at most so many.
 const CARRIED: f64 = 12.0;
+/// In another run of the program, what a confidence was worth before counts as at most so many cases.
+const RECALLED: f64 = 40.0;
 
 impl Acceptance {
+    /// Whether it can have come of judged tokens.
+    pub(super) fn is_sound(&self) -> bool {
+        self.depths.iter().chain(&self.ranks).all(Share::is_sound)
+    }
+
     /// Another text begins, which may be easier or harder.
     pub fn begin_text(&mut self) {
         self.depths.iter_mut().for_each(|share| share.fade(CARRIED));
@@ -103,12 +130,22 @@ const DEPTHS: usize = 4;
 
 /// What a drafter's confidence is worth: the share of accepted tokens among those it was about as sure of,
 /// as far ahead.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     bins: [[Share; BINS]; DEPTHS],
 }
 
 impl Calibration {
+    /// Whether it can have come of judged tokens.
+    pub(super) fn is_sound(&self) -> bool {
+        self.bins.iter().flatten().all(Share::is_sound)
+    }
+
+    /// Lets what was learned count for less than what comes.
+    pub(super) fn fade(&mut self) {
+        self.bins.iter_mut().flatten().for_each(|share| share.fade(RECALLED));
+    }
+
     /// A token at `depth` (0 is the first) was judged; all before it had been accepted.
     pub fn learn(&mut self, depth: usize, confidence: f32, accepted: bool) {
         self.bins[depth.min(DEPTHS - 1)][bin(confidence)].learn(accepted, 0.99);

@@ -8,6 +8,8 @@ pub const MOST_ROWS: usize = LONGEST_DRAFT + 1;
 
 /// Nothing takes less: a millionth of a millisecond.
 const SMALLEST: f64 = 1e-6;
+/// Nothing takes longer: an hour.
+pub(super) const LARGEST: f64 = 3.6e6;
 
 /// How much a new measurement changes an estimate.
 const SPEED: f64 = 0.3;
@@ -86,6 +88,19 @@ impl Costs {
             *cost = least;
         }
         Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MOST_ROWS] }
+    }
+
+    /// All of them, from 1 to [`MOST_ROWS`].
+    pub(super) fn to_vec(&self) -> Vec<f32> {
+        (1..=MOST_ROWS).map(|number| self.get(number) as f32).collect()
+    }
+
+    /// From what [`Self::to_vec`] gave; `None` for what cannot have come of it.
+    pub(super) fn from_slice(costs: &[f32]) -> Option<Self> {
+        let sound = |&cost: &f32| cost > 0.0 && f64::from(cost) < LARGEST;
+        let sound = costs.len() == MOST_ROWS && costs.iter().all(sound);
+        let points = (1..).zip(costs).map(|(number, &cost)| (number, f64::from(cost)));
+        sound.then(|| Self::measured(&points.collect::<Vec<_>>()))
     }
 
     /// # Panics

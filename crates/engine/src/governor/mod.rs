@@ -4,25 +4,36 @@
 
 mod acceptance;
 mod costs;
+mod knowledge;
+mod learning;
 mod probe;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod text;
 
-use crate::accept::{Guess, depths, is_chain};
+use crate::accept::Guess;
 use crate::speculation::{DraftLength, LONGEST_DRAFT, Speculation, Staged, Threshold, Tree, WIDEST_TREE};
-use crate::trace::{Decision, DrafterKind, LengthReason, Outcome, Round};
+use crate::trace::{Decision, DrafterKind, LengthReason};
 
 pub use acceptance::{Acceptance, Calibration};
 pub use costs::{Costs, Estimate, MOST_ROWS};
+pub use knowledge::Knowledge;
 pub use probe::{PlainRuns, Probes};
 pub use shape::{Plans, Shape};
+pub use text::TextKind;
+use text::{Lessons, Record};
 
 /// A change must promise this much to be made.
 const HYSTERESIS: f64 = 1.03;
 
-/// A change from plain decoding to drafts must have paid after so many tokens.
-const HORIZON: f64 = 64.0;
+/// What the draft model has to read first must have paid after so many tokens, and as many as were written
+/// already: a text that has gone on for long will go on.
+const HORIZON: usize = 64;
+/// So many tokens to read are more than what a few rounds of others' drafts leave behind.
+const FAR_BEHIND: usize = 32;
+/// What reading a token costs the draft, which reads many at once, against drafting one, until it is known.
+const READING: f64 = 0.25;
 
 /// Rounds after which the trace is told of the same choice again: the curve behind it has moved.
 const DECISION_AGE: usize = 64;
@@ -48,6 +59,8 @@ pub struct Least {
     pub chance: f64,
     /// So many tokens are drafted in any case.
     pub spared: usize,
+    /// The chance below which no further token is drafted, though those that were are verified.
+    pub further: f64,
 }
 
 impl Plan {
@@ -75,13 +88,6 @@ struct Prospect {
     accepted: f64,
 }
 
-/// What is known of one drafter.
-#[derive(Debug, Clone)]
-struct Record {
-    acceptance: Acceptance,
-    calibration: Calibration,
-}
-
 /// A length the trace was told of, and how many rounds ago.
 #[derive(Debug, Clone, Copy)]
 struct Told {
@@ -100,8 +106,14 @@ pub struct Governor {
     draft: [Costs; 2],
     /// What a tree's draft takes against what its levels would as tokens of a chain.
     level: Estimate,
+    /// Milliseconds in which the draft reads a token of the context.
+    reading: Estimate,
     tree: KnownTree,
-    records: [Record; DrafterKind::COUNT],
+    /// What was learned from texts, by their kind, and the kind of the present one.
+    texts: [Lessons; TextKind::COUNT],
+    kind: TextKind,
+    /// Tokens of the present text.
+    written: usize,
     /// The length chosen last.
     length: usize,
     probes: Probes,
@@ -114,14 +126,17 @@ pub struct Governor {
 impl Governor {
     /// From what passes of the target cost, and drafts of the draft model.
     pub fn new(verify: Costs, draft: Costs) -> Self {
-        let record = Record { acceptance: Acceptance::default(), calibration: Calibration::default() };
+        let reading = draft.get(LONGEST_DRAFT) / LONGEST_DRAFT as f64 * READING;
         Self {
             verify,
             judge: Costs::measured(&[(1, 0.01), (2, 0.02)]),
             draft: [draft.clone(), draft],
             level: Estimate::new(1.0),
+            reading: Estimate::new(reading),
             tree: KnownTree::default(),
-            records: std::array::from_fn(|_| record.clone()),
+            texts: Default::default(),
+            kind: TextKind::default(),
+            written: 0,
             length: 0,
             probes: Probes::default(),
             plain: PlainRuns::default(),
@@ -131,13 +146,29 @@ impl Governor {
     }
 
     pub fn calibration(&self, kind: DrafterKind) -> &Calibration {
-        &self.records[kind as usize].calibration
+        &self.record(kind).calibration
     }
 
-    /// A reply begins: its trace has been told nothing.
-    pub fn begin_reply(&mut self) {
-        self.told = None;
-        self.records.iter_mut().for_each(|record| record.acceptance.begin_text());
+    /// That a guess of a chain is accepted when all before it are.
+    fn chance(&self, depth: usize, guess: &Guess) -> f64 {
+        self.calibration(guess.drafter).chance(depth, guess.confidence)
+    }
+
+    fn record(&self, kind: DrafterKind) -> &Record {
+        &self.texts[self.kind.index()].records[kind as usize]
+    }
+
+    /// A reply of this kind begins: its trace has been told nothing. Of a kind that is new, what the last one
+    /// taught is the best guess.
+    pub fn begin_reply(&mut self, kind: TextKind) {
+        (self.told, self.written) = (None, 0);
+        if self.texts[kind.index()].is_empty() {
+            let mut lessons = self.texts[self.kind.index()].clone();
+            lessons.fade();
+            self.texts[kind.index()] = lessons;
+        }
+        self.kind = kind;
+        self.texts[kind.index()].begin_text();
     }
 
     /// Tokens per millisecond of plain decoding.
@@ -185,13 +216,10 @@ impl Governor {
     /// How many of a chain of certain guesses to verify, and the tokens per millisecond to expect of it. With
     /// `whole` all of them.
     pub fn worth(&self, guesses: &[Guess], whole: bool) -> (usize, f64) {
-        let (mut reach, mut tokens) = (1.0, 1.0);
         let plain = self.plain_rate();
         let mut best = (0, plain);
-        for (length, guess) in (1..).zip(guesses) {
-            reach *= self.calibration(guess.drafter).chance(length - 1, guess.confidence);
-            tokens += reach;
-            let rate = tokens / self.time(length, 0.0);
+        for (length, tokens) in (1..).zip(self.tokens(guesses, 1.0)) {
+            let rate = (1.0 + tokens) / self.time(length, 0.0);
             if rate > best.1.max(plain * HYSTERESIS) || whole {
                 best = (length, rate);
             }
@@ -199,11 +227,41 @@ impl Governor {
         best
     }
 
+    /// How many of a chain of certain guesses to verify beside the chain `drafted` that they follow, and how
+    /// many tokens more to expect of the time that takes than of other rounds.
+    pub fn further(&self, drafted: &[Guess], guesses: &[Guess]) -> (usize, f64) {
+        let chances = drafted.iter().enumerate();
+        let chances = chances.map(|(depth, guess)| self.chance(depth, guess));
+        let reach = chances.product();
+        let before = 1.0 + self.tokens(drafted, 1.0).last().unwrap_or(0.0);
+        let rate = before / self.chain_time(drafted.len(), false);
+        let mut best = (0, 0.0);
+        for (length, tokens) in (1..).zip(self.tokens(guesses, reach)) {
+            let rows = drafted.len() + length;
+            let gain = tokens - rate * (self.time(rows, 0.0) - self.time(drafted.len(), 0.0));
+            if gain > best.1 {
+                best = (length, gain);
+            }
+        }
+        best
+    }
+
+    /// The accepted tokens to expect of the first, the first two and so on of a chain of certain guesses, where
+    /// what they follow comes with the chance `reach`.
+    fn tokens(&self, guesses: &[Guess], mut reach: f64) -> impl Iterator<Item = f64> {
+        let mut tokens = 0.0;
+        guesses.iter().enumerate().map(move |(depth, guess)| {
+            reach *= self.chance(depth, guess);
+            tokens += reach;
+            tokens
+        })
+    }
+
     /// How many of a chain of certain guesses all have at least the chance `least` to be accepted.
     pub fn likely(&self, guesses: &[Guess], least: f64) -> usize {
         let mut reach = 1.0;
         let likely = |&(depth, guess): &(usize, &Guess)| {
-            reach *= self.calibration(guess.drafter).chance(depth, guess.confidence);
+            reach *= self.chance(depth, guess);
             reach >= least
         };
         guesses.iter().enumerate().take_while(likely).count()
@@ -211,7 +269,7 @@ impl Governor {
 
     /// The best tree that a drafter's guesses can grow to, as far as is known.
     pub fn tree(&self, kind: DrafterKind, width: usize, depth: usize, nodes: usize) -> Shape {
-        let ranks = self.records[kind as usize].acceptance.by_depth_and_rank(depth);
+        let ranks = self.record(kind).acceptance.by_depth_and_rank(depth);
         let nodes = nodes.min(LONGEST_DRAFT);
         Plans::new(&ranks, width.min(WIDEST_TREE), nodes).shape(nodes)
     }
@@ -220,7 +278,7 @@ impl Governor {
     /// read `behind` tokens first.
     pub fn plan(&mut self, speculation: &Speculation, room: usize, behind: usize) -> Plan {
         let staged = self.staged(speculation.staged);
-        let acceptance = self.records[DrafterKind::Model as usize].acceptance.by_depth();
+        let acceptance = self.record(DrafterKind::Model).acceptance.by_depth();
         let rates = self.rates(&acceptance, staged);
         let mut plan = match speculation.length {
             DraftLength::Fixed(length) => self.fixed(length as usize, room, &rates),
@@ -248,10 +306,8 @@ impl Governor {
         // Not drafting wins at once: what it would cost to go on is known, what it might bring is not.
         let stays = best > 0 && rates[kept] >= rates[0] && rates[best] < rates[kept] * HYSTERESIS;
         let mut length = if stays { kept } else { best };
-        // A draft model that was left alone has to catch up first.
-        let reading = behind as f64 * self.token_ms(staged) * Probes::READING;
-        let saved = (1.0 / rates[0] - 1.0 / rates[length]) * HORIZON;
-        if kept == 0 && saved < reading {
+        let reading = self.reading_ms(behind);
+        if 1.0 / rates[length] + reading / self.horizon(room) >= self.otherwise(behind) {
             length = 0;
         }
         self.length = length;
@@ -271,6 +327,19 @@ impl Governor {
             return plan(Probes::LENGTH, LengthReason::Probe);
         }
         plan(0, LengthReason::WouldNotPay)
+    }
+
+    /// Tokens over which reading has to pay, where at most `room` will be written.
+    fn horizon(&self, room: usize) -> f64 {
+        (HORIZON + self.written).min(room + 1) as f64
+    }
+
+    /// Milliseconds a token without the draft model: plain, and where it is far behind, which others have seen
+    /// to, as they do.
+    fn otherwise(&self, behind: usize) -> f64 {
+        let plain = self.time(0, 0.0);
+        let alone = self.texts[self.kind.index()].alone.tokens();
+        if behind < FAR_BEHIND { plain } else { plain / alone.max(1.0) }
     }
 
     /// Makes a tree of the plan where that is asked for. What the best tree is changes slowly, and finding it
@@ -308,7 +377,7 @@ impl Governor {
         any: bool,
         staged: bool,
     ) -> Option<Prospect> {
-        let ranks = self.records[DrafterKind::Model as usize].acceptance.by_depth_and_rank(depth);
+        let ranks = self.record(DrafterKind::Model).acceptance.by_depth_and_rank(depth);
         let plans = Plans::new(&ranks, width, most);
         let least = if any { 2 } else { most };
         let trees = (least..=most)
@@ -336,13 +405,15 @@ impl Governor {
         }
         let least = match speculation.threshold {
             Threshold::Off => return,
-            Threshold::Fixed(least) => Least { chance: f64::from(least), spared: 0 },
-            // A further token takes T_s + dT_v, in which `rate` would bring as many others. That the first
-            // one pays was decided already; without it nothing would be learned about the confidence.
+            Threshold::Fixed(least) => Least { chance: f64::from(least), spared: 0, further: 0.0 },
+            // To verify a token takes dT_v, in which `rate` would bring as many others; to draft one first, T_s
+            // more. What was drafted is there already, so it is only left out where verifying does not pay.
             Threshold::Auto => {
                 let step = (self.verify.get(MOST_ROWS) - self.verify.get(2)) / (MOST_ROWS - 2) as f64;
-                let chance = (plan.rate * (self.token_ms(plan.staged) + step.max(0.0))).min(1.0);
-                Least { chance, spared: 1 }
+                let (verify_ms, draft_ms) = (step.max(0.0), self.token_ms(plan.staged));
+                let usual = self.record(DrafterKind::Model).acceptance.by_depth()[0].max(0.1);
+                let further = (plan.rate * (draft_ms + verify_ms) / usual).min(1.0);
+                Least { chance: (plan.rate * verify_ms).min(1.0), spared: 1, further }
             }
         };
         plan.least = Some(least);
@@ -363,81 +434,6 @@ impl Governor {
         }
     }
 
-    /// Takes in a finished round. `guesses` are what was drafted.
-    pub fn learn(&mut self, round: &Round, guesses: &[Guess]) {
-        let times = &round.times;
-        let drafted = guesses.len();
-        if self.plain.learn(drafted) {
-            self.verify.learn(drafted + 1, f64::from(times.verify_ms));
-        }
-        self.judge.learn(drafted + 1, f64::from(times.sample_ms + times.rest_ms));
-        let by_model = guesses.iter().any(|guess| guess.drafter == DrafterKind::Model);
-        if by_model {
-            self.learn_draft_cost(guesses, f64::from(times.draft_ms), round.staged);
-            self.probes.drafted(self.length > 0);
-        } else {
-            let tokens = round.emitted().count();
-            self.probes.waited(tokens, f64::from(times.verify_ms));
-        }
-        self.learn_acceptance(round, guesses);
-    }
-
-    fn learn_draft_cost(&mut self, guesses: &[Guess], ms: f64, staged: bool) {
-        if is_chain(guesses) {
-            self.draft[usize::from(staged)].learn(guesses.len(), ms);
-            return;
-        }
-        let inner = |index: usize| guesses.iter().any(|guess| guess.parent == Some(index));
-        let mut widths = [0; LONGEST_DRAFT];
-        for (index, depth) in depths(guesses).into_iter().enumerate() {
-            widths[depth.min(LONGEST_DRAFT - 1)] += usize::from(inner(index));
-        }
-        let levels = widths.iter().filter(|&&rows| rows > 0);
-        let expected: f64 = levels.map(|&rows| self.level_ms(rows, staged)).sum();
-        let first = self.draft[usize::from(staged)].get(1);
-        if expected > 0.0 && ms > first {
-            self.level.learn((ms - first) / expected);
-        }
-    }
-
-    fn learn_acceptance(&mut self, round: &Round, guesses: &[Guess]) {
-        let Some(kind) = guesses.first().map(|guess| guess.drafter) else { return };
-        let record = &mut self.records[kind as usize];
-        let judged = |index: usize| round.drafted[index].outcome != Outcome::Discarded;
-        for (index, (guess, depth)) in guesses.iter().zip(depths(guesses)).enumerate() {
-            let rank = guesses[..index].iter().filter(|other| other.parent == guess.parent).count();
-            if !judged(index) {
-                continue;
-            }
-            let accepted = round.drafted[index].outcome == Outcome::Accepted;
-            if kind == DrafterKind::Model {
-                // The others are scored on every text that comes.
-                record.calibration.learn(depth, guess.confidence, accepted);
-            }
-            if rank == 0 {
-                record.acceptance.learn(depth, accepted);
-                continue;
-            }
-            // A certain sibling is judged at the same time as the others: it had its chance only if those
-            // before it were rejected.
-            let before = (0..index).filter(|&other| guesses[other].parent == guess.parent);
-            if before.into_iter().all(|other| round.drafted[other].outcome == Outcome::Rejected) {
-                record.acceptance.learn_rank(rank, accepted);
-            }
-        }
-    }
-
-    /// What a drafter guessed, whether it was verified or not, against the text that came.
-    pub fn score(&mut self, guesses: &[Guess], emitted: &[crate::trace::TokenId]) {
-        for (depth, (guess, &token)) in guesses.iter().zip(emitted).enumerate() {
-            let right = guess.token == token;
-            self.records[guess.drafter as usize].calibration.learn(depth, guess.confidence, right);
-            if !right {
-                break;
-            }
-        }
-    }
-
     /// The curve behind the choice of `chosen` tokens, if the trace has not been told of late.
     pub fn explain(&mut self, chosen: usize, staged: bool) -> Option<Decision> {
         if let Some(told) = self.told.as_mut().filter(|told| told.length == chosen) {
@@ -446,7 +442,7 @@ impl Governor {
                 return None;
             }
         }
-        let acceptance = self.records[DrafterKind::Model as usize].acceptance.by_depth();
+        let acceptance = self.record(DrafterKind::Model).acceptance.by_depth();
         let rates = self.rates(&acceptance, staged);
         let draft = &self.draft[usize::from(staged)];
         let before = self.told.replace(Told { length: chosen, age: 0 });

@@ -21,8 +21,6 @@ pub struct Probes {
 impl Probes {
     /// Tokens of a trial.
     pub const LENGTH: usize = 2;
-    /// What reading a token of the context costs the draft, which reads many at once, against drafting one.
-    pub const READING: f64 = 0.25;
 
     /// Whether to try now, where that would cost `loss` milliseconds.
     pub fn due(&mut self, loss: f64) -> bool {
@@ -56,8 +54,10 @@ impl Probes {
 /// model, whose weights and keys are still near; so what plain decoding costs shows only in a run.
 #[derive(Debug, Clone, Default)]
 pub struct PlainRuns {
-    /// Plain rounds in a row, and rounds since there were enough of them.
-    run: usize,
+    /// Whether the last round was plain.
+    follows: bool,
+    /// Plain rounds, and all, since there was a run.
+    plain: usize,
     since: usize,
 }
 
@@ -69,15 +69,17 @@ impl PlainRuns {
 
     /// Whether the next round shall be plain, although drafting promises to be `gain` times as fast.
     pub fn due(&self, gain: f64) -> bool {
-        let begun = (1..Self::LENGTH).contains(&self.run);
-        begun || self.since >= Self::EVERY[usize::from(gain > Self::MUCH)]
+        self.since >= Self::EVERY[usize::from(gain > Self::MUCH)]
     }
 
-    /// A round with so many drafted tokens is over. Says whether its pass took what such passes take.
+    /// A round with so many drafted tokens is over. Says whether its pass took what such passes take. Rounds
+    /// that others draft may come in between: a run is over after so many plain ones all the same.
     pub fn learn(&mut self, drafted: usize) -> bool {
-        let follows = self.run > 0;
-        self.run = if drafted == 0 { self.run + 1 } else { 0 };
-        self.since = if self.run >= Self::LENGTH { 0 } else { self.since + 1 };
+        let follows = std::mem::replace(&mut self.follows, drafted == 0);
+        (self.plain, self.since) = (self.plain + usize::from(drafted == 0), self.since + 1);
+        if self.plain >= Self::LENGTH {
+            (self.plain, self.since) = (0, 0);
+        }
         drafted > 0 || follows
     }
 }
@@ -123,6 +125,8 @@ mod tests {
         assert_eq!(plain, [64, 65, 66, 67, 132, 133, 134, 135]);
         assert_eq!(rounds[64..68].iter().map(|round| round.1).collect::<Vec<_>>(), [false, true, true, true]);
         assert!(rounds[68].1, "drafts always are");
+        runs.learn(0);
+        assert!(!runs.due(1.1), "a plain round for another reason begins no run");
         assert!(!runs.due(2.0), "what pays well is compared less often");
     }
 

@@ -49,18 +49,18 @@ impl Pair {
             let hits =
                 (0..plan.length).take_while(|&depth| random.random::<f64>() < (self.acceptance)(depth));
             let accepted = hits.count();
-            let reading = if plan.length > 0 { behind as f64 * self.token_ms * Probes::READING } else { 0.0 };
+            let reading = if plan.length > 0 { behind as f64 * self.token_ms * READING } else { 0.0 };
             let times = Times {
-                draft_ms: (plan.length as f64 * self.token_ms) as f32,
+                draft_ms: (plan.length as f64 * self.token_ms + reading) as f32,
                 verify_ms: (self.verify)(plan.length + 1) as f32,
                 ..Times::default()
             };
             let (round, guesses) = round(&plan, accepted, times);
-            governor.learn(&round, &guesses);
+            governor.learn(&round, &guesses, if plan.length > 0 { behind } else { 0 });
             drafts += usize::from(plan.length > 0);
             behind = if plan.length > 0 { 0 } else { behind + 1 };
             written += accepted + 1;
-            ms += reading + f64::from(times.draft_ms + times.verify_ms);
+            ms += f64::from(times.draft_ms + times.verify_ms);
         }
         (written as f64 / ms, drafts)
     }
@@ -161,7 +161,7 @@ fn an_unsure_draft_becomes_a_tree_where_rows_cost_next_to_nothing() {
     let pair = Pair { verify: |rows| 10.0 + 0.01 * rows as f64, token_ms: 1.0, acceptance: |_| 0.4 };
     let mut governor = pair.governor();
     for case in 0..600 {
-        let record = &mut governor.records[DrafterKind::Model as usize];
+        let record = &mut governor.texts[0].records[DrafterKind::Model as usize];
         record.acceptance.learn(0, case % 5 < 2);
         record.acceptance.learn_rank(1, case % 2 == 0);
     }
@@ -216,4 +216,67 @@ fn certain_guesses_are_taken_as_far_as_they_pay() {
     assert_eq!(governor.worth(&guesses, true).0, 4);
     assert_eq!(governor.worth(&[guess(0.05)], false), (0, governor.plain_rate()));
     assert_eq!(governor.likely(&guesses, 0.5), 2);
+}
+
+#[test]
+fn costs_that_no_longer_hold_are_found_out_within_a_few_rounds() {
+    let then = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 0.5, acceptance: |_| 0.7 };
+    let mut governor = then.governor();
+    then.run(&mut governor, &chains(), 1000);
+    // Another computer: rows that cost next to nothing there are dear here, and so are drafts.
+    let now = Pair { verify: |rows| 4.0 + 16.0 * rows as f64, token_ms: 6.0, ..then };
+    let mut recalled = Governor::recalling(&governor.knowledge()).unwrap();
+    now.run(&mut recalled, &chains(), 60);
+    let (rate, _) = now.run(&mut recalled, &chains(), 300);
+    assert!(rate > 0.95 * now.best(), "{rate} of {}", now.best());
+}
+
+#[test]
+fn a_draft_that_has_much_to_read_is_used_once_the_text_is_long_enough_to_pay_for_it() {
+    let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.8 };
+    let mut governor = pair.governor();
+    assert!(governor.plan(&chains(), 1000, 10).length > 0);
+    assert_eq!(governor.plan(&chains(), 1000, 2000).reason, LengthReason::WouldNotPay);
+    let plain = Plan::chain(0, LengthReason::WouldNotPay, 0.1);
+    let times = Times { verify_ms: 10.3, ..Times::default() };
+    let (round, guesses) = round(&plain, 0, times);
+    (0..400).for_each(|_| governor.learn(&round, &guesses, 0));
+    assert!(governor.plan(&chains(), 1000, 2000).length > 0, "a text of 400 tokens goes on");
+    assert_eq!(governor.plan(&chains(), 20, 2000).length, 0, "but not where there is no room");
+}
+
+#[test]
+fn a_draft_is_not_made_to_read_where_others_see_to_most() {
+    let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 4.0, acceptance: |_| 0.7 };
+    let mut governor = pair.governor();
+    assert!(governor.plan(&chains(), 1000, 100).length > 0);
+    let repeats = Plan::chain(6, LengthReason::Governed, 0.1);
+    let (round, mut guesses) = round(&repeats, 6, Times { verify_ms: 12.1, ..Times::default() });
+    guesses.iter_mut().for_each(|guess| guess.drafter = DrafterKind::Ngram);
+    (0..20).for_each(|_| governor.learn(&round, &guesses, 0));
+    assert_eq!(governor.plan(&chains(), 1000, 100).length, 0);
+    assert!(
+        governor.plan(&chains(), 1000, 3).length > 0,
+        "one that has read is used where they have nothing"
+    );
+}
+
+#[test]
+fn certain_guesses_go_on_behind_a_chain_as_far_as_verifying_them_pays() {
+    let guess = |drafter, confidence| Guess {
+        token: 0,
+        parent: None,
+        drawn_from: None,
+        probability: confidence,
+        confidence,
+        drafter,
+    };
+    let chain = [0.9, 0.9].map(|confidence| guess(DrafterKind::Model, confidence));
+    let more = [0.9, 0.8, 0.1, 0.9].map(|confidence| guess(DrafterKind::Ngram, confidence));
+    let cheap = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.5 };
+    assert_eq!(cheap.governor().further(&chain, &more).0, 4);
+    let dear = Pair { verify: |rows| 1.0 + 9.0 * rows as f64, ..cheap };
+    assert_eq!(dear.governor().further(&chain, &more), (0, 0.0));
+    let unsure = [0.2, 0.1].map(|confidence| guess(DrafterKind::Model, confidence));
+    assert_eq!(cheap.governor().further(&unsure, &more).0, 0, "what follows it does not come either");
 }

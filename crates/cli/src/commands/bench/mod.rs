@@ -63,8 +63,9 @@ pub struct Args {
     /// --models tasks]
     #[arg(long, value_enum, conflicts_with = "prompts")]
     workload: Option<Workload>,
-    /// Besides, the same in other ways: with draft lengths of 1 to 8 that stay what they are, or one by one
-    /// with chains, trees, stages, a threshold, each drafter alone, and either rule of acceptance
+    /// Besides, the same in other ways: with draft lengths of 1 to 8 that stay what they are, by each drafter
+    /// alone, or one by one with chains, trees, stages, a threshold, each drafter alone, and either rule of
+    /// acceptance
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "lengths")]
     sweep: Option<Sweep>,
     /// Longest reply in tokens
@@ -118,6 +119,8 @@ struct Report {
     speedup: Option<f64>,
     /// Null unless asked for: the same in other ways.
     sweep: Option<Vec<OtherWay>>,
+    /// Whether the drafters knew nothing of the replies before.
+    cold: bool,
     /// Null unless asked for.
     verify_cost: Option<Vec<RowCost>>,
     /// Milliseconds to draft a token; null unless asked for, or when nothing was drafted.
@@ -170,7 +173,8 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         ways.push(("speculative".to_owned(), speculation.clone()));
         ways.extend(args.sweep.iter().flat_map(|sweep| sweep.ways(&speculation)));
     }
-    let mut totals = compare(&mut session, &requests, &ways, args.repeats)?.into_iter();
+    let mut totals =
+        compare(&mut session, &requests, &ways, args.repeats, args.speculation.cold)?.into_iter();
     let plain = totals.next().unwrap_or_default().plain();
     let speedup = |speed: &Speed| Some(speed.tokens_per_second? / plain.tokens_per_second?);
     let speculative = totals.next().map(Totals::speculative);
@@ -191,6 +195,7 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         plain,
         speculative,
         sweep,
+        cold: args.speculation.cold,
         verify_cost: None,
         draft_ms: None,
         read_bandwidth_gb_s: None,
@@ -208,9 +213,11 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
 impl Report {
     fn table(&self) -> String {
         let Self { target, draft, device, prompts, repeats, .. } = self;
+        let known =
+            if self.cold { "each reply as if it were the first" } else { "learning from reply to reply" };
         let mut lines = vec![
             format!("{target} with {draft}, {}, {device}", describe(&self.speculation)),
-            format!("medians of {repeats} rounds over {prompts} prompts\n"),
+            format!("medians of {repeats} rounds over {prompts} prompts, {known}\n"),
             "              tokens/s  acceptance  tokens per round  speedup".to_owned(),
             format!("plain       {:>10}", number(self.plain.tokens_per_second, 1)),
         ];
@@ -223,6 +230,7 @@ impl Report {
         for other in self.sweep.iter().flatten() {
             lines.push(line(&other.name, &other.speed, other.speedup));
         }
+        lines.extend(self.against_the_best());
         if let Some(costs) = &self.verify_cost {
             lines.push("\nrows in a pass          ms  ratio".to_owned());
             let line = |cost: &RowCost| format!("{:14}  {:>10.3}  {:>5.2}", cost.rows, cost.ms, cost.ratio);
@@ -235,6 +243,16 @@ impl Report {
             lines.push(format!("memory is read at {speed:.1} GB/s"));
         }
         lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+impl Report {
+    /// What was asked for against the fastest of the other ways.
+    fn against_the_best(&self) -> Option<String> {
+        let speed = |other: &&OtherWay| other.speed.tokens_per_second.unwrap_or_default();
+        let best = self.sweep.iter().flatten().max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
+        let ratio = self.speculative.as_ref()?.tokens_per_second? / best.speed.tokens_per_second?;
+        Some(format!("speculative is {ratio:.3} times as fast as '{}', the best of the others", best.name))
     }
 }
 

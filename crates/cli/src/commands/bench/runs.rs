@@ -31,14 +31,20 @@ pub struct Speed {
 }
 
 /// Replies to `requests`, all of them `repeats` times, each by every one of `ways` in turns. What is said of
-/// a repeat is said by the names of the ways.
+/// a repeat is said by the names of the ways. None of them knows what another has learned, and if they are
+/// to stay `cold`, none what it has learned itself: all it knows are the costs that loading a pair measures.
 pub fn compare(
     session: &mut Session,
     requests: &[Request],
     ways: &[(String, Speculation)],
     repeats: u32,
+    cold: bool,
 ) -> Result<Vec<Totals>> {
     let mut totals: Vec<Totals> = ways.iter().map(|_| Totals::default()).collect();
+    if !session.drafters.is_empty() {
+        session.decoder.measure(&mut session.drafters)?;
+    }
+    let mut known = vec![session.drafters.knowledge(); ways.len()];
     for repeat in 0..=repeats {
         // The first time is for warming up: caches, pages, clocks.
         let counts = repeat > 0;
@@ -50,7 +56,11 @@ pub fn compare(
                 let ((_, speculation), totals) = (&ways[way], &mut totals[way]);
                 // Nobody says the same twice, so nobody may have heard it.
                 session.drafters.forget();
+                session.drafters.recall(known[way].as_ref());
                 let reply = write(session, &Request { speculation: speculation.clone(), ..request.clone() })?;
+                if !cold {
+                    known[way] = session.drafters.knowledge();
+                }
                 if counts {
                     totals.add(&reply);
                 }

@@ -9,6 +9,8 @@ use foretoken_engine::speculation::{DraftLength, DrafterChoice, Speculation, Sta
 pub enum Sweep {
     /// Draft lengths of 1 to 8 that stay what they are.
     Lengths,
+    /// Each drafter alone.
+    Drafters,
     /// Chains, trees, stages, a threshold, each drafter alone, either rule of acceptance.
     Ways,
 }
@@ -18,6 +20,7 @@ impl Sweep {
     pub fn ways(self, base: &Speculation) -> Vec<(String, Speculation)> {
         match self {
             Self::Lengths => (1..=8).map(|length| fixed(base, length)).collect(),
+            Self::Drafters => drafters(base).into(),
             Self::Ways => ways(base),
         }
     }
@@ -25,6 +28,15 @@ impl Sweep {
 
 fn fixed(base: &Speculation, length: u32) -> (String, Speculation) {
     (format!("at {length}"), Speculation { length: DraftLength::Fixed(length), ..base.clone() })
+}
+
+fn drafters(base: &Speculation) -> [(String, Speculation); 3] {
+    let alone = [
+        ("model", DrafterChoice::Model),
+        ("n-gram", DrafterChoice::Ngram),
+        ("recycling", DrafterChoice::Recycling),
+    ];
+    alone.map(|(name, drafter)| (name.to_owned(), Speculation { drafter, ..base.clone() }))
 }
 
 fn ways(base: &Speculation) -> Vec<(String, Speculation)> {
@@ -37,11 +49,8 @@ fn ways(base: &Speculation) -> Vec<(String, Speculation)> {
         ("staged auto", Speculation { staged: Staged::Auto, ..chain() }),
         ("staged", Speculation { staged: Staged::On, ..chain() }),
         ("threshold", Speculation { threshold: Threshold::Auto, ..chain() }),
-        ("model", Speculation { drafter: DrafterChoice::Model, ..chain() }),
-        ("n-gram", Speculation { drafter: DrafterChoice::Ngram, ..chain() }),
-        ("recycling", Speculation { drafter: DrafterChoice::Recycling, ..chain() }),
         ("5 by block", Speculation { verification: Verification::Block, ..of_five() }),
         ("5 by token", Speculation { verification: Verification::Token, ..of_five() }),
     ];
-    ways.map(|(name, way)| (name.to_owned(), way)).into()
+    ways.map(|(name, way)| (name.to_owned(), way)).into_iter().chain(drafters(&chain())).collect()
 }

@@ -103,7 +103,7 @@ pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) 
     ways.push(("auto".to_owned(), drafted(Speculation::default())));
     let fixed = |length: usize| (length.to_string(), drafted(Speculation::fixed(length)));
     ways.extend(LENGTHS.into_iter().map(fixed));
-    let mut totals = compare(&mut session, &requests, &ways, if quick { 1 } else { 3 })?.into_iter();
+    let mut totals = compare(&mut session, &requests, &ways, if quick { 1 } else { 3 }, false)?.into_iter();
     let plain = totals.next().unwrap_or_default().plain();
     let speculative = ways.into_iter().skip(1).zip(totals);
     let speculative = speculative.map(|((name, _), totals)| Drafted { name, speed: totals.speculative() });

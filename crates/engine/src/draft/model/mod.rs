@@ -19,6 +19,9 @@ use crate::speculation::WIDEST_TREE;
 use crate::trace::{DrafterKind, LengthReason, TokenId};
 use crate::tree::TokenTree;
 
+/// Tokens that are fed in one pass with the one whose scores are asked for.
+const AT_ONCE: usize = 16;
+
 /// Decodes ahead with a model of the target's vocabulary, or of one that shares many tokens with it.
 pub struct ModelDrafter {
     model: Box<dyn Model>,
@@ -65,7 +68,7 @@ impl ModelDrafter {
         let tokenizer = source.tokenizer()?;
         let verdict = compare(target, &tokenizer);
         let vocabulary = match verdict.method {
-            None => return Err(Error::Incompatible(verdict.reason)),
+            None => return Err(Error::Incompatible(verdict.whole())),
             Some(Method::Same) => Vocabulary::Same(target.vocabulary().min(tokenizer.vocabulary())),
             Some(Method::Intersection) => {
                 Vocabulary::Intersection(Box::new(Intersection::of(target, &tokenizer)))
@@ -86,9 +89,9 @@ impl ModelDrafter {
     /// Brings the cache to where `known` less what a pass takes anyway is in it; returns how much is.
     fn catch_up(&mut self, known: &[TokenId]) -> Result<usize> {
         let fed = rewind(self.model.as_mut(), known);
-        // After full acceptance the last drafted token and the bonus token are both new: fed in one
-        // pass they cost no pass more than plain decoding.
-        if known.len() - fed <= 2 {
+        // After full acceptance the last drafted token and the bonus token are both new, and what others drafted
+        // meanwhile is: fed in the pass that scores the last of them, they cost no pass of their own.
+        if known.len() - fed <= AT_ONCE {
             return Ok(fed);
         }
         let _ = catch_up(self.model.as_mut(), known, &mut |_, _| ControlFlow::Continue(()))?;
@@ -122,8 +125,10 @@ impl ModelDrafter {
                 context.push(guess.token);
                 let ended = self.ends.contains(&guess.token);
                 draft.follow(guess);
-                if ended && draft.guesses.len() < order.length {
-                    draft.shortened = Some(LengthReason::EndOfText);
+                let unlikely = order.bound.is_some_and(|bound| bound.ends(reach));
+                if (ended || unlikely) && draft.guesses.len() < order.length {
+                    let reason = if ended { LengthReason::EndOfText } else { LengthReason::Unlikely };
+                    draft.shortened = Some(reason);
                     return Ok(draft);
                 }
             }
@@ -201,6 +206,11 @@ impl Drafter for ModelDrafter {
             draft.shortened = Some(LengthReason::DraftContextFull);
         }
         Ok(draft)
+    }
+
+    fn forget(&mut self) {
+        self.model.truncate(0);
+        self.stage.forget();
     }
 
     fn behind(&self, context: &[TokenId]) -> usize {

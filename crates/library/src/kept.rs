@@ -1,0 +1,62 @@
+//! A JSON file that several programs keep together: each changes what is in it under a lock and puts the whole
+//! in place at once, so that a crash or another program leaves the old or the new.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{Error, Result};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    path: PathBuf,
+}
+
+impl Kept {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// What is in the file, the default where there is none. One that cannot be understood is put aside.
+    pub(crate) fn read<T: DeserializeOwned + Default>(&self) -> T {
+        let Ok(text) = fs::read(&self.path) else {
+            return T::default();
+        };
+        serde_json::from_slice(&text).unwrap_or_else(|error| {
+            tracing::warn!("{} is not understood and put aside: {error}", self.path.display());
+            let _ = fs::rename(&self.path, self.path.with_extension("unreadable"));
+            T::default()
+        })
+    }
+
+    /// # Errors
+    /// `Error::Disk`.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut T)) -> Result<()>
+    where
+        T: Serialize + DeserializeOwned + Default,
+    {
+        let changed = || -> io::Result<()> {
+            self.path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            let lock = File::create(self.path.with_extension("lock"))?;
+            lock.lock()?;
+            let mut contents = self.read();
+            change(&mut contents);
+            replace(&self.path, &serde_json::to_vec(&contents)?)
+        };
+        changed().map_err(|source| Error::Disk { path: self.path.clone(), source })
+    }
+}
+
+/// Writes beside the file and puts it in its place, so that a crash leaves one or the other.
+fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    // Windows puts to disk only through a handle that may write.
+    let mut file = File::create(&beside)?;
+    file.write_all(contents)?;
+    file.sync_all()?;
+    drop(file);
+    fs::rename(&beside, path)
+}

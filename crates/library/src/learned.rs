@@ -1,0 +1,133 @@
+//! What the engine learned about pairs of models, from one start of the program to the next: `learned.json` in
+//! the data folder. What it means is for the engine; here it has a name that changes with the models' files
+//! and with what computes, and there is never much of it.
+
+use std::fs::Metadata;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::kept::Kept;
+use crate::{Folders, Result};
+
+/// Pairs that are remembered at most; those that were not used for longest go first.
+const MOST: usize = 24;
+
+/// The file that remembers, and which pair it is asked about.
+#[derive(Debug, Clone)]
+pub struct Learned {
+    file: Kept,
+    pair: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    pair: String,
+    learned: Value,
+}
+
+impl Learned {
+    /// About the models at these paths, on the devices with these labels.
+    pub fn about<'a>(
+        folders: &Folders,
+        models: impl IntoIterator<Item = &'a Path>,
+        devices: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let models = models.into_iter().map(stamp);
+        let parts: Vec<String> = models.chain(devices.into_iter().map(str::to_owned)).collect();
+        Self { file: Kept::new(folders.root().join("learned.json")), pair: parts.join(" | ") }
+    }
+
+    /// What was learned; `None` where nothing was, or nothing that is understood.
+    pub fn recall<T: DeserializeOwned>(&self) -> Option<T> {
+        let entries: Vec<Entry> = self.file.read();
+        let entry = entries.into_iter().find(|entry| entry.pair == self.pair)?;
+        let known = serde_json::from_value(entry.learned);
+        known
+            .inspect_err(|error| tracing::warn!("what was learned about a pair is learned anew: {error}"))
+            .ok()
+    }
+
+    /// Puts this in the place of what was learned before.
+    ///
+    /// # Errors
+    /// `Error::Disk`.
+    pub fn keep(&self, learned: &impl Serialize) -> Result<()> {
+        let Ok(learned) = serde_json::to_value(learned) else { return Ok(()) };
+        self.file.change(|entries: &mut Vec<Entry>| {
+            entries.retain(|entry| entry.pair != self.pair);
+            entries.push(Entry { pair: self.pair.clone(), learned });
+            entries.drain(..entries.len().saturating_sub(MOST));
+        })
+    }
+}
+
+/// A name for a model that changes with its files.
+fn stamp(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let about = |metadata: Metadata| {
+        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        (metadata.len(), modified.unwrap_or_default().as_secs())
+    };
+    let files: Vec<(u64, u64)> = match std::fs::read_dir(&path) {
+        Ok(folder) => folder.flatten().filter_map(|file| file.path().metadata().ok()).map(about).collect(),
+        Err(_) => path.metadata().into_iter().map(about).collect(),
+    };
+    let bytes: u64 = files.iter().map(|file| file.0).sum();
+    let modified = files.iter().map(|file| file.1).max().unwrap_or_default();
+    format!("{} {bytes} {modified}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about(folders: &Folders, model: &Path, device: &str) -> Learned {
+        Learned::about(folders, [model], [device])
+    }
+
+    #[test]
+    fn what_was_learned_is_found_by_the_same_models_and_devices_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = Folders::at(folder.path().join("data"));
+        let model = folder.path().join("a.gguf");
+        std::fs::write(&model, "weights").unwrap();
+        let pair = about(&folders, &model, "CPU, 2 threads");
+        assert_eq!(pair.recall::<u32>(), None);
+        pair.keep(&7).unwrap();
+        assert_eq!(about(&folders, &model, "CPU, 2 threads").recall(), Some(7));
+        assert_eq!(about(&folders, &model, "CPU, 4 threads").recall::<u32>(), None);
+        std::fs::write(&model, "others").unwrap();
+        assert_eq!(about(&folders, &model, "CPU, 2 threads").recall::<u32>(), None, "the file is another");
+    }
+
+    #[test]
+    fn two_programs_keep_what_each_of_them_learned_and_old_pairs_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = Folders::at(folder.path());
+        let of = |device: &str| Learned::about(&folders, [], [device]);
+        let (one, other) = (of("one"), of("other"));
+        one.keep(&1).unwrap();
+        other.keep(&2).unwrap();
+        assert_eq!((one.recall(), other.recall()), (Some(1), Some(2)));
+        (0..MOST - 1).for_each(|number| of(&number.to_string()).keep(&number).unwrap());
+        assert_eq!((one.recall::<u32>(), other.recall()), (None, Some(2)));
+    }
+
+    #[test]
+    fn a_damaged_or_foreign_file_is_as_none_and_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let pair = Learned::about(&Folders::at(folder.path()), [], ["cpu"]);
+        for contents in [&b"[{\"pair\": \"cp"[..], b"{\"pairs\": 3}", b"\xff\x00", b""] {
+            std::fs::write(folder.path().join("learned.json"), contents).unwrap();
+            assert_eq!(pair.recall::<u32>(), None);
+            pair.keep(&5).unwrap();
+            assert_eq!(pair.recall(), Some(5));
+        }
+        pair.keep(&"something else").unwrap();
+        assert_eq!(pair.recall::<u32>(), None);
+    }
+}
