@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests page run run-window run-terminal test test-tensors test-sanitized test-arm check bench bench-ui pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests model page run run-window run-terminal test test-tensors test-sanitized test-arm check bench bench-ui pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -28,15 +28,19 @@ setup: ## install what building needs
 setup-tests: ## install what testing needs
 	@scripts/setup.sh tests
 
+model: ## get SmolLM2, the model to begin with, once; the others do so by themselves
+	@scripts/model.sh
+
 run: $(if $(DISPLAY_HERE),run-window,run-terminal) ## build and open the window (or chat here, without a display)
 
-run-window: setup $(PAGE)
+run-window: setup model $(PAGE)
 	@echo "Building Foretoken; the first time this takes some minutes."
 	@cargo build --release $(CARGO_ALL) --bins
 	@exec $(CARGO_TARGET_DIR)/release/foretoken
 
 run-terminal:
 	@scripts/setup.sh terminal
+	@scripts/model.sh
 	@echo "There is no display here, so this is the chat in the terminal. Building it takes some minutes the first time."
 	@cargo build --release --locked -p foretoken-cli
 	@exec $(CARGO_TARGET_DIR)/release/foretoken-cli chat
@@ -47,7 +51,7 @@ $(PAGE): $(PAGE_SOURCES)
 	@echo "Building the page"
 	@$(NPM) run build >&2
 
-test: setup-tests $(PAGE) ## all tests, the real window's too
+test: setup-tests model $(PAGE) ## all tests, the real window's too
 	@echo "== Formats, lints and types"
 	cargo fmt --all --check
 	cargo clippy $(CARGO_ALL) --all-targets -- -D warnings
@@ -112,8 +116,11 @@ pictures: setup-tests $(PAGE) ## the pictures in the documents, and those the he
 	@cargo build $(CARGO_ALL) --bins
 	@FORETOKEN_KEEP_PICTURES=1 cargo test $(CARGO_ALL) --test desktop -- seeing::
 
-bundle: setup $(PAGE) ## an installable package in target/dist/bundle
-	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build -- --profile dist
+SMOLLM2 := smollm2/SmolLM2-135M-Instruct-Q4_1.gguf
+bundle: setup model $(PAGE) ## an installable package in target/dist/bundle, with SmolLM2 where it could be fetched
+	@[ -f $(SMOLLM2) ] || echo "SmolLM2 is not here, so the package begins with the tiny starter model."
+	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build \
+		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) -- --profile dist
 
 cuda-build: ## foretoken-cli for NVIDIA GPUs, on Linux; needs neither a GPU nor CUDA
 	@scripts/setup.sh terminal

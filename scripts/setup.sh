@@ -53,6 +53,8 @@ check_rust_tools() {
 find_missing() {
     missing cc gcc gcc gcc "links Rust programs and compiles SQLite"
     missing c++ g++ gcc-c++ gcc "compiles parts of the tokenizers"
+    missing curl curl curl curl "fetches the model to begin with"
+    missing unzip unzip unzip unzip "unpacks it"
     [ "$1" = terminal ] && return
     if [ "$1" = arm ]; then
         missing aarch64-linux-gnu-g++ g++-aarch64-linux-gnu gcc-c++-aarch64-linux-gnu aarch64-linux-gnu-gcc "compiles for ARM"

@@ -7,6 +7,7 @@ use std::time::Duration;
 use fantoccini::key::Key;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
+use foretoken_engine::trace::Round;
 use foretoken_store::Store;
 use foretoken_tests::endless_model;
 use foretoken_tests::hub::{Faults, Hub};
@@ -73,6 +74,39 @@ async fn a_person_chats_watches_switches_drafts_and_comes_back() {
     window.wait("the heatmap is drawn from the store", async || window.rounds().await > 0).await;
     window.photograph("restarted").await;
     window.close().await;
+}
+
+/// The first minute of somebody who has just installed it: nothing is set, and a real model answers.
+#[tokio::test]
+async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accepted() {
+    if foretoken_tests::without_smollm2() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let window = Window::open_with_smollm2(&data).await;
+    let target = window.attribute("[data-testid='target-picker']", "data-value").await;
+    assert_eq!(target.as_deref(), Some("smollm2"));
+    let draft = window.attribute("[data-testid='draft-picker']", "data-value").await;
+    assert_eq!(draft.as_deref(), Some("ngram"));
+    let body = window.body().await;
+    assert!(body.contains("SmolLM2 135M Instruct · Q4_1") && body.contains("small"), "{body}");
+    assert!(!body.contains("tiny model"), "{body}");
+    window.photograph("first-launch").await;
+
+    window.ask("Repeat these words five times: red apples, green pears, blue plums.").await;
+    window.wait_for_reply(1).await;
+    window.photograph("first-answer").await;
+    window.close().await;
+
+    let store = Store::open(&data.join("foretoken.db")).unwrap();
+    let messages = store.messages(store.conversations().unwrap()[0].id).unwrap();
+    let reply = messages.last().unwrap();
+    assert_eq!(reply.target.as_deref(), Some("SmolLM2 135M Instruct · Q4_1"));
+    assert!(reply.text.to_lowercase().contains("green pears"), "{}", reply.text);
+    let rounds: Vec<Round> =
+        store.rounds(reply.id).unwrap().iter().map(|round| serde_json::from_str(round).unwrap()).collect();
+    assert!(rounds.iter().any(|round| round.accepted() > 0), "no draft was accepted in {}", reply.text);
 }
 
 #[tokio::test]

@@ -40,6 +40,24 @@ pub fn shared_data(name: &str) -> Option<PathBuf> {
     path.exists().then_some(path)
 }
 
+/// SmolLM2's file, which `make test` gets.
+pub fn smollm2() -> PathBuf {
+    let path = repository().join("smollm2/SmolLM2-135M-Instruct-Q4_1.gguf");
+    let hint = "`make model` gets it; with FORETOKEN_WITHOUT_SMOLLM2=1 the tests do without";
+    assert!(path.exists(), "{} is missing: {hint}", path.display());
+    path
+}
+
+/// Whether tests shall do without SmolLM2, where it cannot be had; says so.
+#[allow(clippy::print_stderr, reason = "a skipped test has to be seen")]
+pub fn without_smollm2() -> bool {
+    let without = std::env::var_os("FORETOKEN_WITHOUT_SMOLLM2").is_some_and(|value| !value.is_empty());
+    if without {
+        eprintln!("skipped: FORETOKEN_WITHOUT_SMOLLM2 is set");
+    }
+    without
+}
+
 pub fn starter_target() -> ModelSource {
     ModelSource::open(&repository().join("starter/starter-target-Q8_0.gguf")).unwrap()
 }

@@ -5,6 +5,7 @@ mod exact;
 mod families;
 mod invariance;
 mod lossless;
+mod model_script;
 mod safetensors;
 mod statistics;
 mod tensors;

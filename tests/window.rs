@@ -30,12 +30,23 @@ pub struct Window {
 }
 
 impl Window {
+    /// With the starter as the default target, as where SmolLM2 is missing: it is there on every computer.
     pub async fn open(data: &Path) -> Self {
         Self::open_with(data, &[]).await
     }
 
-    /// With more variables in the application's environment.
+    /// The same, with more variables in the application's environment.
     pub async fn open_with(data: &Path, variables: &[(&str, &str)]) -> Self {
+        Self::start(data, &[&[("FORETOKEN_SMOLLM2_DIR", "/nonexistent")], variables].concat()).await
+    }
+
+    /// As it is installed: SmolLM2 is the default target, which is in the source tree's own folder.
+    pub async fn open_with_smollm2(data: &Path) -> Self {
+        let folder = crate::smollm2().parent().unwrap().to_owned();
+        Self::start(data, &[("FORETOKEN_SMOLLM2_DIR", folder.to_str().unwrap())]).await
+    }
+
+    async fn start(data: &Path, variables: &[(&str, &str)]) -> Self {
         let turn = TURN.lock().await;
         let (display, name) = display();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::trace::Round;
-use foretoken_library::{Folders, Library, STARTER, STARTER_DRAFT};
+use foretoken_library::{Folders, Library};
 use foretoken_store::Store;
 
 use crate::board::Board;
@@ -21,6 +21,7 @@ use crate::models::{Models, Place};
 use crate::remote::Remote;
 use crate::reply::spoken;
 use crate::save::{downloads, save};
+use crate::settings::default_draft;
 
 /// Search results shown at most.
 const MOST_HITS: u32 = 50;
@@ -45,8 +46,8 @@ pub struct App {
 }
 
 impl App {
-    /// Opens the store in `folders` and starts the engine. `resources` is where the starter pair was
-    /// installed, where it was.
+    /// Opens the store in `folders` and starts the engine. `resources` is where the bundled models were
+    /// installed, where they were.
     ///
     /// # Errors
     /// When the folder or the database cannot be used: nothing could be kept then.
@@ -62,7 +63,7 @@ impl App {
         folders.create()?;
         let store = Store::open(&folders.database())?;
         let library = Library::new(&folders, resources);
-        let settings = Settings::load(&store)?;
+        let settings = Settings::load(&store, &library)?;
         let models = Models::new(Library::new(&folders, resources));
         let earlier = earlier(&store, &settings)?;
         let engine = Engine::start(folders.clone(), models, hardware, settings.clone(), earlier)
@@ -129,15 +130,15 @@ impl App {
         Ok(Place::added(path).entry())
     }
 
-    /// Takes a model off the lists again; the file stays. Where it was in use the starter replaces it.
+    /// Takes a model off the lists again; the file stays. Where it was in use the default replaces it.
     pub fn remove_model(&self, id: &str) -> Result<()> {
         let remove = |mut settings: Settings| {
             settings.added_models.retain(|added| added != id);
             if settings.target == id {
-                settings.target = STARTER.to_owned();
+                settings.target = self.library.default_target().to_owned();
             }
             if settings.draft == id {
-                settings.draft = STARTER_DRAFT.to_owned();
+                settings.draft = default_draft(&settings.target).to_owned();
             }
             settings
         };
@@ -190,7 +191,8 @@ impl App {
             if loading.draft {
                 settings.draft = DRAFT_NONE.to_owned();
             } else {
-                settings.target = status.target.map_or_else(|| STARTER.to_owned(), |target| target.id);
+                let default = || self.library.default_target().to_owned();
+                settings.target = status.target.map_or_else(default, |target| target.id);
                 settings.device = status.device_choice;
             }
             settings

@@ -318,10 +318,14 @@ impl Desk {
         self.list_targets();
         let settled = self.settle_target();
         let failed = settled.as_ref().is_err_and(|error| error.code != ErrorCode::Cancelled);
-        if failed && self.target.is_none() {
+        if failed {
             // The choice stays what it is: the model may be on a disk that is back the next time.
-            self.settings.target = STARTER.to_owned();
-            let _ = self.settle_target();
+            for replacement in [self.models.default_target(), STARTER] {
+                if self.target.is_none() {
+                    self.settings.target = replacement.to_owned();
+                    let _ = self.settle_target();
+                }
+            }
         }
         self.announce(settled.unwrap_or_else(told));
     }

@@ -169,9 +169,9 @@ pub struct Loading {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ModelEntry {
-    /// `starter`, `starter-draft`, or the path of a file or folder.
+    /// `smollm2`, `starter`, `starter-draft`, or the path of a file or folder.
     pub id: String,
-    /// "Starter, 8.1 M, Q8_0".
+    /// "SmolLM2 135M Instruct · Q4_1".
     pub label: String,
     /// One line: architecture, size on disk, context.
     pub detail: String,
@@ -201,8 +201,8 @@ pub struct ModelEntry {
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum ModelKind {
-    /// The embedded demonstration pair; always there.
-    Starter,
+    /// It comes with the program.
+    Bundled,
     /// Put into the models folder.
     Local,
     /// In the hub's cache, by this program or another.
@@ -227,8 +227,8 @@ pub struct DraftOption {
 #[ts(export)]
 pub struct Why {
     pub state: Speculating,
-    /// "speculating, K = 5, about 2.1x, drafted by Starter draft" / "paused: drafting would cost 8 %" / "off: no
-    /// draft is chosen".
+    /// "speculating, K = 5, about 2.1x, drafted by n-gram" / "paused: drafting would cost 8 %" / "off: no draft is
+    /// chosen".
     pub text: String,
 }
 

@@ -55,8 +55,13 @@ impl Place {
         };
         match ModelSource::open(&self.path) {
             Ok(source) => {
-                let description = source.describe();
-                entry.label = label(&self.id, &description);
+                let mut description = source.describe();
+                match self.id.as_str() {
+                    STARTER => description.name = "Starter".to_owned(),
+                    STARTER_DRAFT => description.name = "Starter draft".to_owned(),
+                    _ => (),
+                }
+                entry.label = description.label();
                 entry.detail = detail(&description);
                 entry.size_bytes = description.bytes;
                 entry.parameters = description.parameters;
@@ -77,7 +82,7 @@ impl From<Installed> for Place {
     fn from(installed: Installed) -> Self {
         let Installed { id, name, path, kind, size_bytes } = installed;
         let kind = match kind {
-            Kind::Starter => ModelKind::Starter,
+            Kind::Bundled => ModelKind::Bundled,
             Kind::Local => ModelKind::Local,
             Kind::HubCache => ModelKind::Downloaded,
         };
@@ -88,6 +93,11 @@ impl From<Installed> for Place {
 impl Models {
     pub fn new(library: Library) -> Self {
         Self { library, verdicts: HashMap::new() }
+    }
+
+    /// See [`Library::default_target`].
+    pub fn default_target(&self) -> &'static str {
+        self.library.default_target()
     }
 
     /// Where the model with this id is.
@@ -144,31 +154,12 @@ fn refusal(verdict: &Compatibility) -> Option<String> {
     (!verdict.compatible).then(|| verdict.reason.clone())
 }
 
-fn label(id: &str, description: &Description) -> String {
-    let name = match id {
-        STARTER => "Starter",
-        STARTER_DRAFT => "Starter draft",
-        _ => &description.name,
-    };
-    let quantisation = description.quantisation.as_deref().unwrap_or("no weights");
-    format!("{name}, {}, {quantisation}", count(description.parameters))
-}
-
 fn detail(description: &Description) -> String {
     let architecture = description.architecture.as_deref().unwrap_or("no architecture");
     let size = bytes(description.bytes);
     match &description.sizes {
         Some(sizes) => format!("{architecture}, {size}, context {} tokens", sizes.context),
         None => format!("{architecture}, {size}"),
-    }
-}
-
-/// "8.1 M", "1.1 B".
-fn count(parameters: u64) -> String {
-    match parameters as f64 {
-        n if n >= 1e9 => format!("{:.1} B", n / 1e9),
-        n if n >= 1e6 => format!("{:.1} M", n / 1e6),
-        n => format!("{:.0} K", n / 1e3),
     }
 }
 

@@ -1,23 +1,30 @@
 //! The settings' defaults, their limits, and where they are kept.
 
 use foretoken_engine::device::DeviceChoice;
+use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
-use foretoken_library::{STARTER, STARTER_DRAFT};
+use foretoken_library::{Library, SMOLLM2, draft_of};
 use foretoken_store::Store;
+use serde_json::{Map, Value};
 
 use crate::error::{Result, bad_setting};
-use crate::ipc::{Appearance, Settings, Theme};
+use crate::ipc::{Appearance, DRAFT_NGRAM, Settings, Theme};
+
+/// The draft of a target for which none was ever chosen.
+pub fn default_draft(target: &str) -> &'static str {
+    draft_of(target).unwrap_or(DRAFT_NGRAM)
+}
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            target: STARTER.to_owned(),
-            draft: STARTER_DRAFT.to_owned(),
+            target: SMOLLM2.to_owned(),
+            draft: default_draft(SMOLLM2).to_owned(),
             device: DeviceChoice::Auto,
             draft_device: DeviceChoice::Auto,
             speculation: Speculation::default(),
             learn_from_earlier: false,
-            sampling: Default::default(),
+            sampling: Sampling::for_chat(),
             max_tokens: 0,
             system_prompt: String::new(),
             appearance: Appearance::default(),
@@ -40,14 +47,29 @@ impl Default for Appearance {
 }
 
 impl Settings {
-    /// The stored settings. What cannot be read any more falls back to the defaults; it is kept in
-    /// the store until the settings are saved again.
-    pub fn load(store: &Store) -> Result<Self> {
-        let Some(json) = store.settings()? else { return Ok(Self::default()) };
-        Ok(serde_json::from_str(&json).unwrap_or_else(|error| {
+    /// The stored settings. Who chose no target has the one that `library` has for that, and who chose no
+    /// draft the target's own. What cannot be read any more falls back to the defaults; it is kept in the
+    /// store until the settings are saved again.
+    pub fn load(store: &Store, library: &Library) -> Result<Self> {
+        let json = store.settings()?.unwrap_or_else(|| "{}".to_owned());
+        Ok(Self::over_defaults(&json, library.default_target()).unwrap_or_else(|error| {
             tracing::warn!(%error, "the stored settings cannot be read; using the defaults");
-            Self::default()
+            Self::with_target(library.default_target())
         }))
+    }
+
+    fn over_defaults(json: &str, default_target: &str) -> serde_json::Result<Self> {
+        let stored: Map<String, Value> = serde_json::from_str(json)?;
+        let target = stored.get("target").and_then(Value::as_str).unwrap_or(default_target);
+        let Self { target, draft, .. } = Self::with_target(target);
+        let mut settings = Map::from_iter([("target".into(), target.into()), ("draft".into(), draft.into())]);
+        settings.extend(stored);
+        serde_json::from_value(settings.into())
+    }
+
+    /// The defaults for a target.
+    fn with_target(target: &str) -> Self {
+        Self { target: target.to_owned(), draft: default_draft(target).to_owned(), ..Self::default() }
     }
 
     pub fn save(&self, store: &Store) -> Result<()> {
@@ -68,16 +90,29 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use foretoken_engine::speculation::{DraftLength, Threshold, Tree};
+    use foretoken_library::Folders;
 
     use super::*;
     use crate::ipc::ErrorCode;
 
+    /// A library with a made-up SmolLM2.
+    fn library(folder: &Path) -> Library {
+        let resources = folder.join("resources");
+        std::fs::create_dir_all(resources.join("smollm2")).unwrap();
+        std::fs::write(resources.join("smollm2/SmolLM2-135M-Instruct-Q4_1.gguf"), "made up").unwrap();
+        Library::new(&Folders::at(folder), Some(&resources))
+    }
+
     #[test]
     fn settings_survive_the_store_and_unknown_ones_fall_back() {
         let folder = tempfile::tempdir().unwrap();
+        let library = library(folder.path());
         let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
-        assert_eq!(Settings::load(&store).unwrap(), Settings::default());
+        let load = || Settings::load(&store, &library).unwrap();
+        assert_eq!(load(), Settings::default());
         let changed = Settings {
             speculation: Speculation::fixed(7),
             system_prompt: "Be brief.".into(),
@@ -86,13 +121,37 @@ mod tests {
             ..Settings::default()
         };
         changed.save(&store).unwrap();
-        assert_eq!(Settings::load(&store).unwrap(), changed);
+        assert_eq!(load(), changed);
         store.save_settings(r#"{"max_tokens": 3, "from_the_future": true}"#).unwrap();
-        assert_eq!(Settings::load(&store).unwrap(), Settings { max_tokens: 3, ..Settings::default() });
-        store.save_settings(r#"{"device": "abacus"}"#).unwrap();
-        assert_eq!(Settings::load(&store).unwrap(), Settings::default());
-        store.save_settings(r#"{"max_tokens": "many"}"#).unwrap();
-        assert_eq!(Settings::load(&store).unwrap(), Settings::default());
+        assert_eq!(load(), Settings { max_tokens: 3, ..Settings::default() });
+        for unreadable in [r#"{"device": "abacus"}"#, r#"{"max_tokens": "many"}"#, r#"{"target": 7}"#, "[]"] {
+            store.save_settings(unreadable).unwrap();
+            assert_eq!(load(), Settings::default(), "{unreadable}");
+        }
+    }
+
+    #[test]
+    fn the_first_launch_is_with_smollm2_and_what_was_saved_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = library(folder.path());
+        let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
+        let load = || {
+            let Settings { target, draft, .. } = Settings::load(&store, &library).unwrap();
+            (target, draft)
+        };
+        let pair = |target: &str, draft: &str| (target.to_owned(), draft.to_owned());
+        assert_eq!(load(), pair("smollm2", "ngram"));
+        store.save_settings(r#"{"max_tokens": 3}"#).unwrap();
+        assert_eq!(load(), pair("smollm2", "ngram"));
+        store.save_settings(r#"{"target": "starter"}"#).unwrap();
+        assert_eq!(load(), pair("starter", "starter-draft"));
+        store.save_settings(r#"{"target": "starter", "draft": "none"}"#).unwrap();
+        assert_eq!(load(), pair("starter", "none"));
+        store.save_settings(r#"{"target": "/a/model.gguf"}"#).unwrap();
+        assert_eq!(load(), pair("/a/model.gguf", "ngram"));
+        // Where there is no SmolLM2.
+        let last_resort = Settings::over_defaults("{}", "starter").unwrap();
+        assert_eq!(pair(&last_resort.target, &last_resort.draft), pair("starter", "starter-draft"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 #[path = "app/devices.rs"]
 mod devices;
 
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -44,9 +45,20 @@ impl Fixture {
         Self::on(folder, Box::new(ThisComputer))
     }
 
-    /// The same, with models loaded onto `hardware`.
+    /// The same, with models loaded onto `hardware`. The starter pair is chosen unless anything was before: its
+    /// draft is a model, and it is there on every computer.
     fn on(folder: TempDir, hardware: Box<dyn Hardware>) -> Self {
-        let app = Arc::new(App::start_on(Folders::at(folder.path()), None, hardware).unwrap());
+        let store = Store::open(&Folders::at(folder.path()).database()).unwrap();
+        if store.settings().unwrap().is_none() {
+            store.save_settings(r#"{"target": "starter"}"#).unwrap();
+        }
+        drop(store);
+        Self::of(folder, None, hardware)
+    }
+
+    /// The same, installed with `resources`, and nothing is chosen.
+    fn of(folder: TempDir, resources: Option<&Path>, hardware: Box<dyn Hardware>) -> Self {
+        let app = Arc::new(App::start_on(Folders::at(folder.path()), resources, hardware).unwrap());
         let (sender, statuses) = mpsc::channel();
         app.watch_engine(move |status| sender.send(status.clone()).is_ok());
         let fixture = Self { app, statuses, folder };
@@ -300,7 +312,7 @@ fn a_target_that_cannot_be_loaded_leaves_the_old_one_in_place_with_a_sentence() 
     let status = fixture.set(|settings| settings.target = path.to_str().unwrap().into());
     assert_eq!(status.phase, EnginePhase::Ready);
     assert!(status.message.unwrap().contains("broken.gguf"));
-    assert!(status.target.unwrap().kind == ModelKind::Starter);
+    assert_eq!(status.target.unwrap().id, "starter");
     fixture.send(None, "Hello!");
 }
 
@@ -315,7 +327,7 @@ fn a_model_without_a_chat_template_is_listed_with_the_reason() {
 }
 
 #[test]
-fn a_model_that_is_deleted_while_it_is_loaded_goes_on_and_the_starter_takes_its_place_at_the_next_start() {
+fn a_model_that_is_deleted_while_it_is_loaded_goes_on_and_a_bundled_one_takes_its_place_at_the_next_start() {
     let fixture = Fixture::new();
     let path = fixture.folder.path().join("models/mine.gguf");
     std::fs::copy(foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf"), &path).unwrap();
@@ -335,11 +347,36 @@ fn a_model_that_is_deleted_while_it_is_loaded_goes_on_and_the_starter_takes_its_
 
     let fixture = fixture.restart();
     let status = fixture.status();
-    assert_eq!(status.target.unwrap().kind, ModelKind::Starter);
-    assert!(status.message.unwrap().contains("mine.gguf"), "why the starter is there");
+    assert_eq!(status.target.unwrap().kind, ModelKind::Bundled);
+    assert!(status.message.unwrap().contains("mine.gguf"), "why the bundled model is there");
     assert_eq!(fixture.app.settings().target, mine.id, "it may be on a disk that is back the next time");
     let refused = fixture.app.delete_model("starter").unwrap_err();
     assert!(refused.message.contains("cannot be removed"), "{}", refused.message);
+}
+
+#[test]
+fn a_first_launch_is_with_smollm2_and_with_the_starter_where_that_is_broken() {
+    let resources = tempfile::tempdir().unwrap();
+    let path = resources.path().join("smollm2/SmolLM2-135M-Instruct-Q4_1.gguf");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // Any model will do.
+    std::fs::copy(foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf"), &path).unwrap();
+    let start = || Fixture::of(tempfile::tempdir().unwrap(), Some(resources.path()), Box::new(ThisComputer));
+    let fixture = start();
+    let status = fixture.status();
+    let target = status.target.unwrap();
+    assert_eq!(
+        (target.id.as_str(), target.kind, status.draft.as_str()),
+        ("smollm2", ModelKind::Bundled, DRAFT_NGRAM)
+    );
+    assert_eq!((status.why.state, status.message), (Speculating::On, None));
+    fixture.send(None, "Hello!");
+    assert!(fixture.app.delete_model("smollm2").unwrap_err().message.contains("cannot be removed"));
+
+    std::fs::write(&path, b"GGUF, but not really").unwrap();
+    let status = start().status();
+    assert_eq!(status.target.unwrap().id, "starter");
+    assert!(status.message.unwrap().contains("SmolLM2-135M-Instruct-Q4_1.gguf"), "why the starter is there");
 }
 
 #[test]

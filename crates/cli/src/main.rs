@@ -33,7 +33,7 @@ use commands::Command;
 /// the target model checks the guesses in one pass, and the text is the target's own.
 ///
 /// A model is the path of a .gguf file or of a folder with safetensors, or the name of an installed
-/// model; `starter` and `starter-draft` name the embedded pair. With --json every line on standard
+/// model; `smollm2`, `starter` and `starter-draft` come with this program. With --json every line on standard
 /// output is one JSON object; messages go to standard error. Exit codes: 0 done, 1 it failed, 2 wrong
 /// usage.
 #[derive(Debug, Parser)]

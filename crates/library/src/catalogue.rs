@@ -3,7 +3,7 @@
 /// A file of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueModel {
-    /// "Qwen3 8B, Q4_K_M"
+    /// "Qwen3 8B · Q4_K_M"
     pub label: &'static str,
     /// `owner/name`
     pub repository: &'static str,
@@ -47,7 +47,7 @@ const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
         name: "Qwen3",
         drafts: &[open(
-            "Qwen3 0.6B, Q8_0",
+            "Qwen3 0.6B · Q8_0",
             ["Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf"],
             639_446_688,
             600_000_000,
@@ -55,21 +55,21 @@ const FAMILIES: &[CatalogueFamily] = &[
         )],
         targets: &[
             open(
-                "Qwen3 4B, Q4_K_M",
+                "Qwen3 4B · Q4_K_M",
                 ["Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf"],
                 2_497_280_256,
                 4_020_000_000,
                 "apache-2.0",
             ),
             open(
-                "Qwen3 8B, Q4_K_M",
+                "Qwen3 8B · Q4_K_M",
                 ["Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf"],
                 5_027_783_488,
                 8_190_000_000,
                 "apache-2.0",
             ),
             open(
-                "Qwen3 14B, Q4_K_M",
+                "Qwen3 14B · Q4_K_M",
                 ["Qwen/Qwen3-14B-GGUF", "Qwen3-14B-Q4_K_M.gguf"],
                 9_001_752_960,
                 14_770_000_000,
@@ -80,7 +80,7 @@ const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
         name: "Qwen2.5",
         drafts: &[open(
-            "Qwen2.5 0.5B, Q8_0",
+            "Qwen2.5 0.5B · Q8_0",
             ["Qwen/Qwen2.5-0.5B-Instruct-GGUF", "qwen2.5-0.5b-instruct-q8_0.gguf"],
             675_710_816,
             494_000_000,
@@ -88,14 +88,14 @@ const FAMILIES: &[CatalogueFamily] = &[
         )],
         targets: &[
             open(
-                "Qwen2.5 7B, Q4_K_M",
+                "Qwen2.5 7B · Q4_K_M",
                 ["Qwen/Qwen2.5-7B-Instruct-GGUF", "qwen2.5-7b-instruct-q4_k_m-00001-of-00002.gguf"],
                 4_683_073_632,
                 7_620_000_000,
                 "apache-2.0",
             ),
             open(
-                "Qwen2.5 14B, Q4_K_M",
+                "Qwen2.5 14B · Q4_K_M",
                 ["Qwen/Qwen2.5-14B-Instruct-GGUF", "qwen2.5-14b-instruct-q4_k_m-00001-of-00003.gguf"],
                 8_988_110_496,
                 14_770_000_000,
@@ -106,14 +106,14 @@ const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
         name: "Llama 3",
         drafts: &[open(
-            "Llama 3.2 1B, Q4_K_M",
+            "Llama 3.2 1B · Q4_K_M",
             ["bartowski/Llama-3.2-1B-Instruct-GGUF", "Llama-3.2-1B-Instruct-Q4_K_M.gguf"],
             807_694_464,
             1_240_000_000,
             "llama3.2",
         )],
         targets: &[open(
-            "Llama 3.1 8B, Q4_K_M",
+            "Llama 3.1 8B · Q4_K_M",
             ["bartowski/Meta-Llama-3.1-8B-Instruct-GGUF", "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf"],
             4_920_739_232,
             8_030_000_000,
@@ -124,14 +124,14 @@ const FAMILIES: &[CatalogueFamily] = &[
         name: "Gemma 3",
         drafts: &[
             open(
-                "Gemma 3 270M, Q8_0",
+                "Gemma 3 270M · Q8_0",
                 ["ggml-org/gemma-3-270m-it-GGUF", "gemma-3-270m-it-Q8_0.gguf"],
                 291_545_600,
                 268_000_000,
                 "gemma",
             ),
             open(
-                "Gemma 3 1B, Q4_K_M",
+                "Gemma 3 1B · Q4_K_M",
                 ["ggml-org/gemma-3-1b-it-GGUF", "gemma-3-1b-it-Q4_K_M.gguf"],
                 806_058_240,
                 1_000_000_000,
@@ -140,14 +140,14 @@ const FAMILIES: &[CatalogueFamily] = &[
         ],
         targets: &[
             open(
-                "Gemma 3 4B, Q4_K_M",
+                "Gemma 3 4B · Q4_K_M",
                 ["ggml-org/gemma-3-4b-it-GGUF", "gemma-3-4b-it-Q4_K_M.gguf"],
                 2_489_757_856,
                 3_880_000_000,
                 "gemma",
             ),
             open(
-                "Gemma 3 12B, Q4_K_M",
+                "Gemma 3 12B · Q4_K_M",
                 ["ggml-org/gemma-3-12b-it-GGUF", "gemma-3-12b-it-Q4_K_M.gguf"],
                 7_300_574_976,
                 11_770_000_000,
@@ -158,14 +158,14 @@ const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
         name: "SmolLM2",
         drafts: &[open(
-            "SmolLM2 135M, Q8_0",
+            "SmolLM2 135M · Q8_0",
             ["bartowski/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct-Q8_0.gguf"],
             145_000_000,
             135_000_000,
             "apache-2.0",
         )],
         targets: &[open(
-            "SmolLM2 1.7B, Q4_K_M",
+            "SmolLM2 1.7B · Q4_K_M",
             ["bartowski/SmolLM2-1.7B-Instruct-GGUF", "SmolLM2-1.7B-Instruct-Q4_K_M.gguf"],
             1_055_609_824,
             1_710_000_000,

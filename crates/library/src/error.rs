@@ -39,8 +39,15 @@ pub enum Error {
     )]
     NoStarter { file: &'static str, places: Vec<PathBuf> },
 
-    #[error("the starter pair is part of Foretoken and cannot be removed.")]
-    StarterStays,
+    #[error(
+        "SmolLM2 is not here: expected {file} in {}. In Foretoken's source tree `make model` gets it; or name \
+         the folder in FORETOKEN_SMOLLM2_DIR.",
+        listed(places)
+    )]
+    NoSmolLm2 { file: &'static str, places: Vec<PathBuf> },
+
+    #[error("'{0}' comes with Foretoken and cannot be removed.")]
+    BundledStays(String),
 
     #[error("{path} is in use and cannot be removed. Choose another model, then remove it.", path = path.display())]
     InUse { path: PathBuf },

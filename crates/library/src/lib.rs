@@ -4,7 +4,7 @@
 //!
 //! - [`Folders`]: the data folder with the database, the models and the logs
 //! - [`Library`]: every installed model ([`Installed`]), and names turned into paths
-//! - `starter.rs`: the embedded pair, [`STARTER`] and [`STARTER_DRAFT`]
+//! - `bundled.rs`: the models that come with the program, [`SMOLLM2`], [`STARTER`] and [`STARTER_DRAFT`]
 //! - `cache.rs`: what this and other programs downloaded into the hub's cache
 //! - `model_path.rs`: which files and folders look like a model
 //! - [`catalogue()`]: known pairs, and where the hub has them
@@ -15,6 +15,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod bundled;
 mod cache;
 mod catalogue;
 mod download;
@@ -31,10 +32,10 @@ mod records;
 mod remove;
 mod size;
 mod speed;
-mod starter;
 mod token;
 mod transfer;
 
+pub use bundled::{SMOLLM2, STARTER, STARTER_DRAFT, draft_of};
 pub use catalogue::{CatalogueFamily, CatalogueModel, catalogue};
 pub use downloads::{Download, DownloadState, Downloads};
 pub use error::{Error, Result};
@@ -43,5 +44,4 @@ pub use hub::{Hub, RemoteFile, Repository};
 pub use learned::Learned;
 pub use library::{Installed, Kind, Library};
 pub use size::size;
-pub use starter::{STARTER, STARTER_DRAFT};
 pub use token::TokenSource;

@@ -3,17 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::folders::path_named;
+use crate::bundled::{Bundled, NAMES};
 use crate::model_path::{models_below, recognise};
 use crate::nearest::nearest;
-use crate::starter::Starter;
-use crate::{Error, Folders, Result, STARTER, STARTER_DRAFT, cache};
+use crate::{Error, Folders, Result, cache};
 
 /// Where a model came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The embedded pair.
-    Starter,
+    /// It comes with the program.
+    Bundled,
     /// Put into the models folder.
     Local,
     /// Downloaded into the hub's cache, by this program or another.
@@ -23,9 +22,9 @@ pub enum Kind {
 /// A model on this computer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// [`STARTER`], [`STARTER_DRAFT`], or the path.
+    /// A bundled model's name, else the path.
     pub id: String,
-    /// What a person may call it: [`STARTER`], the path below the models folder, `owner/name` or
+    /// What a person may call it: a bundled model's name, the path below the models folder, `owner/name` or
     /// `owner/name:file`.
     pub name: String,
     /// A `.gguf` file (the first part of a split one) or a safetensors folder.
@@ -40,24 +39,28 @@ pub struct Installed {
 pub struct Library {
     pub(crate) models: PathBuf,
     pub(crate) hub: PathBuf,
-    starter: Starter,
+    bundled: Bundled,
 }
 
 impl Library {
-    /// `resources` is the folder the application was installed with, where there is one. The starter
-    /// pair is looked for in FORETOKEN_STARTER_DIR instead, if that is set.
+    /// `resources` is the folder the application was installed with, where there is one. The bundled models
+    /// are looked for in FORETOKEN_SMOLLM2_DIR and FORETOKEN_STARTER_DIR instead, where these are set.
     pub fn new(folders: &Folders, resources: Option<&Path>) -> Self {
-        let named = path_named(std::env::var_os("FORETOKEN_STARTER_DIR"));
-        Self { models: folders.models(), hub: cache::cache_folder(), starter: Starter::new(named, resources) }
+        Self { models: folders.models(), hub: cache::cache_folder(), bundled: Bundled::new(resources) }
     }
 
-    /// All installed models: the starter pair, then the models folder, then the hub's cache. What
-    /// cannot be read is left out. Reads folders, no files.
+    /// The name of the target where none was ever chosen: SmolLM2 where it is, else the starter.
+    pub fn default_target(&self) -> &'static str {
+        self.bundled.default_target()
+    }
+
+    /// All installed models: those that come with the program, then the models folder, then the hub's cache.
+    /// What cannot be read is left out. Reads folders, no files.
     pub fn installed(&self) -> Vec<Installed> {
-        let starter = [STARTER, STARTER_DRAFT].into_iter().filter_map(|name| {
-            let found = recognise(&self.starter.path(name)?.ok()?).ok()?;
+        let bundled = NAMES.into_iter().filter_map(|name| {
+            let found = recognise(&self.bundled.path(name)?.ok()?).ok()?;
             let (id, path, size_bytes) = (name.to_string(), found.path, found.size_bytes);
-            Some(Installed { name: id.clone(), id, path, kind: Kind::Starter, size_bytes })
+            Some(Installed { name: id.clone(), id, path, kind: Kind::Bundled, size_bytes })
         });
         let local = models_below(&self.models).into_iter().filter_map(|found| {
             let name = found.path.strip_prefix(&self.models).ok()?.to_str()?.replace('\\', "/");
@@ -68,15 +71,15 @@ impl Library {
             let id = found.path.to_str()?.to_string();
             Some(Installed { id, name, path: found.path, kind, size_bytes: found.size_bytes })
         });
-        starter.chain(others).collect()
+        bundled.chain(others).collect()
     }
 
-    /// The path of the model a person means by `name`: the starter pair, the path of a `.gguf` file or
+    /// The path of the model a person means by `name`: a bundled one, the path of a `.gguf` file or
     /// a safetensors folder, or an installed model's name. Of a repository or a folder with a single
     /// model its own name will do, and `.gguf` may be left out.
     pub fn resolve(&self, name: &str) -> Result<PathBuf> {
-        if let Some(starter) = self.starter.path(name) {
-            return starter;
+        if let Some(bundled) = self.bundled.path(name) {
+            return bundled;
         }
         let path = Path::new(name);
         let recognised = recognise(path);
@@ -134,13 +137,16 @@ pub(crate) mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::STARTER;
+    use crate::bundled::tests::bundled_in;
     use crate::cache::tests::download;
     use crate::model_path::tests::put;
 
-    /// A library with the starter pair, two local models and two repositories in the hub's cache.
+    /// A library with the bundled models, two local models and two repositories in the hub's cache.
     pub(crate) fn library() -> (Library, TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
+        put(&root.join("smollm2/SmolLM2-135M-Instruct-Q4_1.gguf"), 98);
         put(&root.join("starter/starter-target-Q8_0.gguf"), 8);
         put(&root.join("starter/starter-draft-Q8_0.gguf"), 1);
         put(&root.join("models/local.gguf"), 4);
@@ -149,11 +155,8 @@ pub(crate) mod tests {
         download(&root.join("hub"), "owner/one", "abc", "one-Q4.gguf", 6);
         download(&root.join("hub"), "owner/two", "abc", "two-Q4.gguf", 7);
         download(&root.join("hub"), "owner/two", "abc", "two-Q8.gguf", 9);
-        let library = Library {
-            models: root.join("models"),
-            hub: root.join("hub"),
-            starter: Starter::new(Some(root.join("starter")), None),
-        };
+        let library =
+            Library { models: root.join("models"), hub: root.join("hub"), bundled: bundled_in(root) };
         (library, folder)
     }
 
@@ -163,8 +166,9 @@ pub(crate) mod tests {
         let listed: Vec<_> =
             library.installed().into_iter().map(|model| (model.name, model.kind, model.size_bytes)).collect();
         let expected = [
-            ("starter", Kind::Starter, 8),
-            ("starter-draft", Kind::Starter, 1),
+            ("smollm2", Kind::Bundled, 98),
+            ("starter", Kind::Bundled, 8),
+            ("starter-draft", Kind::Bundled, 1),
             ("local.gguf", Kind::Local, 4),
             ("publisher/llama", Kind::Local, 5),
             ("owner/one:one-Q4.gguf", Kind::HubCache, 6),
@@ -240,13 +244,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_missing_starter_pair_and_missing_folders_leave_the_rest_usable() {
+    fn missing_bundled_models_and_missing_folders_leave_the_rest_usable() {
         let folder = tempfile::tempdir().unwrap();
         download(&folder.path().join("hub"), "owner/one", "abc", "m.gguf", 6);
         let library = Library {
             models: folder.path().join("none"),
             hub: folder.path().join("hub"),
-            starter: Starter::new(Some(folder.path().join("none")), None),
+            bundled: bundled_in(&folder.path().join("none")),
         };
         assert_eq!(library.installed().len(), 1);
         assert!(matches!(library.resolve(STARTER), Err(Error::NoStarter { .. })));

@@ -15,14 +15,14 @@ impl Library {
     /// closed.
     ///
     /// # Errors
-    /// `Error::StarterStays` for the starter pair, `Error::Unknown` for what is not installed,
+    /// `Error::BundledStays` for what comes with Foretoken, `Error::Unknown` for what is not installed,
     /// `Error::InUse` on systems that do not delete open files.
     pub fn remove(&self, id: &str) -> Result<()> {
         let installed = self.installed();
         let model = installed.iter().find(|model| model.id == id || model.name == id);
         let model = model.ok_or_else(|| self.unknown(id, &installed))?;
         match model.kind {
-            Kind::Starter => Err(Error::StarterStays),
+            Kind::Bundled => Err(Error::BundledStays(model.name.clone())),
             Kind::Local => {
                 let files = files_of(&model.path, is_known_of_folder_model);
                 files.iter().try_for_each(|file| remove_file(file))?;
@@ -250,9 +250,11 @@ mod tests {
     }
 
     #[test]
-    fn the_starter_pair_stays_and_a_slip_gets_the_nearest_name() {
+    fn bundled_models_stay_and_a_slip_gets_the_nearest_name() {
         let (library, _folder) = library();
-        assert!(matches!(library.remove("starter"), Err(Error::StarterStays)));
+        for name in crate::bundled::NAMES {
+            assert!(matches!(library.remove(name), Err(Error::BundledStays(stays)) if stays == name));
+        }
         let error = library.remove("owner/on:one-Q4.gguf").unwrap_err().to_string();
         assert!(error.contains("Did you mean 'owner/one:one-Q4.gguf'?"), "{error}");
     }

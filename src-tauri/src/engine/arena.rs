@@ -199,7 +199,7 @@ fn name(setup: &Setup, draft: &str) -> String {
         return "no draft".to_owned();
     }
     // Of a model its name alone.
-    let mut parts = vec![draft.split(',').next().unwrap_or(draft).to_owned()];
+    let mut parts = vec![draft.split(" · ").next().unwrap_or(draft).to_owned()];
     parts.push(match length {
         DraftLength::Auto => "K auto".to_owned(),
         DraftLength::Fixed(length) => format!("K = {length}"),

@@ -36,7 +36,7 @@ export function arena(change: Partial<Arena> = {}): Arena {
     id: 7,
     created_at: 1_700_000_000_000,
     prompt: "Tell me a story.",
-    target: "Starter, 8.1 M, Q8_0",
+    target: "Starter 8.1M · Q8_0",
     device: "CPU, 2 threads, AVX-512",
     sampling: { ...defaults.sampling, temperature: 0 },
     max_tokens: 256,

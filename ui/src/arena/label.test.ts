@@ -5,7 +5,7 @@ import { distinct, labelOf, obstacleOf } from "./label";
 
 const starter: DraftOption = {
   id: "starter-draft",
-  label: "Starter draft, 1.1 M, Q8_0",
+  label: "Starter draft 1.1M · Q8_0",
   detail: "",
   problem: null,
 };
@@ -17,7 +17,7 @@ const foreign: DraftOption = {
 };
 
 test("a set-up is called by its draft, its length and what differs from the usual", () => {
-  expect(labelOf(drafted, [starter])).toBe("Starter draft, K auto");
+  expect(labelOf(drafted, [starter])).toBe("Starter draft 1.1M, K auto");
   expect(labelOf(plain, [starter])).toBe("no draft");
   const { speculation } = drafted;
   const fixed = {
@@ -33,7 +33,7 @@ test("a set-up is called by its draft, its length and what differs from the usua
     },
   };
   expect(labelOf(fixed, [starter])).toBe(
-    "Starter draft, K = 5, the model alone, trees of width 3, threshold 0.3, staged, reproducible",
+    "Starter draft 1.1M, K = 5, the model alone, trees of width 3, threshold 0.3, staged, reproducible",
   );
 });
 

@@ -34,7 +34,7 @@ export function labelOf(setup: Setup, drafts: readonly DraftOption[]): string {
   const { drafter, length, staged } = speculation;
   const known = drafts.find(({ id }) => id === draft)?.label ?? draft.split("/").at(-1) ?? draft;
   const parts = [
-    known.split(",")[0] ?? known,
+    known.split(" · ")[0] ?? known,
     length.type === "auto" ? "K auto" : `K = ${length.tokens}`,
     ALONE[drafter],
     treeWords(speculation.tree),

@@ -41,13 +41,13 @@ import { STARTER, TARGETS, memoryOf } from "./replayModels";
 const DRAFTS: DraftOption[] = [
   {
     id: "starter-draft",
-    label: "Starter draft, 1.1 M, Q8_0",
+    label: "Starter draft 1.1M · Q8_0",
     detail: "llama, 1.3 MB",
     problem: null,
   },
   {
     id: "/home/me/.local/share/dev.foretoken/models/storyteller-30m.gguf",
-    label: "Storyteller, 30.2 M, F16",
+    label: "Storyteller 30.2M · F16",
     detail: "llama, 60.6 MB",
     problem: null,
   },
@@ -55,7 +55,7 @@ const DRAFTS: DraftOption[] = [
   { id: "none", label: "None", detail: "plain decoding", problem: null },
   {
     id: "/models/tinyllama-1.1b.gguf",
-    label: "TinyLlama 1.1B, Q4_K_M",
+    label: "TinyLlama 1.1B · Q4_K_M",
     detail: "llama, 669 MB",
     problem: "the vocabularies differ at token 259: '  ' in the target, ' t' in the draft",
   },
@@ -71,7 +71,8 @@ const BYTES_PER_DRAFTED = 14;
 const BYTES_PER_ROUND = 40;
 
 export class Replay implements Backend {
-  #settings: Settings = structuredClone(defaults);
+  // What is played was written by the starter pair.
+  #settings: Settings = { ...structuredClone(defaults), target: "starter", draft: "starter-draft" };
   #conversations = new Map<number, Conversation>();
   #deleted = new Map<number, Conversation>();
   #messages: Message[] = [];
@@ -487,7 +488,7 @@ export class Replay implements Backend {
       return { state: "off", text: "off: the draft length is 0" };
     }
     const words = length.type === "auto" ? "K chosen by speed" : `K = ${length.tokens}`;
-    const label = this.#draft().label.split(",")[0] ?? "";
+    const label = this.#draft().label.split(" · ")[0] ?? "";
     return { state: "on", text: `speculating, ${words}, drafted by ${label}` };
   }
 
@@ -534,7 +535,7 @@ const DEVICES: DeviceOption[] = [
 ];
 
 const MESSAGES: Record<EngineStatus["phase"], string | null> = {
-  loading: "Loading Starter, 8.1 M, Q8_0",
+  loading: "Loading Starter 8.1M · Q8_0",
   failed:
     "/models/broken.gguf is not a model Foretoken can read: expected a GGUF file, found one that ends after 4,096 bytes. Download it again, or choose another model.",
   ready: null,

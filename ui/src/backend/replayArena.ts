@@ -117,7 +117,7 @@ export class ReplayArena {
       id: this.#nextId++,
       created_at,
       prompt: request.prompt,
-      target: target?.label ?? "Starter, 8.1 M, Q8_0",
+      target: target?.label ?? "Starter 8.1M · Q8_0",
       device,
       sampling: { ...sampling, seed: sampling.seed ?? 3 },
       max_tokens: request.max_tokens,

@@ -27,7 +27,7 @@ export async function checkReply(
   }
   if (answer === "refused") {
     const message =
-      "this reply was written by Qwen3 8B, Q4_K_M, and Starter, 8.1 M, Q8_0 is loaded: choose Qwen3 8B as the target to check it.";
+      "this reply was written by Qwen3 8B · Q4_K_M, and Starter 8.1M · Q8_0 is loaded: choose Qwen3 8B as the target to check it.";
     throw new BackendError("no_target", message);
   }
   desk.begin(0);

@@ -15,9 +15,9 @@ export function memoryOf(sizeBytes: number): { memory_bytes: number; fits: boole
 
 export const STARTER: ModelEntry = {
   id: "starter",
-  label: "Starter, 8.1 M, Q8_0",
+  label: "Starter 8.1M · Q8_0",
   detail: "llama, 8.8 MB, context 1024 tokens",
-  kind: "starter",
+  kind: "bundled",
   name: "starter",
   size_bytes: 8.8e6,
   ...memoryOf(8.8e6),
@@ -31,7 +31,7 @@ export const TARGETS: ModelEntry[] = [
   {
     ...STARTER,
     id: "starter-draft",
-    label: "Starter draft, 1.1 M, Q8_0",
+    label: "Starter draft 1.1M · Q8_0",
     detail: "llama, 1.3 MB, context 1024 tokens",
     name: "starter-draft",
     size_bytes: 1.3e6,
@@ -41,7 +41,7 @@ export const TARGETS: ModelEntry[] = [
   {
     ...STARTER,
     id: "/home/me/.local/share/dev.foretoken/models/storyteller-30m.gguf",
-    label: "Storyteller, 30.2 M, F16",
+    label: "Storyteller 30.2M · F16",
     detail: "llama, 60.6 MB, context 2048 tokens",
     kind: "local",
     name: "storyteller-30m.gguf",
@@ -53,7 +53,7 @@ export const TARGETS: ModelEntry[] = [
   {
     ...STARTER,
     id: "/home/me/.cache/huggingface/hub/models--unsloth--Qwen3-0.6B-GGUF/snapshots/abc/Qwen3-0.6B-Q8_0.gguf",
-    label: "Qwen3 0.6B, 751.6 M, Q8_0",
+    label: "Qwen3 0.6B · Q8_0",
     detail: "qwen3, 639.2 MB, context 40960 tokens",
     kind: "downloaded",
     name: "unsloth/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf",
@@ -107,13 +107,13 @@ const GEMMA = "Gemma terms of use";
 const LLAMA = "Llama community licence";
 
 function qwen(size: string, bytes: number, parameters: number, quantisation = "Q4_K_M") {
-  const label = `Qwen3 ${size}, ${quantisation}`;
+  const label = `Qwen3 ${size} · ${quantisation}`;
   const file = `Qwen3-${size}-${quantisation}.gguf`;
   return model(label, `unsloth/Qwen3-${size}-GGUF`, file, bytes, parameters, APACHE);
 }
 
 function gemma(size: string, bytes: number, parameters: number, quantisation: string) {
-  const label = `Gemma 3 ${size}, ${quantisation}`;
+  const label = `Gemma 3 ${size} · ${quantisation}`;
   const file = `gemma-3-${size}-it-${quantisation}.gguf`;
   return model(label, `ggml-org/gemma-3-${size}-it-GGUF`, file, bytes, parameters, GEMMA, true);
 }
@@ -138,7 +138,7 @@ export const FAMILIES: CatalogueFamily[] = [
     name: "Llama 3",
     targets: [
       model(
-        "Llama 3.1 8B Instruct, Q4_K_M",
+        "Llama 3.1 8B Instruct · Q4_K_M",
         "bartowski/Meta-Llama-3.1-8B-Instruct-GGUF",
         "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf",
         4.92e9,
@@ -148,7 +148,7 @@ export const FAMILIES: CatalogueFamily[] = [
     ],
     drafts: [
       model(
-        "Llama 3.2 1B Instruct, Q4_K_M",
+        "Llama 3.2 1B Instruct · Q4_K_M",
         "bartowski/Llama-3.2-1B-Instruct-GGUF",
         "Llama-3.2-1B-Instruct-Q4_K_M.gguf",
         808e6,

@@ -2,8 +2,8 @@
 import type { Settings } from "./Settings";
 
 export const defaults: Settings = {
-  "target": "starter",
-  "draft": "starter-draft",
+  "target": "smollm2",
+  "draft": "ngram",
   "device": "auto",
   "draft_device": "auto",
   "speculation": {
@@ -22,9 +22,9 @@ export const defaults: Settings = {
   },
   "learn_from_earlier": false,
   "sampling": {
-    "temperature": 0.7,
+    "temperature": 0.2,
     "top_k": 0,
-    "top_p": 0.95,
+    "top_p": 0.9,
     "min_p": 0.0,
     "repetition_penalty": 1.0,
     "seed": null,

@@ -8,14 +8,14 @@ import {
   logitWords,
 } from "./words";
 
-const target = "Starter, 8.1 M, Q8_0";
+const target = "Starter 8.1M · Q8_0";
 const text = { kind: "text", tokens: 212, seed: 7, difference: null } as const;
 const difference = { position: 40, with: null, without: null, gap: 0.0002, near_tie: true };
 const spread = { kind: "distribution", judged: 157, different: 0, largest_difference: 0 } as const;
 
 test("an identical reply is said with its tokens, its target and its seed", () => {
   expect(identicalWords(text, target)).toBe(
-    "Identical: all 212 tokens are what Starter writes without drafts (seed 7).",
+    "Identical: all 212 tokens are what Starter 8.1M writes without drafts (seed 7).",
   );
 });
 
@@ -34,7 +34,7 @@ test("a difference is counted from 1, and said to be rounding or a bug", () => {
 
 test("probabilities are compared where texts cannot be, in two sentences", () => {
   expect(distributionWords(spread, target)).toBe(
-    "Starter gave the 157 probabilities by which drafted tokens were judged again, without drafts, and they are the same to the last bit. Sampling in the fastest mode draws another text each time, so the text itself cannot be compared.",
+    "Starter 8.1M gave the 157 probabilities by which drafted tokens were judged again, without drafts, and they are the same to the last bit. Sampling in the fastest mode draws another text each time, so the text itself cannot be compared.",
   );
 });
 

@@ -5,9 +5,9 @@ import type { TextDifference } from "../bindings/TextDifference";
 type TextCheck = Extract<ReplyCheck, { kind: "text" }>;
 type DistributionCheck = Extract<ReplyCheck, { kind: "distribution" }>;
 
-/** "Starter" of "Starter, 8.1 M, Q8_0". */
+/** "SmolLM2 135M Instruct" of "SmolLM2 135M Instruct · Q4_1". */
 export function shortName(label: string | null): string {
-  return label?.split(",")[0]?.trim() || "the target";
+  return label?.split(" · ")[0]?.trim() || "the target";
 }
 
 export function identicalWords({ tokens, seed }: TextCheck, target: string | null): string {

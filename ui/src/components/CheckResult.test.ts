@@ -13,7 +13,7 @@ vi.mock("../state/app.svelte", async (original) => ({
   getApp: () => app,
 }));
 
-const message = { id: 3, target: "Starter, 8.1 M, Q8_0" } as Message;
+const message = { id: 3, target: "Starter 8.1M · Q8_0" } as Message;
 const result = () => document.querySelector<HTMLElement>('[data-testid="check-result"]');
 
 async function show(check: ReplyCheck) {
@@ -32,7 +32,7 @@ afterEach(() => unmount(shown));
 test("a reply that is what the target writes alone is said to be identical", async () => {
   await show({ kind: "text", tokens: 212, seed: 7, difference: null });
   expect(result()?.dataset["verdict"]).toBe("identical");
-  expect(result()?.textContent).toContain("all 212 tokens are what Starter writes");
+  expect(result()?.textContent).toContain("all 212 tokens are what Starter 8.1M writes");
 });
 
 test("a difference shows both tokens as text, whatever is in them, with their logits", async () => {

@@ -8,7 +8,7 @@ use foretoken_engine::model::{ChatMessage, ChatTemplate, Role};
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::DraftLength;
 use foretoken_engine::trace::{Round, Summary};
-use foretoken_library::{STARTER, STARTER_DRAFT};
+use foretoken_library::{STARTER, draft_of};
 
 use crate::args::{DraftChoice, PairDeviceArgs, SamplingArgs, SpeculationArgs, draft_length};
 use crate::colour;
@@ -16,13 +16,14 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::prompt::conversation;
-use crate::session::Session;
+use crate::session::{Session, library};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The model that writes; with the default one `starter-draft` drafts unless --draft says otherwise
-    #[arg(long, value_name = "MODEL", default_value = STARTER)]
-    target: String,
+    /// The model that writes [default: smollm2, or starter where that is missing]. Unless --draft says
+    /// otherwise, `starter-draft` drafts for `starter`, and what needs no model for any other
+    #[arg(long, value_name = "MODEL")]
+    target: Option<String>,
     /// Longest reply in tokens [default: as long as the context allows]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_tokens: Option<usize>,
@@ -48,22 +49,25 @@ The starter is a tiny model for trying things out: it tells short stories and an
 speculative decoding. For real work name a larger model with --target.";
 
 pub fn run(args: &Args) -> Result<()> {
-    let sampling = args.sampling.over(Sampling::default())?;
+    let sampling = args.sampling.over(Sampling::for_chat())?;
     let speculation = args.speculation.speculation()?;
-    let source = args.device.target.open(&args.target)?;
+    let target = match &args.target {
+        Some(target) => target,
+        None => library()?.default_target(),
+    };
+    let source = args.device.target.open(target)?;
     let template = source.template()?;
     let mut session = Session::load(&source, &args.device)?;
-    let draft = args.speculation.draft_or(default_draft(&args.target));
+    let draft = args.speculation.draft_or(default_draft(target));
     session.choose_draft(&draft, args.speculation.stage.as_deref())?;
     if !args.speculation.cold {
         session.remember()?;
     }
-    if args.target == STARTER {
+    if target == STARTER {
         output::note(TINY);
     }
     output::note(format_args!(
-        "{} writes, {draft} drafts, on {}. /help lists the commands.",
-        args.target,
+        "{target} writes, {draft} drafts, on {}. /help lists the commands.",
         session.device()
     ));
     session.remarks().for_each(output::note);
@@ -78,7 +82,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn default_draft(target: &str) -> DraftChoice {
-    if target == STARTER { DraftChoice::Model(STARTER_DRAFT.to_owned()) } else { DraftChoice::None }
+    draft_of(target).map_or(DraftChoice::Ngram, |draft| DraftChoice::Model(draft.to_owned()))
 }
 
 struct Chat {

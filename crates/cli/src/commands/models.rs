@@ -4,6 +4,7 @@ use std::io::{IsTerminal, stdin};
 use std::path::Path;
 use std::process::ExitCode;
 
+use foretoken_engine::model::ModelSource;
 use foretoken_library::{CatalogueModel, Installed, Kind, catalogue, size};
 use serde::Serialize;
 
@@ -14,7 +15,7 @@ use crate::session::library;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Models {
-    /// List the starter pair, the models folder and what is in the hub's cache
+    /// List what comes with this program, the models folder and what is in the hub's cache
     List {
         /// Print JSON, an object a line, and nothing else
         #[arg(long)]
@@ -41,6 +42,8 @@ pub enum Models {
 #[derive(Serialize)]
 struct Line {
     name: String,
+    /// `None` for what cannot be opened.
+    label: Option<String>,
     path: String,
     kind: &'static str,
     bytes: u64,
@@ -62,7 +65,13 @@ fn list(json: bool) -> Result<()> {
         if json {
             output::json(&line)?;
         } else {
-            output::line(format_args!("{:40} {:>10}  {}", line.name, size(line.bytes), line.path))?;
+            let label = line.label.as_deref().unwrap_or("cannot be opened");
+            output::line(format_args!(
+                "{:40} {:>10}  {label:40}  {}",
+                line.name,
+                size(line.bytes),
+                line.path
+            ))?;
         }
     }
     Ok(())
@@ -71,11 +80,18 @@ fn list(json: bool) -> Result<()> {
 impl From<Installed> for Line {
     fn from(model: Installed) -> Self {
         let kind = match model.kind {
-            Kind::Starter => "starter",
+            Kind::Bundled => "bundled",
             Kind::Local => "local",
             Kind::HubCache => "hub_cache",
         };
-        Self { name: model.name, path: model.path.display().to_string(), kind, bytes: model.size_bytes }
+        let label = ModelSource::open(&model.path).ok().map(|source| source.describe().label());
+        Self {
+            name: model.name,
+            label,
+            path: model.path.display().to_string(),
+            kind,
+            bytes: model.size_bytes,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `chat` with its lines from a pipe.
 
 use crate::program::{Run, finished, program};
+use crate::wrong_models::starter_draft;
 
 fn chat(arguments: &[&str], lines: &[&str]) -> Run {
     finished(program(&[&["chat", "--temperature", "0"], arguments].concat()), &lines.join("\n"))
@@ -21,6 +22,19 @@ fn a_conversation_from_a_pipe_is_answered_line_by_line() {
     assert!(run.out.ends_with('\n') && !run.out.contains('\u{1b}'));
     assert!(run.err.contains("tiny model for trying things out"));
     assert!(run.err.contains("starter writes, starter-draft drafts, on CPU, "));
+}
+
+#[test]
+fn the_target_is_smollm2_where_it_is_and_what_needs_no_model_drafts_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    // Any model will do.
+    std::fs::copy(starter_draft(), folder.path().join("SmolLM2-135M-Instruct-Q4_1.gguf")).unwrap();
+    let mut command = program(&["chat", "--temperature", "0", "--max-tokens", "4"]);
+    command.env("FORETOKEN_SMOLLM2_DIR", folder.path());
+    let run = finished(command, "Hello");
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.err.contains("smollm2 writes, ngram drafts, on CPU, "), "{}", run.err);
+    assert!(!run.err.contains("tiny model"));
 }
 
 #[test]

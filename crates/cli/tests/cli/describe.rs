@@ -2,7 +2,7 @@
 
 use candle_core::quantized::gguf_file::Value as Metadata;
 use foretoken_tests::shared_data;
-use serde_json::Value;
+use serde_json::{Value, json as value};
 
 use crate::program::{json, run};
 use crate::wrong_models::{Folder, starter_draft};
@@ -19,7 +19,10 @@ fn inspect_describes_the_starter() {
     let model = one(&["inspect", "starter"]);
     assert_eq!(model["architecture"], "llama");
     assert_eq!(model["format"], "GGUF");
-    assert_eq!(model["quantisation"], "Q8_0");
+    assert_eq!(
+        (&model["name"], &model["quantisation"]),
+        (&value!("Foretoken starter 8.1M target"), &value!("Q8_0"))
+    );
     assert_eq!(model["parameters"], 8_131_328);
     assert_eq!(model["sizes"]["context"], 1024);
     assert_eq!(model["sizes"]["kv_heads"], 2);
@@ -187,6 +190,9 @@ fn the_models_on_this_computer_are_listed() {
     let names: Vec<_> = json(&["models", "list"]).iter().map(|model| model["name"].clone()).collect();
     assert_eq!(names, ["starter", "starter-draft"]);
     let draft = json(&["models", "list"]).pop().unwrap();
-    assert_eq!(draft["kind"], "starter");
+    assert_eq!(
+        (&draft["kind"], &draft["label"]),
+        (&value!("bundled"), &value!("Foretoken starter 1.1M draft · Q8_0"))
+    );
     assert_eq!(draft["bytes"], std::fs::metadata(starter_draft()).unwrap().len());
 }

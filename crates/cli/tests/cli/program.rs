@@ -20,7 +20,7 @@ pub struct Run {
     pub err: String,
 }
 
-/// The program, told to use an empty data folder, to write no colours, to look for no llama.cpp and, as
+/// The program, told to use an empty data folder, to know of no SmolLM2, to write no colours, to look for no llama.cpp and, as
 /// tests run beside each other, to compute on one thread.
 pub fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_foretoken-cli"));
@@ -30,7 +30,7 @@ pub fn program(arguments: &[&str]) -> Command {
     let nowhere = Path::new(env!("CARGO_TARGET_TMPDIR")).join(own);
     command.args(arguments).env("FORETOKEN_DATA_DIR", &nowhere).env("HF_HUB_CACHE", &nowhere);
     command.env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1").env_remove("RUST_LOG");
-    command.env_remove("LLAMA_CPP_BIN");
+    command.env("FORETOKEN_SMOLLM2_DIR", &nowhere).env_remove("LLAMA_CPP_BIN");
     command.env("CANDLE_NUM_THREADS", "1").env("RAYON_NUM_THREADS", "1");
     command
 }

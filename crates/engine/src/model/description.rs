@@ -1,18 +1,21 @@
 //! What there is to say about a model without loading it: for `inspect` and the lists of models.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::Path;
 
 use candle_core::quantized::GgmlDType;
 use serde::Serialize;
 
+use super::title::{Clues, format_of, is_size, title};
 use super::tokenizer::{folder_kind, gguf_kind, vocabulary_size};
-use super::{Activation, Form, ModelConfig, ModelSource, SpecialTokens, Thinking};
+use super::{Activation, Form, ModelConfig, ModelSource, SpecialTokens, Thinking, quantisation};
 use crate::error::Result;
 
 /// A model in words and numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Description {
-    /// What the file says it is called, else the file's name.
+    /// "SmolLM2 135M Instruct", from what the file says and what it is called.
     pub name: String,
     pub architecture: Option<String>,
     /// "GGUF" or "safetensors".
@@ -21,7 +24,7 @@ pub struct Description {
     pub parameters: u64,
     /// Of all files with weights on disk.
     pub bytes: u64,
-    /// The type most bytes are stored in, "Q8_0"; `None` without weights.
+    /// The format of the weights, "Q4_K_M"; `None` without weights.
     pub quantisation: Option<String>,
     /// `None` for a tokenizer alone.
     pub sizes: Option<Sizes>,
@@ -64,24 +67,22 @@ impl ModelSource {
     /// Describes the model; reads no weights and builds no tokenizer.
     pub fn describe(&self) -> Description {
         let config = self.config.as_ref();
-        let (format, own_name) = match &self.form {
-            Form::Gguf(header) => ("GGUF", header.string("general.name").ok().flatten()),
-            Form::Folder(_) => ("safetensors", None),
+        let format = match &self.form {
+            Form::Gguf(_) => "GGUF",
+            Form::Folder(_) => "safetensors",
         };
-        let own_name = own_name.map(str::to_owned);
         let (tokenizer, tokenizer_problem) = match self.describe_tokenizer() {
             Ok(description) => (Some(description), None),
             Err(error) => (None, Some(error.to_string())),
         };
         let template = self.template_source().ok().flatten();
-        let file_name = || self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Description {
-            name: own_name.unwrap_or_else(file_name),
+            name: self.title(),
             architecture: config.map(|c| c.family.name.to_owned()),
             format,
             parameters: self.tensors.stored.values().map(|stored| stored.elements()).sum(),
             bytes: self.tensors.files.iter().map(|file| file.len() as u64).sum(),
-            quantisation: self.commonest_type().map(label),
+            quantisation: self.quantisation(),
             sizes: config.map(|c| Sizes {
                 context: c.context,
                 layers: c.layers,
@@ -108,12 +109,79 @@ impl ModelSource {
         Ok(TokenizerDescription { kind, vocabulary, special: self.special_tokens()? })
     }
 
-    fn commonest_type(&self) -> Option<GgmlDType> {
-        let mut bytes: HashMap<GgmlDType, usize> = HashMap::new();
-        for stored in self.tensors.stored.values() {
-            *bytes.entry(stored.dtype).or_default() += stored.bytes.len();
+    fn title(&self) -> String {
+        match &self.form {
+            Form::Gguf(header) => {
+                let clue = |key: &str| header.string(key).ok().flatten();
+                title(Clues {
+                    name: clue("general.name"),
+                    basename: clue("general.basename"),
+                    size_label: clue("general.size_label"),
+                    finetune: clue("general.finetune"),
+                    file: &file_name(self.path.file_stem()),
+                })
+            }
+            Form::Folder(folder) => {
+                // What it was trained from may be named there, so the folder comes first.
+                let (name, own) = (folder.config["_name_or_path"].as_str(), folder_name(&self.path));
+                title(Clues { name, basename: Some(&own), file: &own, ..Clues::default() })
+            }
         }
-        bytes.into_iter().max_by_key(|&(_, bytes)| bytes).map(|(dtype, _)| dtype)
+    }
+
+    fn quantisation(&self) -> Option<String> {
+        let (file_type, file) = match &self.form {
+            Form::Gguf(header) => {
+                (header.integer("general.file_type").ok().flatten(), file_name(self.path.file_stem()))
+            }
+            Form::Folder(_) => (None, String::new()),
+        };
+        self.commonest_type().map(|commonest| quantisation::name(file_type, format_of(&file), commonest))
+    }
+
+    /// The type of most matrices, of as many the one with more bytes.
+    fn commonest_type(&self) -> Option<GgmlDType> {
+        let mut found: HashMap<GgmlDType, (usize, usize)> = HashMap::new();
+        for stored in self.tensors.stored.values().filter(|stored| stored.shape.len() > 1) {
+            let (matrices, bytes) = found.entry(stored.dtype).or_default();
+            (*matrices, *bytes) = (*matrices + 1, *bytes + stored.bytes.len());
+        }
+        found.into_iter().max_by_key(|&(_, counted)| counted).map(|(dtype, _)| dtype)
+    }
+}
+
+impl Description {
+    /// What a person reads in a list: "SmolLM2 135M Instruct · Q4_1". The number of parameters stands behind a
+    /// name that does not say it.
+    pub fn label(&self) -> String {
+        let quantisation = self.quantisation.as_deref().unwrap_or("no weights");
+        if self.parameters == 0 || self.name.split(' ').any(is_size) {
+            return format!("{} · {quantisation}", self.name);
+        }
+        format!("{} {} · {quantisation}", self.name, count(self.parameters))
+    }
+}
+
+/// "8.1M", "1.1B".
+fn count(parameters: u64) -> String {
+    match parameters as f64 {
+        n if n >= 1e9 => format!("{:.1}B", n / 1e9),
+        n if n >= 1e6 => format!("{:.1}M", n / 1e6),
+        n => format!("{:.0}K", n / 1e3),
+    }
+}
+
+fn file_name(name: Option<&OsStr>) -> String {
+    name.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A folder's name; of a revision in the hub's cache, which is called by a checksum, the repository's.
+fn folder_name(path: &Path) -> String {
+    // models--owner--name/snapshots/<revision>
+    let repository = path.ancestors().nth(2).map(|path| file_name(path.file_name()));
+    match repository.as_deref().and_then(|name| name.strip_prefix("models--")?.split_once("--")) {
+        Some((_, name)) => name.to_owned(),
+        None => file_name(path.file_name()),
     }
 }
 
@@ -141,14 +209,4 @@ fn special(config: &ModelConfig) -> Vec<String> {
         special.push(format!("{} of {} head components turn", rotary.size(), config.head_size));
     }
     special
-}
-
-/// A type under the name people know it by.
-fn label(dtype: GgmlDType) -> String {
-    // Candle writes Q4K where everyone else writes Q4_K.
-    let name = format!("{dtype:?}");
-    match name.strip_suffix('K') {
-        Some(stem) => format!("{stem}_K"),
-        None => name,
-    }
 }

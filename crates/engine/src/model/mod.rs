@@ -9,10 +9,12 @@ pub(crate) mod fixture;
 mod folder;
 mod gguf;
 mod mapped;
+mod quantisation;
 pub mod template;
 #[cfg(test)]
 mod tests;
 pub mod text_stream;
+mod title;
 pub mod tokenizer;
 pub mod weights;
 

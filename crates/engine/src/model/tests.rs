@@ -92,7 +92,8 @@ fn a_description_needs_no_loading() {
     assert_eq!(description.architecture.as_deref(), Some("llama"));
     let elements = 261 * 32 + 32 * 3 + 32 * 32 * 2 + 16 * 32 * 2 + 64 * 32 * 3;
     assert_eq!(description.parameters, elements);
-    assert_eq!(description.quantisation.as_deref(), Some("F16"), "16 bits of 10,240, 8.5 of 8,352");
+    assert_eq!(description.quantisation.as_deref(), Some("F16"), "seven matrices of eight");
+    assert_eq!(description.label(), "Tiny 18K · F16");
     let tokenizer = description.tokenizer.as_ref().unwrap();
     assert_eq!((tokenizer.kind.as_str(), tokenizer.vocabulary), ("byte-level BPE, gpt-2", 261));
     assert_eq!(tokenizer.special.eos.as_ref().unwrap().text, "</s>");
@@ -100,6 +101,39 @@ fn a_description_needs_no_loading() {
     assert_eq!(description.template.as_deref(), Some("{{ messages }}"));
     assert_eq!(description.thinking, None);
     assert_eq!(serde_json::to_value(&description).unwrap()["sizes"]["kv_heads"], 2);
+}
+
+#[test]
+fn a_model_goes_by_its_metadata_unless_that_is_nonsense() {
+    let described = |values: &[(&str, Value)]| {
+        let mut gguf = Gguf::tiny();
+        values.iter().for_each(|(key, value)| gguf.set(key, value.clone()));
+        open(&gguf).unwrap().describe().label()
+    };
+    let basename = ("general.basename", text("Tiny-Talker"));
+    let size = ("general.size_label", text("19k"));
+    let finetune = ("general.finetune", text("Instruct-GGUF"));
+    assert_eq!(described(&[basename.clone(), size, finetune]), "Tiny Talker 19k Instruct 18K · F16");
+    assert_eq!(described(&[("general.file_type", Value::U32(1))]), "Tiny 18K · F16");
+    // Q4_K_M, said of a file without such a tensor.
+    assert_eq!(described(&[("general.file_type", Value::U32(15))]), "Tiny 18K · F16");
+    // Values of the wrong type are as good as none.
+    let wrong = ["general.name", "general.basename", "general.size_label", "general.finetune"];
+    let wrong: Vec<_> = wrong.map(|key| (key, Value::U32(7))).into_iter().collect();
+    assert!(described(&wrong).ends_with(" 18K · F16"), "{}", described(&wrong));
+    assert_eq!(described(&[("general.file_type", text("Q4_K_M"))]), "Tiny 18K · F16");
+}
+
+#[test]
+fn a_folder_in_the_hubs_cache_goes_by_its_repository() {
+    let Some(path) = shared("tinystories-656k") else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let revision = cache.path().join("models--owner--Tiny-Stories-656K/snapshots/0123456789abcdef0123");
+    fs::create_dir_all(&revision).unwrap();
+    for file in fs::read_dir(path).unwrap().flatten() {
+        fs::copy(file.path(), revision.join(file.file_name())).unwrap();
+    }
+    assert_eq!(ModelSource::open(&revision).unwrap().describe().name, "Tiny Stories 656K");
 }
 
 #[test]

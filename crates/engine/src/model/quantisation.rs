@@ -1,0 +1,116 @@
+//! What the format of a model's weights is called: "Q4_K_M", the name that people know a file by, and not the
+//! type of one of its tensors.
+
+use candle_core::quantized::GgmlDType;
+
+/// The values of `general.file_type` that stand for types that can be read.
+const FILE_TYPES: [(u64, &str); 18] = [
+    (0, "F32"),
+    (1, "F16"),
+    (2, "Q4_0"),
+    (3, "Q4_1"),
+    (7, "Q8_0"),
+    (8, "Q5_0"),
+    (9, "Q5_1"),
+    (10, "Q2_K"),
+    (11, "Q3_K_S"),
+    (12, "Q3_K_M"),
+    (13, "Q3_K_L"),
+    (14, "Q4_K_S"),
+    (15, "Q4_K_M"),
+    (16, "Q5_K_S"),
+    (17, "Q5_K_M"),
+    (18, "Q6_K"),
+    (21, "Q2_K_S"),
+    (32, "BF16"),
+];
+
+/// The format's name: what the file says, else what its name ends with, if most matrices are of such a type;
+/// else that type.
+pub(super) fn name(file_type: Option<u64>, file_format: Option<&str>, commonest: GgmlDType) -> String {
+    let said =
+        FILE_TYPES.iter().find(|(number, _)| Some(*number) == file_type).map(|&(_, name)| name.to_owned());
+    let shown = file_format.map(str::to_ascii_uppercase);
+    let true_of_most = |name: &String| types(name).contains(&commonest);
+    said.into_iter().chain(shown).find(true_of_most).unwrap_or_else(|| type_name(commonest))
+}
+
+/// Whether a word names a format: "Q4_K_M", "iq2_xxs", "BF16".
+pub(super) fn is_format(word: &str) -> bool {
+    let word = word.to_ascii_uppercase();
+    if matches!(word.as_str(), "F32" | "F16" | "BF16" | "FP16" | "FP32" | "MXFP4") {
+        return true;
+    }
+    let Some((stem, variant)) = word.split_once('_') else { return false };
+    let bits = stem.strip_prefix("IQ").or(stem.strip_prefix("TQ")).or(stem.strip_prefix('Q'));
+    bits.is_some_and(|bits| matches!(bits.as_bytes(), [b'1'..=b'8']))
+        && matches!(
+            variant,
+            "0" | "1" | "K" | "K_S" | "K_M" | "K_L" | "K_XL" | "XXS" | "XS" | "S" | "M" | "NL"
+        )
+}
+
+/// The types that most matrices of a format have: its own, and what takes its place where a row is no
+/// multiple of its blocks.
+fn types(format: &str) -> &'static [GgmlDType] {
+    use GgmlDType::{BF16, F16, F32, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
+    match format {
+        "F32" | "FP32" => &[F32],
+        "F16" | "FP16" => &[F16],
+        "BF16" => &[BF16],
+        "Q4_0" => &[Q4_0],
+        "Q4_1" => &[Q4_1],
+        "Q5_0" => &[Q5_0],
+        "Q5_1" => &[Q5_1],
+        "Q8_0" => &[Q8_0],
+        _ if format.starts_with("Q2_K") => &[Q2K],
+        _ if format.starts_with("Q3_K") => &[Q3K],
+        _ if format.starts_with("Q4_K") => &[Q4K, Q5_0],
+        _ if format.starts_with("Q5_K") => &[Q5K, Q5_1],
+        _ if format.starts_with("Q6_K") => &[Q6K, Q8_0],
+        _ => &[],
+    }
+}
+
+/// A type under the name people know it by.
+fn type_name(dtype: GgmlDType) -> String {
+    // Candle writes Q4K where everyone else writes Q4_K.
+    let name = format!("{dtype:?}");
+    match name.strip_suffix('K') {
+        Some(stem) => format!("{stem}_K"),
+        None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_goes_by_its_recipe_and_not_by_the_type_of_one_tensor() {
+        // The three real files; the second is mostly Q5_0, as its rows are no multiple of 256.
+        assert_eq!(name(Some(3), Some("Q4_1"), GgmlDType::Q4_1), "Q4_1");
+        assert_eq!(name(Some(15), Some("Q4_K_M"), GgmlDType::Q5_0), "Q4_K_M");
+        assert_eq!(name(Some(15), Some("q4_k_m"), GgmlDType::Q4K), "Q4_K_M");
+    }
+
+    #[test]
+    fn what_contradicts_the_tensors_is_not_believed() {
+        assert_eq!(name(Some(1), None, GgmlDType::Q8_0), "Q8_0");
+        assert_eq!(name(Some(1), Some("q4_k_s"), GgmlDType::Q4K), "Q4_K_S");
+        assert_eq!(name(Some(1), Some("IQ2_XXS"), GgmlDType::F32), "F32");
+        assert_eq!(name(Some(u64::MAX), Some("Q4_0"), GgmlDType::BF16), "BF16");
+        assert_eq!(name(None, None, GgmlDType::Q4K), "Q4_K");
+        assert_eq!(name(None, None, GgmlDType::F32), "F32");
+    }
+
+    #[test]
+    fn every_file_type_names_a_format_of_its_own_type() {
+        for (number, format) in FILE_TYPES {
+            assert!(is_format(format), "{format}");
+            assert_eq!(name(Some(number), None, types(format)[0]), format);
+        }
+        assert!(["Q4_K_M", "iq2_xxs", "TQ1_0", "bf16"].iter().all(|word| is_format(word)));
+        assert!(["", "Q4", "Q9_0", "Q4_K_Q", "instruct", "Q_4", "IQ"].iter().all(|word| !is_format(word)));
+    }
+}
