@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::trace::Round;
-use foretoken_library::{Folders, Library, STARTER, STARTER_DRAFT};
+use foretoken_library::{Folders, Library, STARTER};
 use foretoken_store::Store;
 
 use crate::board::Board;
@@ -62,7 +62,8 @@ impl App {
         folders.create()?;
         let store = Store::open(&folders.database())?;
         let library = Library::new(&folders, resources);
-        let settings = Settings::load(&store)?;
+        let mut settings = Settings::load(&store)?;
+        settings.forget_gone_models();
         let models = Models::new(Library::new(&folders, resources));
         let earlier = earlier(&store, &settings)?;
         let engine = Engine::start(models, hardware, settings.clone(), earlier)
@@ -129,16 +130,15 @@ impl App {
         Ok(Place::added(path).entry())
     }
 
-    /// Takes a model off the lists again; the file stays. Where it was in use the starter replaces it.
+    /// Takes a model off the lists again; the file stays. Where it was in use the starter replaces it as the
+    /// target, and what fits best as the draft.
     pub fn remove_model(&self, id: &str) -> Result<()> {
         let remove = |mut settings: Settings| {
             settings.added_models.retain(|added| added != id);
             if settings.target == id {
                 settings.target = STARTER.to_owned();
             }
-            if settings.draft == id {
-                settings.draft = STARTER_DRAFT.to_owned();
-            }
+            settings.drafts.retain(|target, draft| target != id && draft != id);
             settings
         };
         self.change_settings(remove).map(drop)
@@ -187,11 +187,11 @@ impl App {
         let status = self.engine.board().status();
         let Some(loading) = status.loading else { return Ok(()) };
         self.change_settings(|mut settings| {
+            let target = status.target.map_or_else(|| STARTER.to_owned(), |target| target.id);
             if loading.draft {
-                settings.draft = DRAFT_NONE.to_owned();
+                settings.drafts.insert(target, DRAFT_NONE.to_owned());
             } else {
-                settings.target = status.target.map_or_else(|| STARTER.to_owned(), |target| target.id);
-                settings.device = status.device_choice;
+                (settings.target, settings.device) = (target, status.device_choice);
             }
             settings
         })

@@ -1,8 +1,11 @@
 //! The settings' defaults, their limits, and where they are kept.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::speculation::Speculation;
-use foretoken_library::{STARTER, STARTER_DRAFT};
+use foretoken_library::STARTER;
 use foretoken_store::Store;
 
 use crate::error::{Result, bad_setting};
@@ -12,7 +15,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             target: STARTER.to_owned(),
-            draft: STARTER_DRAFT.to_owned(),
+            drafts: BTreeMap::new(),
             device: DeviceChoice::Auto,
             draft_device: DeviceChoice::Auto,
             speculation: Speculation::default(),
@@ -54,6 +57,16 @@ impl Settings {
         Ok(store.save_settings(&serde_json::to_string(self)?)?)
     }
 
+    /// Forgets what drafted for models that are gone, and models that are gone as drafts. One whose folder is not
+    /// there either may be on a disk that is back the next time.
+    pub fn forget_gone_models(&mut self) {
+        let gone = |id: &str| {
+            let path = Path::new(id);
+            path.is_absolute() && !path.exists() && path.parent().is_some_and(Path::exists)
+        };
+        self.drafts.retain(|target, draft| !gone(target) && !gone(draft));
+    }
+
     /// # Errors
     /// `BadSetting` naming the first value out of its range.
     pub fn validate(&self) -> Result<()> {
@@ -93,6 +106,21 @@ mod tests {
         assert_eq!(Settings::load(&store).unwrap(), Settings::default());
         store.save_settings(r#"{"max_tokens": "many"}"#).unwrap();
         assert_eq!(Settings::load(&store).unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn models_that_are_gone_are_forgotten_and_those_on_a_disk_that_is_away_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let [here, gone] = ["here.gguf", "gone.gguf"].map(|name| folder.path().join(name));
+        std::fs::write(&here, "").unwrap();
+        let away = folder.path().join("disk/away.gguf");
+        let [here, gone, away] = [here, gone, away].map(|path| path.display().to_string());
+        let chosen = [("starter", &here), ("smaller", &gone), (&gone, &here), (&here, &away), (&away, &here)];
+        let drafts = chosen.map(|(target, draft)| (target.to_owned(), draft.clone())).into();
+        let mut settings = Settings { drafts, ..Settings::default() };
+        settings.forget_gone_models();
+        let kept = [("starter", &here), (&here, &away), (&away, &here)];
+        assert_eq!(settings.drafts, kept.map(|(target, draft)| (target.to_owned(), draft.clone())).into());
     }
 
     #[test]

@@ -32,7 +32,7 @@ mod starter;
 mod token;
 mod transfer;
 
-pub use catalogue::{CatalogueFamily, CatalogueModel, catalogue};
+pub use catalogue::{CatalogueFamily, CatalogueModel, catalogue, is_known_pair};
 pub use downloads::{Download, DownloadState, Downloads};
 pub use error::{Error, Result};
 pub use folders::Folders;
