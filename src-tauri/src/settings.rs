@@ -94,6 +94,7 @@ mod tests {
         let changed = Settings {
             speculation: Speculation::fixed(7),
             system_prompt: "Be brief.".into(),
+            drafts: [(STARTER.to_owned(), "ngram".to_owned())].into(),
             device: DeviceChoice::Cuda,
             draft_device: DeviceChoice::Cpu,
             ..Settings::default()

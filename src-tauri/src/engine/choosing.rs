@@ -31,12 +31,10 @@ impl Desk {
         let usable = |id: &str| {
             candidates.iter().any(|found| found.option.id == id && found.option.problem.is_none())
         };
-        let stays = |choice: &Choice| {
-            choice.asked == asked && (usable(&choice.id) || self.drafts_now(&choice.id))
-        };
-        let choice = self.choice.take().filter(stays);
+        let before = self.choice.take().filter(|choice| choice.asked == asked);
+        let stays = before.filter(|choice| usable(&choice.id) || self.drafts_now(&choice.id));
         let best = || candidates.first().map(|best| Choice { id: best.option.id.clone(), asked });
-        self.choice = choice.or_else(best);
+        self.choice = stays.or_else(best);
         let options = candidates.iter().map(|candidate| candidate.option.clone()).collect();
         self.candidates = candidates;
         let draft = self.chosen_draft().to_owned();
