@@ -159,13 +159,19 @@ async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_
     window.click("library-close").await;
     window.click("target-picker").await;
     window.click(&format!("target-option-{endless}")).await;
-    // The starter draft has another vocabulary, and the why line says so.
-    window
-        .wait("the why line has the reason", async || window.text("why-line").await.contains("vocabular"))
-        .await;
-    window.click("draft-picker").await;
-    window.click("draft-option-ngram").await;
+    // The starter draft has another vocabulary: n-grams take its place, and the list says why on demand.
     window.wait("the n-gram drafter drafts", async || window.text("why-line").await.contains("n-gram")).await;
+    window.click("draft-picker").await;
+    assert!(window.text("draft-option-fold").await.contains("do not fit"));
+    assert!(window.all("[data-testid='draft-option-starter-draft']").await.is_empty(), "it is folded");
+    window.click("draft-option-fold").await;
+    assert!(window.text("draft-option-starter-draft").await.contains("other vocabulary"));
+    window.click("draft-option-starter-draft").await;
+    window
+        .wait("the whole reason", async || window.text("draft-option-starter-draft").await.contains("tokens"))
+        .await;
+    window.photograph("drafts").await;
+    window.click("draft-option-ngram").await;
 
     window.ask("Go on and on.").await;
     window.wait("the heatmap fills", async || window.rounds().await > 3).await;

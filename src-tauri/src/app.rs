@@ -21,7 +21,6 @@ use crate::models::{Models, Place};
 use crate::remote::Remote;
 use crate::reply::spoken;
 use crate::save::{downloads, save};
-use crate::settings::default_draft;
 
 /// Search results shown at most.
 const MOST_HITS: u32 = 50;
@@ -63,7 +62,8 @@ impl App {
         folders.create()?;
         let store = Store::open(&folders.database())?;
         let library = Library::new(&folders, resources);
-        let settings = Settings::load(&store, &library)?;
+        let mut settings = Settings::load(&store, &library)?;
+        settings.forget_gone_models();
         let models = Models::new(Library::new(&folders, resources));
         let earlier = earlier(&store, &settings)?;
         let engine = Engine::start(folders.clone(), models, hardware, settings.clone(), earlier)
@@ -130,16 +130,15 @@ impl App {
         Ok(Place::added(path).entry())
     }
 
-    /// Takes a model off the lists again; the file stays. Where it was in use the default replaces it.
+    /// Takes a model off the lists again; the file stays. Where it was in use the default replaces it as the
+    /// target, and what fits best as the draft.
     pub fn remove_model(&self, id: &str) -> Result<()> {
         let remove = |mut settings: Settings| {
             settings.added_models.retain(|added| added != id);
             if settings.target == id {
                 settings.target = self.library.default_target().to_owned();
             }
-            if settings.draft == id {
-                settings.draft = default_draft(&settings.target).to_owned();
-            }
+            settings.drafts.retain(|target, draft| target != id && draft != id);
             settings
         };
         self.change_settings(remove).map(drop)
@@ -188,11 +187,12 @@ impl App {
         let status = self.engine.board().status();
         let Some(loading) = status.loading else { return Ok(()) };
         self.change_settings(|mut settings| {
+            let default = || self.library.default_target().to_owned();
+            let target = status.target.map_or_else(default, |target| target.id);
             if loading.draft {
-                settings.draft = DRAFT_NONE.to_owned();
+                settings.drafts.insert(target, DRAFT_NONE.to_owned());
             } else {
-                let default = || self.library.default_target().to_owned();
-                settings.target = status.target.map_or_else(default, |target| target.id);
+                settings.target = target;
                 settings.device = status.device_choice;
             }
             settings

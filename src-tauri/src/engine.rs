@@ -1,15 +1,17 @@
 //! The engine thread: owns the loaded models, carries out one job after the other, and keeps the
 //! board up to date. Knows neither the store nor the window. Loading models and going on after a device
-//! failed, trials of drafts, checks of replies, the arena and the why line are its children's.
+//! failed, choosing drafts and trials of them, checks of replies, the arena and the why line are its children's.
 
 mod advise;
 mod arena;
 mod check;
+mod choosing;
 mod hardware;
 mod loading;
 mod recovery;
 mod why;
 
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -28,10 +30,12 @@ use foretoken_library::{Folders, Learned, STARTER};
 
 pub use self::arena::OnArena;
 pub use self::check::{OnCheck, Stored};
+use self::choosing::Choice;
 pub use self::hardware::{Hardware, ThisComputer};
 use self::recovery::Remedy;
 use self::why::{Reporter, off};
 use crate::board::Board;
+use crate::drafts::Candidate;
 use crate::error::Result;
 use crate::ipc::{
     Advice, Arena, ArenaRequest, CommandError, DRAFT_NGRAM, EnginePhase, ErrorCode, ModelEntry, ReplyCheck,
@@ -72,18 +76,19 @@ pub struct Engine {
     board: Arc<Board>,
 }
 
-/// The ids of what shall be loaded, and where. What is being loaded and is no longer wanted is given up.
+/// What was asked to be loaded, and where. What is being loaded and is no longer wanted is given up.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Chosen {
     target: (String, DeviceChoice),
-    draft: (String, DeviceChoice),
+    /// See [`Settings::drafts`].
+    drafts: (BTreeMap<String, String>, DeviceChoice),
 }
 
 impl Chosen {
     fn by(settings: &Settings) -> Self {
         Self {
             target: (settings.target.clone(), settings.device),
-            draft: (settings.draft.clone(), settings.draft_device),
+            drafts: (settings.drafts.clone(), settings.draft_device),
         }
     }
 }
@@ -112,9 +117,12 @@ impl Engine {
             earlier: Vec::new(),
             target: None,
             draft: None,
+            choice: None,
             remedy: None,
             listed: Vec::new(),
             listed_for: None,
+            candidates: Vec::new(),
+            trials: HashMap::new(),
             stop: Arc::clone(&stop),
             advising: Arc::clone(&advising),
             chosen: Arc::clone(&chosen),
@@ -136,7 +144,12 @@ impl Engine {
         self.stop_advising();
         *lock(&self.chosen) = Chosen::by(&settings);
         // The choice shows at once, also while a reply is under way.
-        self.board.update(|status| status.draft.clone_from(&settings.draft));
+        self.board.update(|status| {
+            let target = status.target.as_ref().filter(|target| target.id == settings.target);
+            if let Some(draft) = target.and_then(|target| settings.drafts.get(&target.id)) {
+                status.draft.clone_from(draft);
+            }
+        });
         // The thread lives as long as this handle, so someone is listening.
         let _ = self.jobs.send(Job::Settle { settings: Box::new(settings), earlier });
     }
@@ -240,11 +253,16 @@ struct Desk {
     target: Option<Target>,
     /// For the present target; `None` when none is chosen or it cannot be used.
     draft: Option<Draft>,
+    /// For the present target; `None` before one was chosen.
+    choice: Option<Choice>,
     /// What is to be done about a target that failed in the present job.
     remedy: Option<Remedy>,
     /// The models the board lists, and the id of the target that the drafts there were compared with.
     listed: Vec<Place>,
     listed_for: Option<String>,
+    candidates: Vec<Candidate>,
+    /// Tokens per second over those without drafts, by the ids of target and draft, where that was tried.
+    trials: HashMap<(String, String), f64>,
     stop: Arc<AtomicBool>,
     advising: Arc<AtomicBool>,
     chosen: Arc<Mutex<Chosen>>,
@@ -274,7 +292,7 @@ impl Desk {
             }
             Job::List => {
                 self.list_targets();
-                self.list_drafts();
+                self.choose_draft();
             }
             Job::Advise { text, on_advice, done } => {
                 let _ = done.send(self.advise(&text, &on_advice));
@@ -297,7 +315,7 @@ impl Desk {
     /// After a panic, which has been logged, nothing is known about the models' caches. Choosing a
     /// target loads it anew.
     fn give_up(&mut self) {
-        (self.target, self.draft, self.remedy) = (None, None, None);
+        (self.target, self.draft, self.choice, self.remedy) = (None, None, None, None);
         self.board.update(|status| {
             status.phase = EnginePhase::Failed;
             status.loading = None;
@@ -332,8 +350,8 @@ impl Desk {
 
     /// Sees to the draft, and says how things are: `message`, and what is loaded.
     fn announce(&mut self, message: Option<String>) {
+        self.choose_draft();
         let why = self.settle_draft();
-        self.list_drafts();
         let target = self.target.as_ref();
         let draft = self.draft.as_ref().and_then(Draft::opened);
         let mut remarks: Vec<String> =
@@ -346,7 +364,6 @@ impl Desk {
             status.loading = None;
             status.message = message;
             status.target = target.map(|target| target.entry.clone());
-            status.draft = self.settings.draft.clone();
             status.device = target.map_or_else(String::new, |target| target.opened.label.clone());
             status.device_choice = target.map_or(self.settings.device, |target| target.chosen);
             status.draft_device = draft.map(|opened| opened.label.clone());
@@ -383,17 +400,6 @@ impl Desk {
         }
     }
 
-    /// Compares them with the target, unless it is the one they were compared with.
-    fn list_drafts(&mut self) {
-        let Some(target) = &self.target else { return };
-        if self.listed_for.as_ref() != Some(&target.id) {
-            let listed = self.listed.iter().zip(self.board.status().targets);
-            let drafts = self.models.drafts(listed, target.source.path(), target.decoder.tokenizer());
-            self.board.update(|status| status.drafts = drafts);
-            self.listed_for = Some(target.id.clone());
-        }
-    }
-
     /// The model as it is listed; one that is not, by a look into its file.
     fn entry(&self, id: &str, path: &Path) -> ModelEntry {
         let listed = self.board.status().targets.into_iter().find(|entry| entry.id == id);
@@ -401,8 +407,9 @@ impl Desk {
     }
 
     fn reply(&mut self, messages: &[ChatMessage], listener: &mut dyn Listener) -> Result<Reply> {
+        let speculation = speculation(self.chosen_draft(), &self.settings.speculation);
         let target = self.target.as_mut().ok_or_else(no_target)?;
-        let request = request(target, messages, &self.settings)?;
+        let request = Request { speculation, ..request(target, messages, &self.settings)? };
         request.admit(target.decoder.target().config().context)?;
         let draft = self.draft.as_ref().map(|draft| draft.label.as_str());
         listener.admitted(&target.entry.label, draft)?;
@@ -473,7 +480,7 @@ fn request(target: &Target, messages: &[ChatMessage], settings: &Settings) -> Re
     }
     Ok(Request {
         sampling,
-        speculation: speculation(&settings.draft, &settings.speculation),
+        speculation: settings.speculation.clone(),
         max_tokens: (settings.max_tokens > 0).then_some(settings.max_tokens as usize),
         ..Request::new(prompt)
     })

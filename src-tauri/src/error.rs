@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use crate::ipc::{CommandError, ErrorCode};
 
-pub type Result<T> = std::result::Result<T, CommandError>;
+pub type Result<T, E = CommandError> = std::result::Result<T, E>;
 
 impl CommandError {
     pub fn new(code: ErrorCode, message: impl Display) -> Self {

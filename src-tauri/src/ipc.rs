@@ -7,6 +7,8 @@
 mod library;
 mod proof;
 
+use std::collections::BTreeMap;
+
 use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
@@ -30,8 +32,9 @@ pub use proof::{
 pub struct Settings {
     /// Id of the target, see [`ModelEntry::id`].
     pub target: String,
-    /// Id of the draft: a model's, [`DRAFT_NGRAM`] or [`DRAFT_NONE`].
-    pub draft: String,
+    /// By the target's id, the id of what was chosen to draft for it: a model's, [`DRAFT_NGRAM`] or
+    /// [`DRAFT_NONE`]. A target that is not in here is drafted for by what fits it best.
+    pub drafts: BTreeMap<String, String>,
     /// What computes for the target.
     pub device: DeviceChoice,
     /// What computes for the draft; `auto` is what computes for the target.
@@ -91,9 +94,9 @@ pub struct EngineStatus {
     pub target: Option<ModelEntry>,
     /// All models on this computer, usable as target or not, with the reason if not.
     pub targets: Vec<ModelEntry>,
-    /// All drafts for the loaded target, the unusable ones with their reason.
+    /// All drafts for the loaded target, the best first, the unusable ones last and with their reason.
     pub drafts: Vec<DraftOption>,
-    /// Id of the chosen draft.
+    /// Id of the draft that is in use; empty before there is one.
     pub draft: String,
     pub why: Why,
     /// What computes for the target: "CPU, 2 threads, AVX-512". Empty until the first is loaded.
@@ -193,7 +196,17 @@ pub struct ModelEntry {
     /// Context length in tokens; 0 when the model could not be read.
     pub context: u32,
     /// Why it cannot be used as a target; `None` when it can.
-    pub problem: Option<String>,
+    pub problem: Option<Problem>,
+}
+
+/// Why a model cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Problem {
+    /// In a few words: "other vocabulary".
+    pub short: String,
+    /// In full.
+    pub reason: String,
 }
 
 /// Where a model came from.
@@ -218,8 +231,17 @@ pub struct DraftOption {
     pub id: String,
     pub label: String,
     pub detail: String,
+    /// What speaks for it, in a word or two: "last used", "known pair".
+    pub merit: Option<String>,
     /// Why it cannot draft for the loaded target; `None` when it can.
-    pub problem: Option<String>,
+    pub problem: Option<Problem>,
+}
+
+impl DraftOption {
+    /// Whether anything is drafted with it.
+    pub fn drafts(&self) -> bool {
+        self.id != DRAFT_NONE
+    }
 }
 
 /// The why line: whether replies are drafted, and the reason.

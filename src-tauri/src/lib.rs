@@ -5,7 +5,8 @@
 //! - [`app`], [`reply`], [`settings`]: what they do, without a window
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
 //! - [`remote`]: what comes from the hub; [`drag`]: what a person drops on the window
-//! - [`models`]: the lists of targets and drafts; [`memory`]: whether they fit
+//! - [`models`]: the lists of targets and drafts; [`drafts`]: which draft a target gets; [`memory`]: whether
+//!   they fit
 //! - [`error`], [`stored`]: other crates' types as the page's
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -15,6 +16,7 @@ pub mod app;
 mod bindings;
 pub mod board;
 pub mod commands;
+pub mod drafts;
 pub mod drag;
 pub mod engine;
 pub mod error;

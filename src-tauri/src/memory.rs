@@ -17,7 +17,7 @@ pub fn needed(size_bytes: u64) -> u64 {
     size_bytes + size_bytes / 8
 }
 
-/// Whether `bytes` are free now: not used, or used by the system for what it can drop.
+/// Whether `bytes` are free now.
 pub fn holds(bytes: u64) -> bool {
     bytes <= available()
 }
@@ -43,7 +43,8 @@ fn of_process() -> u64 {
     system.process(id).map_or(0, sysinfo::Process::memory)
 }
 
-fn available() -> u64 {
+/// Bytes that are free now: not used, or used by the system for what it can drop.
+pub fn available() -> u64 {
     let memory = MemoryRefreshKind::nothing().with_ram();
     System::new_with_specifics(RefreshKind::nothing().with_memory(memory)).available_memory()
 }

@@ -4,18 +4,26 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use foretoken_engine::compat::{self, Compatibility};
+use foretoken_engine::compat::{self, Compatibility, Method};
 use foretoken_engine::model::{Description, ModelSource, Tokenizer};
-use foretoken_library::{Installed, Kind, Library, STARTER, STARTER_DRAFT};
+use foretoken_library::{Installed, Kind, Library, STARTER, STARTER_DRAFT, is_known_pair};
 
+use crate::drafts::Candidate;
 use crate::error::Result;
-use crate::ipc::{DRAFT_NGRAM, DRAFT_NONE, DraftOption, ModelEntry, ModelKind};
+use crate::ipc::{DRAFT_NGRAM, DRAFT_NONE, DraftOption, ModelEntry, ModelKind, Problem};
 use crate::memory;
 
 /// Looks into models, and remembers verdicts on pairs, since comparing large vocabularies takes time.
 pub struct Models {
     library: Library,
     verdicts: HashMap<(PathBuf, PathBuf), Compatibility>,
+}
+
+/// The loaded target, beside which drafts are looked at.
+pub struct Beside<'a> {
+    pub entry: &'a ModelEntry,
+    pub path: &'a Path,
+    pub tokenizer: &'a Tokenizer,
 }
 
 /// A model that may be on this computer.
@@ -69,9 +77,9 @@ impl Place {
                 entry.memory_bytes = known.unwrap_or_else(|_| memory::needed(description.bytes));
                 entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
                 let usable = source.config().map(|_| ()).and_then(|()| source.template().map(|_| ()));
-                entry.problem = usable.err().map(|error| error.to_string());
+                entry.problem = usable.err().map(Problem::from);
             }
-            Err(error) => entry.problem = Some(error.to_string()),
+            Err(error) => entry.problem = Some(error.into()),
         }
         entry.fits = memory::holds(entry.memory_bytes);
         entry
@@ -111,47 +119,70 @@ impl Models {
         installed.chain(added.iter().map(Place::added)).collect()
     }
 
-    /// No draft, the n-gram drafter, and every listed model but the target itself, usable or not.
+    /// No draft, the n-gram drafter, and every listed model but the target itself, usable or not, with what is
+    /// known of it.
     pub fn drafts<'a>(
         &mut self,
         listed: impl Iterator<Item = (&'a Place, ModelEntry)>,
-        target: &Path,
-        tokenizer: &Tokenizer,
-    ) -> Vec<DraftOption> {
-        let mut drafts = vec![none(), ngram()];
-        for (Place { path, .. }, ModelEntry { id, label, detail, .. }) in listed {
-            if path != target {
-                drafts.push(DraftOption {
-                    id,
-                    label,
-                    detail,
-                    problem: self.problem(path, target, tokenizer),
-                });
+        target: &Beside<'_>,
+    ) -> Vec<Candidate> {
+        let others = listed.filter(|(place, _)| place.path != target.path);
+        let models = others.map(|(place, entry)| {
+            let method = self.method(&place.path, &entry, target);
+            Candidate {
+                share: Some(entry.size_bytes as f64 / target.entry.size_bytes.max(1) as f64),
+                same_vocabulary: method == Ok(Method::Same),
+                known_pair: is_known_pair(&target.entry.name, &entry.name),
+                ..Candidate::without_model(DraftOption {
+                    id: entry.id,
+                    label: entry.label,
+                    detail: entry.detail,
+                    merit: None,
+                    problem: method.err(),
+                })
             }
-        }
-        drafts
+        });
+        [none(), ngram()].map(Candidate::without_model).into_iter().chain(models).collect()
     }
 
-    fn problem(&mut self, draft: &Path, target: &Path, tokenizer: &Tokenizer) -> Option<String> {
-        let pair = (target.to_owned(), draft.to_owned());
-        if let Some(verdict) = self.verdicts.get(&pair) {
-            return refusal(verdict);
+    /// How the tokens of the model at `draft` become the target's, or why it cannot draft.
+    fn method(
+        &mut self,
+        draft: &Path,
+        entry: &ModelEntry,
+        target: &Beside<'_>,
+    ) -> Result<Method, Problem> {
+        // What could not be read has no parameters.
+        if entry.parameters > 0 && entry.size_bytes > target.entry.size_bytes {
+            return Err(too_large(entry, target.entry));
         }
-        match ModelSource::open(draft).and_then(|source| {
+        let pair = (target.path.to_owned(), draft.to_owned());
+        if !self.verdicts.contains_key(&pair) {
+            let source = ModelSource::open(draft)?;
             source.config()?;
-            source.tokenizer()
-        }) {
-            Ok(theirs) => {
-                let verdict = compat::compare(tokenizer, &theirs);
-                refusal(self.verdicts.entry(pair).or_insert(verdict))
-            }
-            Err(error) => Some(error.to_string()),
+            let verdict = compat::compare(target.tokenizer, &source.tokenizer()?);
+            self.verdicts.insert(pair.clone(), verdict);
         }
+        let Compatibility { method, reason, .. } = &self.verdicts[&pair];
+        method.ok_or_else(|| Problem { short: "other vocabulary".to_owned(), reason: reason.clone() })
     }
 }
 
-fn refusal(verdict: &Compatibility) -> Option<String> {
-    (!verdict.compatible).then(|| verdict.reason.clone())
+impl From<foretoken_engine::Error> for Problem {
+    fn from(error: foretoken_engine::Error) -> Self {
+        Self { short: error.short().to_owned(), reason: error.to_string() }
+    }
+}
+
+fn too_large(draft: &ModelEntry, target: &ModelEntry) -> Problem {
+    let [ours, theirs] = [target, draft].map(|model| bytes(model.size_bytes));
+    Problem {
+        short: "larger than the target".to_owned(),
+        reason: format!(
+            "it is larger than the target, {theirs} against {ours}: a guess would cost more than the token it \
+             may save"
+        ),
+    }
 }
 
 fn detail(description: &Description) -> String {
@@ -180,6 +211,7 @@ fn none() -> DraftOption {
         id: DRAFT_NONE.to_owned(),
         label: "None".to_owned(),
         detail: "plain decoding, one token at a time".to_owned(),
+        merit: None,
         problem: None,
     }
 }
@@ -188,7 +220,8 @@ fn ngram() -> DraftOption {
     DraftOption {
         id: DRAFT_NGRAM.to_owned(),
         label: "N-gram".to_owned(),
-        detail: "repeats what the conversation already said; needs no model".to_owned(),
+        detail: "repeats what the conversation already said".to_owned(),
+        merit: None,
         problem: None,
     }
 }

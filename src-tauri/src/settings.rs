@@ -1,25 +1,23 @@
 //! The settings' defaults, their limits, and where they are kept.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
-use foretoken_library::{Library, SMOLLM2, draft_of};
+use foretoken_library::{Library, SMOLLM2};
 use foretoken_store::Store;
 use serde_json::{Map, Value};
 
 use crate::error::{Result, bad_setting};
-use crate::ipc::{Appearance, DRAFT_NGRAM, Settings, Theme};
-
-/// The draft of a target for which none was ever chosen.
-pub fn default_draft(target: &str) -> &'static str {
-    draft_of(target).unwrap_or(DRAFT_NGRAM)
-}
+use crate::ipc::{Appearance, Settings, Theme};
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             target: SMOLLM2.to_owned(),
-            draft: default_draft(SMOLLM2).to_owned(),
+            drafts: BTreeMap::new(),
             device: DeviceChoice::Auto,
             draft_device: DeviceChoice::Auto,
             speculation: Speculation::default(),
@@ -47,33 +45,39 @@ impl Default for Appearance {
 }
 
 impl Settings {
-    /// The stored settings. Who chose no target has the one that `library` has for that, and who chose no
-    /// draft the target's own. What cannot be read any more falls back to the defaults; it is kept in the
-    /// store until the settings are saved again.
+    /// The stored settings. Who chose no target has the one that `library` has for that. What cannot be read
+    /// any more falls back to the defaults; it is kept in the store until the settings are saved again.
     pub fn load(store: &Store, library: &Library) -> Result<Self> {
         let json = store.settings()?.unwrap_or_else(|| "{}".to_owned());
-        Ok(Self::over_defaults(&json, library.default_target()).unwrap_or_else(|error| {
+        let target = library.default_target();
+        Ok(Self::over_defaults(&json, target).unwrap_or_else(|error| {
             tracing::warn!(%error, "the stored settings cannot be read; using the defaults");
-            Self::with_target(library.default_target())
+            Self { target: target.to_owned(), ..Self::default() }
         }))
     }
 
     fn over_defaults(json: &str, default_target: &str) -> serde_json::Result<Self> {
-        let stored: Map<String, Value> = serde_json::from_str(json)?;
-        let target = stored.get("target").and_then(Value::as_str).unwrap_or(default_target);
-        let Self { target, draft, .. } = Self::with_target(target);
-        let mut settings = Map::from_iter([("target".into(), target.into()), ("draft".into(), draft.into())]);
-        settings.extend(stored);
-        serde_json::from_value(settings.into())
-    }
-
-    /// The defaults for a target.
-    fn with_target(target: &str) -> Self {
-        Self { target: target.to_owned(), draft: default_draft(target).to_owned(), ..Self::default() }
+        let mut stored: Map<String, Value> = serde_json::from_str(json)?;
+        let target = stored.entry("target").or_insert_with(|| default_target.into()).clone();
+        // Once there was one draft for all targets.
+        if let (Some(draft), Value::String(target)) = (stored.remove("draft"), target) {
+            stored.entry("drafts").or_insert_with(|| Map::from_iter([(target, draft)]).into());
+        }
+        serde_json::from_value(stored.into())
     }
 
     pub fn save(&self, store: &Store) -> Result<()> {
         Ok(store.save_settings(&serde_json::to_string(self)?)?)
+    }
+
+    /// Forgets what drafted for models that are gone, and models that are gone as drafts. One whose folder is not
+    /// there either may be on a disk that is back the next time.
+    pub fn forget_gone_models(&mut self) {
+        let gone = |id: &str| {
+            let path = Path::new(id);
+            path.is_absolute() && !path.exists() && path.parent().is_some_and(Path::exists)
+        };
+        self.drafts.retain(|target, draft| !gone(target) && !gone(draft));
     }
 
     /// # Errors
@@ -116,6 +120,7 @@ mod tests {
         let changed = Settings {
             speculation: Speculation::fixed(7),
             system_prompt: "Be brief.".into(),
+            drafts: [(SMOLLM2.to_owned(), "ngram".to_owned())].into(),
             device: DeviceChoice::Cuda,
             draft_device: DeviceChoice::Cpu,
             ..Settings::default()
@@ -135,23 +140,36 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let library = library(folder.path());
         let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
-        let load = || {
-            let Settings { target, draft, .. } = Settings::load(&store, &library).unwrap();
-            (target, draft)
+        let load = || Settings::load(&store, &library).unwrap();
+        let chosen = |target: &str, drafts: &[(&str, &str)]| Settings {
+            target: target.to_owned(),
+            drafts: drafts.iter().map(|(target, draft)| (target.to_string(), draft.to_string())).collect(),
+            ..Settings::default()
         };
-        let pair = |target: &str, draft: &str| (target.to_owned(), draft.to_owned());
-        assert_eq!(load(), pair("smollm2", "ngram"));
-        store.save_settings(r#"{"max_tokens": 3}"#).unwrap();
-        assert_eq!(load(), pair("smollm2", "ngram"));
+        assert_eq!(load(), chosen("smollm2", &[]));
         store.save_settings(r#"{"target": "starter"}"#).unwrap();
-        assert_eq!(load(), pair("starter", "starter-draft"));
+        assert_eq!(load(), chosen("starter", &[]));
         store.save_settings(r#"{"target": "starter", "draft": "none"}"#).unwrap();
-        assert_eq!(load(), pair("starter", "none"));
-        store.save_settings(r#"{"target": "/a/model.gguf"}"#).unwrap();
-        assert_eq!(load(), pair("/a/model.gguf", "ngram"));
+        assert_eq!(load(), chosen("starter", &[("starter", "none")]), "from before drafts were a target's own");
+        store.save_settings(r#"{"draft": "none", "drafts": {"a": "b"}}"#).unwrap();
+        assert_eq!(load(), chosen("smollm2", &[("a", "b")]));
         // Where there is no SmolLM2.
-        let last_resort = Settings::over_defaults("{}", "starter").unwrap();
-        assert_eq!(pair(&last_resort.target, &last_resort.draft), pair("starter", "starter-draft"));
+        assert_eq!(Settings::over_defaults("{}", "starter").unwrap(), chosen("starter", &[]));
+    }
+
+    #[test]
+    fn models_that_are_gone_are_forgotten_and_those_on_a_disk_that_is_away_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let [here, gone] = ["here.gguf", "gone.gguf"].map(|name| folder.path().join(name));
+        std::fs::write(&here, "").unwrap();
+        let away = folder.path().join("disk/away.gguf");
+        let [here, gone, away] = [here, gone, away].map(|path| path.display().to_string());
+        let chosen = [("starter", &here), ("smaller", &gone), (&gone, &here), (&here, &away), (&away, &here)];
+        let drafts = chosen.map(|(target, draft)| (target.to_owned(), draft.clone())).into();
+        let mut settings = Settings { drafts, ..Settings::default() };
+        settings.forget_gone_models();
+        let kept = [("starter", &here), (&here, &away), (&away, &here)];
+        assert_eq!(settings.drafts, kept.map(|(target, draft)| (target.to_owned(), draft.clone())).into());
     }
 
     #[test]

@@ -14,16 +14,19 @@ use foretoken::App;
 use foretoken::engine::{Hardware, ThisComputer};
 use foretoken::ipc::{
     Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, DRAFT_NGRAM, DRAFT_NONE,
-    EnginePhase, EngineStatus, ErrorCode, FileDrag, MemoryUse, ModelKind, Reply, ReplyCheck, ReplyEvent,
+    DeviceOption, DraftOption, EnginePhase, EngineStatus, ErrorCode, FileDrag, MemoryUse, ModelKind, Reply, ReplyCheck, ReplyEvent,
     Role, Settings, Setup, Speculating, TraceStorage,
 };
 use foretoken::reply::Events;
+use foretoken_engine::device::{DeviceChoice, Opened};
+use foretoken_engine::forward::Model;
+use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::trace::{DrafterKind, Finish, Round};
 use foretoken_library::Folders;
 use foretoken_store::Store;
-use foretoken_tests::{large_model, random_model};
+use foretoken_tests::{endless_model, large_model, random_model};
 use tauri::DragDropEvent;
 use tempfile::TempDir;
 
@@ -120,6 +123,23 @@ impl Fixture {
     }
 }
 
+/// Lets `draft` draft for the target that is set.
+fn let_draft(settings: &mut Settings, draft: &str) {
+    settings.drafts.insert(settings.target.clone(), draft.to_owned());
+}
+
+/// Chooses another target, and waits until it is ready with its draft.
+fn switch(fixture: &Fixture, target: &str) -> EngineStatus {
+    fixture.app.save_settings(Settings { target: target.to_owned(), ..fixture.app.settings() }).unwrap();
+    fixture.wait_for(|status| {
+        status.phase == EnginePhase::Ready && status.target.as_ref().is_some_and(|entry| entry.id == target)
+    })
+}
+
+fn option<'a>(status: &'a EngineStatus, id: &str) -> &'a DraftOption {
+    status.drafts.iter().find(|option| option.id == id).unwrap()
+}
+
 fn listen() -> (Events, Arc<Mutex<Vec<ReplyEvent>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&heard);
@@ -188,7 +208,7 @@ fn switching_the_draft_in_mid_conversation_keeps_the_target_and_its_cache() {
     assert!(drafted.iter().any(|d| d.drafter == DrafterKind::Model));
     let id = Some(first.conversation.id);
 
-    let status = fixture.set(|settings| settings.draft = DRAFT_NGRAM.into());
+    let status = fixture.set(|settings| let_draft(settings, DRAFT_NGRAM));
     assert_eq!((status.why.state, status.draft.as_str()), (Speculating::On, DRAFT_NGRAM));
     let (second, events) = fixture.send(id, "Count from one to twelve again.");
     let drafted: Vec<_> = rounds(&events).into_iter().flat_map(|round| round.drafted).collect();
@@ -197,7 +217,7 @@ fn switching_the_draft_in_mid_conversation_keeps_the_target_and_its_cache() {
     let summary = second.reply.summary.unwrap();
     assert!(summary.reused_tokens >= before.prompt_tokens + before.tokens - 1, "{summary:?}");
 
-    let status = fixture.set(|settings| settings.draft = DRAFT_NONE.into());
+    let status = fixture.set(|settings| let_draft(settings, DRAFT_NONE));
     assert_eq!((status.why.state, status.why.text.as_str()), (Speculating::Off, "off: no draft is chosen"));
     let (third, events) = fixture.send(id, "And once more.");
     assert!(rounds(&events).iter().all(|round| round.drafted.is_empty()));
@@ -229,7 +249,7 @@ fn a_fixed_seed_gives_one_text_whatever_drafts() {
     for draft in ["starter-draft", DRAFT_NGRAM, DRAFT_NONE] {
         fixture.set(|settings| {
             settings.sampling = sampling.clone();
-            settings.draft = draft.into();
+            let_draft(settings, draft);
         });
         texts.push(fixture.send(None, "Tell me a story about a cat.").0.reply.text);
     }
@@ -277,25 +297,103 @@ fn a_reply_can_be_written_anew_and_only_the_last() {
 }
 
 #[test]
-fn a_draft_with_another_vocabulary_is_listed_with_the_reason_and_replies_are_plain() {
+fn a_draft_with_another_vocabulary_is_listed_with_the_reason_and_never_used() {
     let fixture = Fixture::new();
     let other = random_model(fixture.folder.path(), GgmlDType::F16);
     let entry = fixture.app.add_model(other.path().to_str().unwrap()).unwrap();
-    let status = fixture.set(|settings| settings.draft = entry.id.clone());
-    let option = status.drafts.iter().find(|option| option.id == entry.id).unwrap();
-    let problem = option.problem.clone().unwrap();
-    assert_eq!(status.why.state, Speculating::Off);
-    assert_eq!(status.why.text, format!("off: {problem}"));
-    let (_, events) = fixture.send(None, "Hello!");
-    assert!(rounds(&events).iter().all(|round| round.drafted.is_empty()));
+    let status = fixture.set(|settings| let_draft(settings, &entry.id));
+    let problem = option(&status, &entry.id).problem.clone().unwrap();
+    assert_eq!(problem.short, "other vocabulary");
+    assert!(problem.reason.contains("vocabular"), "{}", problem.reason);
+    assert_eq!((status.draft.as_str(), status.why.state), ("starter-draft", Speculating::On));
+    let (reply, _) = fixture.send(None, "Hello!");
+    assert!(reply.reply.draft.unwrap().starts_with("Starter draft"));
 
     fixture.app.remove_model(&entry.id).unwrap();
     assert!(other.path().exists(), "the file stays");
-    // The starter draft takes its place.
-    fixture.wait_for(|status| {
-        let listed = status.targets.iter().any(|target| target.id == entry.id);
-        !listed && status.why.state == Speculating::On
-    });
+    assert!(fixture.app.settings().drafts.is_empty());
+    fixture.wait_for(|status| status.targets.iter().all(|target| target.id != entry.id));
+}
+
+#[test]
+fn a_target_brings_the_draft_that_was_last_used_with_it_or_what_fits_best() {
+    let fixture = Fixture::new();
+    let status = fixture.set(|_| ());
+    assert_eq!(status.draft, "starter-draft");
+    assert_eq!(status.drafts[0].merit.as_deref(), Some("known pair"));
+
+    // Neither of the starter pair fits this one, so what drafted before does not stay.
+    let endless = endless_model(fixture.folder.path()).path().display().to_string();
+    fixture.app.add_model(&endless).unwrap();
+    let status = switch(&fixture, &endless);
+    assert_eq!(status.draft, DRAFT_NGRAM);
+    assert!(status.why.text.contains("n-gram"), "{}", status.why.text);
+    let problems = ["starter", "starter-draft"].map(|id| option(&status, id).problem.clone().unwrap().short);
+    assert_eq!(problems, ["larger than the target", "other vocabulary"]);
+    let ids: Vec<_> = status.drafts[..2].iter().map(|option| option.id.as_str()).collect();
+    assert_eq!(ids, [DRAFT_NGRAM, DRAFT_NONE], "what cannot be used is last");
+
+    let status = fixture.set(|settings| let_draft(settings, DRAFT_NONE));
+    assert_eq!((status.draft.as_str(), status.why.state), (DRAFT_NONE, Speculating::Off));
+    assert_eq!(switch(&fixture, "starter").draft, "starter-draft");
+    fixture.set(|settings| let_draft(settings, DRAFT_NGRAM));
+    assert_eq!(switch(&fixture, &endless).draft, DRAFT_NONE);
+    let fixture = fixture.restart();
+    assert_eq!(fixture.status().draft, DRAFT_NONE);
+    let status = switch(&fixture, "starter");
+    assert_eq!((status.draft.as_str(), status.drafts[0].merit.as_deref()), (DRAFT_NGRAM, Some("last used")));
+}
+
+#[test]
+fn a_draft_that_is_gone_is_forgotten_and_another_takes_its_place_at_the_next_start() {
+    let fixture = Fixture::new();
+    let path = fixture.folder.path().join("models/mine.gguf");
+    std::fs::copy(foretoken_tests::repository().join("starter/starter-draft-Q8_0.gguf"), &path).unwrap();
+    let mine = path.display().to_string();
+    let status = fixture.set(|settings| let_draft(settings, &mine));
+    assert_eq!((status.draft.as_str(), status.why.state), (mine.as_str(), Speculating::On));
+
+    fixture.app.delete_model(&mine).unwrap();
+    let status = fixture.wait_for(|status| status.drafts.iter().all(|option| option.id != mine));
+    assert_eq!(status.draft, mine, "it goes on working");
+    fixture.set(|settings| settings.max_tokens = 20);
+    assert!(fixture.send(None, "Hello!").0.reply.draft.is_some());
+
+    let fixture = fixture.restart();
+    assert_eq!(fixture.status().draft, "starter-draft");
+    assert!(fixture.app.settings().drafts.is_empty());
+}
+
+/// This computer, on which no draft can be loaded.
+struct WithoutDrafts;
+
+impl Hardware for WithoutDrafts {
+    fn survey(&self) -> Vec<DeviceOption> {
+        ThisComputer.survey()
+    }
+
+    fn open(&self, choice: DeviceChoice) -> Opened {
+        ThisComputer.open(choice)
+    }
+
+    fn load(&self, source: &ModelSource, opened: &Opened) -> foretoken_engine::Result<Box<dyn Model>> {
+        if source.path().to_str().unwrap().contains("draft") {
+            return Err(candle_core::Error::Msg("the weights are torn".to_owned()).into());
+        }
+        ThisComputer.load(source, opened)
+    }
+}
+
+#[test]
+fn a_draft_that_cannot_be_loaded_makes_room_for_the_next_best_and_is_listed_with_the_reason() {
+    let fixture = Fixture::on(tempfile::tempdir().unwrap(), Box::new(WithoutDrafts));
+    let status = fixture.status();
+    assert_eq!((status.draft.as_str(), status.why.state), (DRAFT_NGRAM, Speculating::On));
+    assert!(status.why.text.contains("n-gram. Not what was chosen: "), "{}", status.why.text);
+    assert!(status.why.text.ends_with("the weights are torn"), "{}", status.why.text);
+    let problem = option(&status, "starter-draft").problem.clone().unwrap();
+    assert_eq!(problem.short, "cannot be loaded");
+    assert!(problem.reason.contains("torn"), "{}", problem.reason);
 }
 
 #[test]
@@ -312,7 +410,7 @@ fn a_target_that_cannot_be_loaded_leaves_the_old_one_in_place_with_a_sentence() 
     let status = fixture.set(|settings| settings.target = path.to_str().unwrap().into());
     assert_eq!(status.phase, EnginePhase::Ready);
     assert!(status.message.unwrap().contains("broken.gguf"));
-    assert_eq!(status.target.unwrap().id, "starter");
+    assert_eq!((status.target.unwrap().id.as_str(), status.draft.as_str()), ("starter", "starter-draft"));
     fixture.send(None, "Hello!");
 }
 
@@ -323,7 +421,8 @@ fn a_model_without_a_chat_template_is_listed_with_the_reason() {
     let entry = fixture.app.add_model(bare.path().to_str().unwrap()).unwrap();
     assert_eq!(entry.kind, ModelKind::Added);
     let problem = entry.problem.unwrap();
-    assert!(problem.contains("has no chat template"), "{problem}");
+    assert_eq!(problem.short, "no chat template");
+    assert!(problem.reason.contains("has no chat template"), "{}", problem.reason);
 }
 
 #[test]
@@ -441,7 +540,8 @@ fn a_draft_whose_loading_is_given_up_leaves_the_target_and_is_none() {
     fixture.wait_for(|status| {
         status.phase == EnginePhase::Ready && status.target.as_ref().is_some_and(|entry| entry.id == target)
     });
-    fixture.app.save_settings(Settings { draft, ..fixture.app.settings() }).unwrap();
+    let drafts = [(target.clone(), draft)].into();
+    fixture.app.save_settings(Settings { drafts, ..fixture.app.settings() }).unwrap();
     fixture.wait_for(|status| status.loading.as_ref().is_some_and(|loading| loading.draft));
     fixture.app.cancel_loading().unwrap();
     let status = fixture.wait_for(|status| status.loading.is_none() && status.draft == DRAFT_NONE);
@@ -475,6 +575,8 @@ fn every_draft_is_tried_on_the_conversation_and_on_a_sample_without_one() {
         assert!(of("starter-draft")[1].probe.clone().unwrap().acceptance > 0.2);
         assert!(of(DRAFT_NONE).is_empty());
     }
+    let merit = option(&fixture.status(), "starter-draft").merit.clone().unwrap();
+    assert!(merit.starts_with("tried: "), "{merit}");
     let (again, _) = fixture.send(Some(reply.conversation.id), "And then?");
     assert_ne!(again.reply.text, "");
 }
@@ -518,7 +620,7 @@ fn a_reply_is_what_the_target_writes_without_drafts_and_a_changed_one_is_not() {
     let (first, _) = fixture.send(None, "Tell me a story about a fox.");
     let (second, _) = fixture.send(Some(first.conversation.id), "Count from one to twelve.");
     // What is set later has no part in it.
-    fixture.set(|settings| settings.draft = DRAFT_NONE.into());
+    fixture.set(|settings| let_draft(settings, DRAFT_NONE));
     for reply in [&first.reply, &second.reply] {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&heard);
@@ -640,7 +742,7 @@ fn bout(prompt: &str) -> ArenaRequest {
 #[test]
 fn two_set_ups_write_the_same_text_in_turn_and_the_arena_is_kept() {
     let fixture = Fixture::new();
-    fixture.set(|settings| settings.draft = DRAFT_NGRAM.into());
+    fixture.set(|settings| let_draft(settings, DRAFT_NGRAM));
     let heard = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&heard);
     let on_event = Box::new(move |event| sink.lock().unwrap().push(event));
@@ -717,7 +819,7 @@ fn the_status_says_what_the_models_take() {
     let MemoryUse { target_bytes, draft_bytes, process_bytes, free_bytes, .. } = fixture.set(|_| ()).memory;
     assert!(target_bytes > draft_bytes && draft_bytes > 0);
     assert!(process_bytes > 1_000_000 && free_bytes > 1_000_000);
-    assert_eq!(fixture.set(|settings| settings.draft = DRAFT_NONE.into()).memory.draft_bytes, 0);
+    assert_eq!(fixture.set(|settings| let_draft(settings, DRAFT_NONE)).memory.draft_bytes, 0);
 }
 
 /// Puts other rounds in the place of a reply's.

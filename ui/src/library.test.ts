@@ -87,7 +87,11 @@ test("the embedded pair cannot be removed, and an added file is not deleted", as
   expect(find("model-delete", row("installed-model", "Starter draft"))).toBeNull();
   const added = row("installed-model", "mamba");
   expect(find("model-delete", added)).toBeNull();
-  expect(added.textContent).toContain("Cannot be used: the architecture 'mamba'");
+  const refusal = find("refusal", added);
+  expect(refusal?.querySelector("summary")?.textContent).toBe(
+    "Cannot be used: unknown architecture",
+  );
+  expect(refusal?.textContent).toContain("The architecture 'mamba'");
   click(find("model-remove", added));
   await pass(10);
   expect(document.body.textContent).not.toContain("mamba");
@@ -107,9 +111,9 @@ test("a pair comes with one click, and is used with another", async () => {
   expect(find("offer-pair", offer())?.textContent.trim()).toBe("Use pair");
   click(find("offer-pair", offer()));
   await pass(10);
-  const { target, draft } = app.settings.values;
+  const { target, drafts } = app.settings.values;
   expect(target).toContain("Meta-Llama-3.1-8B");
-  expect(draft).toContain("Llama-3.2-1B");
+  expect(drafts[target]).toContain("Llama-3.2-1B");
 });
 
 test("what does not fit in memory says how much it needs, and can be had all the same", async () => {
@@ -211,12 +215,29 @@ test("a probe fills in what was measured, best first, and one click applies it",
   await pass(6000);
   const order = all("[data-testid=advice]").map(({ dataset }) => dataset["draft"]);
   expect(order.at(0)).toBe("starter-draft");
-  expect(order.at(-1)).toContain("tinyllama");
   const second = row("advice", "Storyteller");
   expect(second.textContent).toContain("1.4x");
   click(find("advice-use", second));
   await pass(10);
-  expect(app.settings.values.draft).toContain("storyteller");
+  expect(app.settings.values.drafts["starter"]).toContain("storyteller");
+});
+
+test("drafts that do not fit are one folded line, each with a short reason and the whole on demand", async () => {
+  await show(Advisor);
+  const unfit = find("advice-unfit") as HTMLDetailsElement;
+  expect(unfit.open).toBe(false);
+  expect(unfit.querySelector("summary")?.textContent.replace(/\s+/g, " ").trim()).toBe(
+    "1 does not fit",
+  );
+  const refusal = find("refusal", unfit) as HTMLDetailsElement;
+  expect([refusal.open, refusal.querySelector("summary")?.textContent]).toEqual([
+    false,
+    "Other vocabulary",
+  ]);
+  expect(refusal.textContent).toContain("The vocabularies differ at token 259");
+  expect(
+    all("[data-testid=advice]").some(({ dataset }) => dataset["draft"]?.includes("tiny")),
+  ).toBe(false);
 });
 
 test("a probe can be stopped, and what was measured stays", async () => {

@@ -4,6 +4,10 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+/// What to do about a file that is not whole.
+pub(crate) const DOWNLOAD_AGAIN: &str = "Download it again, or choose another model.";
+pub(crate) const DOWNLOAD_PART: &str = "Download the missing part.";
+
 /// Everything that can go wrong in the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -59,6 +63,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// What is wrong with a model, in a few words for a list.
+    pub fn short(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "cannot be read",
+            Self::BadModel { hint: DOWNLOAD_AGAIN | DOWNLOAD_PART, .. } => "damaged file",
+            Self::BadModel { .. } => "unknown format",
+            Self::Architecture { .. } => "unknown architecture",
+            Self::NoTemplate { .. } => "no chat template",
+            Self::Template { .. } => "unknown chat template",
+            Self::Tokenizer { .. } => "unknown tokenizer",
+            Self::Incompatible(_) => "other vocabulary",
+            _ => "cannot be used",
+        }
+    }
+
     /// Whether a device had no memory left, as far as its libraries' words tell: candle has no kind of error
     /// for it.
     pub fn is_out_of_memory(&self) -> bool {
@@ -95,6 +114,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_not_whole_is_told_from_one_of_an_unknown_kind() {
+        let bad = |hint| {
+            let (expected, found) = (String::new(), String::new());
+            Error::BadModel { path: PathBuf::new(), expected, found, hint }
+        };
+        assert_eq!(bad(DOWNLOAD_AGAIN).short(), "damaged file");
+        assert_eq!(bad("Choose another file.").short(), "unknown format");
+    }
 
     #[test]
     fn a_device_without_memory_is_known_by_its_words() {

@@ -1,5 +1,7 @@
 //! Known pairs: which small model drafts for which large one, and where the hub has them.
 
+use crate::draft_of;
+
 /// A file of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueModel {
@@ -30,6 +32,37 @@ pub struct CatalogueFamily {
 /// The known families.
 pub fn catalogue() -> &'static [CatalogueFamily] {
     FAMILIES
+}
+
+/// Whether `draft` was made for `target`, or the catalogue has the two as a pair. Models go by the names of their
+/// files, wherever those lie, and in any quantisation.
+pub fn is_known_pair(target: &str, draft: &str) -> bool {
+    if draft_of(target) == Some(draft) {
+        return true;
+    }
+    let (target, draft) = (model_of(target), model_of(draft));
+    let has = |models: &[CatalogueModel], wanted: &str| models.iter().any(|one| model_of(one.file) == wanted);
+    FAMILIES.iter().any(|family| has(family.targets, &target) && has(family.drafts, &draft))
+}
+
+/// "qwen3-8b" of "owner/name:folder/Qwen3-8B-Q4_K_M-00001-of-00002.gguf".
+fn model_of(file: &str) -> String {
+    let name = file.rsplit(['/', '\\', ':']).next().unwrap_or(file).to_lowercase();
+    let mut name = name.trim_end_matches(".gguf");
+    if let Some((whole, _)) = name.split_once("-00001-of-") {
+        name = whole;
+    }
+    match name.rsplit_once(['-', '.']) {
+        Some((model, quantisation)) if is_quantisation(quantisation) => model.to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+/// "q4_k_m", "iq2_xxs", "bf16".
+fn is_quantisation(word: &str) -> bool {
+    let of_blocks = word.trim_start_matches('i').strip_prefix('q');
+    of_blocks.is_some_and(|bits| bits.starts_with(|c: char| c.is_ascii_digit()))
+        || ["f16", "bf16", "f32"].contains(&word)
 }
 
 /// A model whose repository is open to everyone, as all of these are.
@@ -185,6 +218,19 @@ mod tests {
             let smallest = family.targets.iter().map(|target| target.parameters).min().unwrap();
             assert!(largest * 3 < smallest, "{}", family.name);
         }
+    }
+
+    #[test]
+    fn a_pair_is_known_by_its_files_in_any_quantisation_wherever_they_lie() {
+        let draft = "bartowski/Llama-3.2-1B-Instruct-GGUF:Llama-3.2-1B-Instruct-Q4_K_M.gguf";
+        assert!(is_known_pair("/models/meta-llama-3.1-8b-instruct-IQ2_XXS.gguf", draft));
+        assert!(is_known_pair(
+            "qwen2.5-7b-instruct-q4_k_m-00001-of-00002.gguf",
+            r"C:\models\Qwen2.5-0.5B-Instruct.F16.gguf"
+        ));
+        assert!(!is_known_pair(draft, draft), "a draft is no target");
+        assert!(!is_known_pair("Qwen3-8B-Q8_0.gguf", "qwen2.5-0.5b-instruct-q8_0.gguf"), "another family");
+        assert!(!is_known_pair("Qwen3-8B-Coder-Q8_0.gguf", "Qwen3-0.6B-Q8_0.gguf"), "another model");
     }
 
     #[test]

@@ -36,7 +36,7 @@ mod token;
 mod transfer;
 
 pub use bundled::{SMOLLM2, STARTER, STARTER_DRAFT, draft_of};
-pub use catalogue::{CatalogueFamily, CatalogueModel, catalogue};
+pub use catalogue::{CatalogueFamily, CatalogueModel, catalogue, is_known_pair};
 pub use downloads::{Download, DownloadState, Downloads};
 pub use error::{Error, Result};
 pub use folders::Folders;

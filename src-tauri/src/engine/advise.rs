@@ -9,8 +9,7 @@ use foretoken_engine::model::{ChatMessage, ModelSource, Role};
 
 use super::{Desk, OnAdvice, no_target, request};
 use crate::error::Result;
-use crate::ipc::{Advice, AdviceState, CommandError, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, Probe};
-use crate::memory;
+use crate::ipc::{Advice, AdviceState, CommandError, DRAFT_NGRAM, DraftOption, ErrorCode, Probe};
 
 /// What is tried on where nobody has said anything yet.
 const SAMPLE: [(Role, &str); 4] = [
@@ -34,7 +33,7 @@ impl Desk {
     pub(super) fn advise(&mut self, text: &[ChatMessage], on_advice: &OnAdvice) -> Result<()> {
         let Some(ground) = self.ground(text)? else { return Ok(()) };
         for draft in self.board.status().drafts {
-            if draft.id == DRAFT_NONE || draft.problem.is_some() {
+            if !draft.drafts() || draft.problem.is_some() {
                 continue;
             }
             let advice = |state, probe, reason| Advice { id: draft.id.clone(), state, probe, reason };
@@ -45,12 +44,23 @@ impl Desk {
                 return Ok(());
             }
             on_advice(match outcome {
-                Ok(Some(trial)) => advice(AdviceState::Done, Some(probe(&trial)), None),
+                Ok(Some(trial)) => {
+                    self.remember_trial(&draft.id, trial.speedup());
+                    advice(AdviceState::Done, Some(probe(&trial)), None)
+                }
                 Ok(None) => advice(AdviceState::Waiting, None, None),
                 Err(error) => advice(AdviceState::Failed, None, Some(error.message)),
             });
         }
         Ok(())
+    }
+
+    /// What a trial found speaks for or against the draft the next time that one is chosen.
+    fn remember_trial(&mut self, draft: &str, speedup: f64) {
+        if let Some(target) = &self.target {
+            self.trials.insert((target.id.clone(), draft.to_owned()), speedup);
+            self.choose_draft();
+        }
     }
 
     /// The conversation, or the sample without one, in the model's own form and read by the target; `None`
@@ -75,18 +85,12 @@ impl Desk {
         }
     }
 
-    /// The target is in memory already; a draft that does not fit beside it would push it out.
     pub(super) fn fits(&self, draft: &DraftOption) -> Result<()> {
-        let status = self.board.status();
-        let gpu = self.target.as_ref().and_then(|target| self.draft_device(target).memory());
-        let holds = |bytes| gpu.map_or_else(|| memory::holds(bytes), |gpu| bytes <= gpu.free_bytes);
-        match status.targets.iter().find(|entry| entry.id == draft.id) {
-            Some(entry) if !holds(entry.memory_bytes) => {
-                let message = "It does not fit into memory beside the target.";
-                Err(CommandError::new(ErrorCode::BadModel, message))
-            }
-            _ => Ok(()),
+        if self.listed_bytes(&draft.id) > self.room() {
+            let message = "It does not fit into memory beside the target.";
+            return Err(CommandError::new(ErrorCode::BadModel, message));
         }
+        Ok(())
     }
 
     /// `None` when it is to end before it is done.

@@ -34,7 +34,7 @@ impl Desk {
         let mut drafts = self.drafts(asked)?;
         let outcome = self.contest(asked, &mut drafts, on_event);
         // The one of the settings goes back to its place, and remembers earlier conversations again.
-        self.draft = drafts.into_iter().find(|draft| draft.id == self.settings.draft);
+        self.draft = drafts.into_iter().find(|draft| draft.id == self.chosen_draft());
         let why = self.settle_draft();
         self.board.update(|status| status.why = why);
         outcome
@@ -49,7 +49,7 @@ impl Desk {
                 match self.draft_for(setup) {
                     Ok(draft) => drafts.push(draft),
                     Err(error) => {
-                        self.draft = drafts.into_iter().find(|draft| draft.id == self.settings.draft);
+                        self.draft = drafts.into_iter().find(|draft| draft.id == self.chosen_draft());
                         return Err(error);
                     }
                 }

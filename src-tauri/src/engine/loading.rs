@@ -61,17 +61,21 @@ impl Desk {
         let (model, opened) = place(wanted, Role::Target, |opened| self.hardware.load(&source, opened))?;
         entry.context = model.config().context as u32;
         // The draft may take as long again.
-        self.board.update(|status| (status.target, status.loading) = (Some(entry.clone()), None));
+        self.board.update(|status| {
+            (status.target, status.loading) = (Some(entry.clone()), None);
+            // Those of the target before.
+            (status.drafts, status.draft) = (Vec::new(), String::new());
+        });
         let moved = opened.remark.clone().filter(|_| opened.gpu != wanted.gpu);
         let (id, decoder, limited) = (id.to_owned(), Decoder::new(model, tokenizer), limit.is_some());
         self.target = Some(Target { id, entry, chosen, opened, limited, source, decoder, template });
-        self.draft = None;
+        (self.draft, self.choice) = (None, None);
         Ok(moved)
     }
 
     /// Makes the chosen draft ready and says why replies will be drafted or not.
     pub(super) fn settle_draft(&mut self) -> Why {
-        let id = self.settings.draft.clone();
+        let id = self.chosen_draft().to_owned();
         let Some(target) = &self.target else {
             return off("no model is loaded");
         };
@@ -86,8 +90,18 @@ impl Desk {
         }
         match ready.map_or_else(|| self.open_draft(&id, target, &self.draft_device(target)), Ok) {
             Ok(draft) => self.employ(draft),
-            Err(error) => off(&error.message),
+            Err(error) if error.code == ErrorCode::Cancelled => off(&error.message),
+            Err(error) => self.do_without(&error),
         }
+    }
+
+    /// Makes another draft ready where the chosen one cannot be loaded for this reason. Every one that fails is
+    /// off the list, on which n-grams always are.
+    fn do_without(&mut self, error: &CommandError) -> Why {
+        self.refuse_draft(error);
+        let mut why = self.settle_draft();
+        why.text = format!("{}. Not what was chosen: {}", why.text, error.message.trim_end_matches('.'));
+        why
     }
 
     /// Lets `draft` draft for the target.
@@ -184,7 +198,7 @@ impl Desk {
         let (chosen, mine) = (Arc::clone(&self.chosen), self.wanted.clone());
         source.watched_by(Arc::new(move |done, total| {
             let chosen = lock(&chosen).clone();
-            if chosen.target != mine.target || draft && chosen.draft != mine.draft {
+            if chosen.target != mine.target || draft && chosen.drafts != mine.drafts {
                 return ControlFlow::Break(());
             }
             let percent = (done * 100 / total.max(1)) as u32;

@@ -14,7 +14,7 @@ use foretoken_engine::tree::TokenTree;
 use foretoken_engine::{Error, Result};
 use foretoken_tests::endless_model;
 
-use super::{Fixture, rounds};
+use super::{Fixture, let_draft, rounds};
 
 const NO_MEMORY: &str = "DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")";
 const BROKEN: &str = "DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memory access was encountered\")";
@@ -211,9 +211,9 @@ fn a_model_is_loaded_anew_when_its_device_changes_and_only_then() {
 fn a_draft_without_room_on_the_gpu_drafts_on_the_cpu_and_the_why_line_says_so() {
     let (fixture, gpu) = fixture();
     gpu.script(|script| script.full_for = vec![DRAFT]);
-    let without = |settings: &mut Settings| settings.draft = DRAFT_NONE.into();
+    let without = |settings: &mut Settings| let_draft(settings, DRAFT_NONE);
     set_until(&fixture, without, |status| status.draft_device.is_none());
-    let with = |settings: &mut Settings| settings.draft = "starter-draft".into();
+    let with = |settings: &mut Settings| let_draft(settings, "starter-draft");
     let status = set_until(&fixture, with, |status| draft_is_on(status, "CPU"));
     assert_eq!(places(&gpu), [(DRAFT, true), (DRAFT, false)]);
     assert_eq!(status.why.state, Speculating::On);
@@ -271,7 +271,7 @@ fn a_target_that_filled_the_gpu_goes_on_there_with_a_shorter_context() {
     let entry = fixture.app.add_model(endless.path().to_str().unwrap()).unwrap();
     let endless = |settings: &mut Settings| {
         settings.target = entry.id.clone();
-        settings.draft = DRAFT_NONE.into();
+        let_draft(settings, DRAFT_NONE);
     };
     let with_context = |context: u32| {
         move |status: &EngineStatus| {

@@ -7,13 +7,15 @@ const starter: DraftOption = {
   id: "starter-draft",
   label: "Starter draft 1.1M · Q8_0",
   detail: "",
+  merit: null,
   problem: null,
 };
 const foreign: DraftOption = {
   id: "/models/t.gguf",
   label: "Tiny",
   detail: "",
-  problem: "the vocabularies differ",
+  merit: null,
+  problem: { short: "other vocabulary", reason: "the vocabularies differ" },
 };
 
 test("a set-up is called by its draft, its length and what differs from the usual", () => {

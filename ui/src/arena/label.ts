@@ -71,7 +71,7 @@ export function obstacleOf(setups: Pair<Setup>, drafts: readonly DraftOption[]):
       return `The draft of set-up ${LETTERS[side]}, ${draft}, is not on this computer any more: choose another.`;
     }
     if (option.problem !== null) {
-      return `${option.label} in set-up ${LETTERS[side]} cannot draft for this target: ${option.problem}. Choose another.`;
+      return `${option.label} in set-up ${LETTERS[side]} cannot draft for this target: ${option.problem.reason}. Choose another.`;
     }
   }
   return null;

@@ -71,7 +71,7 @@ test("a draft length of 0 decodes plainly and says so", async () => {
 
 test("a draft takes effect from the next reply", async () => {
   const replay = await ready();
-  await replay.saveSettings({ ...(await replay.settings()), draft: "none" });
+  await replay.saveSettings({ ...(await replay.settings()), drafts: { starter: "none" } });
   const sent = replay.send(null, "Tell me a story", () => undefined);
   await vi.advanceTimersByTimeAsync(120_000);
   const rounds = await replay.trace((await sent).reply.id);
@@ -90,8 +90,8 @@ test("an engine that failed says so and refuses questions", async () => {
 
 test("an arena runs in alternating order, is stored, and can be deleted", async () => {
   const replay = await ready("speed=1");
-  const { draft, speculation } = await replay.settings();
-  const setup = { draft, speculation, mode: "reproducible" as const };
+  const { speculation } = await replay.settings();
+  const setup = { draft: "starter-draft", speculation, mode: "reproducible" as const };
   const events: ArenaEvent[] = [];
   const request: ArenaRequest = {
     prompt: "Tell me a story",
@@ -113,8 +113,8 @@ test("an arena runs in alternating order, is stored, and can be deleted", async 
 
 test("an arena and a check can be stopped, and keep the engine busy until then", async () => {
   const replay = await ready();
-  const { draft, speculation } = await replay.settings();
-  const setup = { draft, speculation, mode: "fastest" as const };
+  const { speculation } = await replay.settings();
+  const setup = { draft: "starter-draft", speculation, mode: "fastest" as const };
   const request: ArenaRequest = { prompt: "x", setups: [setup, setup], pairs: 1, max_tokens: 64 };
   const stopped = { code: "cancelled" };
   const running = expect(replay.runArena(request, () => undefined)).rejects.toMatchObject(stopped);

@@ -38,26 +38,40 @@ import type { Desk } from "./replayDesk";
 import { ReplayLibrary } from "./replayLibrary";
 import { STARTER, TARGETS, memoryOf } from "./replayModels";
 
+const STARTER_DRAFT: DraftOption = {
+  id: "starter-draft",
+  label: "Starter draft 1.1M · Q8_0",
+  detail: "llama, 1.3 MB",
+  merit: "known pair",
+  problem: null,
+};
+
 const DRAFTS: DraftOption[] = [
-  {
-    id: "starter-draft",
-    label: "Starter draft 1.1M · Q8_0",
-    detail: "llama, 1.3 MB",
-    problem: null,
-  },
+  STARTER_DRAFT,
   {
     id: "/home/me/.local/share/dev.foretoken/models/storyteller-30m.gguf",
     label: "Storyteller 30.2M · F16",
     detail: "llama, 60.6 MB",
+    merit: "same vocabulary",
     problem: null,
   },
-  { id: "ngram", label: "N-gram", detail: "repeats what was already said", problem: null },
-  { id: "none", label: "None", detail: "plain decoding", problem: null },
+  {
+    id: "ngram",
+    label: "N-gram",
+    detail: "repeats what was already said",
+    merit: "needs no model",
+    problem: null,
+  },
+  { id: "none", label: "None", detail: "plain decoding", merit: null, problem: null },
   {
     id: "/models/tinyllama-1.1b.gguf",
     label: "TinyLlama 1.1B · Q4_K_M",
     detail: "llama, 669 MB",
-    problem: "the vocabularies differ at token 259: '  ' in the target, ' t' in the draft",
+    merit: null,
+    problem: {
+      short: "other vocabulary",
+      reason: "the vocabularies differ at token 259: '  ' in the target, ' t' in the draft",
+    },
   },
 ];
 
@@ -135,7 +149,7 @@ export class Replay implements Backend {
 
   saveSettings = (settings: Settings) => {
     const problem = this.#targets.find(({ id }) => id === settings.target)?.problem;
-    if (problem) return Promise.reject(new BackendError("bad_setting", problem));
+    if (problem) return Promise.reject(new BackendError("bad_setting", problem.reason));
     this.#settings = structuredClone(settings);
     this.#announce();
     return this.settings();
@@ -153,7 +167,8 @@ export class Replay implements Backend {
       return Promise.reject(new BackendError("bad_model", message));
     }
     const label = path.split("/").at(-1) ?? path;
-    const problem = "the file is not on this computer: a browser cannot read it";
+    const reason = "the file is not on this computer: a browser cannot read it";
+    const problem = { short: "cannot be read", reason };
     const entry = { ...STARTER, id: path, label, detail: path, problem };
     const size_bytes = 137.4e6;
     const unread = { size_bytes, ...memoryOf(size_bytes), parameters: 0, context: 0 };
@@ -462,8 +477,9 @@ export class Replay implements Backend {
   }
 
   #draft(): DraftOption {
-    const found = DRAFTS.find(({ id }) => id === this.#settings.draft);
-    return found ?? { id: "none", label: "None", detail: "", problem: null };
+    const { target, drafts } = this.#settings;
+    const found = DRAFTS.find(({ id }) => id === drafts[target]);
+    return found ?? STARTER_DRAFT;
   }
 
   #enter(phase: EngineStatus["phase"]) {
@@ -481,9 +497,8 @@ export class Replay implements Backend {
   }
 
   #why(): Why {
-    const { draft, speculation } = this.#settings;
-    const { length } = speculation;
-    if (draft === "none") return { state: "off", text: "off: no draft is chosen" };
+    const { length } = this.#settings.speculation;
+    if (this.#draft().id === "none") return { state: "off", text: "off: no draft is chosen" };
     if (length.type === "fixed" && length.tokens === 0) {
       return { state: "off", text: "off: the draft length is 0" };
     }
@@ -502,11 +517,11 @@ export class Replay implements Backend {
       target: loaded ? this.#target() : null,
       targets: this.#targets,
       drafts: DRAFTS,
-      draft: this.#settings.draft,
+      draft: this.#draft().id,
       why: loaded ? this.#why() : { state: "off", text: "off: no target" },
       device: CPU,
       device_choice: this.#settings.device,
-      draft_device: this.#settings.draft.includes("starter") ? CPU : null,
+      draft_device: this.#draft() === STARTER_DRAFT ? CPU : null,
       device_remarks: [],
       devices: DEVICES,
       memory: {

@@ -73,7 +73,10 @@ export const TARGETS: ModelEntry[] = [
     ...memoryOf(137.4e6),
     parameters: 129.1e6,
     context: 0,
-    problem: "the architecture 'mamba' is not supported yet: expected llama, qwen3 or gemma3",
+    problem: {
+      short: "unknown architecture",
+      reason: "the architecture 'mamba' is not supported yet: expected llama, qwen3 or gemma3",
+    },
   },
 ];
 

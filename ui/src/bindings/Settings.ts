@@ -12,10 +12,7 @@ export type Settings = {
  * Id of the target, see [`ModelEntry::id`].
  */
 target: string, 
-/**
- * Id of the draft: a model's, [`DRAFT_NGRAM`] or [`DRAFT_NONE`].
- */
-draft: string, 
+drafts: { [key in string]?: string }, 
 /**
  * What computes for the target.
  */

@@ -3,7 +3,7 @@ import type { Settings } from "./Settings";
 
 export const defaults: Settings = {
   "target": "smollm2",
-  "draft": "ngram",
+  "drafts": {},
   "device": "auto",
   "draft_device": "auto",
   "speculation": {

@@ -2,13 +2,14 @@
 import type { Advice } from "../bindings/Advice";
 import type { DraftOption } from "../bindings/DraftOption";
 import type { EngineStatus } from "../bindings/EngineStatus";
+import type { Problem } from "../bindings/Problem";
 import { sizeHint } from "./pairs";
 
 /** A draft, what its size lets expect, and what a trial has come to. */
 export interface DraftAdvice extends Advice {
   label: string;
   /** Why it cannot draft for the target; null when it can. */
-  problem: string | null;
+  problem: Problem | null;
   /** Whether it fits in memory beside the target. */
   fits: boolean;
   /** Its size against the target's. */

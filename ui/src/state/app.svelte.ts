@@ -186,6 +186,12 @@ export class App {
     if (this.conversations.current === conversation) this.startNew();
   }
 
+  /** Lets another draft for the loaded target; null leaves it to what fits best. */
+  chooseDraft(draft: string | null): Promise<void> {
+    const target = this.engine.status.target?.id ?? this.settings.values.target;
+    return this.settings.chooseDraft(target, draft);
+  }
+
   /** Gives up what is being loaded; the settings are then what is loaded. */
   async cancelLoading() {
     try {

@@ -6,6 +6,7 @@ import type { ReplyEvent } from "../bindings/ReplyEvent";
 import type { Settings } from "../bindings/Settings";
 import { defaults } from "../bindings/defaults";
 import { BackendError, type Backend } from "../backend/backend";
+import { STARTER } from "../backend/replayModels";
 import { threeRounds } from "../trace/fixtures";
 import { App } from "./app.svelte";
 
@@ -199,8 +200,18 @@ test("settings changed in a row are saved once, a choice at once", async () => {
   await vi.advanceTimersByTimeAsync(1000);
   expect(fake.saved).toHaveLength(1);
   expect(fake.saved[0]).toMatchObject({ max_tokens: 5, sampling: { temperature: 0 } });
-  await app.settings.choose({ draft: "ngram" });
-  expect(fake.saved[1]?.draft).toBe("ngram");
+  await app.settings.choose({ learn_from_earlier: true });
+  expect(fake.saved[1]?.learn_from_earlier).toBe(true);
+});
+
+test("a draft is chosen for the loaded target alone, and left to what fits best again", async () => {
+  await app.settings.load();
+  app.engine.status = { ...app.engine.status, target: STARTER };
+  await app.settings.chooseDraft("/models/other.gguf", "none");
+  await app.chooseDraft("ngram");
+  expect(fake.saved.at(-1)?.drafts).toEqual({ "/models/other.gguf": "none", starter: "ngram" });
+  await app.chooseDraft(null);
+  expect(fake.saved.at(-1)?.drafts).toEqual({ "/models/other.gguf": "none" });
 });
 
 test("a choice that the shell refuses is taken back, and said why", async () => {
@@ -229,7 +240,7 @@ test("the shell's objection to a setting is kept until it accepts one", async ()
   expect(app.settings.problem).toBeNull();
 });
 
-test("removing a model saves other changes first and takes the draft that replaced it", async () => {
+test("removing a model saves other changes first and takes the drafts that are left", async () => {
   const order: string[] = [];
   Object.assign(fake.backend, {
     saveSettings: (settings: Settings) => {
@@ -242,8 +253,8 @@ test("removing a model saves other changes first and takes the draft that replac
     },
   });
   await app.settings.load();
-  app.settings.change({ draft: "/models/mine.gguf" });
+  app.settings.change({ drafts: { starter: "/models/mine.gguf" } });
   expect(await app.removeModel("/models/mine.gguf")).toBeNull();
   expect(order).toEqual(["save", "remove"]);
-  expect(app.settings.values.draft).toBe(defaults.draft);
+  expect(app.settings.values.drafts).toEqual({});
 });

@@ -59,10 +59,11 @@ export class Arena {
 
   get setups(): Pair<Setup> {
     if (this.#chosen) return this.#chosen;
-    const { draft, speculation, sampling } = this.#settings.values;
-    const usable = this.#engine.status.drafts.find(({ id, problem }) => id !== NONE && !problem);
-    const drafts = draft === NONE ? (usable?.id ?? NONE) : draft;
-    const setup: Setup = { draft: drafts, speculation, mode: sampling.mode };
+    const { speculation, sampling } = this.#settings.values;
+    const { draft, drafts } = this.#engine.status;
+    const usable = drafts.find(({ id, problem }) => id !== NONE && !problem);
+    const drafting = draft === NONE || draft === "" ? (usable?.id ?? NONE) : draft;
+    const setup: Setup = { draft: drafting, speculation, mode: sampling.mode };
     return [setup, { ...setup, draft: NONE }];
   }
 

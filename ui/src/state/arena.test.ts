@@ -2,7 +2,9 @@ import { beforeEach, expect, test, vi } from "vitest";
 import type { Arena } from "../bindings/Arena";
 import type { ArenaEvent } from "../bindings/ArenaEvent";
 import type { ArenaRequest } from "../bindings/ArenaRequest";
+import type { DraftOption } from "../bindings/DraftOption";
 import type { EngineStatus } from "../bindings/EngineStatus";
+import type { Problem } from "../bindings/Problem";
 import { defaults } from "../bindings/defaults";
 import { arena as finished, drafted, plain, run } from "../arena/fixtures";
 import { BackendError, type Backend } from "../backend/backend";
@@ -17,18 +19,21 @@ const stop = vi.fn(() => Promise.resolve());
 let backend: Backend;
 let app: App;
 
-const draft = (id: string, problem: string | null = null) => ({
+const UNFIT = { short: "other vocabulary", reason: "the vocabularies differ" };
+const draft = (id: string, problem: Problem | null = null): DraftOption => ({
   id,
   label: id,
   detail: "",
+  merit: null,
   problem,
 });
 
-function offer(...drafts: ReturnType<typeof draft>[]) {
+function offer(...drafts: DraftOption[]) {
   app.engine.status = {
     ...app.engine.status,
     target: { id: "starter", label: "Starter" } as EngineStatus["target"],
     drafts,
+    draft: drafts[0]?.id ?? "",
   };
 }
 
@@ -69,21 +74,20 @@ beforeEach(() => {
   offer(draft("starter-draft"), draft("ngram"), draft("none"));
 });
 
-test("the settings begin against no draft, until something is chosen", () => {
+test("the draft in use begins against none, until something is chosen", () => {
   expect(app.arena.setups).toEqual([drafted, plain]);
-  app.settings.change({ draft: "ngram" });
+  offer(draft("ngram"), draft("starter-draft"));
   expect(app.arena.setups[0].draft).toBe("ngram");
   app.arena.change(1, { mode: "reproducible" });
-  app.settings.change({ draft: "starter-draft" });
+  offer(draft("starter-draft"), draft("ngram"));
   expect(app.arena.setups.map(({ draft, mode }) => [draft, mode])).toEqual([
     ["ngram", "fastest"],
     ["none", "reproducible"],
   ]);
 });
 
-test("without a draft in the settings the first usable one is offered", () => {
-  offer(draft("none"), draft("/other.gguf", "the vocabularies differ"), draft("ngram"));
-  app.settings.change({ draft: "none" });
+test("where none is in use the first usable draft is offered", () => {
+  offer(draft("none"), draft("/other.gguf", UNFIT), draft("ngram"));
   expect(app.arena.setups.map(({ draft }) => draft)).toEqual(["ngram", "none"]);
 });
 

@@ -1,10 +1,12 @@
 import { beforeEach, expect, test } from "vitest";
 import type { Advice } from "../bindings/Advice";
 import type { Download } from "../bindings/Download";
+import type { DraftOption } from "../bindings/DraftOption";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import type { FileDrag } from "../bindings/FileDrag";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Probe } from "../bindings/Probe";
+import type { Problem } from "../bindings/Problem";
 import type { Repository } from "../bindings/Repository";
 import { BackendError, type Backend } from "../backend/backend";
 import { STARTER, TARGETS } from "../backend/replayModels";
@@ -23,10 +25,12 @@ const download = (id: string, change: Partial<Download> = {}): Download => ({
   ...change,
 });
 const offer = (id: string) => ({ id, repository: id.split(":")[0] ?? "", file: "m.gguf" });
-const option = (id: string, problem: string | null = null) => ({
+const UNFIT = { short: "other vocabulary", reason: "the vocabularies differ" };
+const option = (id: string, problem: Problem | null = null): DraftOption => ({
   id,
   label: id,
   detail: "",
+  merit: null,
   problem,
 });
 const probe = (speedup: number): Probe => ({
@@ -180,7 +184,7 @@ test("before a probe every draft has a hint, and none is no draft", () => {
 });
 
 test("the best draft is first, and those that cannot be used are last with their reason", async () => {
-  const drafts = [option("other", "the vocabularies differ"), option("slow"), option("quick")];
+  const drafts = [option("other", UNFIT), option("slow"), option("quick")];
   engine({ drafts: [...drafts, option("failed"), option("unprobed")] });
   const advised = app.library.advise(null);
   expect(app.library.advising).toBe(true);

@@ -72,14 +72,21 @@ export class Settings {
     this.values = { ...this.values, ...back };
   }
 
+  /** Lets `draft` draft for `target` from now on; null leaves it to what fits best. */
+  chooseDraft(target: string, draft: string | null): Promise<void> {
+    const others = Object.entries(this.values.drafts).filter(([id]) => id !== target);
+    const own: [string, string][] = draft === null ? [] : [[target, draft]];
+    return this.choose({ drafts: Object.fromEntries([...others, ...own]) });
+  }
+
   /**
    * Takes what `add_model`, `remove_model` and `cancel_loading` changed in the shell: the list, and the
-   * target, its device and the draft where a removed model was in use or another was given up.
+   * target, its device and the drafts where a removed model was in use or another was given up.
    */
   async refreshModels() {
     try {
-      const { added_models, target, device, draft } = await this.#backend.settings();
-      this.values = { ...this.values, added_models, target, device, draft };
+      const { added_models, target, device, drafts } = await this.#backend.settings();
+      this.values = { ...this.values, added_models, target, device, drafts };
     } catch (thrown) {
       this.problem = BackendError.from(thrown).message;
     }

@@ -14,9 +14,7 @@ use serde_json::Value as Json;
 use super::family::Family;
 use super::mapped::{Stored, Tensors, map};
 use super::weights::{EMBEDDING, OUTPUT, canonical};
-use crate::error::{Error, Result};
-
-const DOWNLOAD_AGAIN: &str = "Download it again, or choose another model.";
+use crate::error::{DOWNLOAD_AGAIN, Error, Result};
 
 /// Bytes before a safetensors header: its length.
 const LENGTH_PREFIX: usize = 8;
@@ -210,7 +208,7 @@ fn locate(
         let above_one = family.norms_above_one && shape.len() == 1;
         let tensor = Stored { dtype, shape, file: index, bytes, above_one };
         if stored.insert(canonical, tensor).is_some() {
-            return Err(bad("every tensor once".into(), format!("{name} twice"), "Download it again."));
+            return Err(bad("every tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
         }
     }
     Ok(())

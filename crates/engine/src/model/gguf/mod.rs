@@ -14,7 +14,7 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 use super::mapped::{Stored, Tensors, map, stored_size};
-use crate::error::{Error, Result};
+use crate::error::{DOWNLOAD_AGAIN, DOWNLOAD_PART, Error, Result};
 pub(super) use header::{Header, List};
 use reader::{Read, Reader};
 
@@ -26,7 +26,6 @@ const MOST_DIMENSIONS: u32 = 4;
 /// Where tensors begin, unless the header says otherwise: at a multiple of so many bytes.
 const ALIGNMENT: u64 = 32;
 
-const DOWNLOAD_AGAIN: &str = "Download it again, or choose another file.";
 const CHOOSE_GGUF: &str = "Choose a .gguf file, or a folder with config.json and safetensors.";
 const CHOOSE_ANOTHER: &str = "Choose another file of this model.";
 
@@ -97,7 +96,7 @@ fn open_parts(any: &Header, count: u64) -> Result<(Header, Tensors)> {
         if !part.is_file() {
             let missing = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let expected = format!("all {count} parts of the model in one folder");
-            return Err(bad(path, &expected, format!("no {missing}"), "Download the missing part."));
+            return Err(bad(path, &expected, format!("no {missing}"), DOWNLOAD_PART));
         }
         let header = open_file(&part, &mut tensors)?;
         let place = (header.integer("split.no")?, header.integer("split.count")?);

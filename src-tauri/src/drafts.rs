@@ -1,0 +1,185 @@
+//! Which draft a target gets. A pure rule on what is known of the two; opens nothing.
+//!
+//! What was last used with the target comes first, then what is known to fit, then what fits by what was
+//! measured, then what fits by vocabulary and size, then n-grams. A head made for its target is to stand behind
+//! what was last used.
+
+use std::cmp::Ordering;
+
+use crate::ipc::DraftOption;
+
+/// A draft does best at about this share of its target's bytes: what a pass reads is what it costs.
+const BEST_SHARE: f64 = 0.1;
+
+/// With a larger share it is not taken unasked, unless it was tried: half of what a guess saves is gone before
+/// the first is rejected.
+const LARGEST_SHARE: f64 = 0.5;
+
+/// A draft, and what is known of it beside the target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    pub option: DraftOption,
+    /// Its bytes over the target's; `None` for one that is no model.
+    pub share: Option<f64>,
+    /// Every token it drafts is the target's.
+    pub same_vocabulary: bool,
+    /// The library knows the two as a pair.
+    pub known_pair: bool,
+    /// Tokens per second over those without drafts, as a trial on this computer predicted them.
+    pub speedup: Option<f64>,
+    /// Whether there is memory for it beside the target.
+    pub room: bool,
+}
+
+/// What speaks for a draft, the most telling first; within one kind, the less the better.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+enum Merit {
+    LastUsed,
+    /// How far its size is from the best.
+    KnownPair(f64),
+    /// The time a token takes, over the time without drafts.
+    Tried(f64),
+    /// How far its size is from the best.
+    SameVocabulary(f64),
+    NeedsNoModel,
+    /// Usable, with nothing that speaks for it. How far its size is from the best.
+    Unproven(f64),
+    NoDrafts,
+    Unusable,
+}
+
+impl Candidate {
+    /// One that is no model.
+    pub fn without_model(option: DraftOption) -> Self {
+        Self { option, share: None, same_vocabulary: true, known_pair: false, speedup: None, room: true }
+    }
+
+    fn merit(&self, last_used: Option<&str>) -> Merit {
+        if self.option.problem.is_some() {
+            return Merit::Unusable;
+        }
+        if last_used == Some(&self.option.id) {
+            return Merit::LastUsed;
+        }
+        let Some(share) = self.share else {
+            return if self.option.drafts() { Merit::NeedsNoModel } else { Merit::NoDrafts };
+        };
+        let distance = (share / BEST_SHARE).ln().abs();
+        match self.speedup {
+            _ if !self.room => Merit::Unproven(distance),
+            Some(speedup) if speedup > 1.0 => Merit::Tried(1.0 / speedup),
+            Some(_) => Merit::Unproven(distance),
+            None if self.known_pair => Merit::KnownPair(distance),
+            None if self.same_vocabulary && share <= LARGEST_SHARE => Merit::SameVocabulary(distance),
+            None => Merit::Unproven(distance),
+        }
+    }
+
+    /// Its merit in a word or two; `None` where nothing speaks for it or against it.
+    fn words(&self, merit: Merit) -> Option<String> {
+        let words = match merit {
+            Merit::LastUsed => "last used",
+            Merit::KnownPair(_) => "known pair",
+            Merit::Tried(time) => return Some(format!("tried: {:.1}x", 1.0 / time)),
+            Merit::SameVocabulary(_) => "same vocabulary",
+            Merit::NeedsNoModel => "needs no model",
+            Merit::Unproven(_) if !self.room => "may not fit in memory",
+            Merit::Unproven(_) if self.speedup.is_some() => "tried: does not pay",
+            Merit::Unproven(_) | Merit::NoDrafts | Merit::Unusable => return None,
+        };
+        Some(words.to_owned())
+    }
+}
+
+/// Puts the best first and says of each what speaks for it. `last_used` drafted for this target last.
+pub fn rank(candidates: &mut [Candidate], last_used: Option<&str>) {
+    for candidate in &mut *candidates {
+        candidate.option.merit = candidate.words(candidate.merit(last_used));
+    }
+    candidates.sort_by(|one, other| {
+        one.merit(last_used).partial_cmp(&other.merit(last_used)).unwrap_or(Ordering::Equal)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ipc::{DRAFT_NGRAM, DRAFT_NONE, Problem};
+
+    fn option(id: &str) -> DraftOption {
+        let (label, detail) = (id.to_owned(), String::new());
+        DraftOption { id: id.to_owned(), label, detail, merit: None, problem: None }
+    }
+
+    /// A model with the target's vocabulary and `share` of its bytes.
+    fn model(id: &str, share: f64) -> Candidate {
+        Candidate { share: Some(share), ..Candidate::without_model(option(id)) }
+    }
+
+    /// The order of `models`, n-grams and no drafts.
+    fn order(models: &[Candidate], last_used: Option<&str>) -> Vec<(String, Option<String>)> {
+        let others = [DRAFT_NONE, DRAFT_NGRAM].map(|id| Candidate::without_model(option(id)));
+        let mut all: Vec<Candidate> = others.into_iter().chain(models.iter().cloned()).collect();
+        rank(&mut all, last_used);
+        all.into_iter().map(|candidate| (candidate.option.id, candidate.option.merit)).collect()
+    }
+
+    fn ids(models: &[Candidate], last_used: Option<&str>) -> Vec<String> {
+        order(models, last_used).into_iter().map(|(id, _)| id).collect()
+    }
+
+    #[test]
+    fn known_pairs_come_before_tried_drafts_and_those_before_what_only_shares_the_vocabulary() {
+        let same = model("same", 0.1);
+        let tried = Candidate { speedup: Some(1.84), ..model("tried", 0.4) };
+        let known = Candidate { known_pair: true, ..model("known", 0.3) };
+        let found = order(&[same, tried, known], None);
+        let expected = [
+            ("known", Some("known pair")),
+            ("tried", Some("tried: 1.8x")),
+            ("same", Some("same vocabulary")),
+            (DRAFT_NGRAM, Some("needs no model")),
+            (DRAFT_NONE, None),
+        ];
+        assert_eq!(found, expected.map(|(id, merit)| (id.to_owned(), merit.map(str::to_owned))));
+    }
+
+    #[test]
+    fn what_was_last_used_comes_first_whatever_else_is_known_of_it() {
+        let known = Candidate { known_pair: true, ..model("known", 0.1) };
+        let slow = Candidate { speedup: Some(1.0), room: false, ..model("slow", 0.9) };
+        for last in ["slow", DRAFT_NGRAM, DRAFT_NONE] {
+            let found = order(&[known.clone(), slow.clone()], Some(last));
+            assert_eq!(found[0], (last.to_owned(), Some("last used".to_owned())));
+            assert_eq!(found[1].0, "known");
+        }
+        assert_eq!(ids(std::slice::from_ref(&known), Some("gone"))[0], "known");
+    }
+
+    #[test]
+    fn one_that_cannot_be_used_is_never_first_even_if_it_was_used_last() {
+        let problem = Problem { short: "other vocabulary".to_owned(), reason: "they differ".to_owned() };
+        let mut foreign = Candidate { known_pair: true, speedup: Some(3.0), ..model("foreign", 0.1) };
+        foreign.option.problem = Some(problem);
+        assert_eq!(ids(&[foreign], Some("foreign")), [DRAFT_NGRAM, DRAFT_NONE, "foreign"]);
+    }
+
+    #[test]
+    fn of_those_with_the_same_vocabulary_the_one_nearest_to_a_tenth_is_first() {
+        let models = [model("half", 0.45), model("tenth", 0.12), model("hundredth", 0.01)];
+        assert_eq!(ids(&models, None)[..3], ["tenth", "half", "hundredth"]);
+    }
+
+    #[test]
+    fn nothing_is_taken_before_n_grams_that_is_large_foreign_without_room_or_was_tried_in_vain() {
+        let large = model("large", 0.6);
+        let foreign = Candidate { same_vocabulary: false, ..model("foreign", 0.1) };
+        let roomless = Candidate { known_pair: true, room: false, ..model("roomless", 0.1) };
+        let tried = Candidate { known_pair: true, speedup: Some(1.0), ..model("tried", 0.1) };
+        for doubtful in [large, foreign.clone(), roomless, tried] {
+            assert_eq!(ids(std::slice::from_ref(&doubtful), None)[0], DRAFT_NGRAM, "{doubtful:?}");
+        }
+        let tried = Candidate { speedup: Some(1.2), ..foreign };
+        assert_eq!(ids(&[tried], None)[0], "foreign", "a trial says more than the vocabulary");
+    }
+}
