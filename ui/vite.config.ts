@@ -26,6 +26,7 @@ export default defineConfig({
   },
   test: {
     environment: "jsdom",
+    setupFiles: ["src/setup.ts"],
     include: ["src/**/*.test.ts"],
   },
 });

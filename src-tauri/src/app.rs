@@ -2,7 +2,7 @@
 //! and engine together; the Tauri commands only pass on.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::trace::Round;
@@ -18,6 +18,7 @@ use crate::ipc::{
 };
 use crate::lock::lock;
 use crate::models::{Models, Place};
+use crate::pace::Pace;
 use crate::remote::Remote;
 use crate::reply::spoken;
 use crate::save::{downloads, save};
@@ -41,6 +42,8 @@ pub struct App {
     pub(crate) remote: Result<Remote>,
     pub(crate) library: Library,
     pub(crate) drags: Board<FileDrag>,
+    /// How often the page is told of what is under way.
+    pub(crate) pace: Arc<Pace>,
     folders: Folders,
 }
 
@@ -74,6 +77,7 @@ impl App {
             remote,
             library,
             drags: Board::showing(FileDrag::Left),
+            pace: Arc::default(),
             store: Mutex::new(store),
             replying: Mutex::new(()),
             settings: Mutex::new(settings),

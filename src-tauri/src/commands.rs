@@ -2,6 +2,7 @@
 //! are built from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use foretoken_engine::trace::Round;
 use serde::Serialize;
@@ -70,6 +71,7 @@ commands! {
     send(conversation: Option<i64>, text: String, on_events: Channel<Vec<ReplyEvent>>) -> Reply;
     regenerate(message: i64, on_events: Channel<Vec<ReplyEvent>>) -> Reply;
     stop() -> ();
+    pace(interval_ms: u32) -> ();
     cancel_loading() -> ();
     advise(conversation: Option<i64>, on_advice: Channel<Advice>) -> ();
     stop_advice() -> ();
@@ -248,18 +250,23 @@ async fn send(
     on_events: Channel<Vec<ReplyEvent>>,
 ) -> Result<Reply> {
     let app = Arc::clone(&app);
-    blocking(move || paced(on_events, |tell| app.send(conversation, &text, Arc::new(tell)))).await
+    blocking(move || paced(&app, on_events, |tell| app.send(conversation, &text, Arc::new(tell)))).await
 }
 
 #[tauri::command]
 async fn regenerate(app: Shared<'_>, message: i64, on_events: Channel<Vec<ReplyEvent>>) -> Result<Reply> {
     let app = Arc::clone(&app);
-    blocking(move || paced(on_events, |tell| app.regenerate(message, Arc::new(tell)))).await
+    blocking(move || paced(&app, on_events, |tell| app.regenerate(message, Arc::new(tell)))).await
 }
 
 #[tauri::command]
 fn stop(app: Shared<'_>) {
     app.stop();
+}
+
+#[tauri::command]
+fn pace(app: Shared<'_>, interval_ms: u32) {
+    app.pace.set(Duration::from_millis(interval_ms.into()));
 }
 
 #[tauri::command(async)]
@@ -288,7 +295,7 @@ async fn check_reply(
     on_progress: Channel<Vec<CheckProgress>>,
 ) -> Result<ReplyCheck> {
     let app = Arc::clone(&app);
-    blocking(move || paced(on_progress, |tell| app.check_reply(message, Box::new(tell)))).await
+    blocking(move || paced(&app, on_progress, |tell| app.check_reply(message, Box::new(tell)))).await
 }
 
 #[tauri::command]
@@ -298,7 +305,7 @@ async fn run_arena(
     on_events: Channel<Vec<ArenaEvent>>,
 ) -> Result<Arena> {
     let app = Arc::clone(&app);
-    blocking(move || paced(on_events, |tell| app.run_arena(request, Box::new(tell)))).await
+    blocking(move || paced(&app, on_events, |tell| app.run_arena(request, Box::new(tell)))).await
 }
 
 #[tauri::command(async)]
@@ -330,6 +337,7 @@ async fn save_file(app: Shared<'_>, name: String, text: String) -> Result<String
 /// Does `work`, telling the page of it as often as it can show. When it returns, everything was told. A page
 /// that went away costs the work nothing: what matters is in the store.
 fn paced<E: Serialize + Send + 'static, T>(
+    app: &App,
     channel: Channel<Vec<E>>,
     work: impl FnOnce(Teller<E>) -> Result<T>,
 ) -> Result<T> {
@@ -338,7 +346,7 @@ fn paced<E: Serialize + Send + 'static, T>(
             tracing::debug!(%error, "the page no longer listens");
         }
     };
-    let pacer = Pacer::start(tell).map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
+    let pacer = Pacer::start(&app.pace, tell).map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
     let outcome = work(pacer.teller());
     pacer.finish();
     outcome

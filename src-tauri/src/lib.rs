@@ -7,6 +7,7 @@
 //! - [`remote`]: what comes from the hub; [`drag`]: what a person drops on the window
 //! - [`models`]: the lists of targets and drafts; [`drafts`]: which draft a target gets; [`memory`]: whether
 //!   they fit
+//! - `rendering`: whether WebKit composes the page; [`pace`]: how often the page is told
 //! - [`error`], [`stored`]: other crates' types as the page's
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -27,6 +28,8 @@ pub mod models;
 pub mod pace;
 pub mod proof;
 pub mod remote;
+#[cfg(target_os = "linux")]
+mod rendering;
 pub mod reply;
 pub mod save;
 pub mod settings;
@@ -67,6 +70,10 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
             let folders = Folders::locate()?;
             folders.create()?;
             keep_log(&folders.logs());
+            #[cfg(target_os = "linux")]
+            if let Some(window) = handle.get_webview_window("main") {
+                rendering::choose(&window);
+            }
             let resources = handle.path().resource_dir().ok();
             let app = App::start(folders, resources.as_deref()).map_err(|error| error.message)?;
             handle.manage(Arc::new(app));

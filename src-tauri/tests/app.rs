@@ -157,7 +157,7 @@ fn rounds(events: &[ReplyEvent]) -> Vec<Round> {
 #[test]
 fn what_drafters_learned_is_kept_for_the_next_start() {
     let fixture = Fixture::new();
-    fixture.set(|settings| DRAFT_NGRAM.clone_into(&mut settings.draft));
+    fixture.set(|settings| let_draft(settings, DRAFT_NGRAM));
     let (first, _) = fixture.send(None, "Tell me a story about a fox.");
     let file = fixture.folder.path().join("learned.json");
     // It is kept once the reply was handed over.

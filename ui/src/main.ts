@@ -9,6 +9,7 @@ import "./app.css";
 import { mount } from "svelte";
 import Window from "./Window.svelte";
 import { chooseBackend } from "./backend/choose";
+import { frames } from "./frames";
 import { App } from "./state/app.svelte";
 import { rememberedTheme, showTheme } from "./theme";
 
@@ -17,7 +18,7 @@ showTheme(rememberedTheme());
 let backend = await chooseBackend();
 if (new URLSearchParams(location.search).has("meter")) {
   const { Meter } = await import("./meter");
-  window.foretokenMeter = new Meter();
+  window.foretokenMeter = new Meter(frames);
   backend = window.foretokenMeter.watch(backend);
 }
 const app = new App(backend);

@@ -1,36 +1,46 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ReplyEvent } from "./bindings/ReplyEvent";
 import { Replay } from "./backend/replay";
+import { Frames } from "./frames";
 import { Meter } from "./meter";
 import { round } from "./trace/fixtures";
 
+let rendered: () => void;
+let frames: Frames;
+let meter: Meter;
+
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["requestAnimationFrame", "cancelAnimationFrame"] });
+  vi.useFakeTimers({ toFake: ["requestAnimationFrame", "performance"] });
+  frames = new Frames((done) => {
+    rendered = done;
+    return () => undefined;
+  });
+  meter = new Meter(frames);
 });
 afterEach(() => {
   vi.useRealTimers();
 });
 
-const rendered = () => new Promise((resolve) => setTimeout(resolve, 5));
-
-test("each frame is counted once, and none after the end", async () => {
-  const meter = new Meter();
-  meter.start();
-  for (let frame = 0; frame < 4; frame += 1) {
-    vi.advanceTimersToNextFrame();
-    await rendered();
-  }
-  const { frames, median_ms, p99_ms, worst_ms } = meter.stop();
-  expect(frames).toBe(4);
-  expect(median_ms).toBeLessThanOrEqual(p99_ms);
-  expect(p99_ms).toBeLessThanOrEqual(worst_ms);
+/** A frame that costs so much. */
+function frame(costMs: number) {
+  frames.ask(() => undefined);
   vi.advanceTimersToNextFrame();
-  await rendered();
-  expect(meter.stop().frames).toBe(4);
+  vi.advanceTimersByTime(costMs);
+  rendered();
+}
+
+test("each frame is counted once with what it cost, and none after the end", () => {
+  meter.start();
+  for (const cost of [1, 2, 9]) frame(cost);
+  const measured = meter.stop();
+  expect(measured).toMatchObject({ frames: 3, median_ms: 2, worst_ms: 9 });
+  expect(measured.share).toBeCloseTo(0.012 / measured.seconds);
+  expect(measured.frames_per_second).toBeCloseTo(3 / measured.seconds);
+  frame(1);
+  expect(meter.stop().frames).toBe(3);
 });
 
-test("a round's delay ends with the frame after its arrival", async () => {
-  const meter = new Meter();
+test("a round's delay ends with the frame that showed it, which began after its arrival", () => {
   let arrive: (event: ReplyEvent) => void = () => undefined;
   const backend = new Replay(new URLSearchParams());
   backend.send = (_conversation, _text, onEvent) => {
@@ -38,30 +48,30 @@ test("a round's delay ends with the frame after its arrival", async () => {
     return new Promise(() => undefined);
   };
   const seen: ReplyEvent[] = [];
-  meter.start();
   void meter.watch(backend).send(null, "go", (event) => seen.push(event));
   arrive({ type: "round", round: round(0) });
-  arrive({ type: "round", round: round(1) });
-  await rendered();
-  expect(meter.stop().rounds).toBe(0);
   meter.start();
-  arrive({ type: "round", round: round(2) });
-  await rendered();
+  frames.ask(() => undefined);
+  vi.advanceTimersByTime(2);
+  arrive({ type: "round", round: round(1) });
   vi.advanceTimersToNextFrame();
-  await rendered();
-  const { rounds, delay_median_ms, delay_worst_ms } = meter.stop();
+  vi.advanceTimersByTime(1);
+  arrive({ type: "round", round: round(2) });
+  vi.advanceTimersByTime(5);
+  rendered();
+  const { rounds, delay_worst_ms } = meter.stop();
   expect(rounds).toBe(1);
-  expect(delay_median_ms).toBeGreaterThan(4);
-  expect(delay_worst_ms).toBe(delay_median_ms);
+  expect(delay_worst_ms).toBeGreaterThan(5);
+  expect(delay_worst_ms).toBeLessThan(25);
   expect(seen).toHaveLength(3);
 });
 
 test("what the meter does not watch is asked of the backend as before", async () => {
   const backend = new Replay(new URLSearchParams());
-  const watched = new Meter().watch(backend);
+  const watched = meter.watch(backend);
   expect(await watched.conversations()).toEqual(await backend.conversations());
 });
 
 test("nothing measured is nothing, not an error", () => {
-  expect(new Meter().stop()).toMatchObject({ frames: 0, median_ms: 0, delay_worst_ms: 0 });
+  expect(meter.stop()).toMatchObject({ frames: 0, median_ms: 0, delay_worst_ms: 0 });
 });

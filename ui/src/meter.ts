@@ -1,16 +1,23 @@
 /**
- * Measures what a frame costs the page's thread, and how late a round is seen. Loaded only when the
- * page is opened with `?meter`; `make bench-ui` reads it by {@link Window.foretokenMeter}.
+ * Measures what the page's frames cost, and how late a round is seen. Loaded only when the page is
+ * opened with `?meter`; `make bench-ui` reads it by {@link Window.foretokenMeter}.
  */
 import type { Backend } from "./backend/backend";
 import type { ReplyEvent } from "./bindings/ReplyEvent";
+import type { Frames } from "./frames";
 
 export interface Measured {
+  /** How long was measured. */
+  seconds: number;
+  /** Frames that the page asked for; those of a pointer or a scroll bar are not among them. */
   frames: number;
-  /** From the first callback of a frame to the end of its rendering. */
+  frames_per_second: number;
+  /** What a frame cost this thread, from its first callback to the end of its rendering. */
   median_ms: number;
   p99_ms: number;
   worst_ms: number;
+  /** Of one core, that all of them cost. */
+  share: number;
   /** Rounds that arrived, and the time from then to the end of the frame that painted them. */
   rounds: number;
   delay_median_ms: number;
@@ -19,38 +26,38 @@ export interface Measured {
 }
 
 export class Meter {
-  readonly #channel = new MessageChannel();
+  #begun = 0;
   #frames: number[] = [];
   #delays: number[] = [];
   #arrived: number[] = [];
   #running = false;
 
-  constructor() {
-    // A message posted in a frame's first callback is read when the frame has been rendered.
-    this.#channel.port1.onmessage = ({
-      data,
-    }: MessageEvent<{ begin: number; arrived: number[] }>) =>
-      this.#frameDone(data.begin, data.arrived);
+  constructor(frames: Frames) {
+    frames.onframe = (begin, end) => this.#take(begin, end);
   }
 
   start() {
+    this.#begun = performance.now();
     this.#frames = [];
     this.#delays = [];
     this.#arrived = [];
-    if (this.#running) return;
     this.#running = true;
-    requestAnimationFrame(this.#frame);
   }
 
   stop(): Measured {
     this.#running = false;
+    const seconds = (performance.now() - this.#begun) / 1000;
     const frames = this.#frames.toSorted((a, b) => a - b);
     const delays = this.#delays.toSorted((a, b) => a - b);
+    const cost = frames.reduce((sum, ms) => sum + ms, 0) / 1000;
     return {
+      seconds,
       frames: frames.length,
+      frames_per_second: frames.length / seconds,
       median_ms: at(frames, 0.5),
       p99_ms: at(frames, 0.99),
       worst_ms: at(frames, 1),
+      share: cost / seconds,
       rounds: delays.length,
       delay_median_ms: at(delays, 0.5),
       delay_p99_ms: at(delays, 0.99),
@@ -72,18 +79,13 @@ export class Meter {
     });
   }
 
-  /** Asked for first in each frame, before anything the page does in it: so it runs first in the next. */
-  readonly #frame = () => {
+  /** A frame shows what had arrived when it began. */
+  #take(begin: number, end: number) {
     if (!this.#running) return;
-    requestAnimationFrame(this.#frame);
-    this.#channel.port2.postMessage({ begin: performance.now(), arrived: this.#arrived });
-    this.#arrived = [];
-  };
-
-  #frameDone(begin: number, arrived: number[]) {
-    const end = performance.now();
     this.#frames.push(end - begin);
-    for (const arrival of arrived) this.#delays.push(end - arrival);
+    const shown = this.#arrived.filter((arrival) => arrival <= begin);
+    for (const arrival of shown) this.#delays.push(end - arrival);
+    this.#arrived.splice(0, shown.length);
   }
 }
 

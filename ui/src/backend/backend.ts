@@ -90,6 +90,8 @@ export interface Backend {
   regenerate(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
   /** Ends what is under way: a reply, a check, an arena. */
   stop(): Promise<void>;
+  /** Says how long it is from frame to frame: to be told of anything more often is of no use. */
+  pace(intervalMs: number): Promise<void>;
   /**
    * Writes a text file into the person's Downloads folder under this name, or the next free one;
    * resolves with its path.

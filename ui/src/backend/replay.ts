@@ -289,6 +289,8 @@ export class Replay implements Backend {
     return Promise.resolve();
   };
 
+  pace = () => Promise.resolve();
+
   saveFile = (name: string, text: string) => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));

@@ -75,6 +75,9 @@ export const tauri: Backend = {
   stop: async () => {
     await call("stop", {});
   },
+  pace: async (intervalMs) => {
+    await call("pace", { intervalMs });
+  },
   cancelLoading: async () => {
     await call("cancel_loading", {});
   },

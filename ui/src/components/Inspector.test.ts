@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Message } from "../bindings/Message";
 import { App } from "../state/app.svelte";
 import { Trace } from "../state/trace.svelte";
-import { summary, threeRounds } from "../trace/fixtures";
+import { round, summary, threeRounds } from "../trace/fixtures";
 import Inspector from "./Inspector.svelte";
 
 // It draws on a canvas, which the tests' page does not have.
@@ -73,6 +73,16 @@ test("a reply shows what drafting saved, in words and with its sign", () => {
   expect(text("stat-saved")).toBe("+20 ms");
   expect(text("verdict")).toBe("20 ms saved, 2.0x plain decoding");
   expect(text("stat-drafted")).toBe("2 / 3 / 4");
+});
+
+test("the heatmap stays when the stored reply takes the place of the one that was streaming", () => {
+  const rounds = Array.from({ length: 100 }, (_, index) => round(index));
+  show({ ...reply, finish: null, summary: null }, Trace.of(rounds));
+  const more = () => document.querySelector("[aria-label='Show the whole reply']");
+  expect(more()).not.toBeNull();
+  app.conversations.place(reply);
+  flushSync();
+  expect(more()).not.toBeNull();
 });
 
 test("a reply whose rounds are not stored says so, and has the numbers of its summary", () => {

@@ -3,6 +3,7 @@ import { createContext } from "svelte";
 import type { AppInfo } from "../bindings/AppInfo";
 import { BackendError, type Backend } from "../backend/backend";
 import type { Message } from "../bindings/Message";
+import { frames } from "../frames";
 import { TraceFileError } from "../trace/file/problem";
 import { traceFileName, writeTrace } from "../trace/file/write";
 import { placeOf } from "../trace/position";
@@ -96,6 +97,8 @@ export class App {
 
   /** Fetches what the window shows; the settings were read before it was. */
   async start() {
+    // Who is told more seldom than the page wished loses nothing.
+    frames.onpace = (intervalMs) => void this.#backend.pace(intervalMs).catch(() => undefined);
     const info = this.#backend.appInfo().then((facts) => (this.info = facts));
     await Promise.all([
       this.engine.watch(),

@@ -110,7 +110,7 @@ test("an arena is asked for as the form says, and its result is shown and listed
 });
 
 test("a run's text and curve are shown while it is written, in its own column", async () => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  vi.useFakeTimers({ toFake: ["requestAnimationFrame"] });
   const contest = new Contest(
     { prompt: "x", setups: [drafted, plain], pairs: 1, max_tokens: 64 },
     ["a", "b"],

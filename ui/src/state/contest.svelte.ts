@@ -12,8 +12,7 @@ import type { Curve } from "../arena/curves";
 import { distinct } from "../arena/label";
 import { verdictOf, type Pair, type Side } from "../arena/pairs";
 import { BackendError } from "../backend/backend";
-
-const SHOW_EVERY_MS = 100;
+import { frames } from "../frames";
 
 export type Stage = "running" | "finished" | "stopped" | "failed";
 
@@ -43,7 +42,6 @@ export class Contest {
   begun = false;
   #writing = "";
   #points: [number, number][] = [];
-  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(request: ArenaRequest, labels: Pair<string>, target: string) {
     this.prompt = request.prompt;
@@ -86,7 +84,7 @@ export class Contest {
       case "progress":
         this.#writing += event.text;
         this.#points.push([event.at_ms, event.tokens]);
-        this.#timer ??= setTimeout(() => this.#show(), SHOW_EVERY_MS);
+        frames.ask(this.#show);
         break;
       case "finished":
         this.#show();
@@ -114,20 +112,18 @@ export class Contest {
   }
 
   #settle(stage: Stage) {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    frames.forget(this.#show);
     this.stage = stage;
     this.stopping = false;
     this.current = null;
     this.curve = [];
   }
 
-  #show() {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+  readonly #show = () => {
+    frames.forget(this.#show);
     if (!this.current) return;
     const [one, other] = this.texts;
     this.texts = this.current.side === 0 ? [this.#writing, other] : [one, this.#writing];
     this.curve = [...this.#points];
-  }
+  };
 }

@@ -1,4 +1,5 @@
 /** What the engine last said about itself. Never guesses: the shell sends every change. */
+import { frames } from "../frames";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import { BackendError, type Backend } from "../backend/backend";
 
@@ -32,6 +33,7 @@ export class Engine {
   readonly #backend: Backend;
   /** Labels of all that was ever listed: a model that is deleted while it is loaded goes on working. */
   readonly #labels = new Map<string, string>();
+  #latest = STARTING;
 
   constructor(backend: Backend) {
     this.#backend = backend;
@@ -43,13 +45,21 @@ export class Engine {
         for (const { id, label } of [...status.targets, ...status.drafts]) {
           this.#labels.set(id, label);
         }
-        this.status = status;
+        this.#latest = status;
+        // While a reply is written the why line changes as often as can be read: not in a frame of its own.
+        const writing = status.phase === "replying" && this.status.phase === "replying";
+        if (writing) frames.ask(this.#show);
+        else this.#show();
       });
     } catch (thrown) {
       const { message } = BackendError.from(thrown);
       this.status = { ...STARTING, phase: "failed", message };
     }
   }
+
+  readonly #show = () => {
+    this.status = this.#latest;
+  };
 
   /** What a target or a draft is called, also one that is no longer listed. */
   label(id: string): string | undefined {

@@ -161,7 +161,7 @@ export class Playback {
       const passed = Math.min(LONGEST_FRAME_MS, now - (this.#last ?? now));
       this.#last = this.playing ? now : undefined;
       if (this.playing) this.#advance(passed);
-      this.#feed();
+      this.#feed(now);
       if (this.playing || !this.#settled()) this.#run();
     });
   }
@@ -186,12 +186,12 @@ export class Playback {
   }
 
   /** Brings the trace shown nearer to the rounds that it shall hold: forwards by more, back by a new one. */
-  #feed() {
+  #feed(now: number) {
     const wanted = this.count;
     if (wanted < this.#fed) this.#begin();
     const filling = this.#coming ?? this.trace;
     const until = Math.min(wanted, this.#fed + SLICE_ROUNDS);
-    for (const round of this.rounds.slice(this.#fed, until)) filling.push(round);
+    filling.show(this.rounds.slice(this.#fed, until), now);
     this.#fed = until;
     if (until < wanted) return;
     // While it plays numbers follow a few times a second, as in a reply that is being written.

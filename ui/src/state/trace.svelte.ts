@@ -1,14 +1,16 @@
 /**
- * The rounds of one reply as they arrive. Rounds are kept as they came and shown on the next
- * animation frame, however many came in between; a missing index is noticed and kept as a gap.
+ * The rounds of one reply as they arrive. Rounds are kept as they came and shown on the next frame,
+ * however many came in between; a missing index is noticed and kept as a gap.
  */
 import type { Round } from "../bindings/Round";
+import { frames } from "../frames";
 import { Offsets } from "../trace/offsets";
 import { Accumulator, type Statistics } from "../trace/statistics";
 import { rowsOf } from "../trace/tree";
 
-/** Numbers change no faster than a person can read them. */
-const STATISTICS_EVERY_MS = 200;
+/** Numbers change no faster than a person can read them, curves no faster than their end moves. */
+const STATISTICS_EVERY_MS = 250;
+const CURVES_EVERY_MS = 750;
 
 /** Rounds that never arrived, by index, both ends included. */
 export interface Gap {
@@ -28,11 +30,13 @@ export class Trace {
 
   readonly #accumulator = new Accumulator();
   statistics = $state.raw<Statistics>(this.#accumulator.snapshot());
+  /** Rounds that curves over the whole reply show. */
+  drawn = $state(0);
 
   #pending: Round[] = [];
   #expected = 0;
-  #frame: number | undefined;
   #countedAt = -Infinity;
+  #drawnAt = -Infinity;
 
   static of(rounds: readonly Round[]): Trace {
     const trace = new Trace();
@@ -44,22 +48,32 @@ export class Trace {
   /** Takes a round and shows it on the next frame. */
   push(round: Round) {
     this.#receive(round);
-    this.#frame ??= requestAnimationFrame((now) => {
-      this.#frame = undefined;
-      this.#show();
-      if (now - this.#countedAt < STATISTICS_EVERY_MS) return;
-      this.#countedAt = now;
-      this.statistics = this.#accumulator.snapshot();
-    });
+    frames.ask(this.#paint);
+  }
+
+  /** Takes rounds and shows them now, in a frame of somebody else's. */
+  show(rounds: readonly Round[], now: number) {
+    for (const round of rounds) this.#receive(round);
+    if (rounds.length > 0) this.#paint(now);
   }
 
   /** Shows everything now: the reply has ended. */
   flush() {
-    if (this.#frame !== undefined) cancelAnimationFrame(this.#frame);
-    this.#frame = undefined;
+    frames.forget(this.#paint);
     this.#show();
     this.statistics = this.#accumulator.snapshot();
+    this.drawn = this.length;
   }
+
+  readonly #paint = (now: number) => {
+    this.#show();
+    if (now - this.#countedAt < STATISTICS_EVERY_MS) return;
+    this.#countedAt = now;
+    this.statistics = this.#accumulator.snapshot();
+    if (now - this.#drawnAt < CURVES_EVERY_MS) return;
+    this.#drawnAt = now;
+    this.drawn = this.length;
+  };
 
   #receive(round: Round) {
     if (round.index < this.#expected) return;

@@ -1,0 +1,277 @@
+//! Whether WebKit composes the page with GL. Where the processor computes GL that costs more than what is on the
+//! page: each frame is painted, uploaded and put together again, on cores that the engine needs. So there WebKit
+//! paints straight into the window. Decided once at start, for Linux; other systems' webviews see to it themselves.
+//!
+//! Nothing of GL is asked: opening it takes a tenth of a second and may hang in a broken driver. What draws is read
+//! from the kernel's list of devices and from the variables that Mesa obeys. What cannot be told this way, a display
+//! server that draws by itself beside a graphics card, keeps WebKit's own choice.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::Path;
+
+use tauri::WebviewWindow;
+use webkit2gtk::{HardwareAccelerationPolicy, SettingsExt, WebViewExt};
+
+/// With these WebKit is told by hand.
+const OWN: [&str; 2] = ["WEBKIT_DISABLE_COMPOSITING_MODE", "WEBKIT_FORCE_COMPOSITING_MODE"];
+
+/// Kernel drivers of displays that compute nothing.
+const WITHOUT_GL: [&str; 3] = ["vgem", "vkms", "simpledrm"];
+
+/// Mesa's drivers that run on the processor.
+const ON_PROCESSOR: [&str; 5] = ["llvmpipe", "softpipe", "swr", "swrast", "kms_swrast"];
+
+/// How the page gets onto the screen, and why so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rendering {
+    /// As WebKit does it without a word from here.
+    Usual(String),
+    /// Without composing.
+    Direct(String),
+}
+
+/// What is known of what draws on this computer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct System {
+    /// The variable by which a person has chosen already.
+    own: Option<&'static str>,
+    /// Kernel drivers of the devices that compute GL and may be opened; empty where a name is not known.
+    drivers: Vec<String>,
+    /// Set to something that means yes.
+    always_software: bool,
+    /// The driver that Mesa was told to take, by whichever variable.
+    mesa_driver: Option<String>,
+    /// The other computer whose display this is.
+    remote_display: Option<String>,
+}
+
+/// Tells WebKit how to render the page of `window`, and the log why.
+pub fn choose(window: &WebviewWindow) {
+    let rendering = System::of(Path::new("/"), |name| std::env::var_os(name)).rendering();
+    tracing::info!("{}", rendering.sentence());
+    if let Rendering::Usual(_) = rendering {
+        return;
+    }
+    let told = window.with_webview(|webview| {
+        if let Some(settings) = webview.inner().settings() {
+            settings.set_hardware_acceleration_policy(HardwareAccelerationPolicy::Never);
+        }
+    });
+    if let Err(error) = told {
+        tracing::warn!(%error, "WebKit could not be told how to render");
+    }
+}
+
+impl Rendering {
+    fn sentence(&self) -> String {
+        match self {
+            Self::Usual(why) => format!("WebKit renders the page as it usually does: {why}"),
+            Self::Direct(why) => format!("WebKit renders the page without compositing: {why}"),
+        }
+    }
+}
+
+impl System {
+    /// Reads the folders of devices below `root` and the variables that `variable` has.
+    fn of(root: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let text = |name: &str| {
+            let value = variable(name)?.to_string_lossy().trim().to_lowercase();
+            (!value.is_empty()).then_some(value)
+        };
+        let mut drivers = render_drivers(root);
+        // WSL hands Windows' driver through, and NVIDIA's own needs no render node.
+        for (device, driver) in [("dev/dxg", "dxgkrnl"), ("dev/nvidiactl", "nvidia")] {
+            if root.join(device).exists() {
+                drivers.push(driver.to_owned());
+            }
+        }
+        Self {
+            own: OWN.into_iter().find(|name| variable(name).is_some()),
+            drivers,
+            always_software: text("LIBGL_ALWAYS_SOFTWARE").is_some_and(|value| is_yes(&value)),
+            mesa_driver: text("GALLIUM_DRIVER").or_else(|| text("MESA_LOADER_DRIVER_OVERRIDE")),
+            remote_display: match text("WAYLAND_DISPLAY") {
+                Some(_) => None,
+                None => text("DISPLAY").as_deref().and_then(host_of),
+            },
+        }
+    }
+
+    fn rendering(&self) -> Rendering {
+        let direct = |why: String| Rendering::Direct(format!("{why}, so GL is computed by the processor"));
+        if let Some(name) = self.own {
+            return Rendering::Usual(format!("{name} is set"));
+        }
+        if self.always_software {
+            return direct("LIBGL_ALWAYS_SOFTWARE is set".to_owned());
+        }
+        if let Some(driver) = self.mesa_driver.as_deref().filter(|driver| ON_PROCESSOR.contains(driver)) {
+            return direct(format!("Mesa is told to take {driver}"));
+        }
+        if let Some(host) = &self.remote_display {
+            return direct(format!("the display is that of {host}"));
+        }
+        let card = self.drivers.iter().find(|driver| !WITHOUT_GL.contains(&driver.as_str()));
+        match (card, self.drivers.first()) {
+            (Some(driver), _) if driver.is_empty() => Rendering::Usual("there is a render device".to_owned()),
+            (Some(driver), _) => Rendering::Usual(format!("there is a graphics card, driven by {driver}")),
+            (None, Some(driver)) => direct(format!("the only render device is {driver}")),
+            (None, None) => direct("there is no render device".to_owned()),
+        }
+    }
+}
+
+/// The drivers of the render nodes that may be opened: one that is not given to this user, or to this container,
+/// draws nothing here.
+fn render_drivers(root: &Path) -> Vec<String> {
+    let Ok(nodes) = fs::read_dir(root.join("dev/dri")) else { return Vec::new() };
+    let mut names: Vec<_> = nodes.filter_map(|node| node.ok()?.file_name().into_string().ok()).collect();
+    names.retain(|name| name.starts_with("renderD"));
+    names.sort();
+    names.retain(|name| File::options().read(true).write(true).open(root.join("dev/dri").join(name)).is_ok());
+    names.iter().filter_map(|name| driver_of(&root.join("sys/class/drm").join(name).join("device"))).collect()
+}
+
+/// The driver of a device; `None` for a virtual machine's card without 3D.
+fn driver_of(device: &Path) -> Option<String> {
+    let driver = fs::read_link(device.join("driver")).ok();
+    let name = driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())).unwrap_or_default();
+    // The first of the features that QEMU offers is 3D.
+    let flat = name == "virtio_gpu"
+        && fs::read_to_string(device.join("features")).is_ok_and(|features| features.starts_with('0'));
+    (!flat).then_some(name)
+}
+
+/// As Mesa reads its variables.
+fn is_yes(value: &str) -> bool {
+    ["1", "true", "t", "yes", "y"].contains(&value)
+}
+
+/// The host in an X display's name, `host:0.0`; none for a display of this computer.
+fn host_of(display: &str) -> Option<String> {
+    let (host, _) = display.rsplit_once(':')?;
+    let here = host.is_empty() || host == "unix" || host.starts_with('/');
+    (!here).then(|| host.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A computer with these render nodes, by driver.
+    fn computer(drivers: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["dev/dri", "sys/class/drm"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        fs::write(root.path().join("dev/dri/card0"), "").unwrap();
+        for (number, driver) in drivers.iter().enumerate() {
+            let name = format!("renderD{}", 128 + number);
+            let device = root.path().join("sys/class/drm").join(&name).join("device");
+            fs::create_dir_all(&device).unwrap();
+            symlink(format!("../../bus/pci/drivers/{driver}"), device.join("driver")).unwrap();
+            fs::write(root.path().join("dev/dri").join(name), "").unwrap();
+        }
+        root
+    }
+
+    fn rendering(root: &Path, variables: &[(&str, &str)]) -> Rendering {
+        let variable = |name: &str| {
+            variables.iter().find(|(set, _)| *set == name).map(|(_, value)| OsString::from(value))
+        };
+        System::of(root, variable).rendering()
+    }
+
+    fn is_direct(root: &Path, variables: &[(&str, &str)]) -> bool {
+        matches!(rendering(root, variables), Rendering::Direct(_))
+    }
+
+    #[test]
+    fn a_graphics_card_composes() {
+        for driver in ["i915", "amdgpu", "nouveau", "xe", "panfrost", "vmwgfx"] {
+            let root = computer(&[driver]);
+            let Rendering::Usual(why) = rendering(root.path(), &[("DISPLAY", ":0")]) else { panic!("{driver}") };
+            assert!(why.contains(driver), "{why}");
+        }
+        assert!(!is_direct(computer(&["vgem", "amdgpu"]).path(), &[]));
+    }
+
+    #[test]
+    fn without_one_the_page_is_painted_directly() {
+        assert!(is_direct(tempfile::tempdir().unwrap().path(), &[("DISPLAY", ":99")]));
+        for drivers in [&["vgem"][..], &["vkms", "simpledrm"], &[]] {
+            assert!(is_direct(computer(drivers).path(), &[]), "{drivers:?}");
+        }
+    }
+
+    #[test]
+    fn a_virtual_machines_card_composes_if_it_has_3d() {
+        let root = computer(&["virtio_gpu"]);
+        let features = root.path().join("sys/class/drm/renderD128/device/features");
+        for (bits, direct) in [("0100", true), ("1100", false)] {
+            fs::write(&features, bits).unwrap();
+            assert_eq!(is_direct(root.path(), &[]), direct, "{bits}");
+        }
+    }
+
+    #[test]
+    fn devices_without_a_render_node_compose_too() {
+        for device in ["dev/dxg", "dev/nvidiactl"] {
+            let root = computer(&["vgem"]);
+            fs::write(root.path().join(device), "").unwrap();
+            assert!(!is_direct(root.path(), &[]), "{device}");
+        }
+    }
+
+    #[test]
+    fn a_driver_that_cannot_be_named_is_taken_for_a_card() {
+        let root = computer(&["i915"]);
+        fs::remove_file(root.path().join("sys/class/drm/renderD128/device/driver")).unwrap();
+        assert!(!is_direct(root.path(), &[]));
+    }
+
+    #[test]
+    fn whoever_tells_mesa_to_use_the_processor_is_believed() {
+        let root = computer(&["i915"]);
+        for (name, value, direct) in [
+            ("LIBGL_ALWAYS_SOFTWARE", "1", true),
+            ("LIBGL_ALWAYS_SOFTWARE", "True", true),
+            ("LIBGL_ALWAYS_SOFTWARE", "0", false),
+            ("LIBGL_ALWAYS_SOFTWARE", "", false),
+            ("GALLIUM_DRIVER", "llvmpipe", true),
+            ("GALLIUM_DRIVER", "softpipe", true),
+            ("GALLIUM_DRIVER", "radeonsi", false),
+            ("MESA_LOADER_DRIVER_OVERRIDE", "swrast", true),
+            ("MESA_LOADER_DRIVER_OVERRIDE", "zink", false),
+        ] {
+            assert_eq!(is_direct(root.path(), &[(name, value)]), direct, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn another_computers_display_is_sent_what_was_painted_here() {
+        let root = computer(&["i915"]);
+        for (display, direct) in
+            [(":0", false), ("unix:0", false), ("localhost:10.0", true), ("fe80::1:0", true), ("desk:0", true)]
+        {
+            assert_eq!(is_direct(root.path(), &[("DISPLAY", display)]), direct, "{display}");
+        }
+        assert!(!is_direct(root.path(), &[("DISPLAY", "desk:0"), ("WAYLAND_DISPLAY", "wayland-0")]));
+    }
+
+    #[test]
+    fn a_persons_own_choice_wins_whatever_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        for name in OWN {
+            for value in ["0", "1", ""] {
+                let Rendering::Usual(why) = rendering(root.path(), &[(name, value)]) else {
+                    panic!("{name}={value}")
+                };
+                assert!(why.contains(name), "{why}");
+            }
+        }
+    }
+}

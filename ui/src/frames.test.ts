@@ -1,0 +1,130 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Frames, LONGEST_MS } from "./frames";
+
+const MINUTE_MS = 60_000;
+
+/** What a frame costs here. */
+let cost: number;
+let frames: Frames;
+let hidden: boolean;
+
+/** Frames whose cost is made up: their rendering takes as long as the test says. */
+function made(): Frames {
+  return new Frames((rendered) => () => {
+    vi.spyOn(performance, "now").mockReturnValueOnce(performance.now() + cost);
+    rendered();
+  });
+}
+
+function hide(isHidden: boolean) {
+  hidden = isHidden;
+  document.dispatchEvent(new Event("visibilitychange"));
+}
+
+/** Asks for a frame again and again for a while, as a fast reply does; how many there were. */
+function counted(forMs: number): number {
+  let painted = 0;
+  const paint = () => (painted += 1);
+  for (let at = 0; at < forMs; at += 4) {
+    frames.ask(paint);
+    vi.advanceTimersByTime(4);
+  }
+  frames.forget(paint);
+  return painted;
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  hidden = false;
+  cost = 0;
+  vi.spyOn(document, "hidden", "get").mockImplementation(() => hidden);
+  frames = made();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+test("all that was asked for is painted in one frame, each once", () => {
+  const painted: string[] = [];
+  const one = () => painted.push("one");
+  const other = () => painted.push("other");
+  for (const paint of [one, other, one]) frames.ask(paint);
+  expect(painted).toEqual([]);
+  vi.advanceTimersByTime(20);
+  expect(painted).toEqual(["one", "other"]);
+});
+
+test("what is asked for within a frame is painted in the next", () => {
+  let painted = 0;
+  const paint = () => {
+    painted += 1;
+    if (painted < 3) frames.ask(paint);
+  };
+  frames.ask(paint);
+  vi.advanceTimersByTime(16);
+  expect(painted).toBe(1);
+  vi.advanceTimersByTime(100);
+  expect(painted).toBe(3);
+});
+
+test("with nothing to show there are no frames and no timers", () => {
+  frames.ask(() => undefined);
+  vi.advanceTimersByTime(MINUTE_MS);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("cheap frames come as often as the screen shows them", () => {
+  cost = 0.2;
+  expect(counted(1000)).toBeGreaterThan(55);
+});
+
+test.each([3, 6, 10])("frames of %d ms take a twentieth of the time", (ms) => {
+  cost = ms;
+  counted(2000);
+  const share = (counted(MINUTE_MS) * ms) / MINUTE_MS;
+  expect(share).toBeLessThan(0.055);
+  expect(share).toBeGreaterThan(0.035);
+});
+
+test("frames that cost more than can be paid still come four times a second", () => {
+  cost = 80;
+  counted(2000);
+  const perSecond = counted(MINUTE_MS) / 60;
+  expect(perSecond).toBeGreaterThan(3.7);
+  expect(perSecond).toBeLessThan(1000 / LONGEST_MS + 0.1);
+});
+
+test("what comes after a rest is painted in the next frame of the screen", () => {
+  cost = 12;
+  counted(2000);
+  vi.advanceTimersByTime(1000);
+  let painted = 0;
+  frames.ask(() => (painted += 1));
+  vi.advanceTimersByTime(17);
+  expect(painted).toBe(1);
+});
+
+test("out of sight nothing is painted, and nothing is lost", () => {
+  hide(true);
+  let painted = 0;
+  frames.ask(() => (painted += 1));
+  vi.advanceTimersByTime(MINUTE_MS);
+  expect(painted).toBe(0);
+  hide(false);
+  vi.advanceTimersByTime(20);
+  expect(painted).toBe(1);
+});
+
+test("who tells the page hears how often that is worth it", () => {
+  const told: number[] = [];
+  frames.onpace = (intervalMs) => told.push(intervalMs);
+  cost = 10;
+  counted(3000);
+  expect(told.length).toBeLessThan(10);
+  expect(told.at(-1)).toBeGreaterThan(140);
+  hide(true);
+  expect(told.at(-1)).toBe(1000);
+  hide(false);
+  expect(told.at(-1)).toBeLessThan(260);
+});
