@@ -146,12 +146,7 @@ impl Models {
     }
 
     /// How the tokens of the model at `draft` become the target's, or why it cannot draft.
-    fn method(
-        &mut self,
-        draft: &Path,
-        entry: &ModelEntry,
-        target: &Beside<'_>,
-    ) -> Result<Method, Problem> {
+    fn method(&mut self, draft: &Path, entry: &ModelEntry, target: &Beside<'_>) -> Result<Method, Problem> {
         // What could not be read has no parameters.
         if entry.parameters > 0 && entry.size_bytes > target.entry.size_bytes {
             return Err(too_large(entry, target.entry));

@@ -14,8 +14,8 @@ use foretoken::App;
 use foretoken::engine::{Hardware, ThisComputer};
 use foretoken::ipc::{
     Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, DRAFT_NGRAM, DRAFT_NONE,
-    DeviceOption, DraftOption, EnginePhase, EngineStatus, ErrorCode, FileDrag, MemoryUse, ModelKind, Reply, ReplyCheck, ReplyEvent,
-    Role, Settings, Setup, Speculating, TraceStorage,
+    DeviceOption, DraftOption, EnginePhase, EngineStatus, ErrorCode, FileDrag, MemoryUse, ModelKind, Reply,
+    ReplyCheck, ReplyEvent, Role, Settings, Setup, Speculating, TraceStorage,
 };
 use foretoken::reply::Events;
 use foretoken_engine::device::{DeviceChoice, Opened};

@@ -225,12 +225,13 @@ mod tests {
         let draft = "bartowski/Llama-3.2-1B-Instruct-GGUF:Llama-3.2-1B-Instruct-Q4_K_M.gguf";
         assert!(is_known_pair("/models/meta-llama-3.1-8b-instruct-IQ2_XXS.gguf", draft));
         assert!(is_known_pair(
-            "qwen2.5-7b-instruct-q4_k_m-00001-of-00002.gguf",
+            "qwen2.5-7b-instruct-q8_0-00001-of-00003.gguf",
             r"C:\models\Qwen2.5-0.5B-Instruct.F16.gguf"
         ));
+        assert!(is_known_pair(STARTER, STARTER_DRAFT));
         assert!(!is_known_pair(draft, draft), "a draft is no target");
         assert!(!is_known_pair("Qwen3-8B-Q8_0.gguf", "qwen2.5-0.5b-instruct-q8_0.gguf"), "another family");
-        assert!(!is_known_pair("Qwen3-8B-Coder-Q8_0.gguf", "Qwen3-0.6B-Q8_0.gguf"), "another model");
+        assert!(!is_known_pair("Qwen3-8B-Base.gguf", "Qwen3-0.6B-Q8_0.gguf"), "another model");
     }
 
     #[test]

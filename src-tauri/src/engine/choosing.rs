@@ -25,12 +25,12 @@ impl Desk {
         for candidate in &mut candidates {
             let tried = self.trials.get(&(target.id.clone(), candidate.option.id.clone()));
             candidate.speedup = tried.copied();
-            candidate.room = self.drafts_now(&candidate.option.id) || self.listed_bytes(&candidate.option.id) <= room;
+            candidate.room =
+                self.drafts_now(&candidate.option.id) || self.listed_bytes(&candidate.option.id) <= room;
         }
         rank(&mut candidates, asked.as_deref());
-        let usable = |id: &str| {
-            candidates.iter().any(|found| found.option.id == id && found.option.problem.is_none())
-        };
+        let usable =
+            |id: &str| candidates.iter().any(|found| found.option.id == id && found.option.problem.is_none());
         let before = self.choice.take().filter(|choice| choice.asked == asked);
         let stays = before.filter(|choice| usable(&choice.id) || self.drafts_now(&choice.id));
         let best = || candidates.first().map(|best| Choice { id: best.option.id.clone(), asked });

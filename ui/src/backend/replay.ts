@@ -52,7 +52,7 @@ const DRAFTS: DraftOption[] = [
     id: "/home/me/.local/share/dev.foretoken/models/storyteller-30m.gguf",
     label: "Storyteller 30.2M · F16",
     detail: "llama, 60.6 MB",
-    merit: "same vocabulary",
+    merit: null,
     problem: null,
   },
   {
@@ -71,6 +71,17 @@ const DRAFTS: DraftOption[] = [
     problem: {
       short: "other vocabulary",
       reason: "the vocabularies differ at token 259: '  ' in the target, ' t' in the draft",
+    },
+  },
+  {
+    id: "/home/me/.cache/huggingface/hub/models--unsloth--Qwen3-0.6B-GGUF/snapshots/abc/Qwen3-0.6B-Q8_0.gguf",
+    label: "Qwen3 0.6B, 751.6 M, Q8_0",
+    detail: "qwen3, 639.2 MB, context 40960 tokens",
+    merit: null,
+    problem: {
+      short: "larger than the target",
+      reason:
+        "it is larger than the target, 639.2 MB against 8.8 MB: a guess would cost more than the token it may save",
     },
   },
 ];

@@ -29,11 +29,11 @@ target: ModelEntry | null,
  */
 targets: Array<ModelEntry>, 
 /**
- * All drafts for the loaded target, the unusable ones with their reason.
+ * All drafts for the loaded target, the best first, the unusable ones last and with their reason.
  */
 drafts: Array<DraftOption>, 
 /**
- * Id of the chosen draft.
+ * Id of the draft that is in use; empty before there is one.
  */
 draft: string, why: Why, 
 /**

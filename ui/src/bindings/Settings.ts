@@ -12,7 +12,11 @@ export type Settings = {
  * Id of the target, see [`ModelEntry::id`].
  */
 target: string, 
-drafts: { [key in string]?: string }, 
+/**
+ * By the target's id, the id of what was chosen to draft for it: a model's, [`DRAFT_NGRAM`] or
+ * [`DRAFT_NONE`]. A target that is not in here is drafted for by what fits it best.
+ */
+drafts: { [key in string]: string }, 
 /**
  * What computes for the target.
  */
