@@ -64,7 +64,7 @@ impl Pair {
     pub async fn measure(&self, data: &Path) {
         let settings = json!({
             "target": self.target,
-            "draft": self.draft,
+            "drafts": { &self.target: self.draft },
             "sampling": sampling(),
             "max_tokens": self.tokens,
         });
