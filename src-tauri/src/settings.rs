@@ -22,7 +22,7 @@ impl Default for Settings {
             draft_device: DeviceChoice::Auto,
             speculation: Speculation::default(),
             learn_from_earlier: false,
-            sampling: Sampling::for_chat(),
+            sampling: Sampling::default(),
             max_tokens: 0,
             system_prompt: String::new(),
             appearance: Appearance::default(),

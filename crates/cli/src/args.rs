@@ -264,14 +264,14 @@ fn tree(text: &str) -> std::result::Result<Tree, String> {
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
     /// 0 always takes the likeliest token, 1 leaves the target's probabilities alone [default: 0; chat:
-    /// 0.2]
+    /// 0.7]
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f32>,
     /// Keep the K likeliest tokens; 0 keeps all
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     top_k: Option<u32>,
     /// Keep the likeliest tokens that together hold the share P of the probability [default: 1; chat:
-    /// 0.9]
+    /// 0.95]
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     top_p: Option<f32>,
     /// Drop tokens less likely than the share P of the likeliest

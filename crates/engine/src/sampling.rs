@@ -54,12 +54,6 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// What chats begin with: near the likeliest, as those who made SmolLM2, the default target, recommend for
-    /// it. Small models lose the thread at more.
-    pub fn for_chat() -> Self {
-        Self { temperature: 0.2, top_p: 0.9, ..Self::default() }
-    }
-
     /// Always the likeliest token.
     pub fn greedy() -> Self {
         Self { temperature: 0.0, top_p: 1.0, ..Self::default() }

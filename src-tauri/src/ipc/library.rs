@@ -20,7 +20,7 @@ pub struct CatalogueModel {
     pub id: String,
     pub repository: String,
     pub file: String,
-    /// "Qwen3 8B, Q4_K_M".
+    /// "Qwen3 8B · Q4_K_M".
     pub label: String,
     #[ts(type = "number")]
     pub size_bytes: u64,

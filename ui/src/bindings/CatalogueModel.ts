@@ -9,7 +9,7 @@ export type CatalogueModel = {
  */
 id: string, repository: string, file: string, 
 /**
- * "Qwen3 8B, Q4_K_M".
+ * "Qwen3 8B · Q4_K_M".
  */
 label: string, size_bytes: number, 
 /**

@@ -7,11 +7,11 @@ import type { Problem } from "./Problem";
  */
 export type ModelEntry = { 
 /**
- * `starter`, `starter-draft`, or the path of a file or folder.
+ * `smollm2`, `starter`, `starter-draft`, or the path of a file or folder.
  */
 id: string, 
 /**
- * "Starter, 8.1 M, Q8_0".
+ * "SmolLM2 135M Instruct · Q4_1".
  */
 label: string, 
 /**

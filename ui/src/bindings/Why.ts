@@ -6,7 +6,7 @@ import type { Speculating } from "./Speculating";
  */
 export type Why = { state: Speculating, 
 /**
- * "speculating, K = 5, about 2.1x, drafted by Starter draft" / "paused: drafting would cost 8 %" / "off: no
- * draft is chosen".
+ * "speculating, K = 5, about 2.1x, drafted by n-gram" / "paused: drafting would cost 8 %" / "off: no draft is
+ * chosen".
  */
 text: string, };

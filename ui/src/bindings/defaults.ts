@@ -22,9 +22,9 @@ export const defaults: Settings = {
   },
   "learn_from_earlier": false,
   "sampling": {
-    "temperature": 0.2,
+    "temperature": 0.7,
     "top_k": 0,
-    "top_p": 0.9,
+    "top_p": 0.95,
     "min_p": 0.0,
     "repetition_penalty": 1.0,
     "seed": null,

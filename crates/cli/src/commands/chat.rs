@@ -49,7 +49,7 @@ The starter is a tiny model for trying things out: it tells short stories and an
 speculative decoding. For real work name a larger model with --target.";
 
 pub fn run(args: &Args) -> Result<()> {
-    let sampling = args.sampling.over(Sampling::for_chat())?;
+    let sampling = args.sampling.over(Sampling::default())?;
     let speculation = args.speculation.speculation()?;
     let target = match &args.target {
         Some(target) => target,

@@ -202,7 +202,7 @@ fn the_catalogue_names_pairs_that_pull_understands() {
         assert!(name.matches('/').count() == 1 && name.matches(':').count() == 1, "{name}");
         assert_eq!((&model["installed"], &model["gated"]), (&false.into(), &false.into()));
     }
-    assert!(run(&["models", "catalogue"]).out.contains("Qwen3 8B, Q4_K_M"));
+    assert!(run(&["models", "catalogue"]).out.contains("Qwen3 8B · Q4_K_M"));
 }
 
 /// On a disk of its own, which takes a namespace of its own.
