@@ -128,12 +128,12 @@ impl Decoder {
         self.target.as_mut()
     }
 
-    /// Measures what passes and drafts cost, if that is not known. A first reply does so otherwise.
+    /// Measures what passes and drafts cost, if that is not known or no longer so. A first reply does so otherwise.
     ///
     /// # Errors
     /// When the target fails.
     pub fn measure(&mut self, drafters: &mut Drafters) -> Result<()> {
-        drafters.measure(self.target.as_mut())
+        drafters.check_costs(self.target.as_mut())
     }
 
     /// Writes a reply. `on_progress` is called after every part of the prompt and every round;
