@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::trace::{Drafted, Extra, ExtraKind, Times};
+use crate::trace::{Drafted, Extra, ExtraKind, Outcome, Round, Times};
 
 /// A pair: milliseconds of a pass by rows, and of a drafted token, and the chance of acceptance by depth.
 struct Pair {
