@@ -227,7 +227,7 @@ impl<'a> Writing<'a> {
         if self.request.max_tokens == Some(0) {
             return Ok(Finish::Length);
         }
-        let mut waits = self.drafters.late(&self.context, &self.request.speculation);
+        let mut waits = self.drafters.late(&self.context, &self.request.speculation, self.room());
         if !waits && self.prepare_drafters(&mut on_prompt)?.is_break() {
             return Ok(Finish::Cancelled);
         }
@@ -263,7 +263,8 @@ impl<'a> Writing<'a> {
             return Ok(ControlFlow::Continue(()));
         }
         self.drafters.measure(self.target)?;
-        Ok(self.drafters.prepare(&self.context, speculation, on_prompt))
+        let room = self.room();
+        Ok(self.drafters.prepare(&self.context, speculation, room, on_prompt))
     }
 
     /// One round, without drafts where the drafters have yet to read the context. Afterwards the target's

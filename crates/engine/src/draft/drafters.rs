@@ -168,22 +168,23 @@ impl Drafters {
         self.governor.iter_mut().for_each(|governor| governor.begin_reply(kind));
     }
 
-    /// Whether the draft model shall draft and has so much of `context` to read that the first token should
-    /// not wait for it.
-    pub(crate) fn late(&mut self, context: &[TokenId], speculation: &Speculation) -> bool {
+    /// Whether the draft model shall draft, of a reply of up to `room` tokens, and has so much of `context` to
+    /// read that the first token should not wait for it.
+    pub(crate) fn late(&mut self, context: &[TokenId], speculation: &Speculation, room: usize) -> bool {
         let drafts = |member: &&Member| speculation.drafter.allows(member.drafter.kind());
         let model = self.members.iter().filter(drafts).find(|member| !member.drafter.is_cheap());
         let behind = model.map_or(0, |member| member.drafter.behind(context));
-        let shall = |governor: &mut Governor| governor.plan(speculation, LONGEST_DRAFT, behind).length > 0;
+        let shall = |governor: &mut Governor| governor.plan(speculation, room, behind).length > 0;
         !speculation.is_off() && behind > MUCH && self.governor.as_mut().is_none_or(shall)
     }
 
     /// Lets those that will draft read `context`. The draft model is left alone as long as drafting does not
-    /// pay.
+    /// pay within `room` tokens.
     pub(crate) fn prepare(
         &mut self,
         context: &[TokenId],
         speculation: &Speculation,
+        room: usize,
         on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let Some(governor) = &mut self.governor else { return ControlFlow::Continue(()) };
@@ -192,7 +193,7 @@ impl Drafters {
                 continue;
             }
             let behind = member.drafter.behind(context);
-            if !member.drafter.is_cheap() && governor.plan(speculation, LONGEST_DRAFT, behind).length == 0 {
+            if !member.drafter.is_cheap() && governor.plan(speculation, room, behind).length == 0 {
                 continue;
             }
             let start = Instant::now();
