@@ -108,11 +108,12 @@ impl Desk {
     fn employ(&mut self, mut draft: Draft) -> Why {
         let Some(target) = &mut self.target else { return off("no model is loaded") };
         draft.drafters.remember(&tokens(&self.earlier, target.decoder.tokenizer()));
-        if draft.drafters.governor().is_none() {
-            let known = draft.learned.as_ref().and_then(Learned::recall);
-            draft.drafters.recall(known.as_ref());
+        let known = draft.drafters.governor().is_some();
+        if !known {
+            let learned = draft.learned.as_ref().and_then(Learned::recall);
+            draft.drafters.recall(learned.as_ref());
         }
-        let measured = target.decoder.measure(&mut draft.drafters);
+        let measured = if known { Ok(()) } else { target.decoder.measure(&mut draft.drafters) };
         let mut why = ready_to_speculate(&draft.label, &self.settings);
         // Beside a target on a GPU it is not where one expects it.
         let elsewhere = draft.opened().filter(|opened| opened.gpu.is_none() && target.opened.gpu.is_some());

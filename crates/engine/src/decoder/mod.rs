@@ -128,12 +128,12 @@ impl Decoder {
         self.target.as_mut()
     }
 
-    /// Measures what passes and drafts cost, if that is not known. A first reply does so otherwise.
+    /// Measures what passes and drafts cost, if that is not known or no longer so. A first reply does so otherwise.
     ///
     /// # Errors
     /// When the target fails.
     pub fn measure(&mut self, drafters: &mut Drafters) -> Result<()> {
-        drafters.measure(self.target.as_mut())
+        drafters.check_costs(self.target.as_mut())
     }
 
     /// Writes a reply. `on_progress` is called after every part of the prompt and every round;
@@ -227,7 +227,7 @@ impl<'a> Writing<'a> {
         if self.request.max_tokens == Some(0) {
             return Ok(Finish::Length);
         }
-        let mut waits = self.drafters.late(&self.context, &self.request.speculation);
+        let mut waits = self.drafters.late(&self.context, &self.request.speculation, self.room());
         if !waits && self.prepare_drafters(&mut on_prompt)?.is_break() {
             return Ok(Finish::Cancelled);
         }
@@ -263,7 +263,8 @@ impl<'a> Writing<'a> {
             return Ok(ControlFlow::Continue(()));
         }
         self.drafters.measure(self.target)?;
-        Ok(self.drafters.prepare(&self.context, speculation, on_prompt))
+        let room = self.room();
+        Ok(self.drafters.prepare(&self.context, speculation, room, on_prompt))
     }
 
     /// One round, without drafts where the drafters have yet to read the context. Afterwards the target's

@@ -13,8 +13,9 @@ use crate::sampler::Sampler;
 use crate::speculation::{DraftLength, LONGEST_DRAFT, Speculation, Threshold, Tree};
 use crate::trace::{Decision, DrafterKind, LengthReason, Round, TokenId};
 
-/// Tokens of the context after which drafts are measured.
-const SAMPLE: usize = 16;
+/// Tokens of the context that a draft is measured on reading, and of those after which it is on drafting.
+const SAMPLE: usize = 64;
+const FEW: usize = 16;
 
 /// Tokens that take a draft model longer to read than a person should wait for the first one.
 const MUCH: usize = 64;
@@ -118,21 +119,45 @@ impl Drafters {
     /// When the target fails. A drafter that does is not asked in this reply.
     pub fn measure(&mut self, target: &mut dyn Model) -> Result<()> {
         if self.governor.is_none() {
-            let verify = super::measure::verify(target)?;
-            let model = self.members.iter_mut().find(|member| !member.drafter.is_cheap());
-            // Of everything a little: what the two vocabularies share is in it.
-            let size = target.config().vocabulary;
-            let context: Vec<TokenId> = (0..SAMPLE).map(|part| (part * size / SAMPLE) as TokenId).collect();
-            let draft = model
-                .and_then(|member| super::measure::draft(member.drafter.as_mut(), &context).ok().flatten());
-            // One that cannot be measured is not taken for free.
-            let slow = || Costs::measured(&[1, 2].map(|length| (length, length as f64 * verify.get(1))));
-            let draft = draft.unwrap_or_else(slow);
-            let mut governor = Governor::new(verify, draft);
+            let mut governor = self.measured(target)?;
             governor.begin_reply(self.kind);
             self.governor = Some(governor);
         }
         Ok(())
+    }
+
+    /// The same, and where it is known by what was learned before, looks whether it is still so.
+    ///
+    /// # Errors
+    /// As [`Self::measure`].
+    pub fn check_costs(&mut self, target: &mut dyn Model) -> Result<()> {
+        if let Some(mut governor) = self.governor.take() {
+            if !governor.holds(&super::measure::glance(target)?) {
+                tracing::info!("passes no longer cost what they did and are measured anew");
+                governor.cost(self.measured(target)?);
+            }
+            self.governor = Some(governor);
+        }
+        self.measure(target)
+    }
+
+    fn measured(&mut self, target: &mut dyn Model) -> Result<Governor> {
+        let verify = super::measure::verify(target)?;
+        let model = self.members.iter_mut().find(|member| !member.drafter.is_cheap());
+        // Of everything a little: what the two vocabularies share is in it.
+        let size = target.config().vocabulary;
+        let context: Vec<TokenId> = (0..SAMPLE).map(|part| (part * size / SAMPLE) as TokenId).collect();
+        let measured = model.and_then(|member| {
+            let reading = super::measure::reading(member.drafter.as_mut(), &context).ok()?;
+            let draft = super::measure::draft(member.drafter.as_mut(), &context[..FEW]).ok()??;
+            Some((reading, draft))
+        });
+        // One that cannot be measured is not taken for free.
+        let slow = || Costs::measured(&[1, 2].map(|length| (length, length as f64 * verify.get(1))));
+        let (reading, draft) = measured.map_or_else(|| (None, slow()), |(ms, draft)| (Some(ms), draft));
+        let mut governor = Governor::new(verify, draft);
+        reading.iter().for_each(|&ms| governor.learn_reading(SAMPLE, ms));
+        Ok(governor)
     }
 
     /// A reply of this kind begins.
@@ -143,22 +168,23 @@ impl Drafters {
         self.governor.iter_mut().for_each(|governor| governor.begin_reply(kind));
     }
 
-    /// Whether the draft model shall draft and has so much of `context` to read that the first token should
-    /// not wait for it.
-    pub(crate) fn late(&mut self, context: &[TokenId], speculation: &Speculation) -> bool {
+    /// Whether the draft model shall draft, of a reply of up to `room` tokens, and has so much of `context` to
+    /// read that the first token should not wait for it.
+    pub(crate) fn late(&mut self, context: &[TokenId], speculation: &Speculation, room: usize) -> bool {
         let drafts = |member: &&Member| speculation.drafter.allows(member.drafter.kind());
         let model = self.members.iter().filter(drafts).find(|member| !member.drafter.is_cheap());
         let behind = model.map_or(0, |member| member.drafter.behind(context));
-        let shall = |governor: &mut Governor| governor.plan(speculation, LONGEST_DRAFT, behind).length > 0;
+        let shall = |governor: &mut Governor| governor.plan(speculation, room, behind).length > 0;
         !speculation.is_off() && behind > MUCH && self.governor.as_mut().is_none_or(shall)
     }
 
     /// Lets those that will draft read `context`. The draft model is left alone as long as drafting does not
-    /// pay.
+    /// pay within `room` tokens.
     pub(crate) fn prepare(
         &mut self,
         context: &[TokenId],
         speculation: &Speculation,
+        room: usize,
         on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let Some(governor) = &mut self.governor else { return ControlFlow::Continue(()) };
@@ -167,7 +193,7 @@ impl Drafters {
                 continue;
             }
             let behind = member.drafter.behind(context);
-            if !member.drafter.is_cheap() && governor.plan(speculation, LONGEST_DRAFT, behind).length == 0 {
+            if !member.drafter.is_cheap() && governor.plan(speculation, room, behind).length == 0 {
                 continue;
             }
             let start = Instant::now();

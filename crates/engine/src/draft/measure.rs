@@ -1,5 +1,6 @@
 //! What a target's passes and a draft model's drafts cost, measured before the first reply.
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use super::{Drafter, Order};
@@ -52,6 +53,22 @@ pub fn verify(target: &mut dyn Model) -> Result<Costs> {
     Ok(Costs::measured(&points))
 }
 
+/// What some numbers of rows cost at a glance, to see whether costs that are known hold.
+///
+/// # Errors
+/// Those of [`Model::forward`].
+pub fn glance(target: &mut dyn Model) -> Result<Vec<(usize, f64)>> {
+    const GLANCE: [usize; 2] = [1, 5];
+    let room = target.config().context - target.cached().len();
+    let mut passes = Vec::new();
+    for rows in GLANCE.into_iter().filter(|&rows| rows <= room) {
+        // The first touches memory for the first time.
+        let times = [pass(target, rows)?, pass(target, rows)?];
+        passes.push((rows, times[0].min(times[1])));
+    }
+    Ok(passes)
+}
+
 /// Milliseconds.
 fn pass(target: &mut dyn Model, rows: usize) -> Result<f64> {
     let cached = target.cached().len();
@@ -60,6 +77,17 @@ fn pass(target: &mut dyn Model, rows: usize) -> Result<f64> {
     let time = start.elapsed();
     target.truncate(cached);
     Ok(time.as_secs_f64() * 1e3)
+}
+
+/// Milliseconds in which a drafter that knows nothing of `context` reads it.
+///
+/// # Errors
+/// Those of [`Drafter::prepare`].
+pub fn reading(drafter: &mut dyn Drafter, context: &[TokenId]) -> Result<f64> {
+    drafter.forget();
+    let start = Instant::now();
+    let _ = drafter.prepare(context, &mut |_, _| ControlFlow::Continue(()))?;
+    Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
 /// The costs of drafts after `context` by their length; `None` of one that drafts nothing there.

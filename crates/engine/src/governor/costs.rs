@@ -97,10 +97,9 @@ impl Costs {
 
     /// From what [`Self::to_vec`] gave; `None` for what cannot have come of it.
     pub(super) fn from_slice(costs: &[f32]) -> Option<Self> {
-        let sound = |&cost: &f32| cost > 0.0 && f64::from(cost) < LARGEST;
-        let sound = costs.len() == MOST_ROWS && costs.iter().all(sound);
-        let points = (1..).zip(costs).map(|(number, &cost)| (number, f64::from(cost)));
-        sound.then(|| Self::measured(&points.collect::<Vec<_>>()))
+        let first = <[f32; MOST_ROWS]>::try_from(costs).ok()?.map(f64::from);
+        let sound = first.iter().all(|&cost| cost > 0.0 && cost < LARGEST);
+        sound.then(|| Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MOST_ROWS] })
     }
 
     /// # Panics

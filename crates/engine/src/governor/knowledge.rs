@@ -10,6 +10,9 @@ use super::text::{Lessons, TextKind};
 /// Raised when a field changes its meaning: what is of another version is learned anew.
 const VERSION: u32 = 1;
 
+/// Costs hold that are off by less: busy computers and longer contexts change them by as much.
+const STRAY: f64 = 1.6;
+
 /// Made by [`Governor::knowledge`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Knowledge {
@@ -33,7 +36,7 @@ impl Governor {
             judge: self.judge.to_vec(),
             draft: self.draft.each_ref().map(Costs::to_vec),
             level: self.level.get(),
-            reading: self.reading.get(),
+            reading: self.reading,
             texts: self.texts.clone(),
         }
     }
@@ -53,10 +56,23 @@ impl Governor {
             judge: Costs::from_slice(judge)?,
             draft: [Costs::from_slice(alone)?, Costs::from_slice(staged)?],
             level: Estimate::new(*level),
-            reading: Estimate::new(*reading),
+            reading: *reading,
             texts,
             ..Self::new(Costs::from_slice(verify)?, Costs::from_slice(alone)?)
         })
+    }
+
+    /// Whether passes over so many rows that took so many milliseconds are what was to be expected.
+    pub fn holds(&self, passes: &[(usize, f64)]) -> bool {
+        let expected =
+            |&(rows, ms): &(usize, f64)| (1.0 / STRAY..STRAY).contains(&(ms / self.verify.get(rows)));
+        passes.iter().all(expected)
+    }
+
+    /// Takes the costs of `measured`, and stays with what texts taught.
+    pub fn cost(&mut self, measured: Self) {
+        let texts = std::mem::take(&mut self.texts);
+        *self = Self { texts, ..measured };
     }
 }
 
@@ -98,7 +114,7 @@ mod tests {
                 "{rows} tokens"
             );
         }
-        assert!((after.reading.get() / before.reading.get() - 1.0).abs() < 1e-9);
+        assert!((after.reading / before.reading - 1.0).abs() < 1e-9);
         let acceptance = |governor: &Governor| governor.record(DrafterKind::Model).acceptance.by_depth();
         for (after, before) in acceptance(&after).iter().zip(acceptance(&before)) {
             assert!((after - before).abs() < 0.05, "{after} was {before}");

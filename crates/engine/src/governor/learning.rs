@@ -37,23 +37,24 @@ impl Governor {
         self.learn_acceptance(round, guesses);
     }
 
-    /// The draft model read `tokens` of the context in `ms`.
+    /// The draft model read `tokens` of the context in `ms`. That is seldom seen and takes so long that little
+    /// disturbs it, so each time counts for as much as all before.
     pub fn learn_reading(&mut self, tokens: usize, ms: f64) {
-        if tokens >= MUCH_READING {
-            self.reading.learn(ms / tokens as f64);
+        if tokens >= MUCH_READING && ms > 0.0 {
+            self.reading = (self.reading * ms / tokens as f64).sqrt();
         }
     }
 
     /// Milliseconds in which the draft model reads what it is `behind`, beyond what it always does.
     pub(super) fn reading_ms(&self, behind: usize) -> f64 {
-        behind.saturating_sub(ALONG) as f64 * self.reading.get()
+        behind.saturating_sub(ALONG) as f64 * self.reading
     }
 
     /// `guesses` are the model's.
     fn learn_draft_cost(&mut self, guesses: &[Guess], ms: f64, staged: bool, behind: usize) {
         if behind >= MUCH_READING {
             let drafting = self.draft[usize::from(staged)].get(guesses.len());
-            self.learn_reading(behind, (ms - drafting).max(0.0));
+            self.learn_reading(behind, ms - drafting);
             return;
         }
         let ms = ms - self.reading_ms(behind);

@@ -107,7 +107,7 @@ pub struct Governor {
     /// What a tree's draft takes against what its levels would as tokens of a chain.
     level: Estimate,
     /// Milliseconds in which the draft reads a token of the context.
-    reading: Estimate,
+    reading: f64,
     tree: KnownTree,
     /// What was learned from texts, by their kind, and the kind of the present one.
     texts: [Lessons; TextKind::COUNT],
@@ -126,13 +126,13 @@ pub struct Governor {
 impl Governor {
     /// From what passes of the target cost, and drafts of the draft model.
     pub fn new(verify: Costs, draft: Costs) -> Self {
-        let reading = draft.get(LONGEST_DRAFT) / LONGEST_DRAFT as f64 * READING;
+        let reading = draft.get(1) * READING;
         Self {
             verify,
             judge: Costs::measured(&[(1, 0.01), (2, 0.02)]),
             draft: [draft.clone(), draft],
             level: Estimate::new(1.0),
-            reading: Estimate::new(reading),
+            reading,
             tree: KnownTree::default(),
             texts: Default::default(),
             kind: TextKind::default(),

@@ -125,8 +125,9 @@ mod tests {
         assert_eq!(plain, [64, 65, 66, 67, 132, 133, 134, 135]);
         assert_eq!(rounds[64..68].iter().map(|round| round.1).collect::<Vec<_>>(), [false, true, true, true]);
         assert!(rounds[68].1, "drafts always are");
-        runs.learn(0);
-        assert!(!runs.due(1.1), "a plain round for another reason begins no run");
+        let mut fresh = PlainRuns::default();
+        fresh.learn(0);
+        assert!(!fresh.due(1.1), "a plain round for another reason begins no run");
         assert!(!runs.due(2.0), "what pays well is compared less often");
     }
 

@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::trace::{Drafted, Extra, ExtraKind, Times};
+use crate::trace::{Drafted, Extra, ExtraKind, Outcome, Round, Times};
 
 /// A pair: milliseconds of a pass by rows, and of a drafted token, and the chance of acceptance by depth.
 struct Pair {
@@ -219,16 +219,32 @@ fn certain_guesses_are_taken_as_far_as_they_pay() {
 }
 
 #[test]
-fn costs_that_no_longer_hold_are_found_out_within_a_few_rounds() {
-    let then = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 0.5, acceptance: |_| 0.7 };
+fn a_computer_that_has_become_slower_is_noticed_within_a_few_rounds() {
+    let then = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.7 };
     let mut governor = then.governor();
     then.run(&mut governor, &chains(), 1000);
-    // Another computer: rows that cost next to nothing there are dear here, and so are drafts.
-    let now = Pair { verify: |rows| 4.0 + 16.0 * rows as f64, token_ms: 6.0, ..then };
+    // Drafting has become so dear that it does not pay.
+    let now = Pair { token_ms: 14.0, ..then };
     let mut recalled = Governor::recalling(&governor.knowledge()).unwrap();
-    now.run(&mut recalled, &chains(), 60);
+    assert!(recalled.plan(&chains(), 100, 0).length > 0);
+    now.run(&mut recalled, &chains(), 30);
     let (rate, _) = now.run(&mut recalled, &chains(), 300);
     assert!(rate > 0.95 * now.best(), "{rate} of {}", now.best());
+}
+
+#[test]
+fn costs_of_another_computer_do_not_hold_and_are_measured_anew() {
+    let here = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.7 };
+    let mut governor = Governor::recalling(&here.governor().knowledge()).unwrap();
+    let glance = |pair: &Pair| [1, 5].map(|rows| (rows, (pair.verify)(rows)));
+    assert!(governor.holds(&glance(&here)));
+    let there = Pair { verify: |rows| 4.0 + 6.0 * rows as f64, token_ms: 9.0, ..here };
+    assert!(!governor.holds(&glance(&there)), "a row costs the same, five do not");
+    governor.texts[0].records[0].acceptance.learn(0, true);
+    let lessons = governor.texts.clone();
+    governor.cost(there.governor());
+    assert!(governor.holds(&glance(&there)));
+    assert_eq!(governor.texts, lessons, "what texts taught is true everywhere");
 }
 
 #[test]
@@ -272,7 +288,7 @@ fn certain_guesses_go_on_behind_a_chain_as_far_as_verifying_them_pays() {
         drafter,
     };
     let chain = [0.9, 0.9].map(|confidence| guess(DrafterKind::Model, confidence));
-    let more = [0.9, 0.8, 0.1, 0.9].map(|confidence| guess(DrafterKind::Ngram, confidence));
+    let more = [0.9, 0.8, 0.3, 0.9].map(|confidence| guess(DrafterKind::Ngram, confidence));
     let cheap = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.5 };
     assert_eq!(cheap.governor().further(&chain, &more).0, 4);
     let dear = Pair { verify: |rows| 1.0 + 9.0 * rows as f64, ..cheap };
