@@ -10,7 +10,7 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -159,17 +159,14 @@ impl Team {
 
     /// Runs `work` on at most `threads` members at once and returns when all are done. A panic in it
     /// ends the process, since the others would wait for ever.
-    pub fn run(&self, threads: usize, work: &WorkOf<'_>) {
+    pub fn run(&self, threads: usize, work: &WorkOf<'_>) -> Pass {
         let size = threads.clamp(1, self.threads());
         if size == 1 {
             let start = Instant::now();
             work(&Member::new(0, 1, start, &self.shared));
-            if let Ok(mut cores) = self.turn.try_lock() {
-                self.learn(&mut cores, 1, start, 0.0);
-            }
-            return;
+            return self.learn(self.turn.try_lock().ok(), 1, start, 0.0);
         }
-        let mut cores = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let cores = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let start = Instant::now();
         let shared = &*self.shared;
         // SAFETY: no worker reads it before the call below, and all have finished before this returns,
@@ -195,18 +192,23 @@ impl Team {
         first.tell();
         // Who is held up is waited for by all others.
         let held = Duration::from_nanos(shared.held.load(Ordering::Relaxed)) / (size - 1) as u32;
-        self.learn(&mut cores, size, start, held.as_secs_f64() * 1e3);
+        self.learn(Some(cores), size, start, held.as_secs_f64() * 1e3)
     }
 
-    /// A pass is over that began at `start` and lost `held` milliseconds.
-    fn learn(&self, cores: &mut Cores, size: usize, start: Instant, held: f64) {
+    /// A pass is over that began at `start` and lost `held` milliseconds. Who alone carried it out while
+    /// another pass runs has no `cores` to tell.
+    fn learn(&self, cores: Option<MutexGuard<'_, Cores>>, size: usize, start: Instant, held: f64) -> Pass {
         let now = Instant::now();
         let ms = |start: Instant| (now - start).as_secs_f64() * 1e3;
-        cores.learn(ms(self.start), Pass { size, ms: ms(start), held });
-        let members = cores.members();
-        if self.members.swap(members, Ordering::Relaxed) != members {
-            tracing::debug!("{members} of {} threads compute", self.threads());
+        let pass = Pass { size, ms: ms(start), held };
+        if let Some(mut cores) = cores {
+            cores.learn(ms(self.start), pass);
+            let members = cores.members();
+            if self.members.swap(members, Ordering::Relaxed) != members {
+                tracing::debug!("{members} of {} threads compute", self.threads());
+            }
         }
+        pass
     }
 }
 
