@@ -8,10 +8,13 @@ const MOST_ROWS: usize = 17;
 
 /// Of the time that passes take, this share may be lost in trials of other numbers of members.
 const SHARE: f64 = 0.005;
+/// What the first trial is thought to lose, in passes. Too little for a large model, which makes it up before
+/// the next one; but a small one shall know soon.
+const FIRST_PRICE: f64 = 0.5;
 /// Passes of either kind in a trial, in turns.
 const TURNS: usize = 5;
 /// Passes between two trials that change nothing, at first and after many such.
-const WAIT: (u32, u32) = (128, 8192);
+const WAIT: (u32, u32) = (64, 8192);
 /// What is clearly faster is so by this factor.
 const CLEARLY: f64 = 1.03;
 
@@ -73,7 +76,7 @@ impl Rows {
             saved: 0.0,
             passes: 0,
             wait: WAIT.0,
-            price: TURNS as f64,
+            price: FIRST_PRICE,
             trial: None,
         }
     }
@@ -146,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn two_members_that_are_faster_stay_and_trials_cost_half_a_percent() {
+    fn two_members_that_are_faster_stay_and_trials_cost_one_percent_at_most() {
         for slower in [1.1, 1.4, 2.0] {
             let mut worth = Worth::new(2, |_| 2);
             let (size, cost) = run(&mut worth, 1, 5000, |size| if size == 2 { 4.0 } else { 4.0 * slower });
-            assert!(size == 2 && cost < 1.0 + SHARE, "{slower}: {size}, {cost}");
+            assert!(size == 2 && cost < 1.01, "{slower}: {size}, {cost}");
         }
     }
 
@@ -158,7 +161,7 @@ mod tests {
     fn one_member_is_taken_where_two_are_not_clearly_faster() {
         for two in [0.98, 1.0, 1.5] {
             let mut worth = Worth::new(2, |_| 2);
-            assert_eq!(run(&mut worth, 1, 2000, |size| if size == 2 { two } else { 1.0 }).0, 1, "{two}");
+            assert_eq!(run(&mut worth, 1, 150, |size| if size == 2 { two } else { 1.0 }).0, 1, "{two}");
         }
     }
 
