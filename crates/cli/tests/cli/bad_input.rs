@@ -166,6 +166,15 @@ fn a_check_of_a_gpu_that_is_not_there() {
 }
 
 #[test]
+fn busy_programs_beside_drafts_or_none_of_them() {
+    let beside = ["bench", "--target", "starter", "--beside"];
+    for more in [["1", "--draft", "ngram"], ["1", "--verify-cost", "--json"]] {
+        refused(&[&beside[..], &more].concat(), WRONG_USAGE, &["cannot be used with", more[1]]);
+    }
+    refused(&[&beside[..], &["0"]].concat(), WRONG_USAGE, &["--beside"]);
+}
+
+#[test]
 fn random_weights_of_an_unknown_kind() {
     for model in ["7B:Q8_0", "0.5B", "0.5B:Q5_K_M", ":"] {
         let known = ["tiny, 0.5B, 1.1B, 8B", "Q4_K_M, Q8_0, F16"];

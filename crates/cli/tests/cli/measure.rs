@@ -87,6 +87,18 @@ fn the_cost_of_a_pass_is_measured_for_every_number_of_rows() {
     assert!((0.5..5000.0).contains(&report["read_bandwidth_gb_s"].as_f64().unwrap()));
 }
 
+#[test]
+fn a_bench_beside_busy_programs_has_both_speeds_on_all_threads_and_on_one() {
+    let ask = ["bench", "--target", "starter-draft", "--beside", "2", "--tokens", "8", "--repeats", "1"];
+    let report = json(&ask).pop().unwrap();
+    assert_eq!((&report["type"], &report["busy"]), (&"bench_beside".into(), &2.into()));
+    for side in ["all_threads", "one_thread"] {
+        let speed = |when: &str| report[side][when].as_f64().unwrap();
+        assert!(speed("idle") > 0.0 && speed("beside") > 0.0);
+        assert!((speed("ratio") - speed("beside") / speed("idle")).abs() < 1e-9);
+    }
+}
+
 /// A short bench of a small model with random weights, made in `folder`.
 fn random(folder: &Folder, more: &[&str]) -> Vec<String> {
     let files = folder.file("models", "");

@@ -89,7 +89,7 @@ struct Side {
 pub fn run(target: &str, busy: NonZeroUsize, texts: &[String], base: &Request, args: &Args) -> Result<()> {
     let source = args.device.target.open(target)?;
     let form = Form::of(&source, args.raw)?;
-    let load = || {
+    let load = || -> Result<Side> {
         let session = Session::load(&source, &args.device)?;
         Ok(Side { session, idle: Totals::default(), beside: Totals::default() })
     };

@@ -5,7 +5,7 @@
 //! multiplied with, [`product`] multiplies, [`attention`] and [`math`] do the rest of a layer, all of
 //! them written once in the vectors of [`simd`] and compiled for each instruction set by [`kernels`];
 //! [`isa`] chooses one, [`network`] strings them together, [`team`] shares out the work and
-//! [`cores`] says among how many.
+//! [`cores`] and [`worth`] say among how many.
 
 #![allow(
     clippy::needless_range_loop,
@@ -28,6 +28,7 @@ mod simd;
 mod team;
 #[cfg(test)]
 mod tests;
+mod worth;
 
 pub use isa::Isa;
 pub use model::CpuModel;

@@ -18,6 +18,7 @@ use super::panels::{Format, Panels};
 use super::product::{Product, Rows};
 use super::simd::LANES;
 use super::team::{Member, Team};
+use super::worth::Worth;
 use crate::device;
 use crate::error::Result;
 use crate::forward::{Logits, Model, Peak, admit};
@@ -33,8 +34,9 @@ pub struct CpuModel {
     bytes: usize,
     kernels: &'static Kernels,
     team: Arc<Team>,
-    /// Takes all members for every pass that is worth it, whatever other programs do.
-    steadily: bool,
+    /// How many of its members passes are worth; `None` where that stays what their sizes say, whatever
+    /// passes take and other programs do.
+    worth: Option<Worth>,
     caches: Vec<Cache>,
     room: Room,
     cached: Vec<TokenId>,
@@ -42,7 +44,8 @@ pub struct CpuModel {
     last_pass: usize,
 }
 
-/// Weights that a thread has to read before it pays to wake another, in bytes.
+/// Weights that a thread has to read before it pays to wake another, in bytes, as long as nothing else is
+/// known.
 const WORTH_SHARING: usize = 1 << 20;
 
 /// Scores of one row that are summed up as one unit of work.
@@ -52,8 +55,12 @@ impl CpuModel {
     /// # Errors
     /// Those of `Network::load`, and `Error::Setting` for an instruction set that is asked for in vain.
     pub fn load(source: &ModelSource) -> Result<Self> {
-        let steadily = !device::adapts();
-        Ok(Self { steadily, ..Self::with(source, Isa::choose()?, device::threads())? })
+        let mut model = Self::with(source, Isa::choose()?, device::threads())?;
+        if device::adapts() {
+            let members = |rows| model.members(rows);
+            model.worth = Some(Worth::new(model.team.threads(), members));
+        }
+        Ok(model)
     }
 
     /// On so many threads, always, with the instructions of `isa`, which this processor must have.
@@ -74,7 +81,7 @@ impl CpuModel {
             network,
             kernels: isa.kernels(),
             team: Team::shared(threads),
-            steadily: true,
+            worth: None,
             room: Room::default(),
             cached: Vec::new(),
             last_pass: 0,
@@ -84,8 +91,11 @@ impl CpuModel {
 
     /// Members of the next pass, over `rows`: those it is worth, of those the team may use.
     fn members(&self, rows: usize) -> usize {
-        let most = if self.steadily { self.team.threads() } else { self.team.members() };
-        (self.bytes.saturating_mul(rows) / WORTH_SHARING).clamp(1, most)
+        let sharing = || self.bytes.saturating_mul(rows) / WORTH_SHARING;
+        match &self.worth {
+            None => sharing().clamp(1, self.team.threads()),
+            Some(worth) => worth.members(rows).unwrap_or_else(sharing).clamp(1, self.team.members()),
+        }
     }
 }
 
@@ -124,7 +134,11 @@ impl Model for CpuModel {
                 nodes,
                 rows: rows.start - first..rows.end - first,
             };
-            self.team.run(threads, &|member| pass.run(member));
+            let taken = self.team.run(threads, &|member| pass.run(member));
+            // Passes over as many rows are alike where all are scored.
+            if let Some(worth) = self.worth.as_mut().filter(|_| rows.len() == nodes) {
+                worth.learn(nodes, taken);
+            }
         }
         self.cached.extend(tree.tokens().skip(first));
         self.last_pass = tree.len();

@@ -10,7 +10,7 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -159,17 +159,14 @@ impl Team {
 
     /// Runs `work` on at most `threads` members at once and returns when all are done. A panic in it
     /// ends the process, since the others would wait for ever.
-    pub fn run(&self, threads: usize, work: &WorkOf<'_>) {
+    pub fn run(&self, threads: usize, work: &WorkOf<'_>) -> Pass {
         let size = threads.clamp(1, self.threads());
         if size == 1 {
             let start = Instant::now();
             work(&Member::new(0, 1, start, &self.shared));
-            if let Ok(mut cores) = self.turn.try_lock() {
-                self.learn(&mut cores, 1, start, 0.0);
-            }
-            return;
+            return self.learn(self.turn.try_lock().ok(), 1, start, 0.0);
         }
-        let mut cores = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let cores = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let start = Instant::now();
         let shared = &*self.shared;
         // SAFETY: no worker reads it before the call below, and all have finished before this returns,
@@ -195,18 +192,26 @@ impl Team {
         first.tell();
         // Who is held up is waited for by all others.
         let held = Duration::from_nanos(shared.held.load(Ordering::Relaxed)) / (size - 1) as u32;
-        self.learn(&mut cores, size, start, held.as_secs_f64() * 1e3);
+        // Had nobody left, half of what followed would have been lost as well.
+        let left = shared.present.load(Ordering::Relaxed) < size;
+        let held = if left { held.max(start.elapsed() / 2) } else { held };
+        self.learn(Some(cores), size, start, held.as_secs_f64() * 1e3)
     }
 
-    /// A pass is over that began at `start` and lost `held` milliseconds.
-    fn learn(&self, cores: &mut Cores, size: usize, start: Instant, held: f64) {
+    /// A pass is over that began at `start` and lost `held` milliseconds. Who alone carried it out while
+    /// another pass runs has no `cores` to tell.
+    fn learn(&self, cores: Option<MutexGuard<'_, Cores>>, size: usize, start: Instant, held: f64) -> Pass {
         let now = Instant::now();
         let ms = |start: Instant| (now - start).as_secs_f64() * 1e3;
-        cores.learn(ms(self.start), Pass { size, ms: ms(start), held });
-        let members = cores.members();
-        if self.members.swap(members, Ordering::Relaxed) != members {
-            tracing::debug!("{members} of {} threads compute", self.threads());
+        let pass = Pass { size, ms: ms(start), held };
+        if let Some(mut cores) = cores {
+            cores.learn(ms(self.start), pass);
+            let members = cores.members();
+            if self.members.swap(members, Ordering::Relaxed) != members {
+                tracing::debug!("{members} of {} threads compute", self.threads());
+            }
         }
+        pass
     }
 }
 
@@ -395,180 +400,4 @@ impl<'a> Member<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::AtomicU64;
-
-    #[test]
-    fn every_unit_is_done_once_in_every_phase() {
-        for threads in [1, 2, 3, 7] {
-            let team = Team::new(threads);
-            let done: Vec<Vec<AtomicU64>> =
-                (0..5).map(|_| (0..100).map(|_| AtomicU64::new(0)).collect()).collect();
-            for _ in 0..200 {
-                team.run(threads, &|member| {
-                    for phase in &done {
-                        member.share(100, 3, |units| {
-                            units.for_each(|unit| {
-                                phase[unit].fetch_add(1, Ordering::Relaxed);
-                            });
-                        });
-                        member.meet();
-                    }
-                });
-            }
-            assert!(done.iter().flatten().all(|count| count.load(Ordering::Relaxed) == 200), "{threads}");
-        }
-    }
-
-    #[test]
-    fn what_one_phase_writes_the_next_one_reads() {
-        let team = Team::new(3);
-        let numbers: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(1)).collect();
-        let sums: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
-        team.run(3, &|member| {
-            member.share(64, 1, |units| units.for_each(|unit| numbers[unit].store(2, Ordering::Relaxed)));
-            member.meet();
-            member.share(64, 1, |units| {
-                let sum = numbers.iter().map(|number| number.load(Ordering::Relaxed)).sum();
-                units.for_each(|unit| sums[unit].store(sum, Ordering::Relaxed));
-            });
-        });
-        assert!(sums.iter().all(|sum| sum.load(Ordering::Relaxed) == 128));
-    }
-
-    #[test]
-    fn fewer_members_than_threads_and_more_are_fine() {
-        let team = Team::new(4);
-        for asked in [1, 2, 3, 4, 100, 0, 2, 4] {
-            let members = AtomicU64::new(0);
-            team.run(asked, &|member| {
-                assert_eq!(member.size(), asked.clamp(1, 4));
-                members.fetch_add(1, Ordering::Relaxed);
-            });
-            assert_eq!(members.load(Ordering::Relaxed), asked.clamp(1, 4) as u64);
-        }
-    }
-
-    #[test]
-    fn callers_at_once_take_turns() {
-        let team = Team::new(3);
-        let running = AtomicUsize::new(0);
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..50 {
-                        team.run(3, &|member| {
-                            if member.index() == 0 {
-                                assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0);
-                            }
-                            member.meet();
-                            if member.index() == 0 {
-                                running.fetch_sub(1, Ordering::SeqCst);
-                            }
-                        });
-                    }
-                });
-            }
-        });
-    }
-
-    #[test]
-    fn an_idle_team_sleeps_and_wakes_up_again() {
-        let team = Team::new(2);
-        team.run(2, &|member| member.meet());
-        let asleep = || team.shared.asleep[1].load(Ordering::SeqCst);
-        assert!(comes(asleep), "still awake");
-        let members = AtomicUsize::new(0);
-        team.run(2, &|member| {
-            members.fetch_add(1, Ordering::SeqCst);
-            member.meet();
-        });
-        assert_eq!(members.load(Ordering::SeqCst), 2);
-    }
-
-    /// Waits for what happens within ten seconds, or never.
-    fn comes(happened: impl Fn() -> bool) -> bool {
-        let start = Instant::now();
-        while !happened() && start.elapsed() < Duration::from_secs(10) {
-            thread::sleep(Duration::from_millis(1));
-        }
-        happened()
-    }
-
-    #[test]
-    fn whoever_is_late_every_unit_is_done_once_and_before_the_next_phase() {
-        for size in [2, 3, 5] {
-            let team = Team::new(size);
-            let late = AtomicU64::new(1);
-            // One of so many times for longer than a member is waited for.
-            let delay = |one_of: u64| {
-                let number = late.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
-                if (number >> 32).is_multiple_of(one_of) {
-                    thread::sleep(Duration::from_millis((number >> 40) % 15));
-                }
-            };
-            for _ in 0..30 {
-                let units: Vec<AtomicU64> = (0..20).map(|_| AtomicU64::new(0)).collect();
-                team.run(size, &|member| {
-                    for phase in 0..8 {
-                        delay(20);
-                        member.share(units.len(), 2, |range| {
-                            delay(40);
-                            for unit in range {
-                                assert_eq!(units[unit].fetch_add(1, Ordering::Relaxed), phase);
-                            }
-                        });
-                        delay(20);
-                        member.meet();
-                    }
-                });
-                assert!(units.iter().all(|unit| unit.load(Ordering::Relaxed) == 8), "{size} members");
-            }
-        }
-    }
-
-    #[test]
-    fn a_member_that_is_held_up_all_the_time_leaves_the_pass() {
-        let team = Team::new(2);
-        let (left, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        team.run(2, &|member| {
-            for _ in 0..50 {
-                if member.index() == 1 && member.size() == 2 {
-                    thread::sleep(Duration::from_millis(20));
-                }
-                member.share(2, 1, |units| _ = done.fetch_add(units.len(), Ordering::Relaxed));
-                member.meet();
-            }
-            left.store(2 - member.size(), Ordering::Relaxed);
-        });
-        assert_eq!((left.into_inner(), done.into_inner()), (1, 100));
-    }
-
-    #[test]
-    fn a_member_that_is_held_up_in_every_pass_is_given_up() {
-        let team = Team::new(2);
-        let passes = (0..100).take_while(|_| {
-            team.run(team.members(), &|member| {
-                if member.index() == 1 {
-                    thread::sleep(Duration::from_millis(20));
-                }
-                member.share(2, 1, |_| {});
-                member.meet();
-            });
-            team.members() == 2
-        });
-        assert!(passes.count() < 20);
-    }
-
-    #[test]
-    fn a_member_that_is_not_needed_sleeps_while_the_others_work() {
-        let team = Team::new(3);
-        team.run(3, &|member| member.meet());
-        let asleep = || {
-            team.run(2, &|member| member.meet());
-            team.shared.asleep[2].load(Ordering::SeqCst)
-        };
-        assert!(comes(asleep), "still awake");
-    }
-}
+mod tests;

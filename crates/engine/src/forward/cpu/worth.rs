@@ -1,0 +1,201 @@
+//! How many members a model's passes are worth, by their rows: fewer than there are where more are not clearly
+//! faster, as meeting takes time, too. A rule over what passes took; knows no threads and no clock.
+
+use super::cores::Pass;
+
+/// Passes over more rows are worth all members.
+const MOST_ROWS: usize = 17;
+
+/// Of the time that passes take, this share may be lost in trials of other numbers of members.
+const SHARE: f64 = 0.005;
+/// What the first trial is thought to lose, in passes. Too little for a large model, which makes it up before
+/// the next one; but a small one shall know soon.
+const FIRST_PRICE: f64 = 0.5;
+/// Passes of either kind in a trial, in turns.
+const TURNS: usize = 5;
+/// Passes between two trials that change nothing, at first and after many such.
+const WAIT: (u32, u32) = (64, 8192);
+/// What is clearly faster is so by this factor.
+const CLEARLY: f64 = 1.03;
+
+/// A model's passes.
+#[derive(Debug)]
+pub struct Worth(Vec<Rows>);
+
+/// Passes over some number of rows.
+#[derive(Debug, Clone)]
+struct Rows {
+    most: usize,
+    /// Members that were best so far.
+    size: usize,
+    /// Fewer members are tried next, not more.
+    fewer: bool,
+    /// Milliseconds set aside for trials, and passes, both since the last one.
+    saved: f64,
+    passes: u32,
+    /// Passes from one trial to the next.
+    wait: u32,
+    /// Milliseconds that the next trial may lose, in passes of this number of members.
+    price: f64,
+    trial: Option<Trial>,
+}
+
+/// Milliseconds of passes by as many members as were best so far, and by another number of them.
+#[derive(Debug, Clone, Default)]
+struct Trial {
+    known: Vec<f64>,
+    other: Vec<f64>,
+}
+
+impl Worth {
+    /// Of a team of `most` members, `first(rows)` of which are best until others prove to be.
+    pub fn new(most: usize, first: impl Fn(usize) -> usize) -> Self {
+        Self((1..=MOST_ROWS).map(|rows| Rows::new(most, first(rows).clamp(1, most))).collect())
+    }
+
+    /// Members of the next pass over `rows`; `None` for all.
+    pub fn members(&self, rows: usize) -> Option<usize> {
+        self.0.get(rows.checked_sub(1)?).map(Rows::members)
+    }
+
+    /// A pass over `rows` is over.
+    pub fn learn(&mut self, rows: usize, pass: Pass) {
+        // What other programs did to it says nothing about the model.
+        if let Some(rows) = self.0.get_mut(rows.wrapping_sub(1)).filter(|_| pass.held == 0.0) {
+            rows.learn(pass);
+        }
+    }
+}
+
+impl Rows {
+    fn new(most: usize, size: usize) -> Self {
+        Self {
+            most,
+            size,
+            fewer: size > 1,
+            saved: 0.0,
+            passes: 0,
+            wait: WAIT.0,
+            price: FIRST_PRICE,
+            trial: None,
+        }
+    }
+
+    fn members(&self) -> usize {
+        match &self.trial {
+            Some(trial) if trial.other.len() < trial.known.len() => self.other(),
+            _ => self.size,
+        }
+    }
+
+    /// The number to be tried.
+    fn other(&self) -> usize {
+        if self.fewer { (self.size / 2).max(1) } else { (self.size * 2).min(self.most) }
+    }
+
+    fn learn(&mut self, pass: Pass) {
+        let (size, other) = (self.size, self.other());
+        match &mut self.trial {
+            Some(trial) if pass.size == size => trial.known.push(pass.ms),
+            Some(trial) if pass.size == other => trial.other.push(pass.ms),
+            None if pass.size == size => {
+                self.saved += SHARE * pass.ms;
+                self.passes += 1;
+                let due = self.passes >= self.wait && self.saved >= self.price * pass.ms;
+                self.trial = (due && size != other).then(Trial::default);
+            }
+            _ => {}
+        }
+        if let Some(Trial { known, other }) = self.trial.take_if(|trial| trial.other.len() == TURNS) {
+            self.judge(middle(known), middle(other));
+        }
+    }
+
+    fn judge(&mut self, known: f64, other: f64) {
+        let pays = if self.fewer { other < known * CLEARLY } else { other * CLEARLY < known };
+        if pays {
+            (self.size, self.wait, self.price) = (self.other(), WAIT.0, 0.0);
+        } else {
+            self.wait = (self.wait * 2).min(WAIT.1);
+            self.price = TURNS as f64 * (other / known - 1.0).max(0.0);
+            // Where there is nothing to try in the other direction, this one it is again.
+            self.fewer = !self.fewer;
+        }
+        self.fewer = if self.size == 1 { false } else { self.fewer || self.size == self.most };
+        (self.saved, self.passes) = (0.0, 0);
+    }
+}
+
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many passes over `rows` that take `ms(size)`. Says by how many members the last was carried out
+    /// that was no trial, and how many times as long as by these all took.
+    fn run(worth: &mut Worth, rows: usize, passes: usize, ms: impl Fn(usize) -> f64) -> (usize, f64) {
+        let mut total = 0.0;
+        for _ in 0..passes {
+            let size = worth.members(rows).unwrap();
+            total += ms(size);
+            worth.learn(rows, Pass { size, ms: ms(size), held: 0.0 });
+        }
+        let best = worth.0[rows - 1].size;
+        (best, total / (passes as f64 * ms(best)))
+    }
+
+    #[test]
+    fn two_members_that_are_faster_stay_and_trials_cost_one_percent_at_most() {
+        for slower in [1.1, 1.4, 2.0] {
+            let mut worth = Worth::new(2, |_| 2);
+            let (size, cost) = run(&mut worth, 1, 5000, |size| if size == 2 { 4.0 } else { 4.0 * slower });
+            assert!(size == 2 && cost < 1.01, "{slower}: {size}, {cost}");
+        }
+    }
+
+    #[test]
+    fn one_member_is_taken_where_two_are_not_clearly_faster() {
+        for two in [0.98, 1.0, 1.5] {
+            let mut worth = Worth::new(2, |_| 2);
+            assert_eq!(run(&mut worth, 1, 150, |size| if size == 2 { two } else { 1.0 }).0, 1, "{two}");
+        }
+    }
+
+    #[test]
+    fn the_best_of_sixteen_is_found_from_either_side() {
+        for first in [1, 16] {
+            let mut worth = Worth::new(16, |_| first);
+            // Four are best: more meet longer.
+            let ms = |size: usize| 4.0 / size as f64 + 0.2 * size as f64;
+            assert_eq!(run(&mut worth, 1, 10_000, ms).0, 4, "from {first}");
+        }
+    }
+
+    #[test]
+    fn every_number_of_rows_is_judged_by_itself_and_many_have_all() {
+        let mut worth = Worth::new(2, |_| 2);
+        run(&mut worth, 1, 2000, |_| 1.0);
+        run(&mut worth, 8, 2000, |size| 1.0 / size as f64);
+        assert_eq!((worth.0[0].size, worth.0[7].size), (1, 2));
+        assert_eq!((worth.members(MOST_ROWS + 1), worth.members(0)), (None, None));
+    }
+
+    #[test]
+    fn passes_that_other_programs_slow_down_say_nothing() {
+        let mut worth = Worth::new(2, |_| 2);
+        for pass in 0..5000 {
+            let size = worth.members(1).unwrap();
+            let ms = 1.0 / size as f64;
+            let held = if size == 2 { 3.0 } else { 0.0 };
+            worth.learn(1, Pass { size, ms: ms + held, held });
+            // Interruptions of all members at once look like work.
+            let ms = if pass % 4 == 0 { 10.0 * ms } else { ms };
+            worth.learn(1, Pass { size, ms, held: 0.0 });
+        }
+        assert_eq!(worth.0[0].size, 2);
+    }
+}
