@@ -68,6 +68,17 @@ test("what is asked for within a frame is painted in the next", () => {
   expect(painted).toBe(3);
 });
 
+test("what cannot be painted does not end all painting", () => {
+  frames.ask(() => {
+    throw new Error("a paint that fails");
+  });
+  expect(() => vi.advanceTimersByTime(20)).toThrow("a paint that fails");
+  let painted = 0;
+  frames.ask(() => (painted += 1));
+  vi.advanceTimersByTime(20);
+  expect(painted).toBe(1);
+});
+
 test("with nothing to show there are no frames and no timers", () => {
   frames.ask(() => undefined);
   vi.advanceTimersByTime(MINUTE_MS);

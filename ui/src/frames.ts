@@ -74,11 +74,14 @@ export class Frames {
     this.#awaitRendering();
     const wanted = this.#wanted;
     this.#wanted = new Set();
-    for (const paint of wanted) paint(now);
-    // On average the system's next frame is half of one away then.
-    const rest = this.interval - 1.5 * SHORTEST_MS;
-    if (rest > 0) setTimeout(this.#goOn, this.interval - SHORTEST_MS / 2);
-    else this.#goOn();
+    try {
+      for (const paint of wanted) paint(now);
+    } finally {
+      // The screen's next frame is half of one away then, on average.
+      const rest = this.interval - SHORTEST_MS / 2;
+      if (rest > SHORTEST_MS) setTimeout(this.#goOn, rest);
+      else this.#goOn();
+    }
   };
 
   readonly #goOn = () => {
