@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fantoccini::Locator;
 use fantoccini::key::Key;
@@ -104,6 +105,75 @@ async fn the_heatmap_of_a_trace_is_the_picture_it_always_was() {
     let difference = picture::difference("heatmap", &window.picture_of("heatmap").await);
     assert!(difference <= DIFFERENCE, "{:.1} % of the picture differ", difference * 100.0);
     window.photograph("heatmap").await;
+    desk.window.close().await;
+}
+
+/// The share of the heatmap's plot, row numbers left out, that something is painted on.
+async fn painted(window: &Window) -> f64 {
+    let script = "const canvas = document.querySelector(\"[data-testid='heatmap']\");
+        const left = Math.ceil(20 * devicePixelRatio);
+        const { data } = canvas.getContext('2d').getImageData(left, 0, canvas.width - left, canvas.height);
+        let painted = 0;
+        for (let at = 3; at < data.length; at += 4) painted += data[at] > 0 ? 1 : 0;
+        return painted / (data.length / 4);";
+    window.page.execute(script, vec![]).await.unwrap().as_f64().unwrap()
+}
+
+/// Of a plot that is full of rounds far more than this is painted on.
+const PAINTED: f64 = 0.03;
+
+#[tokio::test]
+async fn the_heatmap_stays_when_long_replies_end_and_are_fetched_again() {
+    let desk = Desk::open().await;
+    let window = &desk.window;
+    let endless = foretoken_tests::endless_model(desk.folder.path()).path().display().to_string();
+    let change = json!({
+        "added_models": [endless], "target": endless, "draft": "ngram", "max_tokens": 300,
+        "speculation": foretoken_engine::speculation::Speculation::fixed(4),
+    });
+    window.configure(change).await;
+    for replies in 1..=3 {
+        window.ask("Go on and on.").await;
+        window.wait_for_reply(replies).await;
+        assert!(window.rounds().await > 60, "the reply is too short to show anything");
+        assert!(painted(window).await > PAINTED, "reply {replies} ended and left nothing");
+        // Its messages come again, as other objects with the same trace.
+        window.click("conversation-item").await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(painted(window).await > PAINTED, "reply {replies} was fetched and left nothing");
+    }
+    window.photograph("long-reply").await;
+    desk.window.close().await;
+}
+
+#[tokio::test]
+async fn a_long_stream_survives_a_window_that_is_resized_and_goes_out_of_sight() {
+    let desk = Desk::open().await;
+    let window = &desk.window;
+    window.open_page("?replay&rate=2000&rounds=100000").await;
+    window.ask("Go on and on.").await;
+    window.wait("a hundred thousand rounds are shown", async || window.rounds().await > 100_000).await;
+    for (width, height) in [(900, 600), (1500, 900), (1280, 832)] {
+        let before = window.rounds().await;
+        window.page.set_window_size(width, height).await.unwrap();
+        window.wait("it goes on", async || window.rounds().await > before + 100).await;
+        assert!(painted(window).await > PAINTED, "nothing is painted at {width} x {height}");
+    }
+    let hide = "window.isHidden = arguments[0];
+        Object.defineProperty(document, 'hidden', { configurable: true, get: () => window.isHidden });
+        document.dispatchEvent(new Event('visibilitychange'));";
+    window.page.execute(hide, vec![json!(true)]).await.unwrap();
+    // A frame that was on its way already is the last.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let unseen = window.rounds().await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(window.rounds().await, unseen, "what nobody sees is painted");
+    window.page.execute(hide, vec![json!(false)]).await.unwrap();
+    window.wait("all of it is shown", async || window.rounds().await > unseen + 500).await;
+    window.click("stop").await;
+    window.wait_for_reply(1).await;
+    assert!(!window.body().await.contains("did not arrive"), "rounds were lost");
+    assert!(painted(window).await > PAINTED);
     desk.window.close().await;
 }
 

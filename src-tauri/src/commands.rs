@@ -346,7 +346,8 @@ fn paced<E: Serialize + Send + 'static, T>(
             tracing::debug!(%error, "the page no longer listens");
         }
     };
-    let pacer = Pacer::start(&app.pace, tell).map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
+    let pacer =
+        Pacer::start(&app.pace, tell).map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
     let outcome = work(pacer.teller());
     pacer.finish();
     outcome

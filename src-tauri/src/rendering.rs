@@ -193,7 +193,9 @@ mod tests {
     fn a_graphics_card_composes() {
         for driver in ["i915", "amdgpu", "nouveau", "xe", "panfrost", "vmwgfx"] {
             let root = computer(&[driver]);
-            let Rendering::Usual(why) = rendering(root.path(), &[("DISPLAY", ":0")]) else { panic!("{driver}") };
+            let Rendering::Usual(why) = rendering(root.path(), &[("DISPLAY", ":0")]) else {
+                panic!("{driver}")
+            };
             assert!(why.contains(driver), "{why}");
         }
         assert!(!is_direct(computer(&["vgem", "amdgpu"]).path(), &[]));
@@ -254,9 +256,13 @@ mod tests {
     #[test]
     fn another_computers_display_is_sent_what_was_painted_here() {
         let root = computer(&["i915"]);
-        for (display, direct) in
-            [(":0", false), ("unix:0", false), ("localhost:10.0", true), ("fe80::1:0", true), ("desk:0", true)]
-        {
+        for (display, direct) in [
+            (":0", false),
+            ("unix:0", false),
+            ("localhost:10.0", true),
+            ("fe80::1:0", true),
+            ("desk:0", true),
+        ] {
             assert_eq!(is_direct(root.path(), &[("DISPLAY", display)]), direct, "{display}");
         }
         assert!(!is_direct(root.path(), &[("DISPLAY", "desk:0"), ("WAYLAND_DISPLAY", "wayland-0")]));

@@ -68,6 +68,17 @@ test("what is asked for within a frame is painted in the next", () => {
   expect(painted).toBe(3);
 });
 
+test("what cannot be painted does not end all painting", () => {
+  frames.ask(() => {
+    throw new Error("a paint that fails");
+  });
+  expect(() => vi.advanceTimersByTime(20)).toThrow("a paint that fails");
+  let painted = 0;
+  frames.ask(() => (painted += 1));
+  vi.advanceTimersByTime(20);
+  expect(painted).toBe(1);
+});
+
 test("with nothing to show there are no frames and no timers", () => {
   frames.ask(() => undefined);
   vi.advanceTimersByTime(MINUTE_MS);
@@ -79,12 +90,12 @@ test("cheap frames come as often as the screen shows them", () => {
   expect(counted(1000)).toBeGreaterThan(55);
 });
 
-test.each([3, 6, 10])("frames of %d ms take a twentieth of the time", (ms) => {
+test.each([3, 6, 10])("frames of %d ms take no more than their share of the time", (ms) => {
   cost = ms;
   counted(2000);
   const share = (counted(MINUTE_MS) * ms) / MINUTE_MS;
-  expect(share).toBeLessThan(0.055);
-  expect(share).toBeGreaterThan(0.035);
+  expect(share).toBeLessThan(0.066);
+  expect(share).toBeGreaterThan(0.042);
 });
 
 test("frames that cost more than can be paid still come four times a second", () => {
@@ -96,7 +107,7 @@ test("frames that cost more than can be paid still come four times a second", ()
 });
 
 test("what comes after a rest is painted in the next frame of the screen", () => {
-  cost = 12;
+  cost = 15;
   counted(2000);
   vi.advanceTimersByTime(1000);
   let painted = 0;
@@ -122,7 +133,7 @@ test("who tells the page hears how often that is worth it", () => {
   cost = 10;
   counted(3000);
   expect(told.length).toBeLessThan(10);
-  expect(told.at(-1)).toBeGreaterThan(140);
+  expect(told.at(-1)).toBeGreaterThan(120);
   hide(true);
   expect(told.at(-1)).toBe(1000);
   hide(false);

@@ -1,7 +1,8 @@
 /** For all tests of the page: its frames cost nothing, whatever the computer does meanwhile. */
 import { vi } from "vitest";
+import type * as module from "./frames";
 
 vi.mock("./frames", async (original) => {
-  const { Frames } = await original<typeof import("./frames")>();
-  return { ...(await original<object>()), frames: new Frames(() => () => undefined) };
+  const real = await original<typeof module>();
+  return { ...real, frames: new real.Frames(() => () => undefined) };
 });

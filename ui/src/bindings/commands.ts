@@ -55,7 +55,7 @@ export type Commands = {
   send: { args: { conversation: number | null, text: string, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   regenerate: { args: { message: number, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   stop: { args: {}, returns: null },
-  pace: { args: {}, returns: null },
+  pace: { args: { intervalMs: number }, returns: null },
   cancel_loading: { args: {}, returns: null },
   advise: { args: { conversation: number | null, onAdvice: Channel<Advice> }, returns: null },
   stop_advice: { args: {}, returns: null },

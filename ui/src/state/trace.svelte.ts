@@ -8,9 +8,12 @@ import { Offsets } from "../trace/offsets";
 import { Accumulator, type Statistics } from "../trace/statistics";
 import { rowsOf } from "../trace/tree";
 
-/** Numbers change no faster than a person can read them, curves no faster than their end moves. */
-const STATISTICS_EVERY_MS = 250;
-const CURVES_EVERY_MS = 750;
+/**
+ * Numbers change no faster than a person can read them, and not in every frame of a page that paints four
+ * times a second; curves no faster than their end moves.
+ */
+const STATISTICS_EVERY_MS = 300;
+const CURVES_EVERY_MS = 1000;
 
 /** Rounds that never arrived, by index, both ends included. */
 export interface Gap {
