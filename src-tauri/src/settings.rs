@@ -150,7 +150,11 @@ mod tests {
         store.save_settings(r#"{"target": "starter"}"#).unwrap();
         assert_eq!(load(), chosen("starter", &[]));
         store.save_settings(r#"{"target": "starter", "draft": "none"}"#).unwrap();
-        assert_eq!(load(), chosen("starter", &[("starter", "none")]), "from before drafts were a target's own");
+        assert_eq!(
+            load(),
+            chosen("starter", &[("starter", "none")]),
+            "from before drafts were a target's own"
+        );
         store.save_settings(r#"{"draft": "none", "drafts": {"a": "b"}}"#).unwrap();
         assert_eq!(load(), chosen("smollm2", &[("a", "b")]));
         // Where there is no SmolLM2.

@@ -422,7 +422,7 @@ impl Pass<'_> {
             return shared;
         }
         let own = &to[member.index()];
-        normalise(0..rows.len(), own);
+        member.for_itself(|| normalise(0..rows.len(), own));
         own
     }
 

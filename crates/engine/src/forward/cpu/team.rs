@@ -87,8 +87,9 @@ const NO_CALL: usize = 1;
 const MEMBER_BITS: u32 = 12;
 const MOST_MEMBERS: usize = (1 << MEMBER_BITS) - 1;
 
-/// A thread's part in a pass. It may have to leave the pass at a meeting; from then on `share` and `meet` do
-/// nothing, so that it comes to the end of the work by itself. What has an effect belongs into a share.
+/// A thread's part in a pass. It may have to leave the pass at a meeting; from then on `share`, `for_itself` and
+/// `meet` do nothing, so that it comes to the end of the work by itself. What reads or writes what others write
+/// belongs into one of the first two.
 #[derive(Debug)]
 pub struct Member<'a> {
     index: usize,
@@ -343,6 +344,13 @@ impl<'a> Member<'a> {
                 return;
             }
             work(start..total.min(start + run));
+        }
+    }
+
+    /// Does what each member does for itself, in memory of its own.
+    pub fn for_itself(&self, work: impl FnOnce()) {
+        if !self.left.get() {
+            work();
         }
     }
 

@@ -136,8 +136,12 @@ fn whoever_is_late_every_unit_is_done_once_and_before_the_next_phase() {
 fn a_member_that_is_held_up_all_the_time_leaves_the_pass_which_counts_as_held_up_for_half_of_it() {
     let team = Team::new(2);
     let (left, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let for_itself = [AtomicUsize::new(0), AtomicUsize::new(0)];
     let pass = team.run(2, &|member| {
         for _ in 0..50 {
+            member.for_itself(|| {
+                for_itself[member.index()].fetch_add(1, Ordering::Relaxed);
+            });
             if member.index() == 1 && member.size() == 2 {
                 thread::sleep(Duration::from_millis(20));
             }
@@ -152,6 +156,8 @@ fn a_member_that_is_held_up_all_the_time_leaves_the_pass_which_counts_as_held_up
         left.store(2 - member.size(), Ordering::Relaxed);
     });
     assert_eq!((left.into_inner(), done.into_inner()), (1, 100));
+    let [stayed, went] = for_itself.map(AtomicUsize::into_inner);
+    assert!(stayed == 50 && went < 50, "who has left goes on by itself: {went} times");
     assert!(pass.held > 0.45 * pass.ms, "{pass:?}");
 }
 
