@@ -12,7 +12,14 @@ use serde_json::{Value, json};
 
 use crate::processes::{Shares, Taken};
 
-const PROMPTS: [&str; 3] = [
+/// What the starter goes on about without an end.
+const STORIES: [&str; 3] = [
+    "Tell me a story about a lighthouse that never ends.",
+    "Tell me a story about a fox who finds a lantern.",
+    "Tell me a story about two friends who build a boat.",
+];
+
+const TASKS: [&str; 3] = [
     "Write a Python function that parses a CSV line with quoted fields, and explain it step by step.",
     "Why do the seasons change? Explain it to a child, then to a student.",
     "A train leaves at 9:40 and travels 210 km at 84 km/h. When does it arrive? Show the steps.",
@@ -27,6 +34,8 @@ pub struct Pair {
     target: String,
     draft: String,
     tokens: u32,
+    prompts: [&'static str; 3],
+    sampling: Sampling,
 }
 
 /// A reply's speed, and the median of its passes that verified drafts.
@@ -38,7 +47,11 @@ struct Measured {
 impl Pair {
     /// The starter, and what `folder` has of the models that are measured.
     pub fn all(folder: Option<&Path>) -> Vec<Self> {
-        let mut pairs = vec![Self::new("starter and its draft", "starter", "starter-draft", 1500)];
+        let mut pairs = vec![Self {
+            prompts: STORIES,
+            sampling: Sampling::greedy(),
+            ..Self::new("starter and its draft", "starter", "starter-draft", 3000)
+        }];
         let Some(folder) = folder else { return pairs };
         let found = |name: &str| -> Option<String> {
             let mut files: Vec<PathBuf> =
@@ -57,7 +70,8 @@ impl Pair {
     }
 
     fn new(name: &'static str, target: &str, draft: &str, tokens: u32) -> Self {
-        Self { name, target: target.to_owned(), draft: draft.to_owned(), tokens }
+        let (target, draft) = (target.to_owned(), draft.to_owned());
+        Self { name, target, draft, tokens, prompts: TASKS, sampling: reproducible() }
     }
 
     /// Prints how fast the window writes against the terminal, and what it takes for that.
@@ -65,14 +79,14 @@ impl Pair {
         let settings = json!({
             "target": self.target,
             "drafts": { &self.target: self.draft },
-            "sampling": sampling(),
+            "sampling": self.sampling,
             "max_tokens": self.tokens,
         });
         Store::open(&data.join("foretoken.db")).unwrap().save_settings(&settings.to_string()).unwrap();
         let window = Window::open(data).await;
         println!("{}:", self.name);
         let mut ratios = Vec::new();
-        for (turn, prompt) in PROMPTS.iter().enumerate() {
+        for (turn, prompt) in self.prompts.iter().enumerate() {
             let first = (turn % 2 == 0).then(|| self.in_the_terminal(data, prompt));
             let (here, shares) = self.in_the_window(&window, prompt).await;
             let there = first.unwrap_or_else(|| self.in_the_terminal(data, prompt));
@@ -115,7 +129,7 @@ impl Pair {
 
     /// With the same data folder, so that both know what either has learned.
     fn in_the_terminal(&self, data: &Path, prompt: &str) -> Measured {
-        let Sampling { temperature, top_p, seed, .. } = sampling();
+        let Sampling { temperature, top_p, seed, .. } = self.sampling;
         let output = Command::new(application().with_file_name("foretoken-cli"))
             .env("FORETOKEN_DATA_DIR", data)
             .args([
@@ -129,7 +143,7 @@ impl Pair {
                 prompt,
             ])
             .args(["--max-tokens", &self.tokens.to_string(), "--temperature", &temperature.to_string()])
-            .args(["--top-p", &top_p.to_string(), "--seed", &seed.unwrap().to_string()])
+            .args(["--top-p", &top_p.to_string(), "--seed", &seed.unwrap_or(0).to_string()])
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -152,7 +166,7 @@ impl Measured {
 }
 
 /// As people chat, but so that both write the same text.
-fn sampling() -> Sampling {
+fn reproducible() -> Sampling {
     Sampling { temperature: 0.7, top_p: 0.95, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() }
 }
 
