@@ -270,11 +270,11 @@ mod tests {
 
     #[test]
     fn bursts_of_another_program_a_few_times_a_second_are_borne() {
-        // Milliseconds of a burst, four times a second; a pass takes 6 ms, in a burst half of it lost.
-        for burst in [30.0, 60.0, 100.0] {
+        // Milliseconds of a burst, four times a second; a pass takes 6 ms, in a burst 20, most of them lost.
+        for burst in [20.0, 50.0, 80.0] {
             let (mut cores, mut now) = (Cores::new(2), 0.0);
             while now < 20_000.0 {
-                let (ms, held) = if now % 250.0 < burst { (12.0, 6.0) } else { (6.0, 0.0) };
+                let (ms, held) = if now % 250.0 < burst { (20.0, 14.0) } else { (6.0, 0.0) };
                 now += ms;
                 cores.learn(now, Pass { size: cores.members(), ms, held });
                 assert_eq!(cores.members(), 2, "bursts of {burst} ms, after {now}");
