@@ -38,10 +38,13 @@ pub struct Pair {
     sampling: Sampling,
 }
 
-/// A reply's speed, and the median of its passes that verified drafts.
+/// A reply's speed, and what a round of it took and brought on average.
 struct Measured {
     tokens_per_second: f64,
+    tokens_per_round: f64,
     pass_ms: f64,
+    /// Beside the pass: drafting, judging, telling.
+    rest_ms: f64,
 }
 
 impl Pair {
@@ -91,13 +94,16 @@ impl Pair {
             let (here, shares) = self.in_the_window(&window, prompt).await;
             let there = first.unwrap_or_else(|| self.in_the_terminal(data, prompt));
             let ratio = here.tokens_per_second / there.tokens_per_second;
+            let place = |name: &str, found: &Measured| {
+                println!(
+                    "  {name:8} {:7.1} tokens/s, {:.2} a round of {:6.2} ms for the pass and {:5.2} ms for the rest",
+                    found.tokens_per_second, found.tokens_per_round, found.pass_ms, found.rest_ms
+                );
+            };
+            place("window", &here);
+            place("terminal", &there);
             println!(
-                "  window {:.1} tokens/s, terminal {:.1}: {ratio:.2}; a pass takes {:.2} and {:.2} ms; of a core the \
-                 engine takes {:.0} %, page and webview {:.1} %",
-                here.tokens_per_second,
-                there.tokens_per_second,
-                here.pass_ms,
-                there.pass_ms,
+                "  ratio {ratio:.2}; of a core the engine takes {:.0} %, page and webview {:.1} %",
                 shares.engine * 100.0,
                 shares.page * 100.0
             );
@@ -156,11 +162,18 @@ impl Pair {
 
 impl Measured {
     fn new(summary: &Value, rounds: &[Value]) -> Self {
-        let verified = rounds.iter().filter(|round| !round["drafted"].as_array().unwrap().is_empty());
-        let passes = verified.map(|round| round["times"]["verify_ms"].as_f64().unwrap());
+        // The first round's time is the prompt's.
+        let later = &rounds[1..];
+        let mean = |names: &[&str]| {
+            let ms =
+                |round: &Value| names.iter().map(|name| round["times"][name].as_f64().unwrap()).sum::<f64>();
+            later.iter().map(ms).sum::<f64>() / later.len() as f64
+        };
         Self {
             tokens_per_second: summary["tokens_per_second"].as_f64().unwrap(),
-            pass_ms: median(passes.collect()),
+            tokens_per_round: summary["tokens_per_round"].as_f64().unwrap(),
+            pass_ms: mean(&["verify_ms"]),
+            rest_ms: mean(&["draft_ms", "sample_ms", "rest_ms"]),
         }
     }
 }
