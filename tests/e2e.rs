@@ -94,6 +94,8 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     assert!(!body.contains("tiny model"), "{body}");
     window.photograph("first-launch").await;
 
+    // The same words each time.
+    window.configure(json!({ "sampling": Sampling::greedy() })).await;
     window.ask("Repeat these words five times: red apples, green pears, blue plums.").await;
     window.wait_for_reply(1).await;
     window.photograph("first-answer").await;

@@ -210,6 +210,7 @@ const FAMILIES: &[CatalogueFamily] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{STARTER, STARTER_DRAFT};
 
     #[test]
     fn every_draft_is_smaller_than_every_target_of_its_family() {

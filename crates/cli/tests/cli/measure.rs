@@ -179,7 +179,7 @@ esac
     // 10 tokens/s for every token of a draft, and 1 more where drafts may end early.
     const SPECULATIVE: &str = r#"#!/bin/sh
 echo "$*" >> "$(dirname "$0")/asked"
-length=$(echo "$*" | sed 's/.*n-max \([0-9]*\).*/\1/')
+length=$(echo "$*" | tr '\n' ' ' | sed 's/.*n-max \([0-9]*\).*/\1/')
 case "$*" in *"p-min 0.75"*) more=1 ;; *) more=0 ;; esac
 echo "decoded   9 tokens in 1.0 seconds, speed:  ${length}${more}.000 t/s" >&2
 echo "accept    = 79.000%" >&2
