@@ -95,8 +95,8 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     window.photograph("first-launch").await;
 
     // The same words each time.
-    window.configure(json!({ "sampling": Sampling::greedy() })).await;
-    window.ask("Repeat these words five times: red apples, green pears, blue plums.").await;
+    window.configure(json!({ "sampling": Sampling::greedy(), "max_tokens": 200 })).await;
+    window.ask("Tell me a story about a fox who finds a lantern.").await;
     window.wait_for_reply(1).await;
     window.photograph("first-answer").await;
     window.close().await;
@@ -105,7 +105,7 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     let messages = store.messages(store.conversations().unwrap()[0].id).unwrap();
     let reply = messages.last().unwrap();
     assert_eq!(reply.target.as_deref(), Some("SmolLM2 135M Instruct · Q4_1"));
-    assert!(reply.text.to_lowercase().contains("green pears"), "{}", reply.text);
+    assert!(reply.text.contains("a fox"), "{}", reply.text);
     let rounds: Vec<Round> =
         store.rounds(reply.id).unwrap().iter().map(|round| serde_json::from_str(round).unwrap()).collect();
     assert!(rounds.iter().any(|round| round.accepted() > 0), "no draft was accepted in {}", reply.text);

@@ -217,12 +217,29 @@ impl Window {
         self.wait("the engine is ready", async || self.text("why-line").await.contains("speculating")).await;
     }
 
+    /// Without compositing the driver waits for the next time something is painted, which may never be: a dot that
+    /// nobody can see sees to it.
+    async fn screenshot(&self) -> Vec<u8> {
+        let script = "const dot = document.createElement('i');
+            dot.style = 'position: fixed; inset: 0 auto auto 0; width: 1px; height: 1px; z-index: 9999';
+            (document.querySelector('dialog[open]') ?? document.body).append(dot);
+            let painted = 0;
+            const paint = setInterval(() => {
+                dot.style.background = `rgb(0 0 0 / ${1 + (painted % 2)}%)`;
+                if (++painted < 40) return;
+                clearInterval(paint);
+                dot.remove();
+            }, 50);";
+        self.page.execute(script, vec![]).await.unwrap();
+        self.page.screenshot().await.unwrap()
+    }
+
     /// The picture of a part of the page that is in view. The driver's own leaves canvases empty.
     pub async fn picture_of(&self, name: &str) -> Vec<u8> {
         let place = self.find(name).await.rectangle().await.unwrap();
         // What was just changed is painted a little later.
         tokio::time::sleep(Duration::from_millis(400)).await;
-        crate::picture::part(&self.page.screenshot().await.unwrap(), place)
+        crate::picture::part(&self.screenshot().await, place)
     }
 
     /// Into target/e2e, and among the documents where they show a picture of that name and pictures are kept.
@@ -231,7 +248,7 @@ impl Window {
         std::fs::create_dir_all(&folder).unwrap();
         // What was just changed is painted a little later.
         tokio::time::sleep(Duration::from_millis(400)).await;
-        let picture = self.page.screenshot().await.unwrap();
+        let picture = self.screenshot().await;
         let file = format!("{name}.png");
         std::fs::write(folder.join(&file), &picture).unwrap();
         let shown = crate::repository().join("docs/images").join(&file);

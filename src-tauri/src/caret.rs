@@ -49,10 +49,11 @@ impl Caret {
         }
         let seconds = self.settings.gtk_cursor_blink_timeout().max(1);
         let caret = Rc::clone(self);
-        let rest = glib::timeout_add_local_once(Duration::from_secs(seconds.unsigned_abs().into()), move || {
-            caret.rest.take();
-            caret.settings.set_gtk_cursor_blink(false);
-        });
+        let rest =
+            glib::timeout_add_local_once(Duration::from_secs(seconds.unsigned_abs().into()), move || {
+                caret.rest.take();
+                caret.settings.set_gtk_cursor_blink(false);
+            });
         self.rest.set(Some(rest));
     }
 }

@@ -97,7 +97,7 @@ const BYTES_PER_ROUND = 40;
 
 export class Replay implements Backend {
   // What is played was written by the starter pair.
-  #settings: Settings = { ...structuredClone(defaults), target: "starter", draft: "starter-draft" };
+  #settings: Settings = { ...structuredClone(defaults), target: "starter" };
   #conversations = new Map<number, Conversation>();
   #deleted = new Map<number, Conversation>();
   #messages: Message[] = [];

@@ -71,7 +71,6 @@ beforeEach(() => {
     },
   } as unknown as Backend;
   app = new App(backend);
-  app.settings.change({ draft: "starter-draft" });
   offer(draft("starter-draft"), draft("ngram"), draft("none"));
 });
 

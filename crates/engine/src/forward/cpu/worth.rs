@@ -97,7 +97,10 @@ impl Rows {
         let (size, other) = (self.size, self.other());
         match &mut self.trial {
             Some(trial) if pass.size == size => trial.known.push(pass.ms),
-            Some(trial) if pass.size == other => trial.other.push(pass.ms),
+            // One that the team made smaller by itself is no turn of the trial.
+            Some(trial) if pass.size == other && trial.other.len() < trial.known.len() => {
+                trial.other.push(pass.ms);
+            }
             None if pass.size == size => {
                 self.saved += SHARE * pass.ms;
                 self.passes += 1;
@@ -182,6 +185,18 @@ mod tests {
         run(&mut worth, 8, 2000, |size| 1.0 / size as f64);
         assert_eq!((worth.0[0].size, worth.0[7].size), (1, 2));
         assert_eq!((worth.members(MOST_ROWS + 1), worth.members(0)), (None, None));
+    }
+
+    #[test]
+    fn passes_by_fewer_than_were_asked_for_decide_nothing() {
+        let mut worth = Worth::new(2, |_| 2);
+        // The team has one member to give for a while, whatever is asked for.
+        for pass in 0..2000 {
+            let asked = worth.members(1).unwrap();
+            let size = if pass % 200 < 100 { asked } else { 1 };
+            worth.learn(1, Pass { size, ms: 1.0 / size as f64, held: 0.0 });
+        }
+        assert_eq!(worth.0[0].size, 2);
     }
 
     #[test]
