@@ -170,7 +170,9 @@ async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_
     assert!(window.text("draft-option-starter-draft").await.contains("other vocabulary"));
     window.click("draft-option-starter-draft").await;
     window
-        .wait("the whole reason", async || window.text("draft-option-starter-draft").await.contains("tokens"))
+        .wait("the whole reason", async || {
+            window.text("draft-option-starter-draft").await.contains("ordinary text")
+        })
         .await;
     window.photograph("drafts").await;
     window.click("draft-option-ngram").await;

@@ -128,7 +128,7 @@ async fn the_heatmap_stays_when_long_replies_end_and_are_fetched_again() {
     let window = &desk.window;
     let endless = foretoken_tests::endless_model(desk.folder.path()).path().display().to_string();
     let change = json!({
-        "added_models": [endless], "target": endless, "draft": "ngram", "max_tokens": 300,
+        "added_models": [endless], "target": endless, "drafts": { &endless: "ngram" }, "max_tokens": 800,
         "speculation": foretoken_engine::speculation::Speculation::fixed(4),
     });
     window.configure(change).await;
