@@ -16,8 +16,6 @@ pub mod app;
 #[cfg(test)]
 mod bindings;
 pub mod board;
-#[cfg(target_os = "linux")]
-mod caret;
 pub mod commands;
 pub mod drafts;
 pub mod drag;
@@ -75,7 +73,6 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
             #[cfg(target_os = "linux")]
             if let Some(window) = handle.get_webview_window("main") {
                 rendering::choose(&window);
-                caret::bring_to_rest(&window);
             }
             let resources = handle.path().resource_dir().ok();
             let app = App::start(folders, resources.as_deref()).map_err(|error| error.message)?;
