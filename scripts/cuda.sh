@@ -5,8 +5,8 @@
 #   scripts/cuda.sh stubs SOURCES FOLDER VERSION   what it is linked with instead of CUDA VERSION's libraries,
 #                                                  for the functions that cudarc's SOURCES declare
 #
-# An installed toolkit is used: that of CUDA_HOME, or of the nvcc on PATH. Elsewhere NVIDIA's compiler
-# comes from PyPI into .tools/cuda. CUDA_COMPUTE_CAP names the generation of GPUs the binary is for.
+# An installed toolkit is used: that of CUDA_HOME, or of the nvcc on PATH. Otherwise NVIDIA's compiler
+# is installed from PyPI into .tools/cuda. CUDA_COMPUTE_CAP sets the GPU generation the binary is for.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -30,7 +30,7 @@ choose_generation() {
     CUDA_COMPUTE_CAP=$(gpu_here)
     [ -n "$CUDA_COMPUTE_CAP" ] || {
         CUDA_COMPUTE_CAP=80
-        say "there is no GPU here, so this is for generation 8.x (Ampere, Ada); CUDA_COMPUTE_CAP=90 or 120 names another"
+        say "no GPU found, so this build is for generation 8.x (Ampere, Ada); set CUDA_COMPUTE_CAP=90 or 120 for another"
     }
 }
 
@@ -52,8 +52,8 @@ install_toolkit() {
     [ -z "$(gpu_here)" ] || packages="$COMPILER $LIBRARIES" size="585 MB"
     installed=.tools/cuda/.installed
     [ "$(cat $installed 2>/dev/null)" = "$packages" ] && return
-    has_pip || fail "neither CUDA's compiler (nvcc) is here nor pip, which fetches it. Install one of them (on Debian: python3-pip), then run this again."
-    say "putting NVIDIA's compiler into .tools/cuda: $size from PyPI, under NVIDIA's licence"
+    has_pip || fail "CUDA's compiler (nvcc) and pip, which downloads it, are both missing. Install one of them (on Debian: python3-pip), then run this again."
+    say "downloading NVIDIA's compiler into .tools/cuda: $size from PyPI, under NVIDIA's licence"
     # shellcheck disable=SC2086 # one word a package
     printf '  %s\n' $packages >&2
     rm -rf .tools/cuda
@@ -107,7 +107,7 @@ build() {
     # What the build scripts of cudarc and of candle's kernels look at.
     export CUDA_COMPUTE_CAP CUDA_HOME="$toolkit" CUDA_PATH="$toolkit" CUDA_ROOT="$toolkit"
     export PATH="$toolkit/bin:$PATH" NVCC_CCBIN="${NVCC_CCBIN:-g++}"
-    say "building for GPUs of generation $CUDA_COMPUTE_CAP; the first time this takes some minutes"
+    say "building for GPUs of generation $CUDA_COMPUTE_CAP; the first build takes several minutes"
     # The libraries are looked for next to the binary, too, and where it was built.
     cargo rustc --release --locked -p foretoken-cli --features cuda --bin foretoken-cli -- \
         -L "native=$stubs" -C "link-arg=-Wl,--enable-new-dtags,-rpath,\$ORIGIN:$toolkit/lib64:$toolkit/lib"

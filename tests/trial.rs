@@ -10,7 +10,7 @@ use foretoken_engine::forward::load;
 use foretoken_engine::model::{ModelSource, Tokenizer};
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::token::TokenId;
 use foretoken_tests::{chat_prompt, decoder, loaded, model_drafter, starter_draft, starter_target};
 
 /// A story that the starter has told, with its question.

@@ -81,9 +81,7 @@ impl Window {
         };
         page.set_window_size(1280, 832).await.unwrap();
         let window = Self { page, driver, display, _turn: turn };
-        window
-            .wait("the engine is ready", async || window.text("why-line").await.contains("speculating"))
-            .await;
+        window.wait("the engine is ready", async || window.text("why-line").await.contains(", with ")).await;
         window
     }
 
@@ -173,9 +171,17 @@ impl Window {
         self.all("[data-testid='message-reply']").await.len()
     }
 
+    /// Until it is over and its last rounds, which may come after the stored reply, are there.
     pub async fn wait_for_reply(&self, count: usize) {
         self.wait("the reply is done", async || {
             self.replies().await == count && self.state().await == "done"
+        })
+        .await;
+        let drawn = async || self.attribute("[data-testid='heatmap']", "data-rounds").await;
+        self.wait("its rounds are there", async || {
+            let before = drawn().await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            before.as_deref() != Some("0") && drawn().await == before
         })
         .await;
     }
@@ -214,7 +220,7 @@ impl Window {
     /// Opens the page with options, such as `?replay`.
     pub async fn open_page(&self, options: &str) {
         self.page.goto(&format!("tauri://localhost/{options}")).await.unwrap();
-        self.wait("the engine is ready", async || self.text("why-line").await.contains("speculating")).await;
+        self.wait("the engine is ready", async || self.text("why-line").await.contains(", with ")).await;
     }
 
     /// Without compositing the driver waits for the next time something is painted, which may never be: a dot that

@@ -3,28 +3,6 @@ import svelte from "eslint-plugin-svelte";
 import ts from "typescript-eslint";
 import svelteConfig from "./svelte.config.js";
 
-/** Forbids the imports that would turn an arrow of "components -> state -> backend" round. */
-const neverBack = (files, ...forbidden) => ({
-  files,
-  rules: {
-    "no-restricted-imports": [
-      "error",
-      {
-        patterns: [
-          {
-            group: ["@tauri-apps/*"],
-            message: "Only backend/tauri.ts knows Tauri.",
-          },
-          {
-            group: forbidden.map((folder) => `**/${folder}/**`),
-            message: "Components use state, state uses the backend; never back.",
-          },
-        ],
-      },
-    ],
-  },
-});
-
 export default ts.config(
   { ignores: ["dist/", "node_modules/", "src/bindings/"] },
   js.configs.recommended,
@@ -65,13 +43,4 @@ export default ts.config(
   // TypeScript knows the browser's names.
   { files: ["**/*.ts", "**/*.svelte"], rules: { "no-undef": "off" } },
   { files: ["**/*.js"], ...ts.configs.disableTypeChecked },
-  neverBack(["src/components/**"], "backend"),
-  neverBack(["src/state/**"], "components"),
-  neverBack(
-    ["src/trace/**", "src/heatmap/**", "src/markdown/**"],
-    "components",
-    "state",
-    "backend",
-  ),
-  { ...neverBack(["src/backend/**"], "components", "state"), ignores: ["src/backend/tauri.ts"] },
 );

@@ -1,125 +1,60 @@
-//! Writes `commands.ts` and `defaults.ts` of `ui/src/bindings/`. A command the page calls and the
+//! Writes `commands.ts`, `defaults.ts` and `facts.ts` of `ui/src/bindings/`. A command the page calls and the
 //! shell does not have, or an argument of another type, then fails the page's type check.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 
-use tauri::ipc::Channel;
-use ts_rs::{Config, TS};
+use foretoken_app::ipc::{ARENA_PAIRS, ARENA_TOKENS, DRAFT_NGRAM, DRAFT_NONE, Settings, TEXT_SIZE};
+use foretoken_engine::model::Thinking;
+use foretoken_engine::speculation::{MAX_DRAFT_LENGTH, MAX_TREE_WIDTH};
+use serde_json::json;
 
-/// A command as the page sees it.
+/// A command as it is declared, its types as they are written in Rust.
 pub(crate) struct Signature {
     pub name: &'static str,
-    pub arguments: Vec<(&'static str, Names)>,
-    pub returns: Names,
+    pub arguments: Vec<(&'static str, &'static str)>,
+    pub returns: &'static str,
 }
 
-/// A type in TypeScript, and the types of ours it is made of.
-pub(crate) struct Names {
-    inline: String,
-    imports: BTreeSet<String>,
-}
+/// Types of ours that have another name in TypeScript than in Rust, or none.
+const OTHERS: [(&str, &str); 6] = [
+    ("EngineChange", "Partial<EngineStatus>"),
+    ("String", "string"),
+    ("bool", "boolean"),
+    ("u32", "number"),
+    // Ids, which count from 1 and stay below 2^53.
+    ("i64", "number"),
+    ("()", "null"),
+];
 
-/// A type that crosses between the page and the shell.
-pub(crate) trait Crosses {
-    fn names() -> Names;
-}
-
-macro_rules! crosses {
-    ($($type:ty),*) => { $(impl Crosses for $type {
-        fn names() -> Names {
-            let name = <$type as TS>::name(&Config::default());
-            Names { imports: BTreeSet::from([name.clone()]), inline: name }
-        }
-    })* };
-}
-
-use crate::ipc::{
-    Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, CatalogueFamily, CheckProgress, Conversation, Download,
-    EngineStatus, FileDrag, Message, ModelEntry, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit,
-    Settings, TokenSource, TraceStorage,
-};
-use foretoken_engine::trace::Round;
-
-crosses!(
-    Advice,
-    AppInfo,
-    Arena,
-    ArenaEvent,
-    ArenaRequest,
-    CatalogueFamily,
-    CheckProgress,
-    Conversation,
-    Download,
-    EngineStatus,
-    FileDrag,
-    Message,
-    ModelEntry,
-    Reply,
-    ReplyCheck,
-    ReplyEvent,
-    Repository,
-    Round,
-    SearchHit,
-    Settings,
-    TokenSource,
-    TraceStorage
-);
-
-fn builtin(inline: &str) -> Names {
-    Names { inline: inline.to_owned(), imports: BTreeSet::new() }
-}
-
-impl Crosses for () {
-    fn names() -> Names {
-        builtin("null")
+/// A Rust type in TypeScript. Types that cross have the same name in both, see [`foretoken_app::ipc`].
+fn in_typescript(rust: &str) -> String {
+    let rust: String = rust.split_whitespace().collect();
+    let Some((outer, inner)) = rust.strip_suffix('>').and_then(|rust| rust.split_once('<')) else {
+        let other = OTHERS.iter().find(|(name, _)| *name == rust);
+        return other.map_or(rust, |(_, typescript)| (*typescript).to_owned());
+    };
+    let inner = in_typescript(inner);
+    match outer {
+        "Option" => format!("{inner} | null"),
+        "Vec" => format!("Array<{inner}>"),
+        "Channel" => format!("Channel<{inner}>"),
+        // JSON of it.
+        "Stored" => inner,
+        _ => panic!("{outer} has no form in TypeScript"),
     }
 }
 
-impl Crosses for bool {
-    fn names() -> Names {
-        builtin("boolean")
-    }
+/// The types of ours in a TypeScript type.
+fn imports(typescript: &str) -> impl Iterator<Item = &str> {
+    let words = typescript.split(|letter: char| !letter.is_alphanumeric());
+    let builtin = ["Array", "Channel", "Partial"];
+    words.filter(move |word| word.starts_with(char::is_uppercase) && !builtin.contains(word))
 }
 
-impl Crosses for String {
-    fn names() -> Names {
-        builtin("string")
-    }
-}
-
-impl Crosses for u32 {
-    fn names() -> Names {
-        builtin("number")
-    }
-}
-
-/// Ids, which count from 1 and stay below 2^53.
-impl Crosses for i64 {
-    fn names() -> Names {
-        builtin("number")
-    }
-}
-
-impl<T: Crosses> Crosses for Option<T> {
-    fn names() -> Names {
-        let Names { inline, imports } = T::names();
-        Names { inline: format!("{inline} | null"), imports }
-    }
-}
-
-impl<T: Crosses> Crosses for Vec<T> {
-    fn names() -> Names {
-        let Names { inline, imports } = T::names();
-        Names { inline: format!("Array<{inline}>"), imports }
-    }
-}
-
-impl<T: Crosses> Crosses for Channel<T> {
-    fn names() -> Names {
-        let Names { inline, imports } = T::names();
-        Names { inline: format!("Channel<{inline}>"), imports }
-    }
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui/src/bindings")
 }
 
 /// Tauri's own spelling of argument names.
@@ -130,28 +65,26 @@ fn camel_case(name: &str) -> String {
 }
 
 fn render(signatures: &[Signature]) -> String {
-    let all = signatures.iter().flat_map(|s| s.arguments.iter().map(|(_, names)| names).chain([&s.returns]));
-    let imports: BTreeSet<&String> = all.flat_map(|names| &names.imports).collect();
+    let mut commands = String::new();
+    for Signature { name, arguments, returns } in signatures {
+        let argument = |(name, rust): &(&str, &str)| format!("{}: {}", camel_case(name), in_typescript(rust));
+        let arguments: Vec<String> = arguments.iter().map(argument).collect();
+        let arguments =
+            if arguments.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", arguments.join(", ")) };
+        commands += &format!("  {name}: {{ args: {arguments}, returns: {} }},\n", in_typescript(returns));
+    }
     let mut out = "// This file was generated from the shell's commands. Do not edit this file manually.\n\
                    import type { Channel } from \"../backend/channel\";\n"
         .to_owned();
-    for name in imports {
+    for name in imports(&commands).collect::<BTreeSet<_>>() {
+        assert!(folder().join(format!("{name}.ts")).is_file(), "{name} is no type that crosses");
         out += &format!("import type {{ {name} }} from \"./{name}\";\n");
     }
-    out += "\nexport type Commands = {\n";
-    for Signature { name, arguments, returns } in signatures {
-        let arguments: Vec<String> =
-            arguments.iter().map(|(name, names)| format!("{}: {}", camel_case(name), names.inline)).collect();
-        let arguments =
-            if arguments.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", arguments.join(", ")) };
-        out += &format!("  {name}: {{ args: {arguments}, returns: {} }},\n", returns.inline);
-    }
-    out + "};\n"
+    format!("{out}\nexport type Commands = {{\n{commands}}};\n")
 }
 
 fn write(name: &str, text: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui/src/bindings");
-    std::fs::write(folder.join(name), text).unwrap();
+    std::fs::write(folder().join(name), text).unwrap();
 }
 
 #[test]
@@ -165,4 +98,23 @@ fn the_pages_default_settings_are_written() {
     let head = "// This file was generated from the shell's default settings. Do not edit this file manually.\n\
                 import type { Settings } from \"./Settings\";\n\n";
     write("defaults.ts", &format!("{head}export const defaults: Settings = {defaults};\n"));
+}
+
+#[test]
+fn the_facts_that_the_page_needs_are_written() {
+    let range = |range: RangeInclusive<u32>| json!({ "min": range.start(), "max": range.end() });
+    let facts = json!({
+        "maxDraftLength": MAX_DRAFT_LENGTH,
+        "maxTreeWidth": MAX_TREE_WIDTH,
+        "arenaPairs": range(ARENA_PAIRS),
+        "arenaTokens": range(ARENA_TOKENS),
+        "textSize": range(TEXT_SIZE),
+        "draftNgram": DRAFT_NGRAM,
+        "draftNone": DRAFT_NONE,
+        "thinkingTags": Thinking::KNOWN,
+    });
+    let facts = serde_json::to_string_pretty(&facts).unwrap();
+    let head = "// This file was generated from the constants of the engine and the application. Do not edit this \
+                file manually.\n\n";
+    write("facts.ts", &format!("{head}export const facts = {facts} as const;\n"));
 }

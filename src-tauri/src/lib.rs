@@ -1,54 +1,37 @@
 //! Foretoken's desktop shell: a window around [`App`]. Nothing clever happens here.
 //!
-//! - [`ipc`]: every type that crosses to the page
 //! - [`commands`]: the commands the page calls, each a line that passes on
-//! - [`app`], [`reply`], [`settings`]: what they do, without a window
-//! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
-//! - [`remote`]: what comes from the hub; [`drag`]: what a person drops on the window
-//! - [`models`]: the lists of targets and drafts; [`drafts`]: which draft a target gets; [`memory`]: whether
-//!   they fit
-//! - `rendering`: whether WebKit composes the page; [`pace`]: how often the page is told
-//! - [`error`], [`stored`]: other crates' types as the page's
+//! - [`drag`]: what a person drops on the window
+//! - `rendering`: whether WebKit composes the page
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-pub mod app;
 #[cfg(test)]
 mod bindings;
-pub mod board;
 pub mod commands;
-pub mod drafts;
 pub mod drag;
-pub mod engine;
-pub mod error;
-pub mod ipc;
-mod lock;
-pub mod memory;
-pub mod models;
-pub mod pace;
-pub mod proof;
-pub mod remote;
 #[cfg(target_os = "linux")]
 mod rendering;
-pub mod reply;
-pub mod save;
-pub mod settings;
-mod stored;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use foretoken_app::App;
+use foretoken_app::pace::Pace;
 use foretoken_library::Folders;
 use tauri::{Manager, WindowEvent};
 use tracing_subscriber::EnvFilter;
 
-pub use app::App;
+use drag::Drags;
 
-/// Opens the window and runs until it is closed.
+/// Opens the window and runs until it is closed. To be called before there is a second thread.
 ///
 /// # Errors
 /// When the system has no window to give, or the data folder cannot be used.
 pub fn run() -> Result<(), Box<dyn std::error::Error>> {
+    // SAFETY: nothing has started a thread so far.
+    #[cfg(target_os = "linux")]
+    let rendering = unsafe { rendering::Rendering::choose() };
     tauri::Builder::default()
         .plugin(tauri_plugin_single_instance::init(|app, _, _| {
             if let Some(window) = app.get_webview_window("main") {
@@ -61,21 +44,23 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         .invoke_handler(commands::handler())
         .on_window_event(|window, event| {
             if let WindowEvent::DragDrop(event) = event
-                && let Some(app) = window.try_state::<Arc<App>>()
+                && let Some(drags) = window.try_state::<Drags>()
             {
-                app.dragged(event);
+                drags.hear(event);
             }
         })
-        .setup(|handle| {
+        .setup(move |handle| {
             let folders = Folders::locate()?;
             folders.create()?;
             keep_log(&folders.logs());
             #[cfg(target_os = "linux")]
             if let Some(window) = handle.get_webview_window("main") {
-                rendering::choose(&window);
+                rendering.apply(&window);
             }
             let resources = handle.path().resource_dir().ok();
             let app = App::start(folders, resources.as_deref()).map_err(|error| error.message)?;
+            handle.manage(Drags::default());
+            handle.manage(Arc::new(Pace::default()));
             handle.manage(Arc::new(app));
             Ok(())
         })

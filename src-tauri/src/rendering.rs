@@ -1,6 +1,8 @@
 //! Whether WebKit composes the page with GL. Where the processor computes GL that costs more than what is on the
 //! page: each frame is painted, uploaded and put together again, on cores that the engine needs. So there WebKit
-//! paints straight into the window. Decided once at start, for Linux; other systems' webviews see to it themselves.
+//! paints straight into the window, and what else the page takes of these cores is kept small: its scripts are not
+//! compiled a third time, and its caret does not blink. Decided once at start, for Linux; other systems' webviews
+//! see to it themselves.
 //!
 //! Nothing of GL is asked: opening it takes a tenth of a second and may hang in a broken driver. What draws is read
 //! from the kernel's list of devices and from the variables that Mesa obeys. What cannot be told this way, a display
@@ -10,11 +12,20 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::Path;
 
+use gtk::prelude::GtkSettingsExt;
 use tauri::WebviewWindow;
 use webkit2gtk::{HardwareAccelerationPolicy, SettingsExt, WebViewExt};
 
 /// With these WebKit is told by hand.
 const OWN: [&str; 2] = ["WEBKIT_DISABLE_COMPOSITING_MODE", "WEBKIT_FORCE_COMPOSITING_MODE"];
+
+/// Whether JavaScriptCore has an optimising compiler. A page that paints a few times a second never earns what
+/// its threads take: a fifth of all that the page costs.
+const COMPILER: &str = "JSC_useDFGJIT";
+
+/// Milliseconds of a blink, of which there is none then: each way to the screen and back takes more than
+/// everything else in an idle window.
+const NO_BLINK: i32 = i32::MAX / 2;
 
 /// Kernel drivers of displays that compute nothing.
 const WITHOUT_GL: [&str; 3] = ["vgem", "vkms", "simpledrm"];
@@ -46,24 +57,39 @@ struct System {
     remote_display: Option<String>,
 }
 
-/// Tells WebKit how to render the page of `window`, and the log why.
-pub fn choose(window: &WebviewWindow) {
-    let rendering = System::of(Path::new("/"), |name| std::env::var_os(name)).rendering();
-    tracing::info!("{}", rendering.sentence());
-    if let Rendering::Usual(_) = rendering {
-        return;
-    }
-    let told = window.with_webview(|webview| {
-        if let Some(settings) = webview.inner().settings() {
-            settings.set_hardware_acceleration_policy(HardwareAccelerationPolicy::Never);
-        }
-    });
-    if let Err(error) = told {
-        tracing::warn!(%error, "WebKit could not be told how to render");
-    }
-}
-
 impl Rendering {
+    /// Decides, and tells WebKit's processes what they only take from their environment.
+    ///
+    /// # Safety
+    /// No other thread may run yet: it might read the environment.
+    pub unsafe fn choose() -> Self {
+        let rendering = System::of(Path::new("/"), |name| std::env::var_os(name)).rendering();
+        if matches!(rendering, Self::Direct(_)) && std::env::var_os(COMPILER).is_none() {
+            // SAFETY: the caller sees to it.
+            unsafe { std::env::set_var(COMPILER, "0") };
+        }
+        rendering
+    }
+
+    /// Tells WebKit how to render the page of `window`, and the log why.
+    pub fn apply(&self, window: &WebviewWindow) {
+        tracing::info!("{}", self.sentence());
+        if let Self::Usual(_) = self {
+            return;
+        }
+        let told = window.with_webview(|webview| {
+            if let Some(settings) = webview.inner().settings() {
+                settings.set_hardware_acceleration_policy(HardwareAccelerationPolicy::Never);
+            }
+            if let Some(settings) = gtk::Settings::default() {
+                settings.set_gtk_cursor_blink_time(NO_BLINK);
+            }
+        });
+        if let Err(error) = told {
+            tracing::warn!(%error, "WebKit could not be told how to render");
+        }
+    }
+
     fn sentence(&self) -> String {
         match self {
             Self::Usual(why) => format!("WebKit renders the page as it usually does: {why}"),

@@ -106,6 +106,38 @@ test("frames that cost more than can be paid still come four times a second", ()
   expect(perSecond).toBeLessThan(1000 / LONGEST_MS + 0.1);
 });
 
+test("dear frames show either the text or what stands beside it, that half as often", () => {
+  cost = 30;
+  counted(2000);
+  const painted: ("text" | "beside")[] = [];
+  const text = () => painted.push("text");
+  const beside = () => painted.push("beside");
+  let together = 0;
+  for (let at = 0; at < MINUTE_MS; at += 4) {
+    frames.ask(text);
+    frames.ask(beside, "beside");
+    const before = painted.length;
+    vi.advanceTimersByTime(4);
+    together += Number(painted.length - before > 1);
+  }
+  expect(together).toBe(0);
+  const texts = painted.filter((lane) => lane === "text").length / 60;
+  const besides = painted.filter((lane) => lane === "beside").length / 60;
+  expect(texts).toBeGreaterThan(3.7);
+  expect(besides).toBeGreaterThan(1.8);
+  expect(besides).toBeLessThan(2.1);
+});
+
+test("cheap frames show both", () => {
+  cost = 0.5;
+  counted(2000);
+  const painted: string[] = [];
+  frames.ask(() => painted.push("text"));
+  frames.ask(() => painted.push("beside"), "beside");
+  vi.advanceTimersByTime(20);
+  expect(painted).toEqual(["text", "beside"]);
+});
+
 test("what comes after a rest is painted in the next frame of the screen", () => {
   cost = 15;
   counted(2000);

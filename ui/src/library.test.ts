@@ -79,7 +79,7 @@ test("a model that is in use says that it stays loaded when it is deleted", asyn
   click(find("use-draft", row("installed-model", "Storyteller")));
   await pass(10);
   click(find("model-delete", row("installed-model", "Storyteller")));
-  expect(document.querySelector("[role=alertdialog]")?.textContent).toContain("goes on working");
+  expect(document.querySelector("[role=alertdialog]")?.textContent).toContain("keeps working");
 });
 
 test("the embedded pair cannot be removed, and an added file is not deleted", async () => {
@@ -139,12 +139,12 @@ test("a repository is looked up by its name, and a refusal can be tried again", 
   type("repository-name", "someone/empty");
   click(find("repository-find"));
   await pass(1000);
-  expect(find("repository-found")?.textContent).toContain("has no model that Foretoken can read");
+  expect(find("repository-found")?.textContent).toContain("no model here that Foretoken can read");
 });
 
 test("a download tells its progress, is paused, resumed and, with much here, not lost by a slip", async () => {
   await show(Downloads);
-  expect(document.body.textContent).toContain("Nothing is being downloaded");
+  expect(document.body.textContent).toContain("There are no downloads");
   const [, , family] = app.library.families ?? [];
   void app.library.get(family?.targets[0] ?? expect.fail());
   await pass(3000);

@@ -4,7 +4,7 @@
  */
 import type { Backend } from "./backend/backend";
 import type { ReplyEvent } from "./bindings/ReplyEvent";
-import type { Frames } from "./frames";
+import type { Frames, Lane } from "./frames";
 
 export interface Measured {
   /** How long was measured. */
@@ -33,7 +33,7 @@ export class Meter {
   #running = false;
 
   constructor(frames: Frames) {
-    frames.onframe = (begin, end) => this.#take(begin, end);
+    frames.onframe = (begin, end, lane) => this.#take(begin, end, lane);
   }
 
   start() {
@@ -79,10 +79,11 @@ export class Meter {
     });
   }
 
-  /** A frame shows what had arrived when it began. */
-  #take(begin: number, end: number) {
+  /** A frame of the text shows what had arrived when it began. */
+  #take(begin: number, end: number, lane: Lane) {
     if (!this.#running) return;
     this.#frames.push(end - begin);
+    if (lane !== "text") return;
     const shown = this.#arrived.filter((arrival) => arrival <= begin);
     for (const arrival of shown) this.#delays.push(end - arrival);
     this.#arrived.splice(0, shown.length);

@@ -9,7 +9,7 @@ import { MARKUP } from "./trace/file/mutate";
 import { readTrace } from "./trace/file/read";
 
 // Plots are drawn by a library that needs a canvas.
-vi.mock("./components/Plot.svelte", () => ({ default: () => undefined }));
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
 
 let app: App;
 let shown: ReturnType<typeof mount> | undefined;
@@ -285,14 +285,14 @@ test("an imported trace is a conversation to look at and replay, and is found ag
 
 test("a trace that is cut off is shown with a notice", async () => {
   await importFile("fox.jsonl", about, ...lines, '{"type":"done","te');
-  expect(present("trace-notice").textContent).toContain("is cut off");
+  expect(present("trace-notice").textContent).toContain("is incomplete");
   expect(rounds()).toBe(3);
 });
 
 test("a file that is no trace is refused with a sentence that names it", async () => {
   const before = app.conversations.current;
   await importFile("poem.jsonl", "roses are red");
-  expect(toasts()).toContain("“poem.jsonl” was not imported: it is no trace");
+  expect(toasts()).toContain("“poem.jsonl” was not imported: it is not a trace");
   await importFile("new.jsonl", { ...about, version: 3 });
   expect(toasts()).toContain("expected version 1, found 3: update Foretoken");
   expect(app.conversations.current).toBe(before);

@@ -58,7 +58,8 @@ fn put(painted: &mut String, style: Style, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use foretoken_engine::trace::{Drafted, DrafterKind, Extra, LengthReason, Times};
+    use foretoken_engine::drafter_kind::DrafterKind;
+    use foretoken_engine::trace::{Drafted, Extra, LengthReason, Times};
 
     use super::*;
 

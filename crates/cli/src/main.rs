@@ -4,8 +4,7 @@
 //! A map:
 //! - [`commands`]: what can be asked for, one command a file
 //! - [`args`]: options that several commands share
-//! - [`session`]: the loaded target, who drafts for it, and a reply under way
-//! - [`prompt`]: from a person's words to the model's tokens
+//! - [`session`]: from what a command names to the engine's session
 //! - [`output`], [`colour`]: what is written, and how it looks on a terminal
 //! - [`interrupt`], [`error`]: Ctrl-C, what can go wrong
 
@@ -17,7 +16,6 @@ mod commands;
 mod error;
 mod interrupt;
 mod output;
-mod prompt;
 mod session;
 
 use std::process::ExitCode;

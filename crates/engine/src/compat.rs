@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::draft::Intersection;
 use crate::model::{Special, Tokenizer};
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// How a draft's tokens become the target's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -45,12 +45,12 @@ pub struct Compatibility {
 }
 
 /// Vocabularies may differ in size by this many tokens of padding.
-const MOST_PADDING: usize = 128;
+const MAX_PADDING: usize = 128;
 
 /// Of the tokens in which ordinary text is written, by the draft and by the target, at least this share must be
 /// in both vocabularies: the draft would else mostly want to say what it may not, or hear what it cannot say.
 /// Whether drafting pays is found out where it is done.
-const LEAST_SHARED: f64 = 0.5;
+const MIN_SHARED: f64 = 0.5;
 
 /// What models are asked to write: prose, numbers and code.
 const ORDINARY: &str = "\
@@ -70,18 +70,20 @@ pub fn compare(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
     };
     let both = Intersection::of(target, draft);
     let share = common(&both, target, draft);
-    let compatible = share >= LEAST_SHARED;
+    let compatible = share >= MIN_SHARED;
     let percent = share * 100.0;
     let reason = if compatible {
-        format!("another vocabulary, which shares {percent:.0} % of ordinary text with the target's")
+        format!("the vocabularies differ, but share {percent:.0} % of ordinary text")
     } else {
-        format!("another vocabulary, which shares only {percent:.0} % of ordinary text with the target's")
+        format!("the vocabularies share only {percent:.0} % of ordinary text")
     };
-    let rule = if compatible { "only these are drafted" } else { "drafting with these alone needs" };
-    let needed = if compatible { String::new() } else { format!(" {:.0} %", LEAST_SHARED * 100.0) };
+    let rule = if compatible {
+        "only these are drafted".to_owned()
+    } else {
+        format!("drafting needs {:.0} %", MIN_SHARED * 100.0)
+    };
     let detail = format!(
-        "{found}; {} of the draft's {} tokens are the target's, {percent:.0} % of those in ordinary text, and \
-         {rule}{needed}",
+        "{found}; {} of the draft's {} tokens are in both, which covers {percent:.0} % of ordinary text; {rule}",
         both.shared(),
         draft.vocabulary()
     );
@@ -92,7 +94,7 @@ pub fn compare(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
 impl Compatibility {
     /// The reason and what is behind it.
     pub fn whole(&self) -> String {
-        format!("{}: {}", self.reason, self.detail)
+        format!("{} ({})", self.reason, self.detail)
     }
 }
 
@@ -118,8 +120,8 @@ fn same(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
     let difference = more.first().map(|&first| {
         let count = more.len();
         detail = format!(
-            "{detail}; the draft is newer than the target's tokenizer and has {count} special tokens more, \
-             from token {first} '{}' on, which are not drafted",
+            "{detail}; the draft is newer than the target's tokenizer: its {count} extra special tokens, from \
+             token {first} '{}' on, are not drafted",
             draft.piece(first)
         );
         Difference::SpecialTokens { first, count }
@@ -130,10 +132,10 @@ fn same(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
 
 fn difference(target: &Tokenizer, draft: &Tokenizer) -> Option<(Difference, String)> {
     let (ours, theirs) = (target.vocabulary(), draft.vocabulary());
-    if ours.abs_diff(theirs) > MOST_PADDING {
+    if ours.abs_diff(theirs) > MAX_PADDING {
         let reason = format!(
-            "the vocabularies differ in size: the target's has {ours} tokens, the draft's {theirs}, \
-             and at most {MOST_PADDING} may be padding"
+            "the vocabularies differ in size: {ours} tokens in the target, {theirs} in the draft; up to \
+             {MAX_PADDING} more would count as padding"
         );
         return Some((Difference::Size { target: ours, draft: theirs }, reason));
     }
@@ -153,7 +155,7 @@ fn different_tokens(target: &Tokenizer, draft: &Tokenizer) -> Option<(Difference
     let special = |&token: &TokenId| target.is_special(token) && draft.is_special(token);
     if differing.iter().all(special) {
         reason =
-            format!("{reason}, and in {count} special tokens in all, as between two releases of a model");
+            format!("{reason}; {count} special tokens differ in all, as between two releases of a model");
         return Some((Difference::SpecialTokens { first, count }, reason));
     }
     Some((Difference::Tokens { first, count }, reason))

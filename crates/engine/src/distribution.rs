@@ -1,11 +1,10 @@
 //! A probability for each token that can come next, and how logits become one. Draws nothing.
 
-use std::collections::HashSet;
-
+use crate::context::After;
 use crate::error::Result;
 use crate::forward::{Interest, Row};
 use crate::sampling::Sampling;
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// Tokens with positive probability, ascending, and their probabilities, which sum to 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,13 +34,13 @@ impl Distribution {
     ///
     /// # Errors
     /// `Error::Compute` when what is needed of the row cannot be fetched.
-    pub fn processed(row: Row<'_>, sampling: &Sampling, context: &[TokenId]) -> Result<Self> {
+    pub fn processed<'a>(row: Row<'_>, sampling: &Sampling, context: impl Into<After<'a>>) -> Result<Self> {
         let mut penalised = Vec::new();
         let row = if sampling.repetition_penalty == 1.0 {
             row
         } else {
             penalised.extend_from_slice(row.logits()?);
-            penalise(&mut penalised, sampling.repetition_penalty, context);
+            penalise(&mut penalised, sampling.repetition_penalty, context.into());
             Row::of(&penalised)
         };
         let highest = row.likeliest();
@@ -65,10 +64,10 @@ impl Distribution {
             return Interest::Peaks;
         }
         match Search::of(sampling) {
-            Search::Top => Interest::Likely { temperature, reach: 0.0, top: top_k as usize },
+            Search::Top => Interest::Likely { temperature, margin: 0.0, top: top_k as usize },
             Search::All => Interest::Everything,
-            Search::Above(cut) => Interest::Likely { temperature, reach: within(cut), top: 0 },
-            Search::Share => Interest::Likely { temperature, reach: within(CUTS[0]), top: 0 },
+            Search::Above(cut) => Interest::Likely { temperature, margin: within(cut), top: 0 },
+            Search::Share => Interest::Likely { temperature, margin: within(CUTS[0]), top: 0 },
         }
     }
 
@@ -116,10 +115,12 @@ impl Distribution {
 }
 
 /// Keskar et al. 2019: positive logits are divided, negative ones multiplied.
-fn penalise(logits: &mut [f32], penalty: f32, context: &[TokenId]) {
-    let seen: HashSet<TokenId> = context.iter().copied().collect();
-    for token in seen {
-        if let Some(logit) = logits.get_mut(token as usize) {
+fn penalise(logits: &mut [f32], penalty: f32, After { text, guesses }: After<'_>) {
+    let mut seen = vec![false; logits.len()];
+    for &token in text.iter().chain(guesses) {
+        let index = token as usize;
+        if index < logits.len() && !std::mem::replace(&mut seen[index], true) {
+            let logit = &mut logits[index];
             *logit = if *logit > 0.0 { *logit / penalty } else { *logit * penalty };
         }
     }
@@ -260,6 +261,8 @@ impl Filter<'_> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use std::collections::HashSet;
 
     use super::*;
 

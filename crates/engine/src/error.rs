@@ -19,14 +19,14 @@ pub enum Error {
     BadModel { path: PathBuf, expected: String, found: String, hint: &'static str },
 
     #[error(
-        "{path} holds a model of architecture '{found}', which Foretoken does not run yet: \
-         expected one of {supported}. Choose another model.", path = path.display(), found = sentence(found)
+        "{path} uses the architecture '{found}', which Foretoken does not support yet. It supports {supported}. \
+         Choose another model.", path = path.display(), found = sentence(found)
     )]
     Architecture { path: PathBuf, found: String, supported: &'static str },
 
     #[error(
-        "{path} has no chat template, so a conversation cannot be put into the model's form. \
-         Choose an instruction-tuned model, or use raw text in the terminal (--raw).", path = path.display()
+        "{path} has no chat template, so it cannot be used for chat. Choose an instruction-tuned \
+         model, or use raw text in the terminal (--raw).", path = path.display()
     )]
     NoTemplate { path: PathBuf },
 
@@ -43,8 +43,8 @@ pub enum Error {
     EmptyPrompt,
 
     #[error(
-        "the prompt is too long: it has {found} tokens and the model's context holds {limit}, one of \
-         them for the reply. Shorten it, or start a new conversation."
+        "the prompt is too long: {found} tokens, and the model's context window holds {limit}, including one for \
+         the reply. Shorten it, or start a new conversation."
     )]
     PromptTooLong { found: usize, limit: usize },
 
@@ -54,7 +54,7 @@ pub enum Error {
     #[error("the draft cannot be used: {reason}.", reason = sentence(.0))]
     Incompatible(String),
 
-    #[error("cancelled before its end.")]
+    #[error("cancelled before it finished.")]
     Cancelled,
 
     // A captured backtrace follows the first line.
@@ -68,11 +68,11 @@ impl Error {
         match self {
             Self::Io { .. } => "cannot be read",
             Self::BadModel { hint: DOWNLOAD_AGAIN | DOWNLOAD_PART, .. } => "damaged file",
-            Self::BadModel { .. } => "unknown format",
-            Self::Architecture { .. } => "unknown architecture",
+            Self::BadModel { .. } => "unsupported format",
+            Self::Architecture { .. } => "unsupported architecture",
             Self::NoTemplate { .. } => "no chat template",
-            Self::Template { .. } => "unknown chat template",
-            Self::Tokenizer { .. } => "unknown tokenizer",
+            Self::Template { .. } => "unsupported chat template",
+            Self::Tokenizer { .. } => "unsupported tokenizer",
             Self::Incompatible(_) => "other vocabulary",
             _ => "cannot be used",
         }
@@ -122,7 +122,7 @@ mod tests {
             Error::BadModel { path: PathBuf::new(), expected, found, hint }
         };
         assert_eq!(bad(DOWNLOAD_AGAIN).short(), "damaged file");
-        assert_eq!(bad("Choose another file.").short(), "unknown format");
+        assert_eq!(bad("Choose another file.").short(), "unsupported format");
     }
 
     #[test]

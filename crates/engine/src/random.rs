@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::distribution::Distribution;
 use crate::sampling::{Mode, Sampling};
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// The two random choices of speculative decoding.
 pub trait Randomness {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use crate::accept::Guess;
+use crate::context::After;
 use crate::distribution::Distribution;
+use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
 use crate::forward::{Interest, Row};
 use crate::random::{Generator, Randomness};
 use crate::sampling::{Mode, Sampling};
-use crate::trace::{DrafterKind, TokenId};
+use crate::token::TokenId;
 
 #[derive(Debug)]
 pub struct Sampler {
@@ -27,7 +29,7 @@ impl Sampler {
     /// What rows will be asked for when up to `count` tokens are guessed from each.
     pub fn interest(&self, count: usize) -> Interest {
         match Distribution::interest(&self.sampling) {
-            Interest::Peaks if count > 1 => Interest::Likely { temperature: 1.0, reach: 0.0, top: count },
+            Interest::Peaks if count > 1 => Interest::Likely { temperature: 1.0, margin: 0.0, top: count },
             interest => interest,
         }
     }
@@ -41,13 +43,19 @@ impl Sampler {
     ///
     /// # Errors
     /// `Error::Compute` when what is needed of the row cannot be fetched.
-    pub fn guess(&mut self, row: Row<'_>, context: &[TokenId], count: usize) -> Result<Vec<Guess>> {
+    pub fn guess<'a>(
+        &mut self,
+        row: Row<'_>,
+        context: impl Into<After<'a>>,
+        count: usize,
+    ) -> Result<Vec<Guess>> {
+        let context = context.into();
         if self.sampling.is_greedy() && self.sampling.repetition_penalty == 1.0 {
             let top = row.top(count)?.into_iter();
             return top.map(|(token, _)| Ok(certain(token, row.probability(token)?))).collect();
         }
         let distribution = Arc::new(Distribution::processed(row, &self.sampling, context)?);
-        let tokens = self.draw(context.len(), &distribution, count);
+        let tokens = self.draw(context.position(), &distribution, count);
         tokens.into_iter().map(|token| self.as_guess(token, row, &distribution)).collect()
     }
 

@@ -1,17 +1,16 @@
 //! What a person may set about drafting, and whether the values make sense.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use ts_rs::TS;
 
-use crate::accept::Verification;
+use crate::drafter_kind::DrafterKind;
 use crate::error::{Error, Result};
-use crate::trace::DrafterKind;
 
 /// The longest draft: tokens on a path, and tokens of a tree.
-pub const LONGEST_DRAFT: usize = 16;
+pub const MAX_DRAFT_LENGTH: usize = 16;
 
 /// The widest tree: guesses that follow one token.
-pub const WIDEST_TREE: usize = 4;
+pub const MAX_TREE_WIDTH: usize = 4;
 
 /// Who drafts, how far ahead, and in what shape. The defaults let the governor choose.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -46,10 +45,10 @@ impl Speculation {
         Self::fixed(0)
     }
 
-    /// Chains of always `length` tokens.
+    /// Chains of always `length` tokens; plain decoding for 0.
     pub fn fixed(length: usize) -> Self {
         Self {
-            length: DraftLength::Fixed(length as u32),
+            length: DraftLength::tokens(length as u32),
             tree: Tree::Off,
             staged: Staged::Off,
             ..Self::default()
@@ -58,7 +57,7 @@ impl Speculation {
 
     /// Whether anybody may draft at all.
     pub fn is_off(&self) -> bool {
-        self.length == DraftLength::Fixed(0)
+        self.length == DraftLength::Off
     }
 
     /// # Errors
@@ -68,15 +67,15 @@ impl Speculation {
             if ok { Ok(()) } else { Err(Error::Setting { name, expected, found: found.to_string() }) }
         };
         if let DraftLength::Fixed(length) = self.length {
-            let ok = length as usize <= LONGEST_DRAFT;
-            check("draft length", f64::from(length), "0 to 16, or auto", ok)?;
+            let ok = (1..=MAX_DRAFT_LENGTH).contains(&(length as usize));
+            check("draft length", f64::from(length), "1 to 16, auto or off", ok)?;
         }
         if let Threshold::Fixed(least) = self.threshold {
             let ok = (0.0..=1.0).contains(&least);
             check("threshold", f64::from(least), "0 to 1, or auto", ok)?;
         }
         if let Tree::Width(width) = self.tree {
-            let ok = (1..=WIDEST_TREE).contains(&(width as usize));
+            let ok = (1..=MAX_TREE_WIDTH).contains(&(width as usize));
             check("tree width", f64::from(width), "1 (a chain) to 4, or auto", ok)?;
         }
         Ok(())
@@ -108,22 +107,82 @@ impl DrafterChoice {
             Self::Recycling => kind == DrafterKind::Recycling,
         }
     }
-
-    pub fn allows_only(self, kind: DrafterKind) -> bool {
-        self != Self::Combined && self.allows(kind)
-    }
 }
 
 /// How many tokens to draft a round.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "snake_case", tag = "type", content = "tokens")]
 #[ts(export)]
 pub enum DraftLength {
     /// As many as promise most tokens per second, which may be none.
     #[default]
     Auto,
-    /// 0 to [`LONGEST_DRAFT`].
+    /// 1 to [`MAX_DRAFT_LENGTH`].
     Fixed(u32),
+    /// None: plain decoding.
+    Off,
+}
+
+impl DraftLength {
+    /// Always `tokens`; off for 0.
+    pub fn tokens(tokens: u32) -> Self {
+        if tokens == 0 { Self::Off } else { Self::Fixed(tokens) }
+    }
+}
+
+impl<'de> Deserialize<'de> for DraftLength {
+    /// Settings and traces may say "off" as a fixed length of 0.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "snake_case", tag = "type", content = "tokens")]
+        enum Stored {
+            Auto,
+            Fixed(u32),
+            Off,
+        }
+        Ok(match Stored::deserialize(deserializer)? {
+            Stored::Auto => Self::Auto,
+            Stored::Fixed(tokens) => Self::tokens(tokens),
+            Stored::Off => Self::Off,
+        })
+    }
+}
+
+/// How far a round may draft in what is left of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    left: usize,
+}
+
+impl Room {
+    /// Of a reply that may have `left` more tokens.
+    pub fn new(left: usize) -> Self {
+        Self { left }
+    }
+
+    /// Tokens that may still be written.
+    pub fn left(self) -> usize {
+        self.left
+    }
+
+    /// The longest draft: every round emits one token beyond it.
+    pub fn longest(self) -> usize {
+        self.left.saturating_sub(1).min(MAX_DRAFT_LENGTH)
+    }
+
+    /// Most tokens to draft where a person has set `length`.
+    pub fn fit(self, length: DraftLength) -> usize {
+        match length {
+            DraftLength::Auto => self.longest(),
+            DraftLength::Fixed(length) => self.longest().min(length as usize),
+            DraftLength::Off => 0,
+        }
+    }
+
+    /// Whether there is too little of it for `length`.
+    pub fn cuts(self, length: DraftLength) -> bool {
+        matches!(length, DraftLength::Fixed(length) if length as usize > self.longest())
+    }
 }
 
 /// When a draft ends before its length is reached: as soon as the chance that all of it is accepted is
@@ -156,7 +215,7 @@ pub enum Tree {
     Off,
     /// Where that promises more tokens per second.
     Auto,
-    /// Up to so many, 1 to [`WIDEST_TREE`].
+    /// Up to so many, 1 to [`MAX_TREE_WIDTH`].
     Width(u32),
 }
 
@@ -169,4 +228,44 @@ pub enum Staged {
     /// Where that drafts faster.
     Auto,
     On,
+}
+
+/// How drawn tokens are judged. Both rules leave exactly the target's distribution.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Verification {
+    /// The draft as a whole: accepts at least as many tokens.
+    #[default]
+    Block,
+    /// One token after the other.
+    Token,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixed_length_of_nothing_is_read_as_off_and_never_written() {
+        let read = |text: &str| serde_json::from_str::<DraftLength>(text).unwrap();
+        assert_eq!(read(r#"{"type":"fixed","tokens":0}"#), DraftLength::Off);
+        assert_eq!(Speculation::fixed(0).length, DraftLength::Off);
+        for (length, text) in [
+            (DraftLength::Auto, r#"{"type":"auto"}"#),
+            (DraftLength::Fixed(4), r#"{"type":"fixed","tokens":4}"#),
+            (DraftLength::Off, r#"{"type":"off"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&length).unwrap(), text);
+            assert_eq!(read(text), length);
+        }
+    }
+
+    #[test]
+    fn lengths_out_of_range_are_refused() {
+        let with = |length| Speculation { length, ..Speculation::default() }.validate();
+        let fits = [DraftLength::Auto, DraftLength::Off, DraftLength::Fixed(1), DraftLength::Fixed(16)];
+        assert!(fits.into_iter().all(|length| with(length).is_ok()));
+        assert!([0, 17].into_iter().all(|length| with(DraftLength::Fixed(length)).is_err()));
+    }
 }

@@ -1,14 +1,13 @@
-//! What happened in a reply, round by round. Text, colours, statistics, replay and export are all
+//! What happened in a reply, round by round. Colours, statistics, replay, export and the text of a local reply are
 //! folds over a trace; nothing here measures or decides anything.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::drafter_kind::DrafterKind;
 use crate::sampling::Sampling;
 use crate::speculation::Speculation;
-
-/// Index of a token in a tokenizer's vocabulary.
-pub type TokenId = u32;
+use crate::token::TokenId;
 
 /// What became of a drafted token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -21,23 +20,6 @@ pub enum Outcome {
     Rejected,
     /// Never judged: it followed a rejected token, another was accepted in its place, or the reply ended.
     Discarded,
-}
-
-/// Who drafted a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(rename_all = "snake_case")]
-#[ts(export)]
-pub enum DrafterKind {
-    /// A smaller language model.
-    Model,
-    /// The suffix automaton over the conversation.
-    Ngram,
-    /// What the target thought likely after the same token before.
-    Recycling,
-}
-
-impl DrafterKind {
-    pub(crate) const COUNT: usize = 3;
 }
 
 /// One drafted token and its judgement.

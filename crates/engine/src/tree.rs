@@ -1,7 +1,7 @@
 //! Tokens to run through a model in one pass, each with its parent; a chain is a tree with one
 //! branch. Knows positions and visibility, not probabilities.
 
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// A token and what it follows: another node, or (`None`) the end of what the model has cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,11 @@ impl TokenTree {
 
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
+    }
+
+    /// Whether each token follows the one before it.
+    pub fn is_chain(&self) -> bool {
+        self.nodes.iter().enumerate().all(|(index, node)| node.parent == index.checked_sub(1))
     }
 
     /// # Panics
@@ -93,6 +98,7 @@ mod tests {
         let left = tree.push(2, Some(0));
         tree.push(3, Some(left));
         tree.push(4, Some(0));
+        assert!(TokenTree::chain([1, 2, 3]).is_chain() && !tree.is_chain());
         assert_eq!(tree.depths(), [0, 1, 2, 1]);
         assert_eq!(tree.visible(), [vec![0], vec![0, 1], vec![0, 1, 2], vec![0, 3]]);
     }

@@ -12,8 +12,15 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::model_path::{Found, models_below, visible_entries};
-use crate::transfer::{Known, has};
 use crate::{Error, Result};
+
+/// What the hub says of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileMetadata {
+    /// The file's name in the cache: for large files their SHA-256, for small ones git's SHA-1.
+    pub(crate) etag: String,
+    pub(crate) bytes: u64,
+}
 
 /// A repository's place in the cache.
 #[derive(Debug, Clone)]
@@ -63,7 +70,7 @@ impl CachedRepository {
 
     /// Makes a downloaded blob the file of a revision: by a link, or by moving it there where links are
     /// not allowed. Not by hf-hub, which would ask the hub again and copy gigabytes on Windows.
-    pub(crate) fn publish(&self, revision: &str, file: &str, known: &Known) -> Result<()> {
+    pub(crate) fn publish(&self, revision: &str, file: &str, known: &FileMetadata) -> Result<()> {
         let link = self.link(revision, file);
         let blob = self.blob(&known.etag);
         let up = "../".repeat(file.split('/').count() + 1);
@@ -86,6 +93,16 @@ impl CachedRepository {
         let written = parent(&path).and_then(|()| fs::write(&path, revision));
         written.map_err(|source| Error::Disk { path, source })
     }
+}
+
+/// Bytes of a file; 0 when it is not there.
+pub(crate) fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// Whether a whole file is there.
+pub(crate) fn has(path: &Path, bytes: u64) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
 }
 
 /// Whether a disk or a system has no links for this person.

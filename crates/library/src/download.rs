@@ -7,10 +7,10 @@ use std::future::Future;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
-use crate::cache::CachedRepository;
+use crate::cache::{CachedRepository, FileMetadata, has, length};
 use crate::hub::{Hub, hub_error};
 use crate::records::{End, Record, RecordFile};
-use crate::transfer::{Known, Order, Step, Stopped, Transfer, Wanted, has, length};
+use crate::transfer::{Order, Step, Stopped, Transfer, Wanted};
 use crate::{Error, Result};
 
 /// What a run says of itself.
@@ -27,7 +27,7 @@ pub(crate) fn plan(hub: &Hub, repository: &str, file: Option<&str>) -> Result<Re
     let planned = on_a_thread(async { plan_with(&mut Transfer::new(hub, orders)?, repository, file).await });
     planned.map_err(|stopped| match stopped {
         Stopped::Interrupted(error) | Stopped::Failed(error) => error,
-        Stopped::Ordered | Stopped::Outdated => hub_error("files that change while they are listed"),
+        Stopped::Ordered | Stopped::Outdated => hub_error("its files changed while they were being listed"),
     })
 }
 
@@ -43,9 +43,9 @@ async fn plan_with(
         Record { repository: listed.id, file, revision: listed.revision, files: Vec::new(), end: End::None };
     for entry in entries {
         let wanted = Wanted { repository: &record.repository, revision: &record.revision, path: &entry.path };
-        let Known { etag, bytes } = transfer.look(wanted).await?;
+        let FileMetadata { etag, bytes } = transfer.look(wanted).await?;
         if bytes != entry.bytes {
-            return Err(hub_error("a file of two sizes").into());
+            return Err(hub_error("two different sizes for one file").into());
         }
         record.files.push(RecordFile { path: entry.path, bytes, etag });
     }
@@ -97,7 +97,7 @@ pub(crate) fn discard(hub: &Hub, record: &Record) {
 
 /// Said of files that the hub has taken away.
 pub(crate) fn gone(record: &Record) -> String {
-    let hint = "Look what the repository holds now.".to_owned();
+    let hint = "Check what the repository contains now.".to_owned();
     let file = record.file.clone().unwrap_or_default();
     Error::NoFile { repository: record.repository.clone(), file, hint }.to_string()
 }

@@ -9,12 +9,10 @@ use crate::size::size;
 /// removed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error(
-        "expected a home folder to keep conversations and models in, found none. Name a folder in FORETOKEN_DATA_DIR."
-    )]
+    #[error("no home folder was found for conversations and models. Set FORETOKEN_DATA_DIR to a folder.")]
     NoHome,
 
-    #[error("the folder {path} cannot be made: {source}. Make it by hand, or name another data folder in FORETOKEN_DATA_DIR.", path = path.display())]
+    #[error("the folder {path} could not be created: {source}. Create it by hand, or set FORETOKEN_DATA_DIR to another folder.", path = path.display())]
     Folder { path: PathBuf, source: std::io::Error },
 
     #[error(
@@ -24,24 +22,24 @@ pub enum Error {
     NotAModel { path: PathBuf, found: String },
 
     #[error(
-        "expected the name of an installed model, a .gguf file or a folder with safetensors, found \
-         nothing called '{name}'. {hint}"
+        "no model called '{name}': expected the name of an installed model, a .gguf file or a folder with \
+         safetensors. {hint}"
     )]
     Unknown { name: String, hint: String },
 
-    #[error("'{name}' holds several models. Choose one: {}.", choices.join(", "))]
+    #[error("'{name}' contains several models. Choose one: {}.", choices.join(", "))]
     Ambiguous { name: String, choices: Vec<String> },
 
     #[error(
-        "the embedded starter pair is incomplete: expected {file} in {}. Install Foretoken again, or \
-         name the folder in FORETOKEN_STARTER_DIR.",
+        "the bundled starter pair is incomplete: expected {file} in {}. Reinstall Foretoken, or set \
+         FORETOKEN_STARTER_DIR to the folder that has it.",
         listed(places)
     )]
     NoStarter { file: &'static str, places: Vec<PathBuf> },
 
     #[error(
-        "SmolLM2 is not here: expected {file} in {}. In Foretoken's source tree `make model` gets it; or name \
-         the folder in FORETOKEN_SMOLLM2_DIR.",
+        "SmolLM2 is not installed: expected {file} in {}. In Foretoken's source tree, `make model` downloads it; \
+         or set FORETOKEN_SMOLLM2_DIR to the folder that has it.",
         listed(places)
     )]
     NoSmolLm2 { file: &'static str, places: Vec<PathBuf> },
@@ -49,38 +47,40 @@ pub enum Error {
     #[error("'{0}' comes with Foretoken and cannot be removed.")]
     BundledStays(String),
 
-    #[error("{path} is in use and cannot be removed. Choose another model, then remove it.", path = path.display())]
+    #[error("{path} is in use and cannot be removed. Switch to another model, then remove it.", path = path.display())]
     InUse { path: PathBuf },
 
     #[error("{path} cannot be read or written: {source}. Check its permissions and the disk.", path = path.display())]
     Disk { path: PathBuf, source: std::io::Error },
 
-    #[error("{what} needs {needed}, and {free} are free in {place}. Make room, or name another folder in HF_HUB_CACHE.",
+    #[error("{what} needs {needed}, but {place} has only {free} free. Free some space, or set HF_HUB_CACHE to another folder.",
         needed = size(*needed), free = size(*free), place = place.display())]
     NoSpace { what: String, needed: u64, free: u64, place: PathBuf },
 
     #[error(
-        "the disk is full: {place} has no room for the rest. Make room and resume; what is here is kept.",
+        "the disk is full: {place} has no space for the rest. Free some space and resume; what was downloaded is kept.",
         place = place.display()
     )]
     DiskFull { place: PathBuf },
 
-    #[error("the hub at {endpoint} could not be reached: {reason}. Check the connection, then try again.")]
+    #[error("the hub at {endpoint} could not be reached: {reason}. Check the connection and try again.")]
     Unreachable { endpoint: String, reason: String },
 
     #[error(
-        "expected a web address in HF_ENDPOINT, found '{0}'. Correct it, or remove it for the public hub."
+        "expected a web address in HF_ENDPOINT, found '{0}'. Correct it, or unset it to use the public hub."
     )]
     Endpoint(String),
 
-    #[error("the hub's answer was not understood: {found}. Try again later.")]
+    #[error("the hub's response could not be understood: {found}. Try again later.")]
     Hub { found: String },
 
-    #[error("expected the name of a repository like owner/name, found '{0}'.")]
+    #[error("expected a repository name like owner/name, found '{0}'.")]
     RepositoryName(String),
 
-    #[error("the hub has no repository '{name}' that may be seen{whom}. {hint}")]
-    NoRepository { name: String, whom: &'static str, hint: String },
+    #[error("the hub has no {public}repository '{name}'{access}. {hint}",
+        public = if *with_token { "" } else { "public " },
+        access = if *with_token { " that your token can access" } else { "" })]
+    NoRepository { name: String, with_token: bool, hint: String },
 
     #[error("{repository} is gated: accept its licence at {url}{and_token}.")]
     Gated { repository: String, url: String, and_token: &'static str },
@@ -89,31 +89,31 @@ pub enum Error {
     TokenRefused(TokenSource),
 
     #[error(
-        "expected a token of letters, digits, '_' and '-', found something else. Copy it again from the hub's settings."
+        "this is not an access token: expected only letters, digits, '_' and '-'. Copy it again from the hub's settings."
     )]
     TokenForm,
 
     #[error(
-        "the token cannot be kept in the system's keyring: {0}. Unlock the keyring, or set HF_TOKEN instead."
+        "the token could not be saved in the system keyring: {0}. Unlock the keyring, or set HF_TOKEN instead."
     )]
     Keyring(String),
 
     #[error(
-        "{repository} holds nothing that can be run: expected GGUF files, or config.json and safetensors. \
+        "{repository} has no model that Foretoken can run: expected GGUF files, or config.json and safetensors. \
          Look for a repository with GGUF in its name."
     )]
     NoModels { repository: String },
 
-    #[error("{repository} has no file '{file}' to run. {hint}")]
+    #[error("{repository} has no file '{file}' that can be run. {hint}")]
     NoFile { repository: String, file: String, hint: String },
 
     #[error("{file} arrived damaged: expected {expected}, found {found}. It was removed; download it again.")]
     Damaged { file: String, expected: String, found: String },
 
-    #[error("expected the id of a download, found '{0}'. Begin it again.")]
+    #[error("there is no download '{0}'. Start it again.")]
     NoDownload(String),
 
-    #[error("{0} is still on its way here. Cancel it instead.")]
+    #[error("{0} is still downloading. Cancel the download instead.")]
     Unfinished(String),
 }
 

@@ -156,7 +156,7 @@ impl Hub {
             },
             HFError::Url(_) => Error::Endpoint(self.endpoint.clone()),
             HFError::Request { source, .. } if source.is_builder() => Error::Endpoint(self.endpoint.clone()),
-            HFError::Request { source, .. } if source.is_decode() => hub_error("no JSON"),
+            HFError::Request { source, .. } if source.is_decode() => hub_error("not JSON"),
             HFError::Request { source, .. } => self.unreachable(source),
             other => hub_error(&other.to_string()),
         }
@@ -177,7 +177,11 @@ impl Hub {
         Error::Gated {
             repository: repository.into(),
             url: format!("{}/{repository}", self.endpoint),
-            and_token: if nobody { " and set a token" } else { " with the account of your token" },
+            and_token: if nobody {
+                " and set a token"
+            } else {
+                " with the account that your token belongs to"
+            },
         }
     }
 
@@ -185,10 +189,9 @@ impl Hub {
         let known = catalogue().iter().flat_map(|family| family.drafts.iter().chain(family.targets));
         let hint = match nearest(repository, known.map(|model| model.repository)) {
             Some(near) if near != repository => format!("Did you mean '{near}'?"),
-            _ => "Check the name; a private one needs a token.".into(),
+            _ => "Check the name; private repositories need a token.".into(),
         };
-        let whom = if source == TokenSource::None { " without a token" } else { " with your token" };
-        Error::NoRepository { name: repository.into(), whom, hint }
+        Error::NoRepository { name: repository.into(), with_token: source != TokenSource::None, hint }
     }
 }
 
@@ -325,7 +328,7 @@ impl Contents {
             let short = names.clone().map(|name| name.trim_end_matches(".gguf"));
             let hint = match nearest(file, names.clone().chain(short)) {
                 Some(near) => format!("Did you mean '{near}'?"),
-                None => format!("It has: {}.", names.collect::<Vec<_>>().join(", ")),
+                None => format!("It contains: {}.", names.collect::<Vec<_>>().join(", ")),
             };
             Error::NoFile { repository: self.repository.id.clone(), file: file.into(), hint }
         })

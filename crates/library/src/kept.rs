@@ -26,7 +26,7 @@ impl Kept {
             return T::default();
         };
         serde_json::from_slice(&text).unwrap_or_else(|error| {
-            tracing::warn!("{} is not understood and put aside: {error}", self.path.display());
+            tracing::warn!("{} cannot be read and was set aside: {error}", self.path.display());
             let _ = fs::rename(&self.path, self.path.with_extension("unreadable"));
             T::default()
         })

@@ -14,7 +14,7 @@ use crate::kept::Kept;
 use crate::{Folders, Result};
 
 /// Pairs that are remembered at most; those that were not used for longest go first.
-const MOST: usize = 24;
+const MAX: usize = 24;
 
 /// The file that remembers, and which pair it is asked about.
 #[derive(Debug, Clone)]
@@ -31,13 +31,10 @@ struct Entry {
 
 impl Learned {
     /// About the models at these paths, on the devices with these labels.
-    pub fn about<'a>(
-        folders: &Folders,
-        models: impl IntoIterator<Item = &'a Path>,
-        devices: impl IntoIterator<Item = &'a str>,
-    ) -> Self {
-        let models = models.into_iter().map(stamp);
-        let parts: Vec<String> = models.chain(devices.into_iter().map(str::to_owned)).collect();
+    pub fn about(folders: &Folders, models: &[impl AsRef<Path>], devices: &[impl AsRef<str>]) -> Self {
+        let models = models.iter().map(|path| stamp(path.as_ref()));
+        let devices = devices.iter().map(|device| device.as_ref().to_owned());
+        let parts: Vec<String> = models.chain(devices).collect();
         Self { file: Kept::new(folders.root().join("learned.json")), pair: parts.join(" | ") }
     }
 
@@ -47,7 +44,7 @@ impl Learned {
         let entry = entries.into_iter().find(|entry| entry.pair == self.pair)?;
         let known = serde_json::from_value(entry.learned);
         known
-            .inspect_err(|error| tracing::warn!("what was learned about a pair is learned anew: {error}"))
+            .inspect_err(|error| tracing::warn!("what was learned about a pair of models cannot be read and will be learned again: {error}"))
             .ok()
     }
 
@@ -60,7 +57,7 @@ impl Learned {
         self.file.change(|entries: &mut Vec<Entry>| {
             entries.retain(|entry| entry.pair != self.pair);
             entries.push(Entry { pair: self.pair.clone(), learned });
-            entries.drain(..entries.len().saturating_sub(MOST));
+            entries.drain(..entries.len().saturating_sub(MAX));
         })
     }
 }
@@ -85,8 +82,10 @@ fn stamp(path: &Path) -> String {
 mod tests {
     use super::*;
 
+    const NO_MODELS: &[&str] = &[];
+
     fn about(folders: &Folders, model: &Path, device: &str) -> Learned {
-        Learned::about(folders, [model], [device])
+        Learned::about(folders, &[model], &[device])
     }
 
     #[test]
@@ -108,19 +107,19 @@ mod tests {
     fn two_programs_keep_what_each_of_them_learned_and_old_pairs_go() {
         let folder = tempfile::tempdir().unwrap();
         let folders = Folders::at(folder.path());
-        let of = |device: &str| Learned::about(&folders, [], [device]);
+        let of = |device: &str| Learned::about(&folders, NO_MODELS, &[device]);
         let (one, other) = (of("one"), of("other"));
         one.keep(&1).unwrap();
         other.keep(&2).unwrap();
         assert_eq!((one.recall(), other.recall()), (Some(1), Some(2)));
-        (0..MOST - 1).for_each(|number| of(&number.to_string()).keep(&number).unwrap());
+        (0..MAX - 1).for_each(|number| of(&number.to_string()).keep(&number).unwrap());
         assert_eq!((one.recall::<u32>(), other.recall()), (None, Some(2)));
     }
 
     #[test]
     fn a_damaged_or_foreign_file_is_as_none_and_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let pair = Learned::about(&Folders::at(folder.path()), [], ["cpu"]);
+        let pair = Learned::about(&Folders::at(folder.path()), NO_MODELS, &["cpu"]);
         for contents in [&b"[{\"pair\": \"cp"[..], b"{\"pairs\": 3}", b"\xff\x00", b""] {
             std::fs::write(folder.path().join("learned.json"), contents).unwrap();
             assert_eq!(pair.recall::<u32>(), None);

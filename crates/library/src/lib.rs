@@ -9,8 +9,9 @@
 //! - `model_path.rs`: which files and folders look like a model
 //! - [`catalogue()`]: known pairs, and where the hub has them
 //! - [`Hub`]: what a repository holds, and with whose token that is asked
-//! - [`Downloads`]: models on their way; `download.rs` is one of them, `transfer.rs` one file,
-//!   `records.rs` what is remembered of them
+//! - [`Downloads`]: models on their way; `scheduler.rs` whose turn it is, `job.rs` how one stands,
+//!   `download.rs` what it does, `transfer.rs` one file of it (`headers.rs`, `checksum.rs`), `records.rs` what
+//!   is remembered of them
 //! - [`Learned`]: what the engine learned about pairs of models
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -18,11 +19,14 @@
 mod bundled;
 mod cache;
 mod catalogue;
+mod checksum;
 mod download;
 mod downloads;
 mod error;
 mod folders;
+mod headers;
 mod hub;
+mod job;
 mod kept;
 mod learned;
 mod library;
@@ -30,6 +34,7 @@ mod model_path;
 mod nearest;
 mod records;
 mod remove;
+mod scheduler;
 mod size;
 mod speed;
 mod token;
@@ -37,10 +42,11 @@ mod transfer;
 
 pub use bundled::{SMOLLM2, STARTER, STARTER_DRAFT, draft_of};
 pub use catalogue::{CatalogueFamily, CatalogueModel, catalogue, is_known_pair};
-pub use downloads::{Download, DownloadState, Downloads};
+pub use downloads::Downloads;
 pub use error::{Error, Result};
 pub use folders::Folders;
 pub use hub::{Hub, RemoteFile, Repository};
+pub use job::{Download, DownloadState};
 pub use learned::Learned;
 pub use library::{Installed, Kind, Library};
 pub use size::size;

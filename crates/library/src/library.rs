@@ -103,7 +103,7 @@ impl Library {
         });
         let hint = match nearest(name, names) {
             Some(near) => format!("Did you mean '{near}'?"),
-            None => format!("Give the path of one, or put it into {}.", self.models.display()),
+            None => format!("Give the path of a model, or put it into {}.", self.models.display()),
         };
         Error::Unknown { name: name.into(), hint }
     }
@@ -222,7 +222,7 @@ pub(crate) mod tests {
         put(&path, 1);
         let error = library.resolve(path.to_str().unwrap()).unwrap_err().to_string();
         assert!(error.contains("notes.txt is not a model: expected a .gguf file"), "{error}");
-        assert!(error.ends_with("found a file of another kind."), "{error}");
+        assert!(error.ends_with("found a different kind of file."), "{error}");
     }
 
     #[test]

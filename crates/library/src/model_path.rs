@@ -57,15 +57,15 @@ pub(crate) fn visible_entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
 
 fn gguf_size(path: &Path, size: u64) -> Result<u64, String> {
     if has_extension(path, "safetensors") {
-        return Err("a single .safetensors file: name the folder it is in".into());
+        return Err("a single .safetensors file: choose the folder that contains it".into());
     }
     if !has_extension(path, "gguf") {
-        return Err("a file of another kind".into());
+        return Err("a different kind of file".into());
     }
     match Part::of(path) {
         None => Ok(size),
         Some(part) if part.number == 1 => part.total_size(path),
-        Some(part) => Err(format!("part {} of {}: name the first part", part.number, part.count)),
+        Some(part) => Err(format!("part {} of {}: choose the first part", part.number, part.count)),
     }
 }
 
@@ -136,7 +136,9 @@ impl Part {
     /// Bytes of part `number` of the model that `path` is a part of.
     fn size_of(&self, path: &Path, number: u32) -> Result<u64, String> {
         let size = fs::metadata(self.sibling(path, number)).map(|metadata| metadata.len());
-        size.map_err(|_| format!("a model split into {} parts of which part {number} is missing", self.count))
+        size.map_err(|_| {
+            format!("a model split into {} parts, of which part {number} is missing", self.count)
+        })
     }
 }
 
@@ -194,7 +196,7 @@ pub(crate) mod tests {
         let expected = [("m-00001-of-00003.gguf".to_string(), 35), ("s".to_string(), 35)];
         assert_eq!(found_in(folder.path()), expected);
         let second = recognise(&folder.path().join("m-00002-of-00003.gguf")).unwrap_err();
-        assert_eq!(second, "part 2 of 3: name the first part");
+        assert_eq!(second, "part 2 of 3: choose the first part");
     }
 
     #[test]
@@ -241,9 +243,9 @@ pub(crate) mod tests {
         put(&folder.path().join("c.txt"), 1);
         for (name, found) in [
             ("a", "a folder without config.json"),
-            ("a/model.safetensors", "a single .safetensors file: name the folder it is in"),
+            ("a/model.safetensors", "a single .safetensors file: choose the folder that contains it"),
             ("b", "a folder without .safetensors files"),
-            ("c.txt", "a file of another kind"),
+            ("c.txt", "a different kind of file"),
         ] {
             assert_eq!(recognise(&folder.path().join(name)).unwrap_err(), found);
         }

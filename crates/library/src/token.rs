@@ -24,7 +24,7 @@ impl fmt::Display for TokenSource {
         f.write_str(match self {
             Self::None => "nowhere",
             Self::Environment => "HF_TOKEN",
-            Self::Keyring => "the system's keyring",
+            Self::Keyring => "the system keyring",
             Self::File => "the hub's token file",
         })
     }

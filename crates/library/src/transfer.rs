@@ -1,26 +1,22 @@
 //! One file from the hub into the cache: goes on where a last attempt ended, waits for another program that
 //! fetches the same file, and puts nothing into place that has not been compared with the hub's checksum.
 //!
-//! hf-hub (1.0) begins every download at the first byte, and asks for a file's checksum in a way that loses
-//! it behind the redirect to the storage; so the bytes and their checksum are asked for here, with the HTTP
-//! client it uses itself and in the cache's own layout.
+//! What a repository holds is asked through hf-hub; bytes and their checksums are asked for here, with the HTTP
+//! client it uses itself and in the cache's own layout (docs/decisions.md says why).
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, LOCATION,
-    RANGE,
-};
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RANGE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url};
-use sha1::Sha1;
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use crate::cache::CachedRepository;
+use crate::cache::{CachedRepository, FileMetadata, has, length};
+use crate::checksum;
+use crate::headers::{metadata, range_start, redirect, text};
 use crate::hub::{Contents, Hub, http_client, hub_error};
 use crate::{Error, Result};
 
@@ -32,11 +28,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(400);
 const GLANCE: Duration = Duration::from_millis(200);
 /// Redirects within the hub, as for a repository that was renamed.
 const REDIRECTS: usize = 5;
-
-/// Digits of the checksum that git names small files by.
-const GIT_DIGITS: usize = 40;
-/// Digits of the one that large files are named by.
-const SHA256_DIGITS: usize = 64;
 
 /// What a running download is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,14 +75,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) path: &'a str,
 }
 
-/// What the hub says of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Known {
-    /// The file's name in the cache: for large files their SHA-256, for small ones git's SHA-1.
-    pub(crate) etag: String,
-    pub(crate) bytes: u64,
-}
-
 /// A connection to the hub for files.
 pub(crate) struct Transfer<'a> {
     hub: &'a Hub,
@@ -117,7 +100,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// Size and checksum of a file. Tries again when the connection fails.
-    pub(crate) async fn look(&mut self, wanted: Wanted<'_>) -> Outcome<Known> {
+    pub(crate) async fn look(&mut self, wanted: Wanted<'_>) -> Outcome<FileMetadata> {
         let mut failures = Failures::default();
         loop {
             match self.look_once(wanted).await {
@@ -129,7 +112,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    async fn look_once(&mut self, wanted: Wanted<'_>) -> Outcome<Known> {
+    async fn look_once(&mut self, wanted: Wanted<'_>) -> Outcome<FileMetadata> {
         let mut url = self.url(wanted)?;
         for _ in 0..REDIRECTS {
             let request = self.direct.head(url.clone()).headers(self.permission());
@@ -137,22 +120,22 @@ impl<'a> Transfer<'a> {
             let answer = answer.map_err(|error| self.hub.unreachable(error))?;
             let headers = answer.headers();
             let next = text(headers, LOCATION.as_str()).filter(|_| answer.status().is_redirection());
-            match next.and_then(|next| sent_on(&url, next)) {
+            match next.and_then(|next| redirect(&url, next)) {
                 Some(next) => url = next,
                 _ if headers.contains_key("x-repo-commit") => {
-                    return Ok(known(headers).ok_or_else(|| hub_error("a file without size or checksum"))?);
+                    return Ok(metadata(headers).ok_or_else(|| hub_error("a file without size or checksum"))?);
                 }
                 _ => return Err(self.refusal(wanted, &answer)),
             }
         }
-        Err(hub_error("redirects in a circle").into())
+        Err(hub_error("a redirect loop").into())
     }
 
     /// Fetches a file, or joins who fetches it, and puts it into place.
     pub(crate) async fn fetch(
         &mut self,
         wanted: Wanted<'_>,
-        known: &Known,
+        known: &FileMetadata,
         say: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<()> {
         let cached = CachedRepository::new(self.hub.cache(), wanted.repository);
@@ -179,7 +162,7 @@ impl<'a> Transfer<'a> {
     async fn lock(
         &mut self,
         cached: &CachedRepository,
-        known: &Known,
+        known: &FileMetadata,
         say: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<File> {
         loop {
@@ -195,7 +178,7 @@ impl<'a> Transfer<'a> {
     async fn complete(
         &mut self,
         wanted: Wanted<'_>,
-        known: &Known,
+        known: &FileMetadata,
         partial: &Path,
         say: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<()> {
@@ -227,7 +210,7 @@ impl<'a> Transfer<'a> {
     async fn receive(
         &mut self,
         wanted: Wanted<'_>,
-        known: &Known,
+        known: &FileMetadata,
         start: u64,
         file: &mut File,
         say: &mut (dyn FnMut(Step) + Send),
@@ -243,7 +226,7 @@ impl<'a> Transfer<'a> {
             StatusCode::PARTIAL_CONTENT if range_start(answer.headers()) == Some(start) => 0,
             StatusCode::OK => start,
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
-                return Err(hub_error("another part of the file than was asked for").into());
+                return Err(hub_error("a different part of the file than requested").into());
             }
             _ => return Err(self.refusal(wanted, &answer)),
         };
@@ -269,44 +252,23 @@ impl<'a> Transfer<'a> {
         Err(Error::Unreachable { endpoint: self.hub.endpoint().into(), reason }.into())
     }
 
-    fn damaged(&self, wanted: Wanted<'_>, known: &Known, found: &str) -> Stopped {
+    fn damaged(&self, wanted: Wanted<'_>, known: &FileMetadata, found: &str) -> Stopped {
         let partial = CachedRepository::new(self.hub.cache(), wanted.repository).partial(&known.etag);
         let _ = fs::remove_file(partial);
         let expected = format!("{} bytes", known.bytes);
         Stopped::Failed(Error::Damaged { file: wanted.path.into(), expected, found: found.into() })
     }
 
-    fn verify(&self, wanted: Wanted<'_>, known: &Known, partial: &Path) -> Outcome<()> {
-        let (kind, found) = if known.etag.len() == GIT_DIGITS {
-            let hash = Sha1::new_with_prefix(format!("blob {}\0", known.bytes));
-            ("git's SHA-1", self.checksum(partial, hash)?)
-        } else {
-            ("SHA-256", self.checksum(partial, Sha256::new())?)
-        };
+    fn verify(&self, wanted: Wanted<'_>, known: &FileMetadata, partial: &Path) -> Outcome<()> {
+        let goes_on = || *self.order.borrow() == Order::GoOn;
+        let found = checksum::of(partial, known, goes_on).map_err(|error| disk(partial, error))?;
+        let found = found.ok_or(Stopped::Ordered)?;
         if found == known.etag.to_ascii_lowercase() {
             return Ok(());
         }
         fs::remove_file(partial).map_err(|error| disk(partial, error))?;
-        Err(Stopped::Failed(Error::Damaged {
-            file: wanted.path.into(),
-            expected: format!("{kind} {}", known.etag),
-            found,
-        }))
-    }
-
-    /// In lower-case hex.
-    fn checksum(&self, path: &Path, mut hash: impl Digest) -> Outcome<String> {
-        let mut file = File::open(path).map_err(|error| disk(path, error))?;
-        let mut buffer = vec![0; 1 << 20];
-        loop {
-            if *self.order.borrow() != Order::GoOn {
-                return Err(Stopped::Ordered);
-            }
-            match file.read(&mut buffer).map_err(|error| disk(path, error))? {
-                0 => return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
-                read => hash.update(&buffer[..read]),
-            }
-        }
+        let expected = format!("{} {}", checksum::name(&known.etag), known.etag);
+        Err(Stopped::Failed(Error::Damaged { file: wanted.path.into(), expected, found }))
     }
 
     fn url(&self, Wanted { repository, revision, path }: Wanted<'_>) -> Result<Url> {
@@ -341,7 +303,7 @@ impl<'a> Transfer<'a> {
             404 if code != "RepoNotFound" => Stopped::Outdated,
             status @ (401 | 403 | 404) => self.hub.refused(status, wanted.repository).into(),
             429 | 500..600 => {
-                let reason = format!("it answered {status}");
+                let reason = format!("it responded with {status}");
                 Error::Unreachable { endpoint: self.hub.endpoint().into(), reason }.into()
             }
             _ => hub_error(&format!("status {status}")).into(),
@@ -384,33 +346,6 @@ async fn or_stop<T>(order: &mut watch::Receiver<Order>, future: impl Future<Outp
     }
 }
 
-/// Where within the hub it sends on to, by a path. A whole address, or a path that leads to another host, is
-/// that of the storage, which knows nothing of the file's name in the cache.
-fn sent_on(url: &Url, location: &str) -> Option<Url> {
-    let next = url.join(location).ok()?;
-    (location.starts_with('/') && next.origin() == url.origin()).then_some(next)
-}
-
-/// Size and name in the cache from the answer of the hub itself.
-fn known(headers: &HeaderMap) -> Option<Known> {
-    let etag = text(headers, "x-linked-etag").or_else(|| text(headers, ETAG.as_str()))?;
-    let etag = etag.strip_prefix("W/").unwrap_or(etag).trim_matches('"');
-    let size = text(headers, "x-linked-size").or_else(|| text(headers, CONTENT_LENGTH.as_str()))?;
-    // It becomes the name of a file, and what arrives is compared with it.
-    let checksum =
-        [GIT_DIGITS, SHA256_DIGITS].contains(&etag.len()) && etag.bytes().all(|c| c.is_ascii_hexdigit());
-    checksum.then_some(Known { etag: etag.to_owned(), bytes: size.parse().ok()? })
-}
-
-/// The first byte of `Content-Range: bytes 5-9/10`.
-fn range_start(headers: &HeaderMap) -> Option<u64> {
-    text(headers, CONTENT_RANGE.as_str())?.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
-}
-
 fn open(partial: &Path) -> Result<File> {
     let opened = partial.parent().map_or(Ok(()), fs::create_dir_all);
     let opened = opened.and_then(|()| OpenOptions::new().create(true).append(true).open(partial));
@@ -422,51 +357,11 @@ fn empty(partial: &Path) -> std::io::Result<()> {
     OpenOptions::new().write(true).open(partial)?.set_len(0)
 }
 
-/// Bytes of a file; 0 when it is not there.
-pub(crate) fn length(path: &Path) -> u64 {
-    fs::metadata(path).map_or(0, |metadata| metadata.len())
-}
-
-/// Whether a whole file is there.
-pub(crate) fn has(path: &Path, bytes: u64) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
-}
-
 fn disk(path: &Path, source: std::io::Error) -> Error {
     match source.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             Error::DiskFull { place: path.parent().unwrap_or(path).to_owned() }
         }
         _ => Error::Disk { path: path.to_owned(), source },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_that_leads_to_another_host_is_not_followed_with_the_token() {
-        let url = Url::parse("https://hub.example/owner/name/resolve/main/a.gguf").unwrap();
-        let next = sent_on(&url, "/owner/renamed/resolve/main/a.gguf").unwrap();
-        assert_eq!(next.as_str(), "https://hub.example/owner/renamed/resolve/main/a.gguf");
-        for location in ["//elsewhere/a", "/\\elsewhere/a", "/\t/elsewhere/a", "https://elsewhere/a", "a"] {
-            assert_eq!(sent_on(&url, location), None, "{location:?}");
-        }
-    }
-
-    #[test]
-    fn only_a_checksum_names_a_file() {
-        let known_by = |etag: &str| {
-            let headers = [(ETAG, etag.parse().unwrap()), (CONTENT_LENGTH, HeaderValue::from_static("3"))];
-            known(&HeaderMap::from_iter(headers)).map(|known| known.etag)
-        };
-        for digits in [GIT_DIGITS, SHA256_DIGITS] {
-            let checksum = "0aF".repeat(digits)[..digits].to_owned();
-            assert_eq!(known_by(&format!("W/\"{checksum}\"")), Some(checksum));
-        }
-        for other in ["", "\"abc\"", &"g".repeat(GIT_DIGITS), &"../".repeat(SHA256_DIGITS / 3)] {
-            assert_eq!(known_by(other), None, "{other:?}");
-        }
     }
 }

@@ -9,8 +9,8 @@ use rusqlite::ErrorCode;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "the folder {path} cannot be made: {source}. Make it by hand, or name another data folder \
-         in FORETOKEN_DATA_DIR.", path = path.display()
+        "the folder {path} could not be created: {source}. Create it by hand, or set FORETOKEN_DATA_DIR to another \
+         folder.", path = path.display()
     )]
     Folder { path: PathBuf, source: std::io::Error },
 
@@ -18,41 +18,39 @@ pub enum Error {
     Open { path: PathBuf, source: Box<Error> },
 
     #[error(
-        "expected a database of version {known} or older, found version {found}, written by a newer \
-         Foretoken. Update Foretoken, or name another data folder in FORETOKEN_DATA_DIR."
+        "a newer Foretoken wrote this database: expected version {known} or older, found version {found}. Update \
+         Foretoken, or set FORETOKEN_DATA_DIR to another folder."
     )]
     Newer { found: i64, known: i64 },
 
     /// Nothing is repaired or moved away on its own: a file that is only half synchronised, or parted
     /// from its write-ahead log, reads as damaged too and may still become whole.
     #[error(
-        "expected Foretoken's database, found a file that is damaged or something else ({0}). Restore \
-         it from a backup, or rename it to start with an empty one."
+        "this is not a Foretoken database, or it is damaged ({0}). Restore it from a backup, or rename it to start \
+         with an empty one."
     )]
     Damaged(String),
 
-    #[error("the database cannot be opened ({0}). Expected a file that you may read and write.")]
+    #[error("the database could not be opened ({0}). Check that you may read and write the file.")]
     CannotOpen(String),
 
-    #[error(
-        "the database is read-only. Expected a file and a folder that you may write to: check their permissions."
-    )]
+    #[error("the database is read-only. Check that you may write to the file and its folder.")]
     ReadOnly,
 
     #[error(
-        "the disk is full, so nothing more could be stored. What was stored before is safe. Free some space and try again."
+        "the disk is full, so nothing more could be saved. What was saved before is safe. Free some space and try again."
     )]
     DiskFull,
 
     #[error(
-        "another program is using the database and did not let go of it in time. Close other copies of Foretoken and try again."
+        "another program is using the database and did not release it in time. Close other copies of Foretoken and try again."
     )]
     Busy,
 
-    #[error("expected {what} {id}, found none: it was deleted.")]
+    #[error("{what} {id} does not exist: it was deleted.")]
     NotFound { what: &'static str, id: i64 },
 
-    #[error("the database refused: {0}")]
+    #[error("the database reported an error: {0}")]
     Database(rusqlite::Error),
 }
 

@@ -82,6 +82,8 @@ impl Pair {
         let settings = json!({
             "target": self.target,
             "drafts": { &self.target: self.draft },
+            // What is not listed is not chosen.
+            "added_models": self.files(),
             "sampling": self.sampling,
             "max_tokens": self.tokens,
         });
@@ -113,6 +115,12 @@ impl Pair {
         window.close().await;
     }
 
+    /// Those of the models that are named by their files.
+    fn files(&self) -> Vec<&str> {
+        let models = [&self.target, &self.draft].map(String::as_str);
+        models.into_iter().filter(|model| Path::new(model).is_absolute()).collect()
+    }
+
     async fn in_the_window(&self, window: &Window, prompt: &str) -> (Measured, Shares) {
         window.click("new-chat").await;
         window.type_into("composer", prompt).await;
@@ -123,13 +131,14 @@ impl Pair {
                 const [newest] = await invoke('list_conversations', {});
                 const reply = (await invoke('messages', { conversation: newest.id })).at(-1);
                 if (!reply.summary) return setTimeout(look, 1000);
-                done([reply.summary, await invoke('trace', { message: reply.id })]);
+                done([reply.summary, await invoke('trace', { message: reply.id }), reply.draft]);
             };
             setTimeout(look, 1000);";
         let before = Taken::by_window(window.driver());
         window.submit().await;
         let found = window.page.execute_async(script, vec![]).await.unwrap();
         let shares = Taken::by_window(window.driver()) - before;
+        assert_eq!(found[2] == "n-gram", self.draft == "ngram", "{} drafted, not {}", found[2], self.draft);
         (Measured::new(&found[0], found[1].as_array().unwrap()), shares)
     }
 

@@ -41,8 +41,8 @@ export function arena(change: Partial<Arena> = {}): Arena {
     sampling: { ...defaults.sampling, temperature: 0 },
     max_tokens: 256,
     setups: [
-      { label: "Starter draft, K auto", setup: drafted },
-      { label: "no draft", setup: plain },
+      { draft: "Starter draft", setup: drafted },
+      { draft: "no draft", setup: plain },
     ],
     runs,
     texts: ["Once upon a time", "Once upon a time"],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { DraftOption } from "../bindings/DraftOption";
 import { drafted, plain } from "./fixtures";
-import { distinct, labelOf, obstacleOf } from "./label";
+import { distinct, draftName, labelOf, obstacleOf } from "./label";
 
 const starter: DraftOption = {
   id: "starter-draft",
@@ -19,8 +19,8 @@ const foreign: DraftOption = {
 };
 
 test("a set-up is called by its draft, its length and what differs from the usual", () => {
-  expect(labelOf(drafted, [starter])).toBe("Starter draft 1.1M, K auto");
-  expect(labelOf(plain, [starter])).toBe("no draft");
+  expect(labelOf(drafted, starter.label)).toBe("Starter draft 1.1M, K auto");
+  expect(labelOf(plain, starter.label)).toBe("no draft");
   const { speculation } = drafted;
   const fixed = {
     ...drafted,
@@ -34,18 +34,19 @@ test("a set-up is called by its draft, its length and what differs from the usua
       staged: "on" as const,
     },
   };
-  expect(labelOf(fixed, [starter])).toBe(
-    "Starter draft 1.1M, K = 5, the model alone, trees of width 3, threshold 0.3, staged, reproducible",
+  expect(labelOf(fixed, starter.label)).toBe(
+    "Starter draft 1.1M, K = 5, draft model only, tree width 3, threshold 0.3, staged, reproducible",
   );
 });
 
-test("a draft length of 0 is no draft, whoever would draft", () => {
-  const off = { ...drafted.speculation, length: { type: "fixed" as const, tokens: 0 } };
-  expect(labelOf({ ...drafted, speculation: off }, [starter])).toBe("no draft");
+test("with drafting off there is no draft, whoever would draft", () => {
+  const off = { ...drafted.speculation, length: { type: "off" as const } };
+  expect(labelOf({ ...drafted, speculation: off }, starter.label)).toBe("no draft");
 });
 
 test("a draft that is gone goes by its file's name", () => {
-  expect(labelOf({ ...drafted, draft: "/models/gone.gguf" }, [])).toBe("gone.gguf, K auto");
+  expect(draftName({ ...drafted, draft: "/models/gone.gguf" }, [])).toBe("gone.gguf");
+  expect(draftName(drafted, [starter])).toBe(starter.label);
 });
 
 test("two labels that are the same get a letter each", () => {
@@ -56,9 +57,9 @@ test("two labels that are the same get a letter each", () => {
 test("a draft that has vanished, or cannot draft, is an obstacle with its reason", () => {
   expect(obstacleOf([drafted, plain], [starter])).toBeNull();
   expect(obstacleOf([plain, drafted], [])).toBe(
-    "The draft of set-up B, starter-draft, is not on this computer any more: choose another.",
+    "The draft model of set-up B, starter-draft, is no longer on this computer. Choose another.",
   );
   expect(obstacleOf([{ ...plain, draft: foreign.id }, plain], [foreign])).toBe(
-    "Tiny in set-up A cannot draft for this target: the vocabularies differ. Choose another.",
+    "Tiny in set-up A cannot draft for this target model: the vocabularies differ. Choose another.",
   );
 });

@@ -1,41 +1,41 @@
-/** What a set-up is called, before the shell has named it. */
+/** What a set-up is called. */
 import type { DraftOption } from "../bindings/DraftOption";
 import type { DrafterChoice } from "../bindings/DrafterChoice";
 import type { Setup } from "../bindings/Setup";
 import type { Staged } from "../bindings/Staged";
 import type { Threshold } from "../bindings/Threshold";
 import type { Tree } from "../bindings/Tree";
+import { facts } from "../bindings/facts";
 import { SIDES, type Pair } from "./pairs";
 
 export const LETTERS: Pair<string> = ["A", "B"];
-/** The id of plain decoding among the drafts. */
-export const NONE = "none";
 
 /** Whether its replies are decoded without drafts. */
 export function isPlain({ draft, speculation: { length } }: Setup): boolean {
-  return draft === NONE || (length.type === "fixed" && length.tokens === 0);
+  return draft === facts.draftNone || length.type === "off";
 }
 
 const ALONE: Record<DrafterChoice, string | null> = {
   combined: null,
-  model: "the model alone",
-  ngram: "n-grams alone",
-  recycling: "recycling alone",
+  model: "draft model only",
+  ngram: "n-grams only",
+  recycling: "recycling only",
 };
 const STAGED: Record<Staged, string | null> = { auto: null, off: "not staged", on: "staged" };
 
-/**
- * As the shell will call it: "Starter draft, K auto" and whatever is not as it comes, or "no draft". A
- * draft that is not listed goes by its file's name.
- */
-export function labelOf(setup: Setup, drafts: readonly DraftOption[]): string {
+/** The label of a set-up's draft; one that is not listed is called by its file's name. */
+export function draftName({ draft }: Setup, drafts: readonly DraftOption[]): string {
+  return drafts.find(({ id }) => id === draft)?.label ?? draft.split("/").at(-1) ?? draft;
+}
+
+/** "Starter draft, K auto" and whatever differs from the default, or "no draft". */
+export function labelOf(setup: Setup, draft: string): string {
   if (isPlain(setup)) return "no draft";
-  const { draft, speculation, mode } = setup;
+  const { speculation, mode } = setup;
   const { drafter, length, staged } = speculation;
-  const known = drafts.find(({ id }) => id === draft)?.label ?? draft.split("/").at(-1) ?? draft;
   const parts = [
-    known.split(" · ")[0] ?? known,
-    length.type === "auto" ? "K auto" : `K = ${length.tokens}`,
+    draft.split(" · ")[0] ?? draft,
+    length.type === "fixed" ? `K = ${length.tokens}` : `K ${length.type}`,
     ALONE[drafter],
     treeWords(speculation.tree),
     thresholdWords(speculation.threshold),
@@ -47,7 +47,7 @@ export function labelOf(setup: Setup, drafts: readonly DraftOption[]): string {
 
 function treeWords(tree: Tree): string | null {
   if (tree.type === "auto") return null;
-  return tree.type === "off" ? "chains" : `trees of width ${tree.guesses}`;
+  return tree.type === "off" ? "no tree" : `tree width ${tree.guesses}`;
 }
 
 function thresholdWords(threshold: Threshold): string | null {
@@ -65,13 +65,13 @@ export function distinct(labels: Pair<string>): Pair<string> {
 export function obstacleOf(setups: Pair<Setup>, drafts: readonly DraftOption[]): string | null {
   for (const side of SIDES) {
     const { draft } = setups[side];
-    if (draft === NONE) continue;
+    if (draft === facts.draftNone) continue;
     const option = drafts.find(({ id }) => id === draft);
     if (!option) {
-      return `The draft of set-up ${LETTERS[side]}, ${draft}, is not on this computer any more: choose another.`;
+      return `The draft model of set-up ${LETTERS[side]}, ${draft}, is no longer on this computer. Choose another.`;
     }
     if (option.problem !== null) {
-      return `${option.label} in set-up ${LETTERS[side]} cannot draft for this target: ${option.problem.reason}. Choose another.`;
+      return `${option.label} in set-up ${LETTERS[side]} cannot draft for this target model: ${option.problem.reason}. Choose another.`;
     }
   }
   return null;

@@ -31,7 +31,7 @@ export function verdictOf(runs: readonly ArenaRun[]): Verdict {
   const ratios = pairSpeeds(runs).map(({ ratio }) => ratio);
   const pairs = ratios.length;
   const spread = (of: number[]) => ({
-    ratio: median(of) ?? 1,
+    ratio: middle(of),
     lowest: Math.min(...of),
     highest: Math.max(...of),
     pairs,
@@ -42,6 +42,11 @@ export function verdictOf(runs: readonly ArenaRun[]): Verdict {
     return { winner: 1, ...spread(ratios.map((ratio) => 1 / ratio)) };
   }
   return { winner: null, ...spread(ratios) };
+}
+
+/** Of ratios: between the two in the middle their geometric mean, which is the same seen from either side. */
+function middle(ratios: readonly number[]): number {
+  return Math.exp(median(ratios.map(Math.log)) ?? 0);
 }
 
 /** The middle value, or the mean of the two in the middle; null of nothing. */

@@ -28,7 +28,7 @@ describe("the verdict", () => {
     expect(verdictWords(verdict, names, false)).toEqual({
       figure: null,
       sentence: "No winner",
-      spread: "The spread, 0.97x to 1.05x over 5 pairs, contains 1x.",
+      spread: "The pairs disagree: 0.97x to 1.05x over 5 pairs.",
     });
   });
 
@@ -44,7 +44,9 @@ describe("the verdict", () => {
 
   test("of two equal set-ups says that it shows the noise", () => {
     const verdict = { winner: 0, ratio: 1.02, lowest: 1.01, highest: 1.03, pairs: 5 };
-    expect(verdictWords(verdict, ["x (A)", "x (B)"], true).spread).toContain("chance alone");
+    expect(verdictWords(verdict, ["x (A)", "x (B)"], true).spread).toContain(
+      "any difference is chance",
+    );
   });
 
   test("never calls a small difference 1.00x", () => {
@@ -60,13 +62,13 @@ describe("the texts", () => {
 
   test("are identical, or part at a token, counted from 1", () => {
     expect(textWords(arena()).verdict).toBe("identical");
-    expect(textWords(arena(different)).sentence).toMatch(/^They part at token 41\./);
+    expect(textWords(arena(different)).sentence).toMatch(/^The texts diverge at token 41\./);
   });
 
   test("differ by chance where one of them was sampled in the fastest mode", () => {
     expect(textWords(arena({ ...different, sampling: warm })).verdict).toBe("chance");
-    const reproducible = arena().setups.map(({ label, setup }) => ({
-      label,
+    const reproducible = arena().setups.map(({ draft, setup }) => ({
+      draft,
       setup: { ...setup, mode: "reproducible" as const },
     }));
     const by = textWords(arena({ ...different, sampling: warm, setups: reproducible }));
@@ -74,7 +76,7 @@ describe("the texts", () => {
   });
 
   test("may read alike and yet be other tokens", () => {
-    expect(textWords(arena({ first_difference: 2 })).sentence).toContain("read alike");
+    expect(textWords(arena({ first_difference: 2 })).sentence).toContain("read the same");
   });
 
   test("are foretold before the start", () => {
@@ -82,7 +84,7 @@ describe("the texts", () => {
     expect(expectationOf([drafted, plain], cold)).toContain("Temperature 0");
     expect(expectationOf([drafted, plain], warm)).toContain("by chance");
     const seeded = { ...drafted, mode: "reproducible" as const };
-    expect(expectationOf([seeded, seeded], warm)).toContain("the seed alone");
+    expect(expectationOf([seeded, seeded], warm)).toContain("Reproducible sampling mode");
   });
 });
 

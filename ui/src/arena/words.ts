@@ -30,17 +30,15 @@ export function verdictWords(verdict: Verdict, names: Pair<string>, same: boolea
       spread: "No pair of runs was finished.",
     };
   }
-  const noise = same
-    ? " Both set-ups are the same, so this is how much chance alone does here."
-    : "";
+  const noise = same ? " Both set-ups are the same, so any difference is chance." : "";
   if (winner === null) {
-    const contains = `The spread, ${times(lowest)} to ${times(highest)} ${over}, contains 1x.`;
-    return { figure: null, sentence: "No winner", spread: contains + noise };
+    const spread = `The pairs disagree: ${times(lowest)} to ${times(highest)} ${over}.`;
+    return { figure: null, sentence: "No winner", spread: spread + noise };
   }
   const [fast, slow] = winner === 0 ? names : [names[1], names[0]];
   const spread =
     pairs === 1
-      ? "One pair has no spread: run more to see how sure this is."
+      ? "This is one pair only: run more to see how certain it is."
       : `${times(lowest)} to ${times(highest)} ${over}.`;
   const sentence = `${fast} is ${times(ratio)} as fast as ${slow}`;
   return { figure: times(ratio), sentence, spread: spread + noise };
@@ -70,18 +68,18 @@ export function textWords(arena: Arena): TextWords {
   if (byChance(sampling, modes)) {
     return {
       verdict: "chance",
-      sentence: `Sampling in the fastest mode: texts differ by chance, here from ${where} on.`,
+      sentence: `The texts differ from ${where} on, as expected: the fastest sampling mode is random.`,
     };
   }
   if (texts[0] === texts[1]) {
     return {
       verdict: "different",
-      sentence: `They read alike, but are other tokens from ${where} on.`,
+      sentence: `The texts read the same, but their tokens differ from ${where} on.`,
     };
   }
   return {
     verdict: "different",
-    sentence: `They part at ${where}. “Check this reply” in a chat tells whether rounding decided.`,
+    sentence: `The texts diverge at ${where}. “Check” below a reply in a chat shows whether rounding is the cause.`,
   };
 }
 
@@ -89,7 +87,7 @@ export function textWords(arena: Arena): TextWords {
 export function expectationOf(setups: Pair<Setup>, sampling: Sampling): string {
   if (sampling.temperature === 0) return "Temperature 0: the texts should be identical.";
   if (byChance(sampling, setups)) {
-    return "Sampling in the fastest mode: the texts will differ by chance, the speeds compare all the same.";
+    return "Fastest sampling mode: the texts will differ by chance, but their speeds can be compared.";
   }
-  return "Reproducible: the seed alone decides, the texts should be identical.";
+  return "Reproducible sampling mode: the texts should be identical.";
 }

@@ -86,7 +86,7 @@ export interface Backend {
     text: string,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply>;
-  /** Writes the last reply of its conversation anew. */
+  /** Writes the last reply of its conversation again. */
   regenerate(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
   /** Ends what is under way: a reply, a check, an arena. */
   stop(): Promise<void>;
@@ -100,7 +100,7 @@ export interface Backend {
   /** The trace file that the page was asked to show when it was opened; null without one. */
   traceToOpen(): Promise<File | null>;
   /**
-   * Decodes a stored reply anew without drafts and compares. {@link stop} ends it, which rejects with the
+   * Decodes a stored reply again without drafts and compares. {@link stop} ends it, which rejects with the
    * code "cancelled".
    */
   checkReply(message: number, onProgress: (progress: CheckProgress) => void): Promise<ReplyCheck>;

@@ -55,14 +55,14 @@ test("a second question is refused while a reply is under way", async () => {
   });
 });
 
-test("a draft length of 0 decodes plainly and says so", async () => {
+test("with drafting off it decodes plainly and says so", async () => {
   const replay = await ready();
   const settings = await replay.settings();
-  const off = { ...settings.speculation, length: { type: "fixed" as const, tokens: 0 } };
+  const off = { ...settings.speculation, length: { type: "off" as const } };
   await replay.saveSettings({ ...settings, speculation: off });
   let status: EngineStatus | undefined;
   await replay.watchEngine((now) => (status = now));
-  expect(status?.why).toEqual({ state: "off", text: "off: the draft length is 0" });
+  expect(status?.why).toMatchObject({ state: "off", text: "it is turned off in the settings" });
   const sent = replay.send(null, "Tell me a story", () => undefined);
   await vi.advanceTimersByTimeAsync(120_000);
   const rounds = await replay.trace((await sent).reply.id);

@@ -27,6 +27,7 @@ import type { SearchHit } from "../bindings/SearchHit";
 import type { Settings } from "../bindings/Settings";
 import type { Why } from "../bindings/Why";
 import { defaults } from "../bindings/defaults";
+import { facts } from "../bindings/facts";
 import { Synthesis } from "../trace/synthetic";
 import { summaryOf } from "../trace/summary";
 import { textOf } from "../trace/text";
@@ -56,13 +57,13 @@ const DRAFTS: DraftOption[] = [
     problem: null,
   },
   {
-    id: "ngram",
+    id: facts.draftNgram,
     label: "N-gram",
     detail: "repeats what was already said",
     merit: "needs no model",
     problem: null,
   },
-  { id: "none", label: "None", detail: "plain decoding", merit: null, problem: null },
+  { id: facts.draftNone, label: "None", detail: "plain decoding", merit: null, problem: null },
   {
     id: "/models/tinyllama-1.1b.gguf",
     label: "TinyLlama 1.1B · Q4_K_M",
@@ -343,11 +344,14 @@ export class Replay implements Backend {
     if (this.#phase === "replying") {
       throw new BackendError(
         "busy",
-        "a reply, a check or an arena is under way: stop it or wait for its end.",
+        "a reply, a check or an arena is running: stop it or wait until it finishes.",
       );
     }
     if (this.#phase !== "ready") {
-      throw new BackendError("no_target", "no model is loaded: wait, or choose one in Settings.");
+      throw new BackendError(
+        "no_target",
+        "No model is loaded: wait, or choose one in the Library.",
+      );
     }
     if (tokens < STARTER.context) return;
     const message = `the prompt is too long: it has about ${tokens} tokens and the model's context holds ${STARTER.context}, one of them for the reply. Shorten it, or start a new conversation.`;
@@ -511,13 +515,10 @@ export class Replay implements Backend {
 
   #why(): Why {
     const { length } = this.#settings.speculation;
-    if (this.#draft().id === "none") return { state: "off", text: "off: no draft is chosen" };
-    if (length.type === "fixed" && length.tokens === 0) {
-      return { state: "off", text: "off: the draft length is 0" };
-    }
-    const words = length.type === "auto" ? "K chosen by speed" : `K = ${length.tokens}`;
-    const label = this.#draft().label.split(" · ")[0] ?? "";
-    return { state: "on", text: `speculating, ${words}, drafted by ${label}` };
+    if (this.#draft().id === facts.draftNone) return off("no draft is chosen");
+    if (length.type === "off") return off("it is turned off in the settings");
+    const tokens = length.type === "auto" ? null : length.tokens;
+    return { ...off(""), state: "on", drafter: this.#draft().label, length: tokens };
   }
 
   #status(): EngineStatus {
@@ -531,7 +532,7 @@ export class Replay implements Backend {
       targets: this.#targets,
       drafts: DRAFTS,
       draft: this.#draft().id,
-      why: loaded ? this.#why() : { state: "off", text: "off: no target" },
+      why: loaded ? this.#why() : off("no model is loaded"),
       device: CPU,
       device_choice: this.#settings.device,
       draft_device: this.#draft() === STARTER_DRAFT ? CPU : null,
@@ -547,6 +548,10 @@ export class Replay implements Backend {
       },
     };
   }
+}
+
+function off(text: string): Why {
+  return { state: "off", drafter: null, length: null, reason: null, speedup: null, text };
 }
 
 const CPU = "CPU, 2 threads, AVX-512";

@@ -10,7 +10,8 @@ import type { ArenaRun } from "../bindings/ArenaRun";
 import type { Round } from "../bindings/Round";
 import type { Setup } from "../bindings/Setup";
 import { defaults } from "../bindings/defaults";
-import { isPlain, labelOf } from "../arena/label";
+import { draftName, isPlain } from "../arena/label";
+import { facts } from "../bindings/facts";
 import { SIDES, verdictOf, type Side } from "../arena/pairs";
 import { emitted } from "../trace/round";
 import { textOf } from "../trace/text";
@@ -121,7 +122,7 @@ export class ReplayArena {
       device,
       sampling: { ...sampling, seed: sampling.seed ?? 3 },
       max_tokens: request.max_tokens,
-      setups: request.setups.map((setup) => ({ label: labelOf(setup, drafts), setup })),
+      setups: request.setups.map((setup) => ({ draft: draftName(setup, drafts), setup })),
       runs,
       texts,
       first_difference: texts[0] === texts[1] ? null : DIFFERS_AT,
@@ -202,8 +203,8 @@ const USUAL: Setup = {
   mode: "fastest",
 };
 const SEEDED: Setup = { ...USUAL, mode: "reproducible" };
-const PLAIN: Setup = { ...USUAL, draft: "none" };
-const NGRAM: Setup = { ...USUAL, draft: "ngram" };
+const PLAIN: Setup = { ...USUAL, draft: facts.draftNone };
+const NGRAM: Setup = { ...USUAL, draft: facts.draftNgram };
 const SAMPLES: readonly Sample[] = [
   {
     prompt: "What is speculative decoding?",

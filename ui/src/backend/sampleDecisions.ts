@@ -5,9 +5,9 @@
  */
 import type { Decision } from "../bindings/Decision";
 import type { Round } from "../bindings/Round";
+import { facts } from "../bindings/facts";
 import { count } from "../trace/round";
 
-const LONGEST_DRAFT = 16;
 const DRAFT_MS = 0.42;
 const VERIFY_MS = 1.45;
 const ROW_MS = 0.13;
@@ -44,7 +44,7 @@ function acceptanceAt(chance: number, depth: number): number {
 /** (1 + S_1 + ... + S_N) / (time to draft N + T_v(N + 1) + time to judge), for N = 0 to 16. */
 function ratesAt(chance: number): number[] {
   let [tokens, survival] = [1, 1];
-  return Array.from({ length: LONGEST_DRAFT + 1 }, (_, length) => {
+  return Array.from({ length: facts.maxDraftLength + 1 }, (_, length) => {
     if (length > 0) {
       survival *= acceptanceAt(chance, length);
       tokens += survival;
@@ -59,7 +59,7 @@ function decisionOf(
   chance: number,
   rates: number[],
 ): Decision {
-  const lengths = Array.from({ length: LONGEST_DRAFT }, (_, index) => index + 1);
+  const lengths = Array.from({ length: facts.maxDraftLength }, (_, index) => index + 1);
   return {
     before,
     chosen,

@@ -1,5 +1,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { defaults } from "../bindings/defaults";
+import type { Round } from "../bindings/Round";
+import { threeRounds } from "../trace/fixtures";
 import { BackendError } from "./backend";
 import { tauri } from "./tauri";
 
@@ -46,4 +48,13 @@ test("what Tauri itself throws is an internal error with its words", async () =>
     code: "internal",
     message: "command send not found",
   });
+});
+
+test("a stored reply's rounds have every field, whatever version stored them", async () => {
+  const old: Partial<Round> = { ...threeRounds[0] };
+  delete old.threshold;
+  delete old.staged;
+  invoke.mockResolvedValue([old]);
+  const filled = { threshold: null, staged: false, decision: null };
+  expect(await tauri.trace(1)).toEqual([{ ...old, ...filled }]);
 });

@@ -1,6 +1,8 @@
 /** The backend in the desktop shell. The only file that imports Tauri. */
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type { Commands } from "../bindings/commands";
+import type { EngineStatus } from "../bindings/EngineStatus";
+import { completed, type StoredRound } from "../trace/stored";
 import { BackendError, type Backend } from "./backend";
 
 /** Calls a command of the shell; a name or an argument that it does not have is a type error. */
@@ -25,7 +27,12 @@ export const tauri: Backend = {
   settings: () => call("settings", {}),
   saveSettings: (settings) => call("save_settings", { settings }),
   watchEngine: async (onStatus) => {
-    await call("watch_engine", { onStatus: new Channel(onStatus) });
+    // The first change is all of it.
+    let status = {} as EngineStatus;
+    const onChange = new Channel((change: Partial<EngineStatus>) => {
+      onStatus((status = { ...status, ...change }));
+    });
+    await call("watch_engine", { onChange });
   },
   addModel: (path) => call("add_model", { path }),
   removeModel: async (id) => {
@@ -61,7 +68,10 @@ export const tauri: Backend = {
   setHubToken: (token) => call("set_hub_token", { token }),
   conversations: () => call("list_conversations", {}),
   messages: (conversation) => call("messages", { conversation }),
-  trace: (message) => call("trace", { message }),
+  trace: async (message) => {
+    const rounds: StoredRound[] = await call("trace", { message });
+    return rounds.map(completed);
+  },
   rename: (conversation, title) => call("rename_conversation", { conversation, title }),
   pin: (conversation, pinned) => call("pin_conversation", { conversation, pinned }),
   delete: async (conversation) => {

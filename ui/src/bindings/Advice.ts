@@ -3,7 +3,7 @@ import type { AdviceState } from "./AdviceState";
 import type { Probe } from "./Probe";
 
 /**
- * What a trial of an installed draft for the loaded target has come to; sent anew whenever that changes.
+ * What a trial of an installed draft for the loaded target has come to; sent again whenever that changes.
  */
 export type Advice = { 
 /**

@@ -3,6 +3,6 @@ import type { Theme } from "./Theme";
 
 export type Appearance = { theme: Theme, reduced_motion: boolean, 
 /**
- * Percent of the normal size, 80..=160.
+ * Percent of the normal size: [`TEXT_SIZE`].
  */
 text_size: number, sidebar_open: boolean, inspector_open: boolean, };

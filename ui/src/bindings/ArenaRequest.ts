@@ -2,10 +2,14 @@
 import type { Setup } from "./Setup";
 
 /**
- * Two set-ups that shall write a reply to the same prompt in turn.
+ * Two set-ups that write a reply to the same prompt in turn.
  */
 export type ArenaRequest = { prompt: string, setups: [Setup, Setup], 
 /**
- * Each set-up writes so many replies.
+ * Each set-up writes so many replies: [`ARENA_PAIRS`].
  */
-pairs: number, max_tokens: number, };
+pairs: number, 
+/**
+ * [`ARENA_TOKENS`].
+ */
+max_tokens: number, };

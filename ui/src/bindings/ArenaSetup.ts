@@ -2,10 +2,10 @@
 import type { Setup } from "./Setup";
 
 /**
- * A set-up under a name for people.
+ * A set-up with the name of what drafted, by which the page calls it.
  */
 export type ArenaSetup = { 
 /**
- * "Starter draft, K auto", "no draft".
+ * "Starter draft 1.1M · Q8_0", "no draft".
  */
-label: string, setup: Setup, };
+draft: string, setup: Setup, };

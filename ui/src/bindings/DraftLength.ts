@@ -3,4 +3,4 @@
 /**
  * How many tokens to draft a round.
  */
-export type DraftLength = { "type": "auto" } | { "type": "fixed", "tokens": number };
+export type DraftLength = { "type": "auto" } | { "type": "fixed", "tokens": number } | { "type": "off" };

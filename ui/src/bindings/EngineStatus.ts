@@ -9,7 +9,7 @@ import type { ModelEntry } from "./ModelEntry";
 import type { Why } from "./Why";
 
 /**
- * What the engine is doing, sent whole whenever it changes.
+ * What the engine is doing. Sent whole at first, then [what changed](EngineStatus::changes).
  */
 export type EngineStatus = { phase: EnginePhase, 
 /**

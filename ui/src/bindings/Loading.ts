@@ -5,7 +5,7 @@
  */
 export type Loading = { 
 /**
- * [`ModelEntry::label`].
+ * [`super::ModelEntry::label`].
  */
 label: string, 
 /**

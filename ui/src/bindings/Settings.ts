@@ -9,7 +9,7 @@ import type { Speculation } from "./Speculation";
  */
 export type Settings = { 
 /**
- * Id of the target, see [`ModelEntry::id`].
+ * Id of the target, see [`super::ModelEntry::id`].
  */
 target: string, 
 /**

@@ -27,7 +27,7 @@ export type Commands = {
   app_info: { args: {}, returns: AppInfo },
   settings: { args: {}, returns: Settings },
   save_settings: { args: { settings: Settings }, returns: Settings },
-  watch_engine: { args: { onStatus: Channel<EngineStatus> }, returns: null },
+  watch_engine: { args: { onChange: Channel<Partial<EngineStatus>> }, returns: null },
   add_model: { args: { path: string }, returns: ModelEntry },
   remove_model: { args: { id: string }, returns: null },
   delete_model: { args: { id: string }, returns: null },

@@ -15,26 +15,28 @@ const spread = { kind: "distribution", judged: 157, different: 0, largest_differ
 
 test("an identical reply is said with its tokens, its target and its seed", () => {
   expect(identicalWords(text, target)).toBe(
-    "Identical: all 212 tokens are what Starter 8.1M writes without drafts (seed 7).",
+    "Identical: without drafts Starter 8.1M writes the same 212 tokens (seed 7).",
   );
 });
 
 test("without a seed it was the likeliest token, and without a name the target", () => {
   expect(identicalWords({ ...text, seed: null, tokens: 1 }, null)).toBe(
-    "Identical: the one token is what the target writes without drafts (always the likeliest token).",
+    "Identical: without drafts the target writes the same token (temperature 0).",
   );
 });
 
 test("a difference is counted from 1, and said to be rounding or a bug", () => {
-  expect(differenceWords(difference)).toBe("It differs from token 41 on.");
-  expect(causeWords(difference)).toContain("A near tie: rounding decided");
-  expect(causeWords({ ...difference, gap: 0 })).toContain("An exact tie");
+  expect(differenceWords(difference)).toBe("The texts diverge at token 41.");
+  expect(causeWords(difference)).toContain(
+    "Near tie: two tokens were almost equally likely, and rounding decided",
+  );
+  expect(causeWords({ ...difference, gap: 0 })).toContain("Exact tie");
   expect(causeWords({ ...difference, near_tie: false })).toContain("bug in Foretoken");
 });
 
 test("probabilities are compared where texts cannot be, in two sentences", () => {
   expect(distributionWords(spread, target)).toBe(
-    "Starter 8.1M gave the 157 probabilities by which drafted tokens were judged again, without drafts, and they are the same to the last bit. Sampling in the fastest mode draws another text each time, so the text itself cannot be compared.",
+    "Starter 8.1M gave the 157 probabilities by which drafted tokens were judged again, without drafts, and they are the same to the last bit. In the fastest sampling mode every run writes another text, so the texts themselves cannot be compared.",
   );
 });
 

@@ -11,20 +11,20 @@ export function shortName(label: string | null): string {
 }
 
 export function identicalWords({ tokens, seed }: TextCheck, target: string | null): string {
-  const how = seed === null ? "always the likeliest token" : `seed ${seed}`;
-  const count = tokens === 1 ? "the one token is" : `all ${tokens.toLocaleString("en")} tokens are`;
-  return `Identical: ${count} what ${shortName(target)} writes without drafts (${how}).`;
+  const how = seed === null ? "temperature 0" : `seed ${seed}`;
+  const count = tokens === 1 ? "token" : `${tokens.toLocaleString("en")} tokens`;
+  return `Identical: without drafts ${shortName(target)} writes the same ${count} (${how}).`;
 }
 
 export function differenceWords({ position }: TextDifference): string {
-  return `It differs from token ${(position + 1).toLocaleString("en")} on.`;
+  return `The texts diverge at token ${(position + 1).toLocaleString("en")}.`;
 }
 
 /** Whose fault a difference is. */
 export function causeWords({ near_tie, gap }: TextDifference): string {
   if (!near_tie) return "This is a bug in Foretoken: please report it.";
-  const tie = gap === 0 ? "An exact tie" : "A near tie";
-  return `${tie}: rounding decided between two tokens that the target likes as well as each other.`;
+  const tie = gap === 0 ? "Exact tie: two tokens were" : "Near tie: two tokens were almost";
+  return `${tie} equally likely, and rounding decided. This is not an error.`;
 }
 
 /** What was compared where texts cannot be, and why they cannot. */
@@ -32,7 +32,7 @@ export function distributionWords(check: DistributionCheck, target: string | nul
   const { judged, different, largest_difference } = check;
   const name = shortName(target);
   const why =
-    "Sampling in the fastest mode draws another text each time, so the text itself cannot be compared.";
+    "In the fastest sampling mode every run writes another text, so the texts themselves cannot be compared.";
   if (judged === 0) return `No drafted token was judged, so there is nothing to compare. ${why}`;
   const asked =
     judged === 1

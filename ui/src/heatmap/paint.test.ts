@@ -250,23 +250,23 @@ test.each([10, 1 / 8])(
   },
 );
 
-test("what cannot be moved is drawn anew: another width, other colours, another reply, a half pixel", () => {
+test("what cannot be moved is drawn again: another width, other colours, another reply, a half pixel", () => {
   const rounds = new Synthesis(2, 100).take(500);
   const painter = new Painter(pen());
   const shown = picture(rounds.slice(0, 400));
-  const anew = (next: Picture, colours = COLOURS, scale = 1) => {
+  const again = (next: Picture, colours = COLOURS, scale = 1) => {
     calls = [];
     painter.paint(next, colours, scale);
     return named("fillText").some(({ fill }) => fill === "label");
   };
-  expect(anew(shown)).toBe(true);
-  expect(anew(shown)).toBe(false);
-  expect(anew({ ...shown, view: layout.zoom(shown.view, 2, 100) })).toBe(true);
-  expect(anew(shown)).toBe(true);
-  expect(anew({ ...shown, view: layout.scroll(shown.view, -5) })).toBe(true);
-  expect(anew(shown, { ...COLOURS })).toBe(true);
-  expect(anew(picture(rounds))).toBe(true);
-  expect(anew(picture(rounds), COLOURS, 1.25)).toBe(true);
+  expect(again(shown)).toBe(true);
+  expect(again(shown)).toBe(false);
+  expect(again({ ...shown, view: layout.zoom(shown.view, 2, 100) })).toBe(true);
+  expect(again(shown)).toBe(true);
+  expect(again({ ...shown, view: layout.scroll(shown.view, -5) })).toBe(true);
+  expect(again(shown, { ...COLOURS })).toBe(true);
+  expect(again(picture(rounds))).toBe(true);
+  expect(again(picture(rounds), COLOURS, 1.25)).toBe(true);
   painter.forget();
-  expect(anew(picture(rounds), COLOURS, 1.25)).toBe(true);
+  expect(again(picture(rounds), COLOURS, 1.25)).toBe(true);
 });

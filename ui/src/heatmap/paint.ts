@@ -134,7 +134,7 @@ export class Painter {
 
 /**
  * By how many pixels what is painted has to move to the left to stay true; null where it all must
- * be painted anew.
+ * be painted again.
  */
 function movedBy(before: Painted, next: Painted): number | null {
   const [old, now] = [before.view, next.view];

@@ -20,7 +20,7 @@ export class Section {
   blocks: readonly Block[] = [];
   readonly #from: number;
   #kept: Block[] = [];
-  /** The text from here is parsed anew at each update. */
+  /** The text from here is parsed again at each update. */
   #cut: number;
   /** Parsed before it: the lines that opened what is open at the cut. */
   #head = "";

@@ -2,18 +2,9 @@
  * Where a reply's thinking ends and its answer begins, by the tags its model was taught. The tags
  * are those the engine knows from chat templates.
  */
+import { facts } from "../bindings/facts";
 
-interface Tags {
-  open: string;
-  close: string;
-}
-
-const KNOWN: readonly Tags[] = [
-  { open: "<think>", close: "</think>" },
-  { open: "[THINK]", close: "[/THINK]" },
-  { open: "<|START_THINKING|>", close: "<|END_THINKING|>" },
-  { open: "<seed:think>", close: "</seed:think>" },
-];
+const { thinkingTags: KNOWN } = facts;
 
 /** Places in the text: `<think>` from 0 to `from`, thought to `to`, `</think>` to `end`. */
 export interface Thinking {

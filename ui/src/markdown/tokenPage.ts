@@ -12,9 +12,9 @@ import type { ElementShape } from "./shapes";
 import { tokenShape } from "./tokenShapes";
 
 /** More chips than anyone reads at once are drawn only when asked for. */
-export const MOST_CHIPS = 2000;
-/** Fewer while a reply grows, as each frame lays out its last paragraph anew: a window full. */
-const MOST_GROWING = 400;
+export const MAX_CHIPS = 2000;
+/** Fewer while a reply grows, as each frame lays out its last paragraph again: a window full. */
+const MAX_GROWING = 400;
 /** So many stay when there were too many: to drop some at every frame would cost more. */
 const CHIPS_KEPT = 200;
 
@@ -30,7 +30,7 @@ export interface Shown {
 }
 
 /** The window of about so many chips that ends before a round. */
-export function windowBefore(rounds: readonly Round[], end: number, chips = MOST_CHIPS): number {
+export function windowBefore(rounds: readonly Round[], end: number, chips = MAX_CHIPS): number {
   let first = end;
   for (let count = 0; first > 0; first -= 1) {
     const round = rounds[first - 1];
@@ -44,7 +44,7 @@ export function windowBefore(rounds: readonly Round[], end: number, chips = MOST
 export function windowAfter(
   rounds: readonly Round[],
   first: number,
-  chips = MOST_CHIPS,
+  chips = MAX_CHIPS,
 ): number | null {
   let count = 0;
   for (let end = first; end < rounds.length; end += 1) {
@@ -76,14 +76,14 @@ export class TokenPage {
 
   /**
    * Draws these rounds; `growing` while more may come. Resolves with the first round drawn, which is
-   * later than the one asked for where a growing window became too large. `most` is {@link MOST_CHIPS}, and
+   * later than the one asked for where a growing window became too large. `most` is {@link MAX_CHIPS}, and
    * more where more were asked for.
    */
-  show(trace: Rounds, shown: Shown, growing: boolean, most = MOST_CHIPS): number {
+  show(trace: Rounds, shown: Shown, growing: boolean, most = MAX_CHIPS): number {
     const { text } = trace.offsets;
     this.#take(trace, shown);
-    const asked = most - MOST_CHIPS;
-    if (growing && shown.end === null && this.#chips.length > asked + MOST_GROWING) {
+    const asked = most - MAX_CHIPS;
+    if (growing && shown.end === null && this.#chips.length > asked + MAX_GROWING) {
       this.#drop(trace, asked + CHIPS_KEPT);
     }
     this.#document.update(text, !growing);

@@ -6,6 +6,7 @@ import type { DraftLength } from "../bindings/DraftLength";
 import type { Mode } from "../bindings/Mode";
 import type { Threshold } from "../bindings/Threshold";
 import type { Tree } from "../bindings/Tree";
+import { facts } from "../bindings/facts";
 
 interface NumberField {
   value: number | null;
@@ -28,11 +29,10 @@ export interface Field<Word extends string> {
 /** Where Fixed begins. */
 const USUAL_LENGTH = 4;
 
-export type LengthWord = "auto" | "fixed" | "off";
-const LENGTHS: Record<LengthWord, DraftLength> = {
+const LENGTHS: Record<DraftLength["type"], DraftLength> = {
   auto: { type: "auto" },
   fixed: { type: "fixed", tokens: USUAL_LENGTH },
-  off: { type: "fixed", tokens: 0 },
+  off: { type: "off" },
 };
 const THRESHOLDS: Record<Threshold["type"], Threshold> = {
   off: { type: "off" },
@@ -45,32 +45,26 @@ const TREES: Record<Tree["type"], Tree> = {
   width: { type: "width", guesses: 2 },
 };
 
-function lengthWord(length: DraftLength): LengthWord {
-  if (length.type === "auto") return "auto";
-  return length.tokens === 0 ? "off" : "fixed";
-}
-
 export function lengthField(
   length: DraftLength,
   testid: string,
   change: (length: DraftLength) => void,
-): Field<LengthWord> {
-  const value = lengthWord(length);
+): Field<DraftLength["type"]> {
   return {
-    value,
+    value: length.type,
     options: [
       { value: "auto", label: "Auto" },
       { value: "fixed", label: "Fixed" },
       { value: "off", label: "Off" },
     ],
     testid: `${testid}-mode`,
-    onchange: (word) => change(LENGTHS[word]),
+    onchange: (type) => change(LENGTHS[type]),
     number:
-      length.type === "fixed" && value === "fixed"
+      length.type === "fixed"
         ? {
             value: length.tokens,
             min: 1,
-            max: 16,
+            max: facts.maxDraftLength,
             step: 1,
             testid,
             onchange: (tokens) =>
@@ -127,7 +121,7 @@ export function treeField(
         ? {
             value: tree.guesses,
             min: 2,
-            max: 4,
+            max: facts.maxTreeWidth,
             step: 1,
             testid: `${testid}-guesses`,
             onchange: (guesses) => change({ type: "width", guesses: Math.round(guesses ?? 2) }),

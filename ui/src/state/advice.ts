@@ -3,6 +3,7 @@ import type { Advice } from "../bindings/Advice";
 import type { DraftOption } from "../bindings/DraftOption";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import type { Problem } from "../bindings/Problem";
+import { facts } from "../bindings/facts";
 import { sizeHint } from "./pairs";
 
 /** A draft, what its size lets expect, and what a trial has come to. */
@@ -16,12 +17,11 @@ export interface DraftAdvice extends Advice {
   size_hint: string;
 }
 
-/** Without a draft, which is no draft to be advised on. */
-const NONE = "none";
-
 /** Every draft there is for the loaded target, not yet probed. */
 export function unprobed(status: EngineStatus): DraftAdvice[] {
-  return status.drafts.filter(({ id }) => id !== NONE).map((draft) => before(draft, status));
+  return status.drafts
+    .filter(({ id }) => id !== facts.draftNone)
+    .map((draft) => before(draft, status));
 }
 
 function before({ id, label, problem }: DraftOption, status: EngineStatus): DraftAdvice {

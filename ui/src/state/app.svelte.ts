@@ -79,7 +79,7 @@ export class App {
 
   /** What keeps the engine busy, in a sentence that says what to do; null while nothing does. */
   #occupied(): string | null {
-    const wait = "stop it or wait for its end.";
+    const wait = "stop it or wait until it finishes.";
     if (this.reply.active) return `A reply is being written: ${wait}`;
     if (this.check.running !== null) return `A reply is being checked: ${wait}`;
     return this.arena.running ? `The arena is running: ${wait}` : null;
@@ -142,7 +142,7 @@ export class App {
     await this.traces.want(id);
     const rounds = this.traces.of(id)?.rounds ?? [];
     if (rounds.length === 0) {
-      this.toasts.show("There is nothing to replay: no trace is kept of this reply.");
+      this.toasts.show("There is nothing to replay: no trace of this reply is stored.");
       return;
     }
     this.view.inspect(id);
@@ -217,9 +217,7 @@ export class App {
   async addDropped(dropped: string[]) {
     const paths = dropped.filter((path) => !path.toLowerCase().endsWith(".jsonl"));
     if (paths.length < dropped.length) {
-      this.toasts.show(
-        "A trace is opened with “Import a trace” in the sidebar, not by dropping it.",
-      );
+      this.toasts.show("To open a trace, use “Import a trace” in the sidebar.");
     }
     if (paths.length === 0) return;
     this.view.settingsOpen = false;

@@ -88,6 +88,18 @@ test("the stored reply replaces the streamed preview", async () => {
   expect(app.traces.of(3)?.rounds).toEqual(threeRounds);
 });
 
+test("a reply without rounds shows its text while it streams", async () => {
+  const asked = app.reply.send("Hello", () => undefined);
+  fake.begin();
+  fake.emit({ type: "text", delta: "a " });
+  fake.emit({ type: "text", delta: "b" });
+  await vi.waitFor(() => expect(app.conversations.messages[1]?.text).toBe("a b"));
+  expect(app.reply.message?.text).toBe("a b");
+  fake.settle?.resolve({ conversation: home, reply: stored });
+  await asked;
+  expect(app.conversations.messages).toEqual([question, stored]);
+});
+
 test("the inspector leaves an older reply for the one that begins", async () => {
   const older = message(1, { text: "Once", finish: "stop" });
   fake.stored = [older];
@@ -129,7 +141,7 @@ test("a gap in the rounds is filled from the store", async () => {
   expect(app.traces.of(3)?.length).toBe(3);
 });
 
-test("rounds that arrive after the stored reply are shown all the same", async () => {
+test("rounds that arrive after the stored reply are shown all the same, and at once", async () => {
   const asked = app.reply.send("Hello", () => undefined);
   fake.begin();
   const [first, ...late] = threeRounds;
@@ -137,7 +149,7 @@ test("rounds that arrive after the stored reply are shown all the same", async (
   fake.settle?.resolve({ conversation: home, reply: stored });
   await asked;
   for (const round of late) fake.emit({ type: "round", round });
-  await vi.waitFor(() => expect(app.traces.of(3)?.length).toBe(3));
+  expect(app.traces.of(3)?.plotted).toBe(3);
 });
 
 test("a new reply takes the old one's place when regenerating, whatever its number", async () => {

@@ -5,7 +5,8 @@
 import type { Arena as Stored } from "../bindings/Arena";
 import type { ArenaRequest } from "../bindings/ArenaRequest";
 import type { Setup } from "../bindings/Setup";
-import { NONE, labelOf, obstacleOf } from "../arena/label";
+import { facts } from "../bindings/facts";
+import { draftName, labelOf, obstacleOf } from "../arena/label";
 import type { Pair, Side } from "../arena/pairs";
 import { BackendError, type Backend } from "../backend/backend";
 import { Contest } from "./contest.svelte";
@@ -13,8 +14,7 @@ import type { Engine } from "./engine.svelte";
 import type { Settings } from "./settings.svelte";
 import type { Toasts } from "./toasts.svelte";
 
-export const MOST_PAIRS = 20;
-export const TOKENS = { least: 16, most: 2048, usual: 256 } as const;
+export const USUAL_TOKENS = 256;
 const USUAL_PAIRS = 5;
 /** Of the exported file, see docs/arena.md. */
 const EXPORT_VERSION = 1;
@@ -22,7 +22,7 @@ const EXPORT_VERSION = 1;
 export class Arena {
   prompt = $state("");
   pairs = $state(USUAL_PAIRS);
-  maxTokens = $state<number>(TOKENS.usual);
+  maxTokens = $state<number>(USUAL_TOKENS);
   /** Null until something was chosen: then the settings against no draft. */
   #chosen = $state.raw<Pair<Setup> | null>(null);
   /** What is on the screen instead of the form: under way, over, or stored earlier. */
@@ -61,10 +61,11 @@ export class Arena {
     if (this.#chosen) return this.#chosen;
     const { speculation, sampling } = this.#settings.values;
     const { draft, drafts } = this.#engine.status;
-    const usable = drafts.find(({ id, problem }) => id !== NONE && !problem);
-    const drafting = draft === NONE || draft === "" ? (usable?.id ?? NONE) : draft;
+    const usable = drafts.find(({ id, problem }) => id !== facts.draftNone && !problem);
+    const drafting =
+      draft === facts.draftNone || draft === "" ? (usable?.id ?? facts.draftNone) : draft;
     const setup: Setup = { draft: drafting, speculation, mode: sampling.mode };
-    return [setup, { ...setup, draft: NONE }];
+    return [setup, { ...setup, draft: facts.draftNone }];
   }
 
   /** Why it cannot start as it stands, in a sentence that says what to do; null when it can. */
@@ -106,7 +107,7 @@ export class Arena {
     if (this.running) return;
     this.prompt = prompt;
     this.#chosen = setups;
-    this.pairs = Math.max(1, Math.min(MOST_PAIRS, pairs));
+    this.pairs = Math.max(facts.arenaPairs.min, Math.min(facts.arenaPairs.max, pairs));
     this.maxTokens = max_tokens;
     this.showForm();
     await this.start();
@@ -152,11 +153,9 @@ export class Arena {
   }
 
   async export(arena: Stored) {
-    const text = JSON.stringify(
-      { format: "foretoken-arena", version: EXPORT_VERSION, ...arena },
-      null,
-      2,
-    );
+    const setups = arena.setups.map((one) => ({ label: labelOf(one.setup, one.draft), ...one }));
+    const exported = { format: "foretoken-arena", version: EXPORT_VERSION, ...arena, setups };
+    const text = JSON.stringify(exported, null, 2);
     try {
       const path = await this.#backend.saveFile(`foretoken-arena-${arena.id}.json`, `${text}\n`);
       this.#toasts.show(`Saved as ${path}`);
@@ -168,7 +167,10 @@ export class Arena {
   async #run(request: ArenaRequest) {
     const { drafts, target } = this.#engine.status;
     const [one, other] = request.setups;
-    const labels: Pair<string> = [labelOf(one, drafts), labelOf(other, drafts)];
+    const labels: Pair<string> = [
+      labelOf(one, draftName(one, drafts)),
+      labelOf(other, draftName(other, drafts)),
+    ];
     const contest = new Contest(request, labels, target?.label ?? "");
     this.contest = contest;
     try {

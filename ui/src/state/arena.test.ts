@@ -196,7 +196,7 @@ test("an arena does not start without a model, or while the engine is busy", asy
   offer(draft("starter-draft"), draft("none"));
   void app.reply.send("Hello", () => undefined);
   await app.arena.start();
-  expect(app.arena.problem).toBe("A reply is being written: stop it or wait for its end.");
+  expect(app.arena.problem).toBe("A reply is being written: stop it or wait until it finishes.");
   expect(requests).toEqual([]);
 });
 
@@ -215,7 +215,7 @@ test("a draft that vanished since is an obstacle to running again, and the form 
   offer(draft("none"));
   await app.arena.again(app.arena.contest?.request ?? expect.fail());
   expect(app.arena.contest).toBeNull();
-  expect(app.arena.problem).toContain("starter-draft, is not on this computer any more");
+  expect(app.arena.problem).toContain("starter-draft, is no longer on this computer");
   expect(app.arena.prompt).toBe("Tell me a story.");
   expect(requests).toEqual([]);
 });
@@ -228,8 +228,7 @@ test("running again asks for the same once more", async () => {
 });
 
 test("equal set-ups are told apart by a letter", () => {
-  const label = "no draft";
-  const setups = [plain, plain].map((setup) => ({ label, setup }));
+  const setups = [plain, plain].map((setup) => ({ draft: "no draft", setup }));
   expect(Contest.of(finished({ setups }))?.names).toEqual(["no draft (A)", "no draft (B)"]);
 });
 
@@ -262,6 +261,10 @@ test("an arena is exported with its format and its version, under its number", a
     format: "foretoken-arena",
     version: 1,
     ...finished(),
+    setups: ["Starter draft, K auto", "no draft"].map((label, side) => ({
+      label,
+      ...finished().setups[side],
+    })),
   });
   expect(app.toasts.list[0]?.text).toBe("Saved as /home/me/Downloads/foretoken-arena-7.json");
 });

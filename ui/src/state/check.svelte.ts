@@ -1,5 +1,5 @@
 /**
- * "Check this reply": decoded anew without drafts and compared, one reply at a time. What was found is
+ * "Check this reply": decoded again without drafts and compared, one reply at a time. What was found is
  * kept while the conversation is open.
  */
 import { SvelteMap } from "svelte/reactivity";

@@ -71,7 +71,7 @@ test("one reply is checked at a time, and the second is told so", async () => {
   await app.check.start(3);
   expect(asked).toEqual([3]);
   expect(app.check.of(4)).toEqual({
-    refusal: "A reply is being checked: stop it or wait for its end.",
+    refusal: "A reply is being checked: stop it or wait until it finishes.",
   });
   settle.resolve(identical);
   await checked;
@@ -82,7 +82,7 @@ test("nothing is checked while a reply is being written", async () => {
   await app.check.start(3);
   expect(asked).toEqual([]);
   expect(app.check.of(3)).toEqual({
-    refusal: "A reply is being written: stop it or wait for its end.",
+    refusal: "A reply is being written: stop it or wait until it finishes.",
   });
 });
 

@@ -9,7 +9,7 @@ import type { ArenaRun } from "../bindings/ArenaRun";
 import type { Setup } from "../bindings/Setup";
 import type { Verdict } from "../bindings/Verdict";
 import type { Curve } from "../arena/curves";
-import { distinct } from "../arena/label";
+import { distinct, labelOf } from "../arena/label";
 import { verdictOf, type Pair, type Side } from "../arena/pairs";
 import { BackendError } from "../backend/backend";
 import { frames } from "../frames";
@@ -62,7 +62,7 @@ export class Contest {
       pairs: Math.max(0, ...stored.runs.map(({ pair }) => pair + 1)),
       max_tokens: stored.max_tokens,
     };
-    const contest = new Contest(request, [one.label, other.label], stored.target);
+    const contest = new Contest(request, ["", ""], stored.target);
     contest.finish(stored);
     return contest;
   }
@@ -99,7 +99,7 @@ export class Contest {
     this.#settle("finished");
     this.stored = stored;
     this.runs = stored.runs;
-    const [one = "", other = ""] = stored.setups.map(({ label }) => label);
+    const [one = "", other = ""] = stored.setups.map(({ setup, draft }) => labelOf(setup, draft));
     this.names = distinct([one, other]);
     const [first = "", second = ""] = stored.texts;
     this.texts = [first, second];

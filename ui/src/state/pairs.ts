@@ -21,10 +21,10 @@ export function draftFor<Draft extends Sized>(
 export function sizeHint(target: Sized, draft: Sized): string {
   if (target.parameters === 0 || draft.parameters === 0) return "size unknown";
   const share = draft.parameters / target.parameters;
-  if (share > 0.75) return "as large as the target: drafting would cost what it saves";
+  if (share > 0.75) return "as large as the target model: too large to gain from drafting";
   const words = share < 0.01 ? "less than 1 %" : `${Math.round(share * 100)} %`;
-  const size = `${words} of the target's size`;
-  if (share > 0.35) return `${size}: probably too large to pay`;
-  if (share < 0.02) return `${size}: quick, but it may guess badly`;
+  const size = `${words} of the target model's size`;
+  if (share > 0.35) return `${size}: probably too large to be faster`;
+  if (share < 0.02) return `${size}: fast, but it may guess badly`;
   return share <= 0.2 ? `${size}: about right` : `${size}: rather large`;
 }

@@ -75,7 +75,7 @@ export class Playback {
     this.#show(new Trace());
   }
 
-  /** From where it stands, or anew from the start when it stands at the end. */
+  /** From where it stands, or again from the start when it stands at the end. */
   play() {
     if (this.count >= this.clock.rounds) this.#moveTo(0);
     this.playing = true;

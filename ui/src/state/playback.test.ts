@@ -107,7 +107,7 @@ test("as fast as possible is a round a frame, or as many as it takes to end with
   expect(playback.count).toBe(1000);
 });
 
-test("play at the end starts anew", () => {
+test("play at the end starts again", () => {
   playback.open(1, rounds, false);
   playback.toEnd();
   frames();

@@ -1,10 +1,12 @@
 /**
- * The reply under way, of which there is at most one: asks for it, takes its rounds, and lets the
- * stored reply replace the preview when it ends. Also keeps why the last question was refused.
+ * The reply under way, of which there is at most one: asks for it, takes its rounds or its text, and
+ * lets the stored reply replace the preview when it ends. Also keeps why the last question was
+ * refused.
  */
 import type { Message } from "../bindings/Message";
 import type { Reply as Stored } from "../bindings/Reply";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
+import { frames } from "../frames";
 import { BackendError, type Backend } from "../backend/backend";
 import type { Conversations } from "./conversations.svelte";
 import { Trace } from "./trace.svelte";
@@ -26,6 +28,8 @@ export class Reply {
 
   /** Where rounds go; also those that arrive after the stored reply. */
   #receiving: Trace | null = null;
+  /** Of a reply that has no rounds, what was written so far. */
+  #text = "";
   readonly #backend: Backend;
   readonly #conversations: Conversations;
   readonly #traces: Traces;
@@ -58,7 +62,7 @@ export class Reply {
     );
   }
 
-  /** Writes a conversation's last reply anew. */
+  /** Writes a conversation's last reply again. */
   async regenerate(message: number) {
     await this.#run((onEvent) =>
       this.#backend.regenerate(message, (event) => {
@@ -118,6 +122,7 @@ export class Reply {
         this.trace = this.#receiving = new Trace();
         this.#traces.keep(event.reply.id, this.trace);
         this.#conversations.place(event.reply);
+        this.#text = "";
         this.#onBegin(event.conversation.id);
         break;
       case "prompt":
@@ -125,9 +130,21 @@ export class Reply {
         break;
       case "round":
         this.#receiving?.push(event.round);
+        // Late ones are shown with what says that the reply is over.
+        if (!this.active) this.#receiving?.flush();
+        break;
+      case "text":
+        this.#text += event.delta;
+        frames.ask(this.#showText);
         break;
     }
   }
+
+  readonly #showText = () => {
+    if (!this.message) return;
+    this.message = { ...this.message, text: this.#text };
+    this.#conversations.place(this.message);
+  };
 
   #finish({ conversation, reply }: Stored) {
     this.trace?.flush();

@@ -8,10 +8,7 @@ import { Offsets } from "../trace/offsets";
 import { Accumulator, type Statistics } from "../trace/statistics";
 import { rowsOf } from "../trace/tree";
 
-/**
- * Numbers change no faster than a person can read them, and not in every frame of a page that paints four
- * times a second; curves no faster than their end moves.
- */
+/** Numbers change no faster than a person can read them; curves no faster than their end moves. */
 const STATISTICS_EVERY_MS = 300;
 const CURVES_EVERY_MS = 1000;
 
@@ -27,12 +24,16 @@ export class Trace {
   /** Their text, and where in it each one stands. Not reactive either. */
   readonly offsets = new Offsets();
   length = $state(0);
+  /** Rounds that what stands beside the text shows: the heatmap, the numbers. */
+  plotted = $state(0);
   /** Most rows of the heatmap a round fills, or could by its draft length, the extra token's included. */
   tallest = $state(0);
   gap = $state.raw<Gap | null>(null);
 
   readonly #accumulator = new Accumulator();
   statistics = $state.raw<Statistics>(this.#accumulator.snapshot());
+  /** The same, as the text quotes them: they change with it. */
+  quoted = $state.raw<Statistics>(this.statistics);
   /** Rounds that curves over the whole reply show. */
   drawn = $state(0);
 
@@ -40,6 +41,7 @@ export class Trace {
   #expected = 0;
   #countedAt = -Infinity;
   #drawnAt = -Infinity;
+  #tallest = 0;
 
   static of(rounds: readonly Round[]): Trace {
     const trace = new Trace();
@@ -51,25 +53,30 @@ export class Trace {
   /** Takes a round and shows it on the next frame. */
   push(round: Round) {
     this.#receive(round);
-    frames.ask(this.#paint);
+    frames.ask(this.#show);
+    frames.ask(this.#plot, "beside");
   }
 
   /** Takes rounds and shows them now, in a frame of somebody else's. */
   show(rounds: readonly Round[], now: number) {
     for (const round of rounds) this.#receive(round);
-    if (rounds.length > 0) this.#paint(now);
+    if (rounds.length === 0) return;
+    this.#show();
+    this.#plot(now);
   }
 
   /** Shows everything now: the reply has ended. */
   flush() {
-    frames.forget(this.#paint);
+    for (const paint of [this.#show, this.#plot]) frames.forget(paint);
+    [this.#countedAt, this.#drawnAt] = [-Infinity, -Infinity];
     this.#show();
-    this.statistics = this.#accumulator.snapshot();
-    this.drawn = this.length;
+    this.#plot(0);
+    this.quoted = this.statistics;
   }
 
-  readonly #paint = (now: number) => {
-    this.#show();
+  readonly #plot = (now: number) => {
+    this.plotted = this.length;
+    this.tallest = this.#tallest;
     if (now - this.#countedAt < STATISTICS_EVERY_MS) return;
     this.#countedAt = now;
     this.statistics = this.#accumulator.snapshot();
@@ -88,15 +95,16 @@ export class Trace {
     this.#pending.push(round);
   }
 
-  #show() {
+  readonly #show = () => {
+    this.quoted = this.statistics;
     if (this.#pending.length === 0) return;
     for (const round of this.#pending) {
       this.rounds.push(round);
       this.offsets.add(round);
       this.#accumulator.add(round);
-      this.tallest = Math.max(this.tallest, rowsOf(round), round.draft_length + 1);
+      this.#tallest = Math.max(this.#tallest, rowsOf(round), round.draft_length + 1);
     }
     this.#pending = [];
     this.length = this.rounds.length;
-  }
+  };
 }

@@ -1,13 +1,13 @@
 /** What the window shows besides the messages: which trace, which token of it, which panels. */
 import type { Place } from "../trace/round";
-import { Folds } from "./folds.svelte";
+import { Collapsed } from "./collapsed.svelte";
 
 export type ReplyView = "tokens" | "text";
 
 const REMEMBERED = "foretoken.reply-view";
 
 export class View {
-  readonly folds = new Folds();
+  readonly collapsed = new Collapsed();
   settingsOpen = $state(false);
   settingsSection = $state("speculation");
   libraryOpen = $state(false);

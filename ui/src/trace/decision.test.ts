@@ -12,14 +12,14 @@ const why = (reason: LengthReason, of: Decision) =>
   whyWords({ round: 0, atMs: 0, reason, decision: of });
 
 test("a length is worth what it promises against plain decoding", () => {
-  expect(words(null, 2, [10, 18, 21])).toBe("K = 2: promises 2.1x plain");
-  expect(words(2, 2, [10, 18, 21])).toBe("K = 2: promises 2.1x plain");
-  expect(words(2, 1, [10, 10.4, 9])).toBe("K 2 → 1: promises 1.04x plain");
+  expect(words(null, 2, [10, 18, 21])).toBe("K = 2: 2.1x plain speed expected");
+  expect(words(2, 2, [10, 18, 21])).toBe("K = 2: 2.1x plain speed expected");
+  expect(words(2, 1, [10, 10.4, 9])).toBe("K 2 → 1: 1.04x plain speed expected");
 });
 
 test("no draft is worth what the best one would cost", () => {
-  expect(words(5, 0, [10, 9.2, 8])).toBe("K 5 → 0: drafting would cost 8\u00a0%");
-  expect(words(null, 0, [10, 10.1, 8])).toBe("K = 0: drafting promises too little");
+  expect(words(5, 0, [10, 9.2, 8])).toBe("K 5 → 0: no drafts, it would be 8\u00a0% slower");
+  expect(words(null, 0, [10, 10.1, 8])).toBe("K = 0: no drafts, too little to gain");
 });
 
 test("a decision without a curve, or with one that ends before its choice, says what it chose", () => {
@@ -28,13 +28,11 @@ test("a decision without a curve, or with one that ends before its choice, says 
 });
 
 test("the history gives the reason that decided", () => {
-  expect(why("governed", decision(null, 2, [10, 18, 21]))).toBe("promises 2.1x plain");
-  expect(why("fixed", decision(null, 1, [10, 8]))).toBe("as set, promises 0.8x plain");
-  expect(why("cannot_pay", decision(2, 0, [10, 8]))).toBe(
-    "drafting would cost time even if every token were accepted",
-  );
+  expect(why("governed", decision(null, 2, [10, 18, 21]))).toBe("2.1x plain speed expected");
+  expect(why("fixed", decision(null, 1, [10, 8]))).toBe("as set, 0.8x plain speed expected");
+  expect(why("cannot_pay", decision(2, 0, [10, 8]))).toBe("never faster");
   expect(why("drafter_failed", decision(2, 0, [10, 8]))).toBe("draft failed");
-  expect(why("governed", decision(2, 0, []))).toBe("governed");
+  expect(why("governed", decision(2, 0, []))).toBe("fastest");
 });
 
 test("a point of the curve says all that is known of its length", () => {

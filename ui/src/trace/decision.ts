@@ -5,10 +5,10 @@ import type { Decided } from "./history";
 import { REASON_WORDS } from "./reasons";
 import { times } from "./savings";
 
-/** "K 5 → 0: drafting would cost 8 %", "K = 5: promises 2.1x plain". */
+/** "K 5 → 0: no drafts, it would be 8 % slower", "K = 5: 2.1x plain speed expected". */
 export function decisionWords(decision: Decision): string {
-  const promise = promiseWords(decision);
-  return promise === null ? changeWords(decision) : `${changeWords(decision)}: ${promise}`;
+  const expectation = expectationWords(decision);
+  return expectation === null ? changeWords(decision) : `${changeWords(decision)}: ${expectation}`;
 }
 
 /** "K 5 → 0", or "K = 5" where nothing changed. */
@@ -16,35 +16,37 @@ export function changeWords({ before, chosen }: Decision): string {
   return before === null || before === chosen ? `K = ${chosen}` : `K ${before} → ${chosen}`;
 }
 
-/** The reason of a decision in the history: what the curve promised, unless something else decided. */
+/** The reason of a decision in the history: what the curve lets expect, unless something else decided. */
 export function whyWords({ reason, decision }: Decided): string {
-  const promise = promiseWords(decision);
+  const expectation = expectationWords(decision);
   switch (reason) {
-    case "cannot_pay":
-      return "drafting would cost time even if every token were accepted";
     case "fixed":
-      return promise === null ? "as set" : `as set, ${promise}`;
+      return expectation === null ? "as set" : `as set, ${expectation}`;
+    case "cannot_pay":
     case "off":
     case "no_room":
     case "draft_context_full":
     case "drafter_failed":
       return REASON_WORDS[reason].short;
     default:
-      return promise ?? REASON_WORDS[reason].short;
+      return expectation ?? REASON_WORDS[reason].short;
   }
 }
 
-/** "promises 2.1x plain", "drafting would cost 8 %"; null for a decision without a curve. */
-function promiseWords({ chosen, tokens_per_second }: Decision): string | null {
+/** What the best draft would lose, as a share of the speed: "it would be 8 % slower". */
+export function lossWords(loss: number): string {
+  return loss < 0.005 ? "too little to gain" : `it would be ${percent(loss)} slower`;
+}
+
+/** "2.1x plain speed expected", "no drafts, it would be 8 % slower"; null for a decision without a curve. */
+function expectationWords({ chosen, tokens_per_second }: Decision): string | null {
   const [plain = 0, ...drafting] = tokens_per_second;
   if (plain <= 0) return null;
   if (chosen > 0) {
     const promised = tokens_per_second[chosen];
-    return promised === undefined ? null : `promises ${times(promised / plain)} plain`;
+    return promised === undefined ? null : `${times(promised / plain)} plain speed expected`;
   }
-  const loss = 1 - Math.max(0, ...drafting) / plain;
-  if (loss < 0.005) return "drafting promises too little";
-  return `drafting would cost ${percent(loss)}`;
+  return `no drafts, ${lossWords(1 - Math.max(0, ...drafting) / plain)}`;
 }
 
 /** All that the curve knows of one draft length, in a sentence. */

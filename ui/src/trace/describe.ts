@@ -109,6 +109,11 @@ function guessOf(round: Round, slot: number): TokenCard["guess"] {
   return { number: ranked.indexOf(slot) + 1, of: ranked.length };
 }
 
+/** Which models wrote a reply: "Written by Starter, drafted by n-gram". */
+export function authorWords(target: string, draft: string | null): string {
+  return `Written by ${target}, ${draft === null ? "without drafts" : `drafted by ${draft}`}`;
+}
+
 /** One sentence for a screen reader. */
 export function sentenceOf(card: TokenCard): string {
   const words = card.text.trim();
@@ -121,7 +126,7 @@ export function sentenceOf(card: TokenCard): string {
 }
 
 /** What a card has room for, in characters. */
-const LONGEST_SHOWN = 120;
+const MAX_SHOWN = 120;
 
 /** A token's text with its white space in sight, a long one cut. */
 export function visible(text: string): string {
@@ -129,9 +134,9 @@ export function visible(text: string): string {
 }
 
 function shortened(text: string, show: (part: string) => string): string {
-  if (text.length <= LONGEST_SHOWN) return show(text);
+  if (text.length <= MAX_SHOWN) return show(text);
   // Not between the halves of an emoji.
-  const cut = text.slice(0, LONGEST_SHOWN).replace(/[\ud800-\udbff]$/, "");
+  const cut = text.slice(0, MAX_SHOWN).replace(/[\ud800-\udbff]$/, "");
   return `${show(cut)}… (${text.length.toLocaleString("en")} characters)`;
 }
 

@@ -2,9 +2,9 @@
 
 /** A bin ends 1 % above where it begins; so no percentile is further off than that. */
 const RATIO = 1.01;
-const LEAST_MS = 1e-3;
-const MOST_MS = 1e7;
-const BINS = binOf(MOST_MS) + 1;
+const MIN_MS = 1e-3;
+const MAX_MS = 1e7;
+const BINS = binOf(MAX_MS) + 1;
 
 export class Histogram {
   readonly #weights = new Float64Array(BINS);
@@ -38,6 +38,6 @@ export class Histogram {
 
 /** The first bin holds all that is shorter than it, the last all that is longer. */
 function binOf(ms: number): number {
-  const within = Math.min(MOST_MS, Math.max(LEAST_MS, ms));
-  return Math.floor(Math.log(within / LEAST_MS) / Math.log(RATIO));
+  const within = Math.min(MAX_MS, Math.max(MIN_MS, ms));
+  return Math.floor(Math.log(within / MIN_MS) / Math.log(RATIO));
 }

@@ -1,4 +1,4 @@
-/** Where each round's text stands in the reply: kept as rounds arrive, so that nobody adds it up anew. */
+/** Where each round's text stands in the reply: kept as rounds arrive, so that nobody adds it up again. */
 import type { Round } from "../bindings/Round";
 
 /** What a round adds to the reply. */

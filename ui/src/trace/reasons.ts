@@ -9,44 +9,44 @@ interface ReasonWords {
 }
 
 export const REASON_WORDS: Record<LengthReason, ReasonWords> = {
-  fixed: { short: "as set", long: "The draft length of the settings." },
-  governed: { short: "governed", long: "The draft length that promised the most tokens a second." },
+  fixed: { short: "as set", long: "The draft length is fixed in the settings." },
+  governed: { short: "fastest", long: "The draft length that was expected to be fastest." },
   probe: {
     short: "trial",
-    long: "A trial of what was not chosen: a short draft while drafting does not pay, or none while it does.",
+    long: "A trial of the alternative: a short draft while drafting is paused, or a round without drafts while it is not.",
   },
   would_not_pay: {
-    short: "would not pay",
-    long: "Drafting would have cost time: too few tokens are accepted for what drafting and verifying take.",
+    short: "too slow",
+    long: "Drafting would have been slower: too few tokens are accepted for the time that drafting and verifying take.",
   },
   cannot_pay: {
-    short: "cannot pay",
-    long: "Drafting would cost time even if every token were accepted.",
+    short: "never faster",
+    long: "Drafting would be slower even if every token were accepted.",
   },
   unlikely: {
-    short: "cut where unlikely",
-    long: "The draft ended where all of it became unlikely to be accepted.",
+    short: "cut short",
+    long: "The draft ended where further tokens became unlikely to be accepted.",
   },
   first_token: {
     short: "first token",
-    long: "The first token did not wait for the draft model, which had yet to read the prompt.",
+    long: "The first token did not wait for the draft model, which had not read the prompt yet.",
   },
-  off: { short: "drafting off", long: "Drafting was switched off." },
+  off: { short: "drafting off", long: "Drafting was turned off." },
   no_match: {
     short: "no match",
-    long: "Nothing to repeat was found, or less than was asked for.",
+    long: "Nothing to repeat was found, or fewer tokens than the draft length.",
   },
   no_room: {
     short: "no room left",
-    long: "The context or the maximum length left room for no more.",
+    long: "The context window or the maximum reply length left no room for more.",
   },
-  end_of_text: { short: "end of the text", long: "The draft ended the text." },
+  end_of_text: { short: "end of text", long: "The draft reached the end of the text." },
   draft_context_full: {
     short: "draft's context full",
-    long: "The draft model's own context was full.",
+    long: "The draft model's context window was full.",
   },
   drafter_failed: {
     short: "draft failed",
-    long: "The draft failed earlier in the reply, which went on without drafts.",
+    long: "Drafting failed earlier in this reply, which continued without drafts.",
   },
 };

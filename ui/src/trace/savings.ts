@@ -79,8 +79,8 @@ export function signed(ms: number): string {
   return `${ms < 0 ? "−" : "+"}${duration(Math.abs(ms))}`;
 }
 
-/** "2.4 s saved, 1.7x plain decoding", "0.3 s lost, 0.9x plain decoding". */
+/** "2.4 s saved, 1.7x the speed without drafts", "0.3 s lost, 0.9x the speed without drafts". */
 export function savingWords({ ms, speedup }: Saving): string {
-  if (times(speedup) === "1.00x") return "as fast as plain decoding";
-  return `${duration(Math.abs(ms))} ${ms < 0 ? "lost" : "saved"}, ${times(speedup)} plain decoding`;
+  if (times(speedup) === "1.00x") return "as fast as without drafts";
+  return `${duration(Math.abs(ms))} ${ms < 0 ? "lost" : "saved"}, ${times(speedup)} the speed without drafts`;
 }

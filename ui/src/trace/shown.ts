@@ -5,7 +5,7 @@
 import type { Summary } from "../bindings/Summary";
 import type { Round } from "../bindings/Round";
 import { paceOfSummary, paceOfTrace, savingOf, type Saving } from "./savings";
-import type { Statistics } from "./statistics";
+import { meanRate, type Statistics } from "./statistics";
 
 export interface Shown {
   /** Without percentiles and positions where only the summary is there. */
@@ -41,7 +41,7 @@ function shownOfTrace({ rounds, statistics }: Counted, summary: Summary | null):
   const whole = summary?.rounds === statistics.rounds;
   const pace = paceOfTrace(rounds, statistics);
   const plain = pace?.plain ?? summary?.plain_tokens_per_second ?? null;
-  const mean = pace && pace.ms > 0 ? (pace.tokens * 1000) / pace.ms : null;
+  const mean = pace && meanRate(pace.tokens, pace.ms);
   return {
     statistics,
     rate: whole ? mean : statistics.tokensPerSecond,

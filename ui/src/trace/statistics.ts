@@ -61,7 +61,7 @@ export class Accumulator {
   #decision: Decision | null = null;
   /** The last rounds, at least those that reach into the window of the rate. */
   #recent: Round[] = [];
-  #mostRecent = RECENT;
+  #maxRecent = RECENT;
   readonly #times: Times = { draft_ms: 0, verify_ms: 0, sample_ms: 0, rest_ms: 0 };
   readonly #byPosition: Position[] = [];
   readonly #tokenMs = new Histogram();
@@ -86,7 +86,7 @@ export class Accumulator {
     this.#times.rest_ms += round.times.rest_ms;
     this.#countPositions(round, accepted);
     this.#recent.push(round);
-    if (this.#recent.length >= this.#mostRecent) this.#forget(round.at_ms - RATE_WINDOW_MS);
+    if (this.#recent.length >= this.#maxRecent) this.#forget(round.at_ms - RATE_WINDOW_MS);
   }
 
   snapshot(): Statistics {
@@ -130,7 +130,7 @@ export class Accumulator {
   #forget(start: number) {
     const inside = this.#recent.findIndex((round) => round.at_ms > start);
     this.#recent = this.#recent.slice(Math.max(0, inside - 1));
-    this.#mostRecent = Math.max(RECENT, 2 * this.#recent.length);
+    this.#maxRecent = Math.max(RECENT, 2 * this.#recent.length);
   }
 }
 
@@ -153,6 +153,11 @@ export function rateOf(rounds: readonly Round[], windowMs = RATE_WINDOW_MS): num
     tokens += emitted(round) * (spent > 0 ? inside / spent : 1);
   }
   return (tokens * 1000) / (end - start);
+}
+
+/** Tokens per second over all of a time; null where nothing was emitted in it, or it is none. */
+export function meanRate(tokens: number, ms: number): number | null {
+  return tokens > 0 && ms > 0 ? (tokens * 1000) / ms : null;
 }
 
 /** Milliseconds the round at `index` took, by the clock of the reply. */

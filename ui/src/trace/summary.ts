@@ -3,7 +3,7 @@ import type { Finish } from "../bindings/Finish";
 import type { Round } from "../bindings/Round";
 import type { Summary } from "../bindings/Summary";
 import { emitted } from "./round";
-import { statisticsOf, type Statistics } from "./statistics";
+import { meanRate, statisticsOf, type Statistics } from "./statistics";
 
 /** The numbers the shell would store for these rounds. */
 export function summaryOf(
@@ -28,7 +28,7 @@ export function summaryOf(
     acceptance_rate: folded.acceptanceRate,
     tokens_per_round: folded.tokensPerRound ?? 0,
     ttft_ms: folded.ttftMs ?? 0,
-    tokens_per_second: laterMs > 0 ? (laterTokens * 1000) / laterMs : null,
+    tokens_per_second: meanRate(laterTokens, laterMs),
     elapsed_ms: elapsed,
     times: folded.times,
     plain_tokens_per_second: folded.decision?.tokens_per_second[0] ?? null,

@@ -13,7 +13,7 @@ const rows = (change: Partial<ReplySettings>) =>
 
 test("how a reply was drafted and sampled is told in the words of the settings", () => {
   expect(rows({})).toMatchObject({
-    Drafter: "combined",
+    "Drafting method": "combined",
     "Draft length": "auto",
     Temperature: "0.7",
     "Top-k": "off",
@@ -22,16 +22,16 @@ test("how a reply was drafted and sampled is told in the words of the settings",
 });
 
 test("what has no effect is left out: all but the length without drafts", () => {
-  const speculation = { ...standard.speculation, length: { type: "fixed", tokens: 0 } as const };
+  const speculation = { ...standard.speculation, length: { type: "off" } as const };
   const told = rows({ speculation });
   expect(told["Draft length"]).toBe("off");
-  expect(told).not.toHaveProperty("Drafter");
+  expect(told).not.toHaveProperty("Drafting method");
 });
 
 test("what has no effect is left out: filters, mode and seed of a greedy reply", () => {
   const told = rows({ sampling: { ...standard.sampling, temperature: 0 } });
   expect(told["Temperature"]).toBe("0, greedy");
-  for (const name of ["Top-k", "Top-p", "Min-p", "Random choices", "Seed"]) {
+  for (const name of ["Top-k", "Top-p", "Min-p", "Sampling mode", "Seed"]) {
     expect(told).not.toHaveProperty([name]);
   }
 });

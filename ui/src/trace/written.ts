@@ -23,13 +23,13 @@ export function settingRows({ speculation, sampling, system_prompt }: ReplySetti
 
 function speculationRows(speculation: Speculation): Row[] {
   const length: Row = ["Draft length", lengthWords(speculation.length)];
-  if (isOff(speculation.length)) return [length];
+  if (speculation.length.type === "off") return [length];
   return [
-    ["Drafter", DRAFTERS[speculation.drafter]],
+    ["Drafting method", DRAFTERS[speculation.drafter]],
     length,
     ["Threshold", thresholdWords(speculation.threshold)],
     ["Tree", treeWords(speculation.tree)],
-    ["Staged", speculation.staged],
+    ["Staged drafting", speculation.staged],
     ["Verification", speculation.verification === "block" ? "block" : "token by token"],
   ];
 }
@@ -47,18 +47,13 @@ function samplingRows(sampling: Sampling): Row[] {
     ["Top-p", sampling.top_p === 1 ? "off" : String(sampling.top_p)],
     ["Min-p", sampling.min_p === 0 ? "off" : String(sampling.min_p)],
     ...penalty,
-    ["Random choices", sampling.mode],
-    ["Seed", sampling.seed === null ? "a fresh one" : String(sampling.seed)],
+    ["Sampling mode", sampling.mode],
+    ["Seed", sampling.seed === null ? "random" : String(sampling.seed)],
   ];
 }
 
-function isOff(length: DraftLength): boolean {
-  return length.type === "fixed" && length.tokens === 0;
-}
-
 function lengthWords(length: DraftLength): string {
-  if (length.type === "auto") return "auto";
-  return length.tokens === 0 ? "off" : `fixed, ${length.tokens}`;
+  return length.type === "fixed" ? `fixed, ${length.tokens}` : length.type;
 }
 
 function thresholdWords(threshold: Threshold): string {

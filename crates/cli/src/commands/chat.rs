@@ -4,8 +4,9 @@ use std::io::{IsTerminal, Write, stdin};
 
 use anstream::{AutoStream, ColorChoice};
 use foretoken_engine::decoder::Request;
-use foretoken_engine::model::{ChatMessage, ChatTemplate, Role};
+use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_engine::sampling::Sampling;
+use foretoken_engine::session::{Form, Session};
 use foretoken_engine::speculation::DraftLength;
 use foretoken_engine::trace::{Round, Summary};
 use foretoken_library::{STARTER, draft_of};
@@ -15,8 +16,7 @@ use crate::colour;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::output;
-use crate::prompt::conversation;
-use crate::session::{Session, library};
+use crate::session::{choose_draft, library, load, reply};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -36,13 +36,13 @@ pub struct Args {
 }
 
 const HELP: &str = "\
-/draft MODEL|ngram|none  let another draft from now on
-/length auto|N           draft N tokens a round, 0 to 16, or as many as promise most speed
-/new                     forget the conversation and begin another
+/draft MODEL|ngram|none  change the draft
+/length auto|N           tokens to draft in a round: 1 to 16, auto for whatever should be fastest, 0 for no drafts
+/new                     start a new conversation
 /stats                   the numbers of the last reply
-/help                    this
-/quit                    leave; so does the end of the input
-Ctrl-C stops a reply and keeps what was written; a second one leaves.";
+/help                    this list
+/quit                    quit; the end of the input does the same
+Ctrl-C stops a reply and keeps what was written; a second one quits.";
 
 const TINY: &str = "\
 The starter is a tiny model for trying things out: it tells short stories and answers questions on \
@@ -56,19 +56,18 @@ pub fn run(args: &Args) -> Result<()> {
         None => library()?.default_target(),
     };
     let source = args.device.target.open(target)?;
-    let template = source.template()?;
-    let mut session = Session::load(&source, &args.device)?;
+    let mut session = load(&source, Form::chat(&source)?, &args.device)?;
     let draft = args.speculation.draft_or(default_draft(target));
-    session.choose_draft(&draft, args.speculation.stage.as_deref())?;
+    choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold {
-        session.remember()?;
+        session.prepare()?;
     }
     if target == STARTER {
         output::note(TINY);
     }
     output::note(format_args!(
-        "{target} writes, {draft} drafts, on {}. /help lists the commands.",
-        session.device()
+        "Target {target}, draft {draft}, on {}. /help lists the commands.",
+        session.devices()
     ));
     session.remarks().for_each(output::note);
     let request = Request { sampling, speculation, max_tokens: args.max_tokens, ..Request::new(Vec::new()) };
@@ -78,18 +77,19 @@ pub fn run(args: &Args) -> Result<()> {
         output::note(format_args!("Tokens: {}; the others are the target's alone.", colour::legend()));
     }
     let cold = args.speculation.cold;
-    Chat { session, cold, template, request, messages: Vec::new(), last: None, colours, interrupt }.run()
+    let (devices, messages, last) = (&args.device, Vec::new(), None);
+    Chat { session, devices, cold, request, messages, last, colours, interrupt }.run()
 }
 
 fn default_draft(target: &str) -> DraftChoice {
     draft_of(target).map_or(DraftChoice::Ngram, |draft| DraftChoice::Model(draft.to_owned()))
 }
 
-struct Chat {
+struct Chat<'a> {
     session: Session,
+    devices: &'a PairDeviceArgs,
     /// Nothing is known of earlier runs, and nothing is kept.
     cold: bool,
-    template: ChatTemplate,
     /// What is asked of every reply; its prompt is that of the last one.
     request: Request,
     messages: Vec<ChatMessage>,
@@ -99,7 +99,7 @@ struct Chat {
     interrupt: Interrupt,
 }
 
-impl Chat {
+impl Chat<'_> {
     fn run(mut self) -> Result<()> {
         let asks = stdin().is_terminal();
         let mut line = String::new();
@@ -143,8 +143,9 @@ impl Chat {
                 Ok(length) => {
                     self.request.speculation.length = length;
                     output::note(match length {
-                        DraftLength::Auto => "the draft length is chosen by what it promises".to_owned(),
+                        DraftLength::Auto => "the draft length is chosen for speed".to_owned(),
                         DraftLength::Fixed(length) => format!("draft length {length}"),
+                        DraftLength::Off => "no drafts".to_owned(),
                     });
                 }
                 Err(expected) => output::note(format_args!("{expected} after /length, found '{value}'")),
@@ -155,11 +156,9 @@ impl Chat {
 
     fn let_draft(&mut self, name: &str) {
         let Ok(choice) = name.parse();
-        let chosen = self.session.choose_draft(&choice, None);
-        let remember = |()| if self.cold { Ok(()) } else { self.session.remember() };
-        match chosen.and_then(remember) {
+        match self.change_draft(&choice) {
             Ok(()) => {
-                output::note(format_args!("{choice} drafts from now on"));
+                output::note(format_args!("the draft is {choice} from now on"));
                 self.session.remarks().for_each(output::note);
             }
             Err(error) => {
@@ -167,6 +166,18 @@ impl Chat {
                 output::note("the draft stays as it was");
             }
         }
+    }
+
+    /// On an error the draft stays as it was.
+    fn change_draft(&mut self, choice: &DraftChoice) -> Result<()> {
+        let before = choose_draft(&mut self.session, choice, None, self.devices)?;
+        if !self.cold
+            && let Err(error) = self.session.prepare()
+        {
+            self.session.draft = before;
+            return Err(error.into());
+        }
+        Ok(())
     }
 
     /// Answers a message. One that cannot be answered is taken back, so that a shorter one may follow.
@@ -183,9 +194,9 @@ impl Chat {
     }
 
     fn reply(&mut self) -> Result<()> {
-        self.request.prompt = conversation(&self.template, self.session.tokenizer(), &self.messages)?;
+        self.request.prompt = self.session.conversation(&self.messages)?;
         let show: fn(&Round) -> Result<()> = if self.colours { show_coloured } else { show_plain };
-        let reply = self.session.reply(&self.request, &self.interrupt, &mut |round| show(round))?;
+        let reply = reply(&mut self.session, &self.request, &self.interrupt, &mut |round| show(round))?;
         output::line("")?;
         output::note(output::summary(&reply.summary));
         self.messages.push(ChatMessage { role: Role::Assistant, content: reply.text });

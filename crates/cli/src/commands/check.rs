@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use foretoken_engine::check::{Check, check};
 use foretoken_engine::model::Tokenizer;
 use foretoken_engine::sampling::{Mode, Sampling};
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::token::TokenId;
 use serde::Serialize;
 
 use super::generate::prepare;
@@ -31,11 +31,12 @@ struct Line<'a> {
 pub fn run(Args { reply: args }: &Args) -> Result<ExitCode> {
     let base = Sampling { mode: Mode::Reproducible, ..Sampling::greedy() };
     let (mut session, request) = prepare(args, base)?;
-    if session.drafters.is_empty() || request.speculation.is_off() {
+    if session.draft.drafters.is_empty() || request.speculation.is_off() {
         return Err(nothing_to_compare());
     }
-    let verdict =
-        check(&mut session.decoder, &request, &mut session.drafters, &mut |_| ControlFlow::Continue(()))?;
+    let verdict = check(&mut session.decoder, &request, &mut session.draft.drafters, &mut |_| {
+        ControlFlow::Continue(())
+    })?;
     if args.json {
         output::json(&Line { check: &verdict, seed: request.sampling.seed })?;
     } else {

@@ -14,7 +14,7 @@ pub struct Args {
     /// The model that would draft
     #[arg(long, value_name = "MODEL")]
     draft: String,
-    /// Print JSON and nothing else
+    /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
 }

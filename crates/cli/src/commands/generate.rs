@@ -2,15 +2,16 @@
 
 use foretoken_engine::decoder::{Reply, Request};
 use foretoken_engine::sampling::Sampling;
-use foretoken_engine::trace::{Finish, Round, Times, TokenId};
+use foretoken_engine::session::Session;
+use foretoken_engine::token::TokenId;
+use foretoken_engine::trace::{Finish, Round, Times};
 use serde::Serialize;
 
 use crate::args::{DraftChoice, ReplyArgs};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::output;
-use crate::prompt::Form;
-use crate::session::Session;
+use crate::session::{choose_draft, form, load, reply};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -74,7 +75,7 @@ impl<'a> Done<'a> {
 pub fn run(Args { reply: args }: &Args) -> Result<()> {
     let (mut session, request) = prepare(args, Sampling::greedy())?;
     let interrupt = Interrupt::listen();
-    let reply = session.reply(&request, &interrupt, &mut |round| {
+    let reply = reply(&mut session, &request, &interrupt, &mut |round| {
         if args.json {
             return output::json(&Line::Round(round));
         }
@@ -95,12 +96,12 @@ pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
     let speculation = args.speculation.speculation()?;
     let text = args.prompt.text()?;
     let source = args.device.target.open(&args.target)?;
-    let form = Form::of(&source, args.raw)?;
-    let mut session = Session::load(&source, &args.device)?;
-    let prompt = form.tokens(session.tokenizer(), &text)?;
-    session.choose_draft(&args.speculation.draft_or(DraftChoice::None), args.speculation.stage.as_deref())?;
+    let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
+    let prompt = session.text(&text)?;
+    let draft = args.speculation.draft_or(DraftChoice::None);
+    choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold && !speculation.is_off() {
-        session.remember()?;
+        session.prepare()?;
     }
     session.remarks().for_each(output::note);
     let request = Request {

@@ -12,7 +12,7 @@ pub struct Args {
     /// The model
     #[arg(value_name = "MODEL")]
     model: String,
-    /// Print JSON and nothing else
+    /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
 }

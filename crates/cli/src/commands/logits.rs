@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use foretoken_engine::Error as EngineError;
 use foretoken_engine::device::{self, Role, place};
-use foretoken_engine::forward::load;
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::forward::{Want, load};
+use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub struct Args {
     /// How many tokens to feed in a pass, pass by pass; the last number counts for the rest
     #[arg(long, value_name = "1,2", default_value = "128", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     chunks: Vec<u32>,
-    /// Print JSON, an object a line, and nothing else
+    /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -58,7 +58,8 @@ pub fn run(args: &Args) -> Result<()> {
     device.remark.iter().for_each(output::note);
     for pass in passes(tokens.len(), &args.chunks) {
         let chunk = TokenTree::chain(tokens[pass.clone()].iter().copied());
-        let logits = model.forward(&chunk, 0..chunk.len())?;
+        let scored = model.run(&chunk, &Want::all_rows())?;
+        let logits = scored.logits();
         for (row, position) in pass.enumerate() {
             show(&Row::of(position, tokens[position], logits.row(row).logits()?), args.json)?;
         }

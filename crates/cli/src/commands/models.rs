@@ -17,13 +17,13 @@ use crate::session::library;
 pub enum Models {
     /// List what comes with this program, the models folder and what is in the hub's cache
     List {
-        /// Print JSON, an object a line, and nothing else
+        /// Print JSON, one object per line, and nothing else
         #[arg(long)]
         json: bool,
     },
     /// List known pairs: small models that draft for larger ones
     Catalogue {
-        /// Print JSON, an object a line, and nothing else
+        /// Print JSON, one object per line, and nothing else
         #[arg(long)]
         json: bool,
     },
@@ -177,9 +177,8 @@ fn remove(name: &str, yes: bool) -> Result<()> {
 
 fn agreed(model: &Installed) -> Result<bool> {
     if !stdin().is_terminal() {
-        let found =
-            "expected --yes where nobody can be asked, found neither. Repeat with --yes to delete it.";
-        return Err(Error::Usage(found.to_owned()));
+        let asks = "Deleting asks first: run it in a terminal, or add --yes.";
+        return Err(Error::Usage(asks.to_owned()));
     }
     output::note(format_args!(
         "Delete {}, {} in {}? [y/N]",

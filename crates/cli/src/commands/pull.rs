@@ -23,7 +23,7 @@ pub struct Args {
     /// safetensors folder, or the only GGUF file
     #[arg(value_name = "REPOSITORY[:FILE]")]
     model: String,
-    /// Print JSON, an object a line, and nothing else
+    /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
 }

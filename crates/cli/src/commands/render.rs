@@ -21,7 +21,7 @@ pub struct Args {
     /// Do not open the assistant's next turn
     #[arg(long)]
     no_generation_prompt: bool,
-    /// Print JSON and nothing else
+    /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
 }

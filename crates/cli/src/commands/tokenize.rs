@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use foretoken_engine::Error as EngineError;
 use foretoken_engine::model::Special;
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::session::whole_text;
+use foretoken_engine::token::TokenId;
 use serde::Serialize;
 
 use crate::args::{TokenIds, read_text};
 use crate::error::Result;
 use crate::output;
-use crate::prompt::with_beginning;
 use crate::session::open;
 
 #[derive(Debug, clap::Args)]
@@ -24,7 +24,7 @@ pub struct TokenizeArgs {
     /// tokens written in the text as such; without this they are text like any other
     #[arg(long)]
     special: bool,
-    /// Print JSON and nothing else
+    /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
 }
@@ -48,7 +48,7 @@ pub struct DetokenizeArgs {
     /// The tokens
     #[arg(long, value_name = "1,2,3")]
     ids: TokenIds,
-    /// Print JSON and nothing else
+    /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
 }
@@ -71,7 +71,7 @@ pub fn tokenize(args: &TokenizeArgs) -> Result<()> {
     };
     let tokenizer = open(&args.model)?.tokenizer()?;
     let ids = if args.special {
-        with_beginning(&tokenizer, &text)?
+        whole_text(&tokenizer, &text)?
     } else {
         tokenizer.encode(&text, Special::Ignore)?
     };

@@ -64,7 +64,7 @@ fn an_unsupported_architecture() {
     let other = folder.model("mamba.gguf", |values| {
         values.insert("general.architecture".into(), Value::String("mamba".into()));
     });
-    let parts = ["architecture 'mamba'", "expected one of llama", "Choose another model."];
+    let parts = ["architecture 'mamba'", "It supports llama", "Choose another model."];
     refused(&generate(&other, &["--prompt", "a"]), FAILED, &parts);
     refused(&["inspect", &other, "--json"], FAILED, &parts);
 }
@@ -84,7 +84,7 @@ fn an_empty_prompt() {
 #[test]
 fn a_prompt_longer_than_the_context() {
     let long = "a story ".repeat(1500);
-    let parts = ["the prompt is too long", "context holds 1024", "Shorten it"];
+    let parts = ["the prompt is too long", "context window holds 1024", "Shorten it"];
     refused(&generate("starter", &["--prompt", &long]), FAILED, &parts);
     let tokens = vec!["5"; 1025].join(",");
     refused(&["logits", "--target", "starter", "--tokens", &tokens, "--json"], FAILED, &["1025 tokens"]);
@@ -105,7 +105,7 @@ fn a_draft_with_another_vocabulary() {
 fn an_unknown_name() {
     refused(&generate("startr", &["--prompt", "a"]), FAILED, &["'startr'", "Did you mean 'starter'?"]);
     let draft = ["--prompt", "a", "--draft", "nothing-like-it"];
-    refused(&generate("starter", &draft), FAILED, &["nothing called 'nothing-like-it'"]);
+    refused(&generate("starter", &draft), FAILED, &["no model called 'nothing-like-it'"]);
     refused(
         &generate("starter", &["--prompt-file", "/no/such/file"]),
         FAILED,

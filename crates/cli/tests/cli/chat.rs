@@ -21,7 +21,7 @@ fn a_conversation_from_a_pipe_is_answered_line_by_line() {
     assert_eq!(run.out.lines().filter(|line| !line.is_empty()).count(), 2, "{}", run.out);
     assert!(run.out.ends_with('\n') && !run.out.contains('\u{1b}'));
     assert!(run.err.contains("tiny model for trying things out"));
-    assert!(run.err.contains("starter writes, starter-draft drafts, on CPU, "));
+    assert!(run.err.contains("Target starter, draft starter-draft, on CPU, "));
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn the_target_is_smollm2_where_it_is_and_what_needs_no_model_drafts_for_it() {
     command.env("FORETOKEN_SMOLLM2_DIR", folder.path());
     let run = finished(command, "Hello");
     assert_eq!(run.code, 0, "{}", run.err);
-    assert!(run.err.contains("smollm2 writes, ngram drafts, on CPU, "), "{}", run.err);
+    assert!(run.err.contains("Target smollm2, draft ngram, on CPU, "), "{}", run.err);
     assert!(!run.err.contains("tiny model"));
 }
 
@@ -54,12 +54,12 @@ fn the_draft_changes_in_the_middle_and_the_target_keeps_its_cache() {
     ];
     let run = chat(&[], &lines);
     assert_eq!(run.code, 0, "{}", run.err);
-    let rest = from(&run.err, "ngram drafts from now on");
+    let rest = from(&run.err, "the draft is ngram from now on");
     let second = from(rest, " prompt tokens, ");
     assert!(!second.starts_with(" prompt tokens, 0 of them"), "nothing was reused: {rest}");
-    let rest = from(second, "none drafts from now on");
+    let rest = from(second, "the draft is none from now on");
     assert!(from(rest, " rounds: ").contains(" rounds: 0 tokens drafted"), "{rest}");
-    let rest = from(rest, "starter-draft drafts from now on");
+    let rest = from(rest, "the draft is starter-draft from now on");
     let last = from(from(rest, "draft length 7"), " rounds: ");
     assert!(!last.starts_with(" rounds: 0 tokens drafted"), "{last}");
 }
@@ -80,8 +80,8 @@ fn a_new_conversation_forgets_the_one_before() {
         let numbers = run.err.lines().filter_map(|line| line.split_once(" prompt tokens, "));
         numbers.map(|(tokens, _)| tokens.parse::<u32>().unwrap()).collect::<Vec<_>>()
     };
-    let anew = prompt_tokens(&["Hello", "/stats", "/new", "Hello", "/stats"]);
-    assert_eq!((anew.len(), anew[0]), (2, anew[1]));
+    let again = prompt_tokens(&["Hello", "/stats", "/new", "Hello", "/stats"]);
+    assert_eq!((again.len(), again[0]), (2, again[1]));
     let going_on = prompt_tokens(&["Hello", "/stats", "Hello", "/stats"]);
     assert!(going_on[1] > 2 * going_on[0], "{going_on:?}");
 }
@@ -93,7 +93,7 @@ fn what_cannot_be_done_is_said_and_the_conversation_goes_on() {
     let run = chat(&[], &lines);
     assert_eq!((run.code, run.out.lines().count()), (0, 1), "{}", run.err);
     for sentence in [
-        "nothing called 'missing'",
+        "no model called 'missing'",
         "the draft stays as it was",
         "expected auto or a number from 0 to 16 after /length, found '99'",
         "expected a model, ngram or none after /draft",

@@ -19,7 +19,7 @@ fn generate<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 /// The sentences on standard error that say why something else computes.
 fn remarks(err: &str) -> Vec<&str> {
-    err.lines().filter(|line| line.ends_with("The CPU computes instead.")).collect()
+    err.lines().filter(|line| line.ends_with("Using the CPU instead.")).collect()
 }
 
 #[test]

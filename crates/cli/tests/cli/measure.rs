@@ -1,7 +1,7 @@
 //! `bench` and `logits`.
 
-use foretoken_tests::{repository, shared_data};
-use serde_json::Value;
+use foretoken_tests::repository;
+use serde_json::{Value, json as value};
 
 use crate::program::{PAIR, Run, finished, json, program, run};
 use crate::wrong_models::Folder;
@@ -199,15 +199,14 @@ fn llama_cpps_programs_run_on_the_same_files() {
     let ask = random(&folder, &["--random", "tiny:Q8_0", "--verify-cost", "--json"]);
     let report = beside_llama_cpp(&ask, &programs).json().pop().unwrap();
     let theirs = &report["llama_cpp"];
-    assert_eq!((&theirs["folder"], &theirs["failures"]), (&programs.as_str().into(), &serde_json::json!([])));
+    assert_eq!((&theirs["folder"], &theirs["failures"]), (&programs.as_str().into(), &value!([])));
     assert_eq!(theirs["prompt_tokens_per_second"], 1000.0);
     assert_eq!(theirs["plain_tokens_per_second"], 100.0);
-    let rows =
-        serde_json::json!([{"rows": 1, "ms": 1.0, "ratio": 1.0}, {"rows": 8, "ms": 8.0, "ratio": 8.0}]);
+    let rows = value!([{"rows": 1, "ms": 1.0, "ratio": 1.0}, {"rows": 8, "ms": 8.0, "ratio": 8.0}]);
     assert_eq!(theirs["verify_cost"], rows);
     let settings = theirs["speculative"].as_array().unwrap();
     assert_eq!(settings.len(), 12);
-    let last = serde_json::json!({"draft_length": 7, "least_probability": 0.75, "tokens_per_second": 71.0,
+    let last = value!({"draft_length": 7, "least_probability": 0.75, "tokens_per_second": 71.0,
         "accepted_of_drafted": 0.79});
     assert_eq!(settings[11], last);
     let speed = |value: &Value| value["tokens_per_second"].as_f64().unwrap();
@@ -321,11 +320,13 @@ fn prompts_come_from_a_file_in_either_form() {
 }
 
 #[test]
-fn published_prompts_are_understood() {
-    let Some(path) = shared_data("prompts/eagle_gsm8k_question.jsonl") else { return };
+fn prompts_in_the_form_of_published_ones_are_understood() {
     let folder = Folder::new();
-    let first: Vec<_> = std::fs::read_to_string(path).unwrap().lines().take(2).map(str::to_owned).collect();
-    let file = folder.file("gsm8k.jsonl", first.join("\n"));
+    let line = |id: u32| {
+        let (turns, reference) = (["A dozen eggs and half a dozen: how many?"], ["18"]);
+        value!({ "question_id": id, "category": "math", "turns": turns, "reference": reference }).to_string()
+    };
+    let file = folder.file("questions.jsonl", [line(0), line(1)].join("\n"));
     let ask = ["bench", "--target", "starter", "--tokens", "4", "--repeats", "1", "--prompts", &file];
     assert_eq!(json(&ask)[0]["prompts"], 2);
 }

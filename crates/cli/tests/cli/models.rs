@@ -131,14 +131,14 @@ fn a_model_is_removed_when_that_is_agreed_to() {
     let shelf = Shelf::new(80_000);
     assert_eq!(shelf.run(&["models", "pull", NAME]).code, 0);
     let unasked = shelf.run(&["models", "rm", NAME]);
-    assert!(unasked.code == 2 && unasked.err.contains("Repeat with --yes"), "{unasked:?}");
+    assert!(unasked.code == 2 && unasked.err.contains("or add --yes"), "{unasked:?}");
     shelf.assert_arrived();
     let removed = shelf.run(&["models", "rm", "owner/name-GGUF", "--yes"]);
     assert_eq!((removed.code, removed.out), (0, format!("deleted {NAME}, 80.0 kB\n")));
     assert_eq!(shelf.run(&["models", "list", "--json"]).json().len(), 2);
     assert!(!shelf.folder.path().join("cache/models--owner--name-GGUF").exists());
     let again = shelf.run(&["models", "rm", NAME, "--yes"]);
-    assert!(again.code == 1 && again.err.contains("nothing called"), "{again:?}");
+    assert!(again.code == 1 && again.err.contains("no model called"), "{again:?}");
     let starter = shelf.run(&["models", "rm", "starter", "--yes"]);
     assert!(starter.code == 1 && starter.err.contains("cannot be removed"), "{starter:?}");
     let own = shelf.run(&["models", "rm", shelf.original().to_str().unwrap(), "--yes"]);
@@ -188,7 +188,10 @@ fn a_token_of_the_ecosystems_file_opens_a_gated_repository() {
     let mut other = shelf.program(&["models", "pull", NAME]);
     other.env("HF_TOKEN", "hf_other");
     let other = finished(other, "");
-    assert!(other.code == 1 && other.err.contains("with the account of your token"), "{other:?}");
+    assert!(
+        other.code == 1 && other.err.contains("with the account that your token belongs to"),
+        "{other:?}"
+    );
     assert_eq!(shelf.run(&["models", "pull", NAME]).code, 0);
     shelf.assert_arrived();
 }

@@ -1,7 +1,8 @@
 //! The rule for a whole chain at once (Sun et al. 2024): accepts at least as many tokens as judging them
 //! one by one.
 
-use super::{Guess, Verdict};
+use super::guess::Guess;
+use super::verdict::Verdict;
 use crate::distribution::Distribution;
 use crate::random::Randomness;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Guess;
+use super::guess::Guess;
 use crate::distribution::Distribution;
 use crate::random::Randomness;
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// What became of a node's children.
 pub struct Choice {

@@ -11,10 +11,10 @@ use crate::decoder::{Decoder, Progress, Request};
 use crate::distribution::Distribution;
 use crate::draft::Drafters;
 use crate::error::{Error, Result};
-use crate::forward::{Model, Row, catch_up};
+use crate::forward::{Model, Pass, Row, Want, catch_up};
 use crate::random::coupled_score;
 use crate::sampling::Sampling;
-use crate::trace::TokenId;
+use crate::token::TokenId;
 use crate::tree::TokenTree;
 
 pub use reread::{Agreement, reread};
@@ -104,7 +104,7 @@ pub fn first_difference(left: &[TokenId], right: &[TokenId]) -> Option<usize> {
 /// Where and how the text `with` drafts parts from the one `without`, by the scores of `target`.
 ///
 /// # Errors
-/// Those of [`Model::forward`].
+/// Those of [`Model::run`].
 pub fn difference(
     target: &mut dyn Model,
     request: &Request,
@@ -117,7 +117,8 @@ pub fn difference(
     let mut difference = Difference { position, with: tokens.0, without: tokens.1, ..Difference::default() };
     let mut margins = Vec::new();
     for rows in PASSES {
-        let row = score(target, &context, rows)?;
+        let pass = score(target, &context, rows)?;
+        let row = pass.logits().row(0);
         let logits = row.logits()?;
         let logit = |token: Option<TokenId>| logits.get(token? as usize).copied();
         (difference.with_logit, difference.without_logit) = (logit(tokens.0), logit(tokens.1));
@@ -143,18 +144,18 @@ const PASSES: [usize; 6] = [REREAD, 16, 8, 5, 3, 1];
 /// How many of the last tokens.
 const REREAD: usize = 64;
 
-/// The scores of what may follow `context`, whose last tokens are fed in passes of `rows`. So is the very last
-/// one, with others behind it, which it does not see.
-fn score<'a>(target: &'a mut dyn Model, context: &[TokenId], rows: usize) -> Result<Row<'a>> {
+/// A pass whose row 0 scores what may follow `context`, whose last tokens are fed in passes of `rows`. So is the
+/// very last one, with others behind it, which it does not see.
+fn score<'a>(target: &'a mut dyn Model, context: &[TokenId], rows: usize) -> Result<Pass<'a>> {
     let last = context.len() - 1;
     let from = context.len().saturating_sub(REREAD);
     target.truncate(from);
     let _ = catch_up(target, &context[..=from], &mut |_, _| ControlFlow::Continue(()))?;
     for chunk in context[from..last].chunks(rows) {
-        target.forward(&TokenTree::chain(chunk.iter().copied()), 0..0)?;
+        target.run(&TokenTree::chain(chunk.iter().copied()), &Want::nothing())?;
     }
     let rows = rows.min(target.config().context - last);
-    Ok(target.forward(&TokenTree::chain(std::iter::repeat_n(context[last], rows)), 0..1)?.row(0))
+    target.run(&TokenTree::chain(std::iter::repeat_n(context[last], rows)), &Want::rows(0..1))
 }
 
 /// By how much the first of two tokens leads in what decides between them, as a difference of logits: these,

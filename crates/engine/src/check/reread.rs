@@ -7,9 +7,10 @@ use std::ops::ControlFlow;
 use crate::decoder::{Decoder, Request};
 use crate::distribution::Distribution;
 use crate::error::{Error, Result};
-use crate::forward::catch_up;
+use crate::forward::{Want, catch_up};
 use crate::sampler::shown_probability;
-use crate::trace::{Outcome, Round, TokenId};
+use crate::token::TokenId;
+use crate::trace::{Outcome, Round};
 use crate::tree::TokenTree;
 
 /// Probabilities further apart are not the same.
@@ -30,7 +31,7 @@ pub struct Agreement {
 /// ends the reading.
 ///
 /// # Errors
-/// Those of [`crate::forward::Model::forward`], of [`Request::admit`], and `Error::Cancelled`.
+/// Those of [`crate::forward::Model::run`], of [`Request::admit`], and `Error::Cancelled`.
 pub fn reread(
     decoder: &mut Decoder,
     request: &Request,
@@ -40,7 +41,7 @@ pub fn reread(
     let target = decoder.target_mut();
     request.admit(target.config().context)?;
     target.truncate(0);
-    target.expect(Distribution::interest(&request.sampling));
+    let want = Want::all_rows().interest(Distribution::interest(&request.sampling));
     if catch_up(target, &request.prompt, &mut |_, _| on_progress(0, 0))?.1.is_break() {
         return Err(Error::Cancelled);
     }
@@ -52,16 +53,16 @@ pub fn reread(
         let path = accepted(round);
         for (depth, (token, _)) in round.emitted().enumerate() {
             let last = TokenTree::chain(context.last().copied());
-            let logits = target.forward(&last, 0..1)?;
+            let pass = target.run(&last, &want)?;
+            let row = pass.logits().row(0);
             let judged: Vec<(TokenId, f32)> = judged_after(round, parent).collect();
             if !judged.is_empty() {
-                let processed = Distribution::processed(logits.row(0), &request.sampling, &context)?;
+                let processed = Distribution::processed(row, &request.sampling, &context)?;
                 for (guess, then) in judged {
-                    let now = shown_probability(&request.sampling, logits.row(0), &processed, guess)?;
+                    let now = shown_probability(&request.sampling, row, &processed, guess)?;
                     agreement.add((now - then).abs());
                 }
             }
-            target.keep(&[0])?;
             context.push(token);
             parent = path.get(depth).copied();
         }

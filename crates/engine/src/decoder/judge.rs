@@ -1,16 +1,18 @@
 //! The verdict on a draft: the target's rows of logits become distributions, and the acceptance rule decides.
 
-use crate::accept::{Guess, Verdict, Verification, accept, path};
+use crate::accept::{Guesses, Verdict, accept};
+use crate::context::After;
 use crate::distribution::Distribution;
 use crate::error::Result;
 use crate::forward::Logits;
 use crate::sampler::{Sampler, shown_probability};
-use crate::trace::TokenId;
+use crate::speculation::Verification;
+use crate::token::TokenId;
 
 /// The verdict on what follows `context`, and the target's probability to show for each guess whose place was
 /// looked at. Row 0 of `logits` is of what may follow the context, row `i` of what may follow guess `i - 1`.
 pub fn judge(
-    guesses: &[Guess],
+    guesses: &Guesses,
     verification: Verification,
     logits: &Logits<'_>,
     context: &[TokenId],
@@ -18,13 +20,11 @@ pub fn judge(
 ) -> Result<(Verdict, Vec<Option<f32>>)> {
     let Sampler { sampling, generator } = sampler;
     let position = context.len();
-    let mut text = context.to_vec();
     let mut shown = vec![None; guesses.len()];
     let target = |parent: Option<usize>| -> Result<Distribution> {
-        let row = logits.row(parent.map_or(0, |parent| parent + 1));
-        text.truncate(position);
-        text.extend(path(guesses, parent));
-        let p = Distribution::processed(row, sampling, &text)?;
+        let row = logits.row(Guesses::row(parent));
+        let place = After { text: context, guesses: &guesses.path(parent) };
+        let p = Distribution::processed(row, sampling, place)?;
         for (guess, shown) in guesses.iter().zip(&mut shown) {
             if guess.parent == parent {
                 *shown = Some(shown_probability(sampling, row, &p, guess.token)?);

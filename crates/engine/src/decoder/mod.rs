@@ -2,6 +2,7 @@
 //! how many tokens is for the drafters and their governor to say.
 
 mod judge;
+mod output;
 mod record;
 
 use std::ops::ControlFlow;
@@ -9,17 +10,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use self::judge::judge;
-use crate::accept::{Guess, Verdict};
+use self::output::Output;
+use crate::accept::Guesses;
+use crate::context::Context;
 use crate::distribution::Distribution;
-use crate::draft::{Drafters, Drafting};
+use crate::draft::{Drafters, Drafting, Sample, Seen, Unheard};
 use crate::error::{Error, Result};
-use crate::forward::{Model, catch_up};
+use crate::forward::{Features, Model, Part, Row, Want, catch_up_with};
 use crate::governor::TextKind;
 use crate::model::{TextStream, Tokenizer};
 use crate::sampler::Sampler;
 use crate::sampling::Sampling;
-use crate::speculation::Speculation;
-use crate::trace::{Finish, LengthReason, ReplySettings, Round, Summary, Times, TokenId};
+use crate::speculation::{Room, Speculation};
+use crate::token::TokenId;
+use crate::trace::{Finish, LengthReason, ReplySettings, Round, Summary, Times};
 use crate::tree::TokenTree;
 
 /// Tokens at the end of a prompt that tell what kind of text the reply will be.
@@ -133,7 +137,8 @@ impl Decoder {
     /// # Errors
     /// When the target fails.
     pub fn measure(&mut self, drafters: &mut Drafters) -> Result<()> {
-        drafters.check_costs(self.target.as_mut())
+        let context = self.target.cached().into();
+        drafters.check_costs(self.target.as_mut(), &Sample::of(&context, &self.tokenizer))
     }
 
     /// Writes a reply. `on_progress` is called after every part of the prompt and every round;
@@ -173,23 +178,15 @@ impl Decoder {
 /// A reply under way.
 struct Writing<'a> {
     target: &'a mut dyn Model,
-    tokenizer: &'a Tokenizer,
     drafters: &'a mut Drafters,
     request: &'a Request,
     sampler: Sampler,
-    text: TextStream,
+    output: Output<'a>,
     started: Instant,
     /// Prompt and reply so far. All but its last token is in the target's cache.
-    context: Vec<TokenId>,
+    context: Context,
     reused: usize,
     rounds: Vec<Round>,
-}
-
-/// What a round adds to the text, in order, and why nothing follows it.
-struct Emission {
-    tokens: Vec<TokenId>,
-    texts: Vec<String>,
-    finish: Option<Finish>,
 }
 
 impl<'a> Writing<'a> {
@@ -200,17 +197,19 @@ impl<'a> Writing<'a> {
         started: Instant,
     ) -> Result<Self> {
         request.admit(decoder.target.config().context)?;
-        decoder.target.expect(Distribution::interest(&request.sampling));
         let text = TextStream::new(Arc::clone(&decoder.tokenizer), &request.stop);
         Ok(Self {
             target: decoder.target.as_mut(),
-            text: if request.continues { text.continuing() } else { text },
-            tokenizer: &decoder.tokenizer,
+            output: Output {
+                tokenizer: &decoder.tokenizer,
+                text: if request.continues { text.continuing() } else { text },
+                ignore_end: request.ignore_end,
+            },
             drafters,
             request,
             sampler: Sampler::new(&request.sampling)?,
             started,
-            context: request.prompt.clone(),
+            context: Context::new(request.prompt.clone()),
             reused: 0,
             rounds: Vec::new(),
         })
@@ -218,20 +217,31 @@ impl<'a> Writing<'a> {
 
     fn run(&mut self, on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>) -> Result<Finish> {
         let mut on_prompt = |done, total| on_progress(Progress::Prompt { done, total });
-        let (reused, carried) = catch_up(self.target, &self.context, &mut on_prompt)?;
+        self.drafters.begin_reply(self.kind(), &self.request.speculation);
+        let (reused, carried) = self.catch_up(None, &mut on_prompt)?;
         self.reused = reused;
-        self.drafters.begin_reply(self.kind());
         if carried.is_break() {
             return Ok(Finish::Cancelled);
         }
         if self.request.max_tokens == Some(0) {
             return Ok(Finish::Length);
         }
-        let mut waits = self.drafters.late(&self.context, &self.request.speculation, self.room());
+        let mut waits = self.drafters.delays_first_token(
+            &self.context,
+            &self.request.speculation,
+            Room::new(self.room()),
+        );
         if !waits && self.prepare_drafters(&mut on_prompt)?.is_break() {
             return Ok(Finish::Cancelled);
         }
         loop {
+            let mut on_prompt = |done, total| on_progress(Progress::Prompt { done, total });
+            if !waits {
+                if self.run_unheard(&mut on_prompt)?.is_break() {
+                    return Ok(Finish::Cancelled);
+                }
+                self.drafters.measure_heard(&self.context);
+            }
             let (round, finish) = self.round(waits)?;
             let stopped = on_progress(Progress::Round(&round)).is_break();
             self.rounds.push(round);
@@ -249,7 +259,7 @@ impl<'a> Writing<'a> {
     /// What kind of text the reply will be, by the end of what it answers.
     fn kind(&self) -> TextKind {
         let end = &self.context[self.context.len().saturating_sub(END)..];
-        let bytes = end.iter().flat_map(|&token| self.tokenizer.decode_bytes(token));
+        let bytes = end.iter().flat_map(|&token| self.output.tokenizer.decode_bytes(token));
         let end: Vec<u8> = bytes.copied().collect();
         TextKind::of(&String::from_utf8_lossy(&end), &self.request.sampling)
     }
@@ -262,9 +272,52 @@ impl<'a> Writing<'a> {
         if self.drafters.is_empty() || speculation.is_off() {
             return Ok(ControlFlow::Continue(()));
         }
-        self.drafters.measure(self.target)?;
-        let room = self.room();
+        if self.drafters.governor().is_none() {
+            self.drafters.measure(self.target, &Sample::of(&self.context, self.output.tokenizer))?;
+        }
+        let room = Room::new(self.room());
         Ok(self.drafters.prepare(&self.context, speculation, room, on_prompt))
+    }
+
+    /// Brings the target's cache to all of the context but its last token, and lets the drafters, or the one that
+    /// had not heard some of it alone, hear what is run. As [`catch_up_with`] otherwise.
+    fn catch_up(
+        &mut self,
+        unheard: Option<&Unheard>,
+        on_prompt: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<(usize, ControlFlow<()>)> {
+        let (drafters, context) = (&mut *self.drafters, &self.context);
+        let is_off = self.request.speculation.is_off();
+        let taps = drafters.taps().clone();
+        let mut start = Instant::now();
+        let mut on_part = |Part { at, tokens, total, features }: Part<'_>| {
+            let seen = Seen { at, tokens, rows: None, features };
+            match unheard {
+                _ if is_off => {}
+                Some(unheard) => drafters.observe_again(unheard, &seen, start),
+                None => drafters.observe(&seen),
+            }
+            let goes_on = on_prompt(at + tokens.len(), total);
+            start = Instant::now();
+            goes_on
+        };
+        catch_up_with(self.target, context, &taps, &mut on_part)
+    }
+
+    /// Lets the target run again what the drafter has not heard that shall draft next.
+    fn run_unheard(
+        &mut self,
+        on_prompt: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let (speculation, room) = (&self.request.speculation, Room::new(self.room()));
+        let unheard = self.drafters.unheard(&self.context, speculation, room);
+        let Some(unheard) = unheard else { return Ok(ControlFlow::Continue(())) };
+        self.target.truncate(self.context.len().saturating_sub(1 + unheard.tokens));
+        let carried = self.catch_up(Some(&unheard), on_prompt)?.1;
+        if carried.is_continue() {
+            self.drafters.expect_heard(&unheard, &self.context);
+        }
+        Ok(carried)
     }
 
     /// One round, without drafts where the drafters have yet to read the context. Afterwards the target's
@@ -272,18 +325,22 @@ impl<'a> Writing<'a> {
     fn round(&mut self, waits: bool) -> Result<(Round, Option<Finish>)> {
         let start = Instant::now();
         let (vocabulary, room) = (self.target.config().vocabulary, self.room());
+        let fills = self.target.config().context - self.context.len() == room;
+        let full = if fills { Finish::ContextFull } else { Finish::Length };
         let drafting = if waits {
             Drafting::none(LengthReason::FirstToken)
         } else {
-            // Every round emits one token beyond the draft.
-            let speculation = &self.request.speculation;
-            self.drafters.draft(&self.context, speculation, room - 1, vocabulary, &mut self.sampler)
+            let (speculation, room) = (&self.request.speculation, Room::new(room));
+            self.drafters.draft(&self.context, speculation, room, vocabulary, &mut self.sampler)
         };
         let draft_ms = milliseconds(start);
 
         let verify_start = Instant::now();
-        let tree = self.tree(&drafting.guesses);
-        let logits = self.target.forward(&tree, 0..tree.len())?;
+        let tree = self.context.last().map_or_else(TokenTree::default, |&last| drafting.guesses.tree(last));
+        let interest = Distribution::interest(&self.request.sampling);
+        let want = Want::all_rows().interest(interest).features(self.drafters.taps());
+        let pass = self.target.run(&tree, &want)?;
+        let logits = pass.logits();
         let verify_ms = milliseconds(verify_start);
 
         let sample_start = Instant::now();
@@ -291,15 +348,20 @@ impl<'a> Writing<'a> {
         let (verdict, judged) =
             judge(&drafting.guesses, verification, &logits, &self.context, &mut self.sampler)?;
         let kept: Vec<usize> =
-            std::iter::once(0).chain(verdict.path.iter().map(|&guess| guess + 1)).collect();
+            std::iter::once(None).chain(verdict.path.iter().copied().map(Some)).map(Guesses::row).collect();
+        let accepted = verdict.path.iter().map(|&guess| drafting.guesses[guess].token);
+        let emission = self.output.emit(accepted.chain([verdict.extra]), room, full);
+        let kept = &kept[..emission.tokens.len()];
         if !self.request.speculation.is_off() {
-            for &node in &kept {
-                self.drafters.observe(tree.token(node), logits.row(node));
-            }
+            let tokens: Vec<TokenId> = kept.iter().map(|&node| tree.token(node)).collect();
+            let rows: Vec<Row<'_>> = kept.iter().map(|&node| logits.row(node)).collect();
+            let at = self.context.len() - 1;
+            let states = pass.features().map(|features| (features.gather(kept), features.width()));
+            let features = states.as_ref().map(|(rows, width)| Features::new(rows, *width));
+            self.drafters.observe(&Seen { at, tokens: &tokens, rows: Some(&rows), features });
         }
-        let emission = self.emit(&drafting.guesses, &verdict);
-        self.target.keep(&kept[..emission.tokens.len()])?;
-        self.context.extend(&emission.tokens);
+        pass.keep(kept)?;
+        self.context.extend(emission.tokens.iter().copied());
         let sample_ms = milliseconds(sample_start);
 
         let (finish, tokens) = (emission.finish, emission.tokens.clone());
@@ -312,7 +374,7 @@ impl<'a> Writing<'a> {
             rest_ms: to_microseconds(rest_ms),
         };
         round.at_ms = to_microseconds(milliseconds(self.started));
-        self.drafters.learn(&round, &drafting.guesses, &tokens);
+        self.drafters.learn(&round, &drafting, &tokens);
         Ok((round, finish))
     }
 
@@ -321,46 +383,6 @@ impl<'a> Writing<'a> {
         let context = self.target.config().context - self.context.len();
         let written = self.context.len() - self.request.prompt.len();
         self.request.max_tokens.map_or(context, |most| context.min(most - written))
-    }
-
-    /// What the target verifies: row 0 of its logits scores what may follow the text, row `i` what may
-    /// follow guess `i - 1`.
-    fn tree(&self, guesses: &[Guess]) -> TokenTree {
-        let mut tree = TokenTree::chain(self.context.last().copied());
-        for guess in guesses {
-            tree.push(guess.token, Some(guess.parent.map_or(0, |parent| parent + 1)));
-        }
-        tree
-    }
-
-    /// Writes the accepted tokens and the extra one, up to the first that ends the reply.
-    fn emit(&mut self, guesses: &[Guess], verdict: &Verdict) -> Emission {
-        let accepted = verdict.path.iter().map(|&guess| guesses[guess].token);
-        let mut emission = Emission { tokens: Vec::new(), texts: Vec::new(), finish: None };
-        let mut room = self.room();
-        for token in accepted.chain([verdict.extra]) {
-            let mut text = self.text.push(token);
-            room -= 1;
-            emission.finish = self.finish_after(token, room);
-            if emission.finish.is_some() {
-                text.push_str(&self.text.finish());
-            }
-            emission.tokens.push(token);
-            emission.texts.push(text);
-            if emission.finish.is_some() {
-                break;
-            }
-        }
-        emission
-    }
-
-    fn finish_after(&self, token: TokenId, room: usize) -> Option<Finish> {
-        let ended = !self.request.ignore_end && self.tokenizer.ends().contains(&token);
-        if ended || self.text.stopped() {
-            return Some(Finish::Stop);
-        }
-        let full = self.target.config().context - self.context.len() == self.room();
-        (room == 0).then_some(if full { Finish::ContextFull } else { Finish::Length })
     }
 }
 

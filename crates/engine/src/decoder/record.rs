@@ -1,9 +1,11 @@
 //! A round as the trace keeps it.
 
-use super::{Emission, Writing};
-use crate::accept::{Guess, Verdict, depths};
+use super::Writing;
+use super::output::Emission;
+use crate::accept::{Guess, Verdict};
 use crate::draft::Drafting;
-use crate::trace::{Drafted, DrafterKind, Extra, ExtraKind, Outcome, Round, Times};
+use crate::drafter_kind::DrafterKind;
+use crate::trace::{Drafted, Extra, ExtraKind, Outcome, Round, Times};
 
 impl Writing<'_> {
     /// `judged`: the target's probability of each guess whose place was looked at. What lies beyond the
@@ -17,7 +19,7 @@ impl Writing<'_> {
     ) -> Round {
         let emitted = emission.tokens.len();
         let guesses = &drafting.guesses;
-        let depths = depths(guesses);
+        let depths = guesses.depths();
         let accepted = &verdict.path[..verdict.path.len().min(emitted)];
         let mut texts = emission.texts.into_iter();
         let mut drafted = Vec::with_capacity(guesses.len());
@@ -29,7 +31,7 @@ impl Writing<'_> {
             } else {
                 Outcome::Discarded
             };
-            let read = || self.tokenizer.piece(guess.token);
+            let read = || self.output.tokenizer.piece(guess.token);
             let text = if outcome == Outcome::Accepted { texts.next() } else { None };
             let target = judged[index].filter(|_| outcome != Outcome::Discarded);
             drafted.push(Drafted {
@@ -44,8 +46,8 @@ impl Writing<'_> {
             });
         }
         let last = accepted.last().copied();
-        let kind = match guesses[..] {
-            [] => ExtraKind::Plain,
+        let kind = match guesses.len() {
+            0 => ExtraKind::Plain,
             _ if guesses.iter().any(|guess| guess.parent == last) => ExtraKind::Recovered,
             _ => ExtraKind::Bonus,
         };

@@ -16,7 +16,8 @@ mod built {
     use candle_core::cuda_backend::cudarc::driver::{DriverError, result, sys};
     use candle_core::{CudaDevice, Device};
 
-    use crate::device::{Gpu, GpuMemory, Problem, gpu_label};
+    use crate::device::gpu::{Gpu, GpuMemory, gpu_label};
+    use crate::device::problem::Problem;
 
     /// The label of the GPU there is.
     pub fn look() -> Result<String, Problem> {
@@ -79,7 +80,8 @@ mod absent {
 
     use candle_core::{CudaDevice, Device};
 
-    use crate::device::{Gpu, GpuMemory, Problem};
+    use crate::device::gpu::{Gpu, GpuMemory};
+    use crate::device::problem::Problem;
 
     pub fn look() -> Result<String, Problem> {
         Err(not_built())

@@ -11,7 +11,8 @@ mod built {
 
     use candle_core::{Device, MetalDevice};
 
-    use crate::device::{Gpu, GpuMemory, Problem, gpu_label};
+    use crate::device::gpu::{Gpu, GpuMemory, gpu_label};
+    use crate::device::problem::Problem;
 
     /// The label of the GPU there is. Opening it costs little.
     pub fn look() -> Result<String, Problem> {
@@ -53,7 +54,8 @@ fn chip(processor: &str) -> String {
 mod absent {
     use candle_core::{Device, MetalDevice};
 
-    use crate::device::{Gpu, GpuMemory, Problem};
+    use crate::device::gpu::{Gpu, GpuMemory};
+    use crate::device::problem::Problem;
 
     /// Every Mac with a chip of Apple's own has one.
     const PROBLEM: Problem =

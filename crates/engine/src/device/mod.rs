@@ -2,10 +2,12 @@
 //! never an error: the CPU takes its place, and a sentence says why.
 //!
 //! - [`problem`](Problem): what can stand in the way of a GPU
+//! - [`gpu`](Gpu): the kinds of GPU
 //! - `cuda`, `metal`: finding and opening GPUs of either kind
 //! - [`place`]: loading a model where it has room
 
 mod cuda;
+mod gpu;
 mod metal;
 mod place;
 mod problem;
@@ -24,6 +26,7 @@ use ts_rs::TS;
 
 use crate::forward::cpu::Isa;
 
+pub use gpu::{Gpu, GpuMemory};
 pub use place::{Role, place};
 pub use problem::Problem;
 
@@ -65,22 +68,6 @@ impl fmt::Display for DeviceChoice {
     }
 }
 
-/// A kind of GPU, by the way to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gpu {
-    Cuda,
-    Metal,
-}
-
-impl fmt::Display for Gpu {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cuda => "CUDA",
-            Self::Metal => "Metal",
-        })
-    }
-}
-
 /// A device that is ready, and why it is not the one that was asked for.
 #[derive(Debug, Clone)]
 pub struct Opened {
@@ -91,13 +78,6 @@ pub struct Opened {
     pub label: String,
     /// Whole sentences.
     pub remark: Option<String>,
-}
-
-/// The memory of a GPU, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GpuMemory {
-    pub total_bytes: u64,
-    pub free_bytes: u64,
 }
 
 impl Opened {
@@ -130,7 +110,7 @@ impl Opened {
 }
 
 /// The end of the remark of a device that gave way to the CPU.
-pub const CPU_INSTEAD: &str = " The CPU computes instead.";
+pub const CPU_INSTEAD: &str = " Using the CPU instead.";
 
 /// Opens what was chosen, or the CPU where that cannot be had. Opening a GPU takes up to a second.
 pub fn open(choice: DeviceChoice) -> Opened {
@@ -201,7 +181,7 @@ fn try_out(device: &Device) -> candle_core::Result<()> {
         let size = expected.iter().copied().fold(0.0, f32::max);
         let near = |(found, expected): (&f32, &f32)| (found - expected).abs() < 0.05 * size;
         if !found.iter().zip(&expected).all(near) {
-            candle_core::bail!("it multiplies wrongly: this build may be for another generation of GPUs");
+            candle_core::bail!("its results are wrong: this build may be for another generation of GPUs");
         }
     }
     Ok(())
@@ -214,13 +194,6 @@ fn cpu_label() -> String {
         threads => format!("{threads} threads"),
     };
     Isa::choose().map_or_else(|_| format!("CPU, {threads}"), |isa| format!("CPU, {threads}, {isa}"))
-}
-
-/// "CUDA, NVIDIA H100, 80 GB", in gigabytes as memory is sold: of 2^30 bytes.
-#[cfg(any(feature = "cuda", feature = "metal", test))]
-fn gpu_label(gpu: Gpu, name: &str, total_bytes: u64) -> String {
-    let gigabytes = (total_bytes as f64 / f64::from(1 << 30)).round();
-    format!("{gpu}, {}, {gigabytes} GB", name.trim())
 }
 
 /// 0: nobody said.
@@ -289,7 +262,7 @@ mod tests {
         let cuda = opened(DeviceChoice::Cuda, &nothing, None);
         assert_eq!((cuda.gpu, cuda.label.as_str()), (None, cpu_label().as_str()));
         let remark = cuda.remark.unwrap();
-        assert!(remark.contains("NVIDIA GPU") && remark.ends_with(". The CPU computes instead."), "{remark}");
+        assert!(remark.contains("NVIDIA GPU") && remark.ends_with(". Using the CPU instead."), "{remark}");
     }
 
     #[test]
@@ -300,7 +273,7 @@ mod tests {
         let unused = Problem::NotBuilt { gpu: Gpu::Cuda, seen: true };
         let remark = opened(DeviceChoice::Auto, &unused, Some(&absent)).remark.unwrap();
         assert!(
-            remark.starts_with("This computer has an NVIDIA GPU; a build with `make cuda-build`"),
+            remark.starts_with("This computer has an NVIDIA GPU; a build made with `make cuda-build`"),
             "{remark}"
         );
     }
@@ -317,17 +290,11 @@ mod tests {
     }
 
     #[test]
-    fn labels_say_what_computes() {
-        assert_eq!(gpu_label(Gpu::Cuda, "NVIDIA H100 ", 85_520_809_984), "CUDA, NVIDIA H100, 80 GB");
-        assert_eq!(gpu_label(Gpu::Metal, "Apple M3", 17_179_869_184), "Metal, Apple M3, 16 GB");
-        assert!(cpu_label().starts_with("CPU, "));
-    }
-
-    #[test]
     fn everything_is_in_the_survey_with_a_label_or_a_reason() {
         let survey = survey();
         assert_eq!(survey.iter().map(|(choice, _)| *choice).collect::<Vec<_>>(), DeviceChoice::ALL);
         assert_eq!(survey[1].1.as_deref(), Ok(cpu_label().as_str()));
+        assert!(cpu_label().starts_with("CPU, "));
         if !cfg!(feature = "cuda") {
             assert!(matches!(survey[2].1, Err(Problem::NotBuilt { gpu: Gpu::Cuda, .. })));
         }

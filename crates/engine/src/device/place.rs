@@ -39,9 +39,9 @@ pub fn place<T>(opened: &Opened, role: Role, load: impl Fn(&Opened) -> Result<T>
 
 fn refusal(role: Role, error: &Error) -> String {
     if error.is_out_of_memory() {
-        return format!("The {role} runs on the CPU: the GPU has no room for it.");
+        return format!("The {role} runs on the CPU: it does not fit in GPU memory.");
     }
-    format!("The {role} runs on the CPU, since loading it on the GPU failed: {error}")
+    format!("The {role} runs on the CPU, because loading it on the GPU failed: {error}")
 }
 
 #[cfg(test)]
@@ -81,10 +81,10 @@ mod tests {
     fn a_model_without_room_on_the_gpu_goes_to_the_cpu() {
         let opened = second_attempt(Role::Draft, "DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")");
         assert_eq!(opened.gpu, None);
-        assert_eq!(opened.remark.unwrap(), "The draft runs on the CPU: the GPU has no room for it.");
+        assert_eq!(opened.remark.unwrap(), "The draft runs on the CPU: it does not fit in GPU memory.");
         let remark = second_attempt(Role::Target, "no kernel").remark.unwrap();
         assert!(
-            remark.starts_with("The target runs on the CPU, since loading it on the GPU failed:"),
+            remark.starts_with("The target runs on the CPU, because loading it on the GPU failed:"),
             "{remark}"
         );
         assert!(remark.ends_with("no kernel."), "{remark}");

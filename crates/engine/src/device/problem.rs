@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Gpu;
+use super::gpu::Gpu;
 
 /// Why a GPU does not compute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,35 +67,33 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotBuilt { gpu: Gpu::Cuda, seen: true } => {
-                f.write_str("This computer has an NVIDIA GPU; a build with `make cuda-build` would use it.")
+                f.write_str("This computer has an NVIDIA GPU; a build made with `make cuda-build` can use it.")
             }
             Self::NotBuilt { gpu: Gpu::Metal, seen: true } => f.write_str(
-                "This computer has a GPU that Metal can use; a build with `--features metal` would use it.",
+                "This computer has a GPU that supports Metal; a build with `--features metal` can use it.",
             ),
             Self::NotBuilt { gpu: Gpu::Cuda, seen: false } => f.write_str(
-                "This build does not use CUDA; one made with `make cuda-build` does. No driver of NVIDIA's was \
-                 found here either.",
+                "This build does not support CUDA; one made with `make cuda-build` does. No NVIDIA driver was found \
+                 on this computer either.",
             ),
             Self::NotBuilt { gpu: Gpu::Metal, seen: false } => {
-                f.write_str("This build does not use Metal, which only Apple's computers have.")
+                f.write_str("This build does not support Metal, which only Apple computers have.")
             }
             Self::NoGpu(Gpu::Cuda) => f.write_str(
-                "CUDA found no NVIDIA GPU: expected one with NVIDIA's driver. If there is one, install its driver.",
+                "CUDA found no NVIDIA GPU. If this computer has one, install NVIDIA's driver.",
             ),
             Self::NoGpu(Gpu::Metal) => f.write_str("Metal found no GPU on this computer."),
             Self::OldDriver { found, needed } => write!(
                 f,
-                "NVIDIA's driver is too old: expected one for CUDA {} or newer, found one for CUDA {}. Update the \
-                 driver.",
-                version(*needed),
-                version(*found)
+                "NVIDIA's driver is too old: it supports CUDA {}, and this build needs {} or newer. Update the driver.",
+                version(*found),
+                version(*needed)
             ),
             Self::NoLibraries(missing) => write!(
                 f,
-                "CUDA's libraries are not complete: expected {}, found {}. Install NVIDIA's CUDA toolkit, or its \
-                 runtime libraries alone.",
-                missing.join(" and "),
-                if missing.len() == 1 { "it nowhere" } else { "neither" }
+                "CUDA's libraries are incomplete: {} not found. Install NVIDIA's CUDA toolkit, or only its runtime \
+                 libraries.",
+                missing.join(" and ")
             ),
             Self::Failed { gpu, reason } => write!(f, "{gpu} cannot be used: {reason}."),
         }
@@ -125,26 +123,26 @@ mod tests {
         assert_eq!(Problem::of_versions(12040, 12040), Ok(()));
         assert_eq!(Problem::of_versions(13000, 12040), Ok(()));
         let old = Problem::of_versions(11080, 12090).unwrap_err();
-        let words = "NVIDIA's driver is too old: expected one for CUDA 12.9 or newer, found one for CUDA 11.8. \
-                     Update the driver.";
+        let words = "NVIDIA's driver is too old: it supports CUDA 11.8, and this build needs 12.9 or newer. Update the \
+                     driver.";
         assert_eq!(old.to_string(), words);
     }
 
     #[test]
     fn missing_libraries_are_named() {
         let both = Problem::NoLibraries(vec!["libcublas", "libcurand"]).to_string();
-        assert!(both.contains("expected libcublas and libcurand, found neither."), "{both}");
+        assert!(both.contains(": libcublas and libcurand not found."), "{both}");
         let one = Problem::NoLibraries(vec!["libcurand"]).to_string();
-        assert!(one.contains("expected libcurand, found it nowhere."), "{one}");
+        assert!(one.contains(": libcurand not found."), "{one}");
     }
 
     #[test]
     fn a_build_without_gpus_says_which_build_would_use_the_one_it_sees() {
         let sentence = |gpu, seen| Problem::NotBuilt { gpu, seen }.to_string();
-        let cuda = "This computer has an NVIDIA GPU; a build with `make cuda-build` would use it.";
+        let cuda = "This computer has an NVIDIA GPU; a build made with `make cuda-build` can use it.";
         assert_eq!(sentence(Gpu::Cuda, true), cuda);
-        assert!(sentence(Gpu::Metal, true).contains("`--features metal` would use it."));
-        assert!(sentence(Gpu::Cuda, false).contains("does not use CUDA"));
+        assert!(sentence(Gpu::Metal, true).contains("`--features metal` can use it."));
+        assert!(sentence(Gpu::Cuda, false).contains("does not support CUDA"));
         assert!(sentence(Gpu::Metal, false).contains("Apple"));
     }
 

@@ -3,49 +3,94 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use super::{Drafter, Order};
+use super::{DraftRequest, Drafter};
+use crate::context::Context;
 use crate::error::Result;
-use crate::forward::Model;
-use crate::governor::{Costs, MOST_ROWS};
+use crate::forward::{Interest, Model, Want};
+use crate::governor::{Costs, MAX_ROWS};
+use crate::model::{Special, Tokenizer};
 use crate::sampler::Sampler;
 use crate::sampling::Sampling;
-use crate::trace::TokenId;
+use crate::token::TokenId;
 use crate::tree::TokenTree;
 
 /// Numbers of rows that are measured; the others lie between.
-const ROWS: [usize; 6] = [1, 2, 3, 5, 9, MOST_ROWS];
+const ROWS: [usize; 6] = [1, 2, 3, 5, 9, MAX_ROWS];
 
-/// Draft lengths that are measured.
-const LENGTHS: [usize; 2] = [1, 4];
-
-/// Measuring ends after this time, as soon as each number of rows was measured once: a large model takes
-/// longer and needs it less, as what disturbs is short.
+/// Measuring ends after this time, as soon as everything was measured [`FEWEST`] times.
 const TIME: Duration = Duration::from_millis(250);
+
+/// Measurements of a large model: one alone that was disturbed misleads the whole first reply.
+const FEWEST: usize = 3;
 
 /// Measurements of a small one.
 const REPEATS: usize = 99;
 
-/// A token that every model has.
-const ANY: TokenId = 0;
+/// What is measured with where there is no text yet: with experts it decides what a pass costs that its tokens
+/// differ, as those of a text do.
+const PAGE: &str = "The lighthouse on the northern cape was built in 1873, after three ships had been lost there \
+    in a single winter. Its keeper climbed 214 steps every evening, trimmed the wick, and wrote down the wind, \
+    the tide and whatever passed: whales, mostly, and now and then a trawler on its way home. \"Nothing \
+    happened,\" says his diary on most days; yet on 9 March, he adds, the whole bay shone green until dawn. \
+    Nobody believed him, though a letter from the harbour master (dated two weeks later) asks, rather \
+    carefully, whether the lamp could have been painted.";
 
-/// The costs of passes after what the target has cached.
+/// Tokens of a text to measure with.
+const SAMPLE: usize = 96;
+
+/// What costs are measured on.
+#[derive(Debug)]
+pub struct Sample<'a> {
+    /// The context so far.
+    pub context: &'a Context,
+    /// Different tokens as texts have them: the end of the context, where it is long enough, or else a page.
+    pub text: Vec<TokenId>,
+}
+
+impl<'a> Sample<'a> {
+    pub fn of(context: &'a Context, tokenizer: &Tokenizer) -> Self {
+        let mut text = match context.len().checked_sub(SAMPLE) {
+            Some(start) => context[start..].to_vec(),
+            None => tokenizer.encode(PAGE, Special::Ignore).unwrap_or_default(),
+        };
+        text.truncate(SAMPLE);
+        Self { context, text }
+    }
+}
+
+/// Runs through the tokens of a text, again and again.
+struct Text<'a> {
+    tokens: &'a [TokenId],
+    at: usize,
+}
+
+impl Text<'_> {
+    /// The next so many; a token that every model has where there is no text.
+    fn next(&mut self, count: usize) -> TokenTree {
+        let token = |index: usize| self.tokens.get(index % self.tokens.len().max(1)).copied().unwrap_or(0);
+        let tree = TokenTree::chain((self.at..self.at + count).map(token));
+        self.at += count;
+        tree
+    }
+}
+
+/// The costs of passes over the tokens of `text` after what the target has cached.
 ///
 /// # Errors
-/// Those of [`Model::forward`].
-pub fn verify(target: &mut dyn Model) -> Result<Costs> {
-    let cached = target.cached().len();
-    let room = target.config().context - cached;
+/// Those of [`Model::run`].
+pub fn verify(target: &mut dyn Model, text: &[TokenId]) -> Result<Costs> {
+    let text = &mut Text { tokens: text, at: 0 };
+    let room = target.config().context - target.cached().len();
     let rows: Vec<usize> = ROWS.into_iter().filter(|&rows| rows <= room).collect();
     let mut times = vec![Vec::new(); rows.len()];
     let begin = Instant::now();
     // The first pass touches memory for the first time and is not counted.
-    pass(target, *rows.last().unwrap_or(&1))?;
-    for _ in 0..REPEATS {
+    pass(target, *rows.last().unwrap_or(&1), text)?;
+    for repeat in 1..=REPEATS {
         for (&rows, times) in rows.iter().zip(&mut times) {
-            times.push(pass(target, rows)?);
-            target.truncate(cached);
+            times.push(pass(target, rows, text)?);
         }
-        if begin.elapsed() > TIME {
+        if repeat >= FEWEST && begin.elapsed() > TIME {
             break;
         }
     }
@@ -53,29 +98,30 @@ pub fn verify(target: &mut dyn Model) -> Result<Costs> {
     Ok(Costs::measured(&points))
 }
 
-/// What some numbers of rows cost at a glance, to see whether costs that are known hold.
+/// What some numbers of rows of `text` cost at a glance, to see whether costs that are known hold.
 ///
 /// # Errors
-/// Those of [`Model::forward`].
-pub fn glance(target: &mut dyn Model) -> Result<Vec<(usize, f64)>> {
+/// Those of [`Model::run`].
+pub fn glance(target: &mut dyn Model, text: &[TokenId]) -> Result<Vec<(usize, f64)>> {
     const GLANCE: [usize; 2] = [1, 5];
+    let text = &mut Text { tokens: text, at: 0 };
     let room = target.config().context - target.cached().len();
     let mut passes = Vec::new();
     for rows in GLANCE.into_iter().filter(|&rows| rows <= room) {
         // The first touches memory for the first time.
-        let times = [pass(target, rows)?, pass(target, rows)?];
+        let times = [pass(target, rows, text)?, pass(target, rows, text)?];
         passes.push((rows, times[0].min(times[1])));
     }
     Ok(passes)
 }
 
-/// Milliseconds.
-fn pass(target: &mut dyn Model, rows: usize) -> Result<f64> {
-    let cached = target.cached().len();
+/// Milliseconds of a pass, of which nothing stays cached.
+fn pass(target: &mut dyn Model, rows: usize, text: &mut Text<'_>) -> Result<f64> {
+    let tree = text.next(rows);
     let start = Instant::now();
-    target.forward(&TokenTree::chain(std::iter::repeat_n(ANY, rows)), 0..rows)?;
+    let pass = target.run(&tree, &Want::all_rows().interest(Interest::Peaks))?;
     let time = start.elapsed();
-    target.truncate(cached);
+    pass.keep(&[])?;
     Ok(time.as_secs_f64() * 1e3)
 }
 
@@ -83,35 +129,36 @@ fn pass(target: &mut dyn Model, rows: usize) -> Result<f64> {
 ///
 /// # Errors
 /// Those of [`Drafter::prepare`].
-pub fn reading(drafter: &mut dyn Drafter, context: &[TokenId]) -> Result<f64> {
+pub fn reading(drafter: &mut dyn Drafter, context: &Context) -> Result<f64> {
     drafter.forget();
     let start = Instant::now();
     let _ = drafter.prepare(context, &mut |_, _| ControlFlow::Continue(()))?;
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// The costs of drafts after `context` by their length; `None` of one that drafts nothing there.
+/// The costs of drafts after `context`, of which some `lengths` are measured; `None` of one that drafts nothing
+/// there.
 ///
 /// # Errors
 /// Those of [`Drafter::draft`].
-pub fn draft(drafter: &mut dyn Drafter, context: &[TokenId]) -> Result<Option<Costs>> {
+pub fn draft(drafter: &mut dyn Drafter, context: &Context, lengths: &[usize]) -> Result<Option<Costs>> {
     let mut sampler = Sampler::new(&Sampling::greedy())?;
-    let mut times = vec![Vec::new(); LENGTHS.len()];
+    let mut times = vec![Vec::new(); lengths.len()];
     let begin = Instant::now();
     for repeat in 0..=REPEATS {
-        for (&length, times) in LENGTHS.iter().zip(&mut times) {
+        for (&length, times) in lengths.iter().zip(&mut times) {
             let start = Instant::now();
-            let drafted = drafter.draft(context, &Order::chain(length), &mut sampler)?.guesses.len();
+            let drafted = drafter.draft(context, &DraftRequest::chain(length), &mut sampler)?.guesses.len();
             // A draft that ended its text is taken for a part of a whole one.
             if repeat > 0 && drafted > 0 {
                 times.push(start.elapsed().as_secs_f64() * 1e3 * length as f64 / drafted as f64);
             }
         }
-        if repeat > 0 && begin.elapsed() > TIME {
+        if repeat >= FEWEST && begin.elapsed() > TIME {
             break;
         }
     }
-    let measured = LENGTHS.into_iter().zip(times).filter(|(_, times)| !times.is_empty());
+    let measured = lengths.iter().copied().zip(times).filter(|(_, times)| !times.is_empty());
     let points: Vec<_> = measured.map(|(length, times)| (length, middle(times))).collect();
     Ok((!points.is_empty()).then(|| Costs::measured(&points)))
 }
@@ -119,4 +166,29 @@ pub fn draft(drafter: &mut dyn Drafter, context: &[TokenId]) -> Result<Option<Co
 fn middle(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_are_measured_with_the_tokens_of_a_text_one_after_the_other() {
+        let text = &mut Text { tokens: &[5, 6, 7], at: 0 };
+        let tokens = |tree: TokenTree| tree.tokens().collect::<Vec<_>>();
+        assert_eq!([2, 3].map(|rows| tokens(text.next(rows))), [vec![5, 6], vec![7, 5, 6]]);
+        assert_eq!(tokens(Text { tokens: &[], at: 4 }.next(2)), [0, 0]);
+    }
+
+    #[test]
+    fn a_long_context_is_its_own_sample() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = crate::model::fixture::Gguf::tiny().write(folder.path());
+        let tokenizer = crate::model::ModelSource::open(&path).unwrap().tokenizer().unwrap();
+        let context = Context::new((0..200).collect());
+        assert_eq!(Sample::of(&context, &tokenizer).text, context[104..]);
+        let page = Sample::of(&context[..9].into(), &tokenizer).text;
+        let different: std::collections::HashSet<_> = page.iter().collect();
+        assert!(page.len() == SAMPLE && different.len() > 20, "{page:?}");
+    }
 }

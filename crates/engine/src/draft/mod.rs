@@ -1,50 +1,53 @@
 //! Who guesses: what a drafter is asked for and what it gives. Does not judge.
 
+mod cost;
 mod drafters;
+mod drafting;
 mod measure;
+mod member;
 mod model;
 mod ngram;
 mod recycling;
+mod seen;
 mod suffix_automaton;
 mod trial;
 mod vocabulary;
 
 use std::ops::ControlFlow;
 
-use crate::accept::Guess;
+use crate::accept::{Guess, Guesses};
+use crate::context::Context;
+use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
-use crate::forward::Row;
-use crate::governor::{Calibration, Least, Shape};
+use crate::forward::Taps;
+use crate::governor::{Calibration, Cutoff, Shape};
 use crate::sampler::Sampler;
-use crate::trace::{DrafterKind, LengthReason, TokenId};
+use crate::token::TokenId;
+use crate::trace::LengthReason;
 
+pub use cost::Cost;
 pub use drafters::Drafters;
-pub(crate) use drafters::Drafting;
+pub(crate) use drafters::Unheard;
+pub(crate) use drafting::Drafting;
+pub(crate) use measure::Sample;
 pub use model::ModelDrafter;
 pub use ngram::NgramDrafter;
 pub use recycling::RecyclingDrafter;
+pub use seen::Seen;
 pub use trial::{Ground, Trial};
 pub use vocabulary::{Intersection, Vocabulary};
 
-/// Guesses, a tree in which parents come before their children.
+/// Guesses, and why there are no more.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Draft {
-    pub guesses: Vec<Guess>,
+    pub guesses: Guesses,
     /// Why there are fewer guesses than were asked for; `None` when there are not.
     pub shortened: Option<LengthReason>,
 }
 
-impl Draft {
-    /// Adds a guess that follows the one added last.
-    fn follow(&mut self, guess: Guess) {
-        let parent = self.guesses.len().checked_sub(1);
-        self.guesses.push(Guess { parent, ..guess });
-    }
-}
-
 /// What is asked of a drafter.
 #[derive(Debug, Clone, Copy)]
-pub struct Order<'a> {
+pub struct DraftRequest<'a> {
     /// Most tokens on a path.
     pub length: usize,
     /// How many guesses shall follow each; `None` for a chain. Drafters that cannot tell draft a chain.
@@ -54,11 +57,11 @@ pub struct Order<'a> {
     /// Whether a draft model is drafted for.
     pub staged: bool,
     /// What another has drafted to follow the context, and the guesses shall follow. Asked of those alone
-    /// that [guess at no cost](Drafter::is_cheap).
+    /// that [guess at no cost](Cost::Free).
     pub ahead: &'a [TokenId],
 }
 
-impl Order<'_> {
+impl DraftRequest<'_> {
     /// A chain of up to `length` tokens.
     pub fn chain(length: usize) -> Self {
         Self { length, shape: None, bound: None, staged: false, ahead: &[] }
@@ -68,27 +71,28 @@ impl Order<'_> {
 /// Where a chain ends, and how the chance that all of it is accepted is reckoned from a drafter's confidence.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound<'a> {
-    pub least: Least,
+    pub cutoff: Cutoff,
     pub calibration: &'a Calibration,
 }
 
 impl Bound<'_> {
-    /// The chance of a draft of `depth` tokens and chance `reach` with one more; `None` if that is too little.
-    fn extend(&self, reach: f64, depth: usize, guess: &Guess) -> Option<f64> {
-        let reach = reach * self.calibration.chance(depth, guess.confidence);
-        (reach >= self.least.chance || depth < self.least.spared).then_some(reach)
+    /// The chance of a draft of `depth` tokens and chance `survival` with one more; `None` if that is too little.
+    fn extend(&self, survival: f64, depth: usize, guess: &Guess) -> Option<f64> {
+        let survival = survival * self.calibration.chance(depth, guess.confidence);
+        (survival >= self.cutoff.survival || depth < self.cutoff.min_length).then_some(survival)
     }
 
-    /// Whether a chain whose chance is `reach` ends as it is, without a further token being drafted.
-    fn ends(&self, reach: f64) -> bool {
-        reach < self.least.further
+    /// Whether a chain whose chance is `survival` ends as it is, without a further token being drafted.
+    fn ends(&self, survival: f64) -> bool {
+        survival < self.cutoff.to_go_on
     }
 }
 
 /// Runs ahead of the target.
 ///
 /// There is no rollback: a drafter compares `context` with what it has cached, forgets what differs
-/// and feeds what is missing. The same rule serves rejected drafts, the next turn and an edit.
+/// and feeds what is missing. The same rule serves rejected drafts, the next turn and an edit. A [`Context`]
+/// knows what of it is [unchanged](Context::unchanged_since), so that only what is new need be looked at.
 pub trait Drafter: Send {
     fn kind(&self) -> DrafterKind;
 
@@ -100,21 +104,49 @@ pub trait Drafter: Send {
     /// As [`Self::draft`].
     fn prepare(
         &mut self,
-        _context: &[TokenId],
+        _context: &Context,
         _on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What `order` asks for, to follow `context` (prompt and reply so far, never empty), in the way
+    /// What `request` asks for, to follow `context` (prompt and reply so far, never empty), in the way
     /// `sampler` is set.
     ///
     /// # Errors
     /// When guessing fails; the reply then goes on without this drafter.
-    fn draft(&mut self, context: &[TokenId], order: &Order<'_>, sampler: &mut Sampler) -> Result<Draft>;
+    fn draft(
+        &mut self,
+        context: &Context,
+        request: &DraftRequest<'_>,
+        sampler: &mut Sampler,
+    ) -> Result<Draft>;
 
-    /// Hears what the target thought of what may follow `token`, which is part of the text now.
-    fn observe(&mut self, _token: TokenId, _row: Row<'_>) {}
+    /// Hears what the target ran of the text: each part of a prompt, and after each round, whoever drafted, the
+    /// tokens that were kept. Of a text that is drafted for from its beginning it hears every position but the
+    /// last once, in order.
+    ///
+    /// # Errors
+    /// When what it does with it fails; the reply then goes on without this drafter.
+    fn observe(&mut self, _seen: &Seen<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// The hidden states it reads of what it hears; `None` for none.
+    fn taps(&self) -> Option<&Taps> {
+        None
+    }
+
+    /// Tokens at the end of `context`, less the last, which the target has yet to run, that it would have to have
+    /// heard to draft after it and has not. The target runs these again where it shall draft.
+    fn deaf(&self, _context: &Context) -> usize {
+        0
+    }
+
+    /// Whether it can guess several tokens for one place, where it is told to.
+    fn grows_trees(&self) -> bool {
+        false
+    }
 
     /// Texts of other conversations that this one may repeat, in place of those before.
     fn remember(&mut self, _texts: &[Vec<TokenId>]) {}
@@ -123,12 +155,12 @@ pub trait Drafter: Send {
     fn forget(&mut self) {}
 
     /// How many tokens of `context` it still has to read before it can draft after it.
-    fn behind(&self, _context: &[TokenId]) -> usize {
+    fn behind(&self, _context: &Context) -> usize {
         0
     }
 
-    /// Whether asking it for a draft takes next to no time.
-    fn is_cheap(&self) -> bool {
-        true
+    /// What asking it for a draft costs.
+    fn cost(&self) -> Cost {
+        Cost::Free
     }
 }

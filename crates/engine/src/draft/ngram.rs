@@ -2,14 +2,17 @@
 //! earlier ones (SuffixDecoding, Oliaro et al. 2024). Its guesses are certain, so any text is exact.
 
 use super::suffix_automaton::{Continuation, Match, Suffix, SuffixAutomaton};
-use super::{Draft, Drafter, Order};
-use crate::accept::Guess;
+use super::{Draft, DraftRequest, Drafter};
+use crate::accept::{Guess, Guesses};
+use crate::context::{Context, Mark};
+use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
 use crate::sampler::Sampler;
-use crate::trace::{DrafterKind, LengthReason, TokenId};
+use crate::token::TokenId;
+use crate::trace::LengthReason;
 
 /// A draft ends where it is less likely than this to be reached.
-const LEAST_REACH: f64 = 0.1;
+const MIN_SURVIVAL: f64 = 0.1;
 
 /// Earlier tokens that are remembered at most.
 const MEMORY: usize = 1 << 16;
@@ -18,6 +21,8 @@ const MEMORY: usize = 1 << 16;
 pub struct NgramDrafter {
     /// The conversation.
     seen: Vec<TokenId>,
+    /// As a text that grows.
+    mark: Mark,
     automaton: SuffixAutomaton,
     /// What was said in others, and where the conversation's end occurs in it.
     earlier: SuffixAutomaton,
@@ -25,8 +30,10 @@ pub struct NgramDrafter {
 }
 
 impl NgramDrafter {
-    fn catch_up(&mut self, context: &[TokenId]) {
-        if !context.starts_with(&self.seen) {
+    fn catch_up(&mut self, context: &Context) {
+        let same = context.common(&self.seen, context.unchanged_since(self.mark));
+        self.mark = context.mark();
+        if same < self.seen.len() {
             self.seen.clear();
             (self.automaton, self.matched) = Default::default();
         }
@@ -43,11 +50,11 @@ impl NgramDrafter {
         automaton: &SuffixAutomaton,
         suffixes: impl Iterator<Item = (usize, Suffix)>,
         longest: usize,
-    ) -> (Vec<Guess>, f64) {
-        let mut best = (Vec::new(), 0.0);
+    ) -> (Guesses, f64) {
+        let mut best = (Guesses::default(), 0.0);
         for (matched, suffix) in suffixes {
-            // A match promises no more tokens than it has itself.
-            if (matched as f64) <= best.1 {
+            // A match promises no more tokens than it has itself, and than were asked for.
+            if (matched.min(longest) as f64) <= best.1 {
                 break;
             }
             let found = follow(automaton, suffix, matched, longest);
@@ -61,31 +68,25 @@ impl NgramDrafter {
 
 /// What follows a suffix of `matched` tokens that occurred before, and the expected number of its tokens
 /// that come: the sum over the tokens of the product of the shares up to them.
-fn follow(
-    automaton: &SuffixAutomaton,
-    mut suffix: Suffix,
-    matched: usize,
-    longest: usize,
-) -> (Vec<Guess>, f64) {
-    let (mut guesses, mut reach, mut expected) = (Vec::new(), 1.0, 0.0);
+fn follow(automaton: &SuffixAutomaton, mut suffix: Suffix, matched: usize, longest: usize) -> (Guesses, f64) {
+    let (mut guesses, mut survival, mut expected) = (Guesses::default(), 1.0, 0.0);
     while guesses.len() < longest.min(matched) {
         let Some(next) = automaton.continuation(suffix) else { break };
         let share = f64::from(next.count) / f64::from(next.total);
-        reach *= share;
-        if reach < LEAST_REACH {
+        survival *= share;
+        if survival < MIN_SURVIVAL {
             break;
         }
-        let parent = guesses.len().checked_sub(1);
         let confidence = confidence(&next, matched + guesses.len());
-        guesses.push(Guess {
+        guesses.follow(Guess {
             token: next.token,
-            parent,
+            parent: None,
             drawn_from: None,
             probability: share as f32,
             confidence,
             drafter: DrafterKind::Ngram,
         });
-        expected += reach;
+        expected += survival;
         suffix = next.into();
     }
     (guesses, expected)
@@ -102,17 +103,17 @@ impl Drafter for NgramDrafter {
         DrafterKind::Ngram
     }
 
-    fn draft(&mut self, context: &[TokenId], order: &Order<'_>, _: &mut Sampler) -> Result<Draft> {
+    fn draft(&mut self, context: &Context, request: &DraftRequest<'_>, _: &mut Sampler) -> Result<Draft> {
         self.catch_up(context);
         let (mut here, mut earlier) = (self.automaton.end(), self.matched);
-        for &token in order.ahead {
+        for &token in request.ahead {
             here = self.automaton.extend(here, token);
             earlier = self.earlier.extend(earlier, token);
         }
-        let here = Self::best(&self.automaton, self.automaton.suffixes(here), order.length);
-        let earlier = Self::best(&self.earlier, self.earlier.suffixes(earlier), order.length);
+        let here = Self::best(&self.automaton, self.automaton.suffixes(here), request.length);
+        let earlier = Self::best(&self.earlier, self.earlier.suffixes(earlier), request.length);
         let guesses = if here.1 >= earlier.1 { here.0 } else { earlier.0 };
-        let shortened = (guesses.len() < order.length).then_some(LengthReason::NoMatch);
+        let shortened = (guesses.len() < request.length).then_some(LengthReason::NoMatch);
         Ok(Draft { guesses, shortened })
     }
 
@@ -133,7 +134,7 @@ mod tests {
 
     fn drafted(drafter: &mut NgramDrafter, context: &[TokenId], length: usize) -> Vec<TokenId> {
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-        let draft = drafter.draft(context, &Order::chain(length), &mut sampler).unwrap();
+        let draft = drafter.draft(&context.into(), &DraftRequest::chain(length), &mut sampler).unwrap();
         draft.guesses.iter().map(|guess| guess.token).collect()
     }
 
@@ -145,10 +146,18 @@ mod tests {
     }
 
     #[test]
+    fn a_token_without_end_goes_on() {
+        let context = vec![7; 1 << 16];
+        assert_eq!(drafted(&mut NgramDrafter::default(), &context, 16), [7; 16]);
+    }
+
+    #[test]
     fn nothing_is_drafted_where_nothing_repeats() {
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-        let draft = NgramDrafter::default().draft(&[1, 2, 3], &Order::chain(4), &mut sampler).unwrap();
-        assert_eq!(draft, Draft { guesses: vec![], shortened: Some(LengthReason::NoMatch) });
+        let draft = NgramDrafter::default()
+            .draft(&Context::new(vec![1, 2, 3]), &DraftRequest::chain(4), &mut sampler)
+            .unwrap();
+        assert_eq!(draft, Draft { guesses: Guesses::default(), shortened: Some(LengthReason::NoMatch) });
     }
 
     #[test]
@@ -168,10 +177,10 @@ mod tests {
     fn what_another_drafted_is_continued_and_not_taken_for_said() {
         let mut drafter = NgramDrafter::default();
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-        let context = [1, 2, 3, 4, 5, 6, 9];
+        let context = Context::new(vec![1, 2, 3, 4, 5, 6, 9]);
         let mut ahead = |tokens: &[TokenId]| -> Vec<TokenId> {
-            let order = Order { ahead: tokens, ..Order::chain(8) };
-            let draft = drafter.draft(&context, &order, &mut sampler).unwrap();
+            let request = DraftRequest { ahead: tokens, ..DraftRequest::chain(8) };
+            let draft = drafter.draft(&context, &request, &mut sampler).unwrap();
             draft.guesses.iter().map(|guess| guess.token).collect()
         };
         assert_eq!(ahead(&[2, 3]), [4, 5]);
@@ -195,10 +204,12 @@ mod tests {
     fn a_longer_match_is_trusted_more() {
         let mut drafter = NgramDrafter::default();
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-        let context = [1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5];
-        let draft = drafter.draft(&context, &Order::chain(3), &mut sampler).unwrap();
+        let context = Context::new(vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5]);
+        let draft = drafter.draft(&context, &DraftRequest::chain(3), &mut sampler).unwrap();
         let sure = draft.guesses[0].confidence;
-        let draft = NgramDrafter::default().draft(&[1, 2, 3, 1], &Order::chain(3), &mut sampler).unwrap();
+        let draft = NgramDrafter::default()
+            .draft(&Context::new(vec![1, 2, 3, 1]), &DraftRequest::chain(3), &mut sampler)
+            .unwrap();
         assert!(sure > 0.8 && draft.guesses[0].confidence < 0.7);
     }
 }

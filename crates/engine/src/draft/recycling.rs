@@ -3,20 +3,22 @@
 
 use std::collections::HashMap;
 
-use super::{Draft, Drafter, Order};
+use super::{Draft, DraftRequest, Drafter, Seen};
 use crate::accept::Guess;
+use crate::context::Context;
+use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
-use crate::forward::Row;
 use crate::governor::Shape;
 use crate::sampler::Sampler;
-use crate::speculation::WIDEST_TREE;
-use crate::trace::{DrafterKind, LengthReason, TokenId};
+use crate::speculation::MAX_TREE_WIDTH;
+use crate::token::TokenId;
+use crate::trace::LengthReason;
 
 /// What followed in another place is as likely here in about so many cases.
 const RENEWED: f32 = 0.5;
 
 /// What may follow a token, likeliest first.
-type Followers = [(TokenId, f32); WIDEST_TREE];
+type Followers = [(TokenId, f32); MAX_TREE_WIDTH];
 
 #[derive(Debug, Default)]
 pub struct RecyclingDrafter {
@@ -42,7 +44,7 @@ impl RecyclingDrafter {
         while draft.guesses.len() < length {
             let Some(guess) = last.and_then(|last| self.guesses(last, 1).next()) else { break };
             last = Some(guess.token);
-            draft.follow(guess);
+            draft.guesses.follow(guess);
         }
         draft
     }
@@ -66,13 +68,13 @@ impl Drafter for RecyclingDrafter {
         DrafterKind::Recycling
     }
 
-    fn draft(&mut self, context: &[TokenId], order: &Order<'_>, _: &mut Sampler) -> Result<Draft> {
-        let Some(&last) = order.ahead.last().or(context.last()) else { return Ok(Draft::default()) };
-        let draft = match order.shape {
+    fn draft(&mut self, context: &Context, request: &DraftRequest<'_>, _: &mut Sampler) -> Result<Draft> {
+        let Some(&last) = request.ahead.last().or(context.last()) else { return Ok(Draft::default()) };
+        let draft = match request.shape {
             Some(shape) => self.tree(last, shape),
-            None => self.chain(last, order.length),
+            None => self.chain(last, request.length),
         };
-        let asked = order.shape.map_or(order.length, Shape::len);
+        let asked = request.shape.map_or(request.length, Shape::len);
         let shortened = (draft.guesses.len() < asked).then_some(LengthReason::NoMatch);
         Ok(Draft { shortened, ..draft })
     }
@@ -81,24 +83,33 @@ impl Drafter for RecyclingDrafter {
         self.followers.clear();
     }
 
-    fn observe(&mut self, token: TokenId, row: Row<'_>) {
-        let mut followers = [(0, 0.0); WIDEST_TREE];
-        followers.iter_mut().zip(row.leaders(WIDEST_TREE)).for_each(|(slot, leader)| *slot = leader);
-        self.followers.insert(token, followers);
+    fn grows_trees(&self) -> bool {
+        true
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>) -> Result<()> {
+        for (&token, row) in seen.tokens.iter().zip(seen.rows.into_iter().flatten()) {
+            let mut followers = [(0, 0.0); MAX_TREE_WIDTH];
+            followers.iter_mut().zip(row.leaders(MAX_TREE_WIDTH)).for_each(|(slot, leader)| *slot = leader);
+            self.followers.insert(token, followers);
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forward::Row;
     use crate::governor::Plans;
     use crate::sampling::Sampling;
 
     /// After 1 the target thought 2 likeliest, then 3; after 2 it thought 4 likeliest.
     fn taught() -> RecyclingDrafter {
         let mut drafter = RecyclingDrafter::default();
-        drafter.observe(1, Row::of(&[0.0, 1.0, 3.0, 2.0, 0.5]));
-        drafter.observe(2, Row::of(&[0.0, 0.1, 0.2, 0.3, 5.0]));
+        let rows = [Row::of(&[0.0, 1.0, 3.0, 2.0, 0.5]), Row::of(&[0.0, 0.1, 0.2, 0.3, 5.0])];
+        let seen = Seen { at: 0, tokens: &[1, 2], rows: Some(&rows), features: None };
+        drafter.observe(&seen).unwrap();
         drafter
     }
 
@@ -108,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_chain_follows_the_likeliest() {
-        let draft = taught().draft(&[9, 1], &Order::chain(4), &mut sampler()).unwrap();
+        let draft =
+            taught().draft(&Context::new(vec![9, 1]), &DraftRequest::chain(4), &mut sampler()).unwrap();
         let tokens: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
         assert_eq!((tokens, draft.shortened), (vec![2, 4], Some(LengthReason::NoMatch)));
     }
@@ -117,8 +129,8 @@ mod tests {
     fn a_tree_has_the_second_best_beside_it() {
         let ranks = [[0.4, 0.39, 0.0, 0.0]; 2];
         let shape = Plans::new(&ranks, 2, 3).shape(3);
-        let order = Order { shape: Some(&shape), ..Order::chain(2) };
-        let draft = taught().draft(&[1], &order, &mut sampler()).unwrap();
+        let request = DraftRequest { shape: Some(&shape), ..DraftRequest::chain(2) };
+        let draft = taught().draft(&Context::new(vec![1]), &request, &mut sampler()).unwrap();
         let found: Vec<_> = draft.guesses.iter().map(|guess| (guess.token, guess.parent)).collect();
         assert_eq!(found[..2], [(2, None), (3, None)]);
         assert!(found.len() == 2 || found[2] == (4, Some(0)), "{found:?}");
@@ -126,7 +138,7 @@ mod tests {
 
     #[test]
     fn nothing_is_guessed_after_a_token_never_seen() {
-        let draft = taught().draft(&[7], &Order::chain(4), &mut sampler()).unwrap();
+        let draft = taught().draft(&Context::new(vec![7]), &DraftRequest::chain(4), &mut sampler()).unwrap();
         assert!(draft.guesses.is_empty());
     }
 }

@@ -1,13 +1,18 @@
 //! A suffix automaton (Blumer et al. 1985) over a growing sequence of tokens: every substring, how
-//! often it occurred, and where it occurred last. Extending it visits the suffixes that occurred
-//! before; nothing is ever removed.
+//! often it occurred, and where it occurred last. Extending it visits the longest suffixes that
+//! occurred before; nothing is ever removed.
 
 use std::collections::HashMap;
 
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 type StateId = u32;
 const ROOT: StateId = 0;
+
+/// Suffixes of one end that are counted and looked up, the longest first. They differ in where they occurred before,
+/// so that only a text that goes round in circles has as many; there the longest say enough, and the others count
+/// as if they had occurred less often. Without a bound a token repeated n times takes n^2 / 2 steps.
+const MAX_SUFFIXES: usize = 256;
 
 /// A set of substrings that end at the same places. They are suffixes of the longest of them.
 #[derive(Debug, Clone, Default)]
@@ -68,7 +73,7 @@ impl SuffixAutomaton {
         Match { state: link.unwrap_or(ROOT), length }
     }
 
-    /// The suffixes of a match, longest first, each with its length.
+    /// The suffixes of a match, longest first, each with its length; the longest [`MAX_SUFFIXES`] of them.
     pub fn suffixes(&self, matched: Match) -> impl Iterator<Item = (usize, Suffix)> {
         let mut walk = Some((matched.state, matched.length));
         std::iter::from_fn(move || {
@@ -77,6 +82,7 @@ impl SuffixAutomaton {
             walk = link.map(|link| (link, self.states[link as usize].length));
             Some((length, Suffix(state)))
         })
+        .take(MAX_SUFFIXES)
     }
 
     /// The longest suffix of a text that occurs here, after `token` has been added to the text.
@@ -128,12 +134,13 @@ impl SuffixAutomaton {
     }
 
     fn count_suffixes(&mut self, end: usize) {
-        let mut walk = Some(self.whole);
-        while let Some(state) = walk {
-            let state = &mut self.states[state as usize];
+        let mut walk = self.whole;
+        for _ in 0..MAX_SUFFIXES {
+            let state = &mut self.states[walk as usize];
             state.count += 1;
             state.last_end = end;
-            walk = state.link;
+            let Some(link) = state.link else { break };
+            walk = link;
         }
     }
 }
@@ -176,6 +183,20 @@ mod tests {
             }
         }
         found
+    }
+
+    #[test]
+    fn a_token_without_end_is_counted_in_steps_that_grow_with_the_text() {
+        const TOKENS: usize = 1 << 16;
+        let automaton = over(&[7; TOKENS]);
+        // Nothing is split off here, so that every step of counting is in one of the counts.
+        let steps: usize = automaton.states.iter().map(|state| state.count as usize).sum();
+        assert!(steps <= MAX_SUFFIXES * TOKENS, "{steps}");
+        let suffixes: Vec<_> = automaton.suffixes(automaton.end()).collect();
+        assert_eq!(suffixes.len(), MAX_SUFFIXES);
+        let (length, longest) = suffixes[0];
+        let next = automaton.continuation(longest).unwrap();
+        assert_eq!((length, next.token, next.count, next.total), (TOKENS - 1, 7, 1, 1));
     }
 
     proptest! {

@@ -3,14 +3,15 @@
 
 use std::ops::ControlFlow;
 
-use super::{Drafter, Order, measure};
+use super::{Cost, DraftRequest, Drafter, measure};
+use crate::context::Context;
 use crate::distribution::Distribution;
 use crate::error::Result;
-use crate::forward::{Model, catch_up};
+use crate::forward::{Model, Want, catch_up};
 use crate::governor::{Costs, Governor};
 use crate::sampler::Sampler;
 use crate::sampling::{Mode, Sampling};
-use crate::trace::TokenId;
+use crate::token::TokenId;
 use crate::tree::TokenTree;
 
 /// What came of a trial.
@@ -65,7 +66,7 @@ impl Ground {
             return Ok(None);
         }
         let sampling = Sampling { mode: Mode::Fastest, ..sampling.clone() };
-        Ok(Some(Self { text: text.to_vec(), sampling, verify: measure::verify(target)? }))
+        Ok(Some(Self { text: text.to_vec(), sampling, verify: measure::verify(target, text)? }))
     }
 
     /// Tries `drafter`. `go_on` is asked between passes; `None` when it says `Break`.
@@ -83,10 +84,13 @@ impl Ground {
         go_on: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Trial>> {
         let Some(chances) = self.chances(target, drafter, go_on)? else { return Ok(None) };
-        let draft = measure::draft(drafter, &self.text)?.unwrap_or_else(|| Costs::measured(&[(1, 0.0)]));
-        let governor = Governor::new(self.verify.clone(), draft);
+        let draft = match drafter.cost() {
+            Cost::Free => None,
+            Cost::Measured { lengths } => measure::draft(drafter, &self.text[..].into(), lengths)?,
+        };
+        let governor = Governor::new(self.verify.clone(), vec![(drafter.kind(), draft)]);
         let acceptance = chances.iter().sum::<f64>() / chances.len().max(1) as f64;
-        let (draft_length, rate) = governor.promise(acceptance);
+        let (draft_length, rate) = governor.promise(0, acceptance);
         Ok(Some(Trial {
             tokens: chances.len(),
             acceptance,
@@ -105,11 +109,11 @@ impl Ground {
     ) -> Result<Option<Vec<f64>>> {
         let Self { text, sampling, .. } = self;
         let mut sampler = Sampler::new(sampling)?;
-        target.expect(Distribution::interest(sampling));
+        let want = Want::all_rows().interest(Distribution::interest(sampling));
         let first = (text.len() + 1).saturating_sub(PLACES).max(1);
-        let before = &text[..first];
-        if catch_up(target, before, &mut |_, _| go_on())?.1.is_break()
-            || drafter.prepare(before, &mut |_, _| go_on())?.is_break()
+        let mut context = Context::from(&text[..first]);
+        if catch_up(target, &context, &mut |_, _| go_on())?.1.is_break()
+            || drafter.prepare(&context, &mut |_, _| go_on())?.is_break()
         {
             return Ok(None);
         }
@@ -117,14 +121,15 @@ impl Ground {
         for start in (first..=text.len()).step_by(AT_ONCE) {
             let end = (start + AT_ONCE).min(text.len() + 1);
             let rows = TokenTree::chain(text[start - 1..end - 1].iter().copied());
-            let logits = target.forward(&rows, 0..end - start)?;
+            let pass = target.run(&rows, &want)?;
+            let logits = pass.logits();
             for (row, place) in (start..end).enumerate() {
                 if go_on().is_break() {
                     return Ok(None);
                 }
-                let context = &text[..place];
-                let theirs = Distribution::processed(logits.row(row), sampling, context)?;
-                let draft = drafter.draft(context, &Order::chain(1), &mut sampler)?;
+                context.extend(text[context.len()..place].iter().copied());
+                let theirs = Distribution::processed(logits.row(row), sampling, &text[..place])?;
+                let draft = drafter.draft(&context, &DraftRequest::chain(1), &mut sampler)?;
                 chances.push(draft.guesses.first().map_or(0.0, |guess| match &guess.drawn_from {
                     Some(drawn_from) => 1.0 - theirs.excess(1.0, drawn_from),
                     None => theirs.probability(guess.token),

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::model::Tokenizer;
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// The tokens a draft model can guess, in terms of the target's.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 use super::cpu::sum_exp;
 use super::sketch::Sketch;
 use crate::error::Result;
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// A row for each node asked for; lives until the model's next pass.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,8 @@ impl Peak {
         }
     }
 
-    fn of(logits: &[f32]) -> Self {
+    /// Of a whole row.
+    pub fn of(logits: &[f32]) -> Self {
         let token = likeliest(logits);
         let largest = logits[token as usize];
         Self { token, largest, sum: logits.iter().map(|logit| (logit - largest).exp()).sum() }
@@ -67,6 +68,12 @@ impl Peak {
 }
 
 impl<'a> Logits<'a> {
+    /// A row for each of `peaks`, its own, one after the other.
+    pub fn of(values: &'a [f32], peaks: &'a [Peak]) -> Self {
+        let vocabulary = values.len() / peaks.len().max(1);
+        Self::new(values, vocabulary, vocabulary, peaks)
+    }
+
     /// Rows of `vocabulary` numbers, `stride` apart.
     pub(super) fn new(values: &'a [f32], vocabulary: usize, stride: usize, peaks: &'a [Peak]) -> Self {
         Self(Rows::Here { values, vocabulary, stride, peaks })

@@ -2,24 +2,30 @@
 //! tokens.
 
 pub mod cpu;
+mod features;
+mod load;
 mod logits;
+mod pass;
+mod routing;
 mod sketch;
 mod tensor;
+mod want;
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
-use candle_core::Device;
-
-use crate::error::{Error, Result};
-use crate::model::{ModelConfig, ModelSource};
-use crate::trace::TokenId;
+use crate::error::Result;
+use crate::model::ModelConfig;
+use crate::token::TokenId;
 use crate::tree::TokenTree;
 
 pub use cpu::CpuModel;
-pub(crate) use logits::Peak;
-pub use logits::{Logits, Row};
+pub use features::{Features, Taps};
+pub use load::load;
+pub use logits::{Logits, Peak, Row};
+pub use pass::{Pass, Runner};
 pub use sketch::Interest;
 pub use tensor::TensorModel;
+pub use want::Want;
 
 /// A causal language model whose cache can be rewound.
 pub trait Model: Send {
@@ -28,52 +34,25 @@ pub trait Model: Send {
     /// The tokens whose keys and values are cached, in order.
     fn cached(&self) -> &[TokenId];
 
-    /// Runs `tree` after the cached tokens, caches its nodes in their order, and returns the logits
-    /// of the nodes in `rows`: row `i` scores what may follow node `rows.start + i`.
-    ///
-    /// After a tree that is no chain, [`grow`](Self::grow) or [`keep`](Self::keep) must be called before
-    /// the next pass.
+    /// Runs `tree` after the cached tokens, caches its nodes in their order, and gives what is wanted of
+    /// them. What stays cached is for the [`Pass`] to say; without a word of it all of a chain does.
     ///
     /// # Errors
     /// `Error::UnknownToken` for a token outside the vocabulary, `Error::PromptTooLong` when the
     /// context cannot hold the tree, `Error::Compute` when the device fails. The cache is unchanged.
-    fn forward(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits<'_>> {
-        self.pass(tree, 0, rows)
-    }
-
-    /// Goes on with the tree of the last pass: `tree` begins with its nodes and has more. Runs these, and
-    /// counts them to that pass.
     ///
-    /// # Errors
-    /// Those of [`Self::forward`].
-    fn grow(&mut self, tree: &TokenTree, rows: Range<usize>) -> Result<Logits<'_>> {
-        self.pass(tree, self.last_pass(), rows)
-    }
+    /// # Panics
+    /// If states of a layer are wanted that the model does not have.
+    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>>;
 
-    /// Runs the nodes of `tree` from number `first` on; the ones before are the last pass's.
-    ///
-    /// # Errors
-    /// Those of [`Self::forward`].
-    fn pass(&mut self, tree: &TokenTree, first: usize, rows: Range<usize>) -> Result<Logits<'_>>;
-
-    /// Says what the rows of later passes will be asked for. What is asked for beyond that costs time on a
-    /// device whose memory is not this computer's.
-    fn expect(&mut self, _interest: Interest) {}
-
-    /// Says that rows of later passes need to have the first `vocabulary` tokens alone; they may have more.
-    fn narrow(&mut self, _vocabulary: usize) {}
-
-    /// Waits until the device has computed what it was handed. A pass whose scores nobody asked for may go
-    /// on after it returned.
+    /// Waits until the device has computed what it was handed. A pass of which nothing is wanted may go on
+    /// after [`Self::run`] returned.
     ///
     /// # Errors
     /// `Error::Compute` when the device failed.
     fn wait(&self) -> Result<()> {
         Ok(())
     }
-
-    /// Nodes that the last pass ran, or of them those that were kept.
-    fn last_pass(&self) -> usize;
 
     /// Reads all weights that a pass reads, as fast as memory gives them and without computing, and
     /// returns how many bytes they are: the bound on how fast a pass can be. 0 where the weights are not
@@ -82,42 +61,26 @@ pub trait Model: Send {
         0
     }
 
-    /// Of the last pass's nodes keeps those on `path` (indices, ascending) and forgets the others.
-    fn keep(&mut self, path: &[usize]) -> Result<()>;
-
-    /// Forgets all but the first `length` cached tokens.
-    fn truncate(&mut self, length: usize);
-}
-
-/// Loads the model that `source` describes onto `device`: the CPU by the engine made for it, others by
-/// candle's tensors.
-///
-/// # Errors
-/// What `ModelSource::weights` reports, and `Error::Compute` when the device has no room.
-pub fn load(source: &ModelSource, device: &Device) -> Result<Box<dyn Model>> {
-    Ok(if device.is_cpu() {
-        Box::new(CpuModel::load(source)?)
-    } else {
-        Box::new(TensorModel::load(source, device)?)
-    })
-}
-
-/// Whether a model with `cached` tokens can run `tree`.
-fn admit(tree: &TokenTree, config: &ModelConfig, cached: usize) -> Result<()> {
-    let vocabulary = config.vocabulary;
-    if let Some(token) = tree.tokens().find(|&token| token as usize >= vocabulary) {
-        return Err(Error::UnknownToken { token, vocabulary });
-    }
-    let (found, limit) = (cached + tree.len(), config.context);
-    if found > limit {
-        return Err(Error::PromptTooLong { found, limit });
-    }
-    Ok(())
+    /// Forgets all but the first `length` cached tokens, and more where it cannot go back to just there.
+    /// Returns how many are left: `length` or fewer.
+    fn truncate(&mut self, length: usize) -> usize;
 }
 
 /// Tokens per pass while a prompt is processed: large enough to be efficient, small enough that
 /// progress shows and a stop is heard.
 const CHUNK: usize = 128;
+
+/// A part of a text that was fed in one pass.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    /// The position of the first of its tokens.
+    pub at: usize,
+    pub tokens: &'a [TokenId],
+    /// Where the last part will end.
+    pub total: usize,
+    /// Of each token the hidden states that are tapped.
+    pub features: Option<Features<'a>>,
+}
 
 /// Brings the cache to all of `context` but its last token, whatever it held before: keeps the
 /// common prefix, forgets the rest, feeds what is missing. The one rule behind rejected drafts,
@@ -127,23 +90,44 @@ const CHUNK: usize = 128;
 /// were reused, and whether it was carried through.
 ///
 /// # Errors
-/// Those of [`Model::forward`].
+/// Those of [`Model::run`].
 pub fn catch_up(
     model: &mut dyn Model,
     context: &[TokenId],
     on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<(usize, ControlFlow<()>)> {
+    catch_up_with(model, context, &Taps::default(), &mut |part| {
+        on_progress(part.at + part.tokens.len(), part.total)
+    })
+}
+
+/// The same, and `on_part` gets each part with the hidden states that `taps` name.
+///
+/// # Errors
+/// Those of [`Model::run`].
+pub fn catch_up_with(
+    model: &mut dyn Model,
+    context: &[TokenId],
+    taps: &Taps,
+    on_part: &mut dyn FnMut(Part<'_>) -> ControlFlow<()>,
+) -> Result<(usize, ControlFlow<()>)> {
     let total = context.len().saturating_sub(1);
     let reused = rewind(model, context);
-    let mut done = reused;
-    while done < total {
-        let end = total.min(done + CHUNK);
-        model.forward(&TokenTree::chain(context[done..end].iter().copied()), 0..0)?;
-        model.wait()?;
-        done = end;
-        if on_progress(done, total).is_break() {
+    let mut at = reused;
+    while at < total {
+        let tokens = &context[at..total.min(at + CHUNK)];
+        let pass = model.run(&TokenTree::chain(tokens.iter().copied()), &Want::nothing().features(taps))?;
+        let goes_on = if taps.is_empty() {
+            drop(pass);
+            model.wait()?;
+            on_part(Part { at, tokens, total, features: None })
+        } else {
+            on_part(Part { at, tokens, total, features: pass.features() })
+        };
+        if goes_on.is_break() {
             return Ok((reused, ControlFlow::Break(())));
         }
+        at += tokens.len();
     }
     Ok((reused, ControlFlow::Continue(())))
 }
@@ -153,6 +137,5 @@ pub fn catch_up(
 pub fn rewind(model: &mut dyn Model, context: &[TokenId]) -> usize {
     let wanted = &context[..context.len().saturating_sub(1)];
     let common = model.cached().iter().zip(wanted).take_while(|(cached, token)| cached == token).count();
-    model.truncate(common);
-    common
+    model.truncate(common)
 }

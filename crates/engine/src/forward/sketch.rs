@@ -12,7 +12,7 @@ use candle_core::{D, DType, Result as Computed, Tensor};
 
 use super::logits::{Peak, SLICE};
 use crate::error::Result;
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// What rows will be asked for, so that no more needs to come back from a device. Only a hint: everything can
 /// be asked for, at the cost of fetching it.
@@ -23,9 +23,9 @@ pub enum Interest {
     Everything,
     /// The likeliest token, and probabilities of the tokens of the pass.
     Peaks,
-    /// Besides, the tokens at most `reach` below the highest logit, the `top` highest ones, and the sum of
+    /// Besides, the tokens at most `margin` below the highest logit, the `top` highest ones, and the sum of
     /// e^((logit - largest) / temperature).
-    Likely { temperature: f32, reach: f32, top: usize },
+    Likely { temperature: f32, margin: f32, top: usize },
 }
 
 /// A row.
@@ -84,8 +84,8 @@ impl Sketch {
         };
         let mut sketches = found.iter().enumerate().map(sketch).collect::<Computed<Vec<_>>>()?;
         debug_assert!(sketches.len() == count && slices == vocabulary.div_ceil(SLICE));
-        if let Interest::Likely { reach, top, .. } = interest {
-            fetch_likely(&mut sketches, &by_slice, reach, top)?;
+        if let Interest::Likely { margin, top, .. } = interest {
+            fetch_likely(&mut sketches, &by_slice, margin, top)?;
         }
         Ok(sketches)
     }
@@ -172,8 +172,8 @@ impl Sketch {
     }
 
     /// Those slices that are of interest.
-    fn likely(&self, reach: f32, top: usize) -> Vec<usize> {
-        let least = self.peak.largest - reach;
+    fn likely(&self, margin: f32, top: usize) -> Vec<usize> {
+        let least = self.peak.largest - margin;
         let mut wanted: Vec<usize> =
             (0..self.maxima.len()).filter(|&slice| self.maxima[slice] >= least).collect();
         wanted.extend(self.highest(top));
@@ -197,9 +197,9 @@ fn in_slices(rows: &Tensor) -> Computed<Tensor> {
 }
 
 /// Fetches what is likely of all rows at once.
-fn fetch_likely(sketches: &mut [Sketch], by_slice: &Tensor, reach: f32, top: usize) -> Computed<()> {
+fn fetch_likely(sketches: &mut [Sketch], by_slice: &Tensor, margin: f32, top: usize) -> Computed<()> {
     let (rows, slices, _) = by_slice.dims3()?;
-    let wanted: Vec<Vec<usize>> = sketches.iter().map(|sketch| sketch.likely(reach, top)).collect();
+    let wanted: Vec<Vec<usize>> = sketches.iter().map(|sketch| sketch.likely(margin, top)).collect();
     if wanted.iter().all(Vec::is_empty) {
         return Ok(());
     }
@@ -228,7 +228,7 @@ mod tests {
         let likely = (prop_oneof![Just(0.7f32), Just(1.0)], 0f32..6.0, 0usize..5);
         prop_oneof![
             Just(Interest::Peaks),
-            likely.prop_map(|(temperature, reach, top)| Interest::Likely { temperature, reach, top }),
+            likely.prop_map(|(temperature, margin, top)| Interest::Likely { temperature, margin, top }),
         ]
     }
 
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_was_of_interest_is_not_fetched_again() {
-        let sketch = sketch(Interest::Likely { temperature: 0.5, reach: 9.0, top: 2 });
+        let sketch = sketch(Interest::Likely { temperature: 0.5, margin: 9.0, top: 2 });
         let row = Logits::on_device(std::slice::from_ref(&sketch)).row(0);
         let mut likely = 0;
         row.at_least(-9.0, |_, _| likely += 1).unwrap();

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::speculation::{LONGEST_DRAFT, WIDEST_TREE};
+use crate::speculation::{MAX_DRAFT_LENGTH, MAX_TREE_WIDTH};
 
 /// A share that is estimated from cases, of which later ones count more (a decayed Beta estimate).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -53,9 +53,9 @@ impl Share {
 /// The chance of acceptance by depth, and by rank among siblings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Acceptance {
-    depths: [Share; LONGEST_DRAFT],
+    depths: [Share; MAX_DRAFT_LENGTH],
     /// Where the first guess was not accepted: whether the second was, and so on.
-    ranks: [Share; WIDEST_TREE],
+    ranks: [Share; MAX_TREE_WIDTH],
 }
 
 /// What is expected of the first drafted token before anything is known.
@@ -96,7 +96,7 @@ impl Acceptance {
 
     /// a_1 to a_16: the chance that a token is accepted when all before it are. A depth that was seldom
     /// judged is expected to be like the one before.
-    pub fn by_depth(&self) -> [f64; LONGEST_DRAFT] {
+    pub fn by_depth(&self) -> [f64; MAX_DRAFT_LENGTH] {
         let (mut expected, mut strength) = (FIRST, 2.0);
         self.depths.map(|share| {
             expected = share.mean(expected, strength);
@@ -106,14 +106,14 @@ impl Acceptance {
     }
 
     /// The chances of each rank, [`Self::by_rank`], for the first `depths` depths.
-    pub fn by_depth_and_rank(&self, depths: usize) -> Vec<[f64; WIDEST_TREE]> {
+    pub fn by_depth_and_rank(&self, depths: usize) -> Vec<[f64; MAX_TREE_WIDTH]> {
         self.by_depth()[..depths].iter().map(|&first| self.by_rank(first)).collect()
     }
 
     /// The chance that the sibling of each rank is the accepted one, where the first is with chance `first`.
-    pub fn by_rank(&self, first: f64) -> [f64; WIDEST_TREE] {
+    pub fn by_rank(&self, first: f64) -> [f64; MAX_TREE_WIDTH] {
         let mut left = 1.0;
-        let mut chances = [0.0; WIDEST_TREE];
+        let mut chances = [0.0; MAX_TREE_WIDTH];
         for (rank, chance) in chances.iter_mut().enumerate() {
             let share = if rank == 0 { first } else { self.ranks[rank].mean(SIBLING, 6.0) };
             *chance = left * share;

@@ -1,10 +1,10 @@
 //! What a pass and a draft cost on this device, measured when a pair begins to work together and kept
 //! current by every round.
 
-use crate::speculation::LONGEST_DRAFT;
+use crate::speculation::MAX_DRAFT_LENGTH;
 
 /// The longest draft and the token before it.
-pub const MOST_ROWS: usize = LONGEST_DRAFT + 1;
+pub const MAX_ROWS: usize = MAX_DRAFT_LENGTH + 1;
 
 /// Nothing takes less: a millionth of a millisecond.
 const SMALLEST: f64 = 1e-6;
@@ -64,16 +64,16 @@ impl Estimate {
 /// program slows all of them down, and for each by itself.
 #[derive(Debug, Clone)]
 pub struct Costs {
-    first: [f64; MOST_ROWS],
+    first: [f64; MAX_ROWS],
     pace: Estimate,
-    own: [Estimate; MOST_ROWS],
+    own: [Estimate; MAX_ROWS],
 }
 
 impl Costs {
     /// From what some numbers cost, ascending and never none; in between and beyond by straight lines that do
     /// not fall: more cannot cost less, whatever an interruption makes of a measurement.
     pub fn measured(points: &[(usize, f64)]) -> Self {
-        let mut first = [0.0; MOST_ROWS];
+        let mut first = [0.0; MAX_ROWS];
         let mut least = SMALLEST;
         for (number, cost) in (1..).zip(&mut first) {
             let after = points.iter().position(|&(at, _)| at >= number).unwrap_or(points.len() - 1).max(1);
@@ -87,30 +87,30 @@ impl Costs {
             least = line.max(least);
             *cost = least;
         }
-        Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MOST_ROWS] }
+        Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MAX_ROWS] }
     }
 
-    /// All of them, from 1 to [`MOST_ROWS`].
+    /// All of them, from 1 to [`MAX_ROWS`].
     pub(super) fn to_vec(&self) -> Vec<f32> {
-        (1..=MOST_ROWS).map(|number| self.get(number) as f32).collect()
+        (1..=MAX_ROWS).map(|number| self.get(number) as f32).collect()
     }
 
     /// From what [`Self::to_vec`] gave; `None` for what cannot have come of it.
     pub(super) fn from_slice(costs: &[f32]) -> Option<Self> {
-        let first = <[f32; MOST_ROWS]>::try_from(costs).ok()?.map(f64::from);
+        let first = <[f32; MAX_ROWS]>::try_from(costs).ok()?.map(f64::from);
         let sound = first.iter().all(|&cost| cost > 0.0 && cost < LARGEST);
-        sound.then(|| Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MOST_ROWS] })
+        sound.then(|| Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MAX_ROWS] })
     }
 
     /// # Panics
     /// For 0.
     pub fn get(&self, number: usize) -> f64 {
-        let index = number.min(MOST_ROWS) - 1;
+        let index = number.min(MAX_ROWS) - 1;
         self.first[index] * self.pace.get() * self.own[index].get()
     }
 
     pub fn learn(&mut self, number: usize, ms: f64) {
-        if (1..=MOST_ROWS).contains(&number) {
+        if (1..=MAX_ROWS).contains(&number) {
             let expected = self.get(number);
             self.pace.learn(self.pace.get() * ms / expected);
             let own = self.own[number - 1].get() * ms / self.get(number);

@@ -4,61 +4,186 @@
 use serde::{Deserialize, Serialize};
 
 use super::Governor;
+use super::account::Account;
 use super::costs::{Costs, Estimate, LARGEST};
-use super::text::{Lessons, TextKind};
+use super::text::{Alone, Lessons, Record, TextKind};
+use crate::drafter_kind::DrafterKind;
 
 /// Raised when a field changes its meaning: what is of another version is learned anew.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Costs hold that are off by less: busy computers and longer contexts change them by as much.
 const STRAY: f64 = 1.6;
 
 /// Made by [`Governor::knowledge`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Stored")]
 pub struct Knowledge {
     version: u32,
-    /// Milliseconds by rows; of the draft by tokens, by itself and staged.
+    /// Milliseconds by rows.
     verify: Vec<f32>,
     judge: Vec<f32>,
+    drafters: Vec<Known>,
+    /// By kind of text.
+    alone: [Alone; TextKind::COUNT],
+}
+
+/// What was learned of a drafter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Known {
+    drafter: DrafterKind,
+    /// `None` of one that guesses at no cost.
+    costs: Option<KnownCosts>,
+    /// By kind of text.
+    records: [Record; TextKind::COUNT],
+}
+
+/// What a drafter's drafts cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct KnownCosts {
+    /// Milliseconds by tokens, by itself and staged.
     draft: [Vec<f32>; 2],
     level: f64,
-    /// Milliseconds in which the draft reads a token.
+    /// Milliseconds in which it reads a token.
     reading: f64,
-    texts: [Lessons; TextKind::COUNT],
+}
+
+impl KnownCosts {
+    fn of(account: &Account) -> Self {
+        let draft = account.draft.each_ref().map(Costs::to_vec);
+        Self { draft, level: account.level.get(), reading: account.reading }
+    }
+
+    /// `None` for what cannot have been learned.
+    fn account(&self, label: DrafterKind) -> Option<Account> {
+        let sound = |number: f64| number > 0.0 && number < LARGEST;
+        let [alone, staged] = &self.draft;
+        let draft = [Costs::from_slice(alone)?, Costs::from_slice(staged)?];
+        let level = Estimate::new(self.level);
+        let account = Account {
+            draft,
+            level,
+            reading: self.reading,
+            ..Account::new(label, Some(Costs::from_slice(alone)?))
+        };
+        (sound(self.level) && sound(self.reading)).then_some(account)
+    }
+}
+
+/// What may be stored: knowledge, or that of the first version, which knew one draft model and told the
+/// drafters' records by their kinds.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Now {
+        version: u32,
+        verify: Vec<f32>,
+        judge: Vec<f32>,
+        drafters: Vec<Known>,
+        alone: [Alone; TextKind::COUNT],
+    },
+    First {
+        version: u32,
+        verify: Vec<f32>,
+        judge: Vec<f32>,
+        #[serde(flatten)]
+        costs: KnownCosts,
+        texts: Box<[FirstLessons; TextKind::COUNT]>,
+    },
+}
+
+#[derive(Deserialize)]
+struct FirstLessons {
+    /// Of the model, repetition and recycling.
+    records: [Record; 3],
+    alone: Alone,
+}
+
+impl From<Stored> for Knowledge {
+    fn from(stored: Stored) -> Self {
+        match stored {
+            Stored::Now { version, verify, judge, drafters, alone } => {
+                Self { version, verify, judge, drafters, alone }
+            }
+            Stored::First { version, verify, judge, costs, texts } => {
+                let kinds = [DrafterKind::Model, DrafterKind::Ngram, DrafterKind::Recycling];
+                let drafters = kinds.into_iter().enumerate().map(|(number, drafter)| Known {
+                    drafter,
+                    costs: (drafter == DrafterKind::Model).then(|| costs.clone()),
+                    records: texts.each_ref().map(|lessons| lessons.records[number].clone()),
+                });
+                Self {
+                    version: if version == 1 { VERSION } else { version },
+                    verify,
+                    judge,
+                    drafters: drafters.collect(),
+                    alone: texts.each_ref().map(|lessons| lessons.alone),
+                }
+            }
+        }
+    }
+}
+
+impl Knowledge {
+    /// What is known of each of `drafters`, each by its label and whether its drafts are free; `None` where the
+    /// costs of one are missing.
+    fn of(&self, drafters: &[(DrafterKind, bool)]) -> Option<Vec<(Account, [Record; TextKind::COUNT])>> {
+        let mut left: Vec<&Known> = self.drafters.iter().collect();
+        let known = drafters.iter().map(|&(label, is_free)| {
+            // Of several with the same label, one after the other.
+            let found = left.iter().position(|known| known.drafter == label).map(|at| left.remove(at));
+            let account = match found.and_then(|known| known.costs.as_ref()) {
+                _ if is_free => Account::new(label, None),
+                costs => costs?.account(label)?,
+            };
+            Some((account, found.map_or_else(Default::default, |known| known.records.clone())))
+        });
+        known.collect()
+    }
+
+    fn is_sound(&self) -> bool {
+        let records = self.drafters.iter().flat_map(|known| &known.records);
+        self.version == VERSION
+            && records.into_iter().all(Record::is_sound)
+            && self.alone.iter().all(|alone| alone.is_sound())
+    }
 }
 
 impl Governor {
     /// What was learned so far.
     pub fn knowledge(&self) -> Knowledge {
+        let known = |(number, account): (usize, &Account)| Known {
+            drafter: account.label,
+            costs: (!account.is_free).then(|| KnownCosts::of(account)),
+            records: self.texts.each_ref().map(|lessons| lessons.records[number].clone()),
+        };
         Knowledge {
             version: VERSION,
             verify: self.verify.to_vec(),
             judge: self.judge.to_vec(),
-            draft: self.draft.each_ref().map(Costs::to_vec),
-            level: self.level.get(),
-            reading: self.reading,
-            texts: self.texts.clone(),
+            drafters: self.drafters.iter().enumerate().map(known).collect(),
+            alone: self.texts.each_ref().map(|lessons| lessons.alone),
         }
     }
 
-    /// Goes on with what was learned before. It counts for less than what comes, and costs that no longer
-    /// hold are found out as any that change. `None` for what no governor can have learned.
-    pub fn recalling(knowledge: &Knowledge) -> Option<Self> {
-        let Knowledge { version, verify, judge, draft: [alone, staged], level, reading, texts } = knowledge;
-        let sound = |number: f64| number > 0.0 && number < LARGEST;
-        let texts_sound = texts.iter().all(Lessons::are_sound);
-        if *version != VERSION || !sound(*level) || !sound(*reading) || !texts_sound {
+    /// Goes on with what was learned before about `drafters`, each given by its label and whether its drafts are
+    /// free. It counts for less than what comes, and costs that no longer hold are found out as any that change.
+    /// `None` for what no governor can have learned, or not of these drafters.
+    pub fn recalling(knowledge: &Knowledge, drafters: &[(DrafterKind, bool)]) -> Option<Self> {
+        if !knowledge.is_sound() {
             return None;
         }
-        let mut texts = texts.clone();
+        let known = knowledge.of(drafters)?;
+        let mut texts = std::array::from_fn(|kind| Lessons {
+            records: known.iter().map(|(_, records)| records[kind].clone()).collect(),
+            alone: knowledge.alone[kind],
+        });
         texts.iter_mut().for_each(Lessons::fade);
         Some(Self {
-            judge: Costs::from_slice(judge)?,
-            draft: [Costs::from_slice(alone)?, Costs::from_slice(staged)?],
-            level: Estimate::new(*level),
-            reading: *reading,
+            judge: Costs::from_slice(&knowledge.judge)?,
+            drafters: known.into_iter().map(|(account, _)| account).collect(),
             texts,
-            ..Self::new(Costs::from_slice(verify)?, Costs::from_slice(alone)?)
+            ..Self::new(Costs::from_slice(&knowledge.verify)?, Vec::new())
         })
     }
 
@@ -67,6 +192,11 @@ impl Governor {
         let expected =
             |&(rows, ms): &(usize, f64)| (1.0 / STRAY..STRAY).contains(&(ms / self.verify.get(rows)));
         passes.iter().all(expected)
+    }
+
+    /// Takes `draft` for what drafts of this drafter cost by length.
+    pub fn cost_of(&mut self, drafter: usize, draft: Costs) {
+        self.drafters[drafter].draft = [draft.clone(), draft];
     }
 
     /// Takes the costs of `measured`, and stays with what texts taught.
@@ -79,22 +209,34 @@ impl Governor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::governor::MOST_ROWS;
+    use crate::governor::MAX_ROWS;
     use crate::sampling::Sampling;
-    use crate::trace::DrafterKind;
+
+    const MODEL: usize = 1;
+    /// Who drafts, and whether it is free.
+    const DRAFTERS: [(DrafterKind, bool); 3] =
+        [(DrafterKind::Ngram, true), (DrafterKind::Model, false), (DrafterKind::Recycling, true)];
+
+    fn drafters() -> Vec<(DrafterKind, Option<Costs>)> {
+        let costs = |is_free: bool| (!is_free).then(|| Costs::measured(&[(1, 12.0), (4, 48.0)]));
+        DRAFTERS.map(|(label, is_free)| (label, costs(is_free))).into()
+    }
+
+    fn costs(knowledge: &mut Knowledge) -> &mut KnownCosts {
+        knowledge.drafters[MODEL].costs.as_mut().unwrap()
+    }
 
     /// One that learned something of everything.
     fn taught() -> Governor {
-        let mut governor =
-            Governor::new(Costs::measured(&[(1, 30.0), (9, 42.0)]), Costs::measured(&[(1, 12.0), (4, 48.0)]));
+        let mut governor = Governor::new(Costs::measured(&[(1, 30.0), (9, 42.0)]), drafters());
         governor.begin_reply(TextKind::of("```", &Sampling::greedy()));
         let lessons = &mut governor.texts[governor.kind.index()];
         lessons.alone.learn(9, 4.0);
-        let record = &mut lessons.records[DrafterKind::Model as usize];
+        let record = &mut lessons.records[MODEL];
         (0..30).for_each(|case| record.acceptance.learn(case % 3, case % 4 > 0));
         (0..30).for_each(|case| record.calibration.learn(0, 0.85, case % 3 > 0));
         (0..20).for_each(|_| governor.verify.learn(5, 50.0));
-        governor.learn_reading(100, 150.0);
+        governor.learn_reading(MODEL, 100, 150.0);
         governor
     }
 
@@ -105,21 +247,23 @@ mod tests {
     #[test]
     fn what_was_learned_survives_a_file() {
         let before = taught();
-        let mut after = Governor::recalling(&by_way_of_a_file(&before)).unwrap();
+        let mut after = Governor::recalling(&by_way_of_a_file(&before), &DRAFTERS).unwrap();
         after.begin_reply(before.kind);
-        for rows in 1..=MOST_ROWS {
+        for rows in 1..=MAX_ROWS {
             assert!((after.verify.get(rows) / before.verify.get(rows) - 1.0).abs() < 1e-5, "{rows} rows");
             assert!(
-                (after.draft[0].get(rows) / before.draft[0].get(rows) - 1.0).abs() < 1e-5,
+                (after.drafters[MODEL].draft[0].get(rows) / before.drafters[MODEL].draft[0].get(rows) - 1.0)
+                    .abs()
+                    < 1e-5,
                 "{rows} tokens"
             );
         }
-        assert!((after.reading / before.reading - 1.0).abs() < 1e-9);
-        let acceptance = |governor: &Governor| governor.record(DrafterKind::Model).acceptance.by_depth();
+        assert!((after.drafters[MODEL].reading / before.drafters[MODEL].reading - 1.0).abs() < 1e-9);
+        let acceptance = |governor: &Governor| governor.record(MODEL).acceptance.by_depth();
         for (after, before) in acceptance(&after).iter().zip(acceptance(&before)) {
             assert!((after - before).abs() < 0.05, "{after} was {before}");
         }
-        let worth = |governor: &Governor| governor.calibration(DrafterKind::Model).chance(0, 0.85);
+        let worth = |governor: &Governor| governor.calibration(MODEL).chance(0, 0.85);
         assert!((worth(&after) - worth(&before)).abs() < 1e-5);
     }
 
@@ -132,24 +276,59 @@ mod tests {
     #[test]
     fn what_no_governor_learned_is_not_recalled() {
         let sound = by_way_of_a_file(&taught());
-        assert!(Governor::recalling(&sound).is_some());
+        assert!(Governor::recalling(&sound, &DRAFTERS).is_some());
         let mut number = 0;
         let mut spoiled = |spoil: &dyn Fn(&mut Knowledge)| {
             let mut knowledge = sound.clone();
             spoil(&mut knowledge);
             number += 1;
-            assert!(Governor::recalling(&knowledge).is_none(), "case {number}: {knowledge:?}");
+            assert!(Governor::recalling(&knowledge, &DRAFTERS).is_none(), "case {number}: {knowledge:?}");
         };
         spoiled(&|knowledge| knowledge.version += 1);
         spoiled(&|knowledge| knowledge.verify.truncate(16));
         spoiled(&|knowledge| knowledge.judge[3] = f32::NAN);
-        spoiled(&|knowledge| knowledge.draft[0][0] = 0.0);
-        spoiled(&|knowledge| knowledge.draft[1][16] = 1e9);
-        spoiled(&|knowledge| knowledge.level = -1.0);
-        spoiled(&|knowledge| knowledge.reading = f64::INFINITY);
+        spoiled(&|knowledge| costs(knowledge).draft[0][0] = 0.0);
+        spoiled(&|knowledge| costs(knowledge).draft[1][16] = 1e9);
+        spoiled(&|knowledge| costs(knowledge).level = -1.0);
+        spoiled(&|knowledge| costs(knowledge).reading = f64::INFINITY);
         for share in ["[3.0,2.0]", "[-1.0,2.0]"] {
             let text = serde_json::to_string(&sound).unwrap().replacen("[0.0,0.0]", share, 1);
             spoiled(&|knowledge| *knowledge = serde_json::from_str(&text).unwrap());
         }
+    }
+
+    #[test]
+    fn what_the_first_version_stored_is_read_whoever_drafts_now() {
+        let before = taught();
+        let now = serde_json::to_value(before.knowledge()).unwrap();
+        let [ngram, model, recycling] = [0, 1, 2].map(|number| &now["drafters"][number]);
+        let texts: Vec<_> = (0..TextKind::COUNT)
+            .map(|kind| {
+                let records = [model, ngram, recycling].map(|known| &known["records"][kind]);
+                serde_json::json!({ "records": records, "alone": now["alone"][kind] })
+            })
+            .collect();
+        let first = serde_json::json!({
+            "version": 1,
+            "verify": now["verify"],
+            "judge": now["judge"],
+            "draft": model["costs"]["draft"],
+            "level": model["costs"]["level"],
+            "reading": model["costs"]["reading"],
+            "texts": texts,
+        });
+        let read: Knowledge = serde_json::from_value(first.clone()).unwrap();
+        let after = Governor::recalling(&read, &DRAFTERS).unwrap();
+        let known = Governor::recalling(&by_way_of_a_file(&before), &DRAFTERS).unwrap();
+        assert!(after.texts == known.texts);
+        assert_eq!(after.drafters[MODEL].reading.to_bits(), known.drafters[MODEL].reading.to_bits());
+        let free = [DRAFTERS[0], DRAFTERS[2]];
+        assert!(Governor::recalling(&read, &free).is_some(), "without the model");
+        let two = [DRAFTERS[MODEL], DRAFTERS[MODEL]];
+        assert!(Governor::recalling(&read, &two).is_none(), "the costs of a second model are not known");
+        let mut later = first;
+        later["version"] = 3.into();
+        let read: Knowledge = serde_json::from_value(later).unwrap();
+        assert!(Governor::recalling(&read, &DRAFTERS).is_none());
     }
 }

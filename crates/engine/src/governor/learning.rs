@@ -1,9 +1,11 @@
 //! What a finished round teaches the governor: what passes and drafts cost, and how often guesses are right.
 
 use super::Governor;
-use crate::accept::{Guess, depths, is_chain};
-use crate::speculation::LONGEST_DRAFT;
-use crate::trace::{DrafterKind, Outcome, Round, TokenId};
+use super::plan::Part;
+use crate::accept::{Guess, Guesses};
+use crate::speculation::MAX_DRAFT_LENGTH;
+use crate::token::TokenId;
+use crate::trace::{Outcome, Round};
 
 /// Tokens that a draft reads in its first pass at next to no cost: the one that was added last time, and one that
 /// was drafted and not fed.
@@ -13,82 +15,100 @@ const ALONG: usize = 2;
 const MUCH_READING: usize = 24;
 
 impl Governor {
-    /// Takes in a finished round. `guesses` are what was drafted, and `behind` the tokens that the draft model
-    /// had to read for it.
-    pub fn learn(&mut self, round: &Round, guesses: &[Guess], behind: usize) {
+    /// Takes in a finished round. `guesses` are what was drafted, `parts` who made them, and `behind` the tokens
+    /// that the first of these had to read for it.
+    pub fn learn(&mut self, round: &Round, guesses: &Guesses, parts: &[Part], behind: usize) {
         let times = &round.times;
         let (drafted, tokens) = (guesses.len(), round.emitted().count());
         if self.plain.learn(drafted) {
             self.verify.learn(drafted + 1, f64::from(times.verify_ms));
         }
         self.judge.learn(drafted + 1, f64::from(times.sample_ms + times.rest_ms));
-        let by_model = guesses.iter().filter(|guess| guess.drafter == DrafterKind::Model).count();
-        // What the model drafted would have come plain without it: where others had more to offer, they drafted.
+        let paid = parts.first().filter(|part| !self.drafters[part.drafter].is_free);
+        // What one whose drafts take time drafted would have come plain without it: where others had more to
+        // offer, they drafted.
         let mut rounds = tokens as f64;
-        if by_model > 0 {
-            self.learn_draft_cost(&guesses[..by_model], f64::from(times.draft_ms), round.staged, behind);
-            self.probes.drafted(self.length > 0);
+        if let Some(part) = paid {
+            self.learn_draft_cost(part, guesses, round, behind);
+            let account = &mut self.drafters[part.drafter];
+            account.probes.drafted(!account.is_on_trial);
         } else {
-            self.probes.waited(tokens, f64::from(times.verify_ms));
             rounds = self.time(drafted, 0.0) / self.time(0, 0.0);
         }
+        let reading = paid.map_or(0.0, |part| self.reading_ms(part.drafter, behind));
+        let drafting = paid.map(|part| part.drafter);
+        let waiting = self.drafters.iter_mut().enumerate().filter(|(number, _)| Some(*number) != drafting);
+        waiting.for_each(|(_, account)| account.probes.waited(tokens, f64::from(times.verify_ms)));
         self.texts[self.kind.index()].alone.learn(tokens, rounds);
         self.written += tokens;
-        self.learn_acceptance(round, guesses);
+        let ms = f64::from(times.draft_ms + times.verify_ms + times.sample_ms + times.rest_ms);
+        self.usual.learn(tokens, (ms - reading).max(0.0));
+        self.learn_acceptance(round, guesses, parts);
     }
 
-    /// The draft model read `tokens` of the context in `ms`. That is seldom seen and takes so long that little
-    /// disturbs it, so each time counts for as much as all before.
-    pub fn learn_reading(&mut self, tokens: usize, ms: f64) {
+    /// A drafter read `tokens` of the context in `ms`. That is seldom seen and takes so long that little disturbs
+    /// it, so each time counts for as much as all before.
+    pub fn learn_reading(&mut self, drafter: usize, tokens: usize, ms: f64) {
         if tokens >= MUCH_READING && ms > 0.0 {
-            self.reading = (self.reading * ms / tokens as f64).sqrt();
+            let account = &mut self.drafters[drafter];
+            account.reading = (account.reading * ms / tokens as f64).sqrt();
         }
     }
 
-    /// Milliseconds in which the draft model reads what it is `behind`, beyond what it always does.
-    pub(super) fn reading_ms(&self, behind: usize) -> f64 {
-        behind.saturating_sub(ALONG) as f64 * self.reading
+    /// Milliseconds in which a drafter reads what it is `behind`, beyond what it always does.
+    pub(super) fn reading_ms(&self, drafter: usize, behind: usize) -> f64 {
+        behind.saturating_sub(ALONG) as f64 * self.drafters[drafter].reading
     }
 
-    /// `guesses` are the model's.
-    fn learn_draft_cost(&mut self, guesses: &[Guess], ms: f64, staged: bool, behind: usize) {
-        if behind >= MUCH_READING {
-            let drafting = self.draft[usize::from(staged)].get(guesses.len());
-            self.learn_reading(behind, ms - drafting);
+    /// `part` is the first of `guesses`.
+    fn learn_draft_cost(&mut self, part: &Part, guesses: &Guesses, round: &Round, behind: usize) {
+        let (drafter, ms, staged) = (part.drafter, f64::from(round.times.draft_ms), round.staged);
+        let ms = if behind >= MUCH_READING {
+            let drafting = self.drafters[drafter].chain_ms(part.guesses, staged);
+            self.learn_reading(drafter, behind, ms - drafting);
             return;
-        }
-        let ms = ms - self.reading_ms(behind);
-        if is_chain(guesses) {
-            self.draft[usize::from(staged)].learn(guesses.len(), ms);
+        } else {
+            ms - self.reading_ms(drafter, behind)
+        };
+        if guesses.is_chain() {
+            self.drafters[drafter].draft[usize::from(staged)].learn(part.guesses, ms);
             return;
         }
         let inner = |index: usize| guesses.iter().any(|guess| guess.parent == Some(index));
-        let mut widths = [0; LONGEST_DRAFT];
-        for (index, depth) in depths(guesses).into_iter().enumerate() {
-            widths[depth.min(LONGEST_DRAFT - 1)] += usize::from(inner(index));
+        let mut widths = [0; MAX_DRAFT_LENGTH];
+        for (index, depth) in guesses.depths().into_iter().enumerate() {
+            widths[depth.min(MAX_DRAFT_LENGTH - 1)] += usize::from(inner(index));
         }
         let levels = widths.iter().filter(|&&rows| rows > 0);
-        let expected: f64 = levels.map(|&rows| self.level_ms(rows, staged)).sum();
-        let first = self.draft[usize::from(staged)].get(1);
+        let expected: f64 = levels.map(|&rows| self.level_ms(drafter, rows, staged)).sum();
+        let account = &mut self.drafters[drafter];
+        let first = account.chain_ms(1, staged);
         if expected > 0.0 && ms > first {
-            self.level.learn((ms - first) / expected);
+            account.level.learn((ms - first) / expected);
         }
     }
 
-    fn learn_acceptance(&mut self, round: &Round, guesses: &[Guess]) {
-        let depths = depths(guesses);
-        let records = &mut self.texts[self.kind.index()].records;
-        for (index, guess) in guesses.iter().enumerate() {
+    fn learn_acceptance(&mut self, round: &Round, guesses: &Guesses, parts: &[Part]) {
+        let mut first = 0;
+        for part in parts {
+            self.learn_part(round, guesses, *part, first);
+            first += part.guesses;
+        }
+    }
+
+    /// A part begins with the guess number `first`: who goes on where another ended begins anew.
+    fn learn_part(&mut self, round: &Round, guesses: &Guesses, part: Part, first: usize) {
+        let depths = guesses.depths();
+        let record = &mut self.texts[self.kind.index()].records[part.drafter];
+        // What guesses alone at no cost is scored on every text that comes.
+        let calibrates = !self.drafters[part.drafter].is_free || first > 0;
+        for (index, guess) in guesses.iter().enumerate().skip(first).take(part.guesses) {
             if round.drafted[index].outcome == Outcome::Discarded {
                 continue;
             }
             let accepted = round.drafted[index].outcome == Outcome::Accepted;
-            // Who goes on where another ended begins anew.
-            let first = guesses.iter().position(|other| other.drafter == guess.drafter).unwrap_or(index);
             let depth = depths[index] - depths[first];
-            let record = &mut records[guess.drafter as usize];
-            if guess.drafter == DrafterKind::Model || first > 0 {
-                // What guesses alone is scored on every text that comes.
+            if calibrates {
                 record.calibration.learn(depth, guess.confidence, accepted);
             }
             let rank = guesses[..index].iter().filter(|other| other.parent == guess.parent).count();
@@ -106,10 +126,10 @@ impl Governor {
     }
 
     /// What a drafter guessed, whether it was verified or not, against the text that came.
-    pub fn score(&mut self, guesses: &[Guess], emitted: &[TokenId]) {
+    pub fn score(&mut self, drafter: usize, guesses: &[Guess], emitted: &[TokenId]) {
+        let record = &mut self.texts[self.kind.index()].records[drafter];
         for (depth, (guess, &token)) in guesses.iter().zip(emitted).enumerate() {
             let right = guess.token == token;
-            let record = &mut self.texts[self.kind.index()].records[guess.drafter as usize];
             record.calibration.learn(depth, guess.confidence, right);
             if !right {
                 break;

@@ -23,13 +23,19 @@ impl Probes {
     pub const LENGTH: usize = 2;
 
     /// Whether to try now, where that would cost `loss` milliseconds.
-    pub fn due(&mut self, loss: f64) -> bool {
+    pub fn due(&self, loss: f64) -> bool {
         let wait = (SHORTEST_WAIT << self.failed.min(3)).min(LONGEST_WAIT);
-        let due = self.since >= wait && self.saved >= loss;
-        if due {
-            self.owed = loss.max(0.0);
-        }
-        due
+        self.since >= wait && self.saved >= loss
+    }
+
+    /// A trial begins that costs `loss` milliseconds.
+    pub fn begin(&mut self, loss: f64) {
+        self.owed = loss;
+    }
+
+    /// To be able to draft took `ms` milliseconds of what is set aside.
+    pub fn charge(&mut self, ms: f64) {
+        self.saved -= ms;
     }
 
     /// A round without a draft brought `tokens` in `ms`.
@@ -95,6 +101,7 @@ mod tests {
             probes.waited(1, 10.0);
             tokens += 1;
         }
+        probes.begin(loss);
         tokens
     }
 

@@ -1,6 +1,6 @@
-//! The shape of a tree of drafts: how many guesses follow each.
+//! The shape of a tree of drafts: how many guesses follow each, and the best one as far as is known.
 
-use crate::speculation::WIDEST_TREE;
+use crate::speculation::MAX_TREE_WIDTH;
 
 /// A tree of guesses by the order they were made in each place. Node 0 is the end of the text; parents come
 /// before their children.
@@ -64,7 +64,7 @@ impl Shape {
 #[derive(Debug)]
 pub struct Plans<'a> {
     /// Of each depth, the chances of each rank to be the accepted one.
-    ranks: &'a [[f64; WIDEST_TREE]],
+    ranks: &'a [[f64; MAX_TREE_WIDTH]],
     width: usize,
     nodes: usize,
     /// Of the siblings from a rank on at a depth with so many nodes for them and all below: the expected
@@ -75,7 +75,7 @@ pub struct Plans<'a> {
 
 impl<'a> Plans<'a> {
     /// For trees of up to `nodes` guesses, `width` of them in a place, as deep as `ranks` has entries.
-    pub fn new(ranks: &'a [[f64; WIDEST_TREE]], width: usize, nodes: usize) -> Self {
+    pub fn new(ranks: &'a [[f64; MAX_TREE_WIDTH]], width: usize, nodes: usize) -> Self {
         let size = (ranks.len() + 1) * (width + 1) * (nodes + 1);
         let mut plans = Self { ranks, width, nodes, expected: vec![0.0; size], subtree: vec![0; size] };
         for depth in (0..ranks.len()).rev() {
@@ -118,12 +118,28 @@ impl<'a> Plans<'a> {
     }
 }
 
+/// The best tree, as far as is known.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct KnownTree {
+    /// Its width, depth and size at most.
+    pub(super) asked: (usize, usize, usize),
+    pub(super) age: usize,
+    pub(super) best: Option<Grown>,
+}
+
+/// A tree and how many accepted tokens to expect of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Grown {
+    pub(super) shape: Shape,
+    pub(super) accepted: f64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// The expected accepted tokens, by following the tree.
-    fn expected(shape: &Shape, ranks: &[[f64; WIDEST_TREE]], node: usize, depth: usize) -> f64 {
+    fn expected(shape: &Shape, ranks: &[[f64; MAX_TREE_WIDTH]], node: usize, depth: usize) -> f64 {
         let children = shape.children(node).iter().enumerate();
         children
             .map(|(rank, &child)| ranks[depth][rank] * (1.0 + expected(shape, ranks, child, depth + 1)))

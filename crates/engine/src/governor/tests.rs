@@ -4,8 +4,17 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use super::explaining::DECISION_AGE;
 use super::*;
-use crate::trace::{Drafted, Extra, ExtraKind, Outcome, Round, Times};
+use crate::accept::Guesses;
+use crate::speculation::{Room, Speculation, Staged, Tree};
+use crate::trace::{Drafted, Extra, ExtraKind, LengthReason, Outcome, Round, Times};
+
+/// The numbers of the drafters.
+const MODEL: usize = 0;
+const NGRAM: usize = 1;
+/// Their labels, and whether they are free.
+const ROSTER: [(DrafterKind, bool); 2] = [(DrafterKind::Model, false), (DrafterKind::Ngram, true)];
 
 /// A pair: milliseconds of a pass by rows, and of a drafted token, and the chance of acceptance by depth.
 struct Pair {
@@ -18,23 +27,26 @@ impl Pair {
     fn governor(&self) -> Governor {
         let points = [1, 2, 3, 5, 9, 17].map(|rows| (rows, (self.verify)(rows)));
         let draft = Costs::measured(&[1, 2].map(|length| (length, length as f64 * self.token_ms)));
-        Governor::new(Costs::measured(&points), draft)
+        Governor::new(
+            Costs::measured(&points),
+            vec![(DrafterKind::Model, Some(draft)), (DrafterKind::Ngram, None)],
+        )
     }
 
     /// Tokens per millisecond of chains of always `length`.
     fn rate(&self, length: usize) -> f64 {
-        let mut reach = 1.0;
+        let mut survival = 1.0;
         let tokens: f64 = (0..length)
             .map(|depth| {
-                reach *= (self.acceptance)(depth);
-                reach
+                survival *= (self.acceptance)(depth);
+                survival
             })
             .sum();
         (1.0 + tokens) / ((self.verify)(length + 1) + length as f64 * self.token_ms)
     }
 
     fn best(&self) -> f64 {
-        (0..=LONGEST_DRAFT).map(|length| self.rate(length)).fold(0.0, f64::max)
+        (0..=MAX_DRAFT_LENGTH).map(|length| self.rate(length)).fold(0.0, f64::max)
     }
 
     /// Tokens per millisecond over `tokens` tokens that the governor's plans bring, and how many rounds had a
@@ -44,7 +56,9 @@ impl Pair {
         let (mut written, mut ms, mut drafts) = (0, 0.0, 0);
         let mut behind = 0;
         while written < tokens {
-            let plan = governor.plan(speculation, 100, behind);
+            let plan = governor.plan(MODEL, speculation, room(100), behind);
+            assert_eq!(governor.plan(MODEL, speculation, room(100), behind), plan, "asking changes nothing");
+            governor.commit(&plan);
             assert!(plan.shape.is_none(), "chains only are simulated");
             let hits =
                 (0..plan.length).take_while(|&depth| random.random::<f64>() < (self.acceptance)(depth));
@@ -56,7 +70,7 @@ impl Pair {
                 ..Times::default()
             };
             let (round, guesses) = round(&plan, accepted, times);
-            governor.learn(&round, &guesses, if plan.length > 0 { behind } else { 0 });
+            governor.learn(&round, &guesses, &by(MODEL, &guesses), if plan.length > 0 { behind } else { 0 });
             drafts += usize::from(plan.length > 0);
             behind = if plan.length > 0 { 0 } else { behind + 1 };
             written += accepted + 1;
@@ -66,7 +80,7 @@ impl Pair {
     }
 }
 
-fn round(plan: &Plan, accepted: usize, times: Times) -> (Round, Vec<Guess>) {
+fn round(plan: &Plan, accepted: usize, times: Times) -> (Round, Guesses) {
     let guess = |index: usize| Guess {
         token: 0,
         parent: index.checked_sub(1),
@@ -105,6 +119,17 @@ fn round(plan: &Plan, accepted: usize, times: Times) -> (Round, Vec<Guess>) {
     (round, (0..plan.length).map(guess).collect())
 }
 
+/// Of a reply in which so many tokens may be drafted and one more be written.
+fn room(tokens: usize) -> Room {
+    Room::new(tokens + 1)
+}
+
+/// That all of `guesses` are a drafter's.
+fn by(drafter: usize, guesses: &Guesses) -> Vec<Part> {
+    let part = Part { drafter, guesses: guesses.len() };
+    if guesses.is_empty() { Vec::new() } else { vec![part] }
+}
+
 fn chains() -> Speculation {
     Speculation { tree: Tree::Off, staged: Staged::Off, ..Speculation::default() }
 }
@@ -141,7 +166,7 @@ fn a_draft_as_slow_as_the_target_is_never_tried() {
     let mut governor = pair.governor();
     let (_, drafts) = pair.run(&mut governor, &chains(), 1000);
     assert_eq!(drafts, 0);
-    assert_eq!(governor.plan(&chains(), 100, 0).reason, LengthReason::CannotPay);
+    assert_eq!(governor.plan(MODEL, &chains(), room(100), 0).reason, LengthReason::CannotPay);
 }
 
 #[test]
@@ -149,7 +174,7 @@ fn a_draft_that_gets_better_is_used_again() {
     let bad = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 0.3, acceptance: |_| 0.0 };
     let mut governor = bad.governor();
     bad.run(&mut governor, &chains(), 300);
-    assert_eq!(governor.plan(&chains(), 100, 0).reason, LengthReason::WouldNotPay);
+    assert_eq!(governor.plan(MODEL, &chains(), room(100), 0).reason, LengthReason::WouldNotPay);
     let good = Pair { acceptance: |_| 0.9, ..bad };
     good.run(&mut governor, &chains(), 20_000);
     let (rate, _) = good.run(&mut governor, &chains(), 2000);
@@ -161,24 +186,24 @@ fn an_unsure_draft_becomes_a_tree_where_rows_cost_next_to_nothing() {
     let pair = Pair { verify: |rows| 10.0 + 0.01 * rows as f64, token_ms: 1.0, acceptance: |_| 0.4 };
     let mut governor = pair.governor();
     for case in 0..600 {
-        let record = &mut governor.texts[0].records[DrafterKind::Model as usize];
+        let record = &mut governor.texts[0].records[MODEL];
         record.acceptance.learn(0, case % 5 < 2);
         record.acceptance.learn_rank(1, case % 2 == 0);
     }
     let speculation = Speculation { staged: Staged::Off, ..Speculation::default() };
-    let shape = governor.plan(&speculation, 100, 0).shape.expect("a tree");
+    let shape = governor.plan(MODEL, &speculation, room(100), 0).shape.expect("a tree");
     assert!(shape.children(Shape::ROOT).len() > 1);
-    assert!(governor.plan(&chains(), 100, 0).shape.is_none());
+    assert!(governor.plan(MODEL, &chains(), room(100), 0).shape.is_none());
 }
 
 #[test]
 fn no_more_is_planned_than_there_is_room_for() {
     let pair = Pair { verify: |_| 10.0, token_ms: 0.01, acceptance: |_| 0.99 };
-    let mut governor = pair.governor();
-    for room in 0..6 {
+    let governor = pair.governor();
+    for tokens in 0..6 {
         for speculation in [Speculation::default(), chains(), Speculation::fixed(16)] {
-            let plan = governor.plan(&speculation, room, 0);
-            assert!(plan.length <= room && plan.shape.is_none_or(|shape| shape.len() <= room));
+            let plan = governor.plan(MODEL, &speculation, room(tokens), 0);
+            assert!(plan.length <= tokens && plan.shape.is_none_or(|shape| shape.len() <= tokens));
         }
     }
 }
@@ -187,16 +212,19 @@ fn no_more_is_planned_than_there_is_room_for() {
 fn the_curve_of_a_decision_has_its_choice_on_top() {
     let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 0.5, acceptance: |_| 0.8 };
     let mut governor = pair.governor();
-    let plan = governor.plan(&chains(), 100, 0);
-    let decision = governor.explain(plan.length, false).expect("nothing was told yet");
+    let plan = governor.plan(MODEL, &chains(), room(100), 0);
+    let decision = governor.explain(&plan).expect("nothing was explained yet");
+    assert_eq!(governor.explain(&plan).as_ref(), Some(&decision), "asking changes nothing");
+    governor.commit_explanation(&plan);
     let highest = decision.tokens_per_second.iter().copied().fold(0.0, f32::max);
     assert_eq!(decision.tokens_per_second[plan.length], highest);
     assert_eq!((decision.before, decision.chosen as usize), (None, plan.length));
-    assert!(governor.explain(plan.length, false).is_none(), "it did not change");
-    let again =
-        (0..DECISION_AGE).find_map(|_| governor.explain(plan.length, false)).expect("it is old by now");
+    assert!(governor.explain(&plan).is_none(), "it did not change");
+    (1..DECISION_AGE).for_each(|_| governor.commit_explanation(&plan));
+    let again = governor.explain(&plan).expect("it is old by now");
     assert_eq!(again.before, Some(again.chosen));
-    assert_eq!(governor.explain(0, false).unwrap().before, Some(plan.length as u32));
+    let other = Plan { length: 0, ..plan.clone() };
+    assert_eq!(governor.explain(&other).unwrap().before, Some(plan.length as u32));
 }
 
 #[test]
@@ -212,10 +240,11 @@ fn certain_guesses_are_taken_as_far_as_they_pay() {
         drafter: DrafterKind::Ngram,
     };
     let guesses = [0.9, 0.9, 0.1, 0.9].map(guess);
-    assert_eq!(governor.worth(&guesses, false).0, 2);
-    assert_eq!(governor.worth(&guesses, true).0, 4);
-    assert_eq!(governor.worth(&[guess(0.05)], false), (0, governor.plain_rate()));
-    assert_eq!(governor.likely(&guesses, 0.5), 2);
+    assert_eq!(governor.verifiable(NGRAM, &guesses, false).0, 2);
+    assert_eq!(governor.verifiable(NGRAM, &guesses, true).0, 4);
+    let (length, nothing) = governor.verifiable(NGRAM, &[guess(0.05)], false);
+    assert_eq!((length, nothing.rate()), (0, governor.plain_rate()));
+    assert_eq!(governor.likely(NGRAM, &guesses, 0.5), 2);
 }
 
 #[test]
@@ -225,8 +254,8 @@ fn a_computer_that_has_become_slower_is_noticed_within_a_few_rounds() {
     then.run(&mut governor, &chains(), 1000);
     // Drafting has become so dear that it does not pay.
     let now = Pair { token_ms: 14.0, ..then };
-    let mut recalled = Governor::recalling(&governor.knowledge()).unwrap();
-    assert!(recalled.plan(&chains(), 100, 0).length > 0);
+    let mut recalled = Governor::recalling(&governor.knowledge(), &ROSTER).unwrap();
+    assert!(recalled.plan(MODEL, &chains(), room(100), 0).length > 0);
     now.run(&mut recalled, &chains(), 30);
     let (rate, _) = now.run(&mut recalled, &chains(), 300);
     assert!(rate > 0.95 * now.best(), "{rate} of {}", now.best());
@@ -235,7 +264,7 @@ fn a_computer_that_has_become_slower_is_noticed_within_a_few_rounds() {
 #[test]
 fn costs_of_another_computer_do_not_hold_and_are_measured_anew() {
     let here = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.7 };
-    let mut governor = Governor::recalling(&here.governor().knowledge()).unwrap();
+    let mut governor = Governor::recalling(&here.governor().knowledge(), &ROSTER).unwrap();
     let glance = |pair: &Pair| [1, 5].map(|rows| (rows, (pair.verify)(rows)));
     assert!(governor.holds(&glance(&here)));
     let there = Pair { verify: |rows| 4.0 + 6.0 * rows as f64, token_ms: 9.0, ..here };
@@ -251,28 +280,46 @@ fn costs_of_another_computer_do_not_hold_and_are_measured_anew() {
 fn a_draft_that_has_much_to_read_is_used_once_the_text_is_long_enough_to_pay_for_it() {
     let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.8 };
     let mut governor = pair.governor();
-    assert!(governor.plan(&chains(), 1000, 10).length > 0);
-    assert_eq!(governor.plan(&chains(), 1000, 2000).reason, LengthReason::WouldNotPay);
-    let plain = Plan::chain(0, LengthReason::WouldNotPay, 0.1);
+    assert!(governor.plan(MODEL, &chains(), room(1000), 10).length > 0);
+    assert_eq!(governor.plan(MODEL, &chains(), room(1000), 2000).reason, LengthReason::WouldNotPay);
+    let plain = Plan::chain(MODEL, 0, LengthReason::WouldNotPay, Prospect { tokens: 1.0, ms: 10.3 });
     let times = Times { verify_ms: 10.3, ..Times::default() };
     let (round, guesses) = round(&plain, 0, times);
-    (0..400).for_each(|_| governor.learn(&round, &guesses, 0));
-    assert!(governor.plan(&chains(), 1000, 2000).length > 0, "a text of 400 tokens goes on");
-    assert_eq!(governor.plan(&chains(), 20, 2000).length, 0, "but not where there is no room");
+    (0..400).for_each(|_| governor.learn(&round, &guesses, &[], 0));
+    assert!(governor.plan(MODEL, &chains(), room(1000), 2000).length > 0, "a text of 400 tokens goes on");
+    assert_eq!(governor.plan(MODEL, &chains(), room(20), 2000).length, 0, "but not where there is no room");
+}
+
+#[test]
+fn a_long_draft_that_gains_little_is_not_made_where_short_rounds_usually_gain_more() {
+    let pair = Pair { verify: |rows| 40.0 + 8.0 * rows as f64, token_ms: 18.0, acceptance: |_| 0.85 };
+    let mut governor = pair.governor();
+    (0..200).for_each(|case| governor.texts[0].records[0].acceptance.learn(case % 3, case % 20 < 17));
+    assert!(governor.plan(MODEL, &chains(), room(100), 0).length > 0, "it is faster than plain decoding");
+    // One round in four repeats five tokens.
+    let round = |length: usize, governor: &mut Governor| {
+        let plan = Plan::chain(MODEL, length, LengthReason::Governed, Prospect { tokens: 1.0, ms: 1.0 });
+        let times = Times { verify_ms: (pair.verify)(length + 1) as f32, ..Times::default() };
+        let (round, guesses) = round(&plan, length, times);
+        governor.learn(&round, &guesses, &by(NGRAM, &guesses), 0);
+    };
+    for at in 0..80 {
+        round(if at % 4 == 0 { 5 } else { 0 }, &mut governor);
+    }
+    assert_eq!(governor.plan(MODEL, &chains(), room(100), 0).length, 0, "what repeats is worth waiting for");
 }
 
 #[test]
 fn a_draft_is_not_made_to_read_where_others_see_to_most() {
     let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 4.0, acceptance: |_| 0.7 };
     let mut governor = pair.governor();
-    assert!(governor.plan(&chains(), 1000, 100).length > 0);
-    let repeats = Plan::chain(6, LengthReason::Governed, 0.1);
-    let (round, mut guesses) = round(&repeats, 6, Times { verify_ms: 12.1, ..Times::default() });
-    guesses.iter_mut().for_each(|guess| guess.drafter = DrafterKind::Ngram);
-    (0..20).for_each(|_| governor.learn(&round, &guesses, 0));
-    assert_eq!(governor.plan(&chains(), 1000, 100).length, 0);
+    assert!(governor.plan(MODEL, &chains(), room(1000), 100).length > 0);
+    let repeats = Plan::chain(MODEL, 6, LengthReason::Governed, Prospect { tokens: 7.0, ms: 12.1 });
+    let (round, guesses) = round(&repeats, 6, Times { verify_ms: 12.1, ..Times::default() });
+    (0..20).for_each(|_| governor.learn(&round, &guesses, &by(NGRAM, &guesses), 0));
+    assert_eq!(governor.plan(MODEL, &chains(), room(1000), 100).length, 0);
     assert!(
-        governor.plan(&chains(), 1000, 3).length > 0,
+        governor.plan(MODEL, &chains(), room(1000), 3).length > 0,
         "one that has read is used where they have nothing"
     );
 }
@@ -290,9 +337,56 @@ fn certain_guesses_go_on_behind_a_chain_as_far_as_verifying_them_pays() {
     let chain = [0.9, 0.9].map(|confidence| guess(DrafterKind::Model, confidence));
     let more = [0.9, 0.8, 0.3, 0.9].map(|confidence| guess(DrafterKind::Ngram, confidence));
     let cheap = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.5 };
-    assert_eq!(cheap.governor().further(&chain, &more).0, 4);
+    assert_eq!(cheap.governor().further((MODEL, &chain), NGRAM, &more).0, 4);
     let dear = Pair { verify: |rows| 1.0 + 9.0 * rows as f64, ..cheap };
-    assert_eq!(dear.governor().further(&chain, &more), (0, 0.0));
+    assert_eq!(dear.governor().further((MODEL, &chain), NGRAM, &more), (0, 0.0));
     let unsure = [0.2, 0.1].map(|confidence| guess(DrafterKind::Model, confidence));
-    assert_eq!(cheap.governor().further(&unsure, &more).0, 0, "what follows it does not come either");
+    assert_eq!(
+        cheap.governor().further((MODEL, &unsure), NGRAM, &more).0,
+        0,
+        "what follows it does not come either"
+    );
+}
+
+/// Tokens per millisecond over `tokens` tokens where two draft for one target, and how many drafts each made.
+fn run_two(governor: &mut Governor, pairs: &[Pair; 2], tokens: usize) -> (f64, [usize; 2]) {
+    let random = &mut StdRng::seed_from_u64(2);
+    let (mut written, mut ms, mut drafts) = (0, 0.0, [0; 2]);
+    while written < tokens {
+        let mut plans = [0, 1].map(|drafter| governor.plan(drafter, &chains(), room(100), 0));
+        let picked = governor.pick(&mut plans).expect("there are plans");
+        plans.iter().for_each(|plan| governor.commit(plan));
+        let (plan, pair) = (&plans[picked], &pairs[picked]);
+        let hits = (0..plan.length).take_while(|&depth| random.random::<f64>() < (pair.acceptance)(depth));
+        let accepted = hits.count();
+        let times = Times {
+            draft_ms: (plan.length as f64 * pair.token_ms) as f32,
+            verify_ms: (pair.verify)(plan.length + 1) as f32,
+            ..Times::default()
+        };
+        let (round, guesses) = round(plan, accepted, times);
+        governor.learn(&round, &guesses, &by(plan.drafter, &guesses), 0);
+        drafts[picked] += usize::from(plan.length > 0);
+        written += accepted + 1;
+        ms += f64::from(times.draft_ms + times.verify_ms);
+    }
+    (written as f64 / ms, drafts)
+}
+
+#[test]
+fn of_two_that_draft_the_better_one_does_and_when_that_changes_the_other() {
+    let verify: fn(usize) -> f64 = |rows| 10.0 + 0.3 * rows as f64;
+    let good = || Pair { verify, token_ms: 0.8, acceptance: |_| 0.85 };
+    let poor = || Pair { verify, token_ms: 0.8, acceptance: |_| 0.4 };
+    let costs = || Some(Costs::measured(&[1, 2].map(|length| (length, 0.8 * length as f64))));
+    let points = [1, 9, 17].map(|rows| (rows, verify(rows)));
+    let drafters = vec![(DrafterKind::Model, costs()), (DrafterKind::Model, costs())];
+    let mut governor = Governor::new(Costs::measured(&points), drafters);
+    run_two(&mut governor, &[poor(), good()], 500);
+    let (rate, drafts) = run_two(&mut governor, &[poor(), good()], 5000);
+    assert!(rate > 0.95 * good().best(), "{rate} of {}", good().best());
+    assert!(drafts[0] > 3 && drafts[0] * 10 < drafts[1], "the other is tried now and then: {drafts:?}");
+    run_two(&mut governor, &[good(), poor()], 20_000);
+    let (rate, drafts) = run_two(&mut governor, &[good(), poor()], 5000);
+    assert!(rate > 0.95 * good().best(), "{rate} of {}, {drafts:?}", good().best());
 }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::acceptance::{Acceptance, Calibration};
 use crate::sampling::Sampling;
-use crate::trace::DrafterKind;
 
 /// A kind of text, as far as it can be told before it is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,8 +45,15 @@ pub(super) struct Record {
     pub calibration: Calibration,
 }
 
-/// How fast text comes of rounds in which the draft model has no part: tokens of theirs, and their time in
-/// plain rounds. Later ones count more.
+impl Record {
+    /// Whether it can have come of rounds.
+    pub fn is_sound(&self) -> bool {
+        self.acceptance.is_sound() && self.calibration.is_sound()
+    }
+}
+
+/// How fast text comes of rounds in which no drafter has a part whose drafts take time: tokens of theirs, and
+/// their time in plain rounds. Later ones count more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Alone {
     tokens: f32,
@@ -62,6 +68,11 @@ const CARRIED: f32 = 16.0;
 const PLAIN: f32 = 4.0;
 
 impl Alone {
+    /// Whether it can have come of rounds.
+    pub fn is_sound(self) -> bool {
+        [self.tokens, self.rounds].iter().all(|&number| (0.0..1e6).contains(&number))
+    }
+
     /// A round brought `tokens` and took as long as `rounds` plain ones.
     pub fn learn(&mut self, tokens: usize, rounds: f64) {
         self.tokens = self.tokens * KEEP + tokens as f32;
@@ -80,22 +91,21 @@ impl Alone {
 }
 
 /// What texts of one kind taught.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Lessons {
-    pub records: [Record; DrafterKind::COUNT],
+    /// By the drafters' numbers.
+    pub records: Vec<Record>,
     pub alone: Alone,
 }
 
 impl Lessons {
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+    /// Of nothing yet, about so many drafters.
+    pub fn new(drafters: usize) -> Self {
+        Self { records: vec![Record::default(); drafters], alone: Alone::default() }
     }
 
-    /// Whether they can have come of rounds.
-    pub fn are_sound(&self) -> bool {
-        let sound = |record: &Record| record.acceptance.is_sound() && record.calibration.is_sound();
-        let alone = [self.alone.tokens, self.alone.rounds];
-        self.records.iter().all(sound) && alone.iter().all(|&number| (0.0..1e6).contains(&number))
+    pub fn is_empty(&self) -> bool {
+        *self == Self::new(self.records.len())
     }
 
     /// Another text begins.

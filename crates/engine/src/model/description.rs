@@ -198,15 +198,22 @@ fn special(config: &ModelConfig) -> Vec<String> {
     .filter(|(has, _)| *has)
     .map(|(_, words)| words.to_owned())
     .collect();
-    for (kind, reach) in config.reaches.iter().enumerate() {
-        let layers = config.reach_of.iter().filter(|&&of| of == kind).count();
-        if let Some(window) = reach.window {
-            special.push(format!("{layers} of {} layers see {window} tokens", config.layers));
+    if let Some(experts) = &config.experts {
+        special.push(format!("{} of {} experts per token", experts.used, experts.count));
+    }
+    for (kind, attention) in config.attention_kinds.iter().enumerate() {
+        let layers = config.attention_kind_of.iter().filter(|&&of| of == kind).count();
+        if let Some(window) = attention.window {
+            special.push(format!("{layers} of {} layers attend to the last {window} tokens", config.layers));
         }
     }
-    let rotary = &config.reaches[0].rotary;
+    let rotary = &config.attention_kinds[0].rotary;
     if rotary.size() != config.head_size {
-        special.push(format!("{} of {} head components turn", rotary.size(), config.head_size));
+        special.push(format!(
+            "rotary positions on {} of {} head components",
+            rotary.size(),
+            config.head_size
+        ));
     }
     special
 }

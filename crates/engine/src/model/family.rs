@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use super::config::RotaryLayout;
 use crate::error::{Error, Result};
 
 /// An architecture. All of them are stacks of attention with rotary positions and grouped keys and
@@ -16,10 +15,12 @@ pub struct Family {
     classes: &'static [&'static str],
     /// Queries, keys and values have biases.
     pub biases: bool,
-    /// Queries and keys are normalised head by head before they are turned.
+    /// Queries and keys are normalised head by head before they are rotated.
     pub head_norms: bool,
     /// What attention and the feed-forward network give is normalised before it is added to the state.
     pub post_norms: bool,
+    /// A router and experts take the place of every layer's feed-forward network.
+    pub experts: Option<ExpertOptions>,
     /// Of the gate.
     pub activation: Activation,
     /// Embeddings are multiplied by the square root of the width.
@@ -38,6 +39,13 @@ pub struct Family {
     pub(super) tied: bool,
 }
 
+/// What a family says of its experts; how many there are and how large is in the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpertOptions {
+    /// The shares of the chosen experts add up to 1. A config.json says it by itself, as `norm_topk_prob`.
+    pub(super) normalised: bool,
+}
+
 /// The function a gate goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
@@ -45,6 +53,15 @@ pub enum Activation {
     Silu,
     /// GELU by its approximation with tanh.
     Gelu,
+}
+
+/// Which two components of a head rotate together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RotaryLayout {
+    /// `(2i, 2i + 1)`: GGUF files of Llamas, whose converter permutes the query and key weights.
+    Interleaved,
+    /// `(i, i + size / 2)`: everything else.
+    Halves,
 }
 
 /// Layers that see only so many tokens.
@@ -67,6 +84,7 @@ const LLAMA: Family = Family {
     biases: false,
     head_norms: false,
     post_norms: false,
+    experts: None,
     activation: Activation::Silu,
     scaled_embeddings: false,
     norms_above_one: false,
@@ -78,7 +96,7 @@ const LLAMA: Family = Family {
     tied: false,
 };
 
-static FAMILIES: [Family; 5] = [
+static FAMILIES: [Family; 6] = [
     LLAMA,
     Family {
         name: "qwen2",
@@ -95,6 +113,15 @@ static FAMILIES: [Family; 5] = [
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::Last,
         defaults: &[("rope_theta", 10_000.0), ("rms_norm_eps", 1e-6), ("head_dim", 128.0)],
+        ..LLAMA
+    },
+    Family {
+        name: "qwen3moe",
+        classes: &["Qwen3MoeForCausalLM"],
+        head_norms: true,
+        experts: Some(ExpertOptions { normalised: true }),
+        gguf_layout: RotaryLayout::Halves,
+        windowed: Windowed::Last,
         ..LLAMA
     },
     Family {
@@ -136,8 +163,8 @@ static FAMILIES: [Family; 5] = [
 
 /// The table above, for messages.
 const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM), qwen2 (Qwen2ForCausalLM), \
-                         qwen3 (Qwen3ForCausalLM), gemma3 (Gemma3ForCausalLM, \
-                         Gemma3ForConditionalGeneration), phi3 (Phi3ForCausalLM)";
+                         qwen3 (Qwen3ForCausalLM), qwen3moe (Qwen3MoeForCausalLM), \
+                         gemma3 (Gemma3ForCausalLM, Gemma3ForConditionalGeneration), phi3 (Phi3ForCausalLM)";
 
 impl Family {
     /// By `general.architecture`.

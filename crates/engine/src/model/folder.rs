@@ -67,8 +67,8 @@ impl Folder {
 
     /// Whether the embedding serves as the output matrix too.
     pub fn ties_embeddings(&self, family: &Family) -> bool {
-        let said = [&self.config, self.language()].map(|config| config["tie_word_embeddings"].as_bool());
-        said[0].or(said[1]).unwrap_or(family.tied)
+        let stated = [&self.config, self.language()].map(|config| config["tie_word_embeddings"].as_bool());
+        stated[0].or(stated[1]).unwrap_or(family.tied)
     }
 
     /// Maps the safetensors files and locates their tensors.
@@ -189,8 +189,8 @@ fn locate(
             continue;
         }
         let Some(canonical) = canonical(&of_language(&name), family) else {
-            let expected = format!("the tensors of {} alone", family.name);
-            return Err(bad(expected, format!("{name} beside them"), "Choose another model."));
+            let expected = format!("only the tensors of {}", family.name);
+            return Err(bad(expected, format!("{name} as well"), "Choose another model."));
         };
         let dtype = match info.dtype {
             Dtype::F32 => GgmlDType::F32,
@@ -208,7 +208,7 @@ fn locate(
         let above_one = family.norms_above_one && shape.len() == 1;
         let tensor = Stored { dtype, shape, file: index, bytes, above_one };
         if stored.insert(canonical, tensor).is_some() {
-            return Err(bad("every tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
+            return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
         }
     }
     Ok(())

@@ -95,7 +95,7 @@ impl Tensors {
         Error::BadModel {
             path: self.path.clone(),
             expected: format!("the tensor {name}"),
-            found: "none of that name".into(),
+            found: "none".into(),
             hint: "Choose another file of this model.",
         }
     }

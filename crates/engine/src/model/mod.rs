@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 use candle_core::Device;
 
-pub use config::{ModelConfig, Reach, Rotary, RotaryLayout};
+pub use config::{AttentionKind, Experts, ModelConfig, Rotary};
 pub use description::{Description, Sizes, TokenizerDescription};
-pub use family::{Activation, Family};
+pub use family::{Activation, Family, RotaryLayout};
 use folder::Folder;
 use gguf::Header;
 use mapped::Tensors;
@@ -144,7 +144,7 @@ impl ModelSource {
         self.config.as_ref().ok_or_else(|| Error::BadModel {
             path: self.path.clone(),
             expected: "a model with weights".into(),
-            found: "a tokenizer alone".into(),
+            found: "only a tokenizer".into(),
             hint: "Choose another file.",
         })
     }

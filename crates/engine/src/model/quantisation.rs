@@ -28,11 +28,11 @@ const FILE_TYPES: [(u64, &str); 18] = [
 /// The format's name: what the file says, else what its name ends with, if most matrices are of such a type;
 /// else that type.
 pub(super) fn name(file_type: Option<u64>, file_format: Option<&str>, commonest: GgmlDType) -> String {
-    let said =
+    let stated =
         FILE_TYPES.iter().find(|(number, _)| Some(*number) == file_type).map(|&(_, name)| name.to_owned());
     let shown = file_format.map(str::to_ascii_uppercase);
     let true_of_most = |name: &String| types(name).contains(&commonest);
-    said.into_iter().chain(shown).find(true_of_most).unwrap_or_else(|| type_name(commonest))
+    stated.into_iter().chain(shown).find(true_of_most).unwrap_or_else(|| type_name(commonest))
 }
 
 /// Whether a word names a format: "Q4_K_M", "iq2_xxs", "BF16".

@@ -47,10 +47,10 @@ fn a_gguf_tells_its_config() {
     assert_eq!((config.layers, config.heads, config.kv_heads, config.head_size), (1, 4, 2, 8));
     assert_eq!(config.context, 64);
     assert!((config.norm_epsilon - 1e-5).abs() < 1e-9);
-    assert_eq!(config.reaches[0].rotary.layout, RotaryLayout::Interleaved);
+    assert_eq!(config.attention_kinds[0].rotary.layout, RotaryLayout::Interleaved);
     // 10000^(-2i/8)
     let expected = [1.0, 0.1, 0.01, 0.001];
-    for (found, expected) in config.reaches[0].rotary.inverse_frequencies.iter().zip(expected) {
+    for (found, expected) in config.attention_kinds[0].rotary.inverse_frequencies.iter().zip(expected) {
         assert!((found - expected).abs() < 1e-6, "{found} {expected}");
     }
     assert!(config.tied_embeddings);
@@ -125,25 +125,13 @@ fn a_model_goes_by_its_metadata_unless_that_is_nonsense() {
 }
 
 #[test]
-fn a_folder_in_the_hubs_cache_goes_by_its_repository() {
-    let Some(path) = shared("tinystories-656k") else { return };
-    let cache = tempfile::tempdir().unwrap();
-    let revision = cache.path().join("models--owner--Tiny-Stories-656K/snapshots/0123456789abcdef0123");
-    fs::create_dir_all(&revision).unwrap();
-    for file in fs::read_dir(path).unwrap().flatten() {
-        fs::copy(file.path(), revision.join(file.file_name())).unwrap();
-    }
-    assert_eq!(ModelSource::open(&revision).unwrap().describe().name, "Tiny Stories 656K");
-}
-
-#[test]
 fn a_tokenizer_alone_opens_but_has_no_config() {
     let source = open(&Gguf::sentence_piece(&[("a", -1.0)])).unwrap();
     assert!(source.tokenizer().is_ok());
     let description = source.describe();
     assert_eq!((description.quantisation, description.sizes), (None, None));
     for error in [source.config().err(), source.weights(&Device::Cpu).err()] {
-        assert!(error.unwrap().to_string().contains("found a tokenizer alone"));
+        assert!(error.unwrap().to_string().contains("found only a tokenizer"));
     }
 }
 
@@ -246,7 +234,7 @@ fn an_alignment_of_nothing_is_refused() {
 #[test]
 fn another_architecture_is_refused_by_name() {
     let mut gguf = Gguf::tiny();
-    for name in ["mamba", "qwen3moe", "qwen3next", "llama4", "gemma3n", "granitehybrid", "gpt-oss", "bert"] {
+    for name in ["mamba", "qwen2moe", "qwen3next", "llama4", "gemma3n", "granitehybrid", "gpt-oss", "bert"] {
         gguf.set("general.architecture", text(name));
         assert_refused(open(&gguf), name);
     }
@@ -258,7 +246,7 @@ fn another_architecture_is_refused_by_name() {
 
 #[test]
 fn another_class_is_refused_by_name() {
-    let classes = ["Qwen3MoeForCausalLM", "MixtralForCausalLM", "Llama4ForConditionalGeneration"];
+    let classes = ["Qwen2MoeForCausalLM", "MixtralForCausalLM", "Llama4ForConditionalGeneration"];
     for class in classes.into_iter().chain(["Gemma3nForConditionalGeneration", "GptOssForCausalLM"]) {
         assert_refused(HuggingFace::tiny().with("architectures", json!([class])).open(), class);
     }
@@ -292,7 +280,7 @@ fn a_missing_tensor_and_one_too_many_are_named() {
     assert!(message(open(&gguf)).contains("the tensor blk.0.attn_v.weight, found none"));
     let mut gguf = Gguf::tiny();
     gguf.add("blk.0.attn_q.bias", &[32], GgmlDType::F32);
-    assert!(message(open(&gguf)).contains("found blk.0.attn_q.bias beside them"));
+    assert!(message(open(&gguf)).contains("found blk.0.attn_q.bias as well"));
 }
 
 #[test]
@@ -300,7 +288,7 @@ fn numbers_that_cannot_be_run_are_refused() {
     let cases = [
         ("llama.block_count", Value::U32(0), "llama.block_count, found none"),
         ("llama.block_count", text("one"), "a whole number for llama.block_count"),
-        ("llama.embedding_length", Value::U64(1 << 60), "llama.embedding_length up to"),
+        ("llama.embedding_length", Value::U64(1 << 60), "llama.embedding_length of at most"),
         ("llama.attention.head_count", Value::Array(vec![Value::U32(4)]), "a whole number"),
         ("llama.attention.head_count_kv", Value::U32(3), "key-value heads that divide"),
         ("llama.attention.value_length", Value::U32(16), "equal to the head size 8, found 16"),
@@ -309,8 +297,8 @@ fn numbers_that_cannot_be_run_are_refused() {
         ("llama.rope.scaling.type", text("yarn"), "found 'yarn'"),
         ("llama.rope.freq_base", Value::F32(0.0), "positive rotary frequencies"),
         ("llama.attention.layer_norm_rms_epsilon", Value::F32(f32::NAN), "epsilon between 0 and 1"),
-        ("llama.block_count", Value::U32(1 << 20), "up to 4096 layers"),
-        ("llama.final_logit_softcapping", Value::F32(30.0), "logits that are not capped"),
+        ("llama.block_count", Value::U32(1 << 20), "at most 4096 layers"),
+        ("llama.final_logit_softcapping", Value::F32(30.0), "logits without soft-capping"),
     ];
     for (key, value, expected) in cases {
         let mut gguf = Gguf::tiny();
@@ -322,8 +310,9 @@ fn numbers_that_cannot_be_run_are_refused() {
 
 #[test]
 fn gguf_scaling_slows_the_rotation() {
-    let frequencies =
-        |gguf: &Gguf| open(gguf).unwrap().config().unwrap().reaches[0].rotary.inverse_frequencies.clone();
+    let frequencies = |gguf: &Gguf| {
+        open(gguf).unwrap().config().unwrap().attention_kinds[0].rotary.inverse_frequencies.clone()
+    };
     let plain = frequencies(&Gguf::tiny());
     let mut gguf = Gguf::tiny();
     gguf.set("llama.rope.scaling.type", text("linear"));
@@ -387,7 +376,7 @@ fn every_sixth_layer_of_a_gemma_sees_everything_unless_its_file_says_otherwise()
     let windows = |gguf: &Gguf| -> Vec<bool> {
         let source = open(gguf).unwrap();
         let config = source.config().unwrap();
-        config.reach_of.iter().map(|&kind| config.reaches[kind].window == Some(16)).collect()
+        config.attention_kind_of.iter().map(|&kind| config.attention_kinds[kind].window == Some(16)).collect()
     };
     let mut gguf = gemma(7);
     assert_eq!(windows(&gguf), [true, true, true, true, true, false, true]);
@@ -398,7 +387,7 @@ fn every_sixth_layer_of_a_gemma_sees_everything_unless_its_file_says_otherwise()
     gguf.set(pattern, Value::Array(listed.map(Value::Bool).into()));
     assert_eq!(windows(&gguf), listed);
     gguf.set(pattern, Value::Array(vec![Value::Bool(true)]));
-    assert!(message(open(&gguf)).contains("sliding_window_pattern of every layer"));
+    assert!(message(open(&gguf)).contains("sliding_window_pattern for every layer"));
     gguf.set(pattern, text("some"));
     assert!(message(open(&gguf)).contains("a whole number for gemma3.attention.sliding_window_pattern"));
 }
@@ -407,7 +396,9 @@ fn every_sixth_layer_of_a_gemma_sees_everything_unless_its_file_says_otherwise()
 fn layers_of_a_gemma_that_see_a_window_turn_by_a_base_of_their_own() {
     let slowest = |gguf: &Gguf| {
         let config = open(gguf).unwrap().config().unwrap().clone();
-        [0, 5].map(|layer| config.reaches[config.reach_of[layer]].rotary.inverse_frequencies[3])
+        [0, 5].map(|layer| {
+            config.attention_kinds[config.attention_kind_of[layer]].rotary.inverse_frequencies[3]
+        })
     };
     let mut gguf = gemma(6);
     gguf.set("gemma3.rope.scaling.type", text("linear"));
@@ -455,7 +446,7 @@ fn the_factors_of_longrope_are_among_the_tensors() {
         let tensor = candle_core::quantized::QTensor::quantize(&factors, GgmlDType::F32).unwrap();
         gguf.tensors.insert(format!("rope_factors_{name}.weight"), tensor);
     }
-    let rotary = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().reaches[0].rotary.clone();
+    let rotary = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().attention_kinds[0].rotary.clone();
     let long = rotary(&gguf);
     assert_eq!((long.layout, &long.inverse_frequencies[..]), (RotaryLayout::Halves, &[0.5, 0.0025][..]));
     // sqrt(1 + ln 4 / ln 16)
@@ -520,7 +511,7 @@ impl HuggingFace {
     }
 
     fn frequencies(&self) -> Vec<f32> {
-        self.open().unwrap().config().unwrap().reaches[0].rotary.inverse_frequencies.clone()
+        self.open().unwrap().config().unwrap().attention_kinds[0].rotary.inverse_frequencies.clone()
     }
 }
 
@@ -530,7 +521,10 @@ fn a_folder_tells_its_config_and_gives_canonical_weights() {
     HuggingFace::tiny().write(folder.path());
     let source = ModelSource::open(folder.path()).unwrap();
     let config = source.config().unwrap();
-    assert_eq!((config.family.name, config.reaches[0].rotary.layout), ("llama", RotaryLayout::Halves));
+    assert_eq!(
+        (config.family.name, config.attention_kinds[0].rotary.layout),
+        ("llama", RotaryLayout::Halves)
+    );
     assert_eq!((config.head_size, config.kv_heads, config.tied_embeddings), (8, 2, true));
     let weights = source.weights(&Device::Cpu).unwrap();
     let keys = weights.matrix("blk.0.attn_k.weight").unwrap();
@@ -627,7 +621,7 @@ fn a_window_is_mistrals_and_not_llamas() {
         let folder =
             HuggingFace::tiny().with("architectures", json!([class])).with("sliding_window", json!(4));
         let source = folder.open().unwrap();
-        assert_eq!(source.config().unwrap().reaches[0].window, window, "{class}");
+        assert_eq!(source.config().unwrap().attention_kinds[0].window, window, "{class}");
     }
 }
 
@@ -636,17 +630,17 @@ fn folders_that_cannot_be_run_are_refused() {
     let cases = [
         ("architectures", json!(["GPT2LMHeadModel"]), "'GPT2LMHeadModel'"),
         ("rope_scaling", json!({"rope_type": "yarn", "factor": 2.0}), "found 'yarn'"),
-        ("rope_scaling", json!({"rope_type": "linear"}), "a number factor"),
+        ("rope_scaling", json!({"rope_type": "linear"}), "a number for factor"),
         ("attention_bias", json!(true), "no biases in attention"),
-        ("sliding_window", json!("wide"), "a size sliding_window"),
-        ("layer_types", json!(["chunked_attention"]), "layer_types of every layer"),
-        ("layer_types", json!([]), "layer_types of every layer"),
-        ("final_logit_softcapping", json!(30.0), "logits that are not capped"),
-        ("use_bidirectional_attention", json!(true), "what came before alone"),
+        ("sliding_window", json!("wide"), "a whole number for sliding_window"),
+        ("layer_types", json!(["chunked_attention"]), "layer_types for every layer"),
+        ("layer_types", json!([]), "layer_types for every layer"),
+        ("final_logit_softcapping", json!(30.0), "logits without soft-capping"),
+        ("use_bidirectional_attention", json!(true), "causal attention"),
         ("partial_rotary_factor", json!(0.2), "an even rotary size"),
         ("rope_scaling", json!({"rope_type": "longrope"}), "original_max_position_embeddings"),
         ("hidden_act", json!("gelu"), "found hidden_act gelu"),
-        ("hidden_size", json!("big"), "a size hidden_size"),
+        ("hidden_size", json!("big"), "a whole number for hidden_size"),
         ("num_hidden_layers", json!(2), "the tensor blk.1.attn_norm.weight"),
     ];
     for (key, value, expected) in cases {
@@ -655,7 +649,7 @@ fn folders_that_cannot_be_run_are_refused() {
     }
     let mut biased = HuggingFace::tiny();
     biased.tensors.insert("model.layers.0.self_attn.q_proj.bias".into(), ramp(&[32]));
-    assert!(message(biased.open()).contains("q_proj.bias beside them"));
+    assert!(message(biased.open()).contains("q_proj.bias as well"));
 }
 
 #[test]
@@ -721,22 +715,6 @@ fn a_folders_template_is_found_in_each_of_its_places() {
     assert_eq!(render().unwrap(), "own document");
     fs::write(folder.path().join("chat_template.jinja"), "own file").unwrap();
     assert_eq!(render().unwrap(), "own file");
-}
-
-#[test]
-fn a_real_folder_opens() {
-    let Some(path) = shared("tinystories-656k") else { return };
-    let source = ModelSource::open(&path).unwrap();
-    let config = source.config().unwrap();
-    assert_eq!((config.layers, config.heads, config.kv_heads, config.head_size), (2, 8, 4, 16));
-    let description = source.describe();
-    // Embedding, two layers and the last norm; the output matrix is the embedding.
-    let layer = 128 * 128 * 2 + 64 * 128 * 2 + 384 * 128 * 3 + 128 * 2;
-    assert_eq!(description.parameters, 2048 * 128 + 2 * layer + 128);
-    assert_eq!(description.quantisation.as_deref(), Some("F32"));
-    let tokenizer = description.tokenizer.unwrap();
-    assert_eq!((tokenizer.kind.as_str(), tokenizer.vocabulary), ("SentencePiece", 2048));
-    assert_eq!(tokenizer.special.ends[0].text, "<|end_story|>");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::tokenizer::Tokenizer;
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// The text of a reply under way.
 #[derive(Clone)]

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub const EMBEDDING: &str = "token_embd.weight";
 /// The name of the output matrix, `[vocabulary, hidden]`; absent when the embedding is tied to it.
 pub const OUTPUT: &str = "output.weight";
-/// GGUF's divisors of the rotary frequencies, one for two components of a head that are turned.
+/// GGUF's divisors of the rotary frequencies, one for two components of a head that are rotated.
 pub(super) const ROPE_FACTORS: &str = "rope_freqs.weight";
 /// The same for contexts longer than the original one, and for those that are not.
 pub(super) const LONG_FACTORS: &str = "rope_factors_long.weight";
@@ -34,6 +34,10 @@ enum Dimension {
     /// kv_heads * head_size
     KeyValues,
     Head,
+    /// Of the layer.
+    Experts,
+    /// Of one expert.
+    ExpertIntermediate,
 }
 
 /// A tensor: canonical name, Hugging Face name, shape, and which families have it.
@@ -54,7 +58,7 @@ impl Part {
     }
 }
 
-use Dimension::{Head, Hidden, Intermediate, KeyValues, Queries, Vocabulary};
+use Dimension::{ExpertIntermediate, Experts, Head, Hidden, Intermediate, KeyValues, Queries, Vocabulary};
 
 const OUTER: [Part; 3] = [
     part(EMBEDDING, "model.embed_tokens.weight", &[Vocabulary, Hidden]),
@@ -63,7 +67,7 @@ const OUTER: [Part; 3] = [
 ];
 
 /// Those of every layer, after `blk.{i}.` and `model.layers.{i}.`.
-const LAYER: [Part; 17] = [
+const LAYER: [Part; 18] = [
     part("attn_norm.weight", "input_layernorm.weight", &[Hidden]),
     part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Hidden]),
     part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Hidden]),
@@ -78,10 +82,26 @@ const LAYER: [Part; 17] = [
     part("post_attention_norm.weight", "post_attention_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
     part("ffn_norm.weight", "post_attention_layernorm.weight", &[Hidden]).of(|f| !f.post_norms),
     part("ffn_norm.weight", "pre_feedforward_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
-    part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]),
-    part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]),
-    part("ffn_down.weight", "mlp.down_proj.weight", &[Hidden, Intermediate]),
+    part("ffn_gate_inp.weight", "mlp.gate.weight", &[Experts, Hidden]).of(|f| f.experts.is_some()),
+    part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]).of(|f| f.experts.is_none()),
+    part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]).of(|f| f.experts.is_none()),
+    part("ffn_down.weight", "mlp.down_proj.weight", &[Hidden, Intermediate]).of(|f| f.experts.is_none()),
     part("post_ffw_norm.weight", "post_feedforward_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
+];
+
+/// A matrix of every expert: its canonical name is `{name}.{expert}.weight`, its Hugging Face name
+/// `mlp.experts.{expert}.{hugging_face}.weight`. GGUF files hold those of all experts as one tensor,
+/// `{name}_exps.weight`, which begins with the number of the expert.
+struct ExpertPart {
+    name: &'static str,
+    hugging_face: &'static str,
+    shape: [Dimension; 2],
+}
+
+const EXPERT: [ExpertPart; 3] = [
+    ExpertPart { name: "ffn_gate", hugging_face: "gate_proj", shape: [ExpertIntermediate, Hidden] },
+    ExpertPart { name: "ffn_up", hugging_face: "up_proj", shape: [ExpertIntermediate, Hidden] },
+    ExpertPart { name: "ffn_down", hugging_face: "down_proj", shape: [Hidden, ExpertIntermediate] },
 ];
 
 /// Matrices that files hold as one: its canonical name and its Hugging Face name, and the parts whose
@@ -111,19 +131,32 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
         return Some(part.name.into());
     }
     let (layer, rest) = hugging_face.strip_prefix("model.layers.")?.split_once('.')?;
-    // One name for each: neither +1 nor 01.
-    let layer: usize = layer.parse().ok().filter(|number: &usize| number.to_string() == layer)?;
+    let layer = number(layer)?;
+    if let Some(rest) = rest.strip_prefix("mlp.experts.").filter(|_| family.experts.is_some()) {
+        let (expert, rest) = rest.split_once('.')?;
+        let (expert, rest) = (number(expert)?, rest.strip_suffix(".weight")?);
+        let part = EXPERT.iter().find(|part| part.hugging_face == rest)?;
+        return Some(format!("blk.{layer}.{}.{expert}.weight", part.name));
+    }
     let fused = FUSED.iter().find(|f| family.fused && f.hugging_face == rest).map(|f| f.name);
     let part = || LAYER.iter().find(|p| p.hugging_face == rest && (p.exists)(family)).map(|p| p.name);
     Some(format!("blk.{layer}.{}", fused.or_else(part)?))
 }
 
-/// Finds the parts of fused matrices: a part is a range of rows, and rows are whole blocks of whatever
-/// type they are stored in. A file that holds the parts by themselves is left as it is.
+/// One name for each: neither +1 nor 01.
+fn number(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|number: &usize| number.to_string() == text)
+}
+
+/// Finds the parts of matrices that are held as one: a part is a range of rows, and rows are whole blocks of
+/// whatever type they are stored in. A file that holds the parts by themselves is left as it is.
 ///
 /// # Errors
-/// `Error::BadModel` for a fused matrix that has not the rows of its parts.
+/// `Error::BadModel` for a matrix that has not the rows of its parts.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
+    if let Some(experts) = &config.experts {
+        split_experts(tensors, config, experts.count)?;
+    }
     if !config.family.fused {
         return Ok(());
     }
@@ -151,6 +184,25 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
+fn split_experts(tensors: &mut Tensors, config: &ModelConfig, experts: usize) -> Result<()> {
+    for (layer, part) in (0..config.layers).flat_map(|layer| EXPERT.iter().map(move |part| (layer, part))) {
+        let name = format!("blk.{layer}.{}_exps.weight", part.name);
+        let Some(stack) = tensors.stored.remove(&name) else { continue };
+        let shape = part.shape.map(|dimension| size(dimension, config));
+        let expected = [&[experts], &shape[..]].concat();
+        if stack.shape != expected {
+            return Err(misshapen(tensors, &name, &expected, &stack.shape));
+        }
+        let bytes = stack.bytes.len() / experts;
+        for expert in 0..experts {
+            let start = stack.bytes.start + expert * bytes;
+            let one = Stored { shape: shape.to_vec(), bytes: start..start + bytes, ..stack.clone() };
+            tensors.stored.insert(format!("blk.{layer}.{}.{expert}.weight", part.name), one);
+        }
+    }
+    Ok(())
+}
+
 /// Checks that exactly the family's tensors are there, in the shapes the config asks for. A tensor
 /// that would be left out (a bias, an adapter) means another computation than ours.
 ///
@@ -172,8 +224,8 @@ pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     let unknown = tensors.stored.keys().find(|n| !is_rotary(n) && !wanted.contains(*n));
     Err(Error::BadModel {
         path: tensors.path.clone(),
-        expected: format!("the tensors of {} alone", config.family.name),
-        found: unknown.map_or_else(String::new, |name| format!("{name} beside them")),
+        expected: format!("only the tensors of {}", config.family.name),
+        found: unknown.map_or_else(String::new, |name| format!("{name} as well")),
         hint: "Choose another model.",
     })
 }
@@ -199,7 +251,13 @@ fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<u
         .map(|p| (p.name.to_owned(), shape(p, config)));
     let layers = (0..config.layers).flat_map(move |layer| {
         let parts = LAYER.iter().filter(|p| (p.exists)(config.family));
-        parts.map(move |p| (format!("blk.{layer}.{}", p.name), shape(p, config)))
+        let parts = parts.map(move |p| (format!("blk.{layer}.{}", p.name), shape(p, config)));
+        let experts = 0..config.experts.as_ref().map_or(0, |experts| experts.count);
+        let experts = experts.flat_map(move |expert| {
+            let name = move |p: &ExpertPart| format!("blk.{layer}.{}.{expert}.weight", p.name);
+            EXPERT.iter().map(move |p| (name(p), p.shape.map(|dimension| size(dimension, config)).to_vec()))
+        });
+        parts.chain(experts)
     });
     outer.chain(layers)
 }
@@ -216,6 +274,8 @@ fn size(dimension: Dimension, config: &ModelConfig) -> usize {
         Queries => config.heads * config.head_size,
         KeyValues => config.kv_heads * config.head_size,
         Head => config.head_size,
+        Experts => config.experts.as_ref().map_or(0, |experts| experts.count),
+        ExpertIntermediate => config.experts.as_ref().map_or(0, |experts| experts.intermediate),
     }
 }
 
@@ -252,7 +312,7 @@ impl Weights {
     }
 
     /// Tells the watcher that a tensor of so many bytes is about to be handed out.
-    fn tell(&self, bytes: usize) -> Result<()> {
+    fn report(&self, bytes: usize) -> Result<()> {
         let done = self.done.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         match &self.watcher {
             Some(watcher) if watcher(done, self.tensors.bytes()).is_break() => Err(Error::Cancelled),
@@ -329,7 +389,7 @@ impl Weights {
     pub fn stored(&self, name: &str) -> Result<StoredTensor<'_>> {
         let stored = self.tensors.stored.get(name).ok_or_else(|| self.tensors.missing(name))?;
         let bytes = &self.tensors.files[stored.file][stored.bytes.clone()];
-        self.tell(bytes.len())?;
+        self.report(bytes.len())?;
         Ok(StoredTensor { dtype: stored.dtype, shape: &stored.shape, bytes })
     }
 

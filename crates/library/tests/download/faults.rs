@@ -271,7 +271,7 @@ fn only_what_has_ended_can_be_dismissed() {
     let shelf = Shelf::new();
     let person = slow(&shelf);
     let error = person.downloads.dismiss(ID).unwrap_err().to_string();
-    assert!(error.contains("Cancel it instead"), "{error}");
+    assert!(error.contains("Cancel the download instead"), "{error}");
     let unknown = person.downloads.pause("owner/other").unwrap_err().to_string();
-    assert!(unknown.contains("found 'owner/other'"), "{unknown}");
+    assert!(unknown.contains("no download 'owner/other'"), "{unknown}");
 }

@@ -15,7 +15,7 @@ fn a_gated_repository_says_where_its_licence_is_and_opens_with_the_right_token()
     assert!(error.contains(&format!("accept its licence at {url} and set a token.")), "{error}");
     let stranger = Person::new(&shelf, Some("hf_other"));
     let error = stranger.downloads.start(REPOSITORY, Some(FILE)).unwrap_err().to_string();
-    assert!(error.contains(&format!("at {url} with the account of your token.")), "{error}");
+    assert!(error.contains(&format!("at {url} with the account that your token belongs to.")), "{error}");
     // The storage refuses whoever sends it the token; so this also shows that it is not sent there.
     let invited = Person::new(&shelf, Some("hf_right"));
     invited.start();

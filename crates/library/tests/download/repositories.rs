@@ -91,8 +91,8 @@ fn what_is_not_there_is_said_with_what_is() {
     let person = shelf.person();
     for (repository, file, said) in [
         ("owner/name-GGUF", Some("name-Q4_K_S.gguf"), "Did you mean 'name-Q4_K_M.gguf'?"),
-        ("owner/name-GGUF", Some("other"), "It has: name-Q4_K_M.gguf."),
-        ("owner/pictures", None, "holds nothing that can be run"),
+        ("owner/name-GGUF", Some("other"), "It contains: name-Q4_K_M.gguf."),
+        ("owner/pictures", None, "has no model that Foretoken can run"),
         ("Qwen/Qwen3-8B-GUFF", None, "Did you mean 'Qwen/Qwen3-8B-GGUF'?"),
         ("owner/nothing-like-it", None, "Check the name"),
         ("no-owner", None, "like owner/name, found 'no-owner'"),

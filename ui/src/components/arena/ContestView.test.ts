@@ -13,7 +13,7 @@ vi.mock("../../state/app.svelte", async (original) => ({
   getApp: () => app,
 }));
 // There is no canvas here.
-vi.mock("../Plot.svelte", () => ({ default: () => undefined }));
+vi.mock("../ui/plot/Plot.svelte", () => ({ default: () => undefined }));
 
 const find = (testid: string) => document.querySelector<HTMLElement>(`[data-testid="${testid}"]`);
 
@@ -57,12 +57,12 @@ test("texts that part are marked in both columns, and markup in them stays text"
   expect(marks.map(({ textContent }) => textContent)).toEqual(["dark", "old"]);
   expect(document.querySelector(".text :is(img, u)")).toBeNull();
   expect(find("arena-text-1")?.textContent).toContain(texts[1]);
-  expect(find("arena-texts")?.textContent).toContain("part at token 4");
+  expect(find("arena-texts")?.textContent).toContain("diverge at token 4");
 });
 
 test("markup in equal texts, in the prompt and in the names stays text", () => {
   const evil = "<img src=x onerror=alert(1)>";
-  const setups = [drafted, plain].map((setup) => ({ label: evil, setup }));
+  const setups = [drafted, plain].map((setup) => ({ draft: evil, setup }));
   show(Contest.of(arena({ texts: [evil, evil], prompt: evil, setups })));
   expect(document.querySelector("img")).toBeNull();
   expect(find("arena-text-0")?.textContent).toContain(evil);

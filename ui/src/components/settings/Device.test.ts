@@ -2,12 +2,12 @@ import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { EngineStatus } from "../../bindings/EngineStatus";
 import { App } from "../../state/app.svelte";
-import DeviceChip from "../DeviceChip.svelte";
+import DeviceChip from "../sidebar/DeviceChip.svelte";
 import Device from "./Device.svelte";
 
 const CPU = "CPU, 2 threads, AVX-512";
 const CUDA = "CUDA, NVIDIA H100, 80 GB";
-const REMARK = "The draft runs on the CPU: the GPU has no room for it.";
+const REMARK = "The draft runs on the CPU: it does not fit in GPU memory.";
 
 let app: App;
 let shown: ReturnType<typeof mount>;
@@ -71,26 +71,26 @@ test("target and draft are chosen each for itself", () => {
   open("device-option-cuda");
   expect(app.settings.values).toMatchObject({ device: "cuda", draft_device: "auto" });
   open("settings-draft_device");
-  expect(words("draft_device-option-auto")).toBe("Automatic where the target is");
+  expect(words("draft_device-option-auto")).toBe("Automatic same as the target model");
   open("draft_device-option-cpu");
   expect(app.settings.values).toMatchObject({ device: "cuda", draft_device: "cpu" });
 });
 
 test("what is in use is said with the reason why it is not what was chosen", () => {
   show(Device, { device: CUDA, draft_device: CPU, device_remarks: [REMARK] });
-  expect(words("devices-in-use")).toBe(`In use Target ${CUDA}Draft ${CPU} ${REMARK}`);
+  expect(words("devices-in-use")).toBe(`In use Target model ${CUDA}Draft model ${CPU} ${REMARK}`);
 });
 
 test("the chip names the draft's device only where it is another", () => {
   show(DeviceChip, {});
-  expect(words("device")).toBe(`Computes on ${CPU}`);
+  expect(words("device")).toBe(`Running on ${CPU}`);
   app.engine.status = { ...app.engine.status, device: CUDA, device_remarks: [REMARK] };
   flushSync();
-  expect(words("device")).toBe(`Computes on ${CUDA} Draft: ${CPU}`);
-  expect(find("device")?.title).toBe(`What computes: ${CUDA}\nFor the draft: ${CPU}\n${REMARK}`);
+  expect(words("device")).toBe(`Running on ${CUDA} Draft: ${CPU}`);
+  expect(find("device")?.title).toBe(`Running on: ${CUDA}\nDraft model on: ${CPU}\n${REMARK}`);
   app.engine.status = { ...app.engine.status, draft_device: null };
   flushSync();
-  expect(words("device")).toBe(`Computes on ${CUDA}`);
+  expect(words("device")).toBe(`Running on ${CUDA}`);
 });
 
 test("the chip leads to the settings of devices, and is not there before anything computes", () => {

@@ -50,7 +50,7 @@ test("the draft length is chosen by itself, fixed with a number, or off", () => 
   type("settings-draft-length", "7");
   expect(length()).toEqual({ type: "fixed", tokens: 7 });
   choose("settings-draft-length-mode", "off");
-  expect(length()).toEqual({ type: "fixed", tokens: 0 });
+  expect(length()).toEqual({ type: "off" });
   expect(find("settings-draft-length")).toBeNull();
   choose("settings-draft-length-mode", "auto");
   expect(length()).toEqual({ type: "auto" });

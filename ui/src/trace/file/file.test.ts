@@ -89,7 +89,7 @@ test("a round from before drafts could be trees is one of chains, and has times 
   expect(read.rounds[0]).toMatchObject({ threshold: null, staged: false, decision: null });
   expect(read.rounds[0]?.drafted[0]).toMatchObject({ parent: null, acceptance: null });
   expect(read.rounds.map(({ at_ms }) => at_ms)).toEqual([1, 2]);
-  expect(read.notices).toContainEqual(expect.stringContaining("do not say when they ended"));
+  expect(read.notices).toContainEqual(expect.stringContaining("have no end time"));
 });
 
 test("a last line that says only that it is the last is enough", () => {
@@ -100,12 +100,12 @@ test("a last line that says only that it is the last is enough", () => {
 });
 
 test.each([
-  ["the last line is cut off", good.slice(0, -20), "The last line, 5, is cut off"],
+  ["the last line is incomplete", good.slice(0, -20), "The last line, 5, is incomplete"],
   ["there is no last line", good.split("\n").slice(0, -1).join("\n"), "ends before the reply"],
   ["rounds are missing", file(changed({}), changed({ index: 4 }, 1)), "3 rounds are missing"],
   ["the first round is missing", file(changed({ index: 1 })), "1 round is missing"],
-  ["the rounds do not join to the text", file(changed({})), "do not join to its text"],
-  ["lines are of another type", `{"type":"note"}\n${good}\n{}`, "2 lines of a type"],
+  ["the rounds do not join to the text", file(changed({})), "does not match its rounds"],
+  ["lines are of another type", `{"type":"note"}\n${good}\n{}`, "2 lines of unknown type"],
   ["another trace follows", `${good}\n${good}`, "more than one trace"],
   ["there are no rounds", [first, done].join("\n"), "no rounds"],
 ])("where %s, what there is is shown with a notice", (_, text, notice) => {
@@ -185,7 +185,7 @@ test("a file is read in slices, and says how far it is", async () => {
 
 test.each([
   ["an empty file", new Blob([]), "it is empty"],
-  ["a picture", new Blob([Uint8Array.of(137, 80, 78, 71, 0, 0, 0, 13)]), "a file that is no text"],
+  ["a picture", new Blob([Uint8Array.of(137, 80, 78, 71, 0, 0, 0, 13)]), "a file that is not text"],
   ["bytes that are no text", new Blob([Uint8Array.of(255, 254, 200)]), "expected lines of JSON"],
   ["one endless line", new Blob(["[".repeat(17_000_000)]), "more than 16 MB"],
 ])("%s is refused", async (_, blob, words) => {
@@ -197,12 +197,12 @@ test("a file of more than 500 MB is refused unread", async () => {
   await expect(openTrace(blob)).rejects.toThrow("found 600 MB");
 });
 
-test("a file that is cut within a character is cut off", async () => {
+test("a file that is cut within a character is incomplete", async () => {
   const bytes = new TextEncoder().encode(
     [roundLine(changed({})), '{"type":"done","text":"é'].join("\n"),
   );
   const read = await openTrace(new Blob([bytes.slice(0, -1)]));
-  expect(read.notices[0]).toContain("is cut off");
+  expect(read.notices[0]).toContain("is incomplete");
 });
 
 test("a file that begins with a byte order mark and breaks lines as Windows does is read", async () => {

@@ -4,9 +4,9 @@ import { TraceFileError } from "./problem";
 import { TraceReader, type TraceFile } from "./read";
 
 /** Larger files are refused: what they hold would not fit into a page. */
-const MOST_BYTES = 500e6;
+const MAX_BYTES = 500e6;
 /** A round takes a few thousand characters at the most, the text of a long reply a million. */
-const LONGEST_LINE = 16_000_000;
+const MAX_LINE = 16_000_000;
 const CHUNK_BYTES = 1 << 20;
 /** Longest time in one piece: less than a frame. */
 const SLICE_MS = 8;
@@ -35,7 +35,7 @@ export async function openTrace(
     const lines = decoder.decode(bytes, { stream: true }).split("\n");
     lines[0] = rest + (lines[0] ?? "");
     rest = lines.pop() ?? "";
-    if (rest.length > LONGEST_LINE) throw tooLong();
+    if (rest.length > MAX_LINE) throw tooLong();
     for (const line of lines) {
       reader.take(line);
       if (performance.now() - since < SLICE_MS) continue;
@@ -52,7 +52,7 @@ function refuse({ size }: Source) {
   if (size === 0) {
     throw new TraceFileError("it is empty: expected lines of JSON. Export the reply again.");
   }
-  if (size <= MOST_BYTES) return;
+  if (size <= MAX_BYTES) return;
   const megabytes = Math.ceil(size / 1e6).toLocaleString("en");
   throw new TraceFileError(
     `it is too large: expected at most 500 MB, found ${megabytes} MB. Choose a shorter reply.`,
@@ -61,12 +61,12 @@ function refuse({ size }: Source) {
 
 function binary(): TraceFileError {
   return new TraceFileError(
-    "it is no trace: expected lines of JSON, found a file that is no text. Choose one that was exported.",
+    "it is not a trace: expected lines of JSON, found a file that is not text. Choose an exported trace.",
   );
 }
 
 function tooLong(): TraceFileError {
   return new TraceFileError(
-    "it is no trace: expected a line for each round, found one of more than 16 MB. Choose a file that was exported.",
+    "it is not a trace: expected a line for each round, found one of more than 16 MB. Choose an exported trace.",
   );
 }

@@ -14,7 +14,7 @@ export class TraceFileError extends Error {
 /** The error for a line; `field` is empty where the whole line is meant. */
 export function lineProblem(line: number, field: string, wrong: string): TraceFileError {
   const where = field === "" ? `line ${line}` : `line ${line}, field ${field}`;
-  return new TraceFileError(`${where}: ${wrong}. Export the reply again, or mend this line.`);
+  return new TraceFileError(`${where}: ${wrong}. Export the reply again, or correct this line.`);
 }
 
 /** The same for what a schema objects to; its messages say what it expected. */

@@ -143,32 +143,33 @@ export class TraceReader {
     const text = this.#done?.text;
     if (this.#broken) {
       const { line } = this.#broken;
-      notices.push(`The last line, ${line}, is cut off: what came before it is shown.`);
+      notices.push(`The last line, ${line}, is incomplete: everything before it is shown.`);
     } else if (!this.#done) {
-      notices.push("The file ends before the reply does: what came before is shown.");
+      notices.push("The file ends before the reply does: everything up to there is shown.");
     }
-    if (this.#rounds.length === 0) notices.push("It has no rounds: there is nothing to replay.");
+    if (this.#rounds.length === 0)
+      notices.push("The file has no rounds, so there is nothing to replay.");
     else if (this.#missing > 0) {
       const count = this.#missing === 1 ? "1 round is" : `${this.#missing} rounds are`;
       notices.push(`${count} missing, the first is round ${this.#firstMissing + 1}.`);
     } else if (text !== undefined && text !== joined) {
-      notices.push("Its rounds do not join to its text: the rounds are what is shown.");
+      notices.push("The text in the file does not match its rounds: the rounds are shown.");
     }
     if (this.#untimed) {
-      notices.push("Some rounds do not say when they ended: times are reckoned from their parts.");
+      notices.push("Some rounds have no end time: it is calculated from their parts.");
     }
     if (this.#unknown > 0) {
       const lines = this.#unknown === 1 ? "1 line" : `${this.#unknown} lines`;
-      notices.push(`${lines} of a type that is not known: left out.`);
+      notices.push(`${lines} of unknown type ignored.`);
     }
-    if (this.#beyond) notices.push("It holds more than one trace: the first is shown.");
+    if (this.#beyond) notices.push("The file holds more than one trace: the first is shown.");
     return notices;
   }
 
   #notJson({ line, text }: { line: number; text: string }): TraceFileError {
     if (!this.#header && this.#rounds.length === 0 && this.#unknown === 0) {
       const wrong = `expected lines of JSON, found ${excerpt(JSON.stringify(text))}`;
-      return new TraceFileError(`it is no trace: ${wrong}. Choose a file that was exported.`);
+      return new TraceFileError(`it is not a trace: ${wrong}. Choose an exported trace.`);
     }
     return lineProblem(line, "", `expected JSON, found ${excerpt(JSON.stringify(text))}`);
   }
@@ -176,7 +177,7 @@ export class TraceReader {
   #noTrace(): TraceFileError {
     const seen = this.#unknown === 0 ? "no lines" : `${this.#unknown} of other types`;
     return new TraceFileError(
-      `it is no trace: expected lines of the types trace, round and done, found ${seen}. Choose a file that was exported.`,
+      `it is not a trace: expected lines of the types trace, round and done, found ${seen}. Choose an exported trace.`,
     );
   }
 }

@@ -18,8 +18,8 @@ import type { Times } from "../../bindings/Times";
 export const VERSION = 1;
 
 /** Far more than any draft has, and few enough to be drawn. */
-const MOST_DRAFTED = 256;
-const LONGEST_TOKEN = 65_536;
+const MAX_DRAFTED = 256;
+const MAX_TOKEN = 65_536;
 
 /** Every member of a union of words, which the type checker counts. */
 function words<Word extends string>(members: Record<Word, true>) {
@@ -75,15 +75,15 @@ const DURATION = v.pipe(
   v.transform((ms) => Math.max(0, ms)),
 );
 const AMOUNT = number(0, Number.MAX_VALUE, "a number from 0");
-const LENGTH = whole(MOST_DRAFTED, `a whole number from 0 to ${MOST_DRAFTED}`);
+const LENGTH = whole(MAX_DRAFTED, `a whole number from 0 to ${MAX_DRAFTED}`);
 const TOKEN_TEXT = v.pipe(
   TEXT,
-  v.maxLength(LONGEST_TOKEN, `a text of at most ${LONGEST_TOKEN.toLocaleString("en")} characters`),
+  v.maxLength(MAX_TOKEN, `a text of at most ${MAX_TOKEN.toLocaleString("en")} characters`),
 );
 
 function listOf<Schema extends v.GenericSchema>(schema: Schema) {
-  const expected = `a list of at most ${MOST_DRAFTED}`;
-  return v.pipe(v.array(schema, "a list"), v.maxLength(MOST_DRAFTED, expected));
+  const expected = `a list of at most ${MAX_DRAFTED}`;
+  return v.pipe(v.array(schema, "a list"), v.maxLength(MAX_DRAFTED, expected));
 }
 
 const DRAFTED = v.object(

@@ -5,7 +5,7 @@ import { pause } from "./pause";
 import { VERSION } from "./schema";
 
 /** Longest part of a title that a file's name takes, in characters. */
-const LONGEST_SLUG = 40;
+const MAX_SLUG = 40;
 /** Rounds written before the page gets to do something else. */
 const ROUNDS_A_SLICE = 2000;
 
@@ -38,7 +38,7 @@ export function traceFileName(title: string, reply: number): string {
     .toLowerCase()
     .match(/[\p{L}\p{N}]+/gu);
   const slug = Array.from((words ?? []).join("-"))
-    .slice(0, LONGEST_SLUG)
+    .slice(0, MAX_SLUG)
     .join("")
     .replace(/-$/, "");
   return ["foretoken-trace", slug, reply].filter((part) => part !== "").join("-") + ".jsonl";

@@ -6,7 +6,7 @@ use foretoken_engine::decoder::Request;
 use foretoken_engine::forward::Model;
 
 use super::cost::{fill, milliseconds, one_row};
-use super::median;
+use super::numbers::median;
 use crate::error::Result;
 
 const PASSES: usize = 15;
@@ -24,14 +24,14 @@ pub struct Reading {
 /// Reads the very weights, where they lie, in turns with passes over one row: how fast memory is can depend
 /// on the place, and changes with what else the computer does. `None` when they are on another device.
 pub fn read(model: &mut dyn Model, requests: &[Request]) -> Result<Option<Reading>> {
-    let context = fill(model, requests)?;
+    fill(model, requests)?;
     let (mut reading, mut passing) = (Vec::new(), Vec::new());
     let mut bytes = 0;
     for _ in 0..PASSES {
         let start = Instant::now();
         bytes = model.read_weights();
         reading.push(milliseconds(start));
-        passing.push(one_row(model, context)?);
+        passing.push(one_row(model)?);
     }
     let times = median(reading).zip(median(passing)).filter(|_| bytes > 0);
     Ok(times.map(|(reading, pass)| Reading {

@@ -9,14 +9,16 @@ use std::time::{Duration, Instant};
 
 use foretoken_engine::decoder::Request;
 use foretoken_engine::device;
+use foretoken_engine::session::Session;
 use serde::Serialize;
 
+use super::args::Args;
+use super::numbers::number;
+use super::prompts;
 use super::runs::{Totals, write};
-use super::{Args, number, prompts};
 use crate::error::Result;
 use crate::output;
-use crate::prompt::Form;
-use crate::session::Session;
+use crate::session::{form, load};
 
 /// After a program has come or gone, nothing is counted before so much of a pause and of writing is over: the
 /// engine needs a while to find out.
@@ -88,16 +90,15 @@ struct Side {
 
 pub fn run(target: &str, busy: NonZeroUsize, texts: &[String], base: &Request, args: &Args) -> Result<()> {
     let source = args.device.target.open(target)?;
-    let form = Form::of(&source, args.raw)?;
-    let load = || -> Result<Side> {
-        let session = Session::load(&source, &args.device)?;
+    let side = || -> Result<Side> {
+        let session = load(&source, form(&source, args.raw)?, &args.device)?;
         Ok(Side { session, idle: Totals::default(), beside: Totals::default() })
     };
-    let all_threads = load()?;
+    let all_threads = side()?;
     all_threads.session.remarks().for_each(output::note);
     device::use_threads(NonZeroUsize::MIN);
-    let mut sides = [all_threads, load()?];
-    let requests = prompts::requests(&sides[0].session, &form, texts, base)?;
+    let mut sides = [all_threads, side()?];
+    let requests = prompts::requests(&sides[0].session, texts, base)?;
     for repeat in 1..=args.repeats {
         round(&mut sides, &requests, |side| &mut side.idle)?;
         let programs = Busy::start(busy.get());
@@ -109,7 +110,7 @@ pub fn run(target: &str, busy: NonZeroUsize, texts: &[String], base: &Request, a
             args.repeats, all.0, all.1, one.0, one.1
         ));
     }
-    let device = sides[0].session.device();
+    let device = sides[0].session.devices();
     let [all_threads, one_thread] = sides.map(Side::speeds);
     let report = Report {
         target: target.to_owned(),

@@ -3,21 +3,22 @@
 
 use std::time::Instant;
 
+use foretoken_engine::context::Context;
 use foretoken_engine::decoder::Request;
-use foretoken_engine::draft::Order;
-use foretoken_engine::forward::Model;
+use foretoken_engine::draft::DraftRequest;
+use foretoken_engine::forward::{Interest, Model, Want};
 use foretoken_engine::sampler::Sampler;
-use foretoken_engine::speculation::LONGEST_DRAFT;
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::session::Session;
+use foretoken_engine::speculation::MAX_DRAFT_LENGTH;
+use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use serde::Serialize;
 
-use super::median;
+use super::numbers::median;
 use crate::error::Result;
-use crate::session::Session;
 
 /// The longest draft and the token before it.
-const MOST_ROWS: usize = LONGEST_DRAFT + 1;
+const MAX_ROWS: usize = MAX_DRAFT_LENGTH + 1;
 
 /// Tokens in the cache while a pass is measured.
 pub const CONTEXT: usize = 256;
@@ -49,15 +50,15 @@ impl RowCost {
 /// Medians for every number of rows that a round may have.
 pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<RowCost>> {
     let context = fill(target, requests)?;
-    let most = MOST_ROWS.min(target.config().context - context);
+    let most = MAX_ROWS.min(target.config().context - context);
     let mut times = vec![Vec::new(); most];
     for _ in 0..REPEATS {
         for (rows, times) in (1..).zip(&mut times) {
             let tree = TokenTree::chain(tokens(requests).take(rows));
             let start = Instant::now();
-            target.forward(&tree, 0..rows)?;
+            let pass = target.run(&tree, &Want::all_rows().interest(Interest::Peaks))?;
             times.push(milliseconds(start));
-            target.truncate(context);
+            pass.keep(&[])?;
         }
     }
     Ok(RowCost::of((1..).zip(times.into_iter().filter_map(median))))
@@ -65,32 +66,33 @@ pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<R
 
 /// Puts text into the cache, [`CONTEXT`] tokens where there is room, and says how many.
 pub fn fill(target: &mut dyn Model, requests: &[Request]) -> Result<usize> {
-    let context = context(requests, target.config().context - MOST_ROWS.min(target.config().context));
+    let context = context(requests, target.config().context - MAX_ROWS.min(target.config().context));
     target.truncate(0);
-    target.forward(&TokenTree::chain(context.iter().copied()), 0..0)?;
+    target.run(&TokenTree::chain(context.iter().copied()), &Want::nothing())?;
     Ok(context.len())
 }
 
-/// Milliseconds of a pass over one token after the first `context`, which scores it.
-pub fn one_row(target: &mut dyn Model, context: usize) -> Result<f64> {
+/// Milliseconds of a pass over one token after what is cached, which scores it.
+pub fn one_row(target: &mut dyn Model) -> Result<f64> {
     let start = Instant::now();
-    target.forward(&TokenTree::chain([0]), 0..1)?;
+    let pass = target.run(&TokenTree::chain([0]), &Want::all_rows().interest(Interest::Peaks))?;
     let time = milliseconds(start);
-    target.truncate(context);
+    pass.keep(&[])?;
     Ok(time)
 }
 
 /// The drafter's time for a token; `None` when nobody drafts or nothing was drafted.
 pub fn draft_cost(session: &mut Session, requests: &[Request]) -> Result<Option<f64>> {
     let Some(request) = requests.first() else { return Ok(None) };
-    let context = context(requests, session.decoder.target().config().context - 1);
+    let context = Context::new(context(requests, session.decoder.target().config().context - 1));
     let mut sampler = Sampler::new(&request.sampling)?;
     let mut times = Vec::new();
-    let Some(drafter) = session.drafters.first() else { return Ok(None) };
+    let Some(drafter) = session.draft.drafters.first() else { return Ok(None) };
     // The first time it reads the context.
     for repeat in 0..=REPEATS {
         let start = Instant::now();
-        let drafted = drafter.draft(&context, &Order::chain(DRAFT_LENGTH), &mut sampler)?.guesses.len();
+        let drafted =
+            drafter.draft(&context, &DraftRequest::chain(DRAFT_LENGTH), &mut sampler)?.guesses.len();
         if repeat > 0 && drafted > 0 {
             times.push(milliseconds(start) / drafted as f64);
         }

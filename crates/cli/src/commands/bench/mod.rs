@@ -1,9 +1,11 @@
 //! `bench`: plain against speculative decoding on this device, and what a pass costs. Measures; what
 //! follows from the numbers is for the reader.
 
+mod args;
 mod bandwidth;
 mod beside;
 pub mod cost;
+pub mod numbers;
 pub mod prompts;
 pub mod random;
 mod real;
@@ -11,95 +13,21 @@ mod resident;
 pub mod runs;
 mod sweep;
 
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
-
 use foretoken_engine::decoder::Request;
 use foretoken_engine::sampling::Sampling;
+
 use foretoken_engine::speculation::{DraftLength, Speculation, Staged, Threshold, Tree};
 use serde::Serialize;
 
-use crate::args::{DraftChoice, PairDeviceArgs, SamplingArgs, SpeculationArgs};
+use crate::args::DraftChoice;
 use crate::error::Result;
 use crate::output;
-use crate::prompt::Form;
-use crate::session::Session;
+use crate::session::{choose_draft, form, load};
+pub use args::Args;
 use cost::{RowCost, draft_cost, verify_cost};
+use numbers::number;
 use prompts::Workload;
-use random::RandomModel;
 use runs::{Speed, Totals, compare};
-use sweep::Sweep;
-
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    /// The model that writes
-    #[arg(long, value_name = "MODEL", required_unless_present_any = ["random", "models"])]
-    target: Option<String>,
-    /// Instead of --target: every model among the .gguf files of a folder, plain and with each drafter, those
-    /// of the folder's models included that can draft for it; what passes cost and how fast memory is read
-    /// for them. Beside llama.cpp as with --random
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["target", "random", "folder", "sweep", "SpeculationArgs"])]
-    models: Option<PathBuf>,
-    /// Instead of --target: models with random weights, which are made for it, each with a draft of its
-    /// first layers. Shapes: tiny, 0.5B, 1.1B, 8B; weights: Q4_K_M, or all in Q8_0, F16
-    /// or another format of GGUF. Where LLAMA_CPP_BIN names
-    /// a folder with llama.cpp's programs, these run on the same files in turns with this one
-    #[arg(
-        long,
-        value_name = "SHAPE:WEIGHTS",
-        value_delimiter = ',',
-        conflicts_with_all = ["target", "prompts", "workload", "sweep", "raw", "SpeculationArgs", "SamplingArgs"]
-    )]
-    random: Vec<RandomModel>,
-    /// Where the files with random weights are, or are made [default: foretoken-bench in the system's
-    /// folder for temporary files]
-    #[arg(long, value_name = "FOLDER", conflicts_with = "target")]
-    folder: Option<PathBuf>,
-    /// A file with a JSON object a line: {"prompt": "..."}, or {"turns": ["...", ...]}, of which the
-    /// first is used
-    #[arg(long, value_name = "FILE")]
-    prompts: Option<PathBuf>,
-    /// Instead of --prompts, a few built-in ones; all but the last suit the starter [default: chat; with
-    /// --models tasks]
-    #[arg(long, value_enum, conflicts_with = "prompts")]
-    workload: Option<Workload>,
-    /// Besides, the same in other ways: with draft lengths of 1 to 8 that stay what they are, by each drafter
-    /// alone, or one by one with chains, trees, stages, a threshold, each drafter alone, and either rule of
-    /// acceptance
-    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "lengths")]
-    sweep: Option<Sweep>,
-    /// Longest reply in tokens
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "128", value_parser = clap::value_parser!(u32).range(2..))]
-    tokens: u32,
-    /// How often to go through all prompts, with --random through one of them; the medians are over these
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
-    repeats: u32,
-    /// Instead of comparing with drafts: the target alone, idle and beside N programs that never pause, in
-    /// turns; and on one thread, which no other has to wait for
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        conflicts_with_all = ["random", "sweep", "verify_cost", "SpeculationArgs"]
-    )]
-    beside: Option<NonZeroUsize>,
-    /// Measure what a pass over 1 to 17 tokens costs, what drafting a token costs, and how fast this
-    /// computer reads memory
-    #[arg(long)]
-    verify_cost: bool,
-    /// Take the prompts as they are, without the chat template
-    #[arg(long)]
-    raw: bool,
-    /// Print JSON and nothing else
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    speculation: SpeculationArgs,
-    #[command(flatten)]
-    sampling: SamplingArgs,
-    #[command(flatten)]
-    pub device: PairDeviceArgs,
-}
 
 /// What was measured, and on what.
 #[derive(Serialize)]
@@ -162,14 +90,13 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         return beside::run(target, busy, &texts, &base, args);
     }
     let source = args.device.target.open(target)?;
-    let form = Form::of(&source, args.raw)?;
-    let mut session = Session::load(&source, &args.device)?;
-    let requests = prompts::requests(&session, &form, &texts, &base)?;
+    let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
+    let requests = prompts::requests(&session, &texts, &base)?;
     let draft = args.speculation.draft_or(DraftChoice::None);
-    session.choose_draft(&draft, args.speculation.stage.as_deref())?;
+    choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     session.remarks().for_each(output::note);
     let mut ways = vec![("plain".to_owned(), Speculation::off())];
-    if !session.drafters.is_empty() {
+    if !session.draft.drafters.is_empty() {
         ways.push(("speculative".to_owned(), speculation.clone()));
         ways.extend(args.sweep.iter().flat_map(|sweep| sweep.ways(&speculation)));
     }
@@ -187,7 +114,7 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         target: target.to_owned(),
         draft: draft.to_string(),
         speculation,
-        device: session.device(),
+        device: session.devices(),
         workload: args.prompts.is_none().then(|| args.workload.unwrap_or_default()),
         prompts: requests.len(),
         repeats: args.repeats,
@@ -261,6 +188,7 @@ fn describe(speculation: &Speculation) -> String {
     let length = match speculation.length {
         DraftLength::Auto => "auto".to_owned(),
         DraftLength::Fixed(length) => length.to_string(),
+        DraftLength::Off => "off".to_owned(),
     };
     let tree = match speculation.tree {
         Tree::Auto => "auto".to_owned(),
@@ -278,28 +206,4 @@ fn describe(speculation: &Speculation) -> String {
         Staged::On => "on",
     };
     format!("draft length {length}, tree {tree}, threshold {threshold}, staged {staged}")
-}
-
-pub fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
-}
-
-/// The middle value, or the mean of the two in the middle; `None` of nothing.
-pub fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    let lower = values[(values.len() - 1) / 2];
-    Some((lower + upper) / 2.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_ignores_outliers() {
-        assert_eq!(median(vec![]), None);
-        assert_eq!(median(vec![3.0, 1000.0, 1.0]), Some(3.0));
-        assert_eq!(median(vec![4.0, 1.0, 1000.0, 2.0]), Some(3.0));
-    }
 }

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use foretoken_engine::decoder::Request;
+use foretoken_engine::session::Session;
 use serde::{Deserialize, Serialize};
 
 use crate::args::read_text;
 use crate::error::{Error, Result};
-use crate::prompt::Form;
-use crate::session::Session;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ValueEnum)]
@@ -109,10 +108,10 @@ fn bad(path: &Path, found: String) -> Error {
 }
 
 /// A request like `base` for every text. All are checked before any is run.
-pub fn requests(session: &Session, form: &Form, texts: &[String], base: &Request) -> Result<Vec<Request>> {
-    let limit = session.decoder.target().config().context;
+pub fn requests(session: &Session, texts: &[String], base: &Request) -> Result<Vec<Request>> {
+    let limit = session.context();
     let request = |text: &String| {
-        let prompt = form.tokens(session.tokenizer(), text)?;
+        let prompt = session.text(text)?;
         let request = Request { prompt, ..base.clone() };
         request.admit(limit)?;
         Ok(request)

@@ -10,19 +10,21 @@ use foretoken_engine::decoder::Request;
 use foretoken_engine::device;
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::Sampling;
+use foretoken_engine::session::Session;
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 use serde::Serialize;
 
+use super::args::Args;
 use super::cost::{RowCost, verify_cost};
+use super::numbers::{median, number};
 use super::prompts::Workload;
 use super::random::llama_cpp::{Ask, LlamaCpp, Timing};
 use super::runs::{Speed, Totals, write};
-use super::{Args, bandwidth, median, number, prompts};
+use super::{bandwidth, prompts};
 use crate::args::DraftChoice;
 use crate::error::{Error, Result};
 use crate::output;
-use crate::prompt::Form;
-use crate::session::Session;
+use crate::session::{choose_draft, form, load};
 
 /// A draft has at most this share of its target's bytes.
 const LARGEST_DRAFT: f64 = 0.5;
@@ -153,18 +155,18 @@ impl<'a> Subject<'a> {
     fn load(pair: &'a Pair, texts: &[String], args: &'a Args) -> Result<Self> {
         output::note(format_args!("measuring {}", pair.name()));
         let source = ModelSource::open(&pair.target)?;
-        let mut session = Session::load(&source, &args.device)?;
+        let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
         let model = |draft: &PathBuf| DraftChoice::Model(draft.display().to_string());
-        session.choose_draft(&pair.draft.as_ref().map_or(DraftChoice::Ngram, model), None)?;
+        let draft = pair.draft.as_ref().map_or(DraftChoice::Ngram, model);
+        choose_draft(&mut session, &draft, None, &args.device)?;
         session.remarks().for_each(output::note);
-        let form = Form::of(&source, args.raw)?;
         let base = Request {
             sampling: args.sampling.over(Sampling::greedy())?,
             max_tokens: Some(args.tokens as usize),
             ..Request::new(Vec::new())
         };
-        let requests = prompts::requests(&session, &form, texts, &base)?;
-        let texts = texts.iter().map(|text| form.text(text)).collect::<Result<_>>()?;
+        let requests = prompts::requests(&session, texts, &base)?;
+        let texts = texts.iter().map(|text| Ok(session.form().text(text)?)).collect::<Result<_>>()?;
         Ok(Self { pair, args, session, texts, requests })
     }
 
@@ -175,7 +177,7 @@ impl<'a> Subject<'a> {
         Ok(Report {
             target: name(&self.pair.target),
             draft: self.pair.draft.as_deref().map(name),
-            device: self.session.device(),
+            device: self.session.devices(),
             prompts: self.requests.len(),
             tokens: self.args.tokens,
             repeats: self.args.repeats,
@@ -238,7 +240,7 @@ impl<'a> Subject<'a> {
 
     fn one(&mut self, speculation: &Speculation, prompt: usize, totals: &mut Totals) -> Result<()> {
         // Nobody says the same twice, so nobody may have heard it.
-        self.session.drafters.forget();
+        self.session.draft.drafters.forget();
         let request = Request { speculation: speculation.clone(), ..self.requests[prompt].clone() };
         totals.add(&write(&mut self.session, &request)?);
         Ok(())

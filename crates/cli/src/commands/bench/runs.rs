@@ -4,13 +4,13 @@
 use std::ops::ControlFlow;
 
 use foretoken_engine::decoder::{Reply, Request};
+use foretoken_engine::session::Session;
 use foretoken_engine::speculation::Speculation;
 use serde::Serialize;
 
-use super::median;
+use super::numbers::median;
 use crate::error::Result;
 use crate::output;
-use crate::session::Session;
 
 /// How fast one way of decoding is.
 #[derive(Serialize)]
@@ -41,10 +41,10 @@ pub fn compare(
     cold: bool,
 ) -> Result<Vec<Totals>> {
     let mut totals: Vec<Totals> = ways.iter().map(|_| Totals::default()).collect();
-    if !session.drafters.is_empty() {
-        session.decoder.measure(&mut session.drafters)?;
+    if !session.draft.drafters.is_empty() {
+        session.decoder.measure(&mut session.draft.drafters)?;
     }
-    let mut known = vec![session.drafters.knowledge(); ways.len()];
+    let mut known = vec![session.draft.drafters.knowledge(); ways.len()];
     for repeat in 0..=repeats {
         // The first time is for warming up: caches, pages, clocks.
         let counts = repeat > 0;
@@ -55,11 +55,11 @@ pub fn compare(
                 let way = (turn + repeat as usize) % ways.len();
                 let ((_, speculation), totals) = (&ways[way], &mut totals[way]);
                 // Nobody says the same twice, so nobody may have heard it.
-                session.drafters.forget();
-                session.drafters.recall(known[way].as_ref());
+                session.draft.drafters.forget();
+                session.draft.drafters.recall(known[way].as_ref());
                 let reply = write(session, &Request { speculation: speculation.clone(), ..request.clone() })?;
                 if !cold {
-                    known[way] = session.drafters.knowledge();
+                    known[way] = session.draft.drafters.knowledge();
                 }
                 if counts {
                     totals.add(&reply);
@@ -79,7 +79,7 @@ pub fn compare(
 
 /// Writes a reply.
 pub fn write(session: &mut Session, request: &Request) -> Result<Reply> {
-    Ok(session.decoder.reply(request, &mut session.drafters, &mut |_| ControlFlow::Continue(()))?)
+    Ok(session.decoder.reply(request, &mut session.draft.drafters, &mut |_| ControlFlow::Continue(()))?)
 }
 
 /// What the replies of one way of decoding add up to.

@@ -1,8 +1,9 @@
 //! Other ways of speculating, to set beside the one that was asked for.
 
 use clap::ValueEnum;
-use foretoken_engine::accept::Verification;
-use foretoken_engine::speculation::{DraftLength, DrafterChoice, Speculation, Staged, Threshold, Tree};
+use foretoken_engine::speculation::{
+    DraftLength, DrafterChoice, Speculation, Staged, Threshold, Tree, Verification,
+};
 
 /// What the ways differ in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use foretoken_engine::device::Device;
-use foretoken_engine::forward::{Interest, Model, TensorModel, load};
+use foretoken_engine::forward::{Model, TensorModel, Want, load};
 use foretoken_engine::model::ModelSource;
-use foretoken_engine::trace::TokenId;
+use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_library::STARTER;
 use serde::Serialize;
@@ -71,10 +71,10 @@ fn of(name: String, source: &ModelSource, device: &Device) -> Result<Accuracy> {
 
 /// After every token.
 fn logits(model: &mut dyn Model, tokens: &[TokenId]) -> Result<Vec<Vec<f32>>> {
-    model.expect(Interest::Everything);
-    let found = model.forward(&TokenTree::chain(tokens.iter().copied()), 0..tokens.len())?;
+    let pass = model.run(&TokenTree::chain(tokens.iter().copied()), &Want::all_rows())?;
+    let found = pass.logits();
     let rows = (0..tokens.len()).map(|row| Ok(found.row(row).logits()?.to_vec())).collect();
-    model.truncate(0);
+    pass.keep(&[])?;
     rows
 }
 
@@ -94,11 +94,12 @@ fn size(logits: &[Vec<f32>]) -> f32 {
 
 fn same_bits(model: &mut dyn Model, tokens: &[TokenId]) -> Result<Vec<usize>> {
     let (context, next) = tokens.split_at(TOKENS - ROWS);
-    model.forward(&TokenTree::chain(context.iter().copied()), 0..0)?;
+    model.run(&TokenTree::chain(context.iter().copied()), &Want::nothing())?;
     let mut first_row = |rows: usize| -> Result<Vec<f32>> {
         let tree = TokenTree::chain(next[..rows].iter().copied());
-        let logits = model.forward(&tree, 0..rows)?.row(0).logits()?.to_vec();
-        model.truncate(context.len());
+        let pass = model.run(&tree, &Want::all_rows())?;
+        let logits = pass.logits().row(0).logits()?.to_vec();
+        pass.keep(&[])?;
         Ok(logits)
     };
     let one = first_row(1)?;

@@ -4,6 +4,7 @@
 mod accuracy;
 mod speed;
 mod table;
+mod tensors;
 mod texts;
 
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ pub struct Args {
     /// folder for temporary files]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Print JSON and nothing else
+    /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
     #[command(flatten)]

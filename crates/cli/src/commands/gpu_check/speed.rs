@@ -6,15 +6,17 @@ use std::time::Instant;
 use candle_core::{DType, Tensor};
 use foretoken_engine::decoder::Request;
 use foretoken_engine::device::{Device, Opened};
-use foretoken_engine::forward::Model;
+use foretoken_engine::forward::{Model, Want};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::Sampling;
-use foretoken_engine::speculation::{DrafterChoice, LONGEST_DRAFT, Speculation};
+use foretoken_engine::session::Form;
+use foretoken_engine::speculation::{DrafterChoice, MAX_DRAFT_LENGTH, Speculation};
 use foretoken_engine::tree::TokenTree;
 use serde::Serialize;
 
+use super::tensors::on_tensors;
 use crate::commands::bench::cost::{RowCost, draft_cost, fill, milliseconds, verify_cost};
-use crate::commands::bench::median;
+use crate::commands::bench::numbers::median;
 use crate::commands::bench::prompts::{Workload, built_in, requests};
 use crate::commands::bench::random::mixture::Weights;
 use crate::commands::bench::random::shape::SHAPES;
@@ -22,8 +24,6 @@ use crate::commands::bench::random::{RandomModel, file};
 use crate::commands::bench::runs::{self, compare};
 use crate::error::Result;
 use crate::output;
-use crate::prompt::Form;
-use crate::session::Session;
 
 /// Draft lengths that are tried beside the governor.
 const LENGTHS: [usize; 3] = [2, 4, 7];
@@ -88,7 +88,7 @@ pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) 
     let pair = file::make(model, folder)?;
     output::note(format_args!("measuring {model}"));
     let (target, draft) = (ModelSource::open(&pair.target)?, ModelSource::open(&pair.draft)?);
-    let mut session = Session::on_tensors(&target, &draft, device)?;
+    let mut session = on_tensors(&target, Form::Raw, &draft, device)?;
     let base = Request {
         sampling: Sampling::greedy(),
         max_tokens: Some(if quick { 16 } else { 128 }),
@@ -97,7 +97,7 @@ pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) 
         ..Request::new(Vec::new())
     };
     let texts = built_in(Workload::default());
-    let requests = requests(&session, &Form::Raw, &texts[..if quick { 1 } else { 3 }], &base)?;
+    let requests = requests(&session, &texts[..if quick { 1 } else { 3 }], &base)?;
     let drafted = |speculation| Speculation { drafter: DrafterChoice::Model, ..speculation };
     let mut ways = vec![("plain".to_owned(), Speculation::off())];
     ways.push(("auto".to_owned(), drafted(Speculation::default())));
@@ -124,14 +124,14 @@ pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) 
 
 /// A pass whose scores nobody asks for is not waited for.
 fn host_ms(target: &mut dyn Model, requests: &[Request], device: &Device) -> Result<f64> {
-    let context = fill(target, requests)?;
+    fill(target, requests)?;
     let mut times = Vec::new();
     for _ in 0..REPEATS {
         device.synchronize().map_err(engine)?;
         let start = Instant::now();
-        target.forward(&TokenTree::chain([0]), 0..0)?;
+        let pass = target.run(&TokenTree::chain([0]), &Want::nothing())?;
         times.push(milliseconds(start));
-        target.truncate(context);
+        pass.keep(&[])?;
     }
     Ok(median(times).unwrap_or_default())
 }
@@ -144,7 +144,7 @@ fn reckon(verify_cost: &[RowCost], draft_ms: f64) -> Option<(f64, usize)> {
         let ms = length as f64 * draft_ms + verify_cost.get(length)?.ms;
         Some((tokens * one / ms, length))
     };
-    (1..=LONGEST_DRAFT).filter_map(speedup).max_by(|left, right| left.0.total_cmp(&right.0))
+    (1..=MAX_DRAFT_LENGTH).filter_map(speedup).max_by(|left, right| left.0.total_cmp(&right.0))
 }
 
 #[cfg(test)]
@@ -155,7 +155,7 @@ mod tests {
     fn free_rows_and_drafts_reach_the_geometric_sum_and_dear_ones_nothing() {
         let flat = RowCost::of((1..=17).map(|rows| (rows, 10.0)));
         let (speedup, length) = reckon(&flat, 0.0).unwrap();
-        assert_eq!(length, LONGEST_DRAFT);
+        assert_eq!(length, MAX_DRAFT_LENGTH);
         assert!((speedup - (1.0 - ACCEPTANCE.powi(17)) / (1.0 - ACCEPTANCE)).abs() < 1e-9);
         let steep = RowCost::of((1..=17).map(|rows| (rows, 10.0 * rows as f64)));
         assert!(reckon(&steep, 1.0).unwrap().0 < 1.0);

@@ -4,7 +4,7 @@ use super::Report;
 use super::accuracy::Accuracy;
 use super::speed::{ACCEPTANCE, Speed};
 use super::texts::Text;
-use crate::commands::bench::number;
+use crate::commands::bench::numbers::number;
 
 impl Report {
     pub fn table(&self) -> String {

@@ -8,12 +8,12 @@ use foretoken_engine::speculation::Speculation;
 use foretoken_library::{STARTER, STARTER_DRAFT};
 use serde::Serialize;
 
+use super::tensors::{on_tensors, on_the_cpu};
 use crate::commands::bench::prompts::{Workload, built_in, requests};
 use crate::commands::bench::runs::write;
 use crate::error::Result;
 use crate::output;
-use crate::prompt::Form;
-use crate::session::{Session, open};
+use crate::session::{form, open};
 
 /// The starter's replies on the device against those on the CPU without drafts, of one way to choose tokens.
 #[derive(Serialize)]
@@ -39,8 +39,8 @@ impl Text {
 pub fn compare(device: &Opened, apart: f32, quick: bool) -> Result<Vec<Text>> {
     output::note("comparing the starter's texts with those of the CPU");
     let source = open(STARTER)?;
-    let mut there = Session::on_tensors(&source, &open(STARTER_DRAFT)?, device)?;
-    let mut here = Session::on_the_cpu(&source)?;
+    let mut there = on_tensors(&source, form(&source, false)?, &open(STARTER_DRAFT)?, device)?;
+    let mut here = on_the_cpu(&source, form(&source, false)?)?;
     let coupled = Sampling { seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
     let ways = [
         ("greedy, plain", Sampling::greedy(), Speculation::off()),
@@ -50,11 +50,10 @@ pub fn compare(device: &Opened, apart: f32, quick: bool) -> Result<Vec<Text>> {
     ];
     let texts = built_in(Workload::default());
     let texts = if quick { &texts[..2] } else { &texts[..] };
-    let form = Form::of(&source, false)?;
     let way = |(way, sampling, speculation): (&'static str, Sampling, Speculation)| -> Result<Text> {
         let tokens = if quick { 16 } else { 128 };
         let base = Request { sampling, max_tokens: Some(tokens), ..Request::new(Vec::new()) };
-        let requests = requests(&here, &form, texts, &base)?;
+        let requests = requests(&here, texts, &base)?;
         let mut found = Text { way, replies: requests.len(), tokens: 0, same: 0, near_ties: 0 };
         for request in requests {
             let expected = write(&mut here, &request)?.tokens;

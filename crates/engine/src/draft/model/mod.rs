@@ -1,22 +1,26 @@
 //! A smaller language model as the drafter: chains, guess by guess. Trees and drafts for the draft itself
 //! are its children's.
 
+mod reading;
 mod staged;
 mod tree;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
+use self::reading::Reading;
 use super::vocabulary::{Intersection, Vocabulary};
-use super::{Draft, Drafter, NgramDrafter, Order};
+use super::{Cost, Draft, DraftRequest, Drafter, NgramDrafter};
 use crate::accept::Guess;
 use crate::compat::{Method, compare};
+use crate::context::{After, Context};
 use crate::device::Device;
+use crate::drafter_kind::DrafterKind;
 use crate::error::{Error, Result};
-use crate::forward::{Interest, Model, Row, catch_up, load, rewind};
+use crate::forward::{Model, Row, Want, catch_up, load};
 use crate::model::{ModelSource, Tokenizer};
 use crate::sampler::Sampler;
-use crate::speculation::WIDEST_TREE;
-use crate::trace::{DrafterKind, LengthReason, TokenId};
+use crate::token::TokenId;
+use crate::trace::LengthReason;
 use crate::tree::TokenTree;
 
 /// Tokens that are fed in one pass with the one whose scores are asked for.
@@ -30,15 +34,14 @@ pub struct ModelDrafter {
     stage: Box<dyn Drafter>,
     /// Tokens that end a reply: nothing is drafted after one.
     ends: Vec<TokenId>,
+    reading: Reading,
 }
 
 impl ModelDrafter {
     /// `ends` are the target's.
-    pub fn new(mut model: Box<dyn Model>, vocabulary: Vocabulary, ends: &[TokenId]) -> Self {
-        if let Vocabulary::Same(shared) = vocabulary {
-            model.narrow(shared);
-        }
-        Self { model, vocabulary, stage: Box::<NgramDrafter>::default(), ends: ends.to_vec() }
+    pub fn new(model: Box<dyn Model>, vocabulary: Vocabulary, ends: &[TokenId]) -> Self {
+        let (stage, ends) = (Box::<NgramDrafter>::default(), ends.to_vec());
+        Self { model, vocabulary, stage, ends, reading: Reading::default() }
     }
 
     /// Lets `stage` draft for this model where staged drafting is asked for, instead of the repetitions of
@@ -81,52 +84,70 @@ impl ModelDrafter {
         self.model.as_ref()
     }
 
-    /// Tokens this model may still be fed after `known`, in its own tokens.
-    fn room(&self, known: &[TokenId]) -> usize {
-        self.model.config().context.saturating_sub(known.len())
+    /// Tokens this model may still be fed.
+    fn room(&self) -> usize {
+        self.model.config().context.saturating_sub(self.reading.known.len())
     }
 
-    /// Brings the cache to where `known` less what a pass takes anyway is in it; returns how much is.
-    fn catch_up(&mut self, known: &[TokenId]) -> Result<usize> {
-        let fed = rewind(self.model.as_mut(), known);
+    /// Brings the cache to where what is known less what a pass takes anyway is in it; returns how much is.
+    fn catch_up(&mut self) -> Result<usize> {
+        let known = self.reading.known.len();
+        let fed = self.reading.common(self.model.cached()).min(known.saturating_sub(1));
+        let fed = self.model.truncate(fed);
         // After full acceptance the last drafted token and the bonus token are both new, and what others drafted
         // meanwhile is: fed in the pass that scores the last of them, they cost no pass of their own.
-        if known.len() - fed <= AT_ONCE {
+        if known - fed <= AT_ONCE {
             return Ok(fed);
         }
-        let _ = catch_up(self.model.as_mut(), known, &mut |_, _| ControlFlow::Continue(()))?;
-        Ok(known.len() - 1)
+        let go_on = &mut |_, _| ControlFlow::Continue(());
+        let _ = catch_up(self.model.as_mut(), &self.reading.known, go_on)?;
+        Ok(known - 1)
+    }
+
+    /// The scores of `rows` as far as up to `count` guesses from each need them.
+    fn want(&self, rows: Range<usize>, sampler: &Sampler, count: usize) -> Want<'static> {
+        match self.vocabulary {
+            Vocabulary::Same(shared) => Want::rows(rows).interest(sampler.interest(count)).vocabulary(shared),
+            Vocabulary::Intersection(_) => Want::rows(rows),
+        }
+    }
+
+    /// Of what is known all that is not fed yet, as one pass takes it.
+    fn unfed(&self, fed: usize) -> TokenTree {
+        TokenTree::chain(self.reading.known[fed..].iter().copied())
     }
 
     fn draft_chain(
         &mut self,
-        context: &[TokenId],
-        order: &Order<'_>,
+        context: &Context,
+        request: &DraftRequest<'_>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
-        let (mut context, mut known) = (context.to_vec(), self.vocabulary.translate(context));
         let mut draft = Draft::default();
-        let mut reach = 1.0;
-        while draft.guesses.len() < order.length {
-            let guesses = if order.staged {
-                let left = order.length - draft.guesses.len();
-                self.guess_staged(&context, &mut known, left, sampler)?
+        // The drafted tokens.
+        let mut path = Vec::with_capacity(request.length);
+        let mut survival = 1.0;
+        while draft.guesses.len() < request.length {
+            let place = After { text: context, guesses: &path };
+            let left = request.length - draft.guesses.len();
+            let guesses = if request.staged {
+                self.guess_staged(context, &path, left, sampler)?
             } else {
-                self.guess(&context, &mut known, sampler)?
+                self.guess(place, sampler)?
             };
-            for guess in guesses.into_iter().take(order.length - draft.guesses.len()) {
-                if let Some(bound) = order.bound {
-                    let Some(extended) = bound.extend(reach, draft.guesses.len(), &guess) else {
+            for guess in guesses.into_iter().take(left) {
+                if let Some(bound) = request.bound {
+                    let Some(extended) = bound.extend(survival, draft.guesses.len(), &guess) else {
                         draft.shortened = Some(LengthReason::Unlikely);
                         return Ok(draft);
                     };
-                    reach = extended;
+                    survival = extended;
                 }
-                context.push(guess.token);
+                path.push(guess.token);
                 let ended = self.ends.contains(&guess.token);
-                draft.follow(guess);
-                let unlikely = order.bound.is_some_and(|bound| bound.ends(reach));
-                if (ended || unlikely) && draft.guesses.len() < order.length {
+                draft.guesses.follow(guess);
+                let unlikely = request.bound.is_some_and(|bound| bound.ends(survival));
+                if (ended || unlikely) && draft.guesses.len() < request.length {
                     let reason = if ended { LengthReason::EndOfText } else { LengthReason::Unlikely };
                     draft.shortened = Some(reason);
                     return Ok(draft);
@@ -136,20 +157,42 @@ impl ModelDrafter {
         Ok(draft)
     }
 
-    /// The next guess. `known` is `context` in this model's tokens, and grows with it.
-    fn guess(
-        &mut self,
-        context: &[TokenId],
-        known: &mut Vec<TokenId>,
-        sampler: &mut Sampler,
-    ) -> Result<Vec<Guess>> {
-        let fed = self.catch_up(known)?;
-        let new = TokenTree::chain(known[fed..].iter().copied());
-        let last = new.len() - 1;
-        let logits = self.model.forward(&new, last..last + 1)?;
-        let guesses = in_target(&self.vocabulary, logits.row(0), |row| sampler.guess(row, context, 1))?;
-        known.extend(guesses.iter().map(|guess| self.vocabulary.in_draft(guess.token)));
+    /// The next guess at `place`, which is known then.
+    fn guess(&mut self, place: After<'_>, sampler: &mut Sampler) -> Result<Vec<Guess>> {
+        let fed = self.catch_up()?;
+        let new = self.unfed(fed);
+        let want = self.want(new.len() - 1..new.len(), sampler, 1);
+        let pass = self.model.run(&new, &want)?;
+        let row = pass.logits().row(0);
+        let guesses = in_target(&self.vocabulary, row, |row| sampler.guess(row, place, 1))?;
+        drop(pass);
+        self.learn(&guesses);
         Ok(guesses)
+    }
+
+    /// Takes guesses for known.
+    fn learn(&mut self, guesses: &[Guess]) {
+        self.reading.known.extend(guesses.iter().map(|guess| self.vocabulary.in_draft(guess.token)));
+    }
+
+    /// What `request` asks for, after what is known.
+    fn draft_known(
+        &mut self,
+        context: &Context,
+        request: &DraftRequest<'_>,
+        sampler: &mut Sampler,
+    ) -> Result<Draft> {
+        let room = self.room();
+        // A tree is drafted only where all of it has room.
+        if let Some(shape) = request.shape.filter(|shape| shape.len() < room) {
+            return self.draft_tree(context, shape, sampler);
+        }
+        let fits = DraftRequest { length: request.length.min(room), ..*request };
+        let mut draft = self.draft_chain(context, &fits, sampler)?;
+        if room < request.length && draft.shortened.is_none() {
+            draft.shortened = Some(LengthReason::DraftContextFull);
+        }
+        Ok(draft)
     }
 }
 
@@ -175,51 +218,48 @@ impl Drafter for ModelDrafter {
 
     fn prepare(
         &mut self,
-        context: &[TokenId],
+        context: &Context,
         on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
-        let known = self.vocabulary.translate(context);
-        if self.room(&known) == 0 {
+        self.reading.follow(context, &self.vocabulary);
+        if self.room() == 0 {
             // It will not draft.
             return Ok(ControlFlow::Continue(()));
         }
-        Ok(catch_up(self.model.as_mut(), &known, on_progress)?.1)
+        Ok(catch_up(self.model.as_mut(), &self.reading.known, on_progress)?.1)
     }
 
-    fn draft(&mut self, context: &[TokenId], order: &Order<'_>, sampler: &mut Sampler) -> Result<Draft> {
-        let known = self.vocabulary.translate(context);
-        let room = self.room(&known);
-        if known.is_empty() || order.length == 0 {
+    fn draft(
+        &mut self,
+        context: &Context,
+        request: &DraftRequest<'_>,
+        sampler: &mut Sampler,
+    ) -> Result<Draft> {
+        self.reading.follow(context, &self.vocabulary);
+        let text = self.reading.known.len();
+        if text == 0 || request.length == 0 {
             return Ok(Draft::default());
         }
-        self.model.expect(match self.vocabulary {
-            Vocabulary::Same(_) => sampler.interest(order.shape.map_or(1, |_| WIDEST_TREE)),
-            Vocabulary::Intersection(_) => Interest::Everything,
-        });
-        // A tree is drafted only where all of it has room.
-        if let Some(shape) = order.shape.filter(|shape| shape.len() < room) {
-            return self.draft_tree(context, shape, sampler);
-        }
-        let fits = Order { length: order.length.min(room), ..*order };
-        let mut draft = self.draft_chain(context, &fits, sampler)?;
-        if room < order.length && draft.shortened.is_none() {
-            draft.shortened = Some(LengthReason::DraftContextFull);
-        }
-        Ok(draft)
+        let draft = self.draft_known(context, request, sampler);
+        self.reading.known.truncate(text);
+        draft
     }
 
     fn forget(&mut self) {
         self.model.truncate(0);
+        self.reading.forget();
         self.stage.forget();
     }
 
-    fn behind(&self, context: &[TokenId]) -> usize {
-        let known = self.vocabulary.translate(context);
-        let common = self.model.cached().iter().zip(&known).take_while(|(cached, token)| cached == token);
-        known.len() - common.count()
+    fn behind(&self, context: &Context) -> usize {
+        self.reading.behind(self.model.cached(), context, &self.vocabulary)
     }
 
-    fn is_cheap(&self) -> bool {
-        false
+    fn grows_trees(&self) -> bool {
+        true
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::BY_TOKEN
     }
 }

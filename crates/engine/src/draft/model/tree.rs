@@ -2,13 +2,13 @@
 //! one batch (Spector and Re 2023; Miao et al. 2023).
 
 use super::{ModelDrafter, in_target};
-use crate::accept::{Guess, path};
+use crate::accept::Guess;
+use crate::context::{After, Context};
 use crate::draft::Draft;
 use crate::error::Result;
 use crate::governor::Shape;
 use crate::sampler::Sampler;
-use crate::trace::TokenId;
-use crate::tree::TokenTree;
+use crate::speculation::MAX_TREE_WIDTH;
 
 /// A place that guesses shall follow.
 struct Place {
@@ -22,29 +22,26 @@ struct Place {
 impl ModelDrafter {
     pub(super) fn draft_tree(
         &mut self,
-        context: &[TokenId],
+        context: &Context,
         shape: &Shape,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
-        let known = self.vocabulary.translate(context);
-        let fed = self.catch_up(&known)?;
-        let mut tree = TokenTree::chain(known[fed..].iter().copied());
+        let fed = self.catch_up()?;
+        let mut tree = self.unfed(fed);
         let text = tree.len();
         let mut draft = Draft::default();
         let mut places = vec![Place { guess: None, shape: Shape::ROOT, node: text - 1 }];
-        while let Some(first) = places.first() {
-            let rows = first.node..tree.len();
-            let logits = if first.guess.is_none() {
-                self.model.forward(&tree, rows)?
-            } else {
-                self.model.grow(&tree, rows)?
-            };
+        let rows = |this: &Self, rows| this.want(rows, sampler, MAX_TREE_WIDTH);
+        let (last, every) = (rows(self, text - 1..text), rows(self, 0..usize::MAX));
+        let mut pass = self.model.run(&tree, &last)?;
+        loop {
+            let logits = pass.logits();
             let mut next = Vec::new();
             for (row, place) in places.iter().enumerate() {
-                let context: Vec<TokenId> = [context, &path(&draft.guesses, place.guess)].concat();
+                let after = After { text: context, guesses: &draft.guesses.path(place.guess) };
                 let children = shape.children(place.shape);
                 let guesses = in_target(&self.vocabulary, logits.row(row), |row| {
-                    sampler.guess(row, &context, children.len())
+                    sampler.guess(row, after, children.len())
                 })?;
                 for (guess, &shape_node) in guesses.into_iter().zip(children) {
                     let goes_on = !shape.children(shape_node).is_empty() && !self.ends.contains(&guess.token);
@@ -59,9 +56,13 @@ impl ModelDrafter {
                 Place { guess: Some(guess), shape, node: tree.push(token, Some(parent)) }
             };
             places = next.into_iter().map(feed).collect();
+            if places.is_empty() {
+                break;
+            }
+            pass = pass.grow(&tree, &every)?;
         }
         // What comes is fed anew: most of the tree is not part of it.
-        self.model.keep(&(0..text).collect::<Vec<_>>())?;
+        pass.keep(&(0..text).collect::<Vec<_>>())?;
         Ok(draft)
     }
 }

@@ -7,7 +7,8 @@ use super::simd::{LANES, Simd};
 /// Inputs that share a scale.
 pub const BLOCK: usize = 32;
 
-/// Rows in tiles of at most `tile`: within a tile, block after block, and of each block row after row.
+/// Rows in tiles: within a tile, block after block, and of each block row after row. A tile is some rows that
+/// follow each other; those of a pass have at most `tile`.
 #[derive(Debug, Default)]
 pub struct Activations {
     tile: usize,
@@ -18,6 +19,14 @@ pub struct Activations {
     sums: Buffer<f32>,     // scale * sum of the quants
     negative: Buffer<i32>, // minus the sum of the quants
     halves: Buffer<i32>,   // minus the sums of the first and of the second half, 16 bits each
+}
+
+/// A row, in the tile of `rows` rows from row `first` on.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub first: usize,
+    pub rows: usize,
+    pub row: usize,
 }
 
 /// At most [`Simd::TILE`] rows that a kernel multiplies at once.
@@ -43,15 +52,17 @@ impl Activations {
         self.halves.reserve(blocks);
     }
 
-    pub fn tiles(&self) -> usize {
-        self.rows.div_ceil(self.tile)
+    /// Where `row` is when all rows are put into tiles of as many as there may be.
+    pub fn place(&self, row: usize) -> Place {
+        let first = row - row % self.tile;
+        Place { first, rows: self.tile.min(self.rows - first), row }
     }
 
-    pub fn tile(&self, index: usize) -> Tile {
-        let first = index * self.tile;
+    /// The tile of `rows` from row `first` on.
+    pub fn tile(&self, first: usize, rows: usize) -> Tile {
         let at = first * self.blocks;
         Tile {
-            rows: self.tile.min(self.rows - first),
+            rows,
             quants: self.quants.at(at * BLOCK),
             scales: self.scales.at(at),
             sums: self.sums.at(at),
@@ -60,23 +71,21 @@ impl Activations {
         }
     }
 
-    /// Where block `block` of `row` is.
-    fn index(&self, row: usize, block: usize) -> usize {
-        let first = row - row % self.tile;
-        let rows = self.tile.min(self.rows - first);
-        first * self.blocks + block * rows + row % self.tile
+    /// Where block `block` of a row is.
+    fn index(&self, Place { first, rows, row }: Place, block: usize) -> usize {
+        first * self.blocks + block * rows + row - first
     }
 
-    /// Rounds `count` blocks of `row`, from `block` on, which are at `from`.
+    /// Rounds `count` blocks of the row at `place`, from `block` on, which are at `from`.
     ///
     /// # Safety
     /// [`Simd`]'s; the row and the blocks must be within what [`Self::resize`] made room for, and
     /// nobody else may touch them meanwhile.
     #[inline(always)]
-    pub unsafe fn quantise<S: Simd>(&self, row: usize, block: usize, count: usize, from: *const f32) {
+    pub unsafe fn quantise<S: Simd>(&self, place: Place, block: usize, count: usize, from: *const f32) {
         for offset in 0..count {
             // SAFETY: see above.
-            unsafe { self.quantise_block::<S>(self.index(row, block + offset), from.add(offset * BLOCK)) }
+            unsafe { self.quantise_block::<S>(self.index(place, block + offset), from.add(offset * BLOCK)) }
         }
     }
 

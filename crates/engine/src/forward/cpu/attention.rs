@@ -6,11 +6,11 @@ use super::math::{exp, largest_and_sum};
 use super::simd::{LANES, Simd, Vector};
 use crate::model::RotaryLayout;
 
-/// One row of a pass turned by its position, and its keys and values written down.
+/// One row of a pass rotated by its position, and its keys and values written down.
 #[derive(Debug, Clone, Copy)]
 pub struct Rotation {
     pub layout: RotaryLayout,
-    /// Components that are turned, the first ones of a head.
+    /// Components that are rotated, the first ones of a head.
     pub size: usize,
     /// `[size / 2]`
     pub cosines: *const f32,
@@ -23,7 +23,7 @@ impl Rotation {
     /// # Safety
     /// `head` must be good for `size` numbers.
     #[inline(always)]
-    pub unsafe fn turn(&self, head: *mut f32) {
+    pub unsafe fn rotate(&self, head: *mut f32) {
         let half = self.size / 2;
         for pair in 0..half {
             let (first, second) = match self.layout {

@@ -1,14 +1,13 @@
 //! The kernels compiled once for every instruction set, behind function pointers.
 
-use super::activations::Activations;
+use super::activations::{Activations, Place};
 use super::attention::{Attention, Rotation, attend, remember};
+use super::blocks::{Affine, Brain, Centred, EightBits, Half, Parted, Plain, Single, SixBits};
 use super::cache::Cache;
 use super::isa::Isa;
 use super::math::{gelu_times, largest_and_sum, rms_norm, silu_times, sum_exp};
 use super::panels::Format;
-use super::product::{
-    Affine, Blocks, Brain, Centred, EightBits, Half, Kernel, Parted, Plain, Single, SixBits, multiply, read,
-};
+use super::product::{Blocks, Kernel, Product, multiply, read};
 use super::simd::Simd;
 
 /// One instruction set's kernels.
@@ -22,13 +21,13 @@ pub struct Kernels {
     /// The kernel for a format and a number of rows, from 1 to `tile`.
     pub product: fn(Format, usize) -> Kernel,
     pub read: unsafe fn(&[u8]) -> u64,
-    pub quantise: unsafe fn(&Activations, usize, usize, usize, *const f32),
+    pub quantise: unsafe fn(&Activations, Place, usize, usize, *const f32),
     pub rms_norm: unsafe fn(*const f32, *const f32, *mut f32, usize, f32),
     pub silu_times: unsafe fn(*mut f32, *const f32, usize),
     pub gelu_times: unsafe fn(*mut f32, *const f32, usize),
     pub largest_and_sum: unsafe fn(*const f32, usize) -> (f32, f32),
     pub sum_exp: unsafe fn(*const f32, usize, f32, f32) -> f32,
-    pub turn: unsafe fn(&Rotation, *mut f32),
+    pub rotate: unsafe fn(&Rotation, *mut f32),
     pub remember: unsafe fn(&Cache, usize, usize, usize, *const f32, *const f32),
     pub attend: unsafe fn(&Attention<'_>),
 }
@@ -58,7 +57,7 @@ macro_rules! compile {
             type Vectors = $simd;
 
             $(#[target_feature(enable = $features)])?
-            unsafe fn blocks<B: Blocks, const M: usize>(product: &super::super::product::Product) {
+            unsafe fn blocks<B: Blocks, const M: usize>(product: &Product) {
                 unsafe { multiply::<Vectors, B, M>(product) }
             }
 
@@ -68,8 +67,8 @@ macro_rules! compile {
             }
 
             $(#[target_feature(enable = $features)])?
-            unsafe fn quantise(to: &Activations, row: usize, block: usize, count: usize, from: *const f32) {
-                unsafe { to.quantise::<Vectors>(row, block, count, from) }
+            unsafe fn quantise(to: &Activations, place: Place, block: usize, count: usize, from: *const f32) {
+                unsafe { to.quantise::<Vectors>(place, block, count, from) }
             }
 
             $(#[target_feature(enable = $features)])?
@@ -98,8 +97,8 @@ macro_rules! compile {
             }
 
             $(#[target_feature(enable = $features)])?
-            unsafe fn turn(rotation: &Rotation, head: *mut f32) {
-                unsafe { rotation.turn(head) }
+            unsafe fn rotate(rotation: &Rotation, head: *mut f32) {
+                unsafe { rotation.rotate(head) }
             }
 
             $(#[target_feature(enable = $features)])?
@@ -152,7 +151,7 @@ macro_rules! compile {
                 gelu_times: gelu,
                 largest_and_sum: largest,
                 sum_exp: exponentials,
-                turn,
+                rotate,
                 remember: write,
                 attend: attention,
             };

@@ -2,10 +2,11 @@
 //! team of threads, and the same bits for a token whatever else is in the pass.
 //!
 //! From the file to the logits: [`panels`] packs matrices, [`activations`] rounds what they are
-//! multiplied with, [`product`] multiplies, [`attention`] and [`math`] do the rest of a layer, all of
+//! multiplied with, [`product`] multiplies, block by block as [`blocks`] say, [`attention`] and [`math`] do the rest of a layer, all of
 //! them written once in the vectors of [`simd`] and compiled for each instruction set by [`kernels`];
-//! [`isa`] chooses one, [`network`] strings them together, [`team`] shares out the work and
-//! [`cores`] and [`worth`] say among how many.
+//! [`isa`] chooses one. [`network`] holds a model's weights, [`workspace`] the memory that a [`pass`] over them needs,
+//! and [`model`] both and the cache. [`team`] shares out the work, panels as [`reading`] says, and [`cores`] and
+//! [`worth`] say among how many.
 
 #![allow(
     clippy::needless_range_loop,
@@ -14,6 +15,7 @@
 
 mod activations;
 mod attention;
+mod blocks;
 mod buffer;
 mod cache;
 mod cores;
@@ -23,11 +25,14 @@ mod math;
 mod model;
 mod network;
 mod panels;
+mod pass;
 mod product;
+mod reading;
 mod simd;
 mod team;
 #[cfg(test)]
 mod tests;
+mod workspace;
 mod worth;
 
 pub use isa::Isa;

@@ -8,7 +8,7 @@ use super::panels::{Format, Panels, Unfit};
 use super::simd::LANES;
 use crate::error::Result;
 use crate::model::weights::{EMBEDDING, OUTPUT};
-use crate::model::{Family, ModelConfig, Weights};
+use crate::model::{ModelConfig, Weights};
 
 /// All weights of a model.
 #[derive(Debug)]
@@ -19,25 +19,61 @@ pub struct Network {
     pub output: Arc<Panels>,   // [vocabulary, hidden]
 }
 
-/// Those of a layer; what its family does not have is `None`. Norms are filled up with zeros to whole
-/// vectors.
+/// A layer: what mixes tokens, and what is done to each by itself, each after a norm and added to the state.
+/// What a family does not have is `None`. Norms are filled up with zeros to whole vectors.
 #[derive(Debug)]
 pub struct Layer {
-    pub attention_norm: Vec<f32>,
+    pub mixer_norm: Vec<f32>,
+    pub mixer: Mixer,
+    /// Of what the mixer gives.
+    pub mixer_post_norm: Option<Vec<f32>>,
+    pub feed_forward_norm: Vec<f32>,
+    pub feed_forward: FeedForward,
+    /// Of what the feed-forward network gives.
+    pub feed_forward_post_norm: Option<Vec<f32>>,
+}
+
+/// What lets a token know of those before it.
+#[derive(Debug)]
+pub enum Mixer {
+    Attention(Attention),
+}
+
+/// Attention with grouped keys and values.
+#[derive(Debug)]
+pub struct Attention {
+    /// Its index among the kinds of attention.
+    pub kind: usize,
     pub query: Panels, // [heads * head_size, hidden]
     pub key: Panels,   // [kv_heads * head_size, hidden]
     pub value: Panels, // [kv_heads * head_size, hidden]
     pub biases: Option<Biases>,
     pub head_norms: Option<HeadNorms>,
-    pub attention_output: Panels,
-    /// Of what attention gives.
-    pub attention_post_norm: Option<Vec<f32>>,
-    pub feed_forward_norm: Vec<f32>,
+    pub output: Panels, // [hidden, heads * head_size]
+}
+
+/// What is done to each token by itself.
+#[derive(Debug)]
+pub enum FeedForward {
+    Dense(Dense),
+    Experts(Experts),
+}
+
+/// A gated feed-forward network: `down * (activation(gate * x) * (up * x))`.
+#[derive(Debug)]
+pub struct Dense {
     pub gate: Panels, // [intermediate, hidden]
     pub up: Panels,   // [intermediate, hidden]
     pub down: Panels, // [hidden, intermediate]
-    /// Of what the feed-forward network gives.
-    pub feed_forward_post_norm: Option<Vec<f32>>,
+}
+
+/// Networks of which each token goes through those that the router ranks highest.
+#[derive(Debug)]
+pub struct Experts {
+    pub router: Panels, // [experts, hidden]
+    pub experts: Vec<Dense>,
+    /// How many of them a row goes through.
+    pub used: usize,
 }
 
 /// Added to queries, keys and values.
@@ -60,46 +96,98 @@ impl Network {
     /// `Error::BadModel` for a tensor that is missing, holds numbers that are not finite, or finds no
     /// memory.
     pub fn load(weights: &Weights, config: &ModelConfig) -> Result<Self> {
-        let layers = (0..config.layers)
-            .map(|index| Layer::load(weights, config.family, index))
-            .collect::<Result<_>>()?;
+        let layers =
+            (0..config.layers).map(|index| Layer::load(weights, config, index)).collect::<Result<_>>()?;
         let embedding = Arc::new(panels(weights, EMBEDDING)?);
         let output =
             if config.tied_embeddings { Arc::clone(&embedding) } else { Arc::new(panels(weights, OUTPUT)?) };
         Ok(Self { layers, output_norm: vector(weights, "output_norm.weight")?, embedding, output })
     }
 
-    /// What a pass reads.
+    /// What a pass over one row reads; of experts so many as a row goes through.
     pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
         self.layers.iter().flat_map(Layer::matrices).chain([self.output.as_ref()])
     }
 }
 
 impl Layer {
-    fn load(weights: &Weights, family: &Family, index: usize) -> Result<Self> {
-        let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
+    fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
         let norm = |part: &str| vector(weights, &format!("blk.{index}.{part}.weight"));
-        let post_norm = |part| family.post_norms.then(|| norm(part)).transpose();
+        let post_norm = |part| config.family.post_norms.then(|| norm(part)).transpose();
         Ok(Self {
-            attention_norm: norm("attn_norm")?,
+            mixer_norm: norm("attn_norm")?,
+            mixer: Mixer::Attention(Attention::load(weights, config, index)?),
+            mixer_post_norm: post_norm("post_attention_norm")?,
+            feed_forward_norm: norm("ffn_norm")?,
+            feed_forward: match &config.experts {
+                None => FeedForward::Dense(Dense::load(weights, index, "")?),
+                Some(experts) => FeedForward::Experts(Experts::load(weights, index, experts)?),
+            },
+            feed_forward_post_norm: post_norm("post_ffw_norm")?,
+        })
+    }
+
+    fn matrices(&self) -> impl Iterator<Item = &Panels> {
+        let Mixer::Attention(Attention { query, key, value, output, .. }) = &self.mixer;
+        let (router, networks) = match &self.feed_forward {
+            FeedForward::Dense(dense) => (None, std::slice::from_ref(dense)),
+            FeedForward::Experts(experts) => (Some(&experts.router), &experts.experts[..experts.used]),
+        };
+        let networks = networks.iter().flat_map(|Dense { gate, up, down }| [gate, up, down]);
+        [query, key, value, output].into_iter().chain(router).chain(networks)
+    }
+}
+
+impl Mixer {
+    /// What is read first.
+    pub fn first(&self) -> &Panels {
+        let Self::Attention(attention) = self;
+        &attention.query
+    }
+}
+
+impl FeedForward {
+    /// What is read first.
+    pub fn first(&self) -> &Panels {
+        match self {
+            Self::Dense(dense) => &dense.gate,
+            Self::Experts(experts) => &experts.router,
+        }
+    }
+}
+
+impl Attention {
+    fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
+        let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
+        let family = config.family;
+        Ok(Self {
+            kind: config.attention_kind_of[index],
             query: panels("attn_q")?,
             key: panels("attn_k")?,
             value: panels("attn_v")?,
             biases: family.biases.then(|| Biases::load(weights, index)).transpose()?,
             head_norms: family.head_norms.then(|| HeadNorms::load(weights, index)).transpose()?,
-            attention_output: panels("attn_output")?,
-            attention_post_norm: post_norm("post_attention_norm")?,
-            feed_forward_norm: norm("ffn_norm")?,
-            gate: panels("ffn_gate")?,
-            up: panels("ffn_up")?,
-            down: panels("ffn_down")?,
-            feed_forward_post_norm: post_norm("post_ffw_norm")?,
+            output: panels("attn_output")?,
         })
     }
+}
 
-    fn matrices(&self) -> [&Panels; 7] {
-        let Self { query, key, value, attention_output, gate, up, down, .. } = self;
-        [query, key, value, attention_output, gate, up, down]
+impl Dense {
+    /// `which` is put behind the names of its matrices.
+    fn load(weights: &Weights, index: usize, which: &str) -> Result<Self> {
+        let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}{which}.weight"));
+        Ok(Self { gate: panels("ffn_gate")?, up: panels("ffn_up")?, down: panels("ffn_down")? })
+    }
+}
+
+impl Experts {
+    fn load(weights: &Weights, index: usize, config: &crate::model::Experts) -> Result<Self> {
+        let expert = |expert| Dense::load(weights, index, &format!(".{expert}"));
+        Ok(Self {
+            router: panels(weights, &format!("blk.{index}.ffn_gate_inp.weight"))?,
+            experts: (0..config.count).map(expert).collect::<Result<_>>()?,
+            used: config.used.min(config.count),
+        })
     }
 }
 

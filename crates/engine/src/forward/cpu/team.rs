@@ -42,8 +42,8 @@ pub struct Team {
     shared: Arc<Shared>,
     workers: Vec<Worker>,
     /// Held while a pass runs.
-    turn: Mutex<Cores>,
-    /// What `turn` says, for who has not got it.
+    cores: Mutex<Cores>,
+    /// What `cores` says, for who has not got it.
     members: AtomicUsize,
     /// When the team began.
     start: Instant,
@@ -85,7 +85,7 @@ unsafe impl Sync for Shared {}
 const NO_CALL: usize = 1;
 
 const MEMBER_BITS: u32 = 12;
-const MOST_MEMBERS: usize = (1 << MEMBER_BITS) - 1;
+const MAX_MEMBERS: usize = (1 << MEMBER_BITS) - 1;
 
 /// A thread's part in a pass. It may have to leave the pass at a meeting; from then on `share`, `for_itself` and
 /// `meet` do nothing, so that it comes to the end of the work by itself. What reads or writes what others write
@@ -108,7 +108,7 @@ pub struct Member<'a> {
 impl Team {
     /// `threads` of them, the caller's included. Where the system has fewer to give, fewer it is.
     pub fn new(threads: usize) -> Self {
-        let threads = threads.clamp(1, MOST_MEMBERS);
+        let threads = threads.clamp(1, MAX_MEMBERS);
         let shared = Arc::new(Shared {
             call: AtomicUsize::new(NO_CALL),
             work: UnsafeCell::new(None),
@@ -129,8 +129,8 @@ impl Team {
         };
         let workers: Vec<Worker> = (1..threads).map_while(start).collect();
         let threads = workers.len() + 1;
-        let (turn, members) = (Mutex::new(Cores::new(threads)), AtomicUsize::new(threads));
-        Self { shared, workers, turn, members, start: Instant::now() }
+        let (cores, members) = (Mutex::new(Cores::new(threads)), AtomicUsize::new(threads));
+        Self { shared, workers, cores, members, start: Instant::now() }
     }
 
     /// The one team of so many threads that all models share.
@@ -165,9 +165,9 @@ impl Team {
         if size == 1 {
             let start = Instant::now();
             work(&Member::new(0, 1, start, &self.shared));
-            return self.learn(self.turn.try_lock().ok(), 1, start, 0.0);
+            return self.learn(self.cores.try_lock().ok(), 1, start, 0.0);
         }
-        let cores = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let cores = self.cores.lock().unwrap_or_else(PoisonError::into_inner);
         let start = Instant::now();
         let shared = &*self.shared;
         // SAFETY: no worker reads it before the call below, and all have finished before this returns,
@@ -190,7 +190,7 @@ impl Team {
         let first = Member::new(0, size, start, shared);
         guarded(work, &first);
         first.wait(|| shared.busy.load(Ordering::Acquire) == 0);
-        first.tell();
+        first.report();
         // Who is held up is waited for by all others.
         let held = Duration::from_nanos(shared.held.load(Ordering::Relaxed)) / (size - 1) as u32;
         // Had nobody left, half of what followed would have been lost as well.
@@ -236,7 +236,7 @@ fn serve(shared: &Shared, index: usize) {
     let mut patience = BETWEEN_PASSES;
     loop {
         seen = next_call(shared, index, seen, patience);
-        let size = seen & MOST_MEMBERS;
+        let size = seen & MAX_MEMBERS;
         if size == 0 {
             return;
         }
@@ -248,7 +248,7 @@ fn serve(shared: &Shared, index: usize) {
             if let Some(work) = unsafe { *shared.work.get() } {
                 let member = Member::new(index, size, Instant::now(), shared);
                 guarded(unsafe { &*work }, &member);
-                member.tell();
+                member.report();
             }
             shared.busy.fetch_sub(1, Ordering::Release);
         }
@@ -402,7 +402,7 @@ impl<'a> Member<'a> {
     }
 
     /// Adds what it has waited to what the others have.
-    fn tell(&self) {
+    fn report(&self) {
         self.shared.held.fetch_add(self.held.get().as_nanos() as u64, Ordering::Relaxed);
     }
 }

@@ -4,7 +4,7 @@
 use super::cores::Pass;
 
 /// Passes over more rows are worth all members.
-const MOST_ROWS: usize = 17;
+const MAX_ROWS: usize = 17;
 
 /// Of the time that passes take, this share may be lost in trials of other numbers of members.
 const SHARE: f64 = 0.005;
@@ -50,7 +50,7 @@ struct Trial {
 impl Worth {
     /// Of a team of `most` members, `first(rows)` of which are best until others prove to be.
     pub fn new(most: usize, first: impl Fn(usize) -> usize) -> Self {
-        Self((1..=MOST_ROWS).map(|rows| Rows::new(most, first(rows).clamp(1, most))).collect())
+        Self((1..=MAX_ROWS).map(|rows| Rows::new(most, first(rows).clamp(1, most))).collect())
     }
 
     /// Members of the next pass over `rows`; `None` for all.
@@ -61,8 +61,12 @@ impl Worth {
     /// A pass over `rows` is over.
     pub fn learn(&mut self, rows: usize, pass: Pass) {
         // What other programs did to it says nothing about the model.
-        if let Some(rows) = self.0.get_mut(rows.wrapping_sub(1)).filter(|_| pass.held == 0.0) {
-            rows.learn(pass);
+        if let Some(known) = self.0.get_mut(rows.wrapping_sub(1)).filter(|_| pass.held == 0.0) {
+            let before = known.size;
+            known.learn(pass);
+            if known.size != before {
+                tracing::debug!("passes over {rows} rows are worth {} threads", known.size);
+            }
         }
     }
 }
@@ -184,7 +188,7 @@ mod tests {
         run(&mut worth, 1, 2000, |_| 1.0);
         run(&mut worth, 8, 2000, |size| 1.0 / size as f64);
         assert_eq!((worth.0[0].size, worth.0[7].size), (1, 2));
-        assert_eq!((worth.members(MOST_ROWS + 1), worth.members(0)), (None, None));
+        assert_eq!((worth.members(MAX_ROWS + 1), worth.members(0)), (None, None));
     }
 
     #[test]

@@ -1,13 +1,110 @@
 //! Grouped-query attention over the cache with explicit visibility, as a masked matrix product.
 
 use candle_core::{Result, Tensor};
+use candle_nn::ops::rms_norm;
+
+use super::cache::Cache;
+use super::origin::Origin;
+use super::rotary::Angles;
+use super::stack::{Padding, Stack};
+use crate::error::Result as Loaded;
+use crate::model::ModelConfig;
+
+pub struct Attention {
+    /// Its index among the kinds of attention.
+    kind: usize,
+    /// Queries, keys and values: `[(heads + 2 kv_heads) * head_size, hidden]`.
+    projection: Stack,
+    /// Of the same height, if the family has one.
+    bias: Option<Tensor>,
+    /// Of each head of queries and of keys `[head_size]`, if the family has them.
+    head_norms: Option<(Tensor, Tensor)>,
+    output: Stack, // [hidden, heads * head_size]
+    cache: Cache,
+}
+
+/// What one kind of attention needs to know of the nodes of a pass.
+pub struct AttentionInputs {
+    /// What is added to scores `[nodes, cached + tree]`; `None` where every node sees everything.
+    pub mask: Option<Tensor>,
+    pub angles: Angles,
+}
+
+impl Attention {
+    /// # Errors
+    /// Those of [`super::layer::Layer::load`].
+    pub fn load(origin: Origin<'_>) -> Loaded<Self> {
+        let (config, device) = (origin.config, origin.weights.device());
+        let projections = ["attn_q", "attn_k", "attn_v"];
+        let bias = || -> Loaded<Tensor> {
+            let bias = |name: &&str| origin.vector(&format!("{name}.bias"));
+            Ok(Tensor::cat(&projections.iter().map(bias).collect::<Loaded<Vec<_>>>()?, 0)?)
+        };
+        let head_norms =
+            || Loaded::Ok((origin.vector("attn_q_norm.weight")?, origin.vector("attn_k_norm.weight")?));
+        Ok(Self {
+            kind: config.attention_kind_of[origin.index],
+            projection: origin.stack(&projections)?,
+            bias: config.family.biases.then(bias).transpose()?,
+            head_norms: config.family.head_norms.then(head_norms).transpose()?,
+            output: origin.stack(&["attn_output"])?,
+            cache: Cache::new(config.kv_heads, config.head_size, config.context, device)?,
+        })
+    }
+
+    /// The largest of its matrices.
+    pub fn largest(&self) -> &Stack {
+        &self.projection
+    }
+
+    /// `[nodes, hidden]` to `[nodes, hidden]`; caches keys and values from position `at` on.
+    pub fn forward(
+        &mut self,
+        x: &Tensor,
+        config: &ModelConfig,
+        at: usize,
+        inputs: &[AttentionInputs],
+        padding: Padding,
+    ) -> Result<Tensor> {
+        let AttentionInputs { mask, angles } = &inputs[self.kind];
+        let (heads, kv_heads) = (config.heads, config.kv_heads);
+        let mut all = self.projection.forward(x, padding)?;
+        if let Some(bias) = &self.bias {
+            all = all.broadcast_add(bias)?;
+        }
+        let all = all.reshape((all.dim(0)?, heads + 2 * kv_heads, config.head_size))?;
+        let all = all.transpose(0, 1)?.contiguous()?; // [heads + 2 kv_heads, nodes, head_size]
+        let values = all.narrow(0, heads + kv_heads, kv_heads)?;
+        let (queries, keys) = match &self.head_norms {
+            None => {
+                let rotated = angles.rotate(&all.narrow(0, 0, heads + kv_heads)?)?;
+                (rotated.narrow(0, 0, heads)?, rotated.narrow(0, heads, kv_heads)?)
+            }
+            Some((of_queries, of_keys)) => {
+                let rotated = |first, count, norm| -> Result<Tensor> {
+                    let normed = rms_norm(&all.narrow(0, first, count)?, norm, config.norm_epsilon as f32)?;
+                    angles.rotate(&normed)
+                };
+                (rotated(0, heads, of_queries)?, rotated(heads, kv_heads, of_keys)?)
+            }
+        };
+        let (keys, values) = self.cache.write(at, &keys, &values)?;
+        let mixed = attend(&queries, &keys, &values, config.query_scale, mask.as_ref())?;
+        self.output.forward(&mixed, padding)
+    }
+
+    /// Moves what is cached at `from` (ascending positions) to the positions from `to` on.
+    pub fn gather(&mut self, from: &Tensor, to: usize) -> Result<()> {
+        self.cache.gather(from, to)
+    }
+}
 
 /// softmax(scale q k^T) v for each head.
 ///
 /// `queries` `[heads, rows, head_size]`, `keys` and `values` `[kv_heads, length, head_size]`, of which only
 /// the last two dimensions need to lie together; `mask` `[rows, length]`, none where all rows see everything.
 /// Head `h` reads key head `h / (heads / kv_heads)`. Returns `[rows, heads * head_size]`.
-pub fn attend(
+fn attend(
     queries: &Tensor,
     keys: &Tensor,
     values: &Tensor,

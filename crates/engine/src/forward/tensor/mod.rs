@@ -4,9 +4,11 @@
 mod attention;
 mod cache;
 mod feed;
+mod feed_forward;
 mod layer;
+mod origin;
+mod rotary;
 mod stack;
-mod turns;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,15 +17,17 @@ use candle_core::quantized::QTensor;
 use candle_core::{Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 
+use self::attention::AttentionInputs;
 use self::feed::Feed;
-use self::layer::{Layer, Sight};
+use self::layer::Layer;
+use self::origin::Origin;
+use self::rotary::RotaryTable;
 use self::stack::{Arithmetic, Padding, Stack};
-use self::turns::Turns;
 use super::sketch::{Interest, Sketch};
-use super::{Logits, Model, Peak, Row, admit};
+use super::{Features, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
 use crate::error::Result;
-use crate::model::{ModelConfig, ModelSource, Reach};
-use crate::trace::TokenId;
+use crate::model::{AttentionKind, ModelConfig, ModelSource};
+use crate::token::TokenId;
 use crate::tree::TokenTree;
 
 /// A loaded model and its cache.
@@ -33,22 +37,25 @@ pub struct TensorModel {
     embedding: Arc<QTensor>, // [vocabulary, hidden]
     layers: Vec<Layer>,
     /// Of each kind of attention.
-    turns: Vec<Turns>,
+    rotary: Vec<RotaryTable>,
     output_norm: Tensor, // [hidden]
     output: Stack,       // [vocabulary, hidden]
     padding: Padding,
     cached: Vec<TokenId>,
-    /// How many of `cached` the last pass added.
-    last_pass: usize,
-    interest: Interest,
-    /// Tokens that rows have.
-    vocabulary: usize,
-    found: Found,
+    scores: Scores,
+    features: Vec<f32>, // [nodes, tapped]
+    /// Numbers a node that the last pass was asked for beside its scores.
+    tapped: usize,
 }
 
 /// What the last pass gave, by what was of interest.
-enum Found {
-    Rows { logits: Vec<f32>, peaks: Vec<Peak> }, // [rows asked for, vocabulary]
+enum Scores {
+    /// `[rows asked for, vocabulary asked for]`
+    Rows {
+        logits: Vec<f32>,
+        vocabulary: usize,
+        peaks: Vec<Peak>,
+    },
     Sketches(Vec<Sketch>),
 }
 
@@ -71,67 +78,88 @@ impl TensorModel {
         let config = source.config()?.clone();
         let weights = source.weights(device)?;
         let layers = (0..config.layers)
-            .map(|index| Layer::load(&weights, &config, index, arithmetic))
+            .map(|index| Layer::load(Origin { index, weights: &weights, config: &config, arithmetic }))
             .collect::<Result<Vec<_>>>()?;
         let embedding = weights.matrix("token_embd.weight")?;
         let output =
             if config.tied_embeddings { Arc::clone(&embedding) } else { weights.matrix("output.weight")? };
-        let turns = config.reaches.iter().map(|reach| Turns::new(reach.rotary.clone(), device));
+        let rotary = config.attention_kinds.iter().map(|kind| RotaryTable::new(kind.rotary.clone(), device));
         Ok(Self {
             output_norm: weights.vector("output_norm.weight")?,
             output: Stack::new(vec![output], arithmetic, device)?,
             embedding,
-            turns: turns.collect::<Computed<_>>()?,
+            rotary: rotary.collect::<Computed<_>>()?,
             padding: layers.first().map_or(Ok(Padding::NONE), |layer| layer.measure(&config, device))?,
             layers,
-            vocabulary: config.vocabulary,
             config,
             device: device.clone(),
             cached: Vec::new(),
-            last_pass: 0,
-            interest: Interest::Peaks,
-            found: Found::Sketches(Vec::new()),
+            scores: Scores::Sketches(Vec::new()),
+            features: Vec::new(),
+            tapped: 0,
         })
     }
 
-    /// Hidden states of what is fed, `[nodes, hidden]`.
-    fn run_layers(&mut self, feed: &Feed) -> Computed<Tensor> {
+    /// Hidden states of what is fed after the last layer, `[nodes, hidden]`, and before it those of `taps`.
+    fn run_layers(&mut self, feed: &Feed, taps: Option<&Taps>) -> Computed<(Tensor, Vec<Tensor>)> {
         let mut x = self.embedding.embedding(&feed.ids)?;
         if self.config.family.scaled_embeddings {
             x = (x * f64::from(self.config.embedding_scale()))?;
         }
-        let kinds = self.config.reaches.iter().zip(&mut self.turns);
-        let sight = |(reach, turns): (&Reach, &mut Turns)| -> Computed<Sight> {
-            Ok(Sight { mask: feed.mask(reach.window)?, angles: turns.at(&feed.positions)? })
+        let kinds = self.config.attention_kinds.iter().zip(&mut self.rotary);
+        let inputs = |(kind, rotary): (&AttentionKind, &mut RotaryTable)| -> Computed<AttentionInputs> {
+            Ok(AttentionInputs { mask: feed.mask(kind.window)?, angles: rotary.at(&feed.positions)? })
         };
-        let kinds: Vec<Sight> = kinds.map(sight).collect::<Computed<_>>()?;
+        let inputs: Vec<AttentionInputs> = kinds.map(inputs).collect::<Computed<_>>()?;
         let at = self.cached.len();
-        for layer in &mut self.layers {
-            x = layer.forward(&x, &self.config, at, &kinds[layer.kind], self.padding)?;
+        let mut tapped = Vec::new();
+        for (index, layer) in self.layers.iter_mut().enumerate() {
+            if taps.is_some_and(|taps| taps.entering.contains(&index)) {
+                tapped.push(x.clone());
+            }
+            x = layer.forward(&x, &self.config, at, &inputs, self.padding)?;
         }
-        Ok(x)
+        Ok((x, tapped))
     }
 
-    /// What is of interest in the logits of the nodes in `rows`. `tokens` are fed.
+    /// The numbers of all `taps`, `[nodes, width]`, of the states `hidden` after the last layer and those
+    /// before, which are `tapped` already.
+    fn fetch_features(&self, taps: &Taps, hidden: &Tensor, mut tapped: Vec<Tensor>) -> Computed<Vec<f32>> {
+        if taps.entering.contains(&self.config.layers) {
+            tapped.push(hidden.clone());
+        }
+        if taps.last {
+            tapped.push(self.normalise(hidden)?);
+        }
+        Tensor::cat(&tapped, 1)?.flatten_all()?.to_vec1()
+    }
+
+    /// What the output matrix multiplies.
+    fn normalise(&self, hidden: &Tensor) -> Computed<Tensor> {
+        rms_norm(&hidden.contiguous()?, &self.output_norm, self.config.norm_epsilon as f32)
+    }
+
+    /// What is of interest in the logits of `rows`. `tokens` are fed.
     fn run_output(
         &self,
         hidden: &Tensor,
         rows: Range<usize>,
         tokens: &[TokenId],
         feed: &Feed,
-    ) -> Computed<Found> {
+        want: &Want<'_>,
+    ) -> Computed<Scores> {
         if rows.is_empty() {
-            return Ok(Found::Sketches(Vec::new()));
+            return Ok(Scores::Sketches(Vec::new()));
         }
-        let hidden = hidden.narrow(0, rows.start, rows.len())?.contiguous()?;
-        let hidden = rms_norm(&hidden, &self.output_norm, self.config.norm_epsilon as f32)?;
-        let logits = self.output.forward(&hidden, self.padding)?.narrow(1, 0, self.vocabulary)?;
-        if self.interest != Interest::Everything {
-            return Sketch::all(&logits, tokens, &feed.ids, self.interest).map(Found::Sketches);
+        let hidden = self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?;
+        let vocabulary = want.vocabulary.min(self.config.vocabulary);
+        let logits = self.output.forward(&hidden, self.padding)?.narrow(1, 0, vocabulary)?;
+        if want.interest != Interest::Everything {
+            return Sketch::all(&logits, tokens, &feed.ids, want.interest).map(Scores::Sketches);
         }
         let logits: Vec<f32> = logits.flatten_all()?.to_vec1()?;
-        let peaks = logits.chunks(self.vocabulary).map(|logits| Row::of(logits).peak()).collect();
-        Ok(Found::Rows { logits, peaks })
+        let peaks = logits.chunks(vocabulary).map(|logits| Row::of(logits).peak()).collect();
+        Ok(Scores::Rows { logits, vocabulary, peaks })
     }
 }
 
@@ -144,40 +172,51 @@ impl Model for TensorModel {
         &self.cached
     }
 
-    fn expect(&mut self, interest: Interest) {
-        self.interest = interest;
-    }
-
-    fn narrow(&mut self, vocabulary: usize) {
-        self.vocabulary = vocabulary.min(self.config.vocabulary);
+    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
+        Pass::run(self, tree, want)
     }
 
     fn wait(&self) -> Result<()> {
         Ok(self.device.synchronize()?)
     }
 
-    fn last_pass(&self) -> usize {
-        self.last_pass
+    fn truncate(&mut self, length: usize) -> usize {
+        self.cached.truncate(length);
+        self.cached.len()
     }
+}
 
-    fn pass(&mut self, tree: &TokenTree, first: usize, rows: Range<usize>) -> Result<Logits<'_>> {
-        let before = self.cached.len() - first;
-        admit(tree, &self.config, before)?;
+impl Runner for TensorModel {
+    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
         let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
-        let feed = Feed::new(tree, first, before, &self.device)?;
-        let hidden = self.run_layers(&feed)?;
-        self.found = self.run_output(&hidden, rows.start - first..rows.end - first, &tokens, &feed)?;
+        let feed = Feed::new(tree, first, self.cached.len() - first, &self.device)?;
+        let (hidden, tapped) = self.run_layers(&feed, want.features)?;
+        let rows = want.rows_between(first, tree.len());
+        self.scores = self.run_output(&hidden, rows, &tokens, &feed, want)?;
+        self.features.clear();
+        if let Some(taps) = want.features {
+            self.features = self.fetch_features(taps, &hidden, tapped)?;
+        }
+        self.tapped = want.features.map_or(0, |taps| taps.width(self.config.hidden));
         self.cached.extend(tokens);
-        self.last_pass = tree.len();
-        let vocabulary = self.vocabulary;
-        Ok(match &self.found {
-            Found::Rows { logits, peaks } => Logits::new(logits, vocabulary, vocabulary, peaks),
-            Found::Sketches(sketches) => Logits::on_device(sketches),
-        })
+        Ok(())
     }
 
-    fn keep(&mut self, path: &[usize]) -> Result<()> {
-        let start = self.cached.len() - self.last_pass;
+    fn logits(&self) -> Logits<'_> {
+        match &self.scores {
+            Scores::Rows { logits, vocabulary, peaks } => {
+                Logits::new(logits, *vocabulary, *vocabulary, peaks)
+            }
+            Scores::Sketches(sketches) => Logits::on_device(sketches),
+        }
+    }
+
+    fn features(&self) -> Option<Features<'_>> {
+        (self.tapped > 0).then(|| Features::new(&self.features, self.tapped))
+    }
+
+    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
+        let start = self.cached.len() - nodes;
         let moved = path.iter().enumerate().skip_while(|&(to, &from)| to == from);
         let moved: Vec<usize> = moved.map(|(_, &from)| from).collect();
         if !moved.is_empty() {
@@ -189,12 +228,6 @@ impl Model for TensorModel {
         let kept: Vec<TokenId> = path.iter().map(|&node| self.cached[start + node]).collect();
         self.cached.truncate(start);
         self.cached.extend(kept);
-        self.last_pass = path.len();
         Ok(())
-    }
-
-    fn truncate(&mut self, length: usize) {
-        self.cached.truncate(length);
-        self.last_pass = 0;
     }
 }

@@ -4,7 +4,10 @@ use super::super::family::{Family, Windowed, unsupported};
 use super::super::gguf::Header;
 use super::super::weights::{LONG_FACTORS, ROPE_FACTORS, SHORT_FACTORS};
 use super::rotary::{LongRope, plain_frequencies};
-use super::{ModelConfig, Reach, Rotary, bad, bad_scaling, divide, query_scale, reaches, size, window};
+use super::{
+    AttentionKind, Experts, ModelConfig, Rotary, attention_kinds, bad, bad_scaling, divide, query_scale,
+    size, window,
+};
 use crate::error::{Error, Result};
 
 /// Gives the numbers of a vector among the tensors, `None` where there is none of that name.
@@ -24,8 +27,8 @@ impl ModelConfig {
         let architecture = header.string("general.architecture")?.unwrap_or("none");
         let family = Family::named(architecture, header.path())?;
         let keys = Keys { header, family };
-        keys.refuse_experts()?;
-        keys.refuse("final_logit_softcapping", "logits that are not capped")?;
+        let experts = keys.experts()?;
+        keys.refuse("final_logit_softcapping", "logits without soft-capping")?;
         let hidden = keys.size("embedding_length")?;
         let heads = keys.size("attention.head_count")?;
         let head_size = keys.size_or("attention.key_length", hidden / heads)?;
@@ -33,13 +36,15 @@ impl ModelConfig {
         let tokens = header.list("tokenizer.ggml.tokens")?.map_or(0, |tokens| tokens.len());
         let layers = super::layers(header.path(), keys.size("block_count")?)?;
         let context = keys.size("context_length")?;
-        let (reaches, reach_of) = keys.reaches(layers, head_size, context, vectors)?;
+        let (attention_kinds, attention_kind_of) =
+            keys.attention_kinds(layers, head_size, context, vectors)?;
         let config = Self {
             family,
             name: header.string("general.name").ok().flatten().map(str::to_owned),
             vocabulary: keys.size_or("vocab_size", tokens)?,
             hidden,
             intermediate: keys.size("feed_forward_length")?,
+            experts,
             layers,
             heads,
             kv_heads: keys.size_or("attention.head_count_kv", heads)?,
@@ -47,8 +52,8 @@ impl ModelConfig {
             context,
             norm_epsilon: keys.number("attention.layer_norm_rms_epsilon")?.unwrap_or(1e-5),
             query_scale: query_scale(keys.query_scalar(layers, hidden, heads, head_size) as f64),
-            reaches,
-            reach_of,
+            attention_kinds,
+            attention_kind_of,
             tied_embeddings,
         };
         config.validated(header.path())
@@ -108,14 +113,23 @@ impl Keys<'_> {
         }
     }
 
-    /// A Mixtral calls itself a Llama.
-    fn refuse_experts(&self) -> Result<()> {
-        match self.integer("expert_count")? {
-            Some(found) if found > 0 => {
+    /// Those of a family that has them. A Mixtral calls itself a Llama.
+    fn experts(&self) -> Result<Option<Experts>> {
+        match (self.family.experts, self.integer("expert_count")?) {
+            (None, Some(found)) if found > 0 => {
                 let found = format!("{}, a mixture of {found} experts", self.family.name);
                 Err(unsupported(self.header.path(), found))
             }
-            _ => Ok(()),
+            (None, _) => Ok(None),
+            (Some(options), _) => {
+                self.refuse("expert_shared_count", "no expert that every token goes through")?;
+                Ok(Some(Experts {
+                    count: self.size("expert_count")?,
+                    used: self.size("expert_used_count")?,
+                    intermediate: self.size("expert_feed_forward_length")?,
+                    normalised: options.normalised,
+                }))
+            }
         }
     }
 
@@ -125,27 +139,31 @@ impl Keys<'_> {
         if self.family.name == "gemma3" && layers == 62 { hidden / heads } else { head_size }
     }
 
-    fn reaches(
+    fn attention_kinds(
         &self,
         layers: usize,
         head_size: usize,
         context: usize,
         vectors: Vectors<'_>,
-    ) -> Result<(Vec<Reach>, Vec<usize>)> {
+    ) -> Result<(Vec<AttentionKind>, Vec<usize>)> {
         let found = self.integer("rope.dimension_count")?.unwrap_or(head_size as u64);
-        let turned = super::rotary_size(self.header.path(), found as usize, head_size)?;
-        let rotary = self.rotary(turned, context, vectors)?;
+        let rotated = super::rotary_size(self.header.path(), found as usize, head_size)?;
+        let rotary = self.rotary(rotated, context, vectors)?;
         let windowed = self.windowed(layers)?;
         let found = self.integer("attention.sliding_window")?.unwrap_or(0);
         let window = window(found.try_into().unwrap_or(usize::MAX), context);
         let local = match self.family.default("rope_local_base_freq") {
             Some(base) => {
                 let base = self.number("rope.freq_base_swa")?.unwrap_or(base);
-                Rotary::new(rotary.layout, plain_frequencies(base, turned), 1.0)
+                Rotary::new(rotary.layout, plain_frequencies(base, rotated), 1.0)
             }
             None => rotary.clone(),
         };
-        Ok(reaches(&windowed, Reach { window: None, rotary }, Reach { window, rotary: local }))
+        Ok(attention_kinds(
+            &windowed,
+            AttentionKind { window: None, rotary },
+            AttentionKind { window, rotary: local },
+        ))
     }
 
     /// Of every layer whether it has the window.
@@ -158,7 +176,7 @@ impl Keys<'_> {
         };
         if let Ok(Some(listed)) = self.header.list(&pattern) {
             return listed.booleans().filter(|listed| listed.len() == layers).ok_or_else(|| {
-                self.bad(format!("{pattern} of every layer"), "a list of another kind".into())
+                self.bad(format!("{pattern} for every layer"), "a different kind of list".into())
             });
         }
         let every =
@@ -166,8 +184,8 @@ impl Keys<'_> {
         Ok((1..=layers).map(|layer| !layer.is_multiple_of(every)).collect())
     }
 
-    /// Turns `turned` components of a head.
-    fn rotary(&self, turned: usize, context: usize, vectors: Vectors<'_>) -> Result<Rotary> {
+    /// Rotates `rotated` components of a head.
+    fn rotary(&self, rotated: usize, context: usize, vectors: Vectors<'_>) -> Result<Rotary> {
         let path = self.header.path();
         let default = self.family.default("rope_theta").unwrap_or(10_000.0);
         let base = self.number("rope.freq_base")?.unwrap_or(default);
@@ -179,7 +197,7 @@ impl Keys<'_> {
         };
         // The key of files made before scaling had a type.
         let factor = self.number("rope.scale_linear")?.unwrap_or(factor);
-        let mut frequencies = plain_frequencies(base, turned);
+        let mut frequencies = plain_frequencies(base, rotated);
         let wide = |factors: Vec<f32>| factors.into_iter().map(f64::from).collect::<Vec<_>>();
         if let Some(factors) = vectors(ROPE_FACTORS)? {
             divide(path, ROPE_FACTORS, &mut frequencies, &wide(factors))?;

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::super::family::{Activation, Family, Windowed};
+use super::super::family::{Activation, Family, RotaryLayout, Windowed};
 use super::rotary::{Llama3Scaling, LongRope, plain_frequencies};
 use super::{
-    ModelConfig, Reach, Rotary, RotaryLayout, bad, bad_scaling, divide, query_scale, reaches, rotary_size,
-    size, window,
+    AttentionKind, Experts, ModelConfig, Rotary, attention_kinds, bad, bad_scaling, divide, query_scale,
+    rotary_size, size, window,
 };
 use crate::error::{Error, Result};
 
@@ -35,13 +35,14 @@ impl ModelConfig {
         let head_size = keys.size_or("head_dim", hidden / heads)?;
         let layers = super::layers(path, keys.size("num_hidden_layers")?)?;
         let context = keys.size("max_position_embeddings")?;
-        let (reaches, reach_of) = keys.reaches(layers, head_size, context)?;
+        let (attention_kinds, attention_kind_of) = keys.attention_kinds(layers, head_size, context)?;
         let config = Self {
             family,
             name,
             vocabulary: keys.size("vocab_size")?,
             hidden,
             intermediate: keys.size("intermediate_size")?,
+            experts: keys.experts()?,
             layers,
             heads,
             kv_heads: keys.size_or("num_key_value_heads", heads)?,
@@ -49,8 +50,8 @@ impl ModelConfig {
             context,
             norm_epsilon: keys.number("rms_norm_eps").unwrap_or(1e-6),
             query_scale: query_scale(keys.number("query_pre_attn_scalar").unwrap_or(head_size as f64)),
-            reaches,
-            reach_of,
+            attention_kinds,
+            attention_kind_of,
             tied_embeddings,
         };
         config.validated(path)
@@ -83,7 +84,9 @@ impl Keys<'_> {
     fn size_or(&self, key: &str, default: usize) -> Result<usize> {
         let found = match &self.json[key] {
             Json::Null => self.family.default(key).map_or(default as u64, |value| value as u64),
-            value => value.as_u64().ok_or_else(|| self.bad(&format!("a size {key}"), value.to_string()))?,
+            value => value
+                .as_u64()
+                .ok_or_else(|| self.bad(&format!("a whole number for {key}"), value.to_string()))?,
         };
         size(self.path, key, found)
     }
@@ -93,9 +96,9 @@ impl Keys<'_> {
             self.refuse_set("attention_bias", "no biases in attention")?;
         }
         self.refuse_set("mlp_bias", "no biases in the feed-forward network")?;
-        self.refuse_set("attn_logit_softcapping", "attention that is not capped")?;
-        self.refuse_set("final_logit_softcapping", "logits that are not capped")?;
-        self.refuse_set("use_bidirectional_attention", "attention to what came before alone")?;
+        self.refuse_set("attn_logit_softcapping", "attention without soft-capping")?;
+        self.refuse_set("final_logit_softcapping", "logits without soft-capping")?;
+        self.refuse_set("use_bidirectional_attention", "causal attention")?;
         let (expected, others) = match self.family.activation {
             Activation::Silu => ("silu", ["silu", "swish"]),
             Activation::Gelu => ("gelu_pytorch_tanh", ["gelu_pytorch_tanh", "gelu_new"]),
@@ -108,6 +111,23 @@ impl Keys<'_> {
         Ok(())
     }
 
+    fn experts(&self) -> Result<Option<Experts>> {
+        if self.family.experts.is_none() {
+            return Ok(None);
+        }
+        let in_every_layer = self.json["mlp_only_layers"].as_array().is_none_or(Vec::is_empty)
+            && self.json["decoder_sparse_step"].as_u64().is_none_or(|step| step == 1);
+        if !in_every_layer {
+            return Err(self.bad("experts in every layer", "layers without".into()));
+        }
+        Ok(Some(Experts {
+            count: self.size("num_experts")?,
+            used: self.size("num_experts_per_tok")?,
+            intermediate: self.size("moe_intermediate_size")?,
+            normalised: self.json["norm_topk_prob"].as_bool().unwrap_or(false),
+        }))
+    }
+
     /// Refuses a key that is neither missing, null nor false.
     fn refuse_set(&self, key: &str, expected: &str) -> Result<()> {
         match &self.json[key] {
@@ -116,29 +136,39 @@ impl Keys<'_> {
         }
     }
 
-    fn reaches(&self, layers: usize, head_size: usize, context: usize) -> Result<(Vec<Reach>, Vec<usize>)> {
+    fn attention_kinds(
+        &self,
+        layers: usize,
+        head_size: usize,
+        context: usize,
+    ) -> Result<(Vec<AttentionKind>, Vec<usize>)> {
         let rope = self.rope();
         let part = rope["partial_rotary_factor"].as_f64().or_else(|| self.number("partial_rotary_factor"));
-        let turned = (head_size as f64 * part.unwrap_or(1.0)) as usize;
-        let turned = rotary_size(self.path, turned, head_size)?;
+        let rotated = (head_size as f64 * part.unwrap_or(1.0)) as usize;
+        let rotated = rotary_size(self.path, rotated, head_size)?;
         // The newest files describe the rotation of each kind of layer, those before them a base for
         // layers with a window, the others one rotation for all.
         let nested = rope["full_attention"].is_object();
-        let global = self.rotary(if nested { &rope["full_attention"] } else { rope }, turned, context)?;
+        let global = self.rotary(if nested { &rope["full_attention"] } else { rope }, rotated, context)?;
         let local = match self.number("rope_local_base_freq") {
-            _ if nested => self.rotary(&rope["sliding_attention"], turned, context)?,
-            Some(base) => Rotary::new(RotaryLayout::Halves, plain_frequencies(base, turned), 1.0),
+            _ if nested => self.rotary(&rope["sliding_attention"], rotated, context)?,
+            Some(base) => Rotary::new(RotaryLayout::Halves, plain_frequencies(base, rotated), 1.0),
             None => global.clone(),
         };
         let windowed = self.windowed(layers)?;
         let found = match &self.json["sliding_window"] {
             Json::Null => self.family.default("sliding_window").unwrap_or(0.0) as usize,
-            value => {
-                value.as_u64().ok_or_else(|| self.bad("a size sliding_window", value.to_string()))? as usize
-            }
+            value => value
+                .as_u64()
+                .ok_or_else(|| self.bad("a whole number for sliding_window", value.to_string()))?
+                as usize,
         };
         let window = window(found, context);
-        Ok(reaches(&windowed, Reach { window: None, rotary: global }, Reach { window, rotary: local }))
+        Ok(attention_kinds(
+            &windowed,
+            AttentionKind { window: None, rotary: global },
+            AttentionKind { window, rotary: local },
+        ))
     }
 
     /// Of every layer whether it has the window, if there is one.
@@ -146,7 +176,7 @@ impl Keys<'_> {
         if let Some(listed) = self.json["layer_types"].as_array() {
             let listed: Option<Vec<bool>> = listed.iter().map(is_windowed).collect();
             return listed.filter(|listed| listed.len() == layers).ok_or_else(|| {
-                let expected = "layer_types of every layer, full_attention or sliding_attention,";
+                let expected = "layer_types for every layer, full_attention or sliding_attention,";
                 self.bad(expected, "others".into())
             });
         }
@@ -174,10 +204,10 @@ impl Keys<'_> {
         }
     }
 
-    /// The rotation that `rope` describes, of `turned` components of a head.
-    fn rotary(&self, rope: &Json, turned: usize, context: usize) -> Result<Rotary> {
+    /// The rotation that `rope` describes, of `rotated` components of a head.
+    fn rotary(&self, rope: &Json, rotated: usize, context: usize) -> Result<Rotary> {
         let base = rope["rope_theta"].as_f64().or_else(|| self.number("rope_theta"));
-        let mut frequencies = plain_frequencies(base.unwrap_or(10_000.0), turned);
+        let mut frequencies = plain_frequencies(base.unwrap_or(10_000.0), rotated);
         let mut scale = 1.0;
         let kind = rope["rope_type"].as_str().or_else(|| rope["type"].as_str());
         match kind.unwrap_or("default") {
@@ -218,9 +248,9 @@ impl Keys<'_> {
     }
 
     fn rope_number(&self, rope: &Json, key: &str) -> Result<f64> {
-        rope[key]
-            .as_f64()
-            .ok_or_else(|| self.bad(&format!("a number {key} for its rotary scaling"), rope[key].to_string()))
+        rope[key].as_f64().ok_or_else(|| {
+            self.bad(&format!("a number for {key} in the rotary scaling"), rope[key].to_string())
+        })
     }
 }
 
@@ -259,12 +289,12 @@ mod tests {
     }
 
     fn windows(config: &ModelConfig) -> Vec<Option<usize>> {
-        config.reach_of.iter().map(|&kind| config.reaches[kind].window).collect()
+        config.attention_kind_of.iter().map(|&kind| config.attention_kinds[kind].window).collect()
     }
 
     /// The wave that turns slowest.
     fn slowest(config: &ModelConfig, layer: usize) -> f32 {
-        *config.reaches[config.reach_of[layer]].rotary.inverse_frequencies.last().unwrap()
+        *config.attention_kinds[config.attention_kind_of[layer]].rotary.inverse_frequencies.last().unwrap()
     }
 
     #[test]
@@ -326,7 +356,7 @@ mod tests {
                 "partial_rotary_factor": 0.25,
                 "rope_scaling": {"type": "longrope", "short_factor": [1.0, 2.0], "long_factor": [4.0, 8.0]},
             });
-            with_sizes("Phi3ForCausalLM", config).unwrap().reaches[0].rotary.clone()
+            with_sizes("Phi3ForCausalLM", config).unwrap().attention_kinds[0].rotary.clone()
         };
         let (short, long) = (rope(4096), rope(131_072));
         assert_eq!((short.size(), short.scale), (4, 1.0));

@@ -7,16 +7,16 @@ mod rotary;
 
 use std::path::Path;
 
-pub use rotary::{Rotary, RotaryLayout};
+pub use rotary::Rotary;
 
 use super::family::Family;
 use crate::error::{Error, Result};
 
 /// No size in a real model comes near; keeps a hostile header from asking for absurd allocations.
-const LARGEST_SIZE: u64 = 1 << 24;
+const MAX_SIZE: u64 = 1 << 24;
 
 /// No real model has nearly as many layers.
-const MOST_LAYERS: usize = 1 << 12;
+const MAX_LAYERS: usize = 1 << 12;
 
 /// A model's sizes, and what its family leaves to the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,8 @@ pub struct ModelConfig {
     pub vocabulary: usize,
     pub hidden: usize,
     pub intermediate: usize,
+    /// In place of the feed-forward network of every layer.
+    pub experts: Option<Experts>,
     pub layers: usize,
     pub heads: usize,
     /// Divides `heads`.
@@ -40,16 +42,28 @@ pub struct ModelConfig {
     /// The products of queries and keys are multiplied by this: mostly 1 / sqrt(head_size).
     pub query_scale: f32,
     /// The kinds of attention layers, one or two.
-    pub reaches: Vec<Reach>,
-    /// Of every layer its kind: an index of `reaches`.
-    pub reach_of: Vec<usize>,
+    pub attention_kinds: Vec<AttentionKind>,
+    /// Of every layer its kind: an index of `attention_kinds`.
+    pub attention_kind_of: Vec<usize>,
     /// The embedding is the output matrix too.
     pub tied_embeddings: bool,
 }
 
+/// The feed-forward networks of a layer of which each token goes through a few.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Experts {
+    pub count: usize,
+    /// That a token goes through.
+    pub used: usize,
+    /// Of one of them.
+    pub intermediate: usize,
+    /// The shares of those a token goes through add up to 1. Otherwise they are what they are among all.
+    pub normalised: bool,
+}
+
 /// How far a layer sees, and how it tells positions apart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reach {
+pub struct AttentionKind {
     /// Tokens it sees, itself among them; `None` for all there are.
     pub window: Option<usize>,
     pub rotary: Rotary,
@@ -67,6 +81,11 @@ impl ModelConfig {
             let found = format!("{} heads and {} key-value heads", self.heads, self.kv_heads);
             return Err(bad(path, "key-value heads that divide the heads".into(), found));
         }
+        if let Some(Experts { count, used, .. }) = self.experts
+            && used > count
+        {
+            return Err(bad(path, format!("up to {count} experts per token"), used.to_string()));
+        }
         if !self.head_size.is_multiple_of(2) {
             return Err(bad(path, "an even head size".into(), self.head_size.to_string()));
         }
@@ -75,11 +94,11 @@ impl ModelConfig {
             return Err(bad(path, "an RMS norm epsilon between 0 and 1".into(), found));
         }
         if !(self.query_scale.is_finite() && self.query_scale > 0.0) {
-            return Err(bad(path, "a positive scale of queries".into(), self.query_scale.to_string()));
+            return Err(bad(path, "a positive query scale".into(), self.query_scale.to_string()));
         }
-        let turned = self.reaches.iter().flat_map(|reach| &reach.rotary.inverse_frequencies);
-        let scales = self.reaches.iter().map(|reach| &reach.rotary.scale);
-        if !turned.chain(scales).all(|f| f.is_finite() && *f > 0.0) {
+        let rotated = self.attention_kinds.iter().flat_map(|kind| &kind.rotary.inverse_frequencies);
+        let scales = self.attention_kinds.iter().map(|kind| &kind.rotary.scale);
+        if !rotated.chain(scales).all(|f| f.is_finite() && *f > 0.0) {
             let found = "some that are not".into();
             return Err(bad(path, "positive rotary frequencies".into(), found));
         }
@@ -92,9 +111,13 @@ fn query_scale(scalar: f64) -> f32 {
     1.0 / (scalar as f32).sqrt()
 }
 
-/// The kinds of attention there are when `windowed` layers have a `local` reach and the others a
+/// The kinds of attention there are when `windowed` layers have the `local` kind and the others the
 /// `global` one, and the kind of every layer.
-fn reaches(windowed: &[bool], global: Reach, local: Reach) -> (Vec<Reach>, Vec<usize>) {
+fn attention_kinds(
+    windowed: &[bool],
+    global: AttentionKind,
+    local: AttentionKind,
+) -> (Vec<AttentionKind>, Vec<usize>) {
     let alike = vec![0; windowed.len()];
     if global == local || windowed.iter().all(|windowed| !windowed) {
         return (vec![global], alike);
@@ -113,20 +136,20 @@ fn window(found: usize, context: usize) -> Option<usize> {
 /// A size that is there and not absurd.
 fn size(path: &Path, key: &str, found: u64) -> Result<usize> {
     match found {
-        0 => Err(bad(path, format!("a size {key}"), "none".into())),
-        1..=LARGEST_SIZE => Ok(found as usize),
-        _ => Err(bad(path, format!("{key} up to {LARGEST_SIZE}"), found.to_string())),
+        0 => Err(bad(path, format!("a size in {key}"), "none".into())),
+        1..=MAX_SIZE => Ok(found as usize),
+        _ => Err(bad(path, format!("{key} of at most {MAX_SIZE}"), found.to_string())),
     }
 }
 
 fn layers(path: &Path, found: usize) -> Result<usize> {
-    if found > MOST_LAYERS {
-        return Err(bad(path, format!("up to {MOST_LAYERS} layers"), found.to_string()));
+    if found > MAX_LAYERS {
+        return Err(bad(path, format!("at most {MAX_LAYERS} layers"), found.to_string()));
     }
     Ok(found)
 }
 
-/// How many components of a head are turned.
+/// How many components of a head are rotated.
 fn rotary_size(path: &Path, found: usize, head_size: usize) -> Result<usize> {
     if found > head_size || found == 0 || !found.is_multiple_of(2) {
         let expected = format!("an even rotary size up to the head size {head_size}");
@@ -146,7 +169,7 @@ fn divide(path: &Path, name: &str, frequencies: &mut [f64], factors: &[f64]) -> 
 }
 
 fn bad_scaling(path: &Path, found: &str) -> Error {
-    let expected = "rotary positions unscaled, or scaled by 'linear', 'llama3' or 'longrope'";
+    let expected = "rotary positions that are unscaled or scaled by 'linear', 'llama3' or 'longrope'";
     bad(path, expected.into(), format!("'{found}'"))
 }
 

@@ -1,24 +1,17 @@
-//! How positions are turned into rotations of queries and keys (Su et al. 2021), and the ways to stretch
+//! How positions become rotations of queries and keys (Su et al. 2021), and the ways to stretch
 //! them over longer contexts. Reads no file.
+
+use crate::model::family::RotaryLayout;
 
 /// How positions are rotated into queries and keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rotary {
     pub layout: RotaryLayout,
     /// Radians per position, one for two components of a head; any scaling is already in them. Components
-    /// of a head beyond twice as many are not turned.
+    /// of a head beyond twice as many are not rotated.
     pub inverse_frequencies: Vec<f32>,
     /// Cosines and sines are multiplied by this: 1, except with LongRoPE.
     pub scale: f32,
-}
-
-/// Which two components of a head rotate together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RotaryLayout {
-    /// `(2i, 2i + 1)`: GGUF files of Llamas, whose converter permutes the query and key weights.
-    Interleaved,
-    /// `(i, i + size / 2)`: everything else.
-    Halves,
 }
 
 impl Rotary {
@@ -27,13 +20,13 @@ impl Rotary {
         Self { layout, inverse_frequencies, scale: scale as f32 }
     }
 
-    /// Components of a head that are turned.
+    /// Components of a head that are rotated.
     pub fn size(&self) -> usize {
         2 * self.inverse_frequencies.len()
     }
 
     /// Puts the cosines and sines of `positions`, `[positions, size / 2]`, in place of what is there.
-    pub fn turns(&self, positions: &[usize], cosines: &mut Vec<f32>, sines: &mut Vec<f32>) {
+    pub fn tabulate(&self, positions: &[usize], cosines: &mut Vec<f32>, sines: &mut Vec<f32>) {
         let angles = || {
             let of = |&position| self.inverse_frequencies.iter().map(move |f| position as f32 * f);
             positions.iter().flat_map(of)
@@ -74,7 +67,7 @@ impl Llama3Scaling {
 /// factors for contexts up to the original one and another for longer ones.
 ///
 /// The choice is made once, by the context the model is run with, since the keys of a text that grows
-/// beyond the original context would otherwise have been turned by the wrong factors.
+/// beyond the original context would otherwise have been rotated by the wrong factors.
 pub(super) struct LongRope {
     pub context: usize,
     pub original_context: usize,

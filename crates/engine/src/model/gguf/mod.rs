@@ -21,7 +21,7 @@ use reader::{Read, Reader};
 /// Headers hold a vocabulary, some megabytes. Reading no further bounds the time a hostile one can take.
 const LARGEST_HEADER: usize = 64 << 20;
 
-const MOST_DIMENSIONS: u32 = 4;
+const MAX_DIMENSIONS: u32 = 4;
 
 /// Where tensors begin, unless the header says otherwise: at a multiple of so many bytes.
 const ALIGNMENT: u64 = 32;
@@ -55,7 +55,7 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
     for info in infos {
         let Info { name, shape, dtype, offset } = info;
         let dtype = types::tensor_type(dtype).map_err(|found| {
-            let expected = format!("{name} of a type that can be read ({})", types::readable());
+            let expected = format!("{name} of a supported type ({})", types::readable());
             bad(path, &expected, found, CHOOSE_ANOTHER)
         })?;
         let bytes = stored_size(dtype, &shape).and_then(|size| {
@@ -63,13 +63,13 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
             Some(start..start.checked_add(size)?)
         });
         let Some(bytes) = bytes else {
-            let expected = format!("a shape for {name} that its type {dtype:?} can hold");
+            let expected = format!("a shape for {name} that fits its type {dtype:?}");
             return Err(header.bad(expected, format!("{shape:?}")));
         };
         end = end.max(bytes.end);
         let stored = Stored { dtype, shape, file: tensors.files.len(), bytes, above_one: false };
         if tensors.stored.contains_key(&name) {
-            return Err(bad(path, "every tensor once", format!("{name} twice"), DOWNLOAD_AGAIN));
+            return Err(bad(path, "each tensor once", format!("{name} twice"), DOWNLOAD_AGAIN));
         }
         tensors.stored.insert(name, stored);
     }
@@ -87,7 +87,7 @@ fn open_parts(any: &Header, count: u64) -> Result<(Header, Tensors)> {
     let expected = format!("a name that ends in -00001-of-{count:05}.gguf for one of {count} parts");
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = stem_of_part(&name, count).ok_or_else(|| {
-        bad(path, &expected, format!("'{name}'"), "Give the parts the names they were made with.")
+        bad(path, &expected, format!("'{name}'"), "Restore the original names of the parts.")
     })?;
     let mut tensors = Tensors { path: path.to_owned(), files: Vec::new(), stored: BTreeMap::new() };
     let mut first = None;
@@ -136,17 +136,17 @@ fn check_magic(path: &Path, file: &Mmap) -> Result<()> {
     match (file.get(..4), file.get(4..8)) {
         (Some(b"GGUF"), Some([2 | 3, 0, 0, 0])) => Ok(()),
         (Some(b"GGUF"), Some([0, 0, 0, version])) => refuse(
-            format!("version {version} with the bytes of its numbers reversed (big-endian)"),
+            format!("version {version} in big-endian byte order"),
             "Choose a little-endian file of this model.",
         ),
         (Some(b"GGUF"), Some([1, 0, 0, 0])) => {
-            refuse("version 1, which is no longer made".into(), "Choose a newer file of this model.")
+            refuse("version 1, which is obsolete".into(), "Choose a newer file of this model.")
         }
         (Some(b"GGUF"), Some(&[a, b, c, d])) => {
             refuse(format!("version {}", u32::from_le_bytes([a, b, c, d])), CHOOSE_GGUF)
         }
         (Some(b"GGUF"), _) => refuse(format!("{} bytes", file.len()), DOWNLOAD_AGAIN),
-        _ => refuse("a file of another kind".into(), CHOOSE_GGUF),
+        _ => refuse("a different kind of file".into(), CHOOSE_GGUF),
     }
 }
 
@@ -175,8 +175,8 @@ fn read_header(path: &Path, file: &Arc<Mmap>, reader: &mut Reader<'_>) -> Read<(
 fn read_info(reader: &mut Reader<'_>) -> Read<Info> {
     let name = String::from_utf8_lossy(reader.text()?).into_owned();
     let dimensions = reader.u32()?;
-    if dimensions > MOST_DIMENSIONS {
-        return Err(format!("{name} with {dimensions} dimensions, more than {MOST_DIMENSIONS}"));
+    if dimensions > MAX_DIMENSIONS {
+        return Err(format!("{name} with {dimensions} dimensions, more than {MAX_DIMENSIONS}"));
     }
     let absurd = |size: u64| usize::try_from(size).map_err(|_| format!("{name} of size {size}"));
     let mut shape = Vec::new();

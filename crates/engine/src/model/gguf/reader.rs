@@ -12,7 +12,7 @@ pub(super) type Damage = String;
 pub(super) type Read<T> = std::result::Result<T, Damage>;
 
 fn ends() -> Damage {
-    "one that ends in the middle".into()
+    "one that is cut short".into()
 }
 
 /// The type of a value.
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
 
     fn kind(&mut self) -> Read<Kind> {
         let number = self.u32()?;
-        Kind::ALL.get(number as usize).copied().ok_or_else(|| format!("a value of the unknown type {number}"))
+        Kind::ALL.get(number as usize).copied().ok_or_else(|| format!("a value of unknown type {number}"))
     }
 
     fn pass(&mut self, kind: Kind, count: u64, depth: usize) -> Read<()> {
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
             return self.take(count.checked_mul(size).ok_or_else(ends)?).map(|_| ());
         }
         if depth == DEEPEST_LIST {
-            return Err(format!("lists within lists, more than {DEEPEST_LIST} deep"));
+            return Err(format!("lists nested more than {DEEPEST_LIST} deep"));
         }
         for _ in 0..count {
             if kind == Kind::Text {

@@ -42,9 +42,9 @@ fn versions_2_and_3_are_read_and_others_are_refused() {
         assert_eq!(ModelSource::open(&path).unwrap().config().unwrap().vocabulary, VOCABULARY);
     }
     for (version, expected) in [
-        ([1, 0, 0, 0], "version 1, which is no longer made"),
+        ([1, 0, 0, 0], "version 1, which is obsolete"),
         ([4, 0, 0, 0], "version 4"),
-        ([0, 0, 0, 3], "version 3 with the bytes of its numbers reversed (big-endian)"),
+        ([0, 0, 0, 3], "version 3 in big-endian byte order"),
         ([0, 0, 0, 0], "version 0"),
     ] {
         bytes[4..8].copy_from_slice(&version);
@@ -106,10 +106,10 @@ fn a_type_that_cannot_be_read_is_named_with_its_tensor() {
         (39, "MXFP4"),
         (40, "NVFP4"),
         (24, "I8"),
-        (99, "the unknown type 99"),
+        (99, "unknown type 99"),
     ] {
         let message = message_of_bytes(&with_type(number));
-        assert!(message.contains("expected output_norm.weight of a type that can be read"), "{message}");
+        assert!(message.contains("expected output_norm.weight of a supported type"), "{message}");
         assert!(message.contains(&format!("found {name}. Choose another file of this model.")), "{message}");
     }
 }
@@ -120,7 +120,7 @@ fn a_tensor_listed_twice_is_refused() {
     let (name, other) = (b"blk.0.attn_k.weight", b"blk.0.attn_q.weight");
     let at = file.windows(name.len()).position(|window| window == name).unwrap();
     file[at..at + name.len()].copy_from_slice(other);
-    assert!(message_of_bytes(&file).contains("every tensor once, found blk.0.attn_q.weight twice"));
+    assert!(message_of_bytes(&file).contains("each tensor once, found blk.0.attn_q.weight twice"));
 }
 
 /// The tiny model in three files, the first with the keys and no tensors.

@@ -55,7 +55,7 @@ pub(super) fn tensor_type(number: u32) -> Result<GgmlDType, String> {
     match TYPES.iter().find(|(known, ..)| *known == number) {
         Some((_, _, Some(dtype))) => Ok(*dtype),
         Some((_, name, None)) => Err((*name).into()),
-        None => Err(format!("the unknown type {number}")),
+        None => Err(format!("unknown type {number}")),
     }
 }
 

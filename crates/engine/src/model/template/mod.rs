@@ -114,7 +114,7 @@ fn describe(error: &minijinja::Error) -> String {
     let detail = error.detail().unwrap_or_default();
     match error.kind() {
         RAISED => detail.to_owned(),
-        ErrorKind::OutOfFuel => "it runs too long".into(),
+        ErrorKind::OutOfFuel => "it takes too long".into(),
         kind => {
             let line = error.line().map(|n| format!(" (line {n})")).unwrap_or_default();
             let colon = if detail.is_empty() { "" } else { ": " };

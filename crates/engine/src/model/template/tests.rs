@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::model::fixture::shared;
+use crate::model::fixture::data;
 
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
@@ -53,19 +53,22 @@ fn a_conversation_takes_the_form_of_chatml() {
     assert_eq!(with_system, format!("{system}{turns}<|im_start|>assistant\n"));
 }
 
+/// A well-known template.
+fn source(name: &str) -> String {
+    std::fs::read_to_string(data(&format!("templates/{name}.jinja"))).unwrap()
+}
+
 /// Renders a well-known template with and without a system message.
-fn known(name: &str, bos: &str, eos: &str) -> Option<(String, Result<String>)> {
-    let path = shared(&format!("templates/{name}.jinja"))?;
-    let source = std::fs::read_to_string(path).unwrap();
-    let template = compile(&source, Some(bos), Some(eos)).unwrap();
+fn known(name: &str, bos: &str, eos: &str) -> (String, Result<String>) {
+    let template = compile(&source(name), Some(bos), Some(eos)).unwrap();
     let plain = template.render(&conversation(false), true).unwrap();
-    Some((plain, template.render(&conversation(true), true)))
+    (plain, template.render(&conversation(true), true))
 }
 
 #[test]
 fn llama_3_1_renders_as_its_makers_meant_it() {
     let name = "meta-llama-Llama-3.1-8B-Instruct";
-    let Some((plain, system)) = known(name, "<|begin_of_text|>", "<|eot_id|>") else { return };
+    let (plain, system) = known(name, "<|begin_of_text|>", "<|eot_id|>");
     let expected = |system: &str| {
         let turn = |role, text| format!("<|start_header_id|>{role}<|end_header_id|>\n\n{text}");
         let dates = "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n";
@@ -88,7 +91,7 @@ fn llama_3_2_names_todays_date() {
     let name = "meta-llama-Llama-3.2-3B-Instruct";
     let today = || format!("Today Date: {}\n\n", chrono::Local::now().format("%d %b %Y"));
     let before = today();
-    let Some((plain, system)) = known(name, "<|begin_of_text|>", "<|eot_id|>") else { return };
+    let (plain, system) = known(name, "<|begin_of_text|>", "<|eot_id|>");
     let after = today();
     for text in [plain, system.unwrap()] {
         assert!(text.contains(&before) || text.contains(&after), "{text}");
@@ -98,7 +101,7 @@ fn llama_3_2_names_todays_date() {
 
 #[test]
 fn gemma_renders_and_refuses_a_system_message_in_its_own_words() {
-    let Some((plain, system)) = known("google-gemma-2-2b-it", "<bos>", "<eos>") else { return };
+    let (plain, system) = known("google-gemma-2-2b-it", "<bos>", "<eos>");
     assert_eq!(
         plain,
         "<bos><start_of_turn>user\nHello<end_of_turn>\n<start_of_turn>model\nHi there<end_of_turn>\n\
@@ -113,7 +116,7 @@ fn gemma_renders_and_refuses_a_system_message_in_its_own_words() {
 #[test]
 fn mistral_nemo_puts_the_system_message_before_the_last_turn() {
     let name = "mistralai-Mistral-Nemo-Instruct-2407";
-    let Some((plain, system)) = known(name, "<s>", "</s>") else { return };
+    let (plain, system) = known(name, "<s>", "</s>");
     assert_eq!(plain, "<s>[INST]Hello[/INST]Hi there</s>[INST]And you?[/INST]");
     assert_eq!(system.unwrap(), "<s>[INST]Hello[/INST]Hi there</s>[INST]Be brief.\n\nAnd you?[/INST]");
 }
@@ -124,11 +127,11 @@ fn qwen_2_5_and_3_render_chatml() {
                  <|im_start|>user\nAnd you?<|im_end|>\n<|im_start|>assistant\n";
     let system = |text| format!("<|im_start|>system\n{text}<|im_end|>\n{turns}");
     let end = "<|im_end|>";
-    let Some((plain, with_system)) = known("Qwen-Qwen2.5-7B-Instruct", "", end) else { return };
+    let (plain, with_system) = known("Qwen-Qwen2.5-7B-Instruct", "", end);
     let own = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
     assert_eq!(plain, system(own));
     assert_eq!(with_system.unwrap(), system("Be brief."));
-    let Some((plain, with_system)) = known("Qwen-Qwen3-0.6B", "", end) else { return };
+    let (plain, with_system) = known("Qwen-Qwen3-0.6B", "", end);
     assert_eq!(plain, turns);
     assert_eq!(with_system.unwrap(), system("Be brief."));
 }
@@ -136,7 +139,7 @@ fn qwen_2_5_and_3_render_chatml() {
 #[test]
 fn phi_3_5_renders_turns_with_bars() {
     let name = "microsoft-Phi-3.5-mini-instruct";
-    let Some((plain, system)) = known(name, "<s>", "<|endoftext|>") else { return };
+    let (plain, system) = known(name, "<s>", "<|endoftext|>");
     let turns = "<|user|>\nHello<|end|>\n<|assistant|>\nHi there<|end|>\n<|user|>\nAnd you?<|end|>\n\
                  <|assistant|>\n";
     assert_eq!(plain, turns);
@@ -146,8 +149,7 @@ fn phi_3_5_renders_turns_with_bars() {
 #[test]
 fn deepseek_r1_drops_the_thinking_of_earlier_turns() {
     let name = "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B";
-    let Some(path) = shared(&format!("templates/{name}.jinja")) else { return };
-    let template = compile(&std::fs::read_to_string(path).unwrap(), Some("<B>"), None).unwrap();
+    let template = compile(&source(name), Some("<B>"), None).unwrap();
     let mut messages = conversation(true);
     messages[2].content = "<think>Hm.</think>Hi there".into();
     assert_eq!(
@@ -159,8 +161,7 @@ fn deepseek_r1_drops_the_thinking_of_earlier_turns() {
 
 #[test]
 fn smollm_3_obeys_a_switch_in_the_system_message() {
-    let Some(path) = shared("templates/HuggingFaceTB-SmolLM3-3B.jinja") else { return };
-    let template = template(&std::fs::read_to_string(path).unwrap());
+    let template = template(&source("HuggingFaceTB-SmolLM3-3B"));
     let plain = template.render(&conversation(false), true).unwrap();
     assert!(plain.contains("Reasoning Mode: /think\n\n## Custom Instructions\n\nYou are a helpful"));
     assert!(plain.ends_with("<|im_start|>user\nAnd you?<|im_end|>\n<|im_start|>assistant\n"));
@@ -213,7 +214,7 @@ fn an_unknown_date_format_is_an_error() {
 #[test]
 fn a_template_that_never_ends_is_stopped() {
     let endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
-    assert_eq!(reason(endless), "it runs too long");
+    assert_eq!(reason(endless), "it takes too long");
 }
 
 #[test]
@@ -244,8 +245,7 @@ fn every_template_renders_every_conversation_as_jinja2_does() {
     let expected: Json = serde_json::from_str(include_str!("expected/expected.json")).unwrap();
     let mut compared = 0;
     for (name, tokens) in given["templates"].as_object().unwrap() {
-        let Some(path) = shared(&format!("templates/{name}")) else { return };
-        let source = std::fs::read_to_string(path).unwrap();
+        let source = std::fs::read_to_string(data(&format!("templates/{name}"))).unwrap();
         let mut template =
             compile(&source, tokens["bos_token"].as_str(), tokens["eos_token"].as_str()).unwrap();
         template.environment.add_function("strftime_now", |form: &str| format!("<{form}>"));
@@ -276,8 +276,7 @@ fn thinking_is_recognised_by_its_tags() {
         ("Qwen-Qwen2.5-7B-Instruct", None),
         ("meta-llama-Llama-3.1-8B-Instruct", None),
     ] {
-        let Some(path) = shared(&format!("templates/{name}.jinja")) else { return };
-        assert_eq!(template(&std::fs::read_to_string(path).unwrap()).thinking(), expected, "{name}");
+        assert_eq!(template(&source(name)).thinking(), expected, "{name}");
     }
     let magistral = template("{{ content | replace('[/THINK]', '') }}").thinking().unwrap();
     assert!(magistral.is_opened_by("[INST]Why?[/INST][THINK]\n"));

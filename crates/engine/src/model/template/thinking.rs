@@ -9,22 +9,22 @@ pub struct Thinking {
     pub close: &'static str,
 }
 
-/// The tags in use.
-const KNOWN: [Thinking; 4] = [
-    // Qwen 3, DeepSeek R1, SmolLM 3 and most others
-    Thinking { open: "<think>", close: "</think>" },
-    // Magistral
-    Thinking { open: "[THINK]", close: "[/THINK]" },
-    // Command A
-    Thinking { open: "<|START_THINKING|>", close: "<|END_THINKING|>" },
-    // Seed-OSS
-    Thinking { open: "<seed:think>", close: "</seed:think>" },
-];
-
 impl Thinking {
+    /// The tags in use.
+    pub const KNOWN: [Self; 4] = [
+        // Qwen 3, DeepSeek R1, SmolLM 3 and most others
+        Self { open: "<think>", close: "</think>" },
+        // Magistral
+        Self { open: "[THINK]", close: "[/THINK]" },
+        // Command A
+        Self { open: "<|START_THINKING|>", close: "<|END_THINKING|>" },
+        // Seed-OSS
+        Self { open: "<seed:think>", close: "</seed:think>" },
+    ];
+
     /// The tags a template writes or takes out; most name the closing one only.
     pub(in crate::model) fn of(template: &str) -> Option<Self> {
-        KNOWN.into_iter().find(|tags| template.contains(tags.close))
+        Self::KNOWN.into_iter().find(|tags| template.contains(tags.close))
     }
 
     /// Whether a prompt ends with the opening tag, so that the reply begins inside of thinking.

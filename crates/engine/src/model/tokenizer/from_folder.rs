@@ -14,7 +14,7 @@ use super::table::{Kind, Spelling, Table, byte_token};
 use super::{Encoder, Tokenizer};
 use crate::error::{Error, Result};
 use crate::model::folder::Folder;
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// Numbers that may be left out in a vocabulary, beside as many as are taken.
 const LARGEST_GAP: usize = 4096;
@@ -82,7 +82,10 @@ fn size(library: &tokenizers::Tokenizer) -> std::result::Result<u32, String> {
     let vocabulary = library.get_vocab(true);
     let greatest = vocabulary.values().max().copied().unwrap_or(0);
     if greatest as usize > vocabulary.len() * 2 + LARGEST_GAP {
-        return Err(format!("expected {} tokens in a row, found number {greatest}", vocabulary.len()));
+        return Err(format!(
+            "expected {} tokens numbered without gaps, found number {greatest}",
+            vocabulary.len()
+        ));
     }
     Ok(greatest + 1)
 }
@@ -176,7 +179,7 @@ fn added_by_config(folder: &Folder) -> Result<Vec<Added>> {
         .collect::<Option<Vec<Added>>>()
         .ok_or_else(|| Error::Tokenizer {
             path: folder.path.join("tokenizer_config.json"),
-            reason: format!("expected tokens by their numbers in {KEY}, found something else"),
+            reason: format!("expected tokens keyed by their numbers in {KEY}, found something else"),
         })?;
     tokens.sort_by_key(|token| token.id);
     Ok(tokens)

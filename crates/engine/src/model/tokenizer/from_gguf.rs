@@ -10,7 +10,7 @@ use super::table::{Kind, Spelling, Table};
 use super::{Encoder, Tokenizer};
 use crate::error::{Error, Result};
 use crate::model::gguf::{Header, List};
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 const MODEL: &str = "tokenizer.ggml.model";
 const PRE: &str = "tokenizer.ggml.pre";
@@ -111,7 +111,7 @@ fn spelling(header: &Header) -> Result<Spelling> {
         other => Err(Error::Tokenizer {
             path: header.path().to_owned(),
             reason: format!(
-                "expected the kind gpt2 (byte-level BPE) or llama (SentencePiece), found {}",
+                "expected type gpt2 (byte-level BPE) or llama (SentencePiece), found {}",
                 other.unwrap_or("none")
             ),
         }),

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 pub(super) use from_folder::{from_folder, kind as folder_kind, special_tokens as folder_special_tokens};
 pub(super) use from_gguf::{

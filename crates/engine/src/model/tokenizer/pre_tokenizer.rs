@@ -125,7 +125,7 @@ impl PreTokenizer {
     pub fn named(name: &str) -> Result<&'static Self, String> {
         PRE_TOKENIZERS.iter().find(|p| p.names.contains(&name)).ok_or_else(|| {
             let known: Vec<&str> = PRE_TOKENIZERS.iter().flat_map(|p| p.names).copied().collect();
-            format!("it splits words the way of '{name}', expected one of {}", known.join(", "))
+            format!("unknown pre-tokenizer '{name}', expected one of {}", known.join(", "))
         })
     }
 

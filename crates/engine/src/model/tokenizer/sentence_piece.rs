@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use super::Special;
 use super::table::{Kind, SPACE, byte_token};
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// The pieces of a vocabulary.
 pub(super) struct SentencePiece {

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// Control tokens that end a turn or a text in some family; writers of model files often name only
 /// one of theirs.

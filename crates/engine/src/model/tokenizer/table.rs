@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 /// What a token is to the tokenizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

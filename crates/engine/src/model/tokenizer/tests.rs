@@ -9,9 +9,9 @@ use serde_json::{Value as Json, json};
 use super::{Special, Tokenizer};
 use crate::error::Error;
 use crate::model::ModelSource;
-use crate::model::fixture::{Gguf, alphabet, shared, text};
+use crate::model::fixture::{Gguf, alphabet, data, text};
 use crate::model::folder::Folder;
-use crate::trace::TokenId;
+use crate::token::TokenId;
 
 fn open(path: &Path) -> Tokenizer {
     ModelSource::open(path).unwrap().tokenizer().unwrap()
@@ -35,8 +35,8 @@ fn error(gguf: &Gguf) -> Error {
 type Vector = (String, Vec<TokenId>);
 
 /// The tokenizer of a test vocabulary and its test vectors.
-fn vectors(name: &str) -> Option<(Tokenizer, Vec<Vector>)> {
-    let path = shared(&format!("vocab/ggml-vocab-{name}.gguf"))?;
+fn vectors(name: &str) -> (Tokenizer, Vec<Vector>) {
+    let path = data(&format!("vocab/ggml-vocab-{name}.gguf"));
     let beside = |suffix: &str| std::fs::read_to_string(format!("{}{suffix}", path.display())).unwrap();
     let (input, output) = (beside(".inp"), beside(".out"));
     let separator = "\n__ggml_vocab_test__\n";
@@ -46,11 +46,11 @@ fn vectors(name: &str) -> Option<(Tokenizer, Vec<Vector>)> {
     assert_eq!(inputs.len(), outputs.len(), "{name}");
     assert!(inputs.len() > 40, "{name}");
     let pairs = inputs.into_iter().map(str::to_owned).zip(outputs).collect();
-    Some((open(&path), pairs))
+    (open(&path), pairs)
 }
 
 fn matches_its_vectors(name: &str) {
-    let Some((tokenizer, pairs)) = vectors(name) else { return };
+    let (tokenizer, pairs) = vectors(name);
     for (text, tokens) in pairs {
         assert_eq!(tokenizer.encode(&text, Special::Ignore).unwrap(), tokens, "{name}: {text:?}");
         assert_eq!(tokenizer.decode(&tokens), text, "{name}");
@@ -281,19 +281,66 @@ fn the_space_before_a_text_is_added_only_where_the_header_wants_it() {
     assert_eq!(tokenizer.decode(&[264]), " a");
 }
 
+/// A tokenizer.json as Llama 2's: pieces with a mark for the space before them, other characters as bytes. 1
+/// begins a text, 2 ends it; 3 to 258 are bytes.
+fn sentence_piece_folder() -> tempfile::TempDir {
+    let special = ["<unk>", "<s>", "</s>"].map(str::to_owned);
+    let bytes = (0..=255).map(|byte| format!("<0x{byte:02X}>"));
+    let pieces = ["▁", "o", "n", "c", "e", "f", "x", "▁o", "nc", "nce", "▁once", "▁f", "ox", "▁fox"];
+    let all = special.iter().cloned().chain(bytes).chain(pieces.map(str::to_owned));
+    let vocabulary: serde_json::Map<String, Json> =
+        all.zip(0..).map(|(text, id)| (text, json!(id))).collect();
+    let added = |(id, content): (usize, &String)| {
+        json!({"id": id, "content": content, "special": true, "single_word": false, "lstrip": false,
+               "rstrip": false, "normalized": false})
+    };
+    let begin = json!({"SpecialToken": {"id": "<s>", "type_id": 0}});
+    let document = json!({
+        "version": "1.0",
+        "added_tokens": special.iter().enumerate().map(added).collect::<Vec<_>>(),
+        "normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "Prepend", "prepend": "▁"},
+            {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+        ]},
+        "post_processor": {
+            "type": "TemplateProcessing", "pair": [begin, {"Sequence": {"id": "A", "type_id": 0}}],
+            "single": [begin, {"Sequence": {"id": "A", "type_id": 0}}],
+            "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}},
+        },
+        "decoder": {"type": "Sequence", "decoders": [
+            {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+            {"type": "ByteFallback"},
+            {"type": "Fuse"},
+            {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+        ]},
+        "model": {
+            "type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true, "vocab": vocabulary,
+            "merges": ["▁ o", "n c", "nc e", "▁o nce", "▁ f", "o x", "▁f ox"],
+        },
+    });
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tokenizer.json"), document.to_string()).unwrap();
+    let config = json!({"bos_token": "<s>", "eos_token": "</s>"}).to_string();
+    std::fs::write(folder.path().join("tokenizer_config.json"), config).unwrap();
+    std::fs::write(folder.path().join("config.json"), json!({"eos_token_id": 2}).to_string()).unwrap();
+    folder
+}
+
 #[test]
-fn a_hugging_face_tokenizer_encodes_and_decodes() {
-    let Some(path) = shared("tinystories-656k") else { return };
-    let tokenizer = open(&path);
-    assert_eq!(tokenizer.vocabulary(), 2048);
+fn a_hugging_face_tokenizer_of_pieces_encodes_and_decodes() {
+    let folder = sentence_piece_folder();
+    let tokenizer = from_folder(&folder).unwrap();
+    assert_eq!(tokenizer.vocabulary(), 273);
     assert_eq!((tokenizer.bos(), tokenizer.ends()), (Some(1), [2].as_slice()));
     assert!(tokenizer.adds_bos());
-    let text = "Once upon a time, there was a fox.";
-    let tokens = tokenizer.encode(text, Special::Ignore).unwrap();
-    assert!(tokens.len() < text.len(), "words became pieces: {tokens:?}");
-    assert_eq!(tokenizer.decode(&tokens), text);
-    assert_eq!(tokenizer.encode("<|end_story|>", Special::Parse).unwrap(), [2]);
-    assert!(!tokenizer.encode("<|end_story|>", Special::Ignore).unwrap().contains(&2));
+    let [once, fox] = ["▁once", "▁fox"].map(|piece| tokenizer.id_of(piece).unwrap());
+    assert_eq!(tokenizer.encode("once fox", Special::Ignore).unwrap(), [once, fox]);
+    assert_eq!(tokenizer.decode(&[once, fox]), "once fox");
+    let bytes = tokenizer.encode("é", Special::Ignore).unwrap();
+    assert_eq!(bytes[1..], [3 + 0xC3, 3 + 0xA9], "what has no piece is bytes");
+    assert_eq!(tokenizer.decode(&bytes), "é");
+    assert_eq!(tokenizer.encode("</s>", Special::Parse).unwrap(), [2]);
+    assert!(!tokenizer.encode("</s>", Special::Ignore).unwrap().contains(&2));
 }
 
 /// A folder whose tokenizer.json spells bytes as GPT-2 does; 256 and 257 are special.
@@ -460,8 +507,7 @@ fn runs_of_white_space_become_the_tokens_made_for_them() {
 
 #[test]
 fn phi_3s_special_tokens_take_the_space_behind_them_along() {
-    let Some(path) = shared("vocab/ggml-vocab-phi-3.gguf") else { return };
-    let tokenizer = open(&path);
+    let tokenizer = open(&data("vocab/ggml-vocab-phi-3.gguf"));
     let text = "<|user|>\nHello<|end|>\n<|assistant|>\n";
     assert_eq!(tokenizer.encode(text, Special::Parse).unwrap(), [32010, 15043, 32007, 32001]);
     // <s> does not.

@@ -12,9 +12,9 @@ use candle_core::{Device, Tensor as Numbers};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::RandomModel;
 use super::gguf::{self, Value, aligned};
 use super::mixture::Format;
+use super::model::RandomModel;
 use super::shape::{DRAFT_LAYERS, Shape, Tensor, Values};
 use crate::error::{Error, Result};
 use crate::output;

@@ -5,28 +5,30 @@ use foretoken_engine::decoder::Request;
 use foretoken_engine::device;
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::Sampling;
+use foretoken_engine::session::{Form, Session};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 
-use super::RandomModel;
 use super::file::Pair;
 use super::llama_cpp::{Ask, LlamaCpp, Timing};
+use super::model::RandomModel;
 use super::report::{Costs, Drafted, Memory, Report, TheirDrafted, Theirs};
 use crate::args::DraftChoice;
+use crate::commands::bench::args::Args;
 use crate::commands::bench::cost::{CONTEXT, RowCost, draft_cost, verify_cost};
+use crate::commands::bench::numbers::median;
 use crate::commands::bench::prompts::Workload;
 use crate::commands::bench::runs::{Totals, write};
-use crate::commands::bench::{Args, bandwidth, median, prompts, resident};
+use crate::commands::bench::{bandwidth, prompts, resident};
 use crate::error::Result;
 use crate::output;
-use crate::prompt::Form;
-use crate::session::Session;
+use crate::session::{choose_draft, load};
 
 /// The draft lengths that are tried.
 const DRAFT_LENGTHS: [usize; 6] = [2, 3, 4, 5, 6, 7];
 
 /// llama.cpp ends a draft before a token less likely than this, if it is told to: never, and its default
 /// of long.
-const LEAST_PROBABILITIES: [f64; 2] = [0.0, 0.75];
+const MIN_PROBABILITIES: [f64; 2] = [0.0, 0.75];
 
 /// Tokens of the prompt whose processing is measured.
 const PROMPT: usize = 512;
@@ -54,7 +56,8 @@ pub fn measure(
     output::note(format_args!("measuring {model}"));
     let mut subject = Subject::load(pair, args)?;
     let memory = subject.memory(model)?;
-    subject.session.choose_draft(&DraftChoice::Model(pair.draft.display().to_string()), None)?;
+    let draft = DraftChoice::Model(pair.draft.display().to_string());
+    choose_draft(&mut subject.session, &draft, None, &args.device)?;
     subject.session.remarks().for_each(output::note);
     let (ours, theirs) = subject.in_turns(llama_cpp.as_deref_mut())?;
     let plain = ours.plain.plain();
@@ -74,7 +77,7 @@ pub fn measure(
         model: model.to_string(),
         target: pair.target.display().to_string(),
         draft: pair.draft.display().to_string(),
-        device: subject.session.device(),
+        device: subject.session.devices(),
         tokens: args.tokens,
         repeats: args.repeats,
         prompt_tokens_per_second: median(ours.prompt),
@@ -121,7 +124,7 @@ struct TheirDrafts {
 impl<'a> Subject<'a> {
     fn load(pair: &'a Pair, args: &'a Args) -> Result<Self> {
         let source = ModelSource::open(&pair.target)?;
-        let session = Session::load(&source, &args.device)?;
+        let session = load(&source, Form::Raw, &args.device)?;
         let base = Request {
             sampling: Sampling::greedy(),
             max_tokens: Some(args.tokens as usize),
@@ -130,7 +133,7 @@ impl<'a> Subject<'a> {
             ..Request::new(Vec::new())
         };
         let texts = prompts::built_in(Workload::default());
-        let requests = prompts::requests(&session, &Form::Raw, &texts, &base)?;
+        let requests = prompts::requests(&session, &texts, &base)?;
         Ok(Self { pair, args, session, texts, requests })
     }
 
@@ -227,7 +230,7 @@ impl<'a> Subject<'a> {
         draft_length: usize,
         theirs: &mut TheirSpeeds,
     ) {
-        for least_probability in LEAST_PROBABILITIES {
+        for least_probability in MIN_PROBABILITIES {
             let ask = Ask {
                 target: &self.pair.target,
                 draft: &self.pair.draft,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::commands::bench::cost::RowCost;
-use crate::commands::bench::number;
+use crate::commands::bench::numbers::number;
 use crate::commands::bench::runs::Speed;
 
 /// What was measured, and on what. Greedy decoding; speeds are in tokens per second and medians of the

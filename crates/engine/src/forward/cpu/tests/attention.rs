@@ -197,7 +197,7 @@ fn a_rotation_leaves_the_rest_of_a_head_alone() {
     for isa in sets() {
         let mut head = [1.0, 2.0, 3.0, 4.0];
         // SAFETY: the set is available, there are as many numbers and angles.
-        unsafe { (isa.kernels().turn)(&rotation, head.as_mut_ptr()) };
+        unsafe { (isa.kernels().rotate)(&rotation, head.as_mut_ptr()) };
         assert_eq!(head, [-2.0, 1.0, 3.0, 4.0], "{isa}");
     }
 }
@@ -213,12 +213,12 @@ fn a_rotation_turns_the_pairs_of_its_layout() {
     ] {
         let rotation = Rotation { layout, size: 6, cosines: cosines.as_ptr(), sines: sines.as_ptr() };
         for isa in sets() {
-            let mut turned = head;
+            let mut rotated = head;
             // SAFETY: the set is available, there are as many numbers and angles.
-            unsafe { (isa.kernels().turn)(&rotation, turned.as_mut_ptr()) };
+            unsafe { (isa.kernels().rotate)(&rotation, rotated.as_mut_ptr()) };
             for ((first, second), (cosine, sine)) in pairs.into_iter().zip(cosines.into_iter().zip(sines)) {
-                assert_eq!(turned[first], head[first] * cosine - head[second] * sine, "{isa}");
-                assert_eq!(turned[second], head[first] * sine + head[second] * cosine, "{isa}");
+                assert_eq!(rotated[first], head[first] * cosine - head[second] * sine, "{isa}");
+                assert_eq!(rotated[second], head[first] * sine + head[second] * cosine, "{isa}");
             }
         }
     }

@@ -49,7 +49,7 @@ impl Job {
         activations.resize(x.len() / self.inputs(), self.inputs(), kernels.tile);
         for (row, x) in x.chunks(self.inputs()).enumerate() {
             // SAFETY: the set is available, there is room for as many rows of as many blocks.
-            unsafe { (kernels.quantise)(&activations, row, 0, blocks, x.as_ptr()) };
+            unsafe { (kernels.quantise)(&activations, activations.place(row), 0, blocks, x.as_ptr()) };
         }
         activations
     }
@@ -60,10 +60,10 @@ impl Job {
         let count = x.len() / self.inputs();
         let rounded = if format.quantised() { self.rounded(isa, x) } else { Activations::default() };
         let mut out = onto.map_or_else(|| vec![f32::NAN; count * self.stride()], <[f32]>::to_vec);
-        for (tile, first) in (0..count).step_by(kernels.tile).enumerate() {
+        for first in (0..count).step_by(kernels.tile) {
             let rows = kernels.tile.min(count - first);
             let x = if format.quantised() {
-                Rows::Quantised(rounded.tile(tile))
+                Rows::Quantised(rounded.tile(first, rows))
             } else {
                 Rows::Plain { rows, x: x[first * self.inputs()..].as_ptr(), stride: self.inputs() }
             };
@@ -94,7 +94,7 @@ impl Job {
             // A row for itself is a tile for itself.
             let rounded = self.rounded(Isa::Scalar, &self.x[row * self.inputs()..][..self.inputs()]);
             for (block, out) in out.chunks_mut(BLOCK).enumerate() {
-                let tile = rounded.tile(0);
+                let tile = rounded.tile(0, 1);
                 for (input, out) in out.iter_mut().enumerate() {
                     // SAFETY: the tile has one row of as many blocks.
                     let (quant, scale) =

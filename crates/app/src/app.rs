@@ -1,0 +1,254 @@
+//! What a person can do, without a window: every command is a method here. Puts store, library and engine
+//! together; whoever has a window or a terminal only passes on.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
+use foretoken_engine::trace::Round;
+use foretoken_library::{Folders, Library};
+use foretoken_store::Store;
+
+use crate::cancel::Turns;
+use crate::engine::{Engine, OnAdvice};
+use crate::error::Result;
+use crate::history::chat_messages;
+use crate::ipc::{
+    AppInfo, CommandError, Conversation, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Message,
+    ModelEntry, SearchHit, Settings,
+};
+use crate::learning::LearnedFile;
+use crate::lock::lock;
+use crate::models::{InstalledModel, Models};
+use crate::remote::Remote;
+use crate::replier::Replier;
+use crate::save::{downloads, save};
+use crate::shown;
+
+/// Search results shown at most.
+const MAX_HITS: u32 = 50;
+
+/// Messages of earlier conversations that may be repeated at most.
+const MAX_EARLIER: u32 = 200;
+
+/// The application behind the window.
+pub struct App {
+    pub(crate) engine: Engine,
+    store: Mutex<Store>,
+    /// Replies, checks and arenas: one at a time.
+    pub(crate) turns: Turns,
+    settings: Mutex<Settings>,
+    /// Held while settings change, so that store, memory and engine agree on the last.
+    saving: Mutex<()>,
+    /// What comes from the hub; an error when nothing can.
+    pub(crate) remote: Result<Remote>,
+    pub(crate) library: Library,
+    folders: Folders,
+}
+
+impl App {
+    /// Opens the store in `folders` and starts the engine. `resources` is where the bundled models were
+    /// installed, where they were.
+    ///
+    /// # Errors
+    /// When the folder or the database cannot be used: nothing could be kept then.
+    pub fn start(folders: Folders, resources: Option<&Path>) -> Result<Self> {
+        Self::start_on(folders, resources, Arc::new(ThisComputer), None)
+    }
+
+    /// The same, with models loaded onto `hardware`. Where there is a `replier`, it replies in their place.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_on(
+        folders: Folders,
+        resources: Option<&Path>,
+        hardware: Arc<dyn Hardware>,
+        replier: Option<Box<dyn Replier>>,
+    ) -> Result<Self> {
+        folders.create()?;
+        let store = Store::open(&folders.database())?;
+        let library = Library::new(&folders, resources);
+        let mut settings = Settings::load(&store, &library)?;
+        settings.forget_gone_models();
+        let models = Models::new(Library::new(&folders, resources));
+        let earlier = earlier(&store, &settings)?;
+        let learning: Arc<dyn Learning> = Arc::new(LearnedFile(folders.clone()));
+        let host = Host { hardware, learning: Some(learning) };
+        let engine = Engine::start(host, models, replier, settings.clone(), earlier)
+            .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
+        let remote = Remote::open(&folders, engine.lister());
+        Ok(Self {
+            engine,
+            remote,
+            library,
+            store: Mutex::new(store),
+            turns: Turns::default(),
+            settings: Mutex::new(settings),
+            saving: Mutex::new(()),
+            folders,
+        })
+    }
+
+    pub fn info(&self) -> AppInfo {
+        AppInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            data_folder: self.folders.root().display().to_string(),
+        }
+    }
+
+    pub fn settings(&self) -> Settings {
+        lock(&self.settings).clone()
+    }
+
+    /// Stores `settings` and makes them those of every later reply.
+    pub fn save_settings(&self, settings: Settings) -> Result<Settings> {
+        self.change_settings(|_| settings)
+    }
+
+    fn change_settings(&self, change: impl FnOnce(Settings) -> Settings) -> Result<Settings> {
+        let _saving = lock(&self.saving);
+        let before = self.settings();
+        let settings = change(before.clone());
+        settings.validate()?;
+        settings.save(&self.store())?;
+        lock(&self.settings).clone_from(&settings);
+        // What concerns the page alone is no work for the engine.
+        if (Settings { appearance: before.appearance.clone(), ..settings.clone() }) != before {
+            self.engine.apply_settings(settings.clone(), earlier(&self.store(), &settings)?);
+        }
+        Ok(settings)
+    }
+
+    pub fn watch_engine(&self, watcher: impl Fn(&EngineStatus) -> bool + Send + Sync + 'static) {
+        self.engine.watch(watcher);
+    }
+
+    /// The same, told of what is different alone.
+    pub fn watch_engine_changes(&self, watcher: impl Fn(EngineChange) -> bool + Send + Sync + 'static) {
+        self.engine.watch(shown::changes(watcher));
+    }
+
+    /// Adds the model at `path` to the lists, if it is one.
+    pub fn add_model(&self, path: &str) -> Result<ModelEntry> {
+        let path = std::path::absolute(path.trim()).unwrap_or_else(|_| path.trim().into());
+        ModelSource::open(&path)?.config()?;
+        let id = path.display().to_string();
+        self.change_settings(|mut settings| {
+            if !settings.added_models.contains(&id) {
+                settings.added_models.push(id.clone());
+            }
+            settings
+        })?;
+        Ok(InstalledModel::added(path).entry())
+    }
+
+    /// Takes a model off the lists again; the file stays. Where it was in use the default replaces it as the
+    /// target, and what fits best as the draft.
+    pub fn remove_model(&self, id: &str) -> Result<()> {
+        let remove = |mut settings: Settings| {
+            settings.added_models.retain(|added| added != id);
+            if settings.target == id {
+                settings.target = self.library.default_target().to_owned();
+            }
+            settings.drafts.retain(|target, draft| target != id && draft != id);
+            settings
+        };
+        self.change_settings(remove).map(drop)
+    }
+
+    pub fn conversations(&self) -> Result<Vec<Conversation>> {
+        Ok(self.store().conversations()?.into_iter().map(Into::into).collect())
+    }
+
+    pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
+        self.store().messages(conversation)?.into_iter().map(TryInto::try_into).collect()
+    }
+
+    /// The rounds of a reply, as they are stored: a JSON array.
+    pub fn trace_json(&self, message: i64) -> Result<String> {
+        Ok(format!("[{}]", self.store().rounds(message)?.join(",")))
+    }
+
+    pub fn trace(&self, message: i64) -> Result<Vec<Round>> {
+        let rounds = self.store().rounds(message)?;
+        Ok(rounds.iter().map(|round| serde_json::from_str(round)).collect::<std::result::Result<_, _>>()?)
+    }
+
+    pub fn rename_conversation(&self, conversation: i64, title: &str) -> Result<Conversation> {
+        Ok(self.store().rename_conversation(conversation, title.trim())?.into())
+    }
+
+    pub fn pin_conversation(&self, conversation: i64, pinned: bool) -> Result<Conversation> {
+        Ok(self.store().pin_conversation(conversation, pinned)?.into())
+    }
+
+    pub fn delete_conversation(&self, conversation: i64) -> Result<()> {
+        Ok(self.store().delete_conversation(conversation)?)
+    }
+
+    pub fn restore_conversation(&self, conversation: i64) -> Result<Conversation> {
+        Ok(self.store().restore_conversation(conversation)?.into())
+    }
+
+    pub fn search_messages(&self, query: &str) -> Result<Vec<SearchHit>> {
+        let hits = self.store().search(query, MAX_HITS)?;
+        Ok(hits.into_iter().map(Into::into).collect())
+    }
+
+    /// Ends the reply, the check or the arena that is queued or under way, after its present round.
+    pub fn stop(&self) {
+        self.turns.cancel();
+    }
+
+    /// Gives up what is being loaded: a target for the one that is loaded, and where it is, a draft for none.
+    pub fn cancel_loading(&self) -> Result<()> {
+        let status = self.engine.status();
+        let Some(loading) = status.loading else { return Ok(()) };
+        self.change_settings(|mut settings| {
+            let default = || self.library.default_target().to_owned();
+            let target = status.target.map_or_else(default, |target| target.id);
+            if loading.draft {
+                settings.drafts.insert(target, DRAFT_NONE.to_owned());
+            } else {
+                settings.target = target;
+                settings.device = status.device_choice;
+            }
+            settings
+        })
+        .map(drop)
+    }
+
+    /// Tries every draft on a conversation, or on a sample; waits for the end.
+    ///
+    /// # Errors
+    /// `NoTarget`, `NotFound`, and those of rendering the conversation.
+    pub fn advise(&self, conversation: Option<i64>, on_advice: OnAdvice) -> Result<()> {
+        let messages = match conversation {
+            Some(id) => chat_messages(self.store().messages(id)?),
+            None => Vec::new(),
+        };
+        let outcome = self.engine.advise(messages, on_advice).recv();
+        outcome.unwrap_or_else(|error| Err(CommandError::new(ErrorCode::Internal, error)))
+    }
+
+    pub fn stop_advice(&self) {
+        self.engine.stop_advising();
+    }
+
+    /// Writes a file for the person, see [`crate::save`]; into the data folder where there is no other place.
+    pub fn save_file(&self, name: &str, text: &str) -> Result<String> {
+        let folder = downloads().unwrap_or_else(|| self.folders.root().join("exports"));
+        Ok(save(&folder, name, text)?.display().to_string())
+    }
+
+    pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
+        lock(&self.store)
+    }
+}
+
+/// What may be repeated of earlier conversations.
+fn earlier(store: &Store, settings: &Settings) -> Result<Vec<String>> {
+    Ok(if settings.learn_from_earlier { store.latest_texts(MAX_EARLIER)? } else { Vec::new() })
+}

@@ -1,0 +1,154 @@
+//! The way to the engine thread, which owns the loaded models and carries out one job after the other. Knows
+//! neither the store nor the window.
+//!
+//! - `job`: what can be asked of the thread; `worker`: takes one job after the other
+//! - `local`: the models on this computer; `loading`: which of them are loaded, and what becomes of them when a
+//!   device fails
+//! - `choosing`: who drafts; `advise`: trials of every draft
+//! - `replying`, `check`, `arena`: what the models are there for; `why`: whether replies are drafted
+
+mod advise;
+mod arena;
+mod check;
+mod choosing;
+mod job;
+mod loading;
+mod local;
+mod replying;
+mod why;
+mod worker;
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use foretoken_engine::model::ChatMessage;
+use foretoken_engine::session::Host;
+
+use self::job::Job;
+pub use self::job::{OnAdvice, OnArena, OnCheck, OnReply, Stored};
+use self::local::{Chosen, Local};
+use self::worker::Worker;
+use crate::board::Board;
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::ipc::{Arena, ArenaRequest, EngineStatus, ReplyCheck, Settings};
+use crate::lock::lock;
+use crate::models::Models;
+use crate::replier::{Ending, Replier};
+use crate::shown::{self, Wish};
+
+/// The way to the engine thread. Dropping it ends the thread after the job under way.
+pub struct Engine {
+    jobs: mpsc::Sender<Job>,
+    /// The latest trials of drafts; anything else that is asked for ends them.
+    trials: Mutex<Cancel>,
+    chosen: Arc<Mutex<Chosen>>,
+    /// Written by the thread alone.
+    board: Arc<Board>,
+    /// What was chosen last.
+    wishes: Board<Wish>,
+}
+
+impl Engine {
+    /// Starts the thread, which loads the models that `settings` name. Where there is a `replier`, it replies in
+    /// their place.
+    pub fn start(
+        host: Host,
+        models: Models,
+        replier: Option<Box<dyn Replier>>,
+        settings: Settings,
+        earlier: Vec<String>,
+    ) -> std::io::Result<Self> {
+        let (jobs, queue) = mpsc::channel();
+        let chosen = Arc::new(Mutex::new(Chosen::default()));
+        let board = Arc::new(Board::starting());
+        let local = Local::new(host, models, Arc::clone(&chosen), Arc::clone(&board));
+        let worker = Worker { local, replier };
+        thread::Builder::new().name("engine".to_owned()).spawn(move || worker.work(queue))?;
+        let engine =
+            Self { jobs, trials: Mutex::default(), chosen, board, wishes: Board::showing(Wish::default()) };
+        engine.apply_settings(settings, earlier);
+        Ok(engine)
+    }
+
+    /// What the thread last said of itself.
+    pub fn status(&self) -> EngineStatus {
+        self.board.status()
+    }
+
+    /// See [`shown::watch`].
+    pub fn watch(&self, watcher: impl Fn(&EngineStatus) -> bool + Send + Sync + 'static) {
+        shown::watch(&self.board, &self.wishes, watcher);
+    }
+
+    /// Makes these the settings of every later reply; loads what they name, and no longer what others named.
+    /// `earlier` are texts that drafts may repeat.
+    pub fn apply_settings(&self, settings: Settings, earlier: Vec<String>) {
+        self.stop_advising();
+        *lock(&self.chosen) = Chosen::by(&settings);
+        let revision = self.wishes.status().revision + 1;
+        self.wishes.update(|wish| *wish = Wish::of(&settings, revision));
+        // The thread lives as long as this handle, so someone is listening.
+        let _ = self.jobs.send(Job::Settings { settings: Box::new(settings), earlier, revision });
+    }
+
+    /// Looks for models on this computer again: call it when one has come or gone.
+    pub fn lister(&self) -> impl Fn() + Send + Sync + 'static {
+        let jobs = self.jobs.clone();
+        move || {
+            let _ = jobs.send(Job::List);
+        }
+    }
+
+    /// Queues a reply to `messages` and returns where its outcome will arrive.
+    pub fn reply(
+        &self,
+        messages: Vec<ChatMessage>,
+        on: OnReply,
+        cancel: Cancel,
+    ) -> mpsc::Receiver<Result<Ending>> {
+        self.begin(|done| Job::Reply { messages, on, cancel, done })
+    }
+
+    /// Queues a check of a stored reply.
+    pub fn check(
+        &self,
+        stored: Stored,
+        on_progress: OnCheck,
+        cancel: Cancel,
+    ) -> mpsc::Receiver<Result<ReplyCheck>> {
+        self.begin(|done| Job::Check { stored: Box::new(stored), on_progress, cancel, done })
+    }
+
+    /// Queues an arena.
+    pub fn arena(
+        &self,
+        request: ArenaRequest,
+        on_event: OnArena,
+        cancel: Cancel,
+    ) -> mpsc::Receiver<Result<Arena>> {
+        self.begin(|done| Job::Arena { request: Box::new(request), on_event, cancel, done })
+    }
+
+    /// Queues what goes before trials of drafts.
+    fn begin<T>(&self, job: impl FnOnce(mpsc::Sender<Result<T>>) -> Job) -> mpsc::Receiver<Result<T>> {
+        let (done, outcome) = mpsc::channel();
+        self.stop_advising();
+        let _ = self.jobs.send(job(done));
+        outcome
+    }
+
+    /// Queues a trial of every draft on `text`, a conversation, and returns where the end of it will arrive.
+    pub fn advise(&self, text: Vec<ChatMessage>, on_advice: OnAdvice) -> mpsc::Receiver<Result<()>> {
+        let (done, outcome) = mpsc::channel();
+        let cancel = Cancel::default();
+        std::mem::replace(&mut *lock(&self.trials), cancel.clone()).cancel();
+        let _ = self.jobs.send(Job::Advise { text, on_advice, cancel, done });
+        outcome
+    }
+
+    /// Ends trials that are queued or under way, after the present pass.
+    pub fn stop_advising(&self) {
+        lock(&self.trials).cancel();
+    }
+}

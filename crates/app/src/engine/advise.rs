@@ -1,0 +1,122 @@
+//! Trials of every draft there is, one after the other, on a text of the person's own.
+
+use std::sync::Arc;
+
+use foretoken_engine::draft::{Drafter, Ground, NgramDrafter, Trial};
+use foretoken_engine::model::{ChatMessage, ModelSource, Role};
+
+use super::job::OnAdvice;
+use super::local::{Local, no_target};
+use super::replying::request;
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::ipc::{Advice, AdviceState, CommandError, DRAFT_NGRAM, DraftOption, ErrorCode, Probe};
+
+/// What is tried on where nobody has said anything yet.
+const SAMPLE: [(Role, &str); 4] = [
+    (Role::User, "How do I keep basil alive on a window sill?"),
+    (
+        Role::Assistant,
+        "Give it the brightest place you have and water it when the top of the soil feels dry. Pinch off the tips \
+         before it flowers, so that it grows bushy, and turn the pot every few days. In winter keep it away from \
+         cold glass.",
+    ),
+    (Role::User, "Write a function in Python that says whether a word is a palindrome."),
+    (
+        Role::Assistant,
+        "def is_palindrome(word):\n    letters = [c.lower() for c in word if c.isalpha()]\n    return letters == \
+         letters[::-1]\n\nIt ignores case and everything that is not a letter.",
+    ),
+];
+
+impl Local {
+    /// Tries every draft that can be used on `text`, and tells of each when it begins and when it is done.
+    pub(super) fn advise(
+        &mut self,
+        text: &[ChatMessage],
+        on_advice: &OnAdvice,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let Some(ground) = self.ground(text, cancel)? else { return Ok(()) };
+        for draft in self.draft_options() {
+            if !draft.drafts() || draft.problem.is_some() {
+                continue;
+            }
+            let advice = |state, probe, reason| Advice { id: draft.id.clone(), state, probe, reason };
+            on_advice(advice(AdviceState::Probing, None, None));
+            let outcome = self.fits(&draft).and_then(|()| self.try_draft(&draft, &ground, cancel));
+            if cancel.is_cancelled() {
+                on_advice(advice(AdviceState::Waiting, None, None));
+                return Ok(());
+            }
+            on_advice(match outcome {
+                Ok(Some(trial)) => {
+                    self.remember_trial(&draft.id, trial.speedup());
+                    advice(AdviceState::Done, Some(probe(&trial)), None)
+                }
+                Ok(None) => advice(AdviceState::Waiting, None, None),
+                Err(error) => advice(AdviceState::Failed, None, Some(error.message)),
+            });
+        }
+        Ok(())
+    }
+
+    /// What a trial found speaks for or against the draft the next time that one is chosen.
+    fn remember_trial(&mut self, draft: &str, speedup: f64) {
+        if let Some(target) = &self.target {
+            self.trials.insert((target.id.clone(), draft.to_owned()), speedup);
+            self.choose_draft();
+        }
+    }
+
+    /// The conversation, or the sample without one, in the model's own form and read by the target; `None`
+    /// when it is to end before it is done.
+    fn ground(&mut self, text: &[ChatMessage], cancel: &Cancel) -> Result<Option<Ground>> {
+        let settings = self.settings.clone();
+        let sample = SAMPLE.map(|(role, content)| ChatMessage { role, content: content.to_owned() });
+        let messages = if text.is_empty() { &sample } else { text };
+        let session = &mut self.loaded()?.session;
+        let prompt = request(session, messages, &settings)?.prompt;
+        let ground =
+            Ground::prepare(session.decoder.target_mut(), &prompt, &settings.sampling, &mut || cancel.flow());
+        ground.map_err(|error| self.failed(error))
+    }
+
+    pub(super) fn fits(&self, draft: &DraftOption) -> Result<()> {
+        if self.listed_bytes(&draft.id) > self.room() {
+            let message = "It does not fit into memory beside the target.";
+            return Err(CommandError::new(ErrorCode::BadModel, message));
+        }
+        Ok(())
+    }
+
+    /// `None` when it is to end before it is done.
+    fn try_draft(&mut self, draft: &DraftOption, ground: &Ground, cancel: &Cancel) -> Result<Option<Trial>> {
+        let mut drafter = self.drafter_on_trial(&draft.id, cancel)?;
+        Ok(ground
+            .attempt(self.loaded()?.session.decoder.target_mut(), drafter.as_mut(), &mut || cancel.flow())?)
+    }
+
+    fn drafter_on_trial(&mut self, id: &str, cancel: &Cancel) -> Result<Box<dyn Drafter>> {
+        if id == DRAFT_NGRAM {
+            return Ok(Box::<NgramDrafter>::default());
+        }
+        let cancel = cancel.clone();
+        let source =
+            ModelSource::open(&self.models.path(id)?)?.watched_by(Arc::new(move |_, _| cancel.flow()));
+        let session = &self.target.as_ref().ok_or_else(no_target)?.session;
+        let device = session.draft_device(self.draft_device());
+        Ok(Box::new(session.load_draft(&source, &device)?.0))
+    }
+}
+
+fn probe(trial: &Trial) -> Probe {
+    Probe {
+        acceptance: trial.acceptance,
+        draft_length: trial.draft_length as u32,
+        tokens_per_second: trial.tokens_per_second,
+        plain_tokens_per_second: trial.plain_tokens_per_second,
+        speedup: trial.speedup(),
+        tokens: trial.tokens as u32,
+    }
+}

@@ -1,0 +1,105 @@
+//! A stored reply checked on the engine thread: whether it is what its target gives without drafts.
+
+use std::sync::Arc;
+
+use foretoken_engine::check::{Difference, compare, reread};
+use foretoken_engine::decoder::{Progress, Request};
+use foretoken_engine::model::Tokenizer;
+use foretoken_engine::token::TokenId;
+use foretoken_engine::trace::Round;
+
+use super::job::{OnCheck, Stored};
+use super::local::Local;
+use super::replying::request;
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::ipc::{Candidate, CheckProgress, CommandError, ErrorCode, ReplyCheck, Settings, TextDifference};
+
+impl Local {
+    /// # Errors
+    /// `NoTarget` or `BadModel` unless the target that wrote the reply is loaded, `NotFound` where what was
+    /// asked is not known any more, `Cancelled`.
+    pub(super) fn check(
+        &mut self,
+        stored: &Stored,
+        on_progress: &OnCheck,
+        cancel: &Cancel,
+    ) -> Result<ReplyCheck> {
+        let asked = self.asked(stored)?;
+        let progress = |done: usize, total: usize| {
+            on_progress(CheckProgress { done: done as u32, total: total as u32 });
+            cancel.flow()
+        };
+        let decoder = &mut self.loaded()?.session.decoder;
+        if !asked.sampling.is_repeatable() {
+            let found = reread(decoder, &asked, &stored.rounds, &mut |done, total| progress(done, total));
+            let found = found.map_err(|error| self.failed(error))?;
+            return Ok(ReplyCheck::Distribution {
+                judged: found.judged as u32,
+                different: found.different as u32,
+                largest_difference: found.largest_difference,
+            });
+        }
+        let tokens: Vec<TokenId> =
+            stored.rounds.iter().flat_map(Round::emitted).map(|(token, _)| token).collect();
+        let mut done = 0;
+        let check = compare(decoder, &asked, &tokens, &mut |event| {
+            done += usize::from(matches!(event, Progress::Round(_)));
+            progress(done, tokens.len())
+        });
+        let tokenizer = Arc::clone(decoder.tokenizer());
+        let check = check.map_err(|error| self.failed(error))?;
+        Ok(ReplyCheck::Text {
+            tokens: tokens.len() as u32,
+            seed: asked.sampling.seed.filter(|_| !asked.sampling.is_greedy()),
+            difference: check.first_difference.map(|difference| shown(&difference, &tokenizer)),
+        })
+    }
+
+    /// What the reply was asked with, as far as that is known.
+    fn asked(&mut self, stored: &Stored) -> Result<Request> {
+        let gone = |what: &str| {
+            let message = format!("{what}, so the reply cannot be checked. Regenerate it, then check it.");
+            CommandError::new(ErrorCode::NotFound, message)
+        };
+        let Some(written) = &stored.summary.settings else {
+            return Err(gone("The settings of this reply were not recorded"));
+        };
+        if stored.rounds.is_empty() {
+            return Err(gone("The trace of this reply was not kept"));
+        }
+        let settings = Settings {
+            sampling: written.sampling.clone(),
+            speculation: written.speculation.clone(),
+            system_prompt: written.system_prompt.clone(),
+            max_tokens: stored.summary.tokens,
+            ..self.settings.clone()
+        };
+        let target = self.loaded()?;
+        let label = &target.entry.label;
+        if let Some(wrote) = stored.target.as_ref().filter(|wrote| *wrote != label) {
+            let message = format!(
+                "{wrote} wrote this reply, and {label} is loaded: choose {wrote} as the target first."
+            );
+            return Err(CommandError::new(ErrorCode::BadModel, message));
+        }
+        let asked = request(&target.session, &stored.messages, &settings)?;
+        if asked.prompt.len() as u32 != stored.summary.prompt_tokens {
+            return Err(gone("The messages before this reply have changed"));
+        }
+        Ok(asked)
+    }
+}
+
+fn shown(difference: &Difference, tokenizer: &Tokenizer) -> TextDifference {
+    let candidate = |token: Option<TokenId>, logit: Option<f32>| {
+        Some(Candidate { token: token?, text: tokenizer.piece(token?), logit: logit? })
+    };
+    TextDifference {
+        position: difference.position as u32,
+        with: candidate(difference.with, difference.with_logit),
+        without: candidate(difference.without, difference.without_logit),
+        gap: difference.gap,
+        near_tie: difference.near_tie,
+    }
+}

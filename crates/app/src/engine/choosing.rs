@@ -1,0 +1,82 @@
+//! Who drafts for the loaded target: keeps the list of what could, and takes the best of it.
+
+use super::local::{Choice, Local};
+use crate::drafts::rank;
+use crate::ipc::{CommandError, DraftOption, Problem};
+use crate::memory;
+use crate::models::Beside;
+
+impl Local {
+    /// Lists the drafts for the target, the best first, and chooses one. What was chosen stays as long as
+    /// nothing else is asked for and it can be used: a model that arrives changes no draft.
+    pub(super) fn choose_draft(&mut self) {
+        self.compare_drafts();
+        let Some(target) = &self.target else { return };
+        let asked = self.settings.drafts.get(&target.id).cloned();
+        let room = self.room();
+        let mut candidates = std::mem::take(&mut self.candidates);
+        for candidate in &mut candidates {
+            let tried = self.trials.get(&(target.id.clone(), candidate.option.id.clone()));
+            candidate.speedup = tried.copied();
+            candidate.room =
+                self.drafts_now(&candidate.option.id) || self.listed_bytes(&candidate.option.id) <= room;
+        }
+        rank(&mut candidates, asked.as_deref());
+        let usable =
+            |id: &str| candidates.iter().any(|found| found.option.id == id && found.option.problem.is_none());
+        let before = self.choice.take().filter(|choice| choice.asked == asked);
+        let stays = before.filter(|choice| usable(&choice.id) || self.drafts_now(&choice.id));
+        let best = || candidates.first().map(|best| Choice { id: best.option.id.clone(), asked });
+        self.choice = stays.or_else(best);
+        self.candidates = candidates;
+        let options = self.draft_options();
+        let draft = self.chosen_draft().to_owned();
+        let revision = self.revision;
+        self.board.update(|status| {
+            (status.drafts, status.draft, status.revision) = (options, draft, revision);
+        });
+    }
+
+    /// Compares the listed models with the target, unless it is the one they were compared with.
+    fn compare_drafts(&mut self) {
+        let Some(target) = &self.target else { return };
+        if self.listed_for.as_ref() != Some(&target.id) {
+            let (path, tokenizer) = (target.session.path(), target.session.tokenizer());
+            let beside = Beside { entry: &target.entry, path, tokenizer };
+            self.candidates = self.models.drafts(&self.listed, &beside);
+            self.listed_for = Some(target.id.clone());
+        }
+    }
+
+    /// What could draft for the target, the best first.
+    pub(super) fn draft_options(&self) -> Vec<DraftOption> {
+        self.candidates.iter().map(|candidate| candidate.option.clone()).collect()
+    }
+
+    /// Id of the draft; empty before one was chosen.
+    pub(super) fn chosen_draft(&self) -> &str {
+        self.choice.as_ref().map_or("", |choice| &choice.id)
+    }
+
+    /// The chosen draft could not be loaded: chooses another.
+    pub(super) fn refuse_draft(&mut self, error: &CommandError) {
+        let Some(Choice { id, .. }) = self.choice.take() else { return };
+        tracing::warn!("{id} cannot draft: {}", error.message);
+        if let Some(candidate) = self.candidates.iter_mut().find(|candidate| candidate.option.id == id) {
+            let (short, reason) = ("cannot be loaded".to_owned(), error.message.clone());
+            candidate.option.problem = Some(Problem { short, reason });
+        }
+        self.choose_draft();
+    }
+
+    fn drafts_now(&self, id: &str) -> bool {
+        self.target.as_ref().is_some_and(|target| target.session.draft.id == id)
+    }
+
+    /// Bytes that are free for a draft: the target is in memory already, and what did not fit would push it out.
+    pub(super) fn room(&self) -> u64 {
+        let choice = self.draft_device();
+        let gpu = self.target.as_ref().and_then(|target| target.session.draft_device(choice).memory());
+        gpu.map_or_else(memory::available, |gpu| gpu.free_bytes)
+    }
+}

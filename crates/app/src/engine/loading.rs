@@ -1,0 +1,194 @@
+//! Loading the target and the draft that the settings name, and what becomes of them when their device fails.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use foretoken_engine::Error;
+use foretoken_engine::device::{DeviceChoice, Opened};
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::session::{Draft, DraftSource, Form, Session};
+
+use super::local::{Local, Target, message, no_target};
+use super::why::{off, ready_to_speculate};
+use crate::error::Result;
+use crate::ipc::{CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading, ModelEntry, Why};
+use crate::lock::lock;
+
+/// Said of a draft whose GPU failed.
+const DRAFT_FAILED: &str = "The draft runs on the CPU: it failed on the GPU.";
+
+impl Local {
+    /// Loads the chosen target unless it is loaded, and where it shall be. The old one stays until the new one is
+    /// ready, and if the new one fails. Returns what is to be said about where it went.
+    pub(super) fn load_target(&mut self) -> Result<Option<String>> {
+        let (id, choice) = (self.settings.target.clone(), self.settings.device);
+        let wanted = match self.target.as_mut().filter(|target| target.id == id) {
+            Some(target) => target.session.move_target(choice),
+            None => Some(self.host.hardware.open(choice)),
+        };
+        let Some(wanted) = wanted else { return Ok(None) };
+        let path = self.models.path(&id)?;
+        let entry = self.entry(&id, &path);
+        self.show_loading(&entry);
+        let source = self.watched(ModelSource::open(&path)?, &entry.label, false);
+        let session = Session::load_onto(&self.host, &source, Form::chat(&source)?, choice, &wanted)?;
+        Ok(self.set_target(id, entry, session))
+    }
+
+    fn show_loading(&self, entry: &ModelEntry) {
+        self.board.update(|status| {
+            status.phase = EnginePhase::Loading;
+            status.message = Some(format!("Loading {}", entry.label));
+            status.loading = Some(Loading { label: entry.label.clone(), percent: 0, draft: false });
+        });
+    }
+
+    /// Returns what is to be said about where it is.
+    fn set_target(&mut self, id: String, mut entry: ModelEntry, session: Session) -> Option<String> {
+        entry.context = session.context() as u32;
+        // The draft may take as long again.
+        self.board.update(|status| {
+            (status.target, status.loading) = (Some(entry.clone()), None);
+            // Those of the target before.
+            (status.drafts, status.draft) = (Vec::new(), String::new());
+        });
+        let fell_back = session.fell_back().map(str::to_owned);
+        self.target = Some(Target { id, entry, session });
+        self.choice = None;
+        fell_back
+    }
+
+    /// Makes the chosen draft ready and says why replies will be drafted or not.
+    pub(super) fn prepare_draft(&mut self) -> Why {
+        let (id, choice) = (self.chosen_draft().to_owned(), self.draft_device());
+        let Some(Target { session, .. }) = &mut self.target else {
+            return off("no model is loaded");
+        };
+        let before = std::mem::take(&mut session.draft);
+        if id == DRAFT_NONE {
+            return off("no draft is chosen");
+        }
+        let before = Some(before).filter(|draft| draft.id == id && draft.drafting().is_some());
+        let ready = before.and_then(|draft| session.in_place(draft, choice));
+        if self.settings.speculation.is_off() {
+            return off("it is turned off in the settings");
+        }
+        match ready.map_or_else(|| self.open_draft(&id, None), Ok) {
+            Ok(draft) => self.attach_draft(draft),
+            Err(error) if error.code == ErrorCode::Cancelled => off(&error.message),
+            Err(error) => self.do_without(&error),
+        }
+    }
+
+    /// Makes another draft ready where the chosen one cannot be loaded for this reason. Every one that fails is
+    /// off the list, on which n-grams always are.
+    fn do_without(&mut self, error: &CommandError) -> Why {
+        self.refuse_draft(error);
+        let mut why = self.prepare_draft();
+        why.add(&format!("The chosen draft cannot be used: {}", error.message));
+        why
+    }
+
+    /// Lets `draft` draft for the target.
+    fn attach_draft(&mut self, draft: Draft) -> Why {
+        let Some(Target { session, .. }) = &mut self.target else { return off("no model is loaded") };
+        session.draft = draft;
+        session.repeat(&self.earlier);
+        let prepared = session.prepare();
+        let mut why = ready_to_speculate(&session.draft.label, &self.settings);
+        // Beside a target on a GPU it is not where one expects it.
+        let beside_gpu = session.draft.device().filter(|_| session.device().gpu.is_some());
+        let elsewhere = beside_gpu.filter(|device| device.gpu.is_none());
+        if let Some(remark) = elsewhere.and_then(|device| device.remark.as_deref()) {
+            why.add(remark);
+        }
+        match prepared {
+            Ok(()) => why,
+            Err(error) => off(&self.failed(error).message),
+        }
+    }
+
+    /// What was chosen to compute for drafts; `None` for what computes for the target.
+    pub(super) fn draft_device(&self) -> Option<DeviceChoice> {
+        Some(self.settings.draft_device).filter(|&choice| choice != DeviceChoice::Auto)
+    }
+
+    /// Opens a draft, onto `device` or onto the chosen one.
+    pub(super) fn open_draft(&self, id: &str, device: Option<&Opened>) -> Result<Draft> {
+        let session = &self.target.as_ref().ok_or_else(no_target)?.session;
+        let (label, source) = if id == DRAFT_NGRAM {
+            ("n-gram".to_owned(), DraftSource::WithoutModel)
+        } else {
+            let source = ModelSource::open(&self.models.path(id)?)?;
+            let label = self.entry(id, source.path()).label;
+            let source = self.watched(source, &label, true);
+            (label, DraftSource::Model { source, stage: None })
+        };
+        let choice = self.draft_device();
+        let draft = match device {
+            Some(device) => session.open_draft_onto(&source, choice, device),
+            None => session.open_draft(&source, choice),
+        };
+        let draft = draft.map_err(|error| match error {
+            // The why line says already that the draft is not used.
+            Error::Incompatible(reason) => CommandError::new(ErrorCode::BadModel, reason),
+            other => other.into(),
+        })?;
+        Ok(draft.named(id, &label))
+    }
+
+    /// A model whose loading is on the board, and ends when another is chosen; a draft's also when another
+    /// target is.
+    fn watched(&self, source: ModelSource, label: &str, draft: bool) -> ModelSource {
+        let (board, label) = (Arc::clone(&self.board), label.to_owned());
+        let (chosen, mine) = (Arc::clone(&self.chosen), self.wanted.clone());
+        source.watched_by(Arc::new(move |done, total| {
+            let chosen = lock(&chosen).clone();
+            if chosen.target != mine.target || draft && chosen.drafts != mine.drafts {
+                return ControlFlow::Break(());
+            }
+            let percent = (done * 100 / total.max(1)) as u32;
+            board.update(|status| status.loading = Some(Loading { label: label.clone(), percent, draft }));
+            ControlFlow::Continue(())
+        }))
+    }
+
+    /// An error of the target, with what will be done about it where that was its GPU's.
+    pub(super) fn failed(&mut self, error: Error) -> CommandError {
+        let remedy = self.target.as_ref().and_then(|target| target.session.remedy(&error));
+        let mut shown = CommandError::from(error);
+        if let Some(remedy) = remedy {
+            shown.message = format!("{} {}", shown.message, remedy.announcement());
+            self.remedy = Some(remedy);
+        }
+        shown
+    }
+
+    /// After a job: loads again what failed in it on a GPU.
+    pub(super) fn recover(&mut self) {
+        while let Some(remedy) = self.remedy.take() {
+            let Some(Target { id, entry, session }) = self.target.take() else { return };
+            self.show_loading(&entry);
+            let message = match session.recover(remedy, |source| self.watched(source, &entry.label, false)) {
+                Ok(session) => self.set_target(id, entry, session).or_else(|| Some(remedy.message())),
+                Err(error) => message(error.into()),
+            };
+            self.announce(message);
+        }
+        self.recover_draft();
+    }
+
+    /// A draft model that failed on a GPU drafts on the CPU from now on.
+    fn recover_draft(&mut self) {
+        let failed = |target: &&mut Target| target.session.draft.failed_on_gpu();
+        let Some(target) = self.target.as_mut().filter(failed) else { return };
+        let id = std::mem::take(&mut target.session.draft).id;
+        let opened = self.open_draft(&id, Some(&Opened::cpu_because(DRAFT_FAILED.to_owned())));
+        match (opened, &mut self.target) {
+            (Ok(draft), Some(target)) => target.session.draft = draft,
+            (Err(error), _) => tracing::warn!("the draft could not be loaded again: {}", error.message),
+            _ => {}
+        }
+        self.announce(Some(DRAFT_FAILED.to_owned()));
+    }
+}

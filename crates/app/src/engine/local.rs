@@ -1,0 +1,225 @@
+//! The models on this computer: keeps those loaded that the settings name, and the board up to date. Loading and
+//! going on after a device failed, choosing drafts and trials of them, replies, checks of them and the arena are in
+//! files of their own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use foretoken_engine::device::{DeviceChoice, Gpu, Opened};
+use foretoken_engine::session::{Host, Remedy, Session};
+use foretoken_library::STARTER;
+
+use super::why::off;
+use crate::board::Board;
+use crate::drafts::Candidate;
+use crate::error::Result;
+use crate::ipc::{CommandError, DeviceOption, EnginePhase, ErrorCode, ModelEntry, Settings};
+use crate::memory;
+use crate::models::{InstalledModel, Models};
+
+/// What was asked to be loaded, and where. What is being loaded and is no longer wanted is given up.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Chosen {
+    pub(super) target: (String, DeviceChoice),
+    /// See [`Settings::drafts`].
+    pub(super) drafts: (BTreeMap<String, String>, DeviceChoice),
+}
+
+impl Chosen {
+    pub(super) fn by(settings: &Settings) -> Self {
+        Self {
+            target: (settings.target.clone(), settings.device),
+            drafts: (settings.drafts.clone(), settings.draft_device),
+        }
+    }
+}
+
+/// A target ready to reply, and who drafts for it.
+pub(super) struct Target {
+    pub(super) id: String,
+    pub(super) entry: ModelEntry,
+    pub(super) session: Session,
+}
+
+/// Who drafts for the loaded target.
+pub(super) struct Choice {
+    pub(super) id: String,
+    /// What had been asked for when it was chosen.
+    pub(super) asked: Option<String>,
+}
+
+/// See the module.
+pub(super) struct Local {
+    pub(super) host: Host,
+    pub(super) models: Models,
+    pub(super) settings: Settings,
+    /// The number of these.
+    pub(super) revision: u64,
+    /// What these named before anything took a missing model's place.
+    pub(super) wanted: Chosen,
+    /// Texts of earlier conversations that drafts may repeat.
+    pub(super) earlier: Vec<String>,
+    pub(super) target: Option<Target>,
+    /// For the present target; `None` before one was chosen.
+    pub(super) choice: Option<Choice>,
+    /// What is to be done about a target that failed in the present job.
+    pub(super) remedy: Option<Remedy>,
+    /// The models on this computer, and the id of the target that the candidates were compared with.
+    pub(super) listed: Vec<(InstalledModel, ModelEntry)>,
+    pub(super) listed_for: Option<String>,
+    pub(super) candidates: Vec<Candidate>,
+    /// Tokens per second over those without drafts, by the ids of target and draft, where that was tried.
+    pub(super) trials: HashMap<(String, String), f64>,
+    pub(super) chosen: Arc<Mutex<Chosen>>,
+    pub(super) board: Arc<Board>,
+}
+
+impl Local {
+    /// Has no model loaded before settings name one.
+    pub(super) fn new(host: Host, models: Models, chosen: Arc<Mutex<Chosen>>, board: Arc<Board>) -> Self {
+        Self {
+            host,
+            models,
+            settings: Settings::default(),
+            revision: 0,
+            wanted: Chosen::default(),
+            earlier: Vec::new(),
+            target: None,
+            choice: None,
+            remedy: None,
+            listed: Vec::new(),
+            listed_for: None,
+            candidates: Vec::new(),
+            trials: HashMap::new(),
+            chosen,
+            board,
+        }
+    }
+
+    /// Shows what could compute.
+    pub(super) fn list_devices(&self) {
+        let option = |(choice, found): (DeviceChoice, std::result::Result<String, _>)| {
+            let problem = found.as_ref().err().map(ToString::to_string);
+            DeviceOption { choice, label: found.unwrap_or_else(|_| choice.to_string()), problem }
+        };
+        let devices = self.host.hardware.survey().into_iter().map(option).collect();
+        self.board.update(|status| status.devices = devices);
+    }
+
+    /// After a panic, which has been logged, nothing is known about the models' caches. Choosing a target loads it
+    /// again.
+    pub(super) fn give_up(&mut self) {
+        (self.target, self.choice, self.remedy) = (None, None, None);
+        self.board.update(|status| {
+            status.phase = EnginePhase::Failed;
+            status.loading = None;
+            status.target = None;
+            status.why = off("no model is loaded");
+            status.message = Some(
+                "The engine failed on this model: the log has the reason. Choose another, or change a setting \
+                 to load the same again."
+                    .to_owned(),
+            );
+        });
+    }
+
+    /// Makes these, which have the number `revision`, the settings of every later reply, and loads what they name.
+    /// `earlier` are texts that drafts may repeat.
+    pub(super) fn apply_settings(&mut self, settings: Settings, earlier: Vec<String>, revision: u64) {
+        self.wanted = Chosen::by(&settings);
+        (self.settings, self.earlier, self.revision) = (settings, earlier, revision);
+        // Before the target is loaded: if that fails, others can be chosen.
+        self.list_targets();
+        let loaded = self.load_target();
+        let failed = loaded.as_ref().is_err_and(|error| error.code != ErrorCode::Cancelled);
+        if failed {
+            // The choice stays what it is: the model may be on a disk that is back the next time.
+            for replacement in [self.models.default_target(), STARTER] {
+                if self.target.is_none() {
+                    self.settings.target = replacement.to_owned();
+                    let _ = self.load_target();
+                }
+            }
+        }
+        self.announce(loaded.unwrap_or_else(message));
+    }
+
+    /// Looks for models on this computer again.
+    pub(super) fn list_models(&mut self) {
+        self.list_targets();
+        self.choose_draft();
+    }
+
+    /// Makes the draft ready, and says how things are: `message`, and what is loaded.
+    pub(super) fn announce(&mut self, message: Option<String>) {
+        self.choose_draft();
+        let why = self.prepare_draft();
+        let target = self.target.as_ref();
+        let session = target.map(|target| &target.session);
+        self.board.update(|status| {
+            status.phase = if target.is_some() { EnginePhase::Ready } else { EnginePhase::Failed };
+            status.loading = None;
+            status.message = message;
+            status.target = target.map(|target| target.entry.clone());
+            status.device = session.map_or_else(String::new, |session| session.device().label.clone());
+            status.device_choice = session.map_or(self.settings.device, Session::device_choice);
+            let draft = session.and_then(|session| session.draft.device());
+            status.draft_device = draft.map(|device| device.label.clone());
+            status.device_remarks =
+                session.iter().flat_map(|session| session.remarks()).map(str::to_owned).collect();
+            status.why = why;
+        });
+        self.report_memory();
+    }
+
+    pub(super) fn report_memory(&self) {
+        let target = self.target.as_ref().map(|target| (target.session.device(), target.entry.memory_bytes));
+        let draft = self.target.as_ref().map(|target| &target.session.draft);
+        let draft = draft.and_then(|draft| Some((draft.device()?, self.listed_bytes(&draft.id))));
+        // What CUDA computes with is in the GPU's own memory.
+        let here = |(opened, bytes): (&Opened, u64)| if opened.gpu == Some(Gpu::Cuda) { 0 } else { bytes };
+        let gpu = [target, draft].into_iter().flatten().find_map(|(opened, _)| opened.memory());
+        let memory = memory::in_use(target.map_or(0, here), draft.map_or(0, here), gpu);
+        self.board.update(|status| status.memory = memory);
+    }
+
+    /// What running a listed model takes; 0 for drafters that are no model.
+    pub(super) fn listed_bytes(&self, id: &str) -> u64 {
+        self.listed(id).map_or(0, |entry| entry.memory_bytes)
+    }
+
+    /// Opens the models on this computer, unless they are those that are listed.
+    fn list_targets(&mut self) {
+        let installed = self.models.installed(&self.settings.added_models);
+        if installed.iter().ne(self.listed.iter().map(|(model, _)| model)) {
+            let entries: Vec<ModelEntry> = installed.iter().map(InstalledModel::entry).collect();
+            self.board.update(|status| status.targets.clone_from(&entries));
+            (self.listed, self.listed_for) = (installed.into_iter().zip(entries).collect(), None);
+        }
+    }
+
+    fn listed(&self, id: &str) -> Option<&ModelEntry> {
+        self.listed.iter().map(|(_, entry)| entry).find(|entry| entry.id == id)
+    }
+
+    /// The model as it is listed; one that is not, by a look into its file.
+    pub(super) fn entry(&self, id: &str, path: &Path) -> ModelEntry {
+        let looked_up = || InstalledModel { id: id.to_owned(), ..InstalledModel::added(path) }.entry();
+        self.listed(id).cloned().unwrap_or_else(looked_up)
+    }
+
+    pub(super) fn loaded(&mut self) -> Result<&mut Target> {
+        self.target.as_mut().ok_or_else(no_target)
+    }
+}
+
+/// What is said of an error. What nobody wants any more is no problem: other settings are on their way.
+pub(super) fn message(error: CommandError) -> Option<String> {
+    (error.code != ErrorCode::Cancelled).then_some(error.message)
+}
+
+pub(super) fn no_target() -> CommandError {
+    let message = "No model is loaded: wait, or choose one in the Library.";
+    CommandError::new(ErrorCode::NoTarget, message)
+}

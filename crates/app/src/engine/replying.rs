@@ -1,0 +1,89 @@
+//! Replies by the models on this computer: the conversation in the target's own form, and who drafts.
+
+use std::sync::Arc;
+
+use foretoken_engine::decoder::{Progress, Request};
+use foretoken_engine::model::{ChatMessage, Role};
+use foretoken_engine::sampling::Mode;
+use foretoken_engine::session::Session;
+use foretoken_engine::speculation::{DrafterChoice, Speculation};
+
+use super::local::{Local, Target};
+use super::why::Reporter;
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::ipc::{DRAFT_NGRAM, Settings};
+use crate::replier::{Ending, Event, Replier};
+
+impl Replier for Local {
+    fn reply(
+        &mut self,
+        conversation: &[ChatMessage],
+        settings: &Settings,
+        cancel: &Cancel,
+        on: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Ending> {
+        let speculation = speculation(self.chosen_draft(), &settings.speculation);
+        let Target { entry, session, .. } = self.loaded()?;
+        let request = Request { speculation, ..request(session, conversation, settings)? };
+        request.admit(session.context())?;
+        let (target, draft) = (entry.label.clone(), session.draft.drafting().map(str::to_owned));
+        on(Event::Started { target: &target, draft: draft.as_deref() });
+
+        let mut reporter = Reporter::new(draft.as_deref().unwrap_or_default(), &self.board.status().why);
+        let board = Arc::clone(&self.board);
+        let reply = self.loaded()?.session.reply(&request, &mut |progress| {
+            match progress {
+                Progress::Prompt { done, total } => on(Event::Prompt { done, total }),
+                Progress::Round(round) => {
+                    reporter.hear(round, &board);
+                    let text: String = round.emitted().map(|(_, text)| text).collect();
+                    on(Event::Round(round));
+                    on(Event::Text { delta: &text });
+                }
+            }
+            cancel.flow()
+        });
+        if let Some(why) = reporter.shown {
+            self.board.update(|status| status.why = why);
+        }
+        let mut summary = reply.map_err(|error| self.failed(error))?.summary;
+        if let Some(written_with) = &mut summary.settings {
+            written_with.system_prompt.clone_from(&settings.system_prompt);
+        }
+        Ok(Ending { finish: summary.finish, summary: Some(summary) })
+    }
+}
+
+impl Local {
+    /// Keeps what was learned about who drafts, for the next start.
+    pub(super) fn keep_learned(&self) {
+        self.target.iter().for_each(|target| target.session.keep_learned());
+    }
+}
+
+/// What is asked of the target: the conversation in its own form, and how its tokens are chosen.
+pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Settings) -> Result<Request> {
+    let system = settings.system_prompt.trim();
+    let system = (!system.is_empty()).then(|| ChatMessage { role: Role::System, content: system.to_owned() });
+    let messages: Vec<ChatMessage> = system.into_iter().chain(messages.iter().cloned()).collect();
+    let mut sampling = settings.sampling.clone();
+    if sampling.seed.is_some() {
+        // Whoever fixes a seed wants the same text again, also with another draft.
+        sampling.mode = Mode::Reproducible;
+    }
+    Ok(Request {
+        sampling,
+        speculation: settings.speculation.clone(),
+        max_tokens: (settings.max_tokens > 0).then_some(settings.max_tokens as usize),
+        ..Request::new(session.conversation(&messages)?)
+    })
+}
+
+/// What was asked for; without a draft model, of the others.
+pub(super) fn speculation(draft: &str, asked: &Speculation) -> Speculation {
+    if draft == DRAFT_NGRAM && asked.drafter == DrafterChoice::Model {
+        return Speculation { drafter: DrafterChoice::Combined, ..asked.clone() };
+    }
+    asked.clone()
+}

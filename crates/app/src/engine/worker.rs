@@ -1,0 +1,81 @@
+//! The engine thread: takes jobs from its queue, one after the other, and gives them to whom they are for.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+
+use foretoken_engine::model::ChatMessage;
+
+use super::job::{Job, OnReply};
+use super::local::Local;
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::ipc::EnginePhase;
+use crate::replier::{Ending, Event, Replier};
+
+/// What the engine thread works with.
+pub(super) struct Worker {
+    pub(super) local: Local,
+    /// Who replies in the place of the models on this computer, if anybody.
+    pub(super) replier: Option<Box<dyn Replier>>,
+}
+
+impl Worker {
+    /// Works until nobody can send jobs any more.
+    pub(super) fn work(mut self, queue: mpsc::Receiver<Job>) {
+        self.local.list_devices();
+        for job in queue {
+            let done = catch_unwind(AssertUnwindSafe(|| {
+                self.carry_out(job);
+                self.local.recover();
+            }));
+            if done.is_err() {
+                self.local.give_up();
+            }
+        }
+    }
+
+    /// Whoever asked may have gone, so that nobody hears what comes of it.
+    fn carry_out(&mut self, job: Job) {
+        let local = &mut self.local;
+        match job {
+            Job::Settings { settings, earlier, revision } => {
+                local.apply_settings(*settings, earlier, revision);
+            }
+            Job::List => local.list_models(),
+            Job::Advise { text, on_advice, cancel, done } => {
+                let _ = done.send(local.advise(&text, &on_advice, &cancel));
+            }
+            Job::Reply { messages, mut on, cancel, done } => {
+                let outcome = self.reply(&messages, &cancel, &mut on);
+                // The recorder ends with what it hears from.
+                drop(on);
+                let _ = done.send(outcome);
+                self.local.keep_learned();
+            }
+            Job::Check { stored, on_progress, cancel, done } => {
+                let _ = done.send(local.check(&stored, &on_progress, &cancel));
+            }
+            Job::Arena { request, on_event, cancel, done } => {
+                let _ = done.send(local.arena(&request, &on_event, &cancel));
+            }
+        }
+    }
+
+    /// Lets whoever replies do so, and shows it from the moment the conversation is accepted.
+    fn reply(&mut self, messages: &[ChatMessage], cancel: &Cancel, on: &mut OnReply) -> Result<Ending> {
+        let Self { local, replier } = self;
+        let (settings, board) = (local.settings.clone(), Arc::clone(&local.board));
+        let idle = board.status().phase;
+        let mut hear = |event: Event<'_>| {
+            on(event);
+            if matches!(event, Event::Started { .. }) {
+                board.update(|status| status.phase = EnginePhase::Replying);
+            }
+        };
+        let replier = replier.as_deref_mut().unwrap_or(local);
+        let outcome = replier.reply(messages, &settings, cancel, &mut hear);
+        board.update(|status| status.phase = idle);
+        self.local.report_memory();
+        outcome
+    }
+}

@@ -1,0 +1,58 @@
+//! Stored messages as the conversation that a model replies to.
+
+use foretoken_engine::model::{ChatMessage, Role};
+use foretoken_store as store;
+
+/// The messages so far. Replies without text are left out.
+pub(crate) fn chat_messages(messages: Vec<store::Message>) -> Vec<ChatMessage> {
+    let mut chat = Vec::new();
+    for message in messages.iter().filter(|message| !message.text.is_empty()) {
+        let role = match message.role {
+            store::Role::User => Role::User,
+            store::Role::Assistant => Role::Assistant,
+        };
+        push(&mut chat, role, &message.text);
+    }
+    chat
+}
+
+/// Adds a turn. Two in a row by the same speaker, as after a reply that was stopped at once, become
+/// one: some templates insist on taking turns.
+pub(crate) fn push(chat: &mut Vec<ChatMessage>, role: Role, text: &str) {
+    match chat.last_mut() {
+        Some(last) if last.role == role => {
+            last.content.push_str("\n\n");
+            last.content.push_str(text);
+        }
+        _ => chat.push(ChatMessage { role, content: text.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: store::Role, text: &str) -> store::Message {
+        store::Message {
+            id: 1,
+            conversation: 1,
+            role,
+            text: text.to_owned(),
+            created_at: 0,
+            finish: None,
+            summary: None,
+            target: None,
+            draft: None,
+            problem: None,
+        }
+    }
+
+    #[test]
+    fn speakers_take_turns_also_after_a_reply_without_text() {
+        use store::Role::{Assistant, User};
+        let stored = [(User, "One?"), (Assistant, ""), (User, "Two?"), (Assistant, "Two."), (User, "Three?")];
+        let chat = chat_messages(stored.into_iter().map(|(role, text)| message(role, text)).collect());
+        let chat: Vec<_> = chat.iter().map(|turn| (turn.role, turn.content.as_str())).collect();
+        assert_eq!(chat, [(Role::User, "One?\n\nTwo?"), (Role::Assistant, "Two."), (Role::User, "Three?")]);
+    }
+}

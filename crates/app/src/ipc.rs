@@ -1,0 +1,67 @@
+//! What crosses between the page and the shell: every type of every command, and nothing else.
+//! The TypeScript twins in `ui/src/bindings/` are generated from here.
+//!
+//! - [`settings`], [`engine`], [`models`], [`conversations`]: what their names say
+//! - [`library`]: what the hub offers, downloads, advice on drafts
+//! - [`proof`]: checks of replies, the arena
+
+mod conversations;
+mod engine;
+mod library;
+mod models;
+mod proof;
+mod settings;
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+pub use conversations::{Conversation, Message, Reply, ReplyEvent, Role, SearchHit};
+pub use engine::{
+    DeviceOption, EngineChange, EnginePhase, EngineStatus, Loading, MemoryUse, Speculating, Why,
+};
+pub use library::{
+    Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, FileDrag, Probe,
+    Repository, RepositoryFile, TokenSource,
+};
+pub use models::{DraftOption, ModelEntry, ModelKind, Problem};
+pub use proof::{
+    ARENA_PAIRS, ARENA_TOKENS, Arena, ArenaEvent, ArenaRequest, ArenaRun, ArenaSetup, Candidate,
+    CheckProgress, ReplyCheck, Setup, TextDifference, TraceStorage, Verdict,
+};
+pub use settings::{Appearance, DRAFT_NGRAM, DRAFT_NONE, Settings, TEXT_SIZE, Theme};
+
+/// Facts for the about line and the settings panel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct AppInfo {
+    pub version: String,
+    pub data_folder: String,
+}
+
+/// Why a command failed. The page branches on `code` and shows `message`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct CommandError {
+    pub code: ErrorCode,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ErrorCode {
+    /// A reply is under way.
+    Busy,
+    /// No target is loaded.
+    NoTarget,
+    EmptyPrompt,
+    PromptTooLong,
+    BadModel,
+    /// The hub wants a token, or another one.
+    NeedsToken,
+    BadSetting,
+    /// Something else was chosen meanwhile.
+    Cancelled,
+    NotFound,
+    Internal,
+}

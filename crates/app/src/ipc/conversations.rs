@@ -1,0 +1,88 @@
+//! Conversations, and replies while they are written.
+
+use foretoken_engine::trace::{Finish, Round, Summary};
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use crate::round::SharedRound;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Conversation {
+    #[ts(type = "number")]
+    pub id: i64,
+    pub title: String,
+    pub pinned: bool,
+    /// Milliseconds since 1970.
+    #[ts(type = "number")]
+    pub updated_at: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Role {
+    User,
+    Assistant,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Message {
+    #[ts(type = "number")]
+    pub id: i64,
+    #[ts(type = "number")]
+    pub conversation: i64,
+    pub role: Role,
+    pub text: String,
+    /// Milliseconds since 1970.
+    #[ts(type = "number")]
+    pub created_at: i64,
+    /// Replies: how it ended; `None` for one that failed or was under way when the program was killed.
+    pub finish: Option<Finish>,
+    /// Replies: its numbers.
+    pub summary: Option<Summary>,
+    /// Replies: labels of the target and the draft that wrote it.
+    pub target: Option<String>,
+    pub draft: Option<String>,
+    /// Replies that failed: the sentence that says why.
+    pub problem: Option<String>,
+}
+
+/// A message that contains the searched words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct SearchHit {
+    pub conversation: Conversation,
+    #[ts(type = "number")]
+    pub message: i64,
+    /// Text around the hit; the hit itself stands between U+0002 and U+0003.
+    pub excerpt: String,
+}
+
+/// Sent on the channel of `send` and `regenerate`.
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[ts(export)]
+#[allow(clippy::large_enum_variant, reason = "sent and gone; nobody keeps many")]
+pub enum ReplyEvent {
+    /// The question is stored and the reply begins. `user` is `None` when regenerating.
+    Started { conversation: Conversation, user: Option<Message>, reply: Message },
+    /// Prompt tokens processed so far.
+    Prompt { done: u32, total: u32 },
+    /// What a round added to the reply, and how it came about.
+    Round {
+        #[ts(as = "Round")]
+        round: SharedRound,
+    },
+    /// What was added to a reply that has no rounds.
+    Text { delta: String },
+}
+
+/// What `send` and `regenerate` return: the stored reply, which replaces the streamed preview.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Reply {
+    pub conversation: Conversation,
+    pub reply: Message,
+}

@@ -1,0 +1,82 @@
+//! Models on this computer, as targets and as drafts.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use super::settings::DRAFT_NONE;
+
+/// A model on this computer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ModelEntry {
+    /// `smollm2`, `starter`, `starter-draft`, or the path of a file or folder.
+    pub id: String,
+    /// "SmolLM2 135M Instruct · Q4_1".
+    pub label: String,
+    /// One line: architecture, size on disk, context.
+    pub detail: String,
+    pub kind: ModelKind,
+    /// Where it is from: below the models folder its path there, for a download `owner/name:file` or
+    /// `owner/name`, else its path.
+    pub name: String,
+    /// Weights on disk, all parts together; 0 when the model could not be read.
+    #[ts(type = "number")]
+    pub size_bytes: u64,
+    /// What running it takes, estimated.
+    #[ts(type = "number")]
+    pub memory_bytes: u64,
+    /// Whether that much memory was free when the list was made.
+    pub fits: bool,
+    /// 0 when the model could not be read.
+    #[ts(type = "number")]
+    pub parameters: u64,
+    /// Context length in tokens; 0 when the model could not be read.
+    pub context: u32,
+    /// Why it cannot be used as a target; `None` when it can.
+    pub problem: Option<Problem>,
+}
+
+/// Why a model cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Problem {
+    /// In a few words: "other vocabulary".
+    pub short: String,
+    /// In full.
+    pub reason: String,
+}
+
+/// Where a model came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ModelKind {
+    /// It comes with the program.
+    Bundled,
+    /// Put into the models folder.
+    Local,
+    /// In the hub's cache, by this program or another.
+    Downloaded,
+    /// Added by path: can be taken off the list, and the file stays.
+    Added,
+}
+
+/// A choice in the draft picker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct DraftOption {
+    pub id: String,
+    pub label: String,
+    pub detail: String,
+    /// What speaks for it, in a word or two: "last used", "known pair".
+    pub merit: Option<String>,
+    /// Why it cannot draft for the loaded target; `None` when it can.
+    pub problem: Option<Problem>,
+}
+
+impl DraftOption {
+    /// Whether anything is drafted with it.
+    pub fn drafts(&self) -> bool {
+        self.id != DRAFT_NONE
+    }
+}

@@ -1,0 +1,69 @@
+//! What a person can set.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use foretoken_engine::device::DeviceChoice;
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::Speculation;
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// Everything a person can set. Stored as one document; missing fields take their defaults.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default)]
+#[ts(export)]
+pub struct Settings {
+    /// Id of the target, see [`super::ModelEntry::id`].
+    pub target: String,
+    /// By the target's id, the id of what was chosen to draft for it: a model's, [`DRAFT_NGRAM`] or
+    /// [`DRAFT_NONE`]. A target that is not in here is drafted for by what fits it best.
+    pub drafts: BTreeMap<String, String>,
+    /// What computes for the target.
+    pub device: DeviceChoice,
+    /// What computes for the draft; `auto` is what computes for the target.
+    pub draft_device: DeviceChoice,
+    pub speculation: Speculation,
+    /// Whether texts of earlier conversations may be repeated by the n-gram drafter.
+    pub learn_from_earlier: bool,
+    pub sampling: Sampling,
+    /// Longest reply in tokens; 0 means as long as the context allows.
+    pub max_tokens: u32,
+    /// Instructions put before every conversation; empty for none.
+    pub system_prompt: String,
+    pub appearance: Appearance,
+    /// Whether replies keep their traces; without one there is no token view, replay or check later.
+    pub keep_traces: bool,
+    /// Models a person added by path.
+    pub added_models: Vec<String>,
+}
+
+/// No draft model: what was said and thought before is repeated.
+pub const DRAFT_NGRAM: &str = "ngram";
+/// No drafts: plain decoding.
+pub const DRAFT_NONE: &str = "none";
+
+/// Percent of the normal size that text may have.
+pub const TEXT_SIZE: RangeInclusive<u32> = 80..=160;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default)]
+#[ts(export)]
+pub struct Appearance {
+    pub theme: Theme,
+    pub reduced_motion: bool,
+    /// Percent of the normal size: [`TEXT_SIZE`].
+    pub text_size: u32,
+    pub sidebar_open: bool,
+    pub inspector_open: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Theme {
+    #[default]
+    System,
+    Light,
+    Dark,
+}

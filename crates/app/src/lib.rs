@@ -1,0 +1,41 @@
+//! Foretoken's application, without a window: what a person can do is a method of [`App`]. The desktop shell
+//! passes the page's commands on to it.
+//!
+//! - [`ipc`]: every type that crosses to the page
+//! - [`app`], [`reply`], [`proof`], [`settings`]: conversations, replies, checks and arenas, what is set
+//! - [`cancel`]: ending a job, and one job at a time
+//! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
+//! - [`replier`]: who replies, be it the engine or another; [`round`]: a round, turned into JSON once
+//! - [`remote`]: what comes from the hub
+//! - [`models`]: the lists of targets and drafts; [`drafts`]: which draft a target gets; [`memory`]: whether
+//!   they fit
+//! - [`pace`]: events told no more often than they are shown; [`save`]: files for the person
+//! - `learning`: where it is kept what was learned about models
+//! - [`error`], `stored`: other crates' types as the page's; `shown`: what a page sees of the engine; `history`: stored messages as a conversation
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+pub mod app;
+pub mod board;
+pub mod cancel;
+pub mod drafts;
+pub mod engine;
+pub mod error;
+mod history;
+pub mod ipc;
+mod learning;
+mod lock;
+pub mod memory;
+pub mod models;
+pub mod pace;
+pub mod proof;
+pub mod remote;
+pub mod replier;
+pub mod reply;
+pub mod round;
+pub mod save;
+pub mod settings;
+mod shown;
+mod stored;
+
+pub use app::App;

@@ -1,0 +1,268 @@
+//! Asking and answering: a message is stored once its reply can begin, the reply while it is written. Rounds
+//! go to the page straight from the engine thread; this thread keeps the record.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use foretoken_engine::model::{ChatMessage, Role};
+use foretoken_store as store;
+
+use crate::app::App;
+use crate::cancel::{Cancel, Turn};
+use crate::error::Result;
+use crate::history::{chat_messages, push};
+use crate::ipc::{CommandError, ErrorCode, Reply, ReplyEvent};
+use crate::replier::{Ending, Event};
+use crate::round::SharedRound;
+
+/// A killed program loses at most this much of a reply.
+const RECORD_EVERY: Duration = Duration::from_millis(500);
+
+/// Where the events of a reply go.
+pub type Events = Arc<dyn Fn(ReplyEvent) + Send + Sync>;
+
+/// What is answered.
+enum Question {
+    /// A new message in a conversation, or in a new one.
+    Sent { conversation: Option<i64>, text: String },
+    /// The message before this reply, which makes room for another.
+    Again { reply: i64 },
+}
+
+impl App {
+    /// Stores `text` and replies to it. Nothing is stored when the prompt is refused.
+    ///
+    /// # Errors
+    /// `Busy`, `NoTarget`, `EmptyPrompt`, `PromptTooLong`, `NotFound` before the reply begins. A
+    /// reply that fails later is returned with its problem.
+    pub fn send(self: &Arc<Self>, conversation: Option<i64>, text: &str, events: Events) -> Result<Reply> {
+        let turn = self.take_turn()?;
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(foretoken_engine::Error::EmptyPrompt.into());
+        }
+        let mut messages = match conversation {
+            Some(id) => chat_messages(self.store().messages(id)?),
+            None => Vec::new(),
+        };
+        push(&mut messages, Role::User, text);
+        self.answer(messages, Question::Sent { conversation, text: text.to_owned() }, events, turn.cancel())
+    }
+
+    /// Regenerates the last reply of its conversation.
+    ///
+    /// # Errors
+    /// As [`Self::send`], and `NotFound` for what is not the last reply of a conversation.
+    pub fn regenerate(self: &Arc<Self>, reply: i64, events: Events) -> Result<Reply> {
+        let turn = self.take_turn()?;
+        let message = self.store().message(reply)?;
+        let mut messages = self.store().messages(message.conversation)?;
+        let last = messages.pop().filter(|last| last.id == reply && last.role == store::Role::Assistant);
+        if last.is_none() {
+            let message = "Only the last reply of a conversation can be regenerated.";
+            return Err(CommandError::new(ErrorCode::NotFound, message));
+        }
+        self.answer(chat_messages(messages), Question::Again { reply }, events, turn.cancel())
+    }
+
+    /// One reply at a time: what is read from now on until the turn is dropped does not change.
+    pub(crate) fn take_turn(&self) -> Result<Turn<'_>> {
+        self.turns.take().ok_or_else(|| {
+            let message = "A reply, a check or an arena is running: stop it or wait until it finishes.";
+            CommandError::new(ErrorCode::Busy, message)
+        })
+    }
+
+    fn answer(
+        self: &Arc<Self>,
+        messages: Vec<ChatMessage>,
+        question: Question,
+        events: Events,
+        cancel: Cancel,
+    ) -> Result<Reply> {
+        let (records, written) = mpsc::channel();
+        let app = Arc::clone(self);
+        let cancelling = cancel.clone();
+        let mut recorder =
+            ReplyRecorder { app, question, events, records, cancel: cancelling, refused: false, round: None };
+        let outcome = self.engine.reply(messages, Box::new(move |event| recorder.take(event)), cancel);
+        let written = self.record(&written);
+        let outcome = outcome.recv().unwrap_or_else(|_| Err(engine_gone()));
+        match written? {
+            Some(written) => self.close(written, outcome),
+            // Refused before anything was stored.
+            None => Err(outcome.err().unwrap_or_else(engine_gone)),
+        }
+    }
+
+    /// Stores text and rounds as they come, in batches, until the engine thread lets go of the other end; `None`
+    /// for a reply that was never begun.
+    ///
+    /// # Errors
+    /// Why the reply could not be begun in the store.
+    fn record(&self, records: &Receiver<Record>) -> Result<Option<Written>> {
+        let mut written = None;
+        let mut due = Instant::now() + RECORD_EVERY;
+        loop {
+            let wait = due.saturating_duration_since(Instant::now());
+            match records.recv_timeout(wait) {
+                Ok(Record::Begun(reply)) => {
+                    written = Some(Written::new(reply?, self.settings().keep_traces));
+                }
+                Ok(Record::Text { delta, round }) => {
+                    if let Some(written) = &mut written {
+                        written.add(&delta, round);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    due = Instant::now() + RECORD_EVERY;
+                    written.iter_mut().for_each(|written| self.append(written));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    written.iter_mut().for_each(|written| self.append(written));
+                    return Ok(written);
+                }
+            }
+        }
+    }
+
+    /// A store that fails for a while, a full disk say, costs the reply nothing: what could not be
+    /// stored is tried again with the next batch.
+    fn append(&self, written: &mut Written) {
+        if !written.grown {
+            return;
+        }
+        let json = |round: &SharedRound| Some((round.index, round.json()?.get().to_owned()));
+        let rounds: Vec<(u32, String)> = written.pending.iter().filter_map(json).collect();
+        match self.store().append_rounds(written.reply, &written.text, &rounds) {
+            Ok(()) => {
+                written.pending.clear();
+                written.grown = false;
+            }
+            Err(error) => tracing::error!(%error, "rounds could not be stored; trying again"),
+        }
+    }
+
+    fn close(&self, written: Written, outcome: Result<Ending>) -> Result<Reply> {
+        let (finish, summary, problem) = match outcome {
+            Ok(Ending { finish, summary }) => {
+                let finish = serde_json::to_value(finish)?;
+                let summary = summary.as_ref().map(serde_json::to_string).transpose()?;
+                (finish.as_str().map(str::to_owned), summary, None)
+            }
+            Err(error) => (None, None, Some(error.message)),
+        };
+        let ending = store::Ending {
+            text: &written.text,
+            finish: finish.as_deref(),
+            summary: summary.as_deref(),
+            problem: problem.as_deref(),
+        };
+        let mut store = self.store();
+        let reply = store.finish_reply(written.reply, ending)?;
+        let conversation = store.conversation(reply.conversation)?.into();
+        Ok(Reply { conversation, reply: reply.try_into()? })
+    }
+}
+
+pub(crate) fn engine_gone() -> CommandError {
+    let message = "The engine failed: the log has the reason. Choose a model again; nothing stored is lost.";
+    CommandError::new(ErrorCode::Internal, message)
+}
+
+/// Sent from the engine thread to the one that keeps the record.
+enum Record {
+    /// The reply's id, or why the store has none.
+    Begun(Result<i64>),
+    /// What was added, and by which round.
+    Text { delta: String, round: Option<SharedRound> },
+}
+
+/// A reply so far, and the rounds that are not stored yet.
+struct Written {
+    reply: i64,
+    /// Whether its rounds are kept.
+    traced: bool,
+    text: String,
+    /// Whether there is more than what is stored.
+    grown: bool,
+    pending: Vec<SharedRound>,
+}
+
+impl Written {
+    fn new(reply: i64, traced: bool) -> Self {
+        Self { reply, traced, text: String::new(), grown: false, pending: Vec::new() }
+    }
+
+    fn add(&mut self, delta: &str, round: Option<SharedRound>) {
+        self.text.push_str(delta);
+        self.grown = true;
+        self.pending.extend(round.filter(|_| self.traced));
+    }
+}
+
+/// Is told of a reply on the engine thread: stores the question, tells the page, hands text and rounds to the record.
+struct ReplyRecorder {
+    app: Arc<App>,
+    question: Question,
+    events: Events,
+    records: Sender<Record>,
+    cancel: Cancel,
+    /// Whether the store could not begin it, so that nobody wants to know more of it.
+    refused: bool,
+    /// By which the next text is written.
+    round: Option<SharedRound>,
+}
+
+impl ReplyRecorder {
+    /// The receiver of records waits until this end of them is dropped.
+    fn take(&mut self, event: Event<'_>) {
+        if self.refused {
+            return;
+        }
+        match event {
+            Event::Started { target, draft } => {
+                let begun = self.begin(target, draft);
+                if begun.is_err() {
+                    self.refused = true;
+                    self.cancel.cancel();
+                }
+                let _ = self.records.send(Record::Begun(begun));
+            }
+            Event::Prompt { done, total } => {
+                (self.events)(ReplyEvent::Prompt { done: done as u32, total: total as u32 });
+            }
+            Event::Round(round) => {
+                let round = SharedRound::of(round);
+                (self.events)(ReplyEvent::Round { round: round.clone() });
+                self.round = Some(round);
+            }
+            Event::Text { delta } => {
+                let round = self.round.take();
+                if round.is_none() {
+                    (self.events)(ReplyEvent::Text { delta: delta.to_owned() });
+                }
+                // Text and round in one, so that they are stored together.
+                let _ = self.records.send(Record::Text { delta: delta.to_owned(), round });
+            }
+        }
+    }
+
+    /// Stores the question and an empty reply, and returns its id.
+    fn begin(&self, target: &str, draft: Option<&str>) -> Result<i64> {
+        let mut store = self.app.store();
+        let (user, reply) = match &self.question {
+            Question::Again { reply } => (None, store.replace_reply(*reply, target, draft)?),
+            Question::Sent { conversation, text } => {
+                let (user, reply) = store.ask(*conversation, text, target, draft)?;
+                (Some(user), reply)
+            }
+        };
+        let conversation = store.conversation(reply.conversation)?.into();
+        drop(store);
+        let (id, user) = (reply.id, user.map(TryInto::try_into).transpose()?);
+        (self.events)(ReplyEvent::Started { conversation, user, reply: reply.try_into()? });
+        Ok(id)
+    }
+}

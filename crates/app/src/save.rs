@@ -1,0 +1,100 @@
+//! Writing a file for a person: into their Downloads folder, under a name that is free, so that nothing is
+//! ever overwritten.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use directories::UserDirs;
+
+use crate::error::Result;
+use crate::ipc::{CommandError, ErrorCode};
+
+/// Names tried: "trace.jsonl", "trace (2).jsonl" and so on.
+const MAX_NAMES: u32 = 1000;
+
+/// Where a person looks for what a program gave them; `None` where the system names no such place.
+pub fn downloads() -> Option<PathBuf> {
+    UserDirs::new()?.download_dir().map(Path::to_path_buf)
+}
+
+/// Writes `text` to `folder`, made if missing, under `name` or one like it; returns the path.
+///
+/// # Errors
+/// `BadSetting` for a name that is not a file's own; `Internal` where nothing can be written.
+pub fn save(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
+    if Path::new(name).file_name() != Some(name.as_ref()) || name.contains(['/', '\\', '\0']) {
+        return Err(CommandError::new(
+            ErrorCode::BadSetting,
+            format!("name: expected that of a file, found {name:?}."),
+        ));
+    }
+    let refused = |path: &Path, error: std::io::Error| {
+        let message = format!(
+            "{} could not be written: {error}. Is the disk full or the folder read-only?",
+            path.display()
+        );
+        CommandError::new(ErrorCode::Internal, message)
+    };
+    std::fs::create_dir_all(folder).map_err(|error| refused(folder, error))?;
+    let (path, mut file) = free(folder, name).map_err(|error| refused(&folder.join(name), error))?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    written.map_err(|error| {
+        // Half a file is worse than none.
+        let _ = std::fs::remove_file(&path);
+        refused(&path, error)
+    })?;
+    Ok(path)
+}
+
+/// A new file of that name, or of the first like it that is not there.
+fn free(folder: &Path, name: &str) -> std::io::Result<(PathBuf, File)> {
+    let (stem, extension) = name
+        .rsplit_once('.')
+        .map_or((name, String::new()), |(stem, extension)| (stem, format!(".{extension}")));
+    let mut path = folder.join(name);
+    for number in 2..=MAX_NAMES {
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                path = folder.join(format!("{stem} ({number}){extension}"));
+            }
+            opened => return opened.map(|file| (path, file)),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_there_is_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("new");
+        let names: Vec<_> = ["one", "two", "three"]
+            .map(|text| save(&folder, "trace.jsonl", text).unwrap().file_name().unwrap().to_owned())
+            .to_vec();
+        assert_eq!(names, ["trace.jsonl", "trace (2).jsonl", "trace (3).jsonl"]);
+        assert_eq!(std::fs::read_to_string(folder.join("trace (2).jsonl")).unwrap(), "two");
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["", ".", "..", "../up.txt", "/etc/passwd", "a/b", "a\\b", "nul\0"] {
+            let error = save(folder.path(), name, "text").unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadSetting, "{name:?}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_to_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = save(&file, "trace.jsonl", "text").unwrap_err();
+        assert!(error.message.contains("file") && error.code == ErrorCode::Internal, "{}", error.message);
+    }
+}

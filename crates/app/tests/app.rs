@@ -1,0 +1,830 @@
+//! Every command, without a window: what the page would see and what the store keeps.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "app/cancelling.rs"]
+mod cancelling;
+#[path = "app/devices.rs"]
+mod devices;
+#[path = "app/scripted.rs"]
+mod scripted;
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use candle_core::quantized::GgmlDType;
+use foretoken_app::App;
+use foretoken_app::ipc::{
+    Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, DRAFT_NGRAM, DRAFT_NONE,
+    DraftOption, EnginePhase, EngineStatus, ErrorCode, MemoryUse, ModelKind, Reply, ReplyCheck, ReplyEvent,
+    Role, Settings, Setup, Speculating, TraceStorage,
+};
+use foretoken_app::reply::Events;
+use foretoken_engine::device::{DeviceChoice, Opened, Problem};
+use foretoken_engine::drafter_kind::DrafterKind;
+use foretoken_engine::forward::Model;
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::session::{Hardware, ThisComputer};
+use foretoken_engine::speculation::{Speculation, Tree};
+use foretoken_engine::trace::{Finish, Round};
+use foretoken_library::Folders;
+use foretoken_store::Store;
+use foretoken_tests::{endless_model, large_model, random_model};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What [`Hardware::survey`] finds.
+type Survey = Vec<(DeviceChoice, Result<String, Problem>)>;
+
+struct Fixture {
+    app: Arc<App>,
+    statuses: Receiver<EngineStatus>,
+    folder: TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::at(tempfile::tempdir().unwrap())
+    }
+
+    /// An application with its data in `folder`, ready to reply.
+    fn at(folder: TempDir) -> Self {
+        Self::on(folder, Box::new(ThisComputer))
+    }
+
+    /// The same, with models loaded onto `hardware`. The starter pair is chosen unless anything was before: its
+    /// draft is a model, and it is there on every computer.
+    fn on(folder: TempDir, hardware: Box<dyn Hardware>) -> Self {
+        let store = Store::open(&Folders::at(folder.path()).database()).unwrap();
+        if store.settings().unwrap().is_none() {
+            store.save_settings(r#"{"target": "starter"}"#).unwrap();
+        }
+        drop(store);
+        Self::of(folder, None, hardware)
+    }
+
+    /// The same, installed with `resources`, and nothing is chosen.
+    fn of(folder: TempDir, resources: Option<&Path>, hardware: Box<dyn Hardware>) -> Self {
+        let folders = Folders::at(folder.path());
+        let app = App::start_on(folders, resources, Arc::from(hardware), None).unwrap();
+        Self::ready(folder, app)
+    }
+
+    fn ready(folder: TempDir, app: App) -> Self {
+        let app = Arc::new(app);
+        let (sender, statuses) = mpsc::channel();
+        app.watch_engine(move |status| sender.send(status.clone()).is_ok());
+        let fixture = Self { app, statuses, folder };
+        fixture.wait_for(|status| status.phase == EnginePhase::Ready);
+        fixture
+    }
+
+    fn restart(self) -> Self {
+        let Self { app, folder, .. } = self;
+        drop(app);
+        Self::at(folder)
+    }
+
+    fn wait_for(&self, wanted: impl Fn(&EngineStatus) -> bool) -> EngineStatus {
+        loop {
+            let status = self.statuses.recv_timeout(PATIENCE).expect("the status never came");
+            if wanted(&status) {
+                return status;
+            }
+        }
+    }
+
+    /// Changes the settings and waits for the engine to have them.
+    fn set(&self, change: impl FnOnce(&mut Settings)) -> EngineStatus {
+        let mut settings = Settings {
+            sampling: Sampling::greedy(),
+            max_tokens: 40,
+            // Whether drafting pays is not what is tested here.
+            speculation: Speculation::fixed(4),
+            ..self.app.settings()
+        };
+        change(&mut settings);
+        while self.statuses.try_recv().is_ok() {}
+        self.app.save_settings(settings.clone()).unwrap();
+        // A change that shows nowhere in the status is not told.
+        std::iter::from_fn(|| self.statuses.recv_timeout(Duration::from_millis(500)).ok())
+            .last()
+            .unwrap_or_else(|| self.status())
+    }
+
+    fn status(&self) -> EngineStatus {
+        let (sender, status) = mpsc::channel();
+        self.app.watch_engine(move |present| {
+            let _ = sender.send(present.clone());
+            false
+        });
+        status.recv().unwrap()
+    }
+
+    fn send(&self, conversation: Option<i64>, text: &str) -> (Reply, Vec<ReplyEvent>) {
+        let (events, heard) = listen();
+        let reply = self.app.send(conversation, text, events).unwrap();
+        (reply, heard.lock().unwrap().drain(..).collect())
+    }
+
+    fn refused(&self, conversation: Option<i64>, text: &str) -> (ErrorCode, String) {
+        let error = self.app.send(conversation, text, listen().0).unwrap_err();
+        (error.code, error.message)
+    }
+}
+
+/// Lets `draft` draft for the target that is set.
+fn let_draft(settings: &mut Settings, draft: &str) {
+    settings.drafts.insert(settings.target.clone(), draft.to_owned());
+}
+
+/// Chooses another target, and waits until it is ready with its draft.
+fn switch(fixture: &Fixture, target: &str) -> EngineStatus {
+    fixture.app.save_settings(Settings { target: target.to_owned(), ..fixture.app.settings() }).unwrap();
+    fixture.wait_for(|status| {
+        status.phase == EnginePhase::Ready && status.target.as_ref().is_some_and(|entry| entry.id == target)
+    })
+}
+
+fn option<'a>(status: &'a EngineStatus, id: &str) -> &'a DraftOption {
+    status.drafts.iter().find(|option| option.id == id).unwrap()
+}
+
+fn listen() -> (Events, Arc<Mutex<Vec<ReplyEvent>>>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&heard);
+    (Arc::new(move |event| sink.lock().unwrap().push(event)), heard)
+}
+
+fn rounds(events: &[ReplyEvent]) -> Vec<Round> {
+    let round = |event: &ReplyEvent| match event {
+        ReplyEvent::Round { round } => Some((**round).clone()),
+        _ => None,
+    };
+    events.iter().filter_map(round).collect()
+}
+
+#[test]
+fn what_drafters_learned_is_kept_for_the_next_start() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| let_draft(settings, DRAFT_NGRAM));
+    let (first, _) = fixture.send(None, "Tell me a story about a fox.");
+    let file = fixture.folder.path().join("learned.json");
+    // It is kept once the reply was handed over.
+    let begin = Instant::now();
+    while !file.exists() && begin.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let fixture = fixture.restart();
+    let (second, _) = fixture.send(None, "Tell me a story about a fox.");
+    assert_eq!(second.reply.text, first.reply.text);
+    std::fs::write(&file, "{\"something\": \"else\"}").unwrap();
+    let fixture = fixture.restart();
+    let (third, _) = fixture.send(None, "Tell me a story about a fox.");
+    assert_eq!(third.reply.text, first.reply.text);
+}
+
+#[test]
+fn a_reply_is_streamed_round_by_round_and_stored_as_it_was_streamed() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (reply, events) = fixture.send(None, "  Tell me a story about a fox.  ");
+    let ReplyEvent::Started { conversation, user: Some(user), reply: begun } = &events[0] else {
+        panic!("the first event was {:?}", events[0]);
+    };
+    assert_eq!((user.role, user.text.as_str()), (Role::User, "Tell me a story about a fox."));
+    assert_eq!((conversation.id, begun.id), (reply.conversation.id, reply.reply.id));
+    let streamed = rounds(&events);
+    assert!(streamed.iter().enumerate().all(|(index, round)| round.index as usize == index));
+    assert!(streamed.iter().any(|round| round.accepted() > 1), "nothing was drafted");
+    let text: String = streamed.iter().flat_map(Round::emitted).map(|(_, text)| text).collect();
+    assert_eq!(reply.reply.text, text);
+    assert_eq!(reply.reply.finish, Some(Finish::Length));
+    assert_eq!(reply.reply.summary.as_ref().unwrap().tokens, 40);
+
+    let fixture = fixture.restart();
+    assert_eq!(fixture.app.trace(reply.reply.id).unwrap(), streamed);
+    let stored = fixture.app.messages(reply.conversation.id).unwrap();
+    assert_eq!(stored, [user.clone(), reply.reply]);
+    assert_eq!(fixture.app.conversations().unwrap(), [reply.conversation]);
+}
+
+#[test]
+fn switching_the_draft_in_mid_conversation_keeps_the_target_and_its_cache() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (first, events) = fixture.send(None, "Count from one to twelve.");
+    let drafted: Vec<_> = rounds(&events).into_iter().flat_map(|round| round.drafted).collect();
+    assert!(drafted.iter().any(|d| d.drafter == DrafterKind::Model));
+    let id = Some(first.conversation.id);
+
+    let status = fixture.set(|settings| let_draft(settings, DRAFT_NGRAM));
+    assert_eq!((status.why.state, status.draft.as_str()), (Speculating::On, DRAFT_NGRAM));
+    let (second, events) = fixture.send(id, "Count from one to twelve again.");
+    let drafted: Vec<_> = rounds(&events).into_iter().flat_map(|round| round.drafted).collect();
+    assert!(!drafted.is_empty() && drafted.iter().all(|d| d.drafter != DrafterKind::Model));
+    let before = first.reply.summary.unwrap();
+    let summary = second.reply.summary.unwrap();
+    assert!(summary.reused_tokens >= before.prompt_tokens + before.tokens - 1, "{summary:?}");
+
+    let status = fixture.set(|settings| let_draft(settings, DRAFT_NONE));
+    assert_eq!((status.why.state, status.why.text.as_str()), (Speculating::Off, "no draft is chosen"));
+    let (third, events) = fixture.send(id, "And once more.");
+    assert!(rounds(&events).iter().all(|round| round.drafted.is_empty()));
+    assert!(third.reply.summary.unwrap().reused_tokens > summary.prompt_tokens);
+    assert_eq!(third.reply.draft, None);
+}
+
+#[test]
+fn a_stopped_reply_keeps_what_was_written() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.max_tokens = 0);
+    let app = Arc::clone(&fixture.app);
+    let stopper: Events = Arc::new(move |event| {
+        if matches!(&event, ReplyEvent::Round { round } if round.index == 3) {
+            app.stop();
+        }
+    });
+    let reply = fixture.app.send(None, "Tell me a story about a fox.", stopper).unwrap().reply;
+    assert_eq!(reply.finish, Some(Finish::Cancelled));
+    assert_eq!(fixture.app.trace(reply.id).unwrap().len(), 4);
+    assert!(!reply.text.is_empty());
+}
+
+#[test]
+fn a_fixed_seed_gives_one_text_whatever_drafts() {
+    let fixture = Fixture::new();
+    let sampling = Sampling { temperature: 0.9, seed: Some(11), ..Sampling::default() };
+    let mut texts = Vec::new();
+    for draft in ["starter-draft", DRAFT_NGRAM, DRAFT_NONE] {
+        fixture.set(|settings| {
+            settings.sampling = sampling.clone();
+            let_draft(settings, draft);
+        });
+        texts.push(fixture.send(None, "Tell me a story about a cat.").0.reply.text);
+    }
+    assert_eq!((&texts[0], &texts[1]), (&texts[2], &texts[2]));
+}
+
+#[test]
+fn a_second_message_has_to_wait_for_the_first() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let app = Arc::clone(&fixture.app);
+    let refusal = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&refusal);
+    let meddler: Events = Arc::new(move |_| {
+        let error = app.send(None, "Me first!", listen().0).unwrap_err();
+        seen.lock().unwrap().replace(error.code);
+    });
+    fixture.app.send(None, "Count from one to three.", meddler).unwrap();
+    assert_eq!(*refusal.lock().unwrap(), Some(ErrorCode::Busy));
+    assert_eq!(fixture.app.conversations().unwrap().len(), 1);
+}
+
+#[test]
+fn a_prompt_that_cannot_be_answered_is_refused_in_a_sentence_and_not_stored() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.refused(None, " \n ").0, ErrorCode::EmptyPrompt);
+    let (code, message) = fixture.refused(None, &"long ".repeat(3000));
+    assert_eq!(code, ErrorCode::PromptTooLong);
+    assert!(message.contains("context window holds 1024"), "{message}");
+    assert_eq!(fixture.refused(Some(99), "Hello").0, ErrorCode::NotFound);
+    assert!(fixture.app.conversations().unwrap().is_empty());
+}
+
+#[test]
+fn the_last_reply_can_be_regenerated_and_no_other() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (first, _) = fixture.send(None, "What is speculative decoding?");
+    let again = fixture.app.regenerate(first.reply.id, listen().0).unwrap();
+    assert_eq!((again.reply.text, again.reply.conversation), (first.reply.text, first.reply.conversation));
+    let (_, _) = fixture.send(Some(first.conversation.id), "Thank you.");
+    let refused = fixture.app.regenerate(again.reply.id, listen().0).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::NotFound);
+    assert_eq!(fixture.app.messages(first.conversation.id).unwrap().len(), 4);
+}
+
+#[test]
+fn a_draft_with_another_vocabulary_is_listed_with_the_reason_and_never_used() {
+    let fixture = Fixture::new();
+    let other = random_model(fixture.folder.path(), GgmlDType::F16);
+    let entry = fixture.app.add_model(other.path().to_str().unwrap()).unwrap();
+    let status = fixture.set(|settings| let_draft(settings, &entry.id));
+    let problem = option(&status, &entry.id).problem.clone().unwrap();
+    assert_eq!(problem.short, "other vocabulary");
+    assert!(problem.reason.contains("vocabular"), "{}", problem.reason);
+    assert_eq!((status.draft.as_str(), status.why.state), ("starter-draft", Speculating::On));
+    let (reply, _) = fixture.send(None, "Hello!");
+    assert!(reply.reply.draft.unwrap().starts_with("Starter draft"));
+
+    fixture.app.remove_model(&entry.id).unwrap();
+    assert!(other.path().exists(), "the file stays");
+    assert!(fixture.app.settings().drafts.is_empty());
+    fixture.wait_for(|status| status.targets.iter().all(|target| target.id != entry.id));
+}
+
+#[test]
+fn a_target_brings_the_draft_that_was_last_used_with_it_or_what_fits_best() {
+    let fixture = Fixture::new();
+    let status = fixture.set(|_| ());
+    assert_eq!(status.draft, "starter-draft");
+    assert_eq!(status.drafts[0].merit.as_deref(), Some("known pair"));
+
+    // Neither of the starter pair fits this one, so what drafted before does not stay.
+    let endless = endless_model(fixture.folder.path()).path().display().to_string();
+    fixture.app.add_model(&endless).unwrap();
+    let status = switch(&fixture, &endless);
+    assert_eq!(status.draft, DRAFT_NGRAM);
+    assert_eq!(status.why.drafter.as_deref(), Some("n-gram"));
+    let problems = ["starter", "starter-draft"].map(|id| option(&status, id).problem.clone().unwrap().short);
+    assert_eq!(problems, ["larger than the target", "other vocabulary"]);
+    let ids: Vec<_> = status.drafts[..2].iter().map(|option| option.id.as_str()).collect();
+    assert_eq!(ids, [DRAFT_NGRAM, DRAFT_NONE], "what cannot be used is last");
+
+    let status = fixture.set(|settings| let_draft(settings, DRAFT_NONE));
+    assert_eq!((status.draft.as_str(), status.why.state), (DRAFT_NONE, Speculating::Off));
+    assert_eq!(switch(&fixture, "starter").draft, "starter-draft");
+    fixture.set(|settings| let_draft(settings, DRAFT_NGRAM));
+    assert_eq!(switch(&fixture, &endless).draft, DRAFT_NONE);
+    let fixture = fixture.restart();
+    assert_eq!(fixture.status().draft, DRAFT_NONE);
+    let status = switch(&fixture, "starter");
+    assert_eq!((status.draft.as_str(), status.drafts[0].merit.as_deref()), (DRAFT_NGRAM, Some("last used")));
+}
+
+#[test]
+fn a_draft_that_is_gone_is_forgotten_and_another_takes_its_place_at_the_next_start() {
+    let fixture = Fixture::new();
+    let path = fixture.folder.path().join("models/mine.gguf");
+    std::fs::copy(foretoken_tests::repository().join("starter/starter-draft-Q8_0.gguf"), &path).unwrap();
+    let mine = path.display().to_string();
+    let status = fixture.set(|settings| let_draft(settings, &mine));
+    assert_eq!((status.draft.as_str(), status.why.state), (mine.as_str(), Speculating::On));
+
+    fixture.app.delete_model(&mine).unwrap();
+    let status = fixture.wait_for(|status| status.drafts.iter().all(|option| option.id != mine));
+    assert_eq!(status.draft, mine, "it goes on working");
+    fixture.set(|settings| settings.max_tokens = 20);
+    assert!(fixture.send(None, "Hello!").0.reply.draft.is_some());
+
+    let fixture = fixture.restart();
+    assert_eq!(fixture.status().draft, "starter-draft");
+    assert!(fixture.app.settings().drafts.is_empty());
+}
+
+/// This computer, on which no draft can be loaded.
+struct WithoutDrafts;
+
+impl Hardware for WithoutDrafts {
+    fn survey(&self) -> Survey {
+        ThisComputer.survey()
+    }
+
+    fn open(&self, choice: DeviceChoice) -> Opened {
+        ThisComputer.open(choice)
+    }
+
+    fn load(&self, source: &ModelSource, opened: &Opened) -> foretoken_engine::Result<Box<dyn Model>> {
+        if source.path().to_str().unwrap().contains("draft") {
+            return Err(candle_core::Error::Msg("the weights are torn".to_owned()).into());
+        }
+        ThisComputer.load(source, opened)
+    }
+}
+
+#[test]
+fn a_draft_that_cannot_be_loaded_makes_room_for_the_next_best_and_is_listed_with_the_reason() {
+    let fixture = Fixture::on(tempfile::tempdir().unwrap(), Box::new(WithoutDrafts));
+    let status = fixture.status();
+    assert_eq!((status.draft.as_str(), status.why.state), (DRAFT_NGRAM, Speculating::On));
+    assert_eq!(status.why.drafter.as_deref(), Some("n-gram"));
+    assert!(status.why.text.starts_with("The chosen draft cannot be used: "), "{}", status.why.text);
+    assert!(status.why.text.ends_with("the weights are torn"), "{}", status.why.text);
+    let problem = option(&status, "starter-draft").problem.clone().unwrap();
+    assert_eq!(problem.short, "cannot be loaded");
+    assert!(problem.reason.contains("torn"), "{}", problem.reason);
+}
+
+#[test]
+fn a_target_that_cannot_be_loaded_leaves_the_old_one_in_place_with_a_sentence() {
+    let fixture = Fixture::new();
+    let path = fixture.folder.path().join("broken.gguf");
+    std::fs::write(&path, b"GGUF, but not really").unwrap();
+    let refused = fixture.app.add_model(path.to_str().unwrap()).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::BadModel);
+    assert!(refused.message.contains("broken.gguf"), "{}", refused.message);
+    let missing = fixture.app.add_model("/nowhere/model.gguf").unwrap_err();
+    assert!(missing.message.contains("/nowhere/model.gguf"), "{}", missing.message);
+
+    let status = fixture.set(|settings| settings.target = path.to_str().unwrap().into());
+    assert_eq!(status.phase, EnginePhase::Ready);
+    assert!(status.message.unwrap().contains("broken.gguf"));
+    assert_eq!((status.target.unwrap().id.as_str(), status.draft.as_str()), ("starter", "starter-draft"));
+    fixture.send(None, "Hello!");
+}
+
+#[test]
+fn a_model_without_a_chat_template_is_listed_with_the_reason() {
+    let fixture = Fixture::new();
+    let bare = random_model(fixture.folder.path(), GgmlDType::Q8_0);
+    let entry = fixture.app.add_model(bare.path().to_str().unwrap()).unwrap();
+    assert_eq!(entry.kind, ModelKind::Added);
+    let problem = entry.problem.unwrap();
+    assert_eq!(problem.short, "no chat template");
+    assert!(problem.reason.contains("has no chat template"), "{}", problem.reason);
+}
+
+#[test]
+fn a_model_that_is_deleted_while_it_is_loaded_goes_on_and_a_bundled_one_takes_its_place_at_the_next_start() {
+    let fixture = Fixture::new();
+    let path = fixture.folder.path().join("models/mine.gguf");
+    std::fs::copy(foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf"), &path).unwrap();
+    let target = path.display().to_string();
+    let settings = Settings { target: target.clone(), max_tokens: 20, ..fixture.app.settings() };
+    fixture.app.save_settings(settings).unwrap();
+    let loaded = |status: &EngineStatus| status.target.as_ref().is_some_and(|entry| entry.id == target);
+    let mine = fixture.wait_for(loaded).target.unwrap();
+    assert_eq!((mine.kind, mine.name.as_str()), (ModelKind::Local, "mine.gguf"));
+    assert!(mine.size_bytes > 8_000_000 && mine.memory_bytes > mine.size_bytes && mine.fits, "{mine:?}");
+
+    fixture.app.delete_model(&mine.id).unwrap();
+    assert!(!path.exists());
+    let status = fixture.wait_for(|status| status.targets.iter().all(|target| target.id != mine.id));
+    assert_eq!(status.target.unwrap().id, mine.id);
+    fixture.send(None, "Hello!");
+
+    let fixture = fixture.restart();
+    let status = fixture.status();
+    assert_eq!(status.target.unwrap().kind, ModelKind::Bundled);
+    assert!(status.message.unwrap().contains("mine.gguf"), "why the bundled model is there");
+    assert_eq!(fixture.app.settings().target, mine.id, "it may be on a disk that is back the next time");
+    let refused = fixture.app.delete_model("starter").unwrap_err();
+    assert!(refused.message.contains("cannot be removed"), "{}", refused.message);
+}
+
+#[test]
+fn a_first_launch_is_with_smollm2_and_with_the_starter_where_that_is_broken() {
+    let resources = tempfile::tempdir().unwrap();
+    let path = resources.path().join("smollm2/SmolLM2-135M-Instruct-Q4_1.gguf");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // Any model will do: this one's vocabulary is that of the starter's draft, which therefore drafts for it.
+    std::fs::copy(foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf"), &path).unwrap();
+    let start = || Fixture::of(tempfile::tempdir().unwrap(), Some(resources.path()), Box::new(ThisComputer));
+    let fixture = start();
+    let status = fixture.status();
+    let target = status.target.unwrap();
+    assert_eq!(
+        (target.id.as_str(), target.kind, status.draft.as_str()),
+        ("smollm2", ModelKind::Bundled, "starter-draft")
+    );
+    assert_eq!((status.why.state, status.message), (Speculating::On, None));
+    fixture.send(None, "Hello!");
+    assert!(fixture.app.delete_model("smollm2").unwrap_err().message.contains("cannot be removed"));
+
+    std::fs::write(&path, b"GGUF, but not really").unwrap();
+    let status = start().status();
+    assert_eq!(status.target.unwrap().id, "starter");
+    assert!(status.message.unwrap().contains("SmolLM2-135M-Instruct-Q4_1.gguf"), "why the starter is there");
+}
+
+#[test]
+fn the_catalogue_says_what_each_pair_needs() {
+    let fixture = Fixture::new();
+    let families = fixture.app.catalogue();
+    assert!(families.len() > 3);
+    for family in &families {
+        let beside = family.drafts.iter().map(|draft| draft.memory_bytes).max().unwrap();
+        for target in &family.targets {
+            assert_eq!(target.id, format!("{}:{}", target.repository, target.file));
+            assert!(target.memory_bytes > target.size_bytes + beside, "{target:?}");
+        }
+    }
+}
+
+#[test]
+fn conversations_can_be_renamed_pinned_searched_deleted_and_brought_back() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (reply, _) = fixture.send(None, "Repeat after me: marmalade.");
+    let id = reply.conversation.id;
+    assert_eq!(fixture.app.rename_conversation(id, " Breakfast ").unwrap().title, "Breakfast");
+    assert!(fixture.app.pin_conversation(id, true).unwrap().pinned);
+    let hits = fixture.app.search_messages("marmal").unwrap();
+    assert!(hits.iter().any(|hit| hit.excerpt.contains("\u{2}marmalade\u{3}")), "{hits:?}");
+    fixture.app.delete_conversation(id).unwrap();
+    assert!(fixture.app.conversations().unwrap().is_empty());
+    assert!(fixture.app.search_messages("marmalade").unwrap().is_empty());
+    assert_eq!(fixture.app.restore_conversation(id).unwrap().title, "Breakfast");
+    assert_eq!(fixture.app.messages(id).unwrap().len(), 2);
+}
+
+#[test]
+fn a_draft_whose_loading_is_given_up_leaves_the_target_and_is_none() {
+    let fixture = Fixture::new();
+    let [target, draft] = ["target", "draft"].map(|name| {
+        let folder = fixture.folder.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        large_model(&folder).path().display().to_string()
+    });
+    fixture.app.add_model(&target).unwrap();
+    fixture.app.add_model(&draft).unwrap();
+    fixture.app.save_settings(Settings { target: target.clone(), ..fixture.app.settings() }).unwrap();
+    fixture.wait_for(|status| {
+        status.phase == EnginePhase::Ready && status.target.as_ref().is_some_and(|entry| entry.id == target)
+    });
+    let drafts = [(target.clone(), draft)].into();
+    fixture.app.save_settings(Settings { drafts, ..fixture.app.settings() }).unwrap();
+    fixture.wait_for(|status| status.loading.as_ref().is_some_and(|loading| loading.draft));
+    fixture.app.cancel_loading().unwrap();
+    let status = fixture.wait_for(|status| status.loading.is_none() && status.draft == DRAFT_NONE);
+    assert_eq!(status.target.unwrap().id, target);
+    assert_eq!(fixture.app.settings().target, target);
+}
+
+/// Everything that is told of the drafts, tried on a conversation.
+fn advice(fixture: &Fixture, conversation: Option<i64>) -> Vec<Advice> {
+    let (sender, heard) = mpsc::channel();
+    let tell = Box::new(move |advice| sender.send(advice).unwrap());
+    fixture.app.advise(conversation, tell).unwrap();
+    heard.try_iter().collect()
+}
+
+#[test]
+fn every_draft_is_tried_on_the_conversation_and_on_a_sample_without_one() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (reply, _) = fixture.send(None, "Tell me a story about a fox.");
+    for conversation in [None, Some(reply.conversation.id)] {
+        let advice = advice(&fixture, conversation);
+        let of = |id: &str| advice.iter().filter(|advice| advice.id == id).collect::<Vec<_>>();
+        for id in ["starter-draft", DRAFT_NGRAM] {
+            let states: Vec<_> = of(id).iter().map(|advice| advice.state).collect();
+            assert_eq!(states, [AdviceState::Probing, AdviceState::Done], "{id}");
+            let probe = of(id)[1].probe.clone().unwrap();
+            assert!((0.0..=1.0).contains(&probe.acceptance) && probe.tokens > 40, "{probe:?}");
+            assert!(probe.plain_tokens_per_second > 0.0 && probe.speedup >= 1.0, "{probe:?}");
+        }
+        assert!(of("starter-draft")[1].probe.clone().unwrap().acceptance > 0.2);
+        assert!(of(DRAFT_NONE).is_empty());
+    }
+    let merit = option(&fixture.status(), "starter-draft").merit.clone().unwrap();
+    assert!(merit.starts_with("tried: "), "{merit}");
+    let (again, _) = fixture.send(Some(reply.conversation.id), "And then?");
+    assert_ne!(again.reply.text, "");
+}
+
+#[test]
+fn trials_end_when_they_are_told_to() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (sender, heard) = mpsc::channel();
+    let app = Arc::clone(&fixture.app);
+    let trials = std::thread::spawn(move || app.advise(None, Box::new(move |a| sender.send(a).unwrap())));
+    let first = heard.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(first.state, AdviceState::Probing);
+    fixture.app.stop_advice();
+    trials.join().unwrap().unwrap();
+    assert_eq!(heard.try_iter().last().unwrap().state, AdviceState::Waiting, "not all of them were tried");
+    assert_ne!(fixture.send(None, "Hello").0.reply.text, "");
+}
+
+#[test]
+fn loading_shows_how_far_it_is_and_can_be_given_up() {
+    let fixture = Fixture::new();
+    let target = large_model(fixture.folder.path()).path().display().to_string();
+    fixture.app.add_model(&target).unwrap();
+    while fixture.statuses.try_recv().is_ok() {}
+    fixture.app.save_settings(Settings { target, ..fixture.app.settings() }).unwrap();
+    let loading = fixture.wait_for(|status| status.loading.is_some()).loading.unwrap();
+    assert!(loading.percent < 100, "{loading:?}");
+    fixture.app.cancel_loading().unwrap();
+    let status = fixture.wait_for(|status| status.loading.is_none() && status.phase == EnginePhase::Ready);
+    assert_eq!(status.target.unwrap().id, "starter", "the old one stayed");
+    assert_eq!(fixture.app.settings().target, "starter");
+    fixture.set(|_| ());
+    assert_ne!(fixture.send(None, "Hello").0.reply.text, "");
+}
+
+#[test]
+fn a_reply_is_what_the_target_writes_without_drafts_and_a_changed_one_is_not() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.system_prompt = "Be brief.".into());
+    let (first, _) = fixture.send(None, "Tell me a story about a fox.");
+    let (second, _) = fixture.send(Some(first.conversation.id), "Count from one to twelve.");
+    // What is set later has no part in it.
+    fixture.set(|settings| let_draft(settings, DRAFT_NONE));
+    for reply in [&first.reply, &second.reply] {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&heard);
+        let on_progress = Box::new(move |progress| sink.lock().unwrap().push(progress));
+        let check = fixture.app.check_reply(reply.id, on_progress).unwrap();
+        let tokens = reply.summary.as_ref().unwrap().tokens;
+        assert_eq!(check, ReplyCheck::Text { tokens, seed: None, difference: None });
+        assert_eq!(heard.lock().unwrap().last(), Some(&CheckProgress { done: tokens, total: tokens }));
+    }
+
+    // One token of what is stored is another: as if a draft had changed it.
+    let mut rounds = fixture.app.trace(second.reply.id).unwrap();
+    let at = rounds.iter().position(|round| round.extra.is_some()).unwrap();
+    let position: usize = rounds[..at].iter().map(|round| round.emitted().count()).sum();
+    let position = position + rounds[at].accepted();
+    let extra = rounds[at].extra.as_mut().unwrap();
+    let right = extra.token;
+    extra.token = if right == 300 { 301 } else { 300 };
+    let wrong = extra.token;
+    store_rounds(&fixture, second.reply.id, &rounds);
+    let ReplyCheck::Text { difference: Some(found), .. } =
+        fixture.app.check_reply(second.reply.id, Box::new(|_| ())).unwrap()
+    else {
+        panic!("a changed reply passed as the target's own");
+    };
+    assert_eq!(found.position as usize, position);
+    let (with, without) = (found.with.unwrap(), found.without.unwrap());
+    assert_eq!((with.token, without.token), (wrong, right));
+    assert!(with.logit < without.logit && found.gap == Some(without.logit - with.logit) && !found.near_tie);
+}
+
+#[test]
+fn a_reply_of_the_reproducible_mode_is_checked_with_the_seed_that_was_drawn() {
+    let fixture = Fixture::new();
+    let sampling = Sampling { temperature: 0.9, mode: Mode::Reproducible, ..Sampling::default() };
+    fixture.set(|settings| settings.sampling = sampling.clone());
+    let (reply, _) = fixture.send(None, "Tell me a story about a cat.");
+    let check = fixture.app.check_reply(reply.reply.id, Box::new(|_| ())).unwrap();
+    let ReplyCheck::Text { seed: Some(seed), difference: None, .. } = check else { panic!("{check:?}") };
+    assert_eq!(reply.reply.summary.unwrap().settings.unwrap().sampling.seed, Some(seed));
+}
+
+#[test]
+fn a_reply_of_the_fastest_mode_was_judged_by_the_targets_own_probabilities() {
+    let fixture = Fixture::new();
+    for tree in [Tree::Off, Tree::Width(3)] {
+        fixture.set(|settings| {
+            settings.sampling = Sampling { temperature: 0.9, repetition_penalty: 1.1, ..Sampling::default() };
+            settings.speculation.tree = tree;
+        });
+        let (reply, events) = fixture.send(None, "Tell me a story about a cat.");
+        let judged: usize = rounds(&events).iter().map(Round::judged).sum();
+        let check = fixture.app.check_reply(reply.reply.id, Box::new(|_| ())).unwrap();
+        let ReplyCheck::Distribution { judged: compared, different, largest_difference } = check else {
+            panic!("{check:?}");
+        };
+        assert_eq!((compared as usize, different), (judged, 0), "{tree:?}");
+        assert!(judged > 10 && largest_difference < 1e-6, "{tree:?}: {largest_difference}");
+
+        let mut rounds = fixture.app.trace(reply.reply.id).unwrap();
+        let accepted =
+            rounds.iter_mut().flat_map(|round| &mut round.drafted).find(|d| d.target_probability.is_some());
+        *accepted.unwrap().target_probability.as_mut().unwrap() += 0.25;
+        store_rounds(&fixture, reply.reply.id, &rounds);
+        let check = fixture.app.check_reply(reply.reply.id, Box::new(|_| ())).unwrap();
+        let ReplyCheck::Distribution { different: 1, largest_difference, .. } = check else {
+            panic!("{check:?}")
+        };
+        assert!((largest_difference - 0.25).abs() < 1e-5);
+    }
+}
+
+#[test]
+fn what_cannot_be_checked_is_refused_in_a_sentence() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.keep_traces = false);
+    let (reply, events) = fixture.send(None, "Tell me a story about a fox.");
+    assert!(!rounds(&events).is_empty() && fixture.app.trace(reply.reply.id).unwrap().is_empty());
+    let stored = fixture.app.messages(reply.conversation.id).unwrap();
+    assert_eq!(stored[1].text, reply.reply.text);
+    let refusal = |id: i64| fixture.app.check_reply(id, Box::new(|_| ())).unwrap_err();
+    assert!(refusal(reply.reply.id).message.contains("trace"), "{}", refusal(reply.reply.id).message);
+    assert_eq!(refusal(stored[0].id).code, ErrorCode::NotFound);
+    assert_eq!(refusal(999).code, ErrorCode::NotFound);
+
+    fixture.set(|settings| settings.keep_traces = true);
+    let (reply, _) = fixture.send(None, "Tell me a story about a fox.");
+    fixture.set(|settings| settings.target = "starter-draft".into());
+    let error = refusal(reply.reply.id);
+    assert!(error.code == ErrorCode::BadModel && error.message.contains("Starter"), "{}", error.message);
+}
+
+#[test]
+fn traces_are_small_and_can_be_deleted() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.max_tokens = 300);
+    let (reply, events) = fixture.send(None, "Tell me a long story about a fox and a lighthouse.");
+    let drafted: usize = rounds(&events).iter().map(|round| round.drafted.len()).sum();
+    let storage = fixture.app.trace_storage().unwrap();
+    assert_eq!(storage.replies, 1);
+    assert!(storage.bytes < 60 * drafted as u64, "{} bytes for {drafted} drafted tokens", storage.bytes);
+    assert_eq!(fixture.app.delete_traces(Some(30)).unwrap().replies, 1, "it is not that old");
+    assert_eq!(fixture.app.delete_traces(None).unwrap(), TraceStorage { bytes: 0, replies: 0 });
+    assert!(fixture.app.trace(reply.reply.id).unwrap().is_empty());
+    assert_eq!(fixture.app.messages(reply.conversation.id).unwrap()[1].text, reply.reply.text);
+}
+
+fn bout(prompt: &str) -> ArenaRequest {
+    let setup =
+        |draft: &str, speculation| Setup { draft: draft.to_owned(), speculation, mode: Mode::Reproducible };
+    ArenaRequest {
+        prompt: prompt.to_owned(),
+        setups: [setup("starter-draft", Speculation::fixed(3)), setup(DRAFT_NONE, Speculation::default())],
+        pairs: 3,
+        max_tokens: 32,
+    }
+}
+
+#[test]
+fn two_set_ups_write_the_same_text_in_turn_and_the_arena_is_kept() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| let_draft(settings, DRAFT_NGRAM));
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&heard);
+    let on_event = Box::new(move |event| sink.lock().unwrap().push(event));
+    let arena = fixture.app.run_arena(bout("Tell me a story about a fox."), on_event).unwrap();
+    let order: Vec<u32> = arena.runs.iter().map(|run| run.setup).collect();
+    assert_eq!(order, [0, 1, 1, 0, 0, 1]);
+    assert_eq!(arena.first_difference, None);
+    assert!(arena.texts[0] == arena.texts[1] && !arena.texts[0].is_empty());
+    let drafts: Vec<_> = arena.setups.iter().map(|setup| setup.draft.as_str()).collect();
+    assert!(drafts[0].starts_with("Starter draft") && drafts[1] == "no draft", "{drafts:?}");
+    assert!(arena.runs.iter().all(|run| run.tokens == 32 && run.curve.last().unwrap().1 == 32));
+    assert!(arena.runs.iter().all(|run| run.acceptance_rate.is_some() == (run.setup == 0)));
+    assert!(arena.verdict.pairs == 3 && arena.verdict.lowest <= arena.verdict.highest, "{:?}", arena.verdict);
+    let finished: Vec<ArenaRun> = heard
+        .lock()
+        .unwrap()
+        .iter()
+        .filter_map(|event| match event {
+            ArenaEvent::Finished { run } => Some(run.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(finished, arena.runs);
+
+    // What was set up for conversations is as before.
+    let status = fixture.status();
+    assert_eq!((status.draft.as_str(), status.why.state), (DRAFT_NGRAM, Speculating::On));
+    let fixture = fixture.restart();
+    let id = arena.id;
+    assert_eq!(fixture.app.arenas().unwrap(), [arena]);
+    fixture.app.delete_arena(id).unwrap();
+    assert!(fixture.app.arenas().unwrap().is_empty());
+    assert_eq!(fixture.app.delete_arena(id).unwrap_err().code, ErrorCode::NotFound);
+}
+
+#[test]
+fn an_arena_that_makes_no_sense_or_is_stopped_leaves_nothing() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let refusal = |change: fn(&mut ArenaRequest)| {
+        let mut request = bout("Tell me a story.");
+        change(&mut request);
+        fixture.app.run_arena(request, Box::new(|_| ())).unwrap_err()
+    };
+    assert_eq!(refusal(|request| request.prompt = "  ".into()).code, ErrorCode::EmptyPrompt);
+    assert!(refusal(|request| request.pairs = 0).message.contains("pairs"));
+    assert!(refusal(|request| request.max_tokens = 4_000).message.contains("tokens"));
+    assert!(
+        refusal(|request| request.setups[1].speculation = Speculation::fixed(99))
+            .message
+            .contains("draft length")
+    );
+    let gone = refusal(|request| request.setups[0].draft = "/nowhere/draft.gguf".into());
+    assert!(gone.message.contains("draft.gguf"), "{}", gone.message);
+
+    let app = Arc::clone(&fixture.app);
+    let stopper = Box::new(move |event| {
+        if matches!(event, ArenaEvent::Finished { .. }) {
+            app.stop();
+        }
+    });
+    let error = fixture.app.run_arena(bout("Tell me a story."), stopper).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Cancelled);
+    assert!(fixture.app.arenas().unwrap().is_empty());
+    // And the next reply is drafted as ever.
+    let (_, events) = fixture.send(None, "Count from one to twelve.");
+    assert!(rounds(&events).iter().any(|round| round.accepted() > 0));
+}
+
+#[test]
+fn the_status_says_what_the_models_take() {
+    let fixture = Fixture::new();
+    let MemoryUse { target_bytes, draft_bytes, process_bytes, free_bytes, .. } = fixture.set(|_| ()).memory;
+    assert!(target_bytes > draft_bytes && draft_bytes > 0);
+    assert!(process_bytes > 1_000_000 && free_bytes > 1_000_000);
+    assert_eq!(fixture.set(|settings| let_draft(settings, DRAFT_NONE)).memory.draft_bytes, 0);
+}
+
+/// Puts other rounds in the place of a reply's.
+fn store_rounds(fixture: &Fixture, reply: i64, rounds: &[Round]) {
+    let mut store = Store::open(&fixture.folder.path().join("foretoken.db")).unwrap();
+    let text = store.message(reply).unwrap().text;
+    let created_at = store.message(reply).unwrap().created_at;
+    store.delete_traces(Some(created_at + 1)).unwrap();
+    let rounds: Vec<(u32, String)> =
+        rounds.iter().map(|round| (round.index, serde_json::to_string(round).unwrap())).collect();
+    store.append_rounds(reply, &text, &rounds).unwrap();
+}

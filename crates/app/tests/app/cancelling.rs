@@ -1,0 +1,85 @@
+//! Stopping a job reaches the one that it was meant for, also while that is queued, and none after it.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+
+use foretoken_app::ipc::{ErrorCode, ReplyEvent, Settings};
+use foretoken_app::reply::Events;
+use foretoken_engine::Result;
+use foretoken_engine::device::{DeviceChoice, Opened};
+use foretoken_engine::forward::Model;
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::session::{Hardware, ThisComputer};
+use foretoken_engine::trace::Finish;
+
+use super::{Fixture, Survey, listen};
+
+/// This computer, which loads nothing while it is shut.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn shut(&self, shut: bool) {
+        *self.0.0.lock().unwrap() = shut;
+        self.0.1.notify_all();
+    }
+}
+
+impl Hardware for Gate {
+    fn survey(&self) -> Survey {
+        ThisComputer.survey()
+    }
+
+    fn open(&self, choice: DeviceChoice) -> Opened {
+        ThisComputer.open(choice)
+    }
+
+    fn load(&self, source: &ModelSource, opened: &Opened) -> Result<Box<dyn Model>> {
+        drop(self.0.1.wait_while(self.0.0.lock().unwrap(), |shut| *shut).unwrap());
+        ThisComputer.load(source, opened)
+    }
+}
+
+#[test]
+fn a_reply_that_is_queued_is_stopped_by_the_stop_that_was_meant_for_it() {
+    let gate = Gate::default();
+    let fixture = Fixture::on(tempfile::tempdir().unwrap(), Box::new(gate.clone()));
+    fixture.set(|settings| settings.max_tokens = 0);
+    gate.shut(true);
+    let settings = Settings { target: "starter-draft".into(), ..fixture.app.settings() };
+    fixture.app.save_settings(settings).unwrap();
+    let app = Arc::clone(&fixture.app);
+    let ask = move || loop {
+        // It may meet the question below, whether there is a job.
+        match app.send(None, "Tell me a story about a fox.", listen().0) {
+            Err(error) if error.code == ErrorCode::Busy => thread::yield_now(),
+            replied => return replied.unwrap(),
+        }
+    };
+    let queued = thread::spawn(ask);
+    let taken = || fixture.app.check_reply(0, Box::new(|_| ())).unwrap_err().code == ErrorCode::Busy;
+    while !taken() {
+        thread::yield_now();
+    }
+    fixture.app.stop();
+    gate.shut(false);
+    assert_eq!(queued.join().unwrap().reply.finish, Some(Finish::Cancelled));
+}
+
+#[test]
+fn a_stop_that_was_meant_for_an_earlier_reply_does_not_reach_the_next() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    fixture.app.stop();
+    assert_ne!(fixture.send(None, "Count from one to ten.").0.reply.finish, Some(Finish::Cancelled));
+    let app = Arc::clone(&fixture.app);
+    let stopper: Events = Arc::new(move |event| {
+        if matches!(event, ReplyEvent::Started { .. }) {
+            app.stop();
+        }
+    });
+    let stopped = fixture.app.send(None, "Count from one to ten.", stopper).unwrap();
+    assert_eq!(stopped.reply.finish, Some(Finish::Cancelled));
+    fixture.app.stop();
+    assert_ne!(fixture.send(None, "Count from one to ten.").0.reply.finish, Some(Finish::Cancelled));
+}

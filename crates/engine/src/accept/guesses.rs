@@ -1,0 +1,131 @@
+//! What is judged: guesses, a tree given as a list in which parents come before their children.
+
+use std::ops::Deref;
+
+use super::guess::Guess;
+use crate::token::TokenId;
+use crate::tree::TokenTree;
+
+/// Guesses for a round; none for plain decoding.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Guesses {
+    list: Vec<Guess>,
+}
+
+impl Guesses {
+    /// Adds a guess that follows its parent.
+    pub fn push(&mut self, guess: Guess) {
+        self.list.push(guess);
+    }
+
+    /// Adds a guess that follows the one added last, whatever its parent was.
+    pub fn follow(&mut self, guess: Guess) {
+        let parent = self.list.len().checked_sub(1);
+        self.list.push(Guess { parent, ..guess });
+    }
+
+    /// Keeps the first `length`.
+    pub fn truncate(&mut self, length: usize) {
+        self.list.truncate(length);
+    }
+
+    /// The tokens from the first guess to `last`; none for the end of the text.
+    pub fn path(&self, last: Option<usize>) -> Vec<TokenId> {
+        let up = std::iter::successors(last, |&guess| self.list[guess].parent);
+        let mut path: Vec<TokenId> = up.map(|guess| self.list[guess].token).collect();
+        path.reverse();
+        path
+    }
+
+    /// How many guesses come before each on its path.
+    pub fn depths(&self) -> Vec<usize> {
+        let mut depths: Vec<usize> = Vec::with_capacity(self.list.len());
+        for guess in &self.list {
+            depths.push(guess.parent.map_or(0, |parent| depths[parent] + 1));
+        }
+        depths
+    }
+
+    /// Whether each guess follows the one before.
+    pub fn is_chain(&self) -> bool {
+        self.list.iter().enumerate().all(|(index, guess)| guess.parent == index.checked_sub(1))
+    }
+
+    /// What the target runs to verify them: `last`, the last token of the text, and the guesses below it.
+    pub fn tree(&self, last: TokenId) -> TokenTree {
+        let mut tree = TokenTree::chain([last]);
+        for guess in &self.list {
+            tree.push(guess.token, Some(Self::row(guess.parent)));
+        }
+        tree
+    }
+
+    /// The node of [`Self::tree`], and the row of its scores, that tells what may follow a guess; the text for
+    /// `None`.
+    pub fn row(guess: Option<usize>) -> usize {
+        guess.map_or(0, |guess| guess + 1)
+    }
+}
+
+impl Deref for Guesses {
+    type Target = [Guess];
+
+    fn deref(&self) -> &[Guess] {
+        &self.list
+    }
+}
+
+impl From<Vec<Guess>> for Guesses {
+    fn from(list: Vec<Guess>) -> Self {
+        Self { list }
+    }
+}
+
+impl FromIterator<Guess> for Guesses {
+    fn from_iter<I: IntoIterator<Item = Guess>>(guesses: I) -> Self {
+        Self { list: guesses.into_iter().collect() }
+    }
+}
+
+impl IntoIterator for Guesses {
+    type Item = Guess;
+    type IntoIter = std::vec::IntoIter<Guess>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drafter_kind::DrafterKind;
+
+    fn guess(token: TokenId, parent: Option<usize>) -> Guess {
+        let (probability, confidence) = (1.0, 1.0);
+        Guess { token, parent, drawn_from: None, probability, confidence, drafter: DrafterKind::Model }
+    }
+
+    #[test]
+    fn a_tree_has_paths_depths_and_a_row_for_each_guess() {
+        let guesses: Guesses =
+            [guess(5, None), guess(6, Some(0)), guess(7, None), guess(8, Some(1))].into_iter().collect();
+        assert!(!guesses.is_chain());
+        assert_eq!(guesses.depths(), [0, 1, 0, 2]);
+        assert_eq!((guesses.path(Some(3)), guesses.path(None)), (vec![5, 6, 8], vec![]));
+        let tree = guesses.tree(4);
+        assert_eq!(tree.tokens().collect::<Vec<_>>(), [4, 5, 6, 7, 8]);
+        assert_eq!(tree.depths(), [0, 1, 2, 1, 3]);
+        assert_eq!((Guesses::row(None), Guesses::row(Some(3))), (0, 4));
+    }
+
+    #[test]
+    fn guesses_that_follow_each_other_are_a_chain() {
+        let mut guesses = Guesses::default();
+        assert!(guesses.is_chain());
+        (0..3).for_each(|token| guesses.follow(guess(token, Some(9))));
+        assert!(guesses.is_chain());
+        guesses.truncate(2);
+        assert_eq!(guesses.path(Some(1)), [0, 1]);
+    }
+}

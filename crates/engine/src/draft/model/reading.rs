@@ -1,0 +1,108 @@
+//! The text in the draft model's tokens, followed as it grows, and how much of it the model has cached. Looks at
+//! what is new and no more, as long as the text only grows.
+
+use crate::context::{Context, Mark, common};
+use crate::draft::Vocabulary;
+use crate::token::TokenId;
+
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// The text, and while a draft is made what was drafted after it.
+    pub(super) known: Context,
+    /// The target's text that it was translated from.
+    text: Mark,
+    /// Of `known`, as it was when its beginning was last compared with the cache, and how much they had in common.
+    compared: (Mark, usize),
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self { known: Context::new(Vec::new()), text: Mark::default(), compared: Default::default() }
+    }
+}
+
+impl Reading {
+    /// Translates what is new of `context`.
+    pub(super) fn follow(&mut self, context: &Context, vocabulary: &Vocabulary) {
+        if let Some(new) = self.new_of(context) {
+            self.known.extend(vocabulary.translate(new));
+        } else {
+            let known = vocabulary.translate(context);
+            let same = self.known.common(&known, 0);
+            self.known.truncate(same);
+            self.known.extend(known[same..].iter().copied());
+        }
+        self.text = context.mark();
+    }
+
+    /// The tokens that `context` has more than what was translated; `None` where it is another text.
+    fn new_of<'a>(&self, context: &'a Context) -> Option<&'a [TokenId]> {
+        let translated = self.text.length();
+        (translated > 0 && context.unchanged_since(self.text) == translated).then(|| &context[translated..])
+    }
+
+    /// How many tokens of what is known `cached` begins with.
+    pub(super) fn common(&mut self, cached: &[TokenId]) -> usize {
+        let same = self.known.common(cached, self.same());
+        self.compared = (self.known.mark(), same);
+        same
+    }
+
+    /// Tokens of which that is so without looking.
+    fn same(&self) -> usize {
+        let (mark, same) = self.compared;
+        self.known.unchanged_since(mark).min(same)
+    }
+
+    /// That nothing is cached any more.
+    pub(super) fn forget(&mut self) {
+        self.compared = Default::default();
+    }
+
+    /// How many tokens `context` has in the draft's tokens that are not in `cached`.
+    pub(super) fn behind(&self, cached: &[TokenId], context: &Context, vocabulary: &Vocabulary) -> usize {
+        let Some(new) = self.new_of(context) else {
+            if matches!(vocabulary, Vocabulary::Same(_)) {
+                return context.len() - common(context, cached, 0);
+            }
+            let known = vocabulary.translate(context);
+            return known.len() - common(&known, cached, 0);
+        };
+        let new = vocabulary.translate(new);
+        let same = self.known.common(cached, self.same());
+        let more = if same == self.known.len() { common(&new, &cached[same..], 0) } else { 0 };
+        self.known.len() + new.len() - same - more
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_grows_is_followed_and_one_that_was_changed_is_read_again() {
+        let vocabulary = Vocabulary::Same(100);
+        let mut reading = Reading::default();
+        let mut context = Context::new(vec![1, 2, 3]);
+        reading.follow(&context, &vocabulary);
+        assert_eq!(reading.common(&[1, 2]), 2);
+        context.extend([4, 5]);
+        assert_eq!(reading.behind(&[1, 2], &context, &vocabulary), 3);
+        assert_eq!(reading.behind(&[1, 2, 3, 4], &context, &vocabulary), 1);
+        assert_eq!(reading.behind(&[1, 2, 9, 4], &context, &vocabulary), 3);
+        reading.follow(&context, &vocabulary);
+        // What was drafted is there for a while, and in the cache.
+        reading.known.extend([6, 7]);
+        assert_eq!(reading.common(&[1, 2, 3, 4, 5, 6]), 6);
+        reading.known.truncate(5);
+        context.extend([8]);
+        reading.follow(&context, &vocabulary);
+        assert_eq!(&reading.known[..], &context[..]);
+        assert_eq!(reading.common(&[1, 2, 3, 4, 5, 6]), 5);
+        let edited = Context::new(vec![1, 9, 3]);
+        assert_eq!(reading.behind(&[1, 2, 3], &edited, &vocabulary), 2);
+        reading.follow(&edited, &vocabulary);
+        assert_eq!(&reading.known[..], &edited[..]);
+        assert_eq!(reading.common(&[1, 2, 3]), 1);
+    }
+}

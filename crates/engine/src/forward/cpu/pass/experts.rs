@@ -1,0 +1,166 @@
+//! Experts in a pass: a router ranks them for every row, each of the chosen reads its weights once for all its
+//! rows, and what they give is added up row by row. A row's sums are in the order of its own ranking, so that
+//! they do not depend on where other rows go.
+
+use std::ops::Range;
+
+use super::products::Task;
+use super::{Phases, add};
+use crate::forward::cpu::activations::Place;
+use crate::forward::cpu::network::{Dense, Experts};
+use crate::forward::cpu::panels::Panels;
+use crate::forward::cpu::simd::LANES;
+use crate::forward::cpu::team::Member;
+use crate::forward::cpu::workspace::Inputs;
+use crate::forward::routing::choose;
+use crate::model;
+
+/// Which rows go through which experts. A slot is a row on its way through an expert; the slots of an expert
+/// follow each other, in the order of their rows.
+#[derive(Default)]
+struct Routes {
+    /// The experts that have any, ascending, and their slots.
+    groups: Vec<(usize, Range<usize>)>,
+    /// Of every slot its row.
+    rows: Vec<usize>,
+    /// Of every row and rank the slot, `[rows, used]`.
+    slots: Vec<usize>,
+}
+
+impl Routes {
+    /// By the expert of every row and rank, `[rows, used]`.
+    fn of(chosen: &[usize], used: usize) -> Self {
+        let mut order: Vec<usize> = (0..chosen.len()).collect();
+        order.sort_by_key(|&choice| chosen[choice]);
+        let mut routes = Self { slots: vec![0; chosen.len()], ..Self::default() };
+        for (slot, choice) in order.into_iter().enumerate() {
+            routes.rows.push(choice / used);
+            routes.slots[choice] = slot;
+            match routes.groups.last_mut().filter(|(expert, _)| *expert == chosen[choice]) {
+                Some((_, slots)) => slots.end = slot + 1,
+                None => routes.groups.push((chosen[choice], slot..slot + 1)),
+            }
+        }
+        routes
+    }
+}
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl Phases<'_> {
+    /// Every row through its experts, added as [`Self::add_product`] does.
+    pub fn route<'a>(
+        &'a self,
+        member: &Member<'_>,
+        experts: &'a Experts,
+        normed: &Inputs,
+        pending: Option<&[f32]>,
+        then: &Panels,
+    ) {
+        let Some(config) = &self.config.experts else { return };
+        let routed = &self.workspace.routed;
+        let router = self.task(&experts.router, normed, routed.scores.at(0), false);
+        self.products(member, &[router], experts.experts.first().map_or(then, |expert| &expert.gate));
+        self.rank(member, config);
+        let mut routes = Routes::default();
+        member.for_itself(|| routes = self.routes(config.used));
+        self.gather(member, &routes, normed);
+        let of = |(expert, slots): &(usize, Range<usize>)| (&experts.experts[*expert], slots.clone());
+        let networks: Vec<(&Dense, Range<usize>)> = routes.groups.iter().map(of).collect();
+        let first = networks.first().map_or(then, |(dense, _)| &dense.down);
+        self.gate(member, &networks, (&routed.inputs, &routed.gated), first);
+        let down = |&(dense, ref rows): &(&'a Dense, Range<usize>)| Task {
+            rows: rows.clone(),
+            ..self.task(&dense.down, &routed.gated, routed.outputs.at(0), false)
+        };
+        let tasks: Vec<Task<'_>> = networks.iter().map(down).collect();
+        self.products(member, &tasks, then);
+        self.add_shares(member, &routes, config.used, pending.is_some());
+    }
+
+    /// Chooses the experts of every row by what the router gave.
+    fn rank(&self, member: &Member<'_>, config: &model::Experts) {
+        let routed = &self.workspace.routed;
+        let stride = config.count.next_multiple_of(LANES);
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                // SAFETY: the row is this unit's, and the router's product is over.
+                unsafe {
+                    let scores = std::slice::from_raw_parts(routed.scores.at(row * stride), config.count);
+                    for (rank, choice) in choose(scores, config).into_iter().enumerate() {
+                        routed.choices.at(row * config.used + rank).write(choice);
+                    }
+                }
+            }
+        });
+        member.meet();
+    }
+
+    /// What all rows have chosen.
+    fn routes(&self, used: usize) -> Routes {
+        // SAFETY: nobody writes choices after they were met over.
+        let choices = (0..self.nodes * used).map(|at| unsafe { self.workspace.routed.choices.at(at).read() });
+        Routes::of(&choices.map(|(expert, _)| expert).collect::<Vec<_>>(), used)
+    }
+
+    /// Puts a row into each of its slots.
+    fn gather(&self, member: &Member<'_>, routes: &Routes, normed: &Inputs) {
+        let (inputs, hidden, tile) = (&self.workspace.routed.inputs, self.config.hidden, self.kernels.tile);
+        member.share(routes.groups.len(), 1, |groups| {
+            for (_, slots) in &routes.groups[groups] {
+                for slot in slots.clone() {
+                    let first = slot - (slot - slots.start) % tile;
+                    let place = Place { first, rows: tile.min(slots.end - first), row: slot };
+                    // SAFETY: the slots of a group are this unit's.
+                    unsafe {
+                        let (from, to) = (normed.row(routes.rows[slot]), inputs.row(slot));
+                        std::ptr::copy_nonoverlapping(from, to, hidden);
+                        self.round_at(inputs, place, 0..hidden, to);
+                    }
+                }
+            }
+        });
+        member.meet();
+    }
+
+    /// Adds up what a row's experts gave, by their shares, highest first, and adds that to the state; or it is
+    /// the branch, if that has a norm `pending`.
+    fn add_shares(&self, member: &Member<'_>, routes: &Routes, used: usize, pending: bool) {
+        let (hidden, routed) = (self.config.hidden, &self.workspace.routed);
+        member.share(self.nodes, 1, |rows| {
+            let mut sum = vec![0f32; hidden];
+            for row in rows {
+                sum.fill(0.0);
+                for choice in row * used..(row + 1) * used {
+                    // SAFETY: the row is this unit's, and the experts' products are over.
+                    let (share, output) = unsafe {
+                        let output = routed.outputs.at(routes.slots[choice] * self.width());
+                        (routed.choices.at(choice).read().1, std::slice::from_raw_parts(output, hidden))
+                    };
+                    sum.iter_mut().zip(output).for_each(|(sum, number)| *sum += share * number);
+                }
+                // SAFETY: as above.
+                unsafe {
+                    if pending {
+                        std::ptr::copy_nonoverlapping(sum.as_ptr(), self.branch(row), hidden);
+                    } else {
+                        add(self.hidden(row), &sum);
+                    }
+                }
+            }
+        });
+        member.meet();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_gathered_by_expert_and_found_again() {
+        let routes = Routes::of(&[2, 0, 2, 1, 0, 2], 2);
+        assert_eq!(routes.groups, [(0, 0..2), (1, 2..3), (2, 3..6)]);
+        assert_eq!(routes.rows, [0, 2, 1, 0, 1, 2]);
+        assert_eq!(routes.slots, [3, 0, 4, 2, 1, 5]);
+    }
+}

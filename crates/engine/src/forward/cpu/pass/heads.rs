@@ -1,0 +1,155 @@
+//! Attention in a pass: heads are completed, rotated by their positions and remembered, and attend to what is
+//! in the cache and in the tree.
+
+use super::{Phases, add};
+use crate::forward::cpu::activations::BLOCK;
+use crate::forward::cpu::attention::{self, Rotation};
+use crate::forward::cpu::cache::Cache;
+use crate::forward::cpu::network::Attention;
+use crate::forward::cpu::panels::Panels;
+use crate::forward::cpu::simd::LANES;
+use crate::forward::cpu::team::Member;
+use crate::forward::cpu::workspace::Inputs;
+use crate::model::ModelConfig;
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl Phases<'_> {
+    /// Attention over the states in `normed`, added to them; or the branch, if that has a norm `pending`.
+    /// `then` is what is read next.
+    pub fn mix_by_attention(
+        &self,
+        member: &Member<'_>,
+        (attention, cache): (&Attention, &Cache),
+        normed: &Inputs,
+        pending: Option<&[f32]>,
+        then: &Panels,
+    ) {
+        self.project(member, attention, normed, &attention.output);
+        if self.nodes > 1 {
+            self.complete(member, attention, cache);
+        }
+        self.attend(member, attention, cache);
+        self.add_product(member, &attention.output, &self.workspace.mixed, pending, then);
+    }
+
+    /// Completes queries, keys and values of all rows, see [`Self::complete_heads`].
+    fn complete(&self, member: &Member<'_>, attention: &Attention, cache: &Cache) {
+        let kv_heads = self.config.kv_heads;
+        member.share(self.nodes * kv_heads, kv_heads, |units| {
+            for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
+                // SAFETY: the heads of a row are this unit's.
+                unsafe { self.complete_heads(attention, cache, row, kv_head) };
+            }
+        });
+        member.meet();
+    }
+
+    /// Completes queries, keys and values of a key head's group by what the family does to them, rotates
+    /// queries and keys by their positions and writes keys and values into the cache.
+    ///
+    /// # Safety
+    /// The group's heads of the row, and their place in the cache, must belong to this unit.
+    unsafe fn complete_heads(&self, attention: &Attention, cache: &Cache, row: usize, kv_head: usize) {
+        let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
+        let group = heads / kv_heads;
+        let (queries, keys) = (heads * head_size, kv_heads * head_size);
+        let rotary = &self.config.attention_kinds[attention.kind].rotary;
+        let (cosines, sines) = &self.workspace.rotations[attention.kind];
+        let half = rotary.size() / 2;
+        let rotation = Rotation {
+            layout: rotary.layout,
+            size: rotary.size(),
+            cosines: cosines[row * half..].as_ptr(),
+            sines: sines[row * half..].as_ptr(),
+        };
+        let query = self.workspace.queries.at(row * queries.next_multiple_of(LANES));
+        let query_heads = kv_head * group..(kv_head + 1) * group;
+        let at = row * keys.next_multiple_of(LANES) + kv_head * head_size;
+        let (key, value) = (self.workspace.keys.at(at), self.workspace.values.at(at));
+        // SAFETY: as promised.
+        unsafe {
+            if let Some(biases) = &attention.biases {
+                let (first, end) = (query_heads.start * head_size, query_heads.end * head_size);
+                let own = kv_head * head_size..(kv_head + 1) * head_size;
+                add(query.add(first), &biases.query[first..end]);
+                add(key, &biases.key[own.clone()]);
+                add(value, &biases.value[own]);
+            }
+            for head in query_heads {
+                let query = query.add(head * head_size);
+                if let Some(norms) = &attention.head_norms {
+                    self.normalise_head(query, &norms.query);
+                }
+                (self.kernels.rotate)(&rotation, query);
+            }
+            if let Some(norms) = &attention.head_norms {
+                self.normalise_head(key, &norms.key);
+            }
+            (self.kernels.rotate)(&rotation, key);
+            let position = self.at + self.first + row;
+            (self.kernels.remember)(cache, kv_head, position, head_size, key, value);
+        }
+    }
+
+    /// # Safety
+    /// `head` must be good for a head's numbers and belong to this unit.
+    unsafe fn normalise_head(&self, head: *mut f32, weight: &[f32]) {
+        let (size, epsilon) = (self.config.head_size, self.config.norm_epsilon as f32);
+        unsafe { (self.kernels.rms_norm)(head, weight.as_ptr(), head, size, epsilon) };
+    }
+
+    /// Attention to all tokens, or to the last ones that this kind of attention sees. Who has the only
+    /// row's heads completes them first, see [`Self::complete_heads`]: other rows do not wait for them.
+    fn attend(&self, member: &Member<'_>, attention: &Attention, cache: &Cache) {
+        let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
+        let group = heads / kv_heads;
+        let rows = self.nodes;
+        let mixed = &self.workspace.mixed;
+        let window = self.config.attention_kinds[attention.kind].window.unwrap_or(usize::MAX);
+        let scratch = member.index() * group * attention::Attention::scores(self.at + self.tree.len());
+        // Whether what a key head's group gives is whole blocks.
+        let blocks = (group * head_size).is_multiple_of(BLOCK) || !mixed.blocks;
+        member.share(rows * kv_heads, 1, |units| {
+            // The rows of a key head follow each other, so that its keys stay near.
+            for (kv_head, row) in units.map(|unit| (unit / rows, unit % rows)) {
+                let first = kv_head * group * head_size;
+                let visible = &self.workspace.visible[row];
+                let position = self.at + visible.len();
+                // SAFETY: the heads of a row are this unit's, the scratch memory this member's.
+                unsafe {
+                    if rows == 1 {
+                        self.complete_heads(attention, cache, row, kv_head);
+                    }
+                    let out = mixed.row(row).add(first);
+                    (self.kernels.attend)(&attention::Attention {
+                        cache,
+                        kv_head,
+                        head_size,
+                        heads: group,
+                        scale: self.config.query_scale,
+                        queries: self.workspace.queries.at(row * mixed.width + first),
+                        out,
+                        cached: self.at,
+                        first: position.saturating_sub(window).min(self.at),
+                        own: &visible[visible.len().saturating_sub(window)..],
+                        scratch: self.workspace.scores.at(scratch),
+                    });
+                    if blocks {
+                        self.round(mixed, row, first..first + group * head_size, out);
+                    }
+                }
+            }
+        });
+        member.meet();
+        if !blocks {
+            let width = heads * head_size;
+            member.share(rows, 1, |rows| {
+                // SAFETY: a row is this unit's.
+                rows.for_each(|row| unsafe {
+                    self.round(mixed, row, 0..width, mixed.row(row));
+                });
+            });
+            member.meet();
+        }
+    }
+}

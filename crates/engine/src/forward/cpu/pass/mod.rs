@@ -1,0 +1,238 @@
+//! One pass of a model: which kernel is run on what, phase by phase. Here are the state that runs through the
+//! layers and its norms; what the weights are multiplied with is in `products`, attention in `heads`, who goes
+//! through which expert in `experts`, what comes out at the end in `score`.
+//!
+//! The members of a team run it together. All memory they need is there before it begins, and they write to
+//! parts of it that do not overlap: a unit of work is a row, a row's heads, or a panel of output rows.
+
+mod experts;
+mod heads;
+mod products;
+mod score;
+
+use std::ops::Range;
+
+use super::activations::{BLOCK, Place};
+use super::cache::Cache;
+use super::kernels::Kernels;
+use super::network::{FeedForward, Mixer, Network};
+use super::simd::LANES;
+use super::team::Member;
+use super::workspace::{Inputs, Workspace};
+use crate::forward::Taps;
+use crate::model::ModelConfig;
+use crate::tree::TokenTree;
+
+/// Numbers that a member can norm and round while members meet.
+const WORTH_MEETING: usize = 1 << 12;
+
+/// Norms of a pass: one that the members share, or one for each, who then take every norm by themselves
+/// and need not meet, where that costs less than to meet.
+pub fn copies_of_norms(config: &ModelConfig, rows: usize, members: usize, taps: Option<&Taps>) -> usize {
+    let saved = (rows - rows.div_ceil(members)) * config.hidden;
+    // What is written besides is written once.
+    if config.family.post_norms || taps.is_some() || saved > WORTH_MEETING { 1 } else { members }
+}
+
+/// A pass under way: what all its members share.
+pub struct Phases<'a> {
+    pub config: &'a ModelConfig,
+    pub network: &'a Network,
+    pub kernels: &'static Kernels,
+    pub caches: &'a [Cache],
+    pub workspace: &'a Workspace,
+    /// See [`copies_of_norms`].
+    pub normed: &'a [Inputs],
+    pub tree: &'a TokenTree,
+    /// Positions before the tree.
+    pub at: usize,
+    /// The first node to run, whose row is row 0, and how many there are.
+    pub first: usize,
+    pub nodes: usize,
+    /// Rows whose logits are asked for.
+    pub rows: Range<usize>,
+    /// States that are asked for, of all rows.
+    pub taps: Option<&'a Taps>,
+}
+
+/// How states come to a norm.
+#[derive(Clone, Copy)]
+struct Arriving<'a> {
+    /// The norm that a branch waits for which is not yet added to them.
+    pending: Option<&'a [f32]>,
+    /// Where among a row's features they are wanted, after that.
+    tap: Option<usize>,
+}
+
+// What is unsafe here rests on three things: the kernels are those of instructions the processor has
+// (`CpuModel::with`), `Workspace::prepare` made room for every row, and units of work do not overlap.
+impl Phases<'_> {
+    pub fn run(&self, member: &Member<'_>) {
+        self.embed(member);
+        let mut pending = None;
+        for (index, (layer, cache)) in self.network.layers.iter().zip(self.caches).enumerate() {
+            let next = self.network.layers.get(index + 1);
+            let next = next.map_or(&*self.network.output, |next| next.mixer.first());
+            let arriving = Arriving { pending, tap: self.tap_of(index) };
+            let normed = self.normalise(member, &layer.mixer_norm, arriving, 0..self.nodes, self.normed);
+            pending = layer.mixer_post_norm.as_deref();
+            let Mixer::Attention(attention) = &layer.mixer;
+            self.mix_by_attention(member, (attention, cache), normed, pending, layer.feed_forward.first());
+            let arriving = Arriving { pending, tap: None };
+            let normed =
+                self.normalise(member, &layer.feed_forward_norm, arriving, 0..self.nodes, self.normed);
+            pending = layer.feed_forward_post_norm.as_deref();
+            match &layer.feed_forward {
+                FeedForward::Dense(dense) => self.feed_forward(member, dense, normed, pending, next),
+                FeedForward::Experts(experts) => self.route(member, experts, normed, pending, next),
+            }
+        }
+        if self.taps.is_some_and(|taps| taps.last || taps.entering.contains(&self.config.layers)) {
+            self.tap_end(member, pending);
+            pending = None;
+        }
+        if !self.rows.is_empty() {
+            self.score(member, pending);
+        }
+    }
+
+    fn width(&self) -> usize {
+        self.config.hidden.next_multiple_of(LANES)
+    }
+
+    fn hidden(&self, row: usize) -> *mut f32 {
+        self.workspace.hidden.at(row * self.width())
+    }
+
+    fn branch(&self, row: usize) -> *mut f32 {
+        self.workspace.branch.at(row * self.width())
+    }
+
+    fn embed(&self, member: &Member<'_>) {
+        let scale = self.config.embedding_scale();
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                // SAFETY: the row is this unit's.
+                let state = unsafe { std::slice::from_raw_parts_mut(self.hidden(row), self.width()) };
+                let (state, rest) = state.split_at_mut(self.config.hidden);
+                self.network.embedding.unpack_row(self.tree.token(self.first + row) as usize, state);
+                if scale != 1.0 {
+                    state.iter_mut().for_each(|number| *number *= scale);
+                }
+                rest.fill(0.0);
+            }
+        });
+        member.meet();
+    }
+
+    /// The norm of the states of `rows`, as rows from 0 on: of the one in `to`, or of this member's.
+    /// First the states are completed by [`Self::arrive`].
+    fn normalise<'a>(
+        &self,
+        member: &Member<'_>,
+        weight: &[f32],
+        arriving: Arriving<'_>,
+        rows: Range<usize>,
+        to: &'a [Inputs],
+    ) -> &'a Inputs {
+        let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
+        let first = rows.start;
+        let normalise = |units: Range<usize>, to: &Inputs| {
+            for row in units {
+                let out = to.row(row);
+                // SAFETY: see above; all are good for `hidden` numbers.
+                unsafe {
+                    let state = self.arrive(first + row, arriving);
+                    (self.kernels.rms_norm)(state, weight.as_ptr(), out, hidden, epsilon);
+                    self.round(to, row, 0..hidden, out);
+                }
+            }
+        };
+        if let [shared] = to {
+            member.share(rows.len(), 1, |units| normalise(units, shared));
+            member.meet();
+            return shared;
+        }
+        let own = &to[member.index()];
+        member.for_itself(|| normalise(0..rows.len(), own));
+        own
+    }
+
+    /// A row's state, completed by its branch if that is pending, and handed out if it is tapped.
+    ///
+    /// # Safety
+    /// The row must be this unit's.
+    unsafe fn arrive(&self, row: usize, Arriving { pending, tap }: Arriving<'_>) -> *mut f32 {
+        let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
+        let state = self.hidden(row);
+        // SAFETY: as promised; all are good for `hidden` numbers.
+        unsafe {
+            if let Some(weight) = pending {
+                let branch = self.branch(row);
+                (self.kernels.rms_norm)(branch, weight.as_ptr(), branch, hidden, epsilon);
+                add(state, std::slice::from_raw_parts(branch, hidden));
+            }
+            if let Some(tap) = tap {
+                std::ptr::copy_nonoverlapping(state, self.workspace.feature(row, tap * hidden), hidden);
+            }
+        }
+        state
+    }
+
+    /// Where among a row's features is the state that enters `layer`.
+    fn tap_of(&self, layer: usize) -> Option<usize> {
+        self.taps?.entering.iter().position(|&entering| entering == layer)
+    }
+
+    /// Completes the states of all rows after the last layer, and hands out these and their norms.
+    fn tap_end(&self, member: &Member<'_>, pending: Option<&[f32]>) {
+        let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
+        let arriving = Arriving { pending, tap: self.tap_of(self.config.layers) };
+        let last = self.taps.filter(|taps| taps.last).map(|taps| taps.entering.len() * hidden);
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                // SAFETY: the row is this unit's.
+                unsafe {
+                    let state = self.arrive(row, arriving);
+                    if let Some(last) = last {
+                        let (norm, out) =
+                            (self.network.output_norm.as_ptr(), self.workspace.feature(row, last));
+                        (self.kernels.rms_norm)(state, norm, out, hidden, epsilon);
+                    }
+                }
+            }
+        });
+        member.meet();
+    }
+
+    /// Numbers `range` of a row in eight bits, if they can be had so.
+    ///
+    /// # Safety
+    /// If the row is whole blocks, the range must be, too, and be this unit's.
+    unsafe fn round(&self, inputs: &Inputs, row: usize, range: Range<usize>, from: *const f32) {
+        if inputs.blocks {
+            unsafe { self.round_at(inputs, inputs.eight.place(row), range, from) };
+        }
+    }
+
+    /// The same of a row at a place of its own.
+    ///
+    /// # Safety
+    /// As for [`Self::round`].
+    unsafe fn round_at(&self, inputs: &Inputs, place: Place, range: Range<usize>, from: *const f32) {
+        if inputs.blocks {
+            let (block, count) = (range.start / BLOCK, range.len() / BLOCK);
+            unsafe { (self.kernels.quantise)(&inputs.eight, place, block, count, from) };
+        }
+    }
+}
+
+/// `to += numbers`
+///
+/// # Safety
+/// `to` must be good for as many numbers, and nobody else may touch them meanwhile.
+unsafe fn add(to: *mut f32, numbers: &[f32]) {
+    // SAFETY: see above.
+    let to = unsafe { std::slice::from_raw_parts_mut(to, numbers.len()) };
+    to.iter_mut().zip(numbers).for_each(|(to, number)| *to += number);
+}

@@ -1,0 +1,46 @@
+//! The end of a pass: the logits of the rows asked for, and what their peaks are made of.
+
+use super::products::Task;
+use super::{Arriving, Phases};
+use crate::forward::cpu::simd::LANES;
+use crate::forward::cpu::team::Member;
+use crate::forward::cpu::workspace::SLICE;
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl Phases<'_> {
+    /// The logits of the rows asked for, and of every slice of them the largest and the sum.
+    pub fn score(&self, member: &Member<'_>, pending: Option<&[f32]>) {
+        let (workspace, vocabulary) = (self.workspace, self.config.vocabulary);
+        let stride = vocabulary.next_multiple_of(LANES);
+        let to = std::slice::from_ref(&workspace.scored);
+        let arriving = Arriving { pending, tap: None };
+        let scored = self.normalise(member, &self.network.output_norm, arriving, self.rows.clone(), to);
+        let task = Task {
+            weights: &self.network.output,
+            inputs: scored,
+            rows: 0..self.rows.len(),
+            out: workspace.logits.at(0),
+            stride,
+            add: false,
+        };
+        // The next pass begins where this one did.
+        let first = self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
+        self.products(member, &[task], first);
+        let slices = vocabulary.div_ceil(SLICE);
+        member.share(self.rows.len() * slices, 1, |units| {
+            for (row, slice) in units.map(|unit| (unit / slices, unit % slices)) {
+                let start = slice * SLICE;
+                let length = SLICE.min(vocabulary - start);
+                let logits = workspace.logits.at(row * stride + start);
+                // SAFETY: a slice is this unit's; after the last one there is room for whole vectors.
+                unsafe {
+                    let whole = length.next_multiple_of(LANES);
+                    (length..whole).for_each(|beyond| *logits.add(beyond) = f32::NEG_INFINITY);
+                    let found = (self.kernels.largest_and_sum)(logits, whole);
+                    workspace.slices.at(row * slices + slice).write(found);
+                }
+            }
+        });
+        member.meet();
+    }
+}

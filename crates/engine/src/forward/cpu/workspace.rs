@@ -1,0 +1,188 @@
+//! The memory of a pass: all of it is there before the pass begins, and is kept for the next one. What is
+//! written to it is for the pass to say.
+
+use super::activations::{Activations, BLOCK};
+use super::attention::Attention;
+use super::buffer::Buffer;
+use super::panels::Format;
+use super::product::Rows;
+use super::simd::LANES;
+use crate::forward::{Features, Logits, Peak};
+use crate::model::{Experts, ModelConfig};
+use crate::tree::TokenTree;
+
+/// Scores of one row that are summed up as one unit of work.
+pub const SLICE: usize = 1 << 12;
+
+/// Rows to multiply with, as numbers and, for weights that want them so, in eight bits.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    pub width: usize,
+    plain: Buffer<f32>, // [rows, width]
+    pub eight: Activations,
+    /// Rows are whole blocks, so that they can be had in eight bits.
+    pub blocks: bool,
+}
+
+impl Inputs {
+    /// Room for `rows` of `width`.
+    pub fn prepare(&mut self, rows: usize, width: usize, tile: usize) {
+        self.width = width.next_multiple_of(LANES);
+        self.plain.reserve(rows * self.width);
+        self.blocks = width.is_multiple_of(BLOCK);
+        if self.blocks {
+            self.eight.resize(rows, width, tile);
+        }
+    }
+
+    pub fn row(&self, row: usize) -> *mut f32 {
+        self.plain.at(row * self.width)
+    }
+
+    /// A tile as weights of `format` want it.
+    pub fn tile(&self, format: Format, first: usize, rows: usize) -> Rows {
+        if format.quantised() {
+            Rows::Quantised(self.eight.tile(first, rows))
+        } else {
+            Rows::Plain { rows, x: self.row(first), stride: self.width }
+        }
+    }
+}
+
+/// What experts need: a slot for each row and each of the experts that it goes through.
+#[derive(Debug, Default)]
+pub struct Routed {
+    /// What the router gives.
+    pub scores: Buffer<f32>, // [rows, experts in whole vectors]
+    /// Of every row its experts, highest first, and their shares.
+    pub choices: Buffer<(usize, f32)>, // [rows, used]
+    pub inputs: Inputs,       // hidden
+    pub gated: Inputs,        // intermediate of an expert
+    pub outputs: Buffer<f32>, // [slots, hidden in whole vectors]
+}
+
+impl Routed {
+    fn prepare(&mut self, rows: usize, hidden: usize, experts: &Experts, tile: usize) {
+        let slots = rows * experts.used;
+        self.scores.reserve(rows * experts.count.next_multiple_of(LANES));
+        self.choices.reserve(slots);
+        self.inputs.prepare(slots, hidden, tile);
+        self.gated.prepare(slots, experts.intermediate, tile);
+        self.outputs.reserve(slots * hidden.next_multiple_of(LANES));
+    }
+}
+
+/// The memory of a pass.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    /// The state that runs through the layers.
+    pub hidden: Buffer<f32>, // [rows, hidden in whole vectors]
+    pub normed: Vec<Inputs>, // hidden; one for all members or one for each
+    pub mixed: Inputs,       // heads * head_size
+    pub gated: Inputs,       // intermediate
+    pub scored: Inputs,      // hidden, of the rows asked for
+    pub routed: Routed,
+    /// What attention or the feed-forward network gave, on its way through a norm.
+    pub branch: Buffer<f32>, // as the state
+    pub queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
+    pub keys: Buffer<f32>,    // [rows, kv_heads * head_size in whole vectors]
+    pub values: Buffer<f32>,  // as the keys
+    /// Of every node's position, for every kind: cosines and sines, [rows, size / 2] each.
+    pub rotations: Vec<(Vec<f32>, Vec<f32>)>,
+    /// Of every node its ancestors and itself, which are as many as its depth is large, and one more.
+    pub visible: Vec<Vec<usize>>,
+    pub scores: Buffer<f32>, // [members, heads of a group, positions]
+    pub logits: Buffer<f32>, // [rows asked for, vocabulary in whole vectors]
+    /// Of each slice of the logits: the largest, and the sum of e^(x - largest).
+    pub slices: Buffer<(f32, f32)>,
+    peaks: Vec<Peak>,
+    /// Tapped states, [rows, width].
+    features: Buffer<f32>,
+    /// How many rows of them there are and how wide they are; 0 wide where none are asked for.
+    tapped: (usize, usize),
+}
+
+impl Workspace {
+    /// Makes room for features of `rows`, `width` numbers each.
+    pub fn prepare_features(&mut self, rows: usize, width: usize) {
+        self.tapped = (rows, width);
+        self.features.reserve(rows * width);
+    }
+
+    /// Numbers of a row's features from `at` on.
+    pub fn feature(&self, row: usize, at: usize) -> *mut f32 {
+        self.features.at(row * self.tapped.1 + at)
+    }
+
+    /// Of the pass that has just been.
+    pub fn features(&self) -> Option<Features<'_>> {
+        let (rows, width) = self.tapped;
+        // SAFETY: the pass is over, and has written all of it.
+        let numbers = unsafe { std::slice::from_raw_parts(self.features.at(0), rows * width) };
+        (width > 0).then(|| Features::new(numbers, width))
+    }
+
+    pub fn prepare(
+        &mut self,
+        config: &ModelConfig,
+        tree: &TokenTree,
+        (at, first): (usize, usize),
+        scored: usize,
+        (members, copies): (usize, usize),
+        tile: usize,
+    ) {
+        let rows = tree.len() - first;
+        let whole = |width: usize| width.next_multiple_of(LANES);
+        let (queries, keys) = (config.heads * config.head_size, config.kv_heads * config.head_size);
+        self.hidden.reserve(rows * whole(config.hidden));
+        if config.family.post_norms {
+            self.branch.reserve(rows * whole(config.hidden));
+        }
+        self.normed.resize_with(self.normed.len().max(copies), Inputs::default);
+        self.normed[..copies].iter_mut().for_each(|normed| normed.prepare(rows, config.hidden, tile));
+        self.mixed.prepare(rows, queries, tile);
+        match &config.experts {
+            None => self.gated.prepare(rows, config.intermediate, tile),
+            Some(experts) => self.routed.prepare(rows, config.hidden, experts, tile),
+        }
+        self.scored.prepare(scored, config.hidden, tile);
+        self.queries.reserve(rows * whole(queries));
+        self.keys.reserve(rows * whole(keys));
+        self.values.reserve(rows * whole(keys));
+        let group = config.heads / config.kv_heads;
+        self.scores.reserve(members * group * Attention::scores(at + tree.len()));
+        self.logits.reserve(scored * whole(config.vocabulary));
+        self.slices.reserve(scored * config.vocabulary.div_ceil(SLICE));
+        self.visible = tree.visible().split_off(first);
+        let positions: Vec<usize> = tree.depths().split_off(first).iter().map(|depth| at + depth).collect();
+        self.rotations.resize_with(config.attention_kinds.len(), Default::default);
+        for (kind, (cosines, sines)) in config.attention_kinds.iter().zip(&mut self.rotations) {
+            kind.rotary.tabulate(&positions, cosines, sines);
+        }
+    }
+
+    /// Finds the peaks of the `rows` of logits of the pass that has just been.
+    pub fn find_peaks(&mut self, vocabulary: usize, rows: usize) {
+        let slices = vocabulary.div_ceil(SLICE);
+        self.peaks.clear();
+        for row in 0..rows {
+            // SAFETY: the pass is over, and has written all of it.
+            let slices = unsafe { std::slice::from_raw_parts(self.slices.at(row * slices), slices) };
+            let logits =
+                &self.rows(vocabulary, rows)[row * vocabulary.next_multiple_of(LANES)..][..vocabulary];
+            self.peaks.push(Peak::of_slices(logits, slices, SLICE));
+        }
+    }
+
+    /// Of the pass that has just been, after [`Self::find_peaks`].
+    pub fn logits(&self, vocabulary: usize) -> Logits<'_> {
+        let rows = self.rows(vocabulary, self.peaks.len());
+        Logits::new(rows, vocabulary, vocabulary.next_multiple_of(LANES), &self.peaks)
+    }
+
+    /// `[rows, vocabulary in whole vectors]`
+    fn rows(&self, vocabulary: usize, rows: usize) -> &[f32] {
+        // SAFETY: the pass is over, and has written all of it.
+        unsafe { std::slice::from_raw_parts(self.logits.at(0), rows * vocabulary.next_multiple_of(LANES)) }
+    }
+}

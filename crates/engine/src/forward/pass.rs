@@ -1,0 +1,126 @@
+//! A pass that has been: what it gives, and what stays of it. What a model does for that is [`Runner`].
+
+use super::Model;
+use super::features::{Features, Taps};
+use super::logits::Logits;
+use super::want::Want;
+use crate::error::{Error, Result};
+use crate::model::ModelConfig;
+use crate::tree::TokenTree;
+
+/// A model's part in its passes: what [`Model::run`] is made of.
+pub trait Runner: Model {
+    /// Runs the nodes of `tree` from number `first` on and caches them; the ones before are the last tokens
+    /// cached. That the tree has room and the vocabulary its tokens has been seen to.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails. The cache is unchanged.
+    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()>;
+
+    /// Those that the last [`Self::extend`] was asked for.
+    fn logits(&self) -> Logits<'_>;
+
+    /// Those that the last [`Self::extend`] was asked for, if it was.
+    fn features(&self) -> Option<Features<'_>>;
+
+    /// Of the last `nodes` cached tokens keeps those on `path` (ascending, counted from the first of them)
+    /// and forgets the others: just these and nothing before them, whatever [`Model::truncate`] can do.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()>;
+}
+
+/// A pass over a tree of tokens. Borrows the model: there is no other before this one is over.
+///
+/// What stays cached is said by [`Self::keep`]. Dropped without it, all of a chain stays, since each of its
+/// tokens follows the one before; of a tree with branches nothing does, since they are no text.
+pub struct Pass<'a> {
+    runner: &'a mut dyn Runner,
+    /// Nodes of the tree, all of them cached.
+    nodes: usize,
+    /// What is cached is a text as it is.
+    is_text: bool,
+}
+
+impl<'a> Pass<'a> {
+    /// Runs `tree` after what `runner` has cached.
+    ///
+    /// # Errors
+    /// Those of [`Model::run`].
+    pub fn run(runner: &'a mut dyn Runner, tree: &TokenTree, want: &Want<'_>) -> Result<Self> {
+        Self { runner, nodes: 0, is_text: true }.grow(tree, want)
+    }
+
+    /// Goes on with this pass: `tree` begins with its nodes and has more, which are run and counted to it.
+    ///
+    /// # Errors
+    /// Those of [`Model::run`]. What was run before is then treated as dropped.
+    ///
+    /// # Panics
+    /// If the tree does not begin with this pass's nodes.
+    pub fn grow(mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Self> {
+        let start = self.start();
+        let own = &self.runner.cached()[start..];
+        assert!(tree.tokens().take(own.len()).eq(own.iter().copied()), "another pass's tree");
+        admit(tree, want, self.runner.config(), start)?;
+        self.runner.extend(tree, self.nodes, want)?;
+        self.nodes = tree.len();
+        self.is_text = tree.is_chain();
+        Ok(self)
+    }
+
+    /// Of the nodes in [`Want::rows`] that the last [`Self::run`] or [`Self::grow`] ran: row `i` scores what may
+    /// follow the `i`th of them.
+    pub fn logits(&self) -> Logits<'_> {
+        self.runner.logits()
+    }
+
+    /// Of all nodes that the last [`Self::run`] or [`Self::grow`] ran, in their order; `None` where none were
+    /// wanted.
+    pub fn features(&self) -> Option<Features<'_>> {
+        self.runner.features()
+    }
+
+    /// Of the pass's nodes keeps those on `path` (indices, ascending, each the child of the one before) and
+    /// forgets the others.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    pub fn keep(mut self, path: &[usize]) -> Result<()> {
+        self.runner.keep(self.nodes, path)?;
+        self.is_text = true;
+        Ok(())
+    }
+
+    /// Tokens that were cached before the pass.
+    fn start(&self) -> usize {
+        self.runner.cached().len() - self.nodes
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        if !self.is_text {
+            self.runner.truncate(self.start());
+        }
+    }
+}
+
+/// Whether a model with `cached` tokens can run `tree` and give what is wanted.
+fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize) -> Result<()> {
+    let vocabulary = config.vocabulary;
+    if let Some(token) = tree.tokens().find(|&token| token as usize >= vocabulary) {
+        return Err(Error::UnknownToken { token, vocabulary });
+    }
+    let (found, limit) = (cached + tree.len(), config.context);
+    if found > limit {
+        return Err(Error::PromptTooLong { found, limit });
+    }
+    if let Some(Taps { entering, .. }) = want.features {
+        let ascending = entering.is_sorted_by(|left, right| left < right);
+        let there = entering.last().is_none_or(|&last| last <= config.layers);
+        assert!(ascending && there, "the states entering {entering:?} of {} layers", config.layers);
+    }
+    Ok(())
+}

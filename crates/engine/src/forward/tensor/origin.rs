@@ -1,0 +1,36 @@
+//! Where a layer's tensors come from.
+
+use candle_core::{Device, Tensor};
+
+use super::stack::{Arithmetic, Stack};
+use crate::error::Result;
+use crate::model::{ModelConfig, Weights};
+
+/// A layer of a model on its way to a device.
+#[derive(Clone, Copy)]
+pub struct Origin<'a> {
+    pub index: usize,
+    pub weights: &'a Weights,
+    pub config: &'a ModelConfig,
+    pub arithmetic: Arithmetic,
+}
+
+impl Origin<'_> {
+    /// Matrices of the layer, one above the other.
+    ///
+    /// # Errors
+    /// A missing tensor, or `Error::Compute` when the device has no room.
+    pub fn stack(&self, names: &[&str]) -> Result<Stack> {
+        let device = self.weights.device();
+        // What is put together first is put together here.
+        let at = if names.len() > 1 { &Device::Cpu } else { device };
+        let matrix = |name: &&str| self.weights.matrix_on(at, &format!("blk.{}.{name}.weight", self.index));
+        Ok(Stack::new(names.iter().map(matrix).collect::<Result<_>>()?, self.arithmetic, device)?)
+    }
+
+    /// # Errors
+    /// As [`Self::stack`].
+    pub fn vector(&self, name: &str) -> Result<Tensor> {
+        self.weights.vector(&format!("blk.{}.{name}", self.index))
+    }
+}

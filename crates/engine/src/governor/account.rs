@@ -1,0 +1,60 @@
+//! What is known of one drafter: what its drafts cost, and how the governor used it last.
+
+use super::READING;
+use super::costs::{Costs, Estimate};
+use super::probe::Probes;
+use super::shape::KnownTree;
+use crate::drafter_kind::DrafterKind;
+use crate::speculation::MAX_DRAFT_LENGTH;
+
+#[derive(Debug, Clone)]
+pub(super) struct Account {
+    /// What it is called, here and in what is kept of it.
+    pub label: DrafterKind,
+    /// Whether its drafts take next to no time; nothing below is of use then.
+    pub is_free: bool,
+    /// What drafts cost by length, by itself and staged.
+    pub draft: [Costs; 2],
+    /// What a tree's draft takes against what its levels would as tokens of a chain.
+    pub level: Estimate,
+    /// Milliseconds in which it reads a token of the context.
+    pub reading: f64,
+    pub tree: KnownTree,
+    /// The length chosen last.
+    pub length: usize,
+    /// Whether the last plan departs from that to try it.
+    pub is_on_trial: bool,
+    pub probes: Probes,
+    /// Plans so far.
+    pub plans: usize,
+}
+
+impl Account {
+    /// `draft` is what its drafts cost by length; `None` where they are free.
+    pub fn new(label: DrafterKind, draft: Option<Costs>) -> Self {
+        let is_free = draft.is_none();
+        let draft = draft.unwrap_or_else(|| Costs::measured(&[(1, 0.0)]));
+        Self {
+            label,
+            is_free,
+            reading: draft.get(1) * READING,
+            draft: [draft.clone(), draft],
+            level: Estimate::new(1.0),
+            tree: KnownTree::default(),
+            length: 0,
+            is_on_trial: false,
+            probes: Probes::default(),
+            plans: 0,
+        }
+    }
+
+    /// Of a chain, by itself or staged.
+    pub fn chain_ms(&self, length: usize, staged: bool) -> f64 {
+        if length > 0 { self.draft[usize::from(staged)].get(length) } else { 0.0 }
+    }
+
+    /// T_s: milliseconds of a token in a long draft.
+    pub fn token_ms(&self, staged: bool) -> f64 {
+        self.chain_ms(MAX_DRAFT_LENGTH, staged) / MAX_DRAFT_LENGTH as f64
+    }
+}

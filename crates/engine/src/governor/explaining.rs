@@ -1,0 +1,45 @@
+//! Explaining a choice to the trace: the curve behind it, where it changed and now and then.
+
+use super::costs::MAX_ROWS;
+use super::plan::{Plan, Prospect};
+use super::{Explained, Governor};
+use crate::speculation::MAX_DRAFT_LENGTH;
+use crate::trace::Decision;
+
+/// Rounds after which the trace gets the explanation of the same choice again: the curve behind it has moved.
+pub(super) const DECISION_AGE: usize = 64;
+
+impl Governor {
+    /// The curve behind a plan that is followed, if the trace has had none of late.
+    pub fn explain(&self, plan: &Plan) -> Option<Decision> {
+        if self.is_explained(plan) {
+            return None;
+        }
+        let staged = plan.staged;
+        let acceptance = self.record(plan.drafter).acceptance.by_depth();
+        let rates = self.prospects(plan.drafter, &acceptance, staged).map(Prospect::rate);
+        let draft = &self.drafters[plan.drafter].draft[usize::from(staged)];
+        Some(Decision {
+            before: self.explained.map(|explained| explained.length as u32),
+            chosen: plan.length as u32,
+            drafting_ms: (1..=MAX_DRAFT_LENGTH).map(|length| draft.get(length) as f32).collect(),
+            verify_ms: (1..=MAX_ROWS).map(|rows| self.verify.get(rows) as f32).collect(),
+            acceptance: acceptance.iter().map(|&chance| chance as f32).collect(),
+            tokens_per_second: rates.iter().map(|&rate| (rate * 1e3) as f32).collect(),
+        })
+    }
+
+    /// The trace has what [`Self::explain`] says of `plan`.
+    pub fn commit_explanation(&mut self, plan: &Plan) {
+        let age =
+            if self.is_explained(plan) { self.explained.map_or(0, |explained| explained.age + 1) } else { 0 };
+        self.explained = Some(Explained { drafter: plan.drafter, length: plan.length, age });
+    }
+
+    fn is_explained(&self, plan: &Plan) -> bool {
+        let choice = (plan.drafter, plan.length);
+        self.explained.is_some_and(|explained| {
+            (explained.drafter, explained.length) == choice && explained.age + 1 < DECISION_AGE
+        })
+    }
+}

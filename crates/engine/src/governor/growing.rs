@@ -1,0 +1,78 @@
+//! Trees for drafters: which is the best, and whether it promises more than a chain.
+
+use super::plan::{Plan, Prospect};
+use super::shape::{Grown, KnownTree, Plans, Shape};
+use super::{Governor, HYSTERESIS};
+use crate::speculation::{DraftLength, MAX_DRAFT_LENGTH, MAX_TREE_WIDTH, Room, Speculation, Tree};
+use crate::trace::LengthReason;
+
+/// Rounds after which the best tree is looked for again.
+const TREE_AGE: usize = 16;
+
+impl Governor {
+    /// The best tree that a drafter's guesses can grow to, as far as is known.
+    pub fn tree(&self, drafter: usize, width: usize, depth: usize, nodes: usize) -> Shape {
+        let ranks = self.record(drafter).acceptance.by_depth_and_rank(depth);
+        let nodes = nodes.min(MAX_DRAFT_LENGTH);
+        Plans::new(&ranks, width.min(MAX_TREE_WIDTH), nodes).shape(nodes)
+    }
+
+    /// Makes a tree of the plan where that is asked for. What the best tree is changes slowly, and finding it
+    /// takes as long as a small draft.
+    pub(super) fn spread(&self, plan: &mut Plan, speculation: &Speculation, room: Room) {
+        let (width, must) = match speculation.tree {
+            Tree::Off | Tree::Width(..=1) => return,
+            Tree::Auto => (MAX_TREE_WIDTH, false),
+            Tree::Width(width) => ((width as usize).min(MAX_TREE_WIDTH), true),
+        };
+        if plan.reason == LengthReason::Probe {
+            return;
+        }
+        // A tree is as deep as the chain it stands for, where that length is fixed.
+        let auto = speculation.length == DraftLength::Auto;
+        let depth = if auto { room.longest() } else { plan.length };
+        let asked = (width, depth, room.longest());
+        let known = &self.drafters[plan.drafter].tree;
+        let known = if known.asked != asked || known.age >= TREE_AGE {
+            KnownTree { asked, age: 1, best: self.best_tree(plan.drafter, asked, auto, plan.staged) }
+        } else {
+            KnownTree { age: known.age + 1, ..known.clone() }
+        };
+        let Some(tree) = &plan.tree.insert(known).best else { return };
+        let prospect = self.of_tree(plan.drafter, tree, plan.staged);
+        if must || prospect.rate() > plan.prospect.rate() * HYSTERESIS {
+            (plan.shape, plan.prospect) = (Some(tree.shape.clone()), prospect);
+        }
+    }
+
+    /// The tree of most tokens per millisecond, up to so wide, so deep and so large; unless `any` size will
+    /// do, of the largest.
+    fn best_tree(
+        &self,
+        drafter: usize,
+        (width, depth, most): (usize, usize, usize),
+        any: bool,
+        staged: bool,
+    ) -> Option<Grown> {
+        let ranks = self.record(drafter).acceptance.by_depth_and_rank(depth);
+        let plans = Plans::new(&ranks, width, most);
+        let least = if any { 2 } else { most };
+        let trees = (least..=most)
+            .map(|nodes| Grown { shape: plans.shape(nodes), accepted: plans.expected(nodes) })
+            .map(|tree| (self.of_tree(drafter, &tree, staged).rate(), tree));
+        trees.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, tree)| tree)
+    }
+
+    /// What to expect of a tree.
+    fn of_tree(&self, drafter: usize, Grown { shape, accepted }: &Grown, staged: bool) -> Prospect {
+        let levels: f64 = shape.inner_widths().iter().map(|&rows| self.level_ms(drafter, rows, staged)).sum();
+        let account = &self.drafters[drafter];
+        let draft_ms = account.chain_ms(1, staged) + levels * account.level.get();
+        Prospect { tokens: 1.0 + accepted, ms: self.time(shape.len(), draft_ms) }
+    }
+
+    /// Of a pass of the draft over several rows, which is taken to cost more by as much as the target's.
+    pub(super) fn level_ms(&self, drafter: usize, rows: usize, staged: bool) -> f64 {
+        self.drafters[drafter].token_ms(staged) * self.verify.get(rows) / self.verify.get(1)
+    }
+}

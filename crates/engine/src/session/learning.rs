@@ -1,0 +1,28 @@
+//! Where it is kept what was learned about models that draft for each other, from one start of the program to the
+//! next. The session says what it is about; files are for others.
+
+use std::path::PathBuf;
+
+use crate::governor::Knowledge;
+
+/// The models that work together, and what computes for them: what was learned about one pair says nothing about
+/// another.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pair {
+    /// The target, then those that draft.
+    pub models: Vec<PathBuf>,
+    /// Labels of their devices, and what else changes their costs.
+    pub devices: Vec<String>,
+}
+
+/// Remembers what was learned about pairs.
+pub trait Learning: Send + Sync {
+    /// What was learned about `pair`; `None` where nothing was, or nothing that is understood.
+    fn recall(&self, pair: &Pair) -> Option<Knowledge>;
+
+    /// Keeps `knowledge` in the place of what was learned before.
+    ///
+    /// # Errors
+    /// Why it cannot be kept.
+    fn keep(&self, pair: &Pair, knowledge: &Knowledge) -> Result<(), Box<dyn std::error::Error>>;
+}

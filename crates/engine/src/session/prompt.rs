@@ -1,0 +1,68 @@
+//! From a person's words to the tokens that a model is asked to continue.
+
+use crate::error::{Error, Result};
+use crate::model::{ChatMessage, ChatTemplate, ModelSource, Role, Special, Tokenizer};
+use crate::token::TokenId;
+
+/// The form a prompt takes.
+pub enum Form {
+    /// The text as it is, special tokens read as such, after the token that begins a text where the tokenizer asks
+    /// for one.
+    Raw,
+    /// A conversation, put into words by the model's own template.
+    Chat(Box<ChatTemplate>),
+}
+
+impl Form {
+    /// The model's own template.
+    ///
+    /// # Errors
+    /// `Error::NoTemplate` or `Error::Template` of a model that can lead no conversation.
+    pub fn chat(source: &ModelSource) -> Result<Self> {
+        Ok(Self::Chat(Box::new(source.template()?)))
+    }
+
+    /// The prompt in which a person said `text`, special tokens in it by their names.
+    ///
+    /// # Errors
+    /// `Error::EmptyPrompt` for a text without words; what the template reports.
+    pub fn text(&self, text: &str) -> Result<String> {
+        match self {
+            Self::Raw if text.is_empty() => Err(Error::EmptyPrompt),
+            Self::Chat(_) if text.trim().is_empty() => Err(Error::EmptyPrompt),
+            _ => self.conversation(&[ChatMessage { role: Role::User, content: text.to_owned() }]),
+        }
+    }
+
+    /// The prompt that asks for the next reply of a conversation; raw, what was said as it is.
+    ///
+    /// # Errors
+    /// What the template reports.
+    pub fn conversation(&self, messages: &[ChatMessage]) -> Result<String> {
+        match self {
+            Self::Raw => Ok(messages.iter().map(|message| message.content.as_str()).collect()),
+            Self::Chat(template) => template.render(messages, true),
+        }
+    }
+
+    /// The tokens of a prompt that [`Self::text`] or [`Self::conversation`] gave.
+    ///
+    /// # Errors
+    /// What the tokenizer reports.
+    pub fn tokens(&self, tokenizer: &Tokenizer, prompt: &str) -> Result<Vec<TokenId>> {
+        match self {
+            Self::Raw => whole_text(tokenizer, prompt),
+            Self::Chat(_) => tokenizer.encode(prompt, Special::Parse),
+        }
+    }
+}
+
+/// The tokens of a whole text: begun as the tokenizer asks for, special tokens read as such.
+///
+/// # Errors
+/// What the tokenizer reports.
+pub fn whole_text(tokenizer: &Tokenizer, text: &str) -> Result<Vec<TokenId>> {
+    let mut tokens: Vec<TokenId> = tokenizer.bos().filter(|_| tokenizer.adds_bos()).into_iter().collect();
+    tokens.extend(tokenizer.encode(text, Special::Parse)?);
+    Ok(tokens)
+}

@@ -1,0 +1,117 @@
+//! What becomes of a target whose GPU failed: there again with a shorter context where its memory ran out,
+//! else on the CPU. Decides; loading is the session's.
+
+use crate::error::Error;
+
+/// How a target goes on after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// On the same GPU, with a context of at most so many tokens.
+    Shorter(usize),
+    /// On the CPU.
+    Cpu,
+}
+
+impl Remedy {
+    /// Contexts are not made shorter than this, in tokens.
+    const SHORTEST: usize = 2048;
+
+    /// After `error` on a GPU, of a target with a context of `context` tokens, `cached` of which it held;
+    /// `None` after an error that is not the GPU's.
+    ///
+    /// The caches of a GPU double when they are full, so a power of two is what they had room for. At least
+    /// half the context goes every time, so that this comes to an end.
+    pub fn of(error: &Error, context: usize, cached: usize) -> Option<Self> {
+        if !matches!(error, Error::Compute(_)) {
+            return None;
+        }
+        let shorter = cached.next_power_of_two().min(context / 2).max(Self::SHORTEST);
+        let helps = error.is_out_of_memory() && shorter < context;
+        Some(if helps { Self::Shorter(shorter) } else { Self::Cpu })
+    }
+
+    /// The context to load the target with, where it is to be shorter.
+    pub fn context(self) -> Option<usize> {
+        match self {
+            Self::Shorter(tokens) => Some(tokens),
+            Self::Cpu => None,
+        }
+    }
+
+    /// What will be done, to be said with the error.
+    pub fn announcement(self) -> String {
+        match self {
+            Self::Shorter(tokens) => {
+                format!("Reloading the target with a context of at most {tokens} tokens.")
+            }
+            Self::Cpu => "Reloading the target on the CPU.".to_owned(),
+        }
+    }
+
+    /// What was done and how to undo it, to be said from then on.
+    pub fn message(self) -> String {
+        match self {
+            Self::Shorter(tokens) => format!(
+                "The GPU's memory ran out, so the target now has a context of at most {tokens} tokens. Choose \
+                 the CPU in the settings for longer texts."
+            ),
+            Self::Cpu => "The GPU failed, so the target now runs on the CPU. Choose another device in the \
+                          settings, or start Foretoken again to try the GPU once more."
+                .to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(words: &str) -> Error {
+        Error::Compute(candle_core::Error::Msg(words.to_owned()))
+    }
+
+    fn out_of_memory() -> Error {
+        failure("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")")
+    }
+
+    #[test]
+    fn what_is_no_failure_of_the_device_needs_no_remedy() {
+        assert_eq!(Remedy::of(&Error::EmptyPrompt, 8192, 0), None);
+        assert_eq!(Remedy::of(&Error::PromptTooLong { found: 9, limit: 8 }, 8192, 0), None);
+    }
+
+    #[test]
+    fn a_broken_gpu_is_given_up() {
+        let broken = failure("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS)");
+        assert_eq!(Remedy::of(&broken, 131_072, 100), Some(Remedy::Cpu));
+    }
+
+    #[test]
+    fn a_full_gpu_gets_a_context_that_fitted_and_at_most_half_of_the_last() {
+        let after = |context, cached| Remedy::of(&out_of_memory(), context, cached).unwrap();
+        // 4,096 positions were there when the next ones had no room.
+        assert_eq!(after(131_072, 4_090), Remedy::Shorter(4096));
+        assert_eq!(after(131_072, 100), Remedy::Shorter(2048));
+        assert_eq!(after(8192, 8000), Remedy::Shorter(4096));
+        assert_eq!(after(3000, 2900), Remedy::Shorter(2048));
+        assert_eq!(after(2048, 100), Remedy::Cpu);
+    }
+
+    #[test]
+    fn remedies_come_to_an_end_on_the_cpu() {
+        let mut context = 1_000_000;
+        for _ in 0..20 {
+            match Remedy::of(&out_of_memory(), context, context - 1).unwrap() {
+                Remedy::Shorter(shorter) => context = shorter,
+                Remedy::Cpu => return,
+            }
+        }
+        panic!("still on the GPU with {context} tokens");
+    }
+
+    #[test]
+    fn the_sentences_say_what_is_different_now() {
+        assert!(Remedy::Shorter(4096).message().contains("at most 4096 tokens"));
+        assert!(Remedy::Cpu.announcement().contains("on the CPU"));
+    }
+}

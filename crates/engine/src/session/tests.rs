@@ -1,0 +1,188 @@
+//! Sessions with the starter pair, and with a made-up GPU.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Mutex;
+
+use super::*;
+use crate::device::{Gpu, Problem};
+use crate::forward::Model;
+use crate::governor::Knowledge;
+use crate::model::Role as Speaker;
+use crate::sampling::Sampling;
+
+fn model(name: &str) -> ModelSource {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../starter");
+    ModelSource::open(&folder.join(name)).unwrap()
+}
+
+fn target() -> ModelSource {
+    model("starter-target-Q8_0.gguf")
+}
+
+fn draft() -> DraftSource {
+    DraftSource::Model { source: model("starter-draft-Q8_0.gguf"), stage: None }
+}
+
+fn load(host: &Host) -> Session {
+    Session::load(host, &target(), Form::chat(&target()).unwrap(), DeviceChoice::Auto).unwrap()
+}
+
+/// Keeps what was learned as long as the test runs.
+#[derive(Default)]
+struct Notes(Mutex<HashMap<Vec<PathBuf>, Knowledge>>);
+
+impl Learning for Notes {
+    fn recall(&self, pair: &Pair) -> Option<Knowledge> {
+        self.0.lock().unwrap().get(&pair.models).cloned()
+    }
+
+    fn keep(
+        &self,
+        pair: &Pair,
+        knowledge: &Knowledge,
+    ) -> std::result::Result<(), Box<dyn std::error::Error>> {
+        self.0.lock().unwrap().insert(pair.models.clone(), knowledge.clone());
+        Ok(())
+    }
+}
+
+/// A GPU that is the CPU, and takes as many models as it has room for.
+struct FullGpu(Mutex<usize>);
+
+impl Hardware for FullGpu {
+    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<String, Problem>)> {
+        Vec::new()
+    }
+
+    fn open(&self, choice: DeviceChoice) -> Opened {
+        match choice {
+            DeviceChoice::Cpu => Opened::cpu(),
+            _ => Opened { gpu: Some(Gpu::Cuda), label: "a GPU".to_owned(), ..Opened::cpu() },
+        }
+    }
+
+    fn load(&self, source: &ModelSource, opened: &Opened) -> Result<Box<dyn Model>> {
+        if opened.gpu.is_some() {
+            let mut room = self.0.lock().unwrap();
+            *room = room.checked_sub(1).ok_or_else(full)?;
+        }
+        ThisComputer.load(source, opened)
+    }
+}
+
+fn full() -> Error {
+    Error::Compute(candle_core::Error::Msg("CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\"".to_owned()))
+}
+
+fn request(session: &Session) -> Request {
+    let question = ChatMessage { role: Speaker::User, content: "Count from one to ten.".to_owned() };
+    let prompt = session.conversation(&[question]).unwrap();
+    Request { sampling: Sampling::greedy(), max_tokens: Some(24), ..Request::new(prompt) }
+}
+
+fn text(session: &mut Session) -> String {
+    session.reply(&request(session), &mut |_| ControlFlow::Continue(())).unwrap().text
+}
+
+#[test]
+fn a_reply_is_the_same_whoever_drafts_and_what_was_learned_is_recalled() {
+    let notes = Arc::new(Notes::default());
+    let host = Host { hardware: Arc::new(ThisComputer), learning: Some(notes.clone()) };
+    let mut session = load(&host);
+    let plain = text(&mut session);
+    session.keep_learned();
+    assert!(notes.0.lock().unwrap().is_empty(), "nobody drafted");
+    for source in [DraftSource::WithoutModel, draft()] {
+        session.draft = session.open_draft(&source, None).unwrap();
+        session.prepare().unwrap();
+        assert_eq!(text(&mut session), plain);
+        session.keep_learned();
+    }
+    assert_eq!(notes.0.lock().unwrap().len(), 2, "each pair is kept by itself");
+
+    let before = session.draft.drafters.knowledge().unwrap();
+    let mut session = load(&host);
+    session.draft = session.open_draft(&draft(), None).unwrap();
+    let fresh = session.draft.drafters.knowledge();
+    session.prepare().unwrap();
+    assert!(fresh.is_none() && session.draft.drafters.knowledge().is_some());
+    assert_eq!(text(&mut session), plain);
+    assert!(
+        notes.recall(&Pair { models: session.draft.pair.models.clone(), ..Pair::default() }) == Some(before)
+    );
+}
+
+#[test]
+fn what_was_not_asked_for_is_not_kept() {
+    let notes = Arc::new(Notes::default());
+    let host = Host { hardware: Arc::new(ThisComputer), learning: Some(notes.clone()) };
+    let mut session = load(&host);
+    session.draft = session.open_draft(&DraftSource::WithoutModel, None).unwrap();
+    text(&mut session);
+    session.keep_learned();
+    assert!(notes.0.lock().unwrap().is_empty());
+}
+
+#[test]
+fn models_without_room_on_the_gpu_compute_on_the_cpu_and_say_why() {
+    let host = Host { hardware: Arc::new(FullGpu(Mutex::new(1))), learning: None };
+    let mut session = load(&host);
+    assert_eq!((session.device().gpu, session.fell_back()), (Some(Gpu::Cuda), None));
+    session.draft = session.open_draft(&draft(), None).unwrap();
+    assert_eq!(session.draft.device().unwrap().gpu, None);
+    assert!(session.devices().starts_with("a GPU; the draft on CPU"), "{}", session.devices());
+    assert_eq!(
+        session.remarks().collect::<Vec<_>>(),
+        ["The draft runs on the CPU: it does not fit in GPU memory."]
+    );
+    let other = load(&host);
+    assert_eq!(other.device().gpu, None);
+    assert_eq!(other.fell_back(), Some("The target runs on the CPU: it does not fit in GPU memory."));
+}
+
+#[test]
+fn a_target_is_loaded_again_only_where_another_device_is_meant() {
+    let host = Host { hardware: Arc::new(FullGpu(Mutex::new(1))), learning: None };
+    let mut session = load(&host);
+    assert!(session.move_target(DeviceChoice::Cuda).is_none(), "it is there already");
+    assert_eq!(session.device_choice(), DeviceChoice::Cuda);
+    assert_eq!(session.move_target(DeviceChoice::Cpu).unwrap().gpu, None);
+    assert_eq!(session.device_choice(), DeviceChoice::Cuda, "until it was loaded there");
+}
+
+#[test]
+fn a_session_goes_on_after_its_gpu_failed() {
+    let host = Host { hardware: Arc::new(FullGpu(Mutex::new(2))), learning: None };
+    let mut session = load(&host);
+    let plain = text(&mut session);
+    assert_eq!(session.remedy(&Error::EmptyPrompt), None);
+    assert_eq!(session.remedy(&full()), Some(Remedy::Cpu), "a context of 1024 is short enough");
+    let watched = std::cell::Cell::new(0);
+    let watch = |source: ModelSource| {
+        watched.set(watched.get() + 1);
+        source
+    };
+    let mut session = session.recover(Remedy::Shorter(512), watch).unwrap();
+    assert_eq!((session.device().gpu, session.context()), (Some(Gpu::Cuda), 512));
+    assert!(session.move_target(DeviceChoice::Cuda).is_some(), "its context could be whole");
+    assert_eq!(text(&mut session), plain);
+    let mut session = session.recover(Remedy::Cpu, watch).unwrap();
+    assert_eq!((session.device().gpu, session.context(), watched.get()), (None, 1024, 2));
+    assert_eq!(session.remedy(&full()), None, "it is not the GPU's");
+    assert_eq!(text(&mut session), plain);
+}
+
+#[test]
+fn raw_text_is_taken_as_it_is_and_a_conversation_in_the_models_form() {
+    let host = Host { hardware: Arc::new(ThisComputer), learning: None };
+    let raw = Session::load(&host, &target(), Form::Raw, DeviceChoice::Cpu).unwrap();
+    let chat = load(&host);
+    assert!(matches!(raw.text(""), Err(Error::EmptyPrompt)));
+    assert!(matches!(chat.text(" \n"), Err(Error::EmptyPrompt)));
+    assert_eq!(raw.text("Once").unwrap(), whole_text(raw.tokenizer(), "Once").unwrap());
+    let question = ChatMessage { role: Speaker::User, content: "Once".to_owned() };
+    assert_eq!(chat.text("Once").unwrap(), chat.conversation(&[question]).unwrap());
+    assert_ne!(chat.text("Once").unwrap(), raw.text("Once").unwrap());
+}

@@ -1,0 +1,47 @@
+//! The checksums that the hub names files by: git's SHA-1 of small files, SHA-256 of large ones.
+
+use std::fs::File;
+use std::io::{Read, Result};
+use std::path::Path;
+
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use crate::cache::FileMetadata;
+
+/// Hexadecimal digits of a SHA-1 and of a SHA-256.
+pub(crate) const GIT_DIGITS: usize = 40;
+pub(crate) const SHA256_DIGITS: usize = 64;
+
+/// Whether `etag` is one of the two.
+pub(crate) fn is_one(etag: &str) -> bool {
+    [GIT_DIGITS, SHA256_DIGITS].contains(&etag.len()) && etag.bytes().all(|c| c.is_ascii_hexdigit())
+}
+
+/// What people call the kind of checksum that `etag` is.
+pub(crate) fn name(etag: &str) -> &'static str {
+    if etag.len() == GIT_DIGITS { "git's SHA-1" } else { "SHA-256" }
+}
+
+/// That of the file at `path`, of the kind that `metadata` has, in lower-case hex; `None` when `goes_on` says no
+/// on the way.
+pub(crate) fn of(path: &Path, metadata: &FileMetadata, goes_on: impl Fn() -> bool) -> Result<Option<String>> {
+    if metadata.etag.len() == GIT_DIGITS {
+        let header = format!("blob {}\0", metadata.bytes);
+        digest(path, Sha1::new_with_prefix(header), goes_on)
+    } else {
+        digest(path, Sha256::new(), goes_on)
+    }
+}
+
+fn digest(path: &Path, mut hash: impl Digest, goes_on: impl Fn() -> bool) -> Result<Option<String>> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 20];
+    while goes_on() {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())),
+            read => hash.update(&buffer[..read]),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,135 @@
+//! One download as it is kept while the program runs: how it stands, for everybody to see, and the thread that
+//! works for it. Whose turn it is says `scheduler.rs`.
+
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use crate::records::{End, Record};
+use crate::speed::Speed;
+use crate::transfer::{Order, Step};
+use crate::{Hub, download};
+
+/// How a download stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DownloadState {
+    /// Its turn has not come.
+    Queued,
+    Running,
+    /// Another program downloads the same file; this one goes on when that one ends.
+    Waiting,
+    /// The bytes are here and are compared with the hub's checksum.
+    Verifying,
+    /// Goes on when it is resumed. The reason says why it paused by itself: a full disk, no network.
+    Paused {
+        reason: Option<String>,
+    },
+    Done,
+    /// Nothing is left of the file that failed; starting it again fetches that one afresh.
+    Failed {
+        reason: String,
+    },
+}
+
+impl DownloadState {
+    /// Whether it goes on without anybody's doing.
+    pub fn is_active(&self) -> bool {
+        matches!(self, Self::Queued | Self::Running | Self::Waiting | Self::Verifying)
+    }
+}
+
+/// One model on its way here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Download {
+    /// `owner/name:file`, or `owner/name` for a folder model.
+    pub id: String,
+    /// `owner/name`
+    pub repository: String,
+    /// Of a split file the first part; `None` for a folder model.
+    pub file: Option<String>,
+    pub done_bytes: u64,
+    pub total_bytes: u64,
+    /// Over the last seconds; 0 unless it is running.
+    pub bytes_per_second: f64,
+    pub state: DownloadState,
+}
+
+/// What is remembered of a download, what is shown of it, and who works for it.
+pub(crate) struct Job {
+    pub(crate) record: Record,
+    pub(crate) download: Download,
+    speed: Speed,
+    pub(crate) run: Option<Run>,
+}
+
+/// A thread that works for a job, until it has let go of its files.
+pub(crate) struct Run {
+    pub(crate) number: u64,
+    pub(crate) order: watch::Sender<Order>,
+}
+
+impl Run {
+    pub(crate) fn goes_on(&self) -> bool {
+        *self.order.borrow() == Order::GoOn
+    }
+}
+
+impl Job {
+    pub(crate) fn new(record: Record, state: DownloadState, hub: &Hub) -> Self {
+        let download = Download {
+            id: record.id(),
+            repository: record.repository.clone(),
+            file: record.file.clone(),
+            done_bytes: download::here(hub, &record),
+            total_bytes: record.bytes(),
+            bytes_per_second: 0.0,
+            state,
+        };
+        Self { record, download, speed: Speed::default(), run: None }
+    }
+
+    /// What was left of a download when the program ended; `None` of one whose files were removed since.
+    pub(crate) fn remembered(record: Record, hub: &Hub) -> Option<Self> {
+        let state = match &record.end {
+            End::None => DownloadState::Paused { reason: None },
+            End::Failed(reason) => DownloadState::Failed { reason: reason.clone() },
+            End::Done if download::here(hub, &record) < record.bytes() => return None,
+            End::Done => DownloadState::Done,
+        };
+        Some(Self::new(record, state, hub))
+    }
+
+    /// Whether the run of that number has a say: none that was told to stop has.
+    pub(crate) fn is_run(&self, number: u64) -> bool {
+        self.run.as_ref().is_some_and(|run| run.number == number && run.goes_on())
+    }
+
+    pub(crate) fn stop(&self, order: Order) {
+        if let Some(run) = &self.run {
+            let _ = run.order.send(order);
+        }
+    }
+
+    pub(crate) fn set(&mut self, state: DownloadState) {
+        self.download.bytes_per_second = 0.0;
+        self.speed = Speed::default();
+        self.download.state = state;
+    }
+
+    /// `before` are the bytes of the files already here.
+    pub(crate) fn step(&mut self, before: u64, step: Step) {
+        let (state, bytes) = match step {
+            Step::At(bytes) => (DownloadState::Running, Some(bytes)),
+            Step::Waiting(bytes) => (DownloadState::Waiting, Some(bytes)),
+            Step::Verifying => (DownloadState::Verifying, None),
+        };
+        if self.download.state != state {
+            self.set(state);
+        }
+        if let Some(bytes) = bytes {
+            let done = (before + bytes).min(self.download.total_bytes);
+            self.download.done_bytes = done;
+            self.download.bytes_per_second = self.speed.at(Instant::now(), done);
+        }
+    }
+}

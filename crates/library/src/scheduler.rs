@@ -1,0 +1,158 @@
+//! Whose turn it is: begins what is queued, a few at once, hears how each goes on, and says so to whoever
+//! watches. What a person asks for comes from `downloads.rs`, what a run does is in `download.rs`.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use crate::download::{self, Stage};
+use crate::job::{Download, DownloadState, Job, Run};
+use crate::records::{End, Record, Records};
+use crate::transfer::{Order, Stopped};
+use crate::{Error, Hub, Result};
+
+/// More at once would share one connection's speed and finish later.
+const AT_ONCE: usize = 2;
+/// Between two words about bytes that came.
+const PROGRESS: Duration = Duration::from_millis(100);
+
+/// What all threads of downloads share.
+pub(crate) struct Scheduler {
+    pub(crate) hub: Hub,
+    pub(crate) records: Records,
+    jobs: Mutex<Jobs>,
+    changes: Sender<Vec<Download>>,
+}
+
+/// The downloads there are, and the threads that work for them.
+pub(crate) struct Jobs {
+    /// The oldest first.
+    pub(crate) list: Vec<Job>,
+    /// Numbers the runs, so that one that was ordered to stop has no more say.
+    runs: u64,
+    pub(crate) workers: Vec<JoinHandle<()>>,
+    said: Instant,
+}
+
+impl Scheduler {
+    /// With the downloads of the last time; `changes` hears of all of them.
+    pub(crate) fn new(hub: Hub, records: Records, list: Vec<Job>, changes: Sender<Vec<Download>>) -> Self {
+        let jobs = Jobs { list, runs: 0, workers: Vec::new(), said: Instant::now() };
+        Self { hub, records, jobs: Mutex::new(jobs), changes }
+    }
+
+    pub(crate) fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins what is queued as far as there is room for it, and says how all stand.
+    pub(crate) fn advance(self: &Arc<Self>, jobs: &mut Jobs) {
+        let busy = |job: &&Job| {
+            job.run.as_ref().is_some_and(Run::goes_on) && job.download.state != DownloadState::Waiting
+        };
+        while jobs.list.iter().filter(busy).count() < AT_ONCE {
+            jobs.runs += 1;
+            let number = jobs.runs;
+            let queued = |job: &&mut Job| job.download.state == DownloadState::Queued;
+            let Some(job) = jobs.list.iter_mut().find(queued) else {
+                break;
+            };
+            let (order, orders) = watch::channel(Order::GoOn);
+            job.run = Some(Run { number, order });
+            job.set(DownloadState::Running);
+            let (own, record) = (Arc::clone(self), job.record.clone());
+            jobs.workers.retain(|worker| !worker.is_finished());
+            jobs.workers.push(thread::spawn(move || own.work(number, record, orders)));
+        }
+        self.say(jobs);
+    }
+
+    fn say(&self, jobs: &mut Jobs) {
+        jobs.said = Instant::now();
+        // Nobody listens any more when the program ends.
+        let _ = self.changes.send(jobs.downloads());
+    }
+
+    /// The whole life of a run, on a thread of its own.
+    fn work(self: Arc<Self>, number: u64, record: Record, orders: watch::Receiver<Order>) {
+        let mut record = record;
+        let ended = download::run(&self.hub, &mut record, orders.clone(), &mut |stage| {
+            self.report(number, stage);
+        });
+        let state = match ended {
+            Ok(()) => DownloadState::Done,
+            Err(Stopped::Ordered) => DownloadState::Paused { reason: None },
+            Err(Stopped::Interrupted(error)) => DownloadState::Paused { reason: Some(error.to_string()) },
+            Err(Stopped::Failed(error)) => DownloadState::Failed { reason: error.to_string() },
+            Err(Stopped::Outdated) => DownloadState::Paused { reason: Some(download::gone(&record)) },
+        };
+        let mut jobs = self.jobs();
+        if *orders.borrow() == Order::Cancel {
+            download::discard(&self.hub, &record);
+        }
+        self.end(&mut jobs, number, record, state);
+    }
+
+    fn report(self: &Arc<Self>, number: u64, stage: Stage<'_>) {
+        let mut jobs = self.jobs();
+        let jobs = &mut *jobs;
+        let Some(job) = jobs.list.iter_mut().find(|job| job.is_run(number)) else {
+            return;
+        };
+        let before = job.download.state.clone();
+        match stage {
+            Stage::Replanned(record) => {
+                job.record = record.clone();
+                job.download.total_bytes = record.bytes();
+                if let Err(error) = self.records.put(record) {
+                    tracing::warn!("{error}");
+                }
+            }
+            Stage::File { before, step } => job.step(before, step),
+        }
+        if job.download.state == DownloadState::Waiting && before != DownloadState::Waiting {
+            // Its turn is free for another.
+            self.advance(jobs);
+        } else if job.download.state != before || jobs.said.elapsed() >= PROGRESS {
+            self.say(jobs);
+        }
+    }
+
+    fn end(self: &Arc<Self>, jobs: &mut Jobs, number: u64, record: Record, state: DownloadState) {
+        let own = |job: &&mut Job| job.run.as_ref().is_some_and(|run| run.number == number);
+        let Some(job) = jobs.list.iter_mut().find(own) else {
+            return;
+        };
+        let heeded = job.is_run(number);
+        job.run = None;
+        if !heeded {
+            return;
+        }
+        job.record = record;
+        job.record.end = match &state {
+            DownloadState::Done => End::Done,
+            DownloadState::Failed { reason } => End::Failed(reason.clone()),
+            _ => End::None,
+        };
+        job.download.done_bytes = download::here(&self.hub, &job.record);
+        job.set(state);
+        if let Err(error) = self.records.put(&job.record) {
+            tracing::warn!("{error}");
+        }
+        self.advance(jobs);
+    }
+}
+
+impl Jobs {
+    pub(crate) fn downloads(&self) -> Vec<Download> {
+        self.list.iter().map(|job| job.download.clone()).collect()
+    }
+
+    pub(crate) fn find(&mut self, id: &str) -> Result<&mut Job> {
+        let found = self.list.iter_mut().find(|job| job.download.id == id);
+        found.ok_or_else(|| Error::NoDownload(id.to_owned()))
+    }
+}

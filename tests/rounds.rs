@@ -1,0 +1,220 @@
+//! What a round costs beside its passes: neither memory nor time that grows with the context. A binary of its own,
+//! for it counts what is allocated.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use foretoken_engine::decoder::{Decoder, Progress, Request};
+use foretoken_engine::draft::{Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter, Vocabulary};
+use foretoken_engine::error::Result;
+use foretoken_engine::forward::{Features, Logits, Model, Pass, Peak, Runner, Want};
+use foretoken_engine::model::ModelConfig;
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::{Speculation, Staged, Tree};
+use foretoken_engine::token::TokenId;
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::{loaded, starter_target};
+
+/// Counts the bytes that are asked for.
+struct Counting;
+
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: hands everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        BYTES.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        BYTES.fetch_add(size, Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const VOCABULARY: usize = 64;
+
+/// A model whose passes cost next to nothing: what it thinks of what follows depends on the last token alone.
+struct MadeUp {
+    config: ModelConfig,
+    cached: Vec<TokenId>,
+    /// Of each token the scores of what follows it.
+    rows: Vec<[f32; VOCABULARY]>,
+    values: Vec<f32>,
+    peaks: Vec<Peak>,
+}
+
+impl MadeUp {
+    /// Two with different `taste` differ in what follows every fourth token.
+    fn new(config: &ModelConfig, taste: usize) -> Self {
+        let row = |token: usize| {
+            let next = (token * 5 + 1 + if token.is_multiple_of(4) { taste } else { 0 }) % VOCABULARY;
+            std::array::from_fn(
+                |other| if other == next { 4.0 } else { ((other * 7 + token) % 13) as f32 / 8.0 },
+            )
+        };
+        Self {
+            config: ModelConfig { context: 70_000, vocabulary: VOCABULARY, ..config.clone() },
+            cached: Vec::with_capacity(70_000),
+            rows: (0..VOCABULARY).map(row).collect(),
+            values: Vec::new(),
+            peaks: Vec::new(),
+        }
+    }
+}
+
+impl Model for MadeUp {
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn cached(&self) -> &[TokenId] {
+        &self.cached
+    }
+
+    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
+        Pass::run(self, tree, want)
+    }
+
+    fn truncate(&mut self, length: usize) -> usize {
+        self.cached.truncate(length);
+        self.cached.len()
+    }
+}
+
+impl Runner for MadeUp {
+    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
+        self.values.clear();
+        self.peaks.clear();
+        self.cached.extend(tree.tokens().skip(first));
+        for node in want.rows_between(first, tree.len()) {
+            let row = &self.rows[tree.token(first + node) as usize];
+            self.values.extend(row);
+            self.peaks.push(Peak::of(row));
+        }
+        Ok(())
+    }
+
+    fn logits(&self) -> Logits<'_> {
+        Logits::of(&self.values, &self.peaks)
+    }
+
+    fn features(&self) -> Option<Features<'_>> {
+        None
+    }
+
+    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
+        let base = self.cached.len() - nodes;
+        for (place, &node) in path.iter().enumerate() {
+            self.cached[base + place] = self.cached[base + node];
+        }
+        self.cached.truncate(base + path.len());
+        Ok(())
+    }
+}
+
+/// Bytes and microseconds of the rounds of a reply after `context` tokens: the median, and the lower quartile.
+fn rounds(context: usize, sampling: &Sampling, speculation: &Speculation) -> (usize, f64) {
+    let source = starter_target();
+    let config = loaded(&source).config().clone();
+    let tokenizer = Arc::new(source.tokenizer().unwrap());
+    let draft = ModelDrafter::new(Box::new(MadeUp::new(&config, 9)), Vocabulary::Same(VOCABULARY), &[]);
+    let mut drafters = Drafters::new(vec![
+        Box::new(draft),
+        Box::<NgramDrafter>::default(),
+        Box::<RecyclingDrafter>::default(),
+    ]);
+    let mut decoder = Decoder::new(Box::new(MadeUp::new(&config, 0)), tokenizer);
+    let mut state = 1u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) % VOCABULARY as u32
+    };
+    let request = Request {
+        sampling: sampling.clone(),
+        speculation: speculation.clone(),
+        max_tokens: Some(1500),
+        ignore_end: true,
+        ..Request::new((0..context).map(|_| next()).collect())
+    };
+    let (mut bytes, mut times) = (Vec::with_capacity(2000), Vec::with_capacity(2000));
+    let mut before = (BYTES.load(Ordering::Relaxed), Instant::now());
+    let mut on_progress = |progress: Progress<'_>| {
+        if matches!(progress, Progress::Round(_)) {
+            bytes.push(BYTES.load(Ordering::Relaxed) - before.0);
+            times.push(before.1.elapsed().as_secs_f64() * 1e6);
+        }
+        before = (BYTES.load(Ordering::Relaxed), Instant::now());
+        ControlFlow::Continue(())
+    };
+    decoder.reply(&request, &mut drafters, &mut on_progress).unwrap();
+    bytes.sort_unstable();
+    times.sort_by(f64::total_cmp);
+    (bytes[bytes.len() / 2], times[times.len() / 4])
+}
+
+fn ways() -> Vec<(Sampling, Speculation)> {
+    let tree = Speculation { tree: Tree::Width(3), ..Speculation::fixed(4) };
+    let drawn = Sampling { seed: Some(3), ..Sampling::default() };
+    let penalised = Sampling { repetition_penalty: 1.1, ..drawn.clone() };
+    vec![
+        (Sampling::greedy(), Speculation::off()),
+        (Sampling::greedy(), Speculation::fixed(4)),
+        (Sampling::greedy(), tree.clone()),
+        (drawn.clone(), Speculation::fixed(4)),
+        (drawn, tree),
+        (Sampling::greedy(), Speculation { staged: Staged::On, ..Speculation::fixed(4) }),
+        (Sampling::greedy(), Speculation::default()),
+        (penalised, Speculation::fixed(4)),
+    ]
+}
+
+/// One after the other, for what is allocated is counted for all threads.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn a_round_allocates_no_more_after_a_long_text_than_after_a_short_one() {
+    let _alone = ALONE.lock();
+    for (sampling, speculation) in ways() {
+        let [short, long] = [1_000, 64_000].map(|context| rounds(context, &sampling, &speculation).0);
+        let what = (&sampling, &speculation);
+        assert!(long < short + 4096, "{long} bytes a round, {short} after a short text: {what:?}");
+    }
+}
+
+/// Microseconds more in which what was written long ago comes from a memory further away. To copy or compare a text
+/// of 64,000 tokens takes several times as long.
+const FURTHER_AWAY: f64 = 3.0;
+
+/// The repetition penalty looks at every token of the text, and is left out.
+#[test]
+fn a_round_takes_no_longer_after_a_long_text_than_after_a_short_one() {
+    let _alone = ALONE.lock();
+    for (sampling, speculation) in
+        ways().into_iter().filter(|(sampling, _)| sampling.repetition_penalty == 1.0)
+    {
+        // Other programs take their share, but not every time.
+        let holds = (0..8).any(|_| {
+            let [short, long] = [1_000, 64_000].map(|context| rounds(context, &sampling, &speculation).1);
+            eprintln!("{short:.1} us a round after 1,000 tokens, {long:.1} after 64,000: {speculation:?}");
+            long <= short * 1.1 + FURTHER_AWAY
+        });
+        assert!(holds, "{speculation:?}, {sampling:?}");
+    }
+}

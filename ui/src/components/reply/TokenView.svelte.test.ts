@@ -1,0 +1,147 @@
+import { flushSync, mount, unmount } from "svelte";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Round } from "../../bindings/Round";
+import { Trace } from "../../state/trace.svelte";
+import { View } from "../../state/view.svelte";
+import { drafted, extra, round, threeRounds } from "../../trace/fixtures";
+import { textOf } from "../../trace/text";
+import TokenView from "./TokenView.svelte";
+
+const MESSAGE = 1;
+let view: View;
+let shown: ReturnType<typeof mount> | undefined;
+
+vi.mock("../../state/app.svelte", () => ({
+  getApp: () => ({ view, inspected: { id: MESSAGE } }),
+}));
+
+beforeEach(() => {
+  view = new View();
+  Element.prototype.scrollIntoView = () => undefined;
+  vi.stubGlobal(
+    "ResizeObserver",
+    class {
+      observe() {}
+      unobserve() {}
+      disconnect() {}
+    },
+  );
+});
+afterEach(async () => {
+  if (shown) await unmount(shown);
+});
+
+function show(rounds: readonly Round[], text: string | null = textOf(rounds)) {
+  const trace = Trace.of(rounds);
+  shown = mount(TokenView, { target: document.body, props: { trace, message: MESSAGE, text } });
+  flushSync();
+  return trace;
+}
+
+const find = (id: string) => document.querySelector<HTMLElement>(`[data-testid=${id}]`);
+const all = (selector: string) => [...document.querySelectorAll<HTMLElement>(selector)];
+
+function press(key: string) {
+  find("token-view")?.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  flushSync();
+}
+
+/** So many rounds of one plain token each. */
+const words = (count: number) =>
+  Array.from({ length: count }, (_, index) => round(index, { extra: extra(" w", "plain") }));
+
+test("every token is a chip with its outcome", () => {
+  show(threeRounds);
+  expect(all("[data-testid=token-chip]").map(({ dataset }) => dataset["outcome"])).toEqual([
+    ...["accepted", "accepted", "bonus"],
+    ...["rejected", "discarded", "recovered", "plain"],
+  ]);
+});
+
+test("what a screen reader reads is the text of the reply, without rejected tokens", () => {
+  const rounds = [...threeRounds, round(3, { extra: extra("\n\n**next**", "plain") })];
+  show(rounds);
+  for (const hidden of all("[data-testid=token-view] [aria-hidden=true]")) hidden.remove();
+  expect(find("token-view")?.textContent).toBe(textOf(rounds));
+});
+
+test("the arrow keys walk the tokens as they are read, and say each", () => {
+  show(threeRounds);
+  const walked = ["ArrowRight", "ArrowRight", "End", "ArrowLeft", "Home"].map((key) => {
+    press(key);
+    return view.selected;
+  });
+  expect(walked).toEqual([
+    { round: 0, slot: 0 },
+    { round: 0, slot: 1 },
+    { round: 2, slot: 0 },
+    { round: 1, slot: 2 },
+    { round: 0, slot: 0 },
+  ]);
+  expect(document.querySelector("[role=status]")?.textContent).toContain("a: accepted");
+  expect(find("token-card")).not.toBeNull();
+  press("Escape");
+  expect(view.selected).toBeNull();
+});
+
+test("all pieces of the token selected in the heatmap light up", () => {
+  show([
+    round(0, { extra: extra("**a", "plain") }),
+    round(1, { drafted: [drafted("b** c", "accepted")] }),
+  ]);
+  view.inspect(MESSAGE, { round: 1, slot: 0 });
+  view.hovered = { round: 0, slot: 0 };
+  flushSync();
+  expect(all(".picked").map(({ textContent }) => textContent)).toEqual(["b", "**", " c"]);
+  expect(all(".lit").map(({ textContent }) => textContent)).toEqual(["**", "a"]);
+});
+
+test("tokens that do not join to the stored text are shown with a sentence", () => {
+  show(threeRounds, "another text");
+  expect(find("trace-differs")?.textContent).toContain("do not match the stored reply");
+  expect(all("[data-testid=token-chip]")).toHaveLength(7);
+});
+
+test("while the reply is written nothing is compared, and tokens are added", () => {
+  const trace = show(threeRounds, null);
+  expect(find("trace-differs")).toBeNull();
+  trace.push(round(3, { extra: extra(" f", "plain") }));
+  trace.flush();
+  flushSync();
+  expect(all("[data-testid=token-chip]")).toHaveLength(8);
+});
+
+test("of a long reply the end is shown, and more when asked for", () => {
+  show(words(5000));
+  expect(all("[data-testid=token-chip]")).toHaveLength(2000);
+  expect(find("tokens-earlier")?.textContent).toContain("earlier rounds (3,000 not shown)");
+  find("tokens-earlier")?.click();
+  flushSync();
+  expect(all("[data-testid=token-chip]")).toHaveLength(4000);
+});
+
+test("a token selected far away is brought onto the page with those around it", () => {
+  show(words(9000));
+  view.inspect(MESSAGE, { round: 3000, slot: 0 });
+  flushSync();
+  expect(all(".picked").map(({ dataset }) => dataset["round"])).toEqual(["3000"]);
+  expect(all("[data-testid=token-chip]").length).toBeLessThanOrEqual(2000);
+  expect(find("tokens-later")).not.toBeNull();
+  find("tokens-later")?.click();
+  flushSync();
+  expect(all("[data-testid=token-chip]")).toHaveLength(4000);
+  press("End");
+  expect(all(".picked").map(({ dataset }) => dataset["round"])).toEqual(["8999"]);
+});
+
+test("another trace takes the place of the first: a replay goes back", () => {
+  const props = $state({ trace: Trace.of(words(9)), message: MESSAGE, text: null });
+  shown = mount(TokenView, { target: document.body, props });
+  flushSync();
+  props.trace = Trace.of(threeRounds);
+  flushSync();
+  expect(all("[data-testid=token-chip]")).toHaveLength(7);
+  props.trace = Trace.of(words(30));
+  flushSync();
+  expect(find("token-view")?.textContent).toBe(" w".repeat(30));
+});

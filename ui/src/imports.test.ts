@@ -1,0 +1,115 @@
+import { expect, test } from "vitest";
+
+/** What a feature of the page shows, and with what: all but the backend and the other features. */
+const SHOWN = [
+  ...["bindings", "trace", "arena", "check", "speculation", "heatmap", "markdown"],
+  ...["state", "components/ui"],
+];
+
+/** What the files of a folder may import besides each other; a new folder needs a line here. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  // Its table of commands names the channel that they answer through.
+  bindings: ["backend"],
+  trace: ["bindings"],
+  arena: ["bindings"],
+  check: ["bindings"],
+  speculation: ["bindings"],
+  heatmap: ["bindings", "trace"],
+  markdown: ["bindings", "trace"],
+  backend: ["bindings", "trace", "arena"],
+  "frames.ts": [],
+  state: ["bindings", "trace", "arena", "backend", "frames.ts"],
+  // General controls: all they know is what they are given.
+  "components/ui": [],
+  "components/reply": SHOWN,
+  "components/sidebar": SHOWN,
+  "components/library": SHOWN,
+  "components/settings": SHOWN,
+  "components/drop": SHOWN,
+  // The card of a token is the same in a reply and in the heatmap.
+  "components/inspector": [...SHOWN, "components/reply"],
+  // Where the sidebar is hidden, what stands at the left has the button that brings it back.
+  "components/arena": [...SHOWN, "components/sidebar"],
+  "components/conversation": [...SHOWN, "components/reply", "components/sidebar"],
+};
+
+const sources = import.meta.glob<string>(["./**/*.{css,ts,svelte}", "!./**/*.test.ts"], {
+  query: "?raw",
+  import: "default",
+  eager: true,
+});
+const IMPORT =
+  /^\s*(?:import|export)\s(?:[^"';]*?\sfrom\s)?\s*"([^"]+)"|import\(\s*"([^"]+)"\s*\)/gm;
+
+/** The names after `from`, and those imported later. */
+function namesIn(source: string): string[] {
+  return [...source.matchAll(IMPORT)].flatMap(([, name, later]) => name ?? later ?? []);
+}
+
+/** The file that a name stands for; null for packages and recordings. */
+function fileOf(name: string, importer: string): string | null {
+  if (!name.startsWith(".")) return null;
+  const path = `.${new URL(name, `file://${importer.slice(1)}`).pathname}`;
+  const ends = ["", ".ts", "/index.ts"];
+  return ends.map((end) => path + end).find((file) => file in sources) ?? null;
+}
+
+const files = Object.keys(sources);
+const imports = new Map(
+  Object.entries(sources).map(([file, source]) => [
+    file,
+    namesIn(source).flatMap((name) => fileOf(name, file) ?? []),
+  ]),
+);
+
+/** The layer or the feature that a file belongs to; null for those that put the page together. */
+function folderOf(file: string): string | null {
+  const [, first = "", second = ""] = file.split("/");
+  if (first === "components") return `${first}/${second}`;
+  return first === "frames.ts" || file.split("/").length > 2 ? first : null;
+}
+
+/** All files that a file needs, however many steps away. */
+function reachedFrom(file: string): Set<string> {
+  const reached = new Set<string>();
+  const next = [...(imports.get(file) ?? [])];
+  for (let at = next.pop(); at !== undefined; at = next.pop()) {
+    if (reached.has(at)) continue;
+    reached.add(at);
+    next.push(...(imports.get(at) ?? []));
+  }
+  return reached;
+}
+
+test("every folder has its line", () => {
+  const folders = files.map(folderOf).filter((folder) => folder !== null);
+  expect([...new Set(folders)].sort()).toEqual(Object.keys(MAY_IMPORT).sort());
+});
+
+test("components use the state, the state uses the backend, and general controls use neither", () => {
+  const wrong = files.flatMap((file) => {
+    const folder = folderOf(file);
+    if (folder === null) return [];
+    const others = (imports.get(file) ?? []).filter((used) => folderOf(used) !== folder);
+    const allowed = MAY_IMPORT[folder] ?? [];
+    return others
+      .filter((used) => !allowed.includes(folderOf(used) ?? ""))
+      .map((used) => `${file} imports ${used}`);
+  });
+  expect(wrong).toEqual([]);
+});
+
+test("one file alone knows Tauri", () => {
+  const knowing = files.filter((file) =>
+    namesIn(sources[file] ?? "").some((name) => name.startsWith("@tauri-apps/")),
+  );
+  expect(knowing).toEqual(["./backend/tauri.ts"]);
+});
+
+test("no more than two files need each other", () => {
+  const reached = new Map(files.map((file) => [file, reachedFrom(file)]));
+  const circles = files
+    .map((file) => [...(reached.get(file) ?? [])].filter((at) => reached.get(at)?.has(file)))
+    .filter((circle) => circle.length > 2);
+  expect(circles).toEqual([]);
+});

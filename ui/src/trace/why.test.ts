@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import type { Why } from "../bindings/Why";
+import { lineWords } from "./why";
+
+function words(why: Partial<Why>): string {
+  const nothing = { drafter: null, length: null, reason: null, speedup: null, text: "" };
+  return lineWords({ state: "on", ...nothing, ...why });
+}
+
+test("a line says what drafts, how much in a round, and what it gains", () => {
+  const drafter = "Starter draft 1.1M · Q8_0";
+  expect(words({ drafter, length: 5, speedup: 2.1 })).toBe(
+    "Drafting 5 tokens per round, about 2.1x, with Starter draft 1.1M",
+  );
+  expect(words({ drafter: "n-gram", length: 1 })).toBe("Drafting 1 token per round, with n-gram");
+  expect(words({ drafter: "n-gram" })).toBe("Drafting on, with n-gram");
+});
+
+test("a pause has its reason", () => {
+  const paused = (why: Partial<Why>) => words({ state: "paused", ...why });
+  expect(paused({ reason: "would_not_pay", speedup: 0.92 })).toBe(
+    "Drafting paused: it would be 8\u00a0% slower",
+  );
+  expect(paused({ reason: "would_not_pay", speedup: 1 })).toBe(
+    "Drafting paused: too little to gain",
+  );
+  expect(paused({ reason: "would_not_pay" })).toBe("Drafting paused: it would take longer");
+  expect(paused({ reason: "cannot_pay" })).toContain("even if every token were accepted");
+  expect(paused({ reason: "drafter_failed" })).toContain("the next one tries again");
+});
+
+test("what differs from the settings follows, and off has its reason alone", () => {
+  expect(words({ drafter: "n-gram", text: "The chosen draft cannot be used: torn" })).toBe(
+    "Drafting on, with n-gram. The chosen draft cannot be used: torn",
+  );
+  expect(words({ state: "off", text: "no draft is chosen" })).toBe(
+    "Drafting off: no draft is chosen",
+  );
+});
