@@ -5,7 +5,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fantoccini::Locator;
 use fantoccini::key::Key;
 use foretoken_store::Store;
 use foretoken_tests::picture;
@@ -105,8 +104,8 @@ async fn the_heatmap_of_a_trace_is_the_picture_it_always_was() {
         .execute_async("document.fonts.ready.then(() => requestAnimationFrame(arguments[0]))", vec![])
         .await
         .unwrap();
-    let difference = picture::difference("heatmap", &window.picture_of("heatmap").await);
-    assert!(difference <= DIFFERENCE, "{:.1} % of the picture differ", difference * 100.0);
+    let same = async || picture::difference("heatmap", &window.picture_of("heatmap").await) <= DIFFERENCE;
+    window.wait("the picture is the one that was kept", same).await;
     window.photograph("heatmap").await;
     desk.window.close().await;
 }
@@ -132,6 +131,11 @@ async fn out_of_view(window: &Window) -> f64 {
 /// Of a plot that is full of rounds far more than this is painted on.
 const PAINTED: f64 = 0.03;
 
+async fn wait_for_paint(window: &Window, after: &str) {
+    let is_painted = async || painted(window).await > PAINTED;
+    window.wait(&format!("the heatmap is painted after {after}"), is_painted).await;
+}
+
 #[tokio::test]
 async fn the_heatmap_stays_when_long_replies_end_and_are_fetched_again() {
     let desk = Desk::open().await;
@@ -146,11 +150,11 @@ async fn the_heatmap_stays_when_long_replies_end_and_are_fetched_again() {
         window.ask("Go on and on.").await;
         window.wait_for_reply(replies).await;
         assert!(window.rounds().await > 60, "the reply is too short to show anything");
-        assert!(painted(window).await > PAINTED, "reply {replies} ended and left nothing");
+        wait_for_paint(window, &format!("reply {replies} has ended")).await;
         // Its messages come again, as other objects with the same trace.
         window.click("conversation-item").await;
         tokio::time::sleep(Duration::from_millis(500)).await;
-        assert!(painted(window).await > PAINTED, "reply {replies} was fetched and left nothing");
+        wait_for_paint(window, &format!("reply {replies} was fetched")).await;
     }
     window.photograph("long-reply").await;
     desk.window.close().await;
@@ -167,25 +171,29 @@ async fn a_long_stream_survives_a_window_that_is_resized_and_goes_out_of_sight()
         let before = window.rounds().await;
         window.page.set_window_size(width, height).await.unwrap();
         window.wait("it goes on", async || window.rounds().await > before + 100).await;
-        assert!(painted(window).await > PAINTED, "nothing is painted at {width} x {height}");
-        assert!(out_of_view(window).await <= 0.5, "the end of the text is out of view at {width} x {height}");
+        wait_for_paint(window, &format!("the window has {width} x {height}")).await;
+        let in_view = async || out_of_view(window).await <= 0.5;
+        window.wait(&format!("the end of the text is in view at {width} x {height}"), in_view).await;
     }
     let hide = "window.isHidden = arguments[0];
         Object.defineProperty(document, 'hidden', { configurable: true, get: () => window.isHidden });
         document.dispatchEvent(new Event('visibilitychange'));";
     window.page.execute(hide, vec![json!(true)]).await.unwrap();
     // A frame that was on its way already is the last.
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let unseen = window.rounds().await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(window.rounds().await, unseen, "what nobody sees is painted");
+    let mut unseen = window.rounds().await;
+    let still = async || {
+        let before = std::mem::replace(&mut unseen, window.rounds().await);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        window.rounds().await == before
+    };
+    window.wait("nothing is painted any more that nobody sees", still).await;
     window.page.execute(hide, vec![json!(false)]).await.unwrap();
     window.wait("all of it is shown", async || window.rounds().await > unseen + 500).await;
     window.click("stop").await;
     window.wait_for_reply(1).await;
     assert!(!window.body().await.contains("are missing here"), "rounds were lost");
-    assert!(painted(window).await > PAINTED);
-    assert!(out_of_view(window).await <= 0.5, "the end of the reply is out of view");
+    wait_for_paint(window, "the reply has ended").await;
+    window.wait("the end of the reply is in view", async || out_of_view(window).await <= 0.5).await;
     desk.window.close().await;
 }
 
@@ -325,7 +333,7 @@ async fn the_inspector_tells_what_drafting_saved_and_why_and_without_traces_the_
         .wait("two traces are counted", async || window.text("trace-storage").await.contains("2 replies"))
         .await;
     window.click("delete-all-traces").await;
-    window.page.find(Locator::Css("[data-testid='confirm-yes']")).await.unwrap().click().await.unwrap();
+    window.click("confirm-yes").await;
     window.wait("no trace is left", async || !window.text("trace-storage").await.contains("2 replies")).await;
     window.open_page("").await;
     window.click("conversation-item").await;

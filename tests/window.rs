@@ -118,13 +118,24 @@ impl Window {
     }
 
     pub async fn click(&self, name: &str) {
-        self.find(name).await.click().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        self.click_on(&format!("[data-testid='{name}']")).await;
     }
 
     pub async fn click_in(&self, selector: &str, name: &str) {
-        let selector = format!("{selector} [data-testid='{name}']");
-        let found = self.page.wait().at_most(PATIENCE).for_element(Locator::Css(&selector)).await;
-        found.unwrap().click().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        self.click_on(&format!("{selector} [data-testid='{name}']")).await;
+    }
+
+    /// The page may draw an element anew, or move something over it, before it is clicked: then the next one is.
+    async fn click_on(&self, selector: &str) {
+        let started = Instant::now();
+        loop {
+            let found = self.page.wait().at_most(PATIENCE).for_element(Locator::Css(selector)).await;
+            match found.unwrap_or_else(|error| panic!("{selector}: {error}")).click().await {
+                Ok(()) => return,
+                Err(error) if started.elapsed() > PATIENCE => panic!("{selector}: {error}"),
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
     }
 
     /// The state of the newest download that the library shows.
@@ -134,12 +145,21 @@ impl Window {
 
     /// Also what is cut off where there is no room, which the driver leaves out.
     pub async fn text(&self, name: &str) -> String {
-        self.find(name).await.prop("textContent").await.unwrap().unwrap_or_default()
+        self.find(name).await;
+        let script = "return document.querySelector(arguments[0])?.textContent ?? ''";
+        self.told(script, json!(format!("[data-testid='{name}']"))).await.as_str().unwrap().to_owned()
     }
 
+    /// Of the last such element; `None` where there is none, or it has no such attribute.
     pub async fn attribute(&self, selector: &str, attribute: &str) -> Option<String> {
-        // The page may redraw between looking and asking.
-        self.all(selector).await.last()?.attr(attribute).await.ok()?
+        let script = "const [selector, attribute] = arguments[0];
+            return [...document.querySelectorAll(selector)].at(-1)?.getAttribute(attribute) ?? null";
+        self.told(script, json!([selector, attribute])).await.as_str().map(str::to_owned)
+    }
+
+    /// What a script says of the page: looked at in one go, as the page may redraw between two looks.
+    async fn told(&self, script: &str, argument: serde_json::Value) -> serde_json::Value {
+        self.page.execute(script, vec![argument]).await.unwrap()
     }
 
     pub async fn type_into(&self, name: &str, text: &str) {
@@ -187,11 +207,9 @@ impl Window {
     }
 
     pub async fn outcomes(&self) -> Vec<String> {
-        let mut outcomes = Vec::new();
-        for chip in self.all("[data-testid='token-chip']").await {
-            outcomes.extend(chip.attr("data-outcome").await.unwrap());
-        }
-        outcomes
+        let script =
+            "return [...document.querySelectorAll(arguments[0])].map((chip) => chip.dataset.outcome)";
+        serde_json::from_value(self.told(script, json!("[data-testid='token-chip']")).await).unwrap()
     }
 
     pub async fn wait(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
