@@ -76,7 +76,7 @@ impl InstalledModel {
                 let known = source.memory_bytes(memory::TOKENS);
                 entry.memory_bytes = known.unwrap_or_else(|_| memory::needed(description.bytes));
                 entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
-                let usable = source.config().map(|_| ()).and_then(|()| source.template().map(|_| ()));
+                let usable = source.config().map(|_| ()).and_then(|()| source.template_source().map(|_| ()));
                 entry.problem = usable.err().map(Problem::from);
             }
             Err(error) => entry.problem = Some(error.into()),
