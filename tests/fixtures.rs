@@ -21,7 +21,7 @@ use foretoken_engine::decoder::Decoder;
 use foretoken_engine::draft::{ModelDrafter, Vocabulary};
 use foretoken_engine::forward::cpu::Isa;
 use foretoken_engine::forward::{CpuModel, Model, TensorModel, load};
-use foretoken_engine::model::{ChatMessage, ModelSource, Role, Special, Tokenizer};
+use foretoken_engine::model::{ChatMessage, ModelSource, Renderer, Role, Special, Tokenizer};
 use foretoken_engine::token::TokenId;
 
 pub use random_family::{RandomFamily, families, family};

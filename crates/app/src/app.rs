@@ -20,6 +20,7 @@ use crate::ipc::{
 };
 use crate::learning::LearnedFile;
 use crate::lock::lock;
+use crate::looking::Looks;
 use crate::models::{InstalledModel, Models};
 use crate::remote::Remote;
 use crate::replier::Replier;
@@ -48,8 +49,8 @@ pub struct App {
 }
 
 impl App {
-    /// Opens the store in `folders` and starts the engine, for a program that can be a [`Renderer::this_program`]. `resources` is where the bundled models were
-    /// installed, where they were.
+    /// Opens the store in `folders` and starts the engine, for a program that can be a
+    /// [`Renderer::this_program`]. `resources` is where the bundled models were installed, where they were.
     ///
     /// # Errors
     /// When the folder or the database cannot be used: nothing could be kept then.
@@ -135,15 +136,20 @@ impl App {
     /// Adds the model at `path` to the lists, if it is one.
     pub fn add_model(&self, path: &str) -> Result<ModelEntry> {
         let path = std::path::absolute(path.trim()).unwrap_or_else(|_| path.trim().into());
-        ModelSource::open(&path)?.config()?;
-        let id = path.display().to_string();
+        let added = InstalledModel::added(&path);
+        let looked = Looks::default().one(&path, move || {
+            ModelSource::open(&added.path)?.config()?;
+            Ok::<_, foretoken_engine::Error>(added.entry())
+        });
+        let entry = looked.map_err(|problem| CommandError::new(ErrorCode::BadModel, problem.reason))??;
+        let id = entry.id.clone();
         self.change_settings(|mut settings| {
             if !settings.added_models.contains(&id) {
                 settings.added_models.push(id.clone());
             }
             settings
         })?;
-        Ok(InstalledModel::added(path).entry())
+        Ok(entry)
     }
 
     /// Takes a model off the lists again; the file stays. Where it was in use the default replaces it as the

@@ -7,6 +7,8 @@ mod cancelling;
 mod devices;
 #[path = "app/scripted.rs"]
 mod scripted;
+#[path = "app/strangers.rs"]
+mod strangers;
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
@@ -69,7 +71,8 @@ impl Fixture {
     /// The same, installed with `resources`, and nothing is chosen.
     fn of(folder: TempDir, resources: Option<&Path>, hardware: Box<dyn Hardware>) -> Self {
         let folders = Folders::at(folder.path());
-        let app = App::start_on(folders, resources, Arc::from(hardware), Renderer::in_this_process(), None).unwrap();
+        let app = App::start_on(folders, resources, Arc::from(hardware), Renderer::in_this_process(), None)
+            .unwrap();
         Self::ready(folder, app)
     }
 

@@ -40,7 +40,11 @@ pub fn load(source: &ModelSource, form: Form, devices: &PairDeviceArgs) -> Resul
 /// its own.
 pub fn this_computer() -> Result<Host> {
     let learning: Arc<dyn Learning> = Arc::new(LearnedFile(Folders::locate()?));
-    Ok(Host { hardware: Arc::new(ThisComputer), learning: Some(learning), renderer: Renderer::this_program() })
+    Ok(Host {
+        hardware: Arc::new(ThisComputer),
+        learning: Some(learning),
+        renderer: Renderer::this_program(),
+    })
 }
 
 /// Lets others draft; the target stays loaded with what it has cached. On an error those before go on drafting.

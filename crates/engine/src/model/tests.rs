@@ -209,7 +209,8 @@ fn any_damaged_byte_gives_a_model_or_an_error_but_no_panic() {
             file[offset] = value;
             fs::write(&path, file).unwrap();
             if let Ok(source) = ModelSource::open(&path) {
-                let _ = (source.describe(), source.tokenizer(), source.template(&Renderer::in_this_process()));
+                let _ =
+                    (source.describe(), source.tokenizer(), source.template(&Renderer::in_this_process()));
             }
         }
     }

@@ -30,7 +30,8 @@ fn host(hardware: Arc<dyn Hardware>, learning: Option<Arc<dyn Learning>>) -> Hos
 }
 
 fn load(host: &Host) -> Session {
-    Session::load(host, &target(), Form::chat(&target(), &host.renderer).unwrap(), DeviceChoice::Auto).unwrap()
+    Session::load(host, &target(), Form::chat(&target(), &host.renderer).unwrap(), DeviceChoice::Auto)
+        .unwrap()
 }
 
 /// Keeps what was learned as long as the test runs.

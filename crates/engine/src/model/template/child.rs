@@ -16,7 +16,7 @@ use super::memory::OUT_OF_MEMORY;
 const TIME: Duration = Duration::from_secs(5);
 
 /// What starting the process may take beside that.
-const START: Duration = Duration::from_secs(20);
+const START: Duration = Duration::from_secs(10);
 
 /// What is started.
 pub(super) enum Program {
@@ -51,7 +51,10 @@ impl Child {
             Some(child) => (child, TIME),
             None => {
                 let started = self.program.start();
-                (started.map_err(|error| format!("what renders it cannot be started: {error}"))?, START + TIME)
+                (
+                    started.map_err(|error| format!("what renders it cannot be started: {error}"))?,
+                    START + TIME,
+                )
             }
         };
         // What has ended answers nothing.

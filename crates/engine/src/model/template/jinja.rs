@@ -24,9 +24,9 @@ pub(super) struct Jinja {
 }
 
 /// A compiled template.
-struct Compiled {
+pub(super) struct Compiled {
     source: Source,
-    environment: Environment<'static>,
+    pub(super) environment: Environment<'static>,
 }
 
 impl Jinja {
@@ -37,14 +37,14 @@ impl Jinja {
             None => Compiled::new(&ask.source).map_err(|error| describe(&error))?,
         };
         let compiled = self.last.insert(compiled);
-        ask.prompt.as_ref().map_or(Ok(String::new()), |prompt| {
-            compiled.render(prompt).map_err(|error| describe(&error))
-        })
+        ask.prompt
+            .as_ref()
+            .map_or(Ok(String::new()), |prompt| compiled.render(prompt).map_err(|error| describe(&error)))
     }
 }
 
 impl Compiled {
-    fn new(source: &Source) -> Result<Self, minijinja::Error> {
+    pub(super) fn new(source: &Source) -> Result<Self, minijinja::Error> {
         let mut environment = environment()?;
         for (name, text) in [("bos_token", &source.bos), ("eos_token", &source.eos)] {
             if let Some(text) = text {
@@ -55,7 +55,7 @@ impl Compiled {
         Ok(Self { source: source.clone(), environment })
     }
 
-    fn render(&self, prompt: &Prompt<'_>) -> Result<String, minijinja::Error> {
+    pub(super) fn render(&self, prompt: &Prompt<'_>) -> Result<String, minijinja::Error> {
         let messages = prompt.messages.iter();
         let messages: Vec<Value> =
             messages.map(|m| context! { role => m.role.as_str(), content => m.content.as_str() }).collect();
@@ -80,7 +80,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
 }
 
 /// One line: what went wrong and where, or the template's own words alone.
-fn describe(error: &minijinja::Error) -> String {
+pub(super) fn describe(error: &minijinja::Error) -> String {
     let detail = error.detail().unwrap_or_default();
     match error.kind() {
         RAISED => detail.to_owned(),
