@@ -21,7 +21,7 @@ use foretoken_engine::decoder::Decoder;
 use foretoken_engine::draft::{ModelDrafter, Vocabulary};
 use foretoken_engine::forward::cpu::Isa;
 use foretoken_engine::forward::{CpuModel, Model, TensorModel, load};
-use foretoken_engine::model::{ChatMessage, ModelSource, Role, Special, Tokenizer};
+use foretoken_engine::model::{ChatMessage, ModelSource, Renderer, Role, Special, Tokenizer};
 use foretoken_engine::token::TokenId;
 
 pub use random_family::{RandomFamily, families, family};
@@ -122,7 +122,7 @@ pub fn model_drafter(tokenizer: &Tokenizer) -> ModelDrafter {
 /// `question` as the first turn of a conversation, in the model's own form.
 pub fn chat_prompt(source: &ModelSource, tokenizer: &Tokenizer, question: &str) -> Vec<TokenId> {
     let message = ChatMessage { role: Role::User, content: question.to_owned() };
-    let text = source.template().unwrap().render(&[message], true).unwrap();
+    let text = source.template(&Renderer::in_this_process()).unwrap().render(&[message], true).unwrap();
     tokenizer.encode(&text, Special::Parse).unwrap()
 }
 

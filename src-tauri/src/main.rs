@@ -3,7 +3,16 @@
 
 use std::process::ExitCode;
 
+use foretoken_engine::model::template::{Bounded, serve_if_asked};
+
+/// Bounds what this program takes where it renders chat templates, and nothing elsewhere.
+#[global_allocator]
+static MEMORY: Bounded = Bounded;
+
 fn main() -> ExitCode {
+    if serve_if_asked() {
+        return ExitCode::SUCCESS;
+    }
     match foretoken::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use foretoken_engine::model::ModelSource;
+use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
 use foretoken_engine::trace::Round;
 use foretoken_library::{Folders, Library};
@@ -20,6 +20,7 @@ use crate::ipc::{
 };
 use crate::learning::LearnedFile;
 use crate::lock::lock;
+use crate::looking::Looks;
 use crate::models::{InstalledModel, Models};
 use crate::remote::Remote;
 use crate::replier::Replier;
@@ -48,16 +49,17 @@ pub struct App {
 }
 
 impl App {
-    /// Opens the store in `folders` and starts the engine. `resources` is where the bundled models were
-    /// installed, where they were.
+    /// Opens the store in `folders` and starts the engine, for a program that can be a
+    /// [`Renderer::this_program`]. `resources` is where the bundled models were installed, where they were.
     ///
     /// # Errors
     /// When the folder or the database cannot be used: nothing could be kept then.
     pub fn start(folders: Folders, resources: Option<&Path>) -> Result<Self> {
-        Self::start_on(folders, resources, Arc::new(ThisComputer), None)
+        Self::start_on(folders, resources, Arc::new(ThisComputer), Renderer::this_program(), None)
     }
 
-    /// The same, with models loaded onto `hardware`. Where there is a `replier`, it replies in their place.
+    /// The same, with models loaded onto `hardware` and their chat templates given to `renderer`. Where there is a
+    /// `replier`, it replies in their place.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -65,6 +67,7 @@ impl App {
         folders: Folders,
         resources: Option<&Path>,
         hardware: Arc<dyn Hardware>,
+        renderer: Arc<Renderer>,
         replier: Option<Box<dyn Replier>>,
     ) -> Result<Self> {
         folders.create()?;
@@ -75,7 +78,7 @@ impl App {
         let models = Models::new(Library::new(&folders, resources));
         let earlier = earlier(&store, &settings)?;
         let learning: Arc<dyn Learning> = Arc::new(LearnedFile(folders.clone()));
-        let host = Host { hardware, learning: Some(learning) };
+        let host = Host { hardware, learning: Some(learning), renderer };
         let engine = Engine::start(host, models, replier, settings.clone(), earlier)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
         let remote = Remote::open(&folders, engine.lister());
@@ -133,15 +136,20 @@ impl App {
     /// Adds the model at `path` to the lists, if it is one.
     pub fn add_model(&self, path: &str) -> Result<ModelEntry> {
         let path = std::path::absolute(path.trim()).unwrap_or_else(|_| path.trim().into());
-        ModelSource::open(&path)?.config()?;
-        let id = path.display().to_string();
+        let added = InstalledModel::added(&path);
+        let looked = Looks::default().one(&path, move || {
+            ModelSource::open(&added.path)?.config()?;
+            Ok::<_, foretoken_engine::Error>(added.entry())
+        });
+        let entry = looked.map_err(|problem| CommandError::new(ErrorCode::BadModel, problem.reason))??;
+        let id = entry.id.clone();
         self.change_settings(|mut settings| {
             if !settings.added_models.contains(&id) {
                 settings.added_models.push(id.clone());
             }
             settings
         })?;
-        Ok(InstalledModel::added(path).entry())
+        Ok(entry)
     }
 
     /// Takes a model off the lists again; the file stays. Where it was in use the default replaces it as the

@@ -7,7 +7,7 @@
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
 //! - [`replier`]: who replies, be it the engine or another; [`round`]: a round, turned into JSON once
 //! - [`remote`]: what comes from the hub
-//! - [`models`]: the lists of targets and drafts; [`drafts`]: which draft a target gets; [`memory`]: whether
+//! - [`models`]: the lists of targets and drafts; [`looking`]: a look into a file that fails by itself; [`drafts`]: which draft a target gets; [`memory`]: whether
 //!   they fit
 //! - [`pace`]: events told no more often than they are shown; [`save`]: files for the person
 //! - `learning`: where it is kept what was learned about models
@@ -25,6 +25,7 @@ mod history;
 pub mod ipc;
 mod learning;
 mod lock;
+pub mod looking;
 pub mod memory;
 pub mod models;
 pub mod pace;

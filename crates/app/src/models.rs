@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use foretoken_engine::compat::{self, Compatibility, Method};
 use foretoken_engine::model::{Description, ModelSource, Tokenizer};
@@ -10,12 +11,18 @@ use foretoken_library::{Installed, Kind, Library, STARTER, STARTER_DRAFT, is_kno
 
 use crate::drafts::Candidate;
 use crate::error::Result;
-use crate::ipc::{DRAFT_NGRAM, DRAFT_NONE, DraftOption, ModelEntry, ModelKind, Problem};
+use crate::ipc::{
+    CommandError, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, ModelEntry, ModelKind, Problem,
+};
+use crate::looking::Looks;
 use crate::memory;
 
 /// Looks into models, and remembers verdicts on pairs, since comparing large vocabularies takes time.
 pub struct Models {
     library: Library,
+    looks: Looks,
+    /// What is wrong with those that the last look of [`Self::entries`] failed at.
+    failed: HashMap<PathBuf, Problem>,
     verdicts: HashMap<(PathBuf, PathBuf), Compatibility>,
 }
 
@@ -23,11 +30,11 @@ pub struct Models {
 pub struct Beside<'a> {
     pub entry: &'a ModelEntry,
     pub path: &'a Path,
-    pub tokenizer: &'a Tokenizer,
+    pub tokenizer: &'a Arc<Tokenizer>,
 }
 
 /// A model that may be on this computer.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct InstalledModel {
     pub id: String,
     pub path: PathBuf,
@@ -48,19 +55,7 @@ impl InstalledModel {
 
     /// The model as a list shows it; what is wrong with it is part of the entry.
     pub fn entry(&self) -> ModelEntry {
-        let mut entry = ModelEntry {
-            id: self.id.clone(),
-            label: file_name(&self.path),
-            detail: String::new(),
-            kind: self.kind,
-            name: self.name.clone(),
-            size_bytes: self.size_bytes,
-            memory_bytes: memory::needed(self.size_bytes),
-            fits: false,
-            parameters: 0,
-            context: 0,
-            problem: None,
-        };
+        let mut entry = self.unread();
         match ModelSource::open(&self.path) {
             Ok(source) => {
                 let mut description = source.describe();
@@ -76,13 +71,31 @@ impl InstalledModel {
                 let known = source.memory_bytes(memory::TOKENS);
                 entry.memory_bytes = known.unwrap_or_else(|_| memory::needed(description.bytes));
                 entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
-                let usable = source.config().map(|_| ()).and_then(|()| source.template().map(|_| ()));
+                let usable = source.config().and_then(|_| source.template_source());
                 entry.problem = usable.err().map(Problem::from);
             }
+            Err(_) if !self.path.exists() => entry.problem = Some(gone(&self.path)),
             Err(error) => entry.problem = Some(error.into()),
         }
         entry.fits = memory::holds(entry.memory_bytes);
         entry
+    }
+
+    /// What is known of it without a look.
+    fn unread(&self) -> ModelEntry {
+        ModelEntry {
+            id: self.id.clone(),
+            label: file_name(&self.path),
+            detail: String::new(),
+            kind: self.kind,
+            name: self.name.clone(),
+            size_bytes: self.size_bytes,
+            memory_bytes: memory::needed(self.size_bytes),
+            fits: false,
+            parameters: 0,
+            context: 0,
+            problem: None,
+        }
     }
 }
 
@@ -100,7 +113,7 @@ impl From<Installed> for InstalledModel {
 
 impl Models {
     pub fn new(library: Library) -> Self {
-        Self { library, verdicts: HashMap::new() }
+        Self { library, looks: Looks::default(), failed: HashMap::new(), verdicts: HashMap::new() }
     }
 
     /// See [`Library::default_target`].
@@ -109,8 +122,18 @@ impl Models {
     }
 
     /// Where the model with this id is.
+    ///
+    /// # Errors
+    /// Of one that there is not, and of one that the last look failed at: nor would loading it come to an end.
     pub fn path(&self, id: &str) -> Result<PathBuf> {
-        Ok(self.library.resolve(id)?)
+        let path = self.library.resolve(id)?;
+        match self.failed.get(&path) {
+            Some(problem) => {
+                let message = format!("{}: {}", path.display(), problem.reason);
+                Err(CommandError::new(ErrorCode::BadModel, message))
+            }
+            None => Ok(path),
+        }
     }
 
     /// Where every installed model is, then those in `added` (paths). Reads folders, no files.
@@ -119,12 +142,47 @@ impl Models {
         installed.chain(added.iter().map(InstalledModel::added)).collect()
     }
 
+    /// These models as a list shows them. A look that fails is the problem of its model alone.
+    pub fn entries(&mut self, models: &[InstalledModel]) -> Vec<ModelEntry> {
+        self.entries_by(models, InstalledModel::entry)
+    }
+
+    fn entries_by(
+        &mut self,
+        models: &[InstalledModel],
+        read: impl Fn(&InstalledModel) -> ModelEntry + Send + Sync + 'static,
+    ) -> Vec<ModelEntry> {
+        let these = models.to_vec();
+        let found = self.looks.each(paths(models.iter()), move |at| read(&these[at]));
+        self.failed.clear();
+        let entry = |(model, found): (&InstalledModel, Result<ModelEntry, Problem>)| {
+            found.unwrap_or_else(|problem| {
+                self.failed.insert(model.path.clone(), problem.clone());
+                ModelEntry { problem: Some(problem), ..model.unread() }
+            })
+        };
+        models.iter().zip(found).map(entry).collect()
+    }
+
     /// No draft, the n-gram drafter, and every listed model but the target itself, usable or not, with what is
     /// known of it.
     pub fn drafts(&mut self, listed: &[(InstalledModel, ModelEntry)], target: &Beside<'_>) -> Vec<Candidate> {
-        let others = listed.iter().filter(|(model, _)| model.path != target.path);
-        let models = others.map(|(model, entry)| {
-            let method = self.method(&model.path, entry, target);
+        self.drafts_by(listed, target, compare)
+    }
+
+    fn drafts_by(
+        &mut self,
+        listed: &[(InstalledModel, ModelEntry)],
+        target: &Beside<'_>,
+        compare: impl Fn(&Path, &Tokenizer) -> Result<Compatibility, Problem> + Send + Sync + 'static,
+    ) -> Vec<Candidate> {
+        let others: Vec<_> = listed.iter().filter(|(model, _)| model.path != target.path).collect();
+        let problems = self.judge(&others, target, compare);
+        let models = others.into_iter().map(|(model, entry)| {
+            let method = match problems.get(&model.path) {
+                Some(problem) => Err(problem.clone()),
+                None => self.method(&model.path, target),
+            };
             Candidate {
                 share: Some(entry.size_bytes as f64 / target.entry.size_bytes.max(1) as f64),
                 same_vocabulary: method == Ok(Method::Same),
@@ -141,22 +199,63 @@ impl Models {
         [none(), ngram()].map(Candidate::without_model).into_iter().chain(models).collect()
     }
 
+    /// Compares those with the target of which nothing is known yet, and returns what is wrong with the ones that
+    /// are not compared, or cannot be.
+    fn judge(
+        &mut self,
+        others: &[&(InstalledModel, ModelEntry)],
+        target: &Beside<'_>,
+        compare: impl Fn(&Path, &Tokenizer) -> Result<Compatibility, Problem> + Send + Sync + 'static,
+    ) -> HashMap<PathBuf, Problem> {
+        let mut problems = self.failed.clone();
+        for (model, entry) in others {
+            // What could not be read has no parameters.
+            if entry.parameters > 0 && entry.size_bytes > target.entry.size_bytes {
+                problems.insert(model.path.clone(), too_large(entry, target.entry));
+            }
+        }
+        let unknown = |path: &PathBuf| {
+            !problems.contains_key(path)
+                && !self.verdicts.contains_key(&(target.path.to_owned(), path.clone()))
+        };
+        let mut new = paths(others.iter().map(|(model, _)| model));
+        new.retain(unknown);
+        let (these, tokenizer) = (new.clone(), Arc::clone(target.tokenizer));
+        let found = self.looks.each(new.clone(), move |at| compare(&these[at], &tokenizer));
+        for (path, verdict) in new.into_iter().zip(found) {
+            match verdict.and_then(|verdict| verdict) {
+                Ok(verdict) => drop(self.verdicts.insert((target.path.to_owned(), path), verdict)),
+                Err(problem) => drop(problems.insert(path, problem)),
+            }
+        }
+        problems
+    }
+
     /// How the tokens of the model at `draft` become the target's, or why it cannot draft.
-    fn method(&mut self, draft: &Path, entry: &ModelEntry, target: &Beside<'_>) -> Result<Method, Problem> {
-        // What could not be read has no parameters.
-        if entry.parameters > 0 && entry.size_bytes > target.entry.size_bytes {
-            return Err(too_large(entry, target.entry));
-        }
-        let pair = (target.path.to_owned(), draft.to_owned());
-        if !self.verdicts.contains_key(&pair) {
-            let source = ModelSource::open(draft)?;
-            source.config()?;
-            let verdict = compat::compare(target.tokenizer, &source.tokenizer()?);
-            self.verdicts.insert(pair.clone(), verdict);
-        }
-        let Compatibility { method, reason, .. } = &self.verdicts[&pair];
+    fn method(&self, draft: &Path, target: &Beside<'_>) -> Result<Method, Problem> {
+        let Compatibility { method, reason, .. } =
+            &self.verdicts[&(target.path.to_owned(), draft.to_owned())];
         method.ok_or_else(|| Problem { short: "other vocabulary".to_owned(), reason: reason.clone() })
     }
+}
+
+fn paths<'a>(models: impl Iterator<Item = &'a InstalledModel>) -> Vec<PathBuf> {
+    models.map(|model| model.path.clone()).collect()
+}
+
+fn compare(draft: &Path, target: &Tokenizer) -> Result<Compatibility, Problem> {
+    let source = ModelSource::open(draft)?;
+    source.config()?;
+    Ok(compat::compare(target, &source.tokenizer()?))
+}
+
+/// What is wrong with a model that was added and is not there.
+fn gone(path: &Path) -> Problem {
+    let reason = format!(
+        "{} is not there any more. Connect the disk it is on, or take it off the list in the Library.",
+        path.display()
+    );
+    Problem { short: "not found".to_owned(), reason }
 }
 
 impl From<foretoken_engine::Error> for Problem {
@@ -214,5 +313,73 @@ fn ngram() -> DraftOption {
         detail: "repeats what the conversation already said".to_owned(),
         merit: None,
         problem: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foretoken_library::Folders;
+
+    use super::*;
+
+    fn models() -> Models {
+        let folder = tempfile::tempdir().unwrap();
+        Models::new(Library::new(&Folders::at(folder.path()), None))
+    }
+
+    fn starter(name: &str) -> InstalledModel {
+        let starter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../starter");
+        InstalledModel::added(starter.join(format!("starter-{name}-Q8_0.gguf")).canonicalize().unwrap())
+    }
+
+    #[test]
+    fn a_model_whose_look_panics_is_listed_with_that_and_is_not_loaded() {
+        let mut models = models();
+        let these = [starter("target"), starter("draft")];
+        let bad = these[0].clone();
+        let (bad_path, bad_id) = (bad.path.clone(), bad.id.clone());
+        let entries = models.entries_by(&these, move |model| {
+            assert!(model.path != bad_path, "a made-up failure");
+            model.entry()
+        });
+        let problem = entries[0].problem.clone().unwrap();
+        assert_eq!((entries[0].id.as_str(), problem.short.as_str()), (bad_id.as_str(), "cannot be read"));
+        assert!(problem.reason.contains("the program failed while reading it"), "{}", problem.reason);
+        assert_eq!((&entries[1].problem, entries[1].parameters), (&None, 1_115_008));
+        assert!(models.path(&bad_id).unwrap_err().message.contains("the program failed"));
+        assert!(models.path(&these[1].id).is_ok());
+
+        models.entries(&these);
+        assert!(models.path(&bad_id).is_ok(), "it was read this time");
+    }
+
+    #[test]
+    fn a_draft_whose_comparison_panics_is_listed_with_that_and_the_others_draft() {
+        let mut models = models();
+        let (target, good) = (starter("target"), starter("draft"));
+        let bad = InstalledModel::added("/nowhere/bad.gguf");
+        let entry = target.entry();
+        let tokenizer = Arc::new(ModelSource::open(&target.path).unwrap().tokenizer().unwrap());
+        let beside = Beside { entry: &entry, path: &target.path, tokenizer: &tokenizer };
+        let listed: Vec<_> = [good.clone(), bad].map(|model| (model.clone(), model.entry())).into();
+        let found = models.drafts_by(&listed, &beside, |path, tokenizer| {
+            assert!(!path.ends_with("bad.gguf"), "a made-up failure");
+            compare(path, tokenizer)
+        });
+        let problem =
+            |id: &str| found.iter().find(|found| found.option.id == id).unwrap().option.problem.clone();
+        assert_eq!(problem(&good.id), None);
+        assert_eq!(problem("/nowhere/bad.gguf").unwrap().short, "cannot be read");
+    }
+
+    #[test]
+    fn a_model_that_is_gone_is_listed_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in ["gone.gguf", "gone-folder", "unplugged/disk/model.gguf"] {
+            let entry = InstalledModel::added(folder.path().join(path)).entry();
+            let problem = entry.problem.unwrap();
+            assert_eq!(problem.short, "not found");
+            assert!(problem.reason.contains("take it off the list"), "{}", problem.reason);
+        }
     }
 }

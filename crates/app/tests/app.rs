@@ -7,6 +7,8 @@ mod cancelling;
 mod devices;
 #[path = "app/scripted.rs"]
 mod scripted;
+#[path = "app/strangers.rs"]
+mod strangers;
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
@@ -24,7 +26,7 @@ use foretoken_app::reply::Events;
 use foretoken_engine::device::{DeviceChoice, Opened, Problem};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::forward::Model;
-use foretoken_engine::model::ModelSource;
+use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::session::{Hardware, ThisComputer};
 use foretoken_engine::speculation::{Speculation, Tree};
@@ -69,7 +71,8 @@ impl Fixture {
     /// The same, installed with `resources`, and nothing is chosen.
     fn of(folder: TempDir, resources: Option<&Path>, hardware: Box<dyn Hardware>) -> Self {
         let folders = Folders::at(folder.path());
-        let app = App::start_on(folders, resources, Arc::from(hardware), None).unwrap();
+        let app = App::start_on(folders, resources, Arc::from(hardware), Renderer::in_this_process(), None)
+            .unwrap();
         Self::ready(folder, app)
     }
 

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use foretoken_engine::device;
+use foretoken_engine::model::template::{Bounded, serve_if_asked};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -41,7 +42,14 @@ struct Cli {
     command: Command,
 }
 
+/// Bounds what this program takes where it renders chat templates, and nothing elsewhere.
+#[global_allocator]
+static MEMORY: Bounded = Bounded;
+
 fn main() -> ExitCode {
+    if serve_if_asked() {
+        return ExitCode::SUCCESS;
+    }
     let cli = Cli::parse();
     // The hub's client reports as an error what this program says in its own words.
     let wanted = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| "hf_hub::retry=off".to_owned());

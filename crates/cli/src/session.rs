@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foretoken_engine::decoder::{Progress, Reply, Request};
 use foretoken_engine::governor::Knowledge;
-use foretoken_engine::model::ModelSource;
+use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::session::{Draft, DraftSource, Form, Host, Learning, Pair, Session, ThisComputer};
 use foretoken_engine::trace::Round;
 use foretoken_library::{Folders, Learned, Library};
@@ -28,7 +28,7 @@ pub fn open(name: &str) -> Result<ModelSource> {
 /// # Errors
 /// `Error::NoTemplate` or `Error::Template` when a conversation is wanted of a model that has none.
 pub fn form(source: &ModelSource, raw: bool) -> Result<Form> {
-    Ok(if raw { Form::Raw } else { Form::chat(source)? })
+    Ok(if raw { Form::Raw } else { Form::chat(source, &this_computer()?.renderer)? })
 }
 
 /// Loads a target; nobody drafts for it yet.
@@ -36,10 +36,15 @@ pub fn load(source: &ModelSource, form: Form, devices: &PairDeviceArgs) -> Resul
     Ok(Session::load(&this_computer()?, source, form, devices.target.device())?)
 }
 
-/// What computes, and where it is kept what was learned.
+/// What computes, where it is kept what was learned, and who renders chat templates: this program, in a process of
+/// its own.
 pub fn this_computer() -> Result<Host> {
     let learning: Arc<dyn Learning> = Arc::new(LearnedFile(Folders::locate()?));
-    Ok(Host { hardware: Arc::new(ThisComputer), learning: Some(learning) })
+    Ok(Host {
+        hardware: Arc::new(ThisComputer),
+        learning: Some(learning),
+        renderer: Renderer::this_program(),
+    })
 }
 
 /// Lets others draft; the target stays loaded with what it has cached. On an error those before go on drafting.

@@ -17,7 +17,7 @@ use candle_core::quantized::gguf_file::Value;
 use candle_core::{DType, Tensor};
 use fixture::{Gguf, ramp, text};
 use foretoken_engine::Error;
-use foretoken_engine::model::{ModelSource, Special};
+use foretoken_engine::model::{ModelSource, Renderer, Special};
 
 const ROUNDS: usize = 10_000;
 
@@ -132,7 +132,7 @@ fn look(path: &Path) -> Result<(), Error> {
     let tokens = tokenizer.encode("Hello, hell </s>", Special::Parse)?;
     tokenizer.decode(&tokens);
     source.config()?;
-    source.template().map(|_| ())
+    source.template(&Renderer::in_this_process()).map(|_| ())
 }
 
 /// What a file whose size is `size` came to: the sentence in which it was refused, if it was.

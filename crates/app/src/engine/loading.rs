@@ -31,7 +31,13 @@ impl Local {
         let entry = self.entry(&id, &path);
         self.show_loading(&entry);
         let source = self.watched(ModelSource::open(&path)?, &entry.label, false);
-        let session = Session::load_onto(&self.host, &source, Form::chat(&source)?, choice, &wanted)?;
+        let session = Session::load_onto(
+            &self.host,
+            &source,
+            Form::chat(&source, &self.host.renderer)?,
+            choice,
+            &wanted,
+        )?;
         Ok(self.set_target(id, entry, session))
     }
 

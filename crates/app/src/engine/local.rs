@@ -193,7 +193,7 @@ impl Local {
     fn list_targets(&mut self) {
         let installed = self.models.installed(&self.settings.added_models);
         if installed.iter().ne(self.listed.iter().map(|(model, _)| model)) {
-            let entries: Vec<ModelEntry> = installed.iter().map(InstalledModel::entry).collect();
+            let entries = self.models.entries(&installed);
             self.board.update(|status| status.targets.clone_from(&entries));
             (self.listed, self.listed_for) = (installed.into_iter().zip(entries).collect(), None);
         }

@@ -11,6 +11,7 @@ use foretoken_app::error::Result;
 use foretoken_app::ipc::{CommandError, EnginePhase, ErrorCode, ReplyEvent, Settings};
 use foretoken_app::replier::{Ending, Event, Replier};
 use foretoken_app::reply::Events;
+use foretoken_engine::model::Renderer;
 use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_engine::session::ThisComputer;
 use foretoken_engine::trace::Finish;
@@ -67,7 +68,8 @@ fn fixture() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let folders = Folders::at(folder.path());
     let replier: Option<Box<dyn Replier>> = Some(Box::new(Scripted { database: folders.database() }));
-    Fixture::ready(folder, App::start_on(folders, None, Arc::new(ThisComputer), replier).unwrap())
+    let renderer = Renderer::in_this_process();
+    Fixture::ready(folder, App::start_on(folders, None, Arc::new(ThisComputer), renderer, replier).unwrap())
 }
 
 fn texts(events: &[ReplyEvent]) -> Vec<&str> {

@@ -6,7 +6,7 @@ use anstream::{AutoStream, ColorChoice};
 use foretoken_engine::decoder::Request;
 use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_engine::sampling::Sampling;
-use foretoken_engine::session::{Form, Session};
+use foretoken_engine::session::Session;
 use foretoken_engine::speculation::DraftLength;
 use foretoken_engine::trace::{Round, Summary};
 use foretoken_library::{STARTER, draft_of};
@@ -16,7 +16,7 @@ use crate::colour;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::output;
-use crate::session::{choose_draft, library, load, reply};
+use crate::session::{choose_draft, form, library, load, reply};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<()> {
         None => library()?.default_target(),
     };
     let source = args.device.target.open(target)?;
-    let mut session = load(&source, Form::chat(&source)?, &args.device)?;
+    let mut session = load(&source, form(&source, false)?, &args.device)?;
     let draft = args.speculation.draft_or(default_draft(target));
     choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold {

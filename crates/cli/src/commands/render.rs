@@ -1,14 +1,15 @@
 //! `render`: a conversation in a model's own form.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use foretoken_engine::model::{ChatMessage, ChatTemplate, ModelSource, Role};
+use foretoken_engine::model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role};
 use serde::{Deserialize, Serialize};
 
 use crate::args::read_text;
 use crate::error::{Error, Result};
 use crate::output;
-use crate::session::open;
+use crate::session::{open, this_computer};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -59,20 +60,21 @@ struct Rendered {
 pub fn run(args: &Args) -> Result<()> {
     let messages = read_messages(&args.messages)?;
     let source = args.template.model.as_deref().map(open).transpose()?;
+    let renderer = this_computer()?.renderer;
     let template = match (&args.template.template, &source) {
-        (Some(path), source) => compile(path, source.as_ref())?,
-        (None, Some(source)) => source.template()?,
+        (Some(path), source) => compile(path, source.as_ref(), &renderer)?,
+        (None, Some(source)) => source.template(&renderer)?,
         (None, None) => return Err(Error::Usage("render needs --model or --template.".to_owned())),
     };
     let text = template.render(&messages, !args.no_generation_prompt)?;
     if args.json { output::json(&Rendered { text }) } else { output::text(&text) }
 }
 
-fn compile(path: &Path, source: Option<&ModelSource>) -> Result<ChatTemplate> {
+fn compile(path: &Path, source: Option<&ModelSource>, renderer: &Arc<Renderer>) -> Result<ChatTemplate> {
     let text = read_text(path)?;
     let special = source.map(ModelSource::special_tokens).transpose()?.unwrap_or_default();
     let (bos, eos) = (special.bos.map(|token| token.text), special.eos.map(|token| token.text));
-    Ok(ChatTemplate::new(path.to_owned(), text, bos.as_deref(), eos.as_deref())?)
+    Ok(ChatTemplate::new(path.to_owned(), text, bos.as_deref(), eos.as_deref(), renderer)?)
 }
 
 fn read_messages(path: &Path) -> Result<Vec<ChatMessage>> {

@@ -10,4 +10,5 @@ mod measure;
 mod models;
 mod program;
 mod reply;
+mod templates;
 mod wrong_models;

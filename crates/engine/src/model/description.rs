@@ -75,7 +75,7 @@ impl ModelSource {
             Ok(description) => (Some(description), None),
             Err(error) => (None, Some(error.to_string())),
         };
-        let template = self.template_source().ok().flatten();
+        let template = self.stored_template().ok().flatten();
         Description {
             name: self.title(),
             architecture: config.map(|c| c.family.name.to_owned()),

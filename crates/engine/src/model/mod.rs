@@ -29,7 +29,7 @@ pub use family::{Activation, Family, RotaryLayout};
 use folder::Folder;
 use gguf::Header;
 use mapped::Tensors;
-pub use template::{ChatMessage, ChatTemplate, Role, Thinking};
+pub use template::{ChatMessage, ChatTemplate, Renderer, Role, Thinking};
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
 pub use weights::{Watcher, Weights};
@@ -195,19 +195,29 @@ impl ModelSource {
         }
     }
 
-    /// Compiles the chat template.
+    /// The chat template, which `renderer` compiles.
     ///
     /// # Errors
-    /// `Error::NoTemplate` when the model has none, `Error::Template` when it is not valid Jinja.
-    pub fn template(&self) -> Result<ChatTemplate> {
-        let source = self.template_source()?.ok_or_else(|| Error::NoTemplate { path: self.path.clone() })?;
+    /// As [`Self::template_source`], and `Error::Template` when it is not valid Jinja.
+    pub fn template(&self, renderer: &Arc<Renderer>) -> Result<ChatTemplate> {
+        let source = self.template_source()?;
         let special = self.special_tokens()?;
         let text = |token: &Option<SpecialToken>| token.as_ref().map(|token| token.text.clone());
         let (bos, eos) = (text(&special.bos), text(&special.eos));
-        ChatTemplate::new(self.path.clone(), source, bos.as_deref(), eos.as_deref())
+        ChatTemplate::new(self.path.clone(), source, bos.as_deref(), eos.as_deref(), renderer)
     }
 
-    fn template_source(&self) -> Result<Option<String>> {
+    /// The chat template as it is written; nothing is compiled.
+    ///
+    /// # Errors
+    /// `Error::NoTemplate` when the model has none, `Error::Template` when it has more than is compiled.
+    pub fn template_source(&self) -> Result<String> {
+        let source = self.stored_template()?.ok_or_else(|| Error::NoTemplate { path: self.path.clone() })?;
+        template::check_length(&self.path, &source)?;
+        Ok(source)
+    }
+
+    fn stored_template(&self) -> Result<Option<String>> {
         match &self.form {
             Form::Gguf(header) => Ok(header.string("tokenizer.chat_template")?.map(str::to_owned)),
             Form::Folder(folder) => folder.chat_template(),

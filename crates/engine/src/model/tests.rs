@@ -137,7 +137,7 @@ fn a_tokenizer_alone_opens_but_has_no_config() {
 
 #[test]
 fn a_missing_template_says_what_to_do() {
-    match open(&Gguf::tiny()).unwrap().template() {
+    match open(&Gguf::tiny()).unwrap().template(&Renderer::in_this_process()) {
         Err(error @ Error::NoTemplate { .. }) => assert!(error.to_string().contains("--raw")),
         other => panic!("expected a missing template, found {:?}", other.err()),
     }
@@ -147,7 +147,7 @@ fn a_missing_template_says_what_to_do() {
 fn a_template_knows_the_texts_of_special_tokens() {
     let mut gguf = Gguf::tiny();
     gguf.set("tokenizer.chat_template", text("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}"));
-    let template = open(&gguf).unwrap().template().unwrap();
+    let template = open(&gguf).unwrap().template(&Renderer::in_this_process()).unwrap();
     let messages = [ChatMessage { role: Role::User, content: "hi".into() }];
     assert_eq!(template.render(&messages, true).unwrap(), "<s>hi</s>");
 }
@@ -209,7 +209,8 @@ fn any_damaged_byte_gives_a_model_or_an_error_but_no_panic() {
             file[offset] = value;
             fs::write(&path, file).unwrap();
             if let Ok(source) = ModelSource::open(&path) {
-                let _ = (source.describe(), source.tokenizer(), source.template());
+                let _ =
+                    (source.describe(), source.tokenizer(), source.template(&Renderer::in_this_process()));
             }
         }
     }
@@ -700,7 +701,7 @@ fn a_folders_template_is_found_in_each_of_its_places() {
     HuggingFace::tiny().write(folder.path());
     fs::write(folder.path().join("tokenizer.json"), r#"{"added_tokens": []}"#).unwrap();
     let render = || {
-        let template = ModelSource::open(folder.path()).unwrap().template()?;
+        let template = ModelSource::open(folder.path()).unwrap().template(&Renderer::in_this_process())?;
         template.render(&[], false)
     };
     assert!(matches!(render(), Err(Error::NoTemplate { .. })));
@@ -728,7 +729,7 @@ fn the_starter_pair_opens_and_speaks_chatml() {
         let tokenizer = source.tokenizer().unwrap();
         assert_eq!((tokenizer.ends(), tokenizer.adds_bos()), ([2, 0].as_slice(), false));
         let messages = [ChatMessage { role: Role::User, content: "Hi".into() }];
-        let prompt = source.template().unwrap().render(&messages, true).unwrap();
+        let prompt = source.template(&Renderer::in_this_process()).unwrap().render(&messages, true).unwrap();
         assert_eq!(prompt, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
         let tokens = tokenizer.encode(&prompt, Special::Parse).unwrap();
         assert_eq!(tokens.iter().filter(|&&token| tokenizer.is_control(token)).count(), 3);

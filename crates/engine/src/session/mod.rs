@@ -2,7 +2,7 @@
 //! with. Loads models onto their devices, puts words into tokens, replies, keeps what was learned, and goes on after
 //! a device failed. Prints nothing; which models there are, what is set and where files lie is for its clients.
 //!
-//! - [`Host`]: what a session needs of the computer: [`Hardware`], [`Learning`]
+//! - [`Host`]: what a session needs of the computer: [`Hardware`], [`Learning`], a [`Renderer`]
 //! - [`Form`]: from words to tokens
 //! - [`Draft`]: who drafts; [`Remedy`]: what becomes of a target whose GPU failed
 
@@ -28,7 +28,7 @@ use crate::decoder::{Decoder, Progress, Reply, Request};
 use crate::device::{DeviceChoice, Opened, Role, place};
 use crate::draft::{Drafter, Drafters, ModelDrafter};
 use crate::error::{Error, Result};
-use crate::model::{ChatMessage, ModelSource, Special, Tokenizer};
+use crate::model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
 use crate::token::TokenId;
 
 /// What a session needs of the computer it runs on.
@@ -37,6 +37,8 @@ pub struct Host {
     pub hardware: Arc<dyn Hardware>,
     /// `None` where nothing is remembered.
     pub learning: Option<Arc<dyn Learning>>,
+    /// Who compiles and renders the chat templates of models: see [`Form::chat`].
+    pub renderer: Arc<Renderer>,
 }
 
 /// See the module.

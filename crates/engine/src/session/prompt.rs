@@ -1,7 +1,9 @@
 //! From a person's words to the tokens that a model is asked to continue.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
-use crate::model::{ChatMessage, ChatTemplate, ModelSource, Role, Special, Tokenizer};
+use crate::model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, Special, Tokenizer};
 use crate::token::TokenId;
 
 /// The form a prompt takes.
@@ -14,12 +16,12 @@ pub enum Form {
 }
 
 impl Form {
-    /// The model's own template.
+    /// The model's own template, which `renderer` compiles and renders.
     ///
     /// # Errors
     /// `Error::NoTemplate` or `Error::Template` of a model that can lead no conversation.
-    pub fn chat(source: &ModelSource) -> Result<Self> {
-        Ok(Self::Chat(Box::new(source.template()?)))
+    pub fn chat(source: &ModelSource, renderer: &Arc<Renderer>) -> Result<Self> {
+        Ok(Self::Chat(Box::new(source.template(renderer)?)))
     }
 
     /// The prompt in which a person said `text`, special tokens in it by their names.

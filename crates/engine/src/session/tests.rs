@@ -25,8 +25,13 @@ fn draft() -> DraftSource {
     DraftSource::Model { source: model("starter-draft-Q8_0.gguf"), stage: None }
 }
 
+fn host(hardware: Arc<dyn Hardware>, learning: Option<Arc<dyn Learning>>) -> Host {
+    Host { hardware, learning, renderer: Renderer::in_this_process() }
+}
+
 fn load(host: &Host) -> Session {
-    Session::load(host, &target(), Form::chat(&target()).unwrap(), DeviceChoice::Auto).unwrap()
+    Session::load(host, &target(), Form::chat(&target(), &host.renderer).unwrap(), DeviceChoice::Auto)
+        .unwrap()
 }
 
 /// Keeps what was learned as long as the test runs.
@@ -89,7 +94,7 @@ fn text(session: &mut Session) -> String {
 #[test]
 fn a_reply_is_the_same_whoever_drafts_and_what_was_learned_is_recalled() {
     let notes = Arc::new(Notes::default());
-    let host = Host { hardware: Arc::new(ThisComputer), learning: Some(notes.clone()) };
+    let host = host(Arc::new(ThisComputer), Some(notes.clone()));
     let mut session = load(&host);
     let plain = text(&mut session);
     session.keep_learned();
@@ -117,7 +122,7 @@ fn a_reply_is_the_same_whoever_drafts_and_what_was_learned_is_recalled() {
 #[test]
 fn what_was_not_asked_for_is_not_kept() {
     let notes = Arc::new(Notes::default());
-    let host = Host { hardware: Arc::new(ThisComputer), learning: Some(notes.clone()) };
+    let host = host(Arc::new(ThisComputer), Some(notes.clone()));
     let mut session = load(&host);
     session.draft = session.open_draft(&DraftSource::WithoutModel, None).unwrap();
     text(&mut session);
@@ -127,7 +132,7 @@ fn what_was_not_asked_for_is_not_kept() {
 
 #[test]
 fn models_without_room_on_the_gpu_compute_on_the_cpu_and_say_why() {
-    let host = Host { hardware: Arc::new(FullGpu(Mutex::new(1))), learning: None };
+    let host = host(Arc::new(FullGpu(Mutex::new(1))), None);
     let mut session = load(&host);
     assert_eq!((session.device().gpu, session.fell_back()), (Some(Gpu::Cuda), None));
     session.draft = session.open_draft(&draft(), None).unwrap();
@@ -144,7 +149,7 @@ fn models_without_room_on_the_gpu_compute_on_the_cpu_and_say_why() {
 
 #[test]
 fn a_target_is_loaded_again_only_where_another_device_is_meant() {
-    let host = Host { hardware: Arc::new(FullGpu(Mutex::new(1))), learning: None };
+    let host = host(Arc::new(FullGpu(Mutex::new(1))), None);
     let mut session = load(&host);
     assert!(session.move_target(DeviceChoice::Cuda).is_none(), "it is there already");
     assert_eq!(session.device_choice(), DeviceChoice::Cuda);
@@ -154,7 +159,7 @@ fn a_target_is_loaded_again_only_where_another_device_is_meant() {
 
 #[test]
 fn a_session_goes_on_after_its_gpu_failed() {
-    let host = Host { hardware: Arc::new(FullGpu(Mutex::new(2))), learning: None };
+    let host = host(Arc::new(FullGpu(Mutex::new(2))), None);
     let mut session = load(&host);
     let plain = text(&mut session);
     assert_eq!(session.remedy(&Error::EmptyPrompt), None);
@@ -176,7 +181,7 @@ fn a_session_goes_on_after_its_gpu_failed() {
 
 #[test]
 fn raw_text_is_taken_as_it_is_and_a_conversation_in_the_models_form() {
-    let host = Host { hardware: Arc::new(ThisComputer), learning: None };
+    let host = host(Arc::new(ThisComputer), None);
     let raw = Session::load(&host, &target(), Form::Raw, DeviceChoice::Cpu).unwrap();
     let chat = load(&host);
     assert!(matches!(raw.text(""), Err(Error::EmptyPrompt)));

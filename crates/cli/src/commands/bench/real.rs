@@ -111,7 +111,7 @@ fn pairs(folder: &Path) -> Result<Vec<Pair>> {
     for target in &files {
         let source = match ModelSource::open(target).and_then(|source| {
             source.config()?;
-            source.template()?;
+            source.template_source()?;
             Ok(source)
         }) {
             Ok(source) => source,

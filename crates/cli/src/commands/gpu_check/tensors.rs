@@ -34,7 +34,7 @@ impl Hardware for Tensors {
 
 /// A target and the one model that drafts for it, as tensors on `device`.
 pub fn on_tensors(target: &ModelSource, form: Form, draft: &ModelSource, device: &Opened) -> Result<Session> {
-    let host = Host { hardware: Arc::new(Tensors(device.clone())), learning: None };
+    let host = Host { hardware: Arc::new(Tensors(device.clone())), learning: None, ..this_computer()? };
     let mut session = Session::load_onto(&host, target, form, DeviceChoice::Auto, device)?;
     session.draft.drafters = Drafters::one(session.load_draft(draft, device)?.0);
     Ok(session)

@@ -1,92 +1,68 @@
-//! A model's own chat template, rendered as Hugging Face renders it. Knows nothing of tokens; a
-//! template that runs too long, recurses or refuses is an error in its own words. How much memory it takes is
-//! not bounded: one that doubles a text again and again can take all of it.
+//! A model's own chat template, with which a conversation becomes a prompt. Knows nothing of tokens. A template is
+//! a program from a stranger: it is compiled and rendered in a process of its own, in which memory, stack and time
+//! are bounded.
+//!
+//! - [`Renderer`]: who compiles and renders; `child`: the process, as this one sees it
+//! - [`serve_if_asked`], [`Bounded`]: what a program does and has that is started as the process
+//! - `ask`: what the two say to each other; `jinja`: compiling and rendering itself
 
+mod ask;
+mod child;
+mod jinja;
+mod memory;
+mod message;
+mod renderer;
+mod serve;
 #[cfg(test)]
 mod tests;
 mod thinking;
 
-use std::fmt::Write;
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Value};
-use minijinja::{Environment, ErrorKind, context};
-use serde::Serialize;
-
-use crate::error::{Error, Result};
+use ask::{Ask, Prompt, Source};
+pub use memory::Bounded;
+pub use message::{ChatMessage, Role};
+pub use renderer::Renderer;
+pub use serve::serve_if_asked;
 pub use thinking::Thinking;
 
-/// Instructions a rendering may take: a long conversation needs some thousands, an endless loop is
-/// stopped within a second.
-const FUEL: u64 = 20_000_000;
+use crate::error::{Error, Result};
 
-const NAME: &str = "chat";
+/// Bytes of the longest source that is compiled; those of well-known models have up to 20,000.
+pub const MAX_SOURCE: usize = 1 << 18;
 
-/// One message of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChatMessage {
-    pub role: Role,
-    pub content: String,
-}
-
-/// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    System,
-    User,
-    Assistant,
-}
-
-impl Role {
-    /// The name templates know it by.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
-}
-
-/// A compiled template.
+/// A template that is valid, and who renders it.
 pub struct ChatTemplate {
     path: PathBuf,
-    environment: Environment<'static>,
-    thinking: Option<Thinking>,
+    source: Source,
+    renderer: Arc<Renderer>,
 }
 
 impl ChatTemplate {
-    /// Compiles `source`. `bos` and `eos` are the texts of those tokens, where the model has them;
+    /// Has `renderer` compile `source`. `bos` and `eos` are the texts of those tokens, where the model has them;
     /// `path` is for messages.
     ///
     /// # Errors
-    /// `Error::Template` when the source is not valid Jinja.
-    pub fn new(path: PathBuf, source: String, bos: Option<&str>, eos: Option<&str>) -> Result<Self> {
-        let failed =
-            |error: minijinja::Error| Error::Template { path: path.clone(), reason: describe(&error) };
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        let syntax = syntax.map_err(failed)?;
-        let mut environment = Environment::new();
-        environment.set_syntax(syntax);
-        environment.set_fuel(Some(FUEL));
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        environment.add_function("raise_exception", raise_exception);
-        environment.add_function("strftime_now", strftime_now);
-        environment.add_filter("tojson", to_json);
-        for (name, text) in [("bos_token", bos), ("eos_token", eos)] {
-            if let Some(text) = text {
-                environment.add_global(name, text.to_owned());
-            }
-        }
-        let thinking = Thinking::of(&source);
-        environment.add_template_owned(NAME, without_marks(&source)).map_err(failed)?;
-        Ok(Self { path, environment, thinking })
+    /// `Error::Template` when the source is not valid Jinja, or more than is compiled.
+    pub fn new(
+        path: PathBuf,
+        source: String,
+        bos: Option<&str>,
+        eos: Option<&str>,
+        renderer: &Arc<Renderer>,
+    ) -> Result<Self> {
+        check_length(&path, &source)?;
+        let source = Source { text: source, bos: bos.map(str::to_owned), eos: eos.map(str::to_owned) };
+        let template = Self { path, source, renderer: Arc::clone(renderer) };
+        template.ask(None)?;
+        Ok(template)
     }
 
     /// The tags between which the model thinks before it answers; `None` for one that does not.
     pub fn thinking(&self) -> Option<Thinking> {
-        self.thinking
+        Thinking::of(&self.source.text)
     }
 
     /// The text the model is to continue. `add_generation_prompt` opens the assistant's next turn.
@@ -94,139 +70,24 @@ impl ChatTemplate {
     /// # Errors
     /// `Error::Template` with the template's own words when it refuses, or with what went wrong.
     pub fn render(&self, messages: &[ChatMessage], add_generation_prompt: bool) -> Result<String> {
-        let messages: Vec<Value> = messages
-            .iter()
-            .map(|m| context! { role => m.role.as_str(), content => m.content.as_str() })
-            .collect();
-        // Hugging Face's renderer passes these on, none where there are none.
-        let (tools, documents) = ((), ());
-        self.environment
-            .get_template(NAME)
-            .and_then(|template| {
-                template.render(context! { messages, add_generation_prompt, tools, documents })
-            })
-            .map_err(|error| Error::Template { path: self.path.clone(), reason: describe(&error) })
+        self.ask(Some(Prompt { messages: messages.into(), add_generation_prompt }))
+    }
+
+    fn ask(&self, prompt: Option<Prompt<'_>>) -> Result<String> {
+        let ask = Ask { source: Cow::Borrowed(&self.source), prompt };
+        let failed = |reason| Error::Template { path: self.path.clone(), reason };
+        self.renderer.answer(&ask).map_err(failed)
     }
 }
 
-/// One line: what went wrong and where, or the template's own words alone.
-fn describe(error: &minijinja::Error) -> String {
-    let detail = error.detail().unwrap_or_default();
-    match error.kind() {
-        RAISED => detail.to_owned(),
-        ErrorKind::OutOfFuel => "it takes too long".into(),
-        kind => {
-            let line = error.line().map(|n| format!(" (line {n})")).unwrap_or_default();
-            let colon = if detail.is_empty() { "" } else { ": " };
-            format!("{kind}{colon}{detail}{line}")
-        }
+/// Whether a template is short enough to be compiled.
+///
+/// # Errors
+/// `Error::Template` when it is not.
+pub(super) fn check_length(path: &Path, source: &str) -> Result<()> {
+    if source.len() <= MAX_SOURCE {
+        return Ok(());
     }
-}
-
-/// The kind of error that `raise_exception` makes; the engine itself raises none of it here, as
-/// nothing is included from elsewhere.
-const RAISED: ErrorKind = ErrorKind::BadInclude;
-
-fn raise_exception(message: String) -> std::result::Result<Value, minijinja::Error> {
-    Err(minijinja::Error::new(RAISED, message))
-}
-
-/// The local time, in the form that `format` describes.
-fn strftime_now(format: &str) -> std::result::Result<String, minijinja::Error> {
-    let mut text = String::new();
-    // An unknown directive is a formatting error.
-    write!(text, "{}", chrono::Local::now().format(format)).map_err(|_| {
-        minijinja::Error::new(ErrorKind::InvalidOperation, format!("unknown date format '{format}'"))
-    })?;
-    Ok(text)
-}
-
-/// A template without the marks of what the assistant wrote, which only training asks for.
-fn without_marks(source: &str) -> String {
-    let mut whole = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(start) = rest.find("{%") {
-        let end = rest[start..].find("%}").map_or(rest.len(), |end| start + end + 2);
-        let tag = &rest[start..end];
-        let word = tag.trim_matches(['{', '}', '%', '-', '+']).trim();
-        whole.push_str(&rest[..start]);
-        match word {
-            "generation" => whole.push_str(&tag.replace(word, "if true")),
-            "endgeneration" => whole.push_str(&tag.replace(word, "endif")),
-            _ => whole.push_str(tag),
-        }
-        rest = &rest[end..];
-    }
-    whole.push_str(rest);
-    whole
-}
-
-/// JSON as Python writes it: a space after commas and colons, nothing escaped for HTML.
-fn to_json(value: &Value, options: Kwargs) -> std::result::Result<String, minijinja::Error> {
-    let indent: Option<usize> = options.get("indent")?;
-    let ascii = options.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false);
-    let sorted = options.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
-    options.assert_all_used()?;
-    let text = if sorted {
-        // serde_json keeps its maps sorted.
-        serde_json::to_value(value).and_then(|value| written(&value, indent))
-    } else {
-        written(value, indent)
-    };
-    let text = text.map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()))?;
-    Ok(if ascii { in_ascii(&text) } else { text })
-}
-
-fn written(value: &impl Serialize, indent: Option<usize>) -> serde_json::Result<String> {
-    let mut text = Vec::new();
-    match indent {
-        None => value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, OneLine))?,
-        Some(width) => {
-            let width = " ".repeat(width.min(16));
-            let pretty = serde_json::ser::PrettyFormatter::with_indent(width.as_bytes());
-            value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, pretty))?;
-        }
-    }
-    Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// JSON with the characters beyond ASCII, which stand in its texts alone, as UTF-16 escapes.
-fn in_ascii(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for character in json.chars() {
-        if character.is_ascii() {
-            text.push(character);
-            continue;
-        }
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            // Writing to a string does not fail.
-            let _ = write!(text, "\\u{unit:04x}");
-        }
-    }
-    text
-}
-
-/// Python's separators, ", " and ": ".
-struct OneLine;
-
-impl serde_json::ser::Formatter for OneLine {
-    fn begin_array_value<W: ?Sized + std::io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> std::io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
-    }
-
-    fn begin_object_key<W: ?Sized + std::io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> std::io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
-    }
-
-    fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, writer: &mut W) -> std::io::Result<()> {
-        writer.write_all(b": ")
-    }
+    let reason = format!("it has {} bytes, and at most {MAX_SOURCE} are compiled", source.len());
+    Err(Error::Template { path: path.to_owned(), reason })
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
+use super::jinja::{Compiled, describe};
 use super::*;
 use crate::model::fixture::data;
 
@@ -12,7 +13,7 @@ fn template(source: &str) -> ChatTemplate {
 }
 
 fn compile(source: &str, bos: Option<&str>, eos: Option<&str>) -> Result<ChatTemplate> {
-    ChatTemplate::new("model".into(), source.into(), bos, eos)
+    ChatTemplate::new("model".into(), source.into(), bos, eos, &Renderer::in_this_process())
 }
 
 fn message(role: Role, content: &str) -> ChatMessage {
@@ -246,16 +247,17 @@ fn every_template_renders_every_conversation_as_jinja2_does() {
     let mut compared = 0;
     for (name, tokens) in given["templates"].as_object().unwrap() {
         let source = std::fs::read_to_string(data(&format!("templates/{name}"))).unwrap();
-        let mut template =
-            compile(&source, tokens["bos_token"].as_str(), tokens["eos_token"].as_str()).unwrap();
+        let token = |name: &str| tokens[name].as_str().map(str::to_owned);
+        let source = Source { text: source, bos: token("bos_token"), eos: token("eos_token") };
+        let mut template = Compiled::new(&source).unwrap();
         template.environment.add_function("strftime_now", |form: &str| format!("<{form}>"));
         for (title, conversation) in given["conversations"].as_object().unwrap() {
             for prompt in [false, true] {
-                let rendered = template.render(&messages_of(conversation), prompt);
+                let messages = messages_of(conversation).into();
+                let rendered = template.render(&Prompt { messages, add_generation_prompt: prompt });
                 let found = match &rendered {
                     Ok(text) => json!(checksum(text)),
-                    Err(Error::Template { reason, .. }) => json!({"refusal": reason}),
-                    Err(other) => panic!("{other}"),
+                    Err(error) => json!({"refusal": describe(error)}),
                 };
                 let expected = &expected[name][title][usize::from(prompt)];
                 assert_eq!(&found, expected, "{name}, {title}, prompt {prompt}: {rendered:?}");
@@ -314,4 +316,32 @@ fn what_a_conversation_does_not_say_takes_the_templates_default() {
 #[test]
 fn a_template_that_repeats_a_text_for_ever_is_stopped() {
     assert!(reason("{{ 'a' * 99999999999 }}").contains("too large"));
+}
+
+#[test]
+fn a_source_of_no_end_is_not_compiled() {
+    let long = "a".repeat(MAX_SOURCE + 1);
+    assert_eq!(reason(&long), "it has 262145 bytes, and at most 262144 are compiled");
+    assert_eq!(render(&long[1..]).len(), MAX_SOURCE);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_said() {
+    let nowhere = Renderer::program("/nowhere/at/all".into());
+    match ChatTemplate::new("model".into(), CHATML.into(), None, None, &nowhere) {
+        Err(Error::Template { reason, .. }) => {
+            assert!(reason.starts_with("what renders it cannot be started: "), "{reason}");
+        }
+        _ => panic!("expected a template error"),
+    }
+}
+
+#[test]
+fn a_program_that_does_not_answer_is_said() {
+    // Test programs know no such argument, and end.
+    let renderer = Renderer::program(std::env::current_exe().unwrap());
+    match ChatTemplate::new("model".into(), CHATML.into(), None, None, &renderer) {
+        Err(Error::Template { reason, .. }) => assert_eq!(reason, "it needs more than this program allows"),
+        _ => panic!("expected a template error"),
+    }
 }

@@ -1,0 +1,60 @@
+//! Models that hurt when they are listed, or are gone: each stands in the list with its problem, and all others work.
+
+use std::path::Path;
+use std::process::Command;
+
+use foretoken_engine::session::ThisComputer;
+use foretoken_library::Folders;
+use foretoken_store::Store;
+use tempfile::TempDir;
+
+use super::Fixture;
+
+/// A data folder in which these models were added and the first of them was chosen.
+fn added(paths: &[&Path]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = serde_json::json!({"target": paths[0], "added_models": paths});
+    let store = Store::open(&Folders::at(folder.path()).database()).unwrap();
+    store.save_settings(&settings.to_string()).unwrap();
+    folder
+}
+
+#[test]
+fn models_that_are_gone_are_listed_with_that_until_they_are_taken_off_the_list() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let [file, folder] = ["gone.gguf", "unplugged/model"].map(|name| elsewhere.path().join(name));
+    let fixture = Fixture::at(added(&[&file, &folder]));
+    let status = fixture.status();
+    assert_eq!(status.target.unwrap().problem, None, "another replies");
+    for path in [&file, &folder] {
+        let id = path.display().to_string();
+        let entry = status.targets.iter().find(|entry| entry.id == id).unwrap();
+        assert_eq!(entry.problem.as_ref().unwrap().short, "not found");
+        fixture.app.remove_model(&id).unwrap();
+        fixture.wait_for(|status| status.targets.iter().all(|entry| entry.id != id));
+    }
+    assert!(fixture.app.settings().added_models.is_empty());
+    fixture.send(None, "Hello!");
+}
+
+/// A pipe that nobody writes to: reading it does not come to an end.
+#[cfg(unix)]
+#[test]
+fn a_model_that_hangs_while_it_is_listed_concerns_itself_alone() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let pipe = elsewhere.path().join("pipe.gguf");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let starter = foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf");
+    let fixture = Fixture::on(added(&[&pipe, &starter]), Box::new(ThisComputer));
+    let status = fixture.status();
+    assert_eq!(status.target.unwrap().problem, None, "another replies");
+    let problem = |path: &Path| {
+        let id = path.display().to_string();
+        status.targets.iter().find(|entry| entry.id == id).unwrap().problem.clone()
+    };
+    assert!(problem(&pipe).is_some());
+    assert_eq!(problem(&starter), None);
+    let drafts = |id: &str| status.drafts.iter().find(|option| option.id == id).unwrap();
+    assert!(drafts(&pipe.display().to_string()).problem.is_some());
+    fixture.send(None, "Hello!");
+}

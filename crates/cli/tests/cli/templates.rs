@@ -1,0 +1,194 @@
+//! Chat templates made to hurt, given to the program as it is built: each ends in one sentence, and what renders
+//! goes on.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use candle_core::quantized::gguf_file::Value;
+use foretoken_engine::Error;
+use foretoken_engine::model::{ChatMessage, ChatTemplate, Renderer, Role};
+
+use crate::program::run;
+use crate::wrong_models::Folder;
+
+/// Far more than the program's own limits, on a busy computer.
+const SOON: Duration = Duration::from_secs(60);
+
+const MEMORY: &str = "it takes too much memory";
+const TIME: &str = "it takes too long";
+const TOO_MUCH: &str = "it needs more than this program allows";
+
+/// `many` times over between `begin` and `end`.
+fn repeated(begin: &str, many: &str, times: usize, end: &str) -> String {
+    format!("{begin}{}{end}", many.repeat(times))
+}
+
+/// Templates and why each fails.
+fn hostile() -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("terms", repeated("{{ x", " + x", 60_000, " }}"), TOO_MUCH),
+        ("attributes", repeated("{{ x", ".b", 100_000, " }}"), TOO_MUCH),
+        (
+            "a deep list",
+            "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}".into(),
+            TOO_MUCH,
+        ),
+        ("folded constants", repeated("{{ ''", " + 'a' * 100000000", 20, " }}"), MEMORY),
+        ("indented", "{{ 'x' | indent(1000000000000000) }}".into(), MEMORY),
+        (
+            "doubled",
+            "{% set ns = namespace(t='aaaaaaaa') %}{% for i in range(60) %}{% set ns.t = ns.t + ns.t %}{% endfor %}"
+                .into(),
+            MEMORY,
+        ),
+        (
+            "gigabytes",
+            "{% set s = messages[0].content * 1000000 %}{% for i in range(10000) %}{{ s }}{% endfor %}".into(),
+            MEMORY,
+        ),
+        (
+            "endless",
+            "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}".into(),
+            TIME,
+        ),
+        (
+            "few and slow steps",
+            "{% set s = messages[0].content * 9000000 %}{% for i in range(99999) %}{% set t = s | upper %}\
+             {% endfor %}"
+                .into(),
+            TIME,
+        ),
+        ("brackets", format!("{{{{ {}1{} }}}}", "(".repeat(8000), ")".repeat(8000)), "recursion"),
+        ("lists", format!("{{{{ {}1{} }}}}", "[".repeat(8000), "]".repeat(8000)), "recursion"),
+        ("blocks", repeated("", "{% if x %}", 4000, &"{% endif %}".repeat(4000)), "recursion"),
+        ("an endless source", "a".repeat(300_000), "it has 300000 bytes"),
+    ]
+}
+
+fn messages() -> Vec<ChatMessage> {
+    vec![ChatMessage { role: Role::User, content: "Hello".into() }]
+}
+
+fn program() -> Arc<Renderer> {
+    Renderer::program(env!("CARGO_BIN_EXE_foretoken-cli").into())
+}
+
+fn rendered(source: &str, renderer: &Arc<Renderer>) -> Result<String, String> {
+    let template = ChatTemplate::new("model.gguf".into(), source.into(), None, None, renderer);
+    template.and_then(|template| template.render(&messages(), true)).map_err(|error| match error {
+        Error::Template { reason, .. } => reason,
+        other => panic!("{other}"),
+    })
+}
+
+#[test]
+fn templates_made_to_hurt_end_in_a_sentence_and_the_next_one_is_rendered() {
+    let renderer = program();
+    let good = "{{ messages[0].content }} {{ 1 + 1 }}";
+    for (name, source, why) in hostile() {
+        let begun = Instant::now();
+        let reason = rendered(&source, &renderer).expect_err(name);
+        assert!(reason.contains(why), "{name}: {reason}");
+        assert!(begun.elapsed() < SOON, "{name}: {:?}", begun.elapsed());
+        assert_eq!(rendered(good, &renderer).as_deref(), Ok("Hello 2"), "after {name}");
+    }
+}
+
+#[test]
+fn a_model_with_such_a_template_is_refused_in_a_sentence_and_listed_without_a_look_at_it() {
+    let folder = Folder::new();
+    let messages = folder.file("messages.json", r#"[{"role": "user", "content": "Hello"}]"#);
+    for (name, source, why) in hostile().into_iter().filter(|(name, ..)| *name != "few and slow steps") {
+        let path = folder.model("hostile.gguf", |values| {
+            values.insert("tokenizer.chat_template".into(), Value::String(source));
+        });
+        let generate = ["generate", "--target", &path, "--prompt", "Hello", "--max-tokens", "4"];
+        let render = ["render", "--model", &path, "--messages", &messages];
+        for arguments in [&generate[..], &render] {
+            let run = run(arguments);
+            assert_eq!((run.code, run.out.as_str()), (1, ""), "{name}: {}", run.err);
+            assert_eq!(run.err.lines().count(), 1, "{name}: {}", run.err);
+            assert!(run.err.starts_with("error: the chat template of "), "{name}: {}", run.err);
+            assert!(run.err.contains(why) && run.err.contains("--raw"), "{name}: {}", run.err);
+        }
+        let inspected = run(&["inspect", &path]);
+        assert_eq!(inspected.code, 0, "{name}: {}", inspected.err);
+    }
+}
+
+#[test]
+fn sixteen_kilobytes_of_terms_are_no_danger() {
+    let renderer = program();
+    let sum = rendered(&repeated("{{ 1", "+1", 8000, " }}"), &renderer);
+    assert!(sum == Ok("8001".into()) || sum == Err(TOO_MUCH.into()), "{sum:?}");
+    let attributes = rendered(&repeated("{{ x", ".b", 8000, " }}"), &renderer).unwrap_err();
+    assert!(attributes.contains("undefined") || attributes == TOO_MUCH, "{attributes}");
+}
+
+#[test]
+fn a_renderer_that_was_killed_is_replaced() {
+    let renderer = program();
+    let good = "{{ messages[0].content }}";
+    assert_eq!(rendered(good, &renderer).as_deref(), Ok("Hello"));
+    for _ in 0..3 {
+        // Ends the process in the midst of its work, as the system may at any time.
+        assert_eq!(rendered("{{ 'x' | indent(1000000000000000) }}", &renderer), Err(MEMORY.into()));
+        assert_eq!(rendered(good, &renderer).as_deref(), Ok("Hello"));
+    }
+}
+
+#[test]
+fn conversations_come_through_as_they_are() {
+    let source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{{ bos_token }}{{ eos_token }}\
+                  {{ add_generation_prompt }}";
+    let said =
+        ["\"quoted\" \\ and\nlines\r\n", "\u{0}\u{1b}\u{85}\u{2028} é🦊", "{{ messages }} {% raw %}", ""];
+    let messages: Vec<ChatMessage> = said
+        .iter()
+        .zip([Role::System, Role::User, Role::Assistant, Role::User])
+        .map(|(content, role)| ChatMessage { role, content: (*content).into() })
+        .collect();
+    let of = |renderer: Arc<Renderer>| {
+        let template =
+            ChatTemplate::new("model.gguf".into(), source.into(), Some("<s>"), Some("</s>"), &renderer)
+                .unwrap();
+        [true, false].map(|open| template.render(&messages, open).unwrap())
+    };
+    let (there, here) = (of(program()), of(Renderer::in_this_process()));
+    assert_eq!(there, here);
+    assert!(there[0].contains(said[1]) && there[0].ends_with("<s></s>True"), "{there:?}");
+}
+
+/// Linux says which processes there are.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_renderer_ends_with_who_asks_it_also_in_the_midst_of_its_work() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    let mut child = Command::new(env!("CARGO_BIN_EXE_foretoken-cli"))
+        .arg("--render-chat-templates")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let source = "{% set s = 'a' * 9000000 %}{% for i in range(99999) %}{% set t = s | upper %}{% endfor %}";
+    let prompt = serde_json::json!({"messages": [], "add_generation_prompt": true});
+    let ask = serde_json::json!({"source": {"text": source, "bos": null, "eos": null}, "prompt": prompt});
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{ask}").unwrap();
+    drop(stdin);
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > SOON {
+            child.kill().unwrap();
+            panic!("it goes on for nobody");
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn help_does_not_speak_of_it() {
+    assert!(!run(&["--help"]).out.contains("render-chat-templates"));
+}

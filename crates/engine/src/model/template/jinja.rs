@@ -1,0 +1,202 @@
+//! A chat template compiled and rendered as Hugging Face renders it, in this process: for the child that `child`
+//! starts, and for tests. A template that loops, recurses or refuses is an error in its own words. What it takes of
+//! memory and stack is not bounded here.
+
+use std::fmt::Write;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, Value};
+use minijinja::{Environment, ErrorKind, context};
+use serde::Serialize;
+
+use super::ask::{Answer, Ask, Prompt, Source, TOO_LONG};
+
+/// Instructions a rendering may take: a long conversation needs some thousands, an endless loop is
+/// stopped within a second.
+const FUEL: u64 = 20_000_000;
+
+const NAME: &str = "chat";
+
+/// Compiles and renders, and keeps what it compiled last.
+#[derive(Default)]
+pub(super) struct Jinja {
+    last: Option<Compiled>,
+}
+
+/// A compiled template.
+pub(super) struct Compiled {
+    source: Source,
+    pub(super) environment: Environment<'static>,
+}
+
+impl Jinja {
+    /// Does what is asked for.
+    pub(super) fn answer(&mut self, ask: &Ask<'_>) -> Answer {
+        let compiled = match self.last.take().filter(|last| last.source == *ask.source) {
+            Some(same) => same,
+            None => Compiled::new(&ask.source).map_err(|error| describe(&error))?,
+        };
+        let compiled = self.last.insert(compiled);
+        ask.prompt
+            .as_ref()
+            .map_or(Ok(String::new()), |prompt| compiled.render(prompt).map_err(|error| describe(&error)))
+    }
+}
+
+impl Compiled {
+    pub(super) fn new(source: &Source) -> Result<Self, minijinja::Error> {
+        let mut environment = environment()?;
+        for (name, text) in [("bos_token", &source.bos), ("eos_token", &source.eos)] {
+            if let Some(text) = text {
+                environment.add_global(name, text.clone());
+            }
+        }
+        environment.add_template_owned(NAME, without_marks(&source.text))?;
+        Ok(Self { source: source.clone(), environment })
+    }
+
+    pub(super) fn render(&self, prompt: &Prompt<'_>) -> Result<String, minijinja::Error> {
+        let messages = prompt.messages.iter();
+        let messages: Vec<Value> =
+            messages.map(|m| context! { role => m.role.as_str(), content => m.content.as_str() }).collect();
+        let add_generation_prompt = prompt.add_generation_prompt;
+        // Hugging Face's renderer passes these on, none where there are none.
+        let (tools, documents) = ((), ());
+        let given = context! { messages, add_generation_prompt, tools, documents };
+        self.environment.get_template(NAME)?.render(given)
+    }
+}
+
+/// What every template finds.
+fn environment() -> Result<Environment<'static>, minijinja::Error> {
+    let mut environment = Environment::new();
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.set_fuel(Some(FUEL));
+    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.add_function("raise_exception", raise_exception);
+    environment.add_function("strftime_now", strftime_now);
+    environment.add_filter("tojson", to_json);
+    Ok(environment)
+}
+
+/// One line: what went wrong and where, or the template's own words alone.
+pub(super) fn describe(error: &minijinja::Error) -> String {
+    let detail = error.detail().unwrap_or_default();
+    match error.kind() {
+        RAISED => detail.to_owned(),
+        ErrorKind::OutOfFuel => TOO_LONG.into(),
+        kind => {
+            let line = error.line().map(|n| format!(" (line {n})")).unwrap_or_default();
+            let colon = if detail.is_empty() { "" } else { ": " };
+            format!("{kind}{colon}{detail}{line}")
+        }
+    }
+}
+
+/// The kind of error that `raise_exception` makes; the engine itself raises none of it here, as
+/// nothing is included from elsewhere.
+const RAISED: ErrorKind = ErrorKind::BadInclude;
+
+fn raise_exception(message: String) -> Result<Value, minijinja::Error> {
+    Err(minijinja::Error::new(RAISED, message))
+}
+
+/// The local time, in the form that `format` describes.
+fn strftime_now(format: &str) -> Result<String, minijinja::Error> {
+    let mut text = String::new();
+    // An unknown directive is a formatting error.
+    write!(text, "{}", chrono::Local::now().format(format)).map_err(|_| {
+        minijinja::Error::new(ErrorKind::InvalidOperation, format!("unknown date format '{format}'"))
+    })?;
+    Ok(text)
+}
+
+/// A template without the marks of what the assistant wrote, which only training asks for.
+fn without_marks(source: &str) -> String {
+    let mut whole = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(start) = rest.find("{%") {
+        let end = rest[start..].find("%}").map_or(rest.len(), |end| start + end + 2);
+        let tag = &rest[start..end];
+        let word = tag.trim_matches(['{', '}', '%', '-', '+']).trim();
+        whole.push_str(&rest[..start]);
+        match word {
+            "generation" => whole.push_str(&tag.replace(word, "if true")),
+            "endgeneration" => whole.push_str(&tag.replace(word, "endif")),
+            _ => whole.push_str(tag),
+        }
+        rest = &rest[end..];
+    }
+    whole.push_str(rest);
+    whole
+}
+
+/// JSON as Python writes it: a space after commas and colons, nothing escaped for HTML.
+fn to_json(value: &Value, options: Kwargs) -> Result<String, minijinja::Error> {
+    let indent: Option<usize> = options.get("indent")?;
+    let ascii = options.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false);
+    let sorted = options.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
+    options.assert_all_used()?;
+    let text = if sorted {
+        // serde_json keeps its maps sorted.
+        serde_json::to_value(value).and_then(|value| written(&value, indent))
+    } else {
+        written(value, indent)
+    };
+    let text = text.map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()))?;
+    Ok(if ascii { in_ascii(&text) } else { text })
+}
+
+fn written(value: &impl Serialize, indent: Option<usize>) -> serde_json::Result<String> {
+    let mut text = Vec::new();
+    match indent {
+        None => value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, OneLine))?,
+        Some(width) => {
+            let width = " ".repeat(width.min(16));
+            let pretty = serde_json::ser::PrettyFormatter::with_indent(width.as_bytes());
+            value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, pretty))?;
+        }
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// JSON with the characters beyond ASCII, which stand in its texts alone, as UTF-16 escapes.
+fn in_ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character.is_ascii() {
+            text.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\\u{unit:04x}");
+        }
+    }
+    text
+}
+
+/// Python's separators, ", " and ": ".
+struct OneLine;
+
+impl serde_json::ser::Formatter for OneLine {
+    fn begin_array_value<W: ?Sized + std::io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + std::io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, writer: &mut W) -> std::io::Result<()> {
+        writer.write_all(b": ")
+    }
+}
