@@ -7,6 +7,8 @@ mod cancelling;
 mod devices;
 #[path = "app/scripted.rs"]
 mod scripted;
+#[path = "app/starting.rs"]
+mod starting;
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};

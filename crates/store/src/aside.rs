@@ -26,6 +26,16 @@ impl Store {
     }
 }
 
+/// Refuses a log whose database is gone or empty: SQLite would delete it.
+pub(crate) fn refuse_log_alone(path: &Path) -> Result<()> {
+    let bytes = |path: &Path| path.metadata().map_or(0, |file| file.len());
+    if bytes(path) > 0 || bytes(&with(path, "-wal")) == 0 {
+        return Ok(());
+    }
+    let found = "the file is missing or empty, while what was written last is beside it".to_owned();
+    Err(Error::Open { path: path.to_path_buf(), source: Box::new(Error::Damaged(found)) })
+}
+
 /// The first name of its kind to which all the files can go.
 fn free(path: &Path, date: &str) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -89,5 +99,27 @@ mod tests {
         let aside = Store::set_aside(&copied, "2026-11-23").unwrap();
         assert_eq!(Store::open(&aside).unwrap().conversations().unwrap()[0].title, "kept");
         assert!(Store::open(&copied).unwrap().conversations().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_log_without_its_database_is_neither_taken_for_another_ones_nor_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("foretoken.db");
+        let store = Store::open(&path).unwrap();
+        store.create_conversation("kept").unwrap();
+        let log = std::fs::read(with(&path, "-wal")).unwrap();
+        let alone = folder.path().join("alone.db");
+        for database in [None, Some("")] {
+            std::fs::write(with(&alone, "-wal"), &log).unwrap();
+            database.inspect(|bytes| std::fs::write(&alone, bytes).unwrap());
+            let error = Store::open(&alone).err().unwrap();
+            assert!(
+                matches!(&error, Error::Open { source, .. } if matches!(**source, Error::Damaged(_))),
+                "{error}"
+            );
+            assert_eq!(std::fs::read(with(&alone, "-wal")).unwrap(), log);
+            let aside = Store::set_aside(&alone, "2026-11-23").unwrap();
+            assert_eq!(std::fs::read(with(&aside, "-wal")).unwrap(), log);
+        }
     }
 }

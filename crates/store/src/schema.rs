@@ -1,7 +1,7 @@
 //! What the database looks like and how older ones become newer ones. A migration that was released
 //! is never edited: a change is one more at the end of the list.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use crate::{Error, Result};
 
@@ -124,6 +124,9 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
 pub(crate) fn not_ours(error: Error) -> Error {
     match error {
         Error::Database(rusqlite::Error::SqlInputError { msg, .. }) => Error::Damaged(msg),
+        Error::Database(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
+            Error::Damaged(error.to_string())
+        }
         error => error,
     }
 }

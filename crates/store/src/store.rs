@@ -3,15 +3,20 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::{Error, Result, private, schema};
+use crate::{Error, Result, aside, private, schema};
 
 /// How long another program's write is waited for before an operation fails with [`Error::Busy`].
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a deleted conversation can be restored, in milliseconds of the store's own time (see `age.rs`).
 const UNDO: i64 = 24 * 60 * 60 * 1000;
+
+/// Whether the log stays where it is when the database is closed. So it does until the database was found to be
+/// whole: a log that is put into a damaged one, or taken for that of another, cannot be had back.
+const KEEP_LOG: DbConfig = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
 
 /// The database of one person: conversations, messages, traces and settings.
 ///
@@ -36,6 +41,7 @@ impl Store {
             private::create_folder(folder)
                 .map_err(|source| Error::Folder { path: folder.to_path_buf(), source })?;
         }
+        aside::refuse_log_alone(path)?;
         private::create_file(path);
         let open = || -> Result<Self> {
             let connection = connect(path)?;
@@ -49,15 +55,14 @@ impl Store {
             open().map_err(|source| Error::Open { path: path.to_path_buf(), source: Box::new(source) })?;
         match store.tidy() {
             Err(source @ Error::Damaged(_)) => {
-                Err(Error::Open { path: path.to_path_buf(), source: Box::new(source) })
+                return Err(Error::Open { path: path.to_path_buf(), source: Box::new(source) });
             }
             // A full disk must not keep a person from reading what is there.
-            Err(error) => {
-                tracing::warn!("{}: not tidied: {error}", path.display());
-                Ok(store)
-            }
-            Ok(()) => Ok(store),
+            Err(error) => tracing::warn!("{}: not tidied: {error}", path.display()),
+            Ok(()) => (),
         }
+        store.connection.set_db_config(KEEP_LOG, false)?;
+        Ok(store)
     }
 
     /// Removes what can no longer be restored, lets search find the replies that were under way when the
@@ -69,7 +74,7 @@ impl Store {
         let packed = self.pack_all()?;
         // The log still has the pages as they were. It cannot be emptied while another program reads.
         let busy: bool =
-            self.connection.pragma_query_value(None, "wal_checkpoint(TRUNCATE)", |row| row.get(0))?;
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if busy {
             tracing::info!("another program reads; the log is emptied at a later start");
         }
@@ -94,6 +99,7 @@ fn connect(path: &Path) -> Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
+    connection.set_db_config(KEEP_LOG, true)?;
     connection.busy_timeout(PATIENCE)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
@@ -230,6 +236,24 @@ pub(crate) mod tests {
             "{error}"
         );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), rubbish);
+    }
+
+    #[test]
+    fn another_programs_database_is_refused_whatever_version_it_says_it_has() {
+        for version in [0, 1, 3] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("foretoken.db");
+            let theirs = Connection::open(&path).unwrap();
+            theirs.execute_batch("CREATE TABLE conversations (theirs TEXT)").unwrap();
+            theirs.pragma_update(None, "user_version", version).unwrap();
+            drop(theirs);
+            let error = Store::open(&path).err().unwrap();
+            let source = match &error {
+                Error::Open { source, .. } => source,
+                error => panic!("{error}"),
+            };
+            assert!(matches!(**source, Error::Damaged(_)), "{version}: {error}");
+        }
     }
 
     #[test]
