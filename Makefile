@@ -63,6 +63,7 @@ test: setup-tests model $(PAGE) ## run all tests, including those of the real wi
 	$(PART) "Page lints" $(NPM) run lint
 	$(PART) "Page types" $(NPM) run check
 	$(PART) "Building the programs" cargo build $(CARGO_ALL) --bins
+	$(PART) "Where the programs look for libraries" scripts/check-libraries.sh $(addprefix $(CARGO_TARGET_DIR)/debug/,foretoken foretoken-cli)
 	$(PART) "Building the Rust tests" cargo test $(CARGO_ALL) --no-run
 	$(PART) "Rust tests: all crates, and the real window" cargo test $(CARGO_ALL)
 	$(PART) "The generated types of the page are up to date" diff -r $(BINDINGS_BEFORE) ui/src/bindings
@@ -125,6 +126,7 @@ bundle: setup model $(PAGE) ## make an installable package in target/dist/bundle
 	@[ -f $(SMOLLM2) ] || echo "SmolLM2 is missing, so the package starts with the tiny starter model."
 	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build \
 		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) -- --profile dist
+	@scripts/check-libraries.sh $(CARGO_TARGET_DIR)/dist/foretoken
 
 cuda-build: ## build foretoken-cli for NVIDIA GPUs, on Linux; needs neither a GPU nor CUDA
 	@scripts/setup.sh terminal

@@ -89,6 +89,17 @@ find_static_runtime() {
     fail "expected libcudart_static.a in the CUDA toolkit $toolkit, found none. Install the toolkit's development files, then run this again."
 }
 
+# The libraries that the stubs open, as far as the toolkit has them.
+link_libraries() {
+    for library in "$toolkit"/lib64/lib*.so.* "$toolkit"/lib/lib*.so.*; do
+        case "${library##*/}" in
+            libcublas.so.* | libcublasLt.so.* | libcurand.so.* | libnvrtc*.so.*) ;;
+            *) continue ;;
+        esac
+        [ ! -e "$library" ] || ln -sf "$library" "$1/"
+    done
+}
+
 build() {
     [ "$(uname)" = Linux ] || fail "expected Linux, found $(uname). Elsewhere, build with cargo and an installed CUDA toolkit."
     choose_generation
@@ -108,10 +119,13 @@ build() {
     export CUDA_COMPUTE_CAP CUDA_HOME="$toolkit" CUDA_PATH="$toolkit" CUDA_ROOT="$toolkit"
     export PATH="$toolkit/bin:$PATH" NVCC_CCBIN="${NVCC_CCBIN:-g++}"
     say "building for GPUs of generation $CUDA_COMPUTE_CAP; the first build takes several minutes"
-    # The libraries are looked for next to the binary, too, and where it was built.
+    # The libraries are looked for next to the binary, too, where links lead to the toolkit's: a path in the binary
+    # could be anybody's on another computer.
     cargo rustc --release --locked -p foretoken-cli --features cuda --bin foretoken-cli -- \
-        -L "native=$stubs" -C "link-arg=-Wl,--enable-new-dtags,-rpath,\$ORIGIN:$toolkit/lib64:$toolkit/lib"
+        -L "native=$stubs" -C "link-arg=-Wl,--enable-new-dtags,-rpath,\$ORIGIN"
     binary=$CARGO_TARGET_DIR/release/foretoken-cli
+    scripts/check-libraries.sh "$binary"
+    link_libraries "$CARGO_TARGET_DIR/release"
     say "built $binary, $(($(wc -c <"$binary") / 1000000)) MB"
 }
 

@@ -5,6 +5,7 @@ mod circles;
 mod exact;
 mod families;
 mod invariance;
+mod libraries;
 mod lossless;
 mod made_up_drafter;
 mod model_script;

@@ -53,6 +53,7 @@ macro_rules! commands {
 
 commands! {
     fn app_info(shell) -> AppInfo { Ok(shell.app()?.info()) }
+    fn take_notices(shell) -> Vec<String> { Ok(shell.app()?.take_notices()) }
     fn settings(shell) -> Settings { Ok(shell.app()?.settings()) }
     fn save_settings(shell, settings: Settings) -> Settings { shell.app()?.save_settings(settings) }
     fn watch_engine(shell, on_change: Channel<EngineChange>) -> () {

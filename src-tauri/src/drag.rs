@@ -32,8 +32,9 @@ impl Drags {
         }
     }
 
+    /// For the page, see [`Board::watch_from_page`].
     pub fn watch(&self, watcher: impl Fn(&FileDrag) -> bool + Send + 'static) {
-        self.0.watch(watcher);
+        self.0.watch_from_page(watcher);
     }
 
     fn show(&self, drag: FileDrag) {

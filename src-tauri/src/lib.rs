@@ -2,6 +2,7 @@
 //!
 //! - [`commands`]: the commands the page calls, each a line that passes on
 //! - [`drag`]: what a person drops on the window
+//! - `start`: the application, then the window, or a message; `window`: where its page may go
 //! - `rendering`: whether WebKit composes the page
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -12,14 +13,13 @@ pub mod commands;
 pub mod drag;
 #[cfg(target_os = "linux")]
 mod rendering;
+mod start;
+mod window;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::thread;
 
-use foretoken_app::App;
-use foretoken_app::pace::Pace;
-use foretoken_library::Folders;
-use tauri::{Manager, WindowEvent};
+use tauri::{Manager, WebviewWindow, WindowEvent};
 use tracing_subscriber::EnvFilter;
 
 use drag::Drags;
@@ -27,7 +27,7 @@ use drag::Drags;
 /// Opens the window and runs until it is closed. To be called before there is a second thread.
 ///
 /// # Errors
-/// When the system has no window to give, or the data folder cannot be used.
+/// When the system has no window to give. A data folder that cannot be used is shown in a message.
 pub fn run() -> Result<(), Box<dyn std::error::Error>> {
     // SAFETY: nothing has started a thread so far.
     #[cfg(target_os = "linux")]
@@ -49,19 +49,13 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
                 drags.hear(event);
             }
         })
-        .setup(move |handle| {
-            let folders = Folders::locate()?;
-            folders.create()?;
-            keep_log(&folders.logs());
-            #[cfg(target_os = "linux")]
-            if let Some(window) = handle.get_webview_window("main") {
-                rendering.apply(&window);
-            }
-            let resources = handle.path().resource_dir().ok();
-            let app = App::start(folders, resources.as_deref()).map_err(|error| error.message)?;
-            handle.manage(Drags::default());
-            handle.manage(Arc::new(Pace::default()));
-            handle.manage(Arc::new(app));
+        .setup(move |app| {
+            let handle = app.handle().clone();
+            let apply = move |window: &WebviewWindow| {
+                #[cfg(target_os = "linux")]
+                rendering.apply(window);
+            };
+            thread::Builder::new().name("start".to_owned()).spawn(move || start::start(&handle, apply))?;
             Ok(())
         })
         .run(tauri::generate_context!())?;

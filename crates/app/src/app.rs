@@ -25,7 +25,8 @@ use crate::models::{InstalledModel, Models};
 use crate::remote::Remote;
 use crate::replier::Replier;
 use crate::save::{downloads, save};
-use crate::shown;
+use crate::start::StartProblem;
+use crate::{settings, shown};
 
 /// Search results shown at most.
 const MAX_HITS: u32 = 50;
@@ -46,6 +47,8 @@ pub struct App {
     pub(crate) remote: Result<Remote>,
     pub(crate) library: Library,
     folders: Folders,
+    /// What the person is still to be told.
+    notices: Mutex<Vec<String>>,
 }
 
 impl App {
@@ -54,7 +57,7 @@ impl App {
     ///
     /// # Errors
     /// When the folder or the database cannot be used: nothing could be kept then.
-    pub fn start(folders: Folders, resources: Option<&Path>) -> Result<Self> {
+    pub fn start(folders: Folders, resources: Option<&Path>) -> Result<Self, StartProblem> {
         Self::start_on(folders, resources, Arc::new(ThisComputer), Renderer::this_program(), None)
     }
 
@@ -69,11 +72,11 @@ impl App {
         hardware: Arc<dyn Hardware>,
         renderer: Arc<Renderer>,
         replier: Option<Box<dyn Replier>>,
-    ) -> Result<Self> {
+    ) -> Result<Self, StartProblem> {
         folders.create()?;
         let store = Store::open(&folders.database())?;
         let library = Library::new(&folders, resources);
-        let mut settings = Settings::load(&store, &library)?;
+        let (mut settings, unreadable) = Settings::load(&store, &library)?;
         settings.forget_gone_models();
         let models = Models::new(Library::new(&folders, resources));
         let earlier = earlier(&store, &settings)?;
@@ -91,7 +94,18 @@ impl App {
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
             folders,
+            notices: Mutex::new(settings::notice(&unreadable).into_iter().collect()),
         })
+    }
+
+    /// Has the person told `notice`.
+    pub(crate) fn notify(&self, notice: String) {
+        lock(&self.notices).push(notice);
+    }
+
+    /// What the person is to be told of this start, each sentence once.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.notices))
     }
 
     pub fn info(&self) -> AppInfo {
@@ -115,7 +129,7 @@ impl App {
         let before = self.settings();
         let settings = change(before.clone());
         settings.validate()?;
-        settings.save(&self.store())?;
+        settings.save(&mut self.store())?;
         lock(&self.settings).clone_from(&settings);
         // What concerns the page alone is no work for the engine.
         if (Settings { appearance: before.appearance.clone(), ..settings.clone() }) != before {
@@ -128,9 +142,9 @@ impl App {
         self.engine.watch(watcher);
     }
 
-    /// The same, told of what is different alone.
+    /// The same for the page, told of what is different alone; see [`crate::board::Board::watch_from_page`].
     pub fn watch_engine_changes(&self, watcher: impl Fn(EngineChange) -> bool + Send + Sync + 'static) {
-        self.engine.watch(shown::changes(watcher));
+        self.engine.watch_from_page(shown::changes(watcher));
     }
 
     /// Adds the model at `path` to the lists, if it is one.

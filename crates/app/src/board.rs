@@ -17,6 +17,8 @@ pub struct Board<T = EngineStatus> {
 struct Inner<T> {
     status: T,
     watchers: Vec<Watcher<T>>,
+    /// A page that is opened again is the same listener.
+    page: Option<Watcher<T>>,
 }
 
 impl Board {
@@ -46,7 +48,7 @@ impl Board {
 
 impl<T: Clone + PartialEq> Board<T> {
     pub fn showing(status: T) -> Self {
-        Self { inner: Mutex::new(Inner { status, watchers: Vec::new() }) }
+        Self { inner: Mutex::new(Inner { status, watchers: Vec::new(), page: None }) }
     }
 
     pub fn status(&self) -> T {
@@ -59,8 +61,9 @@ impl<T: Clone + PartialEq> Board<T> {
         let before = inner.status.clone();
         change(&mut inner.status);
         if inner.status != before {
-            let Inner { status, watchers } = &mut *inner;
+            let Inner { status, watchers, page } = &mut *inner;
             watchers.retain(|watcher| watcher(status));
+            page.take_if(|watcher| !watcher(status));
         }
     }
 
@@ -72,7 +75,44 @@ impl<T: Clone + PartialEq> Board<T> {
         }
     }
 
+    /// The same for the page, in the place of the one that it was before it was opened again: nobody hears that one
+    /// any more, and it is let go.
+    pub fn watch_from_page(&self, watcher: impl Fn(&T) -> bool + Send + 'static) {
+        let mut inner = self.lock();
+        inner.page = watcher(&inner.status).then(|| Box::new(watcher) as Watcher<T>);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner<T>> {
         lock(&self.inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn fifty_reloads_leave_one_watcher_and_those_before_are_let_go() {
+        let board = Board::showing(0);
+        let (sender, heard) = mpsc::channel();
+        let held = Arc::new(());
+        for page in 0..50 {
+            let (sender, held) = (sender.clone(), Arc::clone(&held));
+            board.watch_from_page(move |value| {
+                let _held = &held;
+                sender.send((page, *value)).is_ok()
+            });
+        }
+        assert_eq!(Arc::strong_count(&held), 2);
+        assert_eq!(heard.try_iter().count(), 50, "each was told what there was");
+        board.update(|value| *value = 1);
+        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(49, 1)]);
+        let elsewhere = sender.clone();
+        board.watch(move |value| elsewhere.send((100, *value)).is_ok());
+        board.update(|value| *value = 2);
+        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(100, 1), (100, 2), (49, 2)], "others stay");
     }
 }

@@ -81,6 +81,11 @@ impl Engine {
         shown::watch(&self.board, &self.wishes, watcher);
     }
 
+    /// See [`shown::watch_from_page`].
+    pub fn watch_from_page(&self, watcher: impl Fn(&EngineStatus) -> bool + Send + Sync + 'static) {
+        shown::watch_from_page(&self.board, &self.wishes, watcher);
+    }
+
     /// Makes these the settings of every later reply; loads what they name, and no longer what others named.
     /// `earlier` are texts that drafts may repeat.
     pub fn apply_settings(&self, settings: Settings, earlier: Vec<String>) {

@@ -3,6 +3,7 @@
 //!
 //! - [`ipc`]: every type that crosses to the page
 //! - [`app`], [`reply`], [`proof`], [`settings`]: conversations, replies, checks and arenas, what is set
+//! - [`start`]: what is done about a start that fails
 //! - [`cancel`]: ending a job, and one job at a time
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
 //! - [`replier`]: who replies, be it the engine or another; [`round`]: a round, turned into JSON once
@@ -37,6 +38,7 @@ pub mod round;
 pub mod save;
 pub mod settings;
 mod shown;
+pub mod start;
 mod stored;
 
 pub use app::App;

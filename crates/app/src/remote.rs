@@ -57,8 +57,9 @@ impl App {
         Ok(self.remote()?.hub.repository(name.trim())?.into())
     }
 
+    /// For the page, see [`Board::watch_from_page`].
     pub fn watch_downloads(&self, watcher: impl Fn(&Vec<Download>) -> bool + Send + 'static) -> Result<()> {
-        self.remote()?.board.watch(watcher);
+        self.remote()?.board.watch_from_page(watcher);
         Ok(())
     }
 

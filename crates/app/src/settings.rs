@@ -8,7 +8,7 @@ use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
 use foretoken_library::{Library, SMOLLM2};
 use foretoken_store::Store;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::{Result, bad_setting};
 use crate::ipc::{Appearance, Settings, TEXT_SIZE, Theme};
@@ -45,29 +45,33 @@ impl Default for Appearance {
 }
 
 impl Settings {
-    /// The stored settings. Who chose no target has the one that `library` has for that. What cannot be read
-    /// any more falls back to the defaults; it is kept in the store until the settings are saved again.
-    pub fn load(store: &Store, library: &Library) -> Result<Self> {
-        let json = store.settings()?.unwrap_or_else(|| "{}".to_owned());
-        let target = library.default_target();
-        Ok(Self::over_defaults(&json, target).unwrap_or_else(|error| {
-            tracing::warn!(%error, "the stored settings cannot be read; using the defaults");
-            Self { target: target.to_owned(), ..Self::default() }
-        }))
-    }
-
-    fn over_defaults(json: &str, default_target: &str) -> serde_json::Result<Self> {
-        let mut stored: Map<String, Value> = serde_json::from_str(json)?;
-        let target = stored.entry("target").or_insert_with(|| default_target.into()).clone();
-        // Once there was one draft for all targets.
-        if let (Some(draft), Value::String(target)) = (stored.remove("draft"), target) {
-            stored.entry("drafts").or_insert_with(|| Map::from_iter([(target, draft)]).into());
+    /// The stored settings, and the names of those that could not be read and have their defaults. Who chose no
+    /// target has the one that `library` has for that.
+    pub fn load(store: &Store, library: &Library) -> Result<(Self, Vec<String>)> {
+        let defaults = Self { target: library.default_target().to_owned(), ..Self::default() };
+        let Some(json) = store.settings()? else { return Ok((defaults, Vec::new())) };
+        let Read { settings, unreadable, .. } = Read::of(&json, &defaults)?;
+        if !unreadable.is_empty() {
+            tracing::warn!("these settings cannot be read and have their defaults: {}", unreadable.join(", "));
         }
-        serde_json::from_value(stored.into())
+        Ok((settings, unreadable))
     }
 
-    pub fn save(&self, store: &Store) -> Result<()> {
-        Ok(store.save_settings(&serde_json::to_string(self)?)?)
+    /// Stores them. What a newer version has stored beside them stays; a document with something in it that could
+    /// not be read is kept before it is replaced.
+    pub fn save(&self, store: &mut Store) -> Result<()> {
+        let Some(json) = store.settings()? else {
+            return Ok(store.save_settings(&serde_json::to_string(self)?)?);
+        };
+        let Read { mut document, unreadable, .. } = Read::of(&json, &Self::default())?;
+        lay_over(&mut document, serde_json::to_value(self)?, &serde_json::to_value(Self::default())?);
+        let json = document.to_string();
+        if unreadable.is_empty() {
+            store.save_settings(&json)?;
+        } else {
+            store.save_settings_and_keep_the_old(&json)?;
+        }
+        Ok(())
     }
 
     /// Forgets what drafted for models that are gone, and models that are gone as drafts. One whose folder is not
@@ -92,6 +96,134 @@ impl Settings {
     }
 }
 
+/// What the person is told of settings that could not be read; `None` where all could be.
+pub(crate) fn notice(unreadable: &[String]) -> Option<String> {
+    (!unreadable.is_empty()).then(|| {
+        format!(
+            "Some settings could not be read and are as they were at first: {}. Set them again in the settings.",
+            unreadable.join(", ")
+        )
+    })
+}
+
+/// A stored document, and what could be read of it.
+struct Read {
+    settings: Settings,
+    /// The document in today's form, with all that is in it.
+    document: Value,
+    unreadable: Vec<String>,
+}
+
+impl Read {
+    fn of(json: &str, defaults: &Settings) -> serde_json::Result<Self> {
+        let settings = defaults.clone();
+        let Ok(document @ Value::Object(_)) = serde_json::from_str(json) else {
+            return Ok(Self { settings, document: json!({}), unreadable: vec!["all of them".to_owned()] });
+        };
+        let document = in_todays_form(document, defaults);
+        let mut overlay = Overlay { settings, whole: serde_json::to_value(defaults)?, unreadable: Vec::new() };
+        overlay.take(&mut Vec::new(), &document);
+        let Overlay { settings, unreadable, .. } = overlay;
+        Ok(Self { settings, document, unreadable })
+    }
+}
+
+/// Once there was one draft for all targets.
+fn in_todays_form(mut document: Value, defaults: &Settings) -> Value {
+    let target = document.get("target").and_then(Value::as_str).unwrap_or(&defaults.target).to_owned();
+    if let Some(fields) = document.as_object_mut()
+        && let Some(draft) = fields.remove("draft")
+    {
+        fields.entry("drafts").or_insert_with(|| Map::from_iter([(target, draft)]).into());
+    }
+    document
+}
+
+/// Settings that become those of a document, a value at a time: each is taken if they can be read with it.
+struct Overlay {
+    settings: Settings,
+    /// The same as a document.
+    whole: Value,
+    unreadable: Vec<String>,
+}
+
+impl Overlay {
+    /// Takes what stands at `path` in a document: all at once, or what is in it one by one.
+    fn take(&mut self, path: &mut Vec<String>, value: &Value) {
+        let Some(before) = self.place(path).cloned() else { return };
+        match value {
+            Value::Object(fields) if is_group(&before) => {
+                for (name, value) in fields {
+                    path.push(name.clone());
+                    self.take(path, value);
+                    path.pop();
+                }
+            }
+            _ if self.try_with(path, value.clone()) => (),
+            Value::Object(entries) if before == json!({}) => {
+                for (name, value) in entries {
+                    let mut more = self.place(path).cloned().unwrap_or_default();
+                    more[name] = value.clone();
+                    if !self.try_with(path, more) {
+                        self.unreadable.push(format!("{} {name}", words(path)));
+                    }
+                }
+            }
+            Value::Array(entries) if before.is_array() => {
+                for value in entries {
+                    let mut more = self.place(path).and_then(Value::as_array).cloned().unwrap_or_default();
+                    more.push(value.clone());
+                    if !self.try_with(path, more.into()) {
+                        self.unreadable.push(format!("{} {value}", words(path)));
+                    }
+                }
+            }
+            _ => self.unreadable.push(words(path)),
+        }
+    }
+
+    /// Whether the settings can be read with `value` in that place; then they have it.
+    fn try_with(&mut self, path: &[String], value: Value) -> bool {
+        let mut whole = self.whole.clone();
+        let Some(place) = path.iter().try_fold(&mut whole, |place, name| place.get_mut(name)) else {
+            return false;
+        };
+        *place = value;
+        let read = serde_json::from_value::<Settings>(whole.clone());
+        let Some(settings) = read.ok().filter(|settings| settings.validate().is_ok()) else { return false };
+        (self.settings, self.whole) = (settings, whole);
+        true
+    }
+
+    /// `None` for what only a newer version knows.
+    fn place(&self, path: &[String]) -> Option<&Value> {
+        path.iter().try_fold(&self.whole, |place, name| place.get(name))
+    }
+}
+
+/// Whether it has settings of its own in it. A choice that comes with a value says its type; a table that a person
+/// fills is empty at first.
+fn is_group(default: &Value) -> bool {
+    default.as_object().is_some_and(|fields| !fields.is_empty() && !fields.contains_key("type"))
+}
+
+/// Puts `settings` into a document, where what they do not know stays.
+fn lay_over(document: &mut Value, settings: Value, defaults: &Value) {
+    match (document, settings) {
+        (Value::Object(document), Value::Object(settings)) if is_group(defaults) => {
+            for (name, value) in settings {
+                lay_over(document.entry(&name).or_insert(Value::Null), value, &defaults[&name]);
+            }
+        }
+        (document, settings) => *document = settings,
+    }
+}
+
+/// "sampling top p", "theme".
+fn words(path: &[String]) -> String {
+    path.join(" ").replace('_', " ")
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -114,9 +246,9 @@ mod tests {
     fn settings_survive_the_store_and_unknown_ones_fall_back() {
         let folder = tempfile::tempdir().unwrap();
         let library = library(folder.path());
-        let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
-        let load = || Settings::load(&store, &library).unwrap();
-        assert_eq!(load(), Settings::default());
+        let mut store = Store::open(&folder.path().join("foretoken.db")).unwrap();
+        let load = |store: &Store| Settings::load(store, &library).unwrap().0;
+        assert_eq!(load(&store), Settings::default());
         let changed = Settings {
             speculation: Speculation::fixed(7),
             system_prompt: "Be brief.".into(),
@@ -125,14 +257,154 @@ mod tests {
             draft_device: DeviceChoice::Cpu,
             ..Settings::default()
         };
-        changed.save(&store).unwrap();
-        assert_eq!(load(), changed);
+        changed.save(&mut store).unwrap();
+        assert_eq!(load(&store), changed);
         store.save_settings(r#"{"max_tokens": 3, "from_the_future": true}"#).unwrap();
-        assert_eq!(load(), Settings { max_tokens: 3, ..Settings::default() });
+        assert_eq!(load(&store), Settings { max_tokens: 3, ..Settings::default() });
         for unreadable in [r#"{"device": "abacus"}"#, r#"{"max_tokens": "many"}"#, r#"{"target": 7}"#, "[]"] {
             store.save_settings(unreadable).unwrap();
-            assert_eq!(load(), Settings::default(), "{unreadable}");
+            assert_eq!(load(&store), Settings::default(), "{unreadable}");
         }
+    }
+
+    /// None of them is the default.
+    fn all_changed() -> Value {
+        json!({
+            "target": "starter",
+            "drafts": { "starter": "ngram" },
+            "device": "cuda",
+            "draft_device": "cpu",
+            "speculation": {
+                "drafter": "ngram",
+                "length": { "type": "fixed", "tokens": 7 },
+                "threshold": { "type": "fixed", "chance": 0.5 },
+                "tree": { "type": "width", "guesses": 2 },
+                "staged": "on",
+                "verification": "token"
+            },
+            "learn_from_earlier": true,
+            "sampling": {
+                "temperature": 0.5,
+                "top_k": 5,
+                "top_p": 0.5,
+                "min_p": 0.25,
+                "repetition_penalty": 1.5,
+                "seed": 7,
+                "mode": "reproducible"
+            },
+            "max_tokens": 3,
+            "system_prompt": "Be brief.",
+            "appearance": {
+                "theme": "dark",
+                "reduced_motion": true,
+                "text_size": 120,
+                "sidebar_open": false,
+                "inspector_open": false
+            },
+            "keep_traces": false,
+            "added_models": ["/a.gguf"]
+        })
+    }
+
+    /// The paths of all settings in a document: what is no group.
+    fn paths(document: &Value) -> Vec<Vec<String>> {
+        let Some(fields) = document.as_object().filter(|_| is_group(document)) else { return vec![vec![]] };
+        let below = |(name, value): (&String, &Value)| {
+            let name = name.clone();
+            paths(value).into_iter().map(move |path| [vec![name.clone()], path].concat())
+        };
+        fields.iter().flat_map(below).collect()
+    }
+
+    fn place<'a>(document: &'a mut Value, path: &[String]) -> &'a mut Value {
+        path.iter().fold(document, |place, name| &mut place[name])
+    }
+
+    #[test]
+    fn one_value_that_cannot_be_read_resets_that_setting_alone_whichever_it_is() {
+        let mut defaults = serde_json::to_value(Settings::default()).unwrap();
+        let all = paths(&defaults);
+        assert_eq!(paths(&all_changed()).len(), all.len());
+        for path in all {
+            let mut stored = all_changed();
+            assert_ne!(*place(&mut stored, &path), *place(&mut defaults, &path), "{path:?} is not changed");
+            let mut expected = stored.clone();
+            *place(&mut expected, &path) = place(&mut defaults, &path).clone();
+            let expected: Settings = serde_json::from_value(expected).unwrap();
+            let future = json!({ "type": "from_the_future", "value": [1] });
+            // A table is read entry by entry.
+            let unreadable = if path == ["drafts"] { json!({ "a": future }) } else { future };
+            *place(&mut stored, &path) = unreadable;
+            let read = Read::of(&stored.to_string(), &Settings::default()).unwrap();
+            assert_eq!(read.settings, expected, "{path:?}");
+            let name = path.join(" ").replace('_', " ");
+            assert!(matches!(&read.unreadable[..], [only] if only.starts_with(&name)), "{:?}", read.unreadable);
+        }
+    }
+
+    #[test]
+    fn a_value_out_of_its_range_resets_that_setting_alone_too() {
+        let cases = [
+            ("speculation", "length", json!({ "type": "fixed", "tokens": 99 })),
+            ("speculation", "threshold", json!({ "type": "fixed", "chance": 2 })),
+            ("speculation", "tree", json!({ "type": "width", "guesses": 0 })),
+            ("sampling", "temperature", json!(-1)),
+            ("sampling", "top_p", json!(0)),
+            ("appearance", "text_size", json!(5)),
+        ];
+        for (group, name, value) in cases {
+            let mut stored = all_changed();
+            let mut expected = stored.clone();
+            expected[group][name] = serde_json::to_value(Settings::default()).unwrap()[group][name].clone();
+            stored[group][name] = value;
+            let read = Read::of(&stored.to_string(), &Settings::default()).unwrap();
+            assert_eq!(read.settings, serde_json::from_value(expected).unwrap(), "{group} {name}");
+            assert_eq!(read.unreadable, [format!("{group} {}", name.replace('_', " "))]);
+        }
+    }
+
+    #[test]
+    fn of_lists_and_tables_what_can_be_read_stays() {
+        let stored = r#"{"drafts": {"a": "ngram", "b": 7}, "added_models": [1, "/a.gguf", null, "/b.gguf"]}"#;
+        let read = Read::of(stored, &Settings::default()).unwrap();
+        assert_eq!(read.settings.drafts, [("a".to_owned(), "ngram".to_owned())].into());
+        assert_eq!(read.settings.added_models, ["/a.gguf", "/b.gguf"]);
+        assert_eq!(read.unreadable, ["added models 1", "added models null", "drafts b"]);
+    }
+
+    #[test]
+    fn a_document_that_would_lose_something_is_kept_before_it_is_replaced_and_only_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = library(folder.path());
+        let mut store = Store::open(&folder.path().join("foretoken.db")).unwrap();
+        let strange = r#"{"device": "abacus", "max_tokens": 3}"#;
+        store.save_settings(strange).unwrap();
+        let (settings, unreadable) = Settings::load(&store, &library).unwrap();
+        assert_eq!((settings.max_tokens, &unreadable[..]), (3, &["device".to_owned()][..]));
+        assert_eq!(store.settings().unwrap().as_deref(), Some(strange), "reading changes nothing");
+        settings.save(&mut store).unwrap();
+        Settings { max_tokens: 4, ..settings }.save(&mut store).unwrap();
+        assert_eq!(store.settings_before().unwrap().as_deref(), Some(strange));
+        let (settings, unreadable) = Settings::load(&store, &library).unwrap();
+        assert_eq!((settings.max_tokens, unreadable.len()), (4, 0));
+    }
+
+    #[test]
+    fn what_only_a_newer_version_knows_stays_where_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = library(folder.path());
+        let mut store = Store::open(&folder.path().join("foretoken.db")).unwrap();
+        let newer = r#"{"hats": [1], "sampling": {"wild": true, "top_k": 3}, "drafts": {"a": "b", "c": "d"}}"#;
+        store.save_settings(newer).unwrap();
+        let (mut settings, unreadable) = Settings::load(&store, &library).unwrap();
+        assert_eq!(unreadable, [""; 0]);
+        settings.drafts.remove("a");
+        settings.sampling.top_k = 4;
+        settings.save(&mut store).unwrap();
+        let stored: Value = serde_json::from_str(&store.settings().unwrap().unwrap()).unwrap();
+        assert_eq!((&stored["hats"], &stored["sampling"]["wild"]), (&json!([1]), &json!(true)));
+        assert_eq!((&stored["drafts"], &stored["sampling"]["top_k"]), (&json!({ "c": "d" }), &json!(4)));
+        assert_eq!(store.settings_before().unwrap(), None);
     }
 
     #[test]
@@ -140,7 +412,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let library = library(folder.path());
         let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
-        let load = || Settings::load(&store, &library).unwrap();
+        let load = || Settings::load(&store, &library).unwrap().0;
         let chosen = |target: &str, drafts: &[(&str, &str)]| Settings {
             target: target.to_owned(),
             drafts: drafts.iter().map(|(target, draft)| (target.to_string(), draft.to_string())).collect(),
@@ -158,7 +430,8 @@ mod tests {
         store.save_settings(r#"{"draft": "none", "drafts": {"a": "b"}}"#).unwrap();
         assert_eq!(load(), chosen("smollm2", &[("a", "b")]));
         // Where there is no SmolLM2.
-        assert_eq!(Settings::over_defaults("{}", "starter").unwrap(), chosen("starter", &[]));
+        let starter = chosen("starter", &[]);
+        assert_eq!(Read::of("{}", &starter).unwrap().settings, starter);
     }
 
     #[test]

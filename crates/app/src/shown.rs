@@ -44,6 +44,26 @@ pub fn watch(
     wishes: &Board<Wish>,
     watcher: impl Fn(&EngineStatus) -> bool + Send + Sync + 'static,
 ) {
+    let (on_wish, on_status) = over_wishes(watcher);
+    wishes.watch(on_wish);
+    board.watch(on_status);
+}
+
+/// The same for the page, see [`Board::watch_from_page`].
+pub fn watch_from_page(
+    board: &Board,
+    wishes: &Board<Wish>,
+    watcher: impl Fn(&EngineStatus) -> bool + Send + Sync + 'static,
+) {
+    let (on_wish, on_status) = over_wishes(watcher);
+    wishes.watch_from_page(on_wish);
+    board.watch_from_page(on_status);
+}
+
+/// What watches the wishes, and then what watches the board, for one who is to see the one over the other.
+fn over_wishes(
+    watcher: impl Fn(&EngineStatus) -> bool + Send + Sync + 'static,
+) -> (impl Fn(&Wish) -> bool + Send + 'static, impl Fn(&EngineStatus) -> bool + Send + 'static) {
     let (view, watcher) = (Arc::<Mutex<View>>::default(), Arc::new(watcher));
     let show = move |change: &dyn Fn(&mut View)| {
         let mut view = lock(&view);
@@ -53,8 +73,10 @@ pub fn watch(
         watcher(&status)
     };
     let show_wish = show.clone();
-    wishes.watch(move |wish| show_wish(&|view| view.wish.clone_from(wish)));
-    board.watch(move |status| show(&|view| view.status = Some(status.clone())));
+    (
+        move |wish: &Wish| show_wish(&|view| view.wish.clone_from(wish)),
+        move |status: &EngineStatus| show(&|view| view.status = Some(status.clone())),
+    )
 }
 
 /// The same, told of changes alone: all of the present status, then what is different.

@@ -1,6 +1,7 @@
 //! The program's own folders. Says where they are and makes them; what is in them belongs to others.
 
 use std::ffi::OsString;
+use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
 
 use directories::ProjectDirs;
@@ -11,6 +12,8 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
     root: PathBuf,
+    /// A person named the root, and may share it with others on purpose.
+    named: bool,
 }
 
 impl Folders {
@@ -22,16 +25,16 @@ impl Folders {
 
     fn locate_with(named: Option<OsString>) -> Result<Self> {
         if let Some(root) = path_named(named) {
-            return Ok(Self { root });
+            return Ok(Self { root, named: true });
         }
         // Local, not roaming: models are too big to follow a person from computer to computer.
         let platform = ProjectDirs::from_path("dev.foretoken".into()).ok_or(Error::NoHome)?;
-        Ok(Self { root: platform.data_local_dir().to_path_buf() })
+        Ok(Self { root: platform.data_local_dir().to_path_buf(), named: false })
     }
 
     /// These folders below a root of one's own.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), named: true }
     }
 
     pub fn root(&self) -> &Path {
@@ -50,13 +53,52 @@ impl Folders {
         self.root.join("logs")
     }
 
-    /// Makes the folders that are missing.
+    /// Makes the folders that are missing. A new root is for its owner alone. One that is there already becomes so,
+    /// with the database in it, unless a person named it: then it stays as they made it. On Windows the profile that
+    /// it is in sees to that.
     pub fn create(&self) -> Result<()> {
+        make_private(&self.root).map_err(|source| Error::Folder { path: self.root.clone(), source })?;
+        #[cfg(unix)]
+        if !self.named {
+            self.tighten();
+        }
         for path in [self.models(), self.logs()] {
             std::fs::create_dir_all(&path).map_err(|source| Error::Folder { path, source })?;
         }
         Ok(())
     }
+
+    /// Takes from everyone else what they may do here. Where a file system knows no owners it stays as it is.
+    #[cfg(unix)]
+    fn tighten(&self) {
+        use std::os::unix::fs::PermissionsExt;
+        let database = self.database().into_os_string();
+        let files = ["", "-wal", "-shm"].map(|end| {
+            let mut file = database.clone();
+            file.push(end);
+            PathBuf::from(file)
+        });
+        for path in [self.root.clone()].into_iter().chain(files) {
+            // What is no file or folder of its own is somebody's arrangement.
+            let Ok(found) = path.symlink_metadata().map(|found| found.permissions()) else { continue };
+            let own = found.mode() & !0o077;
+            if found.mode() != own && !path.is_symlink() {
+                let tightened = std::fs::set_permissions(&path, PermissionsExt::from_mode(own));
+                if let Err(error) = tightened {
+                    tracing::warn!("{}: others may still read it: {error}", path.display());
+                }
+            }
+        }
+    }
+}
+
+/// Makes a folder, and those above it, for its owner alone; one that is there stays as it is.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 /// The absolute path in the value of an environment variable; an empty value counts as none.
@@ -96,11 +138,38 @@ mod tests {
         assert!(folders.models().is_dir() && folders.logs().is_dir());
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn the_data_folder_is_for_its_owner_alone_unless_a_person_named_it_and_it_was_there() {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let named = Folders::at(folder.path().join("new/data"));
+        named.create().unwrap();
+        assert_eq!((mode(named.root()), mode(&folder.path().join("new"))), (0o700, 0o700));
+
+        for (own, expected) in [(false, [0o750, 0o640]), (true, [0o700, 0o600])] {
+            let folders = Folders { named: !own, ..named.clone() };
+            set(folders.root(), 0o750);
+            for end in ["", "-wal"] {
+                let file = folders.root().join(format!("foretoken.db{end}"));
+                std::fs::write(&file, "").unwrap();
+                set(&file, 0o640);
+            }
+            folders.create().unwrap();
+            assert_eq!([mode(folders.root()), mode(&folders.database())], expected, "own: {own}");
+            assert_eq!(mode(&folders.root().join("foretoken.db-wal")), expected[1]);
+        }
+    }
+
     #[test]
     fn a_folder_that_cannot_be_made_is_named() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("file"), "").unwrap();
         let error = Folders::at(folder.path().join("file")).create().unwrap_err().to_string();
-        assert!(error.contains("file/models") && error.contains("FORETOKEN_DATA_DIR"), "{error}");
+        assert!(error.contains("/file") && error.contains("FORETOKEN_DATA_DIR"), "{error}");
     }
 }

@@ -71,11 +71,11 @@ impl Store {
         self.conversation(id)
     }
 
-    /// Hides a conversation; [`Store::restore_conversation`] undoes it for a day.
+    /// Hides a conversation; [`Store::restore_conversation`] undoes it for a day of the store's own time.
     pub fn delete_conversation(&self, id: i64) -> Result<()> {
         let deleted = self.connection.execute(
             "UPDATE conversations SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NULL",
-            params![id, self.now()],
+            params![id, self.age()?],
         )?;
         if deleted == 0 { Err(missing(id)) } else { Ok(()) }
     }
@@ -173,7 +173,7 @@ mod tests {
         fixture.store.append_rounds(reply, "fox", &[(0, "{}")]).unwrap();
         fixture.store.delete_conversation(id).unwrap();
 
-        let fixture = fixture.reopen(25 * HOUR);
+        let fixture = fixture.reopen_for_a_day();
         assert!(matches!(fixture.store.restore_conversation(id), Err(Error::NotFound { .. })));
         for table in ["messages", "rounds", "messages_text('fox')"] {
             let left: i64 = fixture
@@ -191,7 +191,7 @@ mod tests {
         let fixture = Fixture::new();
         let first = fixture.store.create_conversation("c").unwrap().id;
         fixture.store.delete_conversation(first).unwrap();
-        let fixture = fixture.reopen(25 * HOUR);
+        let fixture = fixture.reopen_for_a_day();
         assert!(fixture.store.create_conversation("c").unwrap().id > first);
     }
 }

@@ -31,6 +31,9 @@ pub enum Error {
     )]
     Damaged(String),
 
+    #[error("{path} could not be renamed: {source}. Quit other programs that use it, or rename it by hand.", path = path.display())]
+    SetAside { path: PathBuf, source: std::io::Error },
+
     #[error("the database could not be opened ({0}). Check that you may read and write the file.")]
     CannotOpen(String),
 

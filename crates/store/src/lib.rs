@@ -9,16 +9,21 @@
 //! - [`Arena`]: what an arena brought, one JSON document each
 //! - [`Hit`]: full-text search over all messages
 //! - settings: one JSON document
+//! - `age`: when what was deleted goes for good; `private`: files that nobody else may read; `aside`: a database
+//!   that cannot be used is kept
 //!
 //! A method that returned has its change in the database: a process killed afterwards loses none of
 //! it. A method that failed changed nothing. All times are milliseconds since 1970.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod age;
 mod arenas;
+mod aside;
 mod conversations;
 mod error;
 mod messages;
+mod private;
 mod rounds;
 mod schema;
 mod search;

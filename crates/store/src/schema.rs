@@ -1,12 +1,12 @@
 //! What the database looks like and how older ones become newer ones. A migration that was released
 //! is never edited: a change is one more at the end of the list.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use crate::{Error, Result};
 
 /// `user_version` counts how many of these a database has been through.
-const MIGRATIONS: &[&str] = &[CONVERSATIONS, TRACES_AND_ARENAS];
+const MIGRATIONS: &[&str] = &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT];
 
 /// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
 /// only miss, never hit something else.
@@ -80,6 +80,27 @@ const TRACES_AND_ARENAS: &str = "
     ) STRICT;
 ";
 
+/// `deleted_at` is in the store's own time from now on (see `age.rs`); `seen` is what the clock showed when the store
+/// was opened last. Full-text search forgets what is deleted for good; what was deleted before goes with the merge.
+/// `settings_before` holds the settings that were replaced by some that lack what could not be read.
+const NOTHING_LEFT: &str = "
+    CREATE TABLE age (
+        id           INTEGER PRIMARY KEY CHECK (id = 1),
+        milliseconds INTEGER NOT NULL,
+        seen         INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO age (id, milliseconds, seen) VALUES (1, 0, 0);
+    UPDATE conversations SET deleted_at = 0 WHERE deleted_at IS NOT NULL;
+
+    INSERT INTO messages_text (messages_text, rank) VALUES ('secure-delete', 1);
+    INSERT INTO messages_text (messages_text) VALUES ('optimize');
+
+    CREATE TABLE settings_before (
+        id   INTEGER PRIMARY KEY CHECK (id = 1),
+        json TEXT    NOT NULL
+    ) STRICT;
+";
+
 /// Brings a database up to this program's version, all of the way or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -93,10 +114,21 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
         return Err(Error::Newer { found, known });
     }
     for migration in &MIGRATIONS[found as usize..] {
-        transaction.execute_batch(migration)?;
+        transaction.execute_batch(migration).map_err(|error| not_ours(error.into()))?;
     }
     transaction.pragma_update(None, "user_version", known)?;
     Ok(transaction.commit()?)
+}
+
+/// Says that a database is none of this program's where something else stands in it.
+pub(crate) fn not_ours(error: Error) -> Error {
+    match error {
+        Error::Database(rusqlite::Error::SqlInputError { msg, .. }) => Error::Damaged(msg),
+        Error::Database(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
+            Error::Damaged(error.to_string())
+        }
+        error => error,
+    }
 }
 
 fn version(connection: &Connection) -> Result<i64> {
@@ -112,7 +144,7 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 7).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 7, known: 2 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 7, known: 3 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
@@ -123,7 +155,8 @@ mod tests {
     fn a_migration_that_fails_leaves_nothing_behind() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("CREATE TABLE settings (something_else TEXT)").unwrap();
-        migrate(&mut connection).unwrap_err();
+        let error = migrate(&mut connection).unwrap_err();
+        assert!(matches!(error, Error::Damaged(_)), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
         assert_eq!((tables, version(&connection).unwrap()), (1, 0));

@@ -4,6 +4,8 @@ use rusqlite::OptionalExtension;
 
 use crate::{Result, Store};
 
+const REPLACE: &str = "REPLACE INTO settings (id, json) VALUES (1, ?1)";
+
 impl Store {
     /// The stored document; `None` when nothing was ever saved.
     pub fn settings(&self) -> Result<Option<String>> {
@@ -12,8 +14,22 @@ impl Store {
 
     /// Replaces the document; text that is not JSON is refused.
     pub fn save_settings(&self, json: &str) -> Result<()> {
-        self.connection.execute("INSERT OR REPLACE INTO settings (id, json) VALUES (1, ?1)", [json])?;
+        self.connection.execute(REPLACE, [json])?;
         Ok(())
+    }
+
+    /// As [`Store::save_settings`], and keeps the document as it was: both or neither.
+    pub fn save_settings_and_keep_the_old(&mut self, json: &str) -> Result<()> {
+        let transaction = self.writing()?;
+        transaction.execute("REPLACE INTO settings_before (id, json) SELECT id, json FROM settings", [])?;
+        transaction.execute(REPLACE, [json])?;
+        Ok(transaction.commit()?)
+    }
+
+    /// The document that was kept last.
+    pub fn settings_before(&self) -> Result<Option<String>> {
+        let kept = "SELECT json FROM settings_before";
+        Ok(self.connection.query_row(kept, [], |row| row.get(0)).optional()?)
     }
 }
 
@@ -36,5 +52,17 @@ mod tests {
         fixture.store.save_settings("{}").unwrap();
         fixture.store.save_settings("{").unwrap_err();
         assert_eq!(fixture.store.settings().unwrap().unwrap(), "{}");
+    }
+
+    #[test]
+    fn settings_that_are_replaced_can_be_kept_and_are_when_the_new_ones_are() {
+        let mut fixture = Fixture::new();
+        fixture.store.save_settings_and_keep_the_old("{}").unwrap();
+        assert_eq!(fixture.store.settings_before().unwrap(), None, "there were none");
+        fixture.store.save_settings_and_keep_the_old("{").unwrap_err();
+        assert_eq!(fixture.store.settings_before().unwrap(), None);
+        fixture.store.save_settings_and_keep_the_old("[]").unwrap();
+        fixture.store.save_settings("[1]").unwrap();
+        assert_eq!(fixture.store.settings_before().unwrap().as_deref(), Some("{}"));
     }
 }

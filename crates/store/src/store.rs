@@ -3,15 +3,20 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::{Error, Result, schema};
+use crate::{Error, Result, aside, private, schema};
 
 /// How long another program's write is waited for before an operation fails with [`Error::Busy`].
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a deleted conversation can be restored, in milliseconds.
+/// How long a deleted conversation can be restored, in milliseconds of the store's own time (see `age.rs`).
 const UNDO: i64 = 24 * 60 * 60 * 1000;
+
+/// Whether the log stays where it is when the database is closed. So it does until the database was found to be
+/// whole: a log that is put into a damaged one, or taken for that of another, cannot be had back.
+const KEEP_LOG: DbConfig = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
 
 /// The database of one person: conversations, messages, traces and settings.
 ///
@@ -24,7 +29,8 @@ pub struct Store {
 
 impl Store {
     /// Opens the database at `path`, made if missing with the folders above it, upgraded if older.
-    /// Conversations deleted more than a day ago are removed for good.
+    /// What is new belongs to this person alone: nobody else may read it. Conversations deleted more than a day
+    /// ago are removed for good, and their text is overwritten.
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_with_clock(path, system_clock)
     }
@@ -32,32 +38,46 @@ impl Store {
     /// As [`Store::open`], with a clock of one's own (milliseconds since 1970).
     pub fn open_with_clock(path: &Path, clock: impl Fn() -> i64 + Send + 'static) -> Result<Self> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)
+            private::create_folder(folder)
                 .map_err(|source| Error::Folder { path: folder.to_path_buf(), source })?;
         }
+        aside::refuse_log_alone(path)?;
+        private::create_file(path);
         let open = || -> Result<Self> {
             let connection = connect(path)?;
             let mut store = Self { connection, clock: Box::new(clock) };
             schema::migrate(&mut store.connection)?;
+            // What every start reads.
+            store.settings().and_then(|_| store.conversations()).map_err(schema::not_ours)?;
             Ok(store)
         };
         let mut store =
             open().map_err(|source| Error::Open { path: path.to_path_buf(), source: Box::new(source) })?;
-        // A full disk must not keep a person from reading what is there.
-        if let Err(error) = store.tidy() {
-            tracing::warn!("{}: not tidied: {error}", path.display());
+        match store.tidy() {
+            Err(source @ Error::Damaged(_)) => {
+                return Err(Error::Open { path: path.to_path_buf(), source: Box::new(source) });
+            }
+            // A full disk must not keep a person from reading what is there.
+            Err(error) => tracing::warn!("{}: not tidied: {error}", path.display()),
+            Ok(()) => (),
         }
+        store.connection.set_db_config(KEEP_LOG, false)?;
         Ok(store)
     }
 
     /// Removes what can no longer be restored, lets search find the replies that were under way when the
-    /// program was killed, and packs their rounds.
+    /// program was killed, and packs their rounds. What was removed by now is in no file after that.
     fn tidy(&mut self) -> Result<()> {
-        let purged = self
-            .connection
-            .execute("DELETE FROM conversations WHERE deleted_at < ?1", [self.now() - UNDO])?;
+        let over = self.grow_older()? - UNDO;
+        let purged = self.connection.execute("DELETE FROM conversations WHERE deleted_at <= ?1", [over])?;
         let ended = self.connection.execute("UPDATE messages SET indexed = 1 WHERE indexed = 0", [])?;
         let packed = self.pack_all()?;
+        // The log still has the pages as they were. It cannot be emptied while another program reads.
+        let busy: bool =
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if busy {
+            tracing::info!("another program reads; the log is emptied at a later start");
+        }
         tracing::debug!(purged, ended, packed, "store opened");
         Ok(())
     }
@@ -79,6 +99,7 @@ fn connect(path: &Path) -> Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
+    connection.set_db_config(KEEP_LOG, true)?;
     connection.busy_timeout(PATIENCE)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
@@ -88,6 +109,8 @@ fn connect(path: &Path) -> Result<Connection> {
     // moments but never damages the file.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // Deleted text is overwritten, and not just forgotten.
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     Ok(connection)
 }
 
@@ -127,6 +150,11 @@ pub(crate) mod tests {
             clock.fetch_add(later, Ordering::Relaxed);
             let store = open(folder.path(), &clock);
             Self { store, clock, folder }
+        }
+
+        /// Opens it again and again, until what was deleted cannot be restored any more.
+        pub(crate) fn reopen_for_a_day(self) -> Self {
+            (0..3).fold(self, |fixture, _| fixture.reopen(9 * 60 * 60 * 1000))
         }
 
         pub(crate) fn wait(&self, milliseconds: i64) {
@@ -208,6 +236,24 @@ pub(crate) mod tests {
             "{error}"
         );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), rubbish);
+    }
+
+    #[test]
+    fn another_programs_database_is_refused_whatever_version_it_says_it_has() {
+        for version in [0, 1, 3] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("foretoken.db");
+            let theirs = Connection::open(&path).unwrap();
+            theirs.execute_batch("CREATE TABLE conversations (theirs TEXT)").unwrap();
+            theirs.pragma_update(None, "user_version", version).unwrap();
+            drop(theirs);
+            let error = Store::open(&path).err().unwrap();
+            let source = match &error {
+                Error::Open { source, .. } => source,
+                error => panic!("{error}"),
+            };
+            assert!(matches!(**source, Error::Damaged(_)), "{version}: {error}");
+        }
     }
 
     #[test]

@@ -30,6 +30,8 @@ import type { TraceStorage } from "../bindings/TraceStorage";
 /** Every method rejects with a {@link BackendError}. */
 export interface Backend {
   appInfo(): Promise<AppInfo>;
+  /** What the person is to be told of this start: sentences, each given once. */
+  takeNotices(): Promise<string[]>;
   settings(): Promise<Settings>;
   /** Resolves with the settings as stored. */
   saveSettings(settings: Settings): Promise<Settings>;

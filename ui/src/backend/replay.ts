@@ -157,6 +157,8 @@ export class Replay implements Backend {
   appInfo = () =>
     Promise.resolve({ version: "replay", data_folder: "in memory, gone with this page" });
 
+  takeNotices = () => Promise.resolve([]);
+
   settings = () => Promise.resolve(structuredClone(this.#settings));
 
   saveSettings = (settings: Settings) => {

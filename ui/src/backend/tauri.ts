@@ -24,6 +24,7 @@ function batches<Event>(onEvent: (event: Event) => void): Channel<Event[]> {
 
 export const tauri: Backend = {
   appInfo: () => call("app_info", {}),
+  takeNotices: () => call("take_notices", {}),
   settings: () => call("settings", {}),
   saveSettings: (settings) => call("save_settings", { settings }),
   watchEngine: async (onStatus) => {

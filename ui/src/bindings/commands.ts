@@ -25,6 +25,7 @@ import type { TraceStorage } from "./TraceStorage";
 
 export type Commands = {
   app_info: { args: {}, returns: AppInfo },
+  take_notices: { args: {}, returns: Array<string> },
   settings: { args: {}, returns: Settings },
   save_settings: { args: { settings: Settings }, returns: Settings },
   watch_engine: { args: { onChange: Channel<Partial<EngineStatus>> }, returns: null },

@@ -105,8 +105,15 @@ export class App {
       this.library.watch(),
       this.conversations.load(),
       info.catch((thrown: unknown) => this.toasts.show(BackendError.from(thrown).message)),
+      this.#tellNotices(),
       this.#openGiven(),
     ]);
+  }
+
+  /** What happened at the start is in the log, too. */
+  async #tellNotices() {
+    const notices = await this.#backend.takeNotices().catch(() => []);
+    for (const notice of notices) this.toasts.notify(notice);
   }
 
   startNew() {

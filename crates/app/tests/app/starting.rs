@@ -1,0 +1,169 @@
+//! A start that fails, and what is done about it.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use foretoken_app::App;
+use foretoken_app::start::{Remedy, StartProblem, insist};
+use foretoken_library::Folders;
+use foretoken_store::Store;
+
+/// Where SQLite keeps the number that says which version of the program wrote a database.
+const VERSION: std::ops::Range<usize> = 60..64;
+
+/// Insists on a start in `folder`, with these answers in turn; returns what was asked, too.
+fn insist_on(folder: &Path, answers: &[bool]) -> (Option<App>, Vec<StartProblem>) {
+    let asked = RefCell::new(Vec::new());
+    let ask = |problem: &StartProblem| {
+        asked.borrow_mut().push(problem.clone());
+        answers[asked.borrow().len() - 1]
+    };
+    let started = insist(|| App::start(Folders::at(folder), None), ask);
+    (started, asked.into_inner())
+}
+
+/// What is in the files of a folder, by their names; without what SQLite makes anew whenever it reads a log, and
+/// without a log that is empty.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let files = folder.read_dir().unwrap().map(|file| file.unwrap().path()).filter(|path| path.is_file());
+    let read = |path: std::path::PathBuf| {
+        (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read(&path).unwrap())
+    };
+    let made_anew = |(name, bytes): &(String, Vec<u8>)| name.ends_with("-shm") || bytes.is_empty();
+    let mut files: Vec<_> = files.map(read).filter(|file| !made_anew(file)).collect();
+    files.sort();
+    files
+}
+
+fn with_a_conversation(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("foretoken.db");
+    let mut store = Store::open(&path).unwrap();
+    store.ask(None, &"a question ".repeat(5000), "starter", None).unwrap();
+    path
+}
+
+fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_damaged_database_is_asked_about_and_nothing_is_touched_when_the_person_quits() {
+    let damages: [fn(&mut Vec<u8>); 2] = [|bytes| bytes.fill(7), |bytes| bytes.truncate(bytes.len() / 2)];
+    for damage in damages {
+        let folder = tempfile::tempdir().unwrap();
+        let path = with_a_conversation(folder.path());
+        change(&path, damage);
+        std::fs::write(folder.path().join("foretoken.db-wal"), "its log").unwrap();
+        let before = files(folder.path());
+        let (started, asked) = insist_on(folder.path(), &[false]);
+        assert!(started.is_none());
+        let problem = &asked[0];
+        assert_eq!(problem.remedy, Some(Remedy::SetAside(path.clone())), "{}", problem.text);
+        assert!(problem.text.contains(path.to_str().unwrap()), "{}", problem.text);
+        assert!(problem.text.contains("renamed and not deleted"), "{}", problem.text);
+        assert!(files(folder.path()) == before);
+    }
+}
+
+#[test]
+fn a_damaged_database_is_set_aside_when_the_person_says_so_and_they_are_told_once_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = with_a_conversation(folder.path());
+    change(&path, |bytes| bytes.fill(7));
+    std::fs::write(folder.path().join("foretoken.db-wal"), "its log").unwrap();
+    let (started, asked) = insist_on(folder.path(), &[true]);
+    let app = started.unwrap();
+    assert_eq!(asked.len(), 1);
+    assert!(app.conversations().unwrap().is_empty());
+    let [notice] = &app.take_notices()[..] else { panic!("one notice") };
+    assert!(app.take_notices().is_empty(), "it is told once");
+    let files = files(folder.path());
+    let (database, bytes) = files.iter().find(|(name, _)| name.contains("-set-aside-")).unwrap();
+    assert!(bytes.iter().all(|&byte| byte == 7), "{database}");
+    let log = files.iter().find(|(name, _)| *name == format!("{database}-wal"));
+    assert_eq!(log.map(|(_, bytes)| &bytes[..]), Some(&b"its log"[..]));
+    assert!(notice.contains(folder.path().join(database).to_str().unwrap()), "{notice}");
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_said_to_be_one_and_can_only_be_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = with_a_conversation(folder.path());
+    change(&path, |bytes| bytes[VERSION].copy_from_slice(&99u32.to_be_bytes()));
+    let before = files(folder.path());
+    for answer in [true, false] {
+        let (started, asked) = insist_on(folder.path(), &[answer]);
+        assert!(started.is_none());
+        assert_eq!((asked.len(), &asked[0].remedy), (1, &None));
+        assert!(asked[0].text.contains("newer Foretoken"), "{}", asked[0].text);
+        assert!(asked[0].text.contains("Update Foretoken"), "{}", asked[0].text);
+    }
+    assert!(files(folder.path()) == before);
+}
+
+#[test]
+fn what_may_pass_can_be_tried_again_until_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::write(&data, "a file where the folder should be").unwrap();
+    let (started, asked) = insist_on(&data, &[true, false]);
+    assert!(started.is_none());
+    assert_eq!(asked.len(), 2);
+    assert!(asked.iter().all(|problem| problem.remedy == Some(Remedy::TryAgain)));
+    assert!(asked[0].text.contains("could not be created"), "{}", asked[0].text);
+
+    let asked = RefCell::new(0);
+    let mend = |_: &StartProblem| {
+        *asked.borrow_mut() += 1;
+        std::fs::remove_file(&data).unwrap();
+        true
+    };
+    let app = insist(|| App::start(Folders::at(&data), None), mend).unwrap();
+    assert_eq!((asked.into_inner(), app.take_notices().len()), (1, 0));
+}
+
+#[test]
+fn without_a_home_folder_the_person_is_told_what_to_set() {
+    let problem = StartProblem::from(foretoken_library::Error::NoHome);
+    assert_eq!(problem.remedy, None);
+    assert!(problem.text.contains("FORETOKEN_DATA_DIR"), "{}", problem.text);
+}
+
+#[test]
+fn settings_that_could_not_be_read_are_named_once_after_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
+    store.save_settings(r#"{"target": "starter", "appearance": {"theme": "plaid", "text_size": 90}}"#).unwrap();
+    drop(store);
+    let app = App::start(Folders::at(folder.path()), None).unwrap();
+    assert_eq!(app.settings().appearance.text_size, 90);
+    let [notice] = &app.take_notices()[..] else { panic!("one notice") };
+    assert!(notice.contains("appearance theme") && !notice.contains("text size"), "{notice}");
+    app.save_settings(app.settings()).unwrap();
+    drop(app);
+    assert!(App::start(Folders::at(folder.path()), None).unwrap().take_notices().is_empty());
+}
+
+#[test]
+fn a_page_that_is_opened_fifty_times_is_told_each_change_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = App::start(Folders::at(folder.path()), None).unwrap();
+    let (sender, heard) = std::sync::mpsc::channel();
+    for page in 0..50 {
+        let sender = sender.clone();
+        app.watch_engine_changes(move |change| sender.send((page, change.len())).is_ok());
+    }
+    // Whatever else is told, it is to the newest page that there is: the engine goes on loading meanwhile.
+    let mut newest = 0;
+    loop {
+        let (page, fields) = heard.recv_timeout(crate::PATIENCE).unwrap();
+        assert!(page >= newest, "page {page} was told after page {newest}");
+        newest = page;
+        // All of it comes first, then a change.
+        if page == 49 && fields < 10 {
+            break;
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The start: the application, then the window; and a message where there is no application. What happens in each case
+//! is decided in [`foretoken_app::start`].
+
+use std::sync::{Arc, Once};
+
+use foretoken_app::App;
+use foretoken_app::pace::Pace;
+use foretoken_app::start::{StartProblem, insist};
+use foretoken_library::Folders;
+use tauri::{AppHandle, Manager, WebviewWindow};
+use tauri_plugin_dialog::{DialogExt, MessageDialogButtons, MessageDialogKind};
+
+use crate::drag::Drags;
+use crate::{keep_log, window};
+
+/// The application's exit code when it could not start.
+const NO_START: i32 = 1;
+
+/// Starts the application and has `apply` called for its window. To be called on a thread of its own: a message is
+/// answered when a person does, and shown by the main one.
+pub fn start(handle: &AppHandle, apply: impl Fn(&WebviewWindow) + Send + 'static) {
+    let resources = handle.path().resource_dir().ok();
+    let log = Once::new();
+    let start = || {
+        let folders = Folders::locate()?;
+        folders.create()?;
+        log.call_once(|| keep_log(&folders.logs()));
+        App::start(folders, resources.as_deref())
+    };
+    let Some(app) = insist(start, |problem| ask(handle, problem)) else { return handle.exit(NO_START) };
+    handle.manage(Drags::default());
+    handle.manage(Arc::new(Pace::default()));
+    handle.manage(Arc::new(app));
+    let main = handle.clone();
+    let opened = handle.run_on_main_thread(move || match window::open(&main) {
+        Ok(window) => apply(&window),
+        Err(error) => {
+            tracing::error!("no window: {error}");
+            main.exit(NO_START);
+        }
+    });
+    if let Err(error) = opened {
+        tracing::error!("no window: {error}");
+    }
+}
+
+/// Shows a problem until it is answered: whether the person wants its remedy.
+fn ask(handle: &AppHandle, problem: &StartProblem) -> bool {
+    let quit = || "Quit".to_owned();
+    let buttons = match &problem.remedy {
+        Some(remedy) => MessageDialogButtons::OkCancelCustom(remedy.label().to_owned(), quit()),
+        None => MessageDialogButtons::OkCustom(quit()),
+    };
+    let dialog = handle.dialog().message(plain(&problem.text)).title("Foretoken cannot start");
+    dialog.kind(MessageDialogKind::Error).buttons(buttons).blocking_show() && problem.remedy.is_some()
+}
+
+/// A text as the dialog shows it: on Linux it is taken for a format, and nowhere may it contain a NUL.
+fn plain(text: &str) -> String {
+    let text = text.replace('\0', "\u{fffd}");
+    if cfg!(target_os = "linux") { text.replace('%', "%%") } else { text }
+}

@@ -1,0 +1,76 @@
+//! The window, and where its page may go: nowhere but to its own addresses. A link in a reply, a dropped address or a
+//! script that got in by mistake cannot take its place, open another window or download anything.
+
+use tauri::webview::{DownloadEvent, NewWindowResponse};
+use tauri::{AppHandle, Url, WebviewWindow, WebviewWindowBuilder};
+
+/// Opens the window that the configuration describes.
+///
+/// # Errors
+/// When the system has no window to give.
+pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
+    let config = handle.config();
+    let window = config.app.windows.first().ok_or(tauri::Error::WindowNotFound)?;
+    let development = config.build.dev_url.clone().filter(|_| tauri::is_dev());
+    WebviewWindowBuilder::from_config(handle, window)?
+        .on_navigation(move |url| {
+            let own = is_own(url) || development.as_ref().is_some_and(|own| own.origin() == url.origin());
+            if !own {
+                tracing::warn!("the page may not go to {}", shortened(url));
+            }
+            own
+        })
+        .on_new_window(|url, _| {
+            tracing::warn!("the page may open no window for {}", shortened(&url));
+            NewWindowResponse::Deny
+        })
+        .on_download(|_, event| {
+            if let DownloadEvent::Requested { url, .. } = event {
+                tracing::warn!("the page may not download {}", shortened(&url));
+            }
+            false
+        })
+        .build()
+}
+
+/// Whether the page built into the program is at `url`.
+fn is_own(url: &Url) -> bool {
+    let (scheme, host) = if cfg!(windows) { ("http", "tauri.localhost") } else { ("tauri", "localhost") };
+    url.scheme() == scheme && url.host_str() == Some(host) && url.port().is_none()
+}
+
+/// Enough of an address to know it by; one may have a whole file in it.
+fn shortened(url: &Url) -> String {
+    url.as_str().chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_goes_to_its_own_addresses_alone() {
+        let own = if cfg!(windows) { "http://tauri.localhost" } else { "tauri://localhost" };
+        for end in ["", "/", "/?replay", "/index.html#a"] {
+            assert!(is_own(&Url::parse(&format!("{own}{end}")).unwrap()), "{end}");
+        }
+        for other in [
+            "https://example.org/",
+            "http://localhost:1420/",
+            "http://tauri.localhost.example.org/",
+            "http://tauri.localhost:81/",
+            "tauri://elsewhere/",
+            "tauri:localhost",
+            "tauri://localhost:81/",
+            "ipc://localhost/settings",
+            "file:///etc/passwd",
+            "data:text/html,hello",
+            "javascript:alert(1)",
+            "about:blank",
+            "about:srcdoc",
+            "blob:tauri://localhost/1",
+        ] {
+            assert!(!is_own(&Url::parse(other).unwrap()), "{other}");
+        }
+    }
+}
