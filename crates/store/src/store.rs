@@ -56,9 +56,12 @@ impl Store {
         let purged = self
             .connection
             .execute("DELETE FROM conversations WHERE deleted_at < ?1", [self.now() - UNDO])?;
-        let ended = self.connection.execute("UPDATE messages SET indexed = 1 WHERE indexed = 0", [])?;
+        let ended = self
+            .connection
+            .execute("UPDATE messages SET indexed = 1 WHERE indexed = 0 AND instead_of IS NULL", [])?;
+        let barren = self.drop_barren_alternatives()?;
         let packed = self.pack_all()?;
-        tracing::debug!(purged, ended, packed, "store opened");
+        tracing::debug!(purged, ended, barren, packed, "store opened");
         Ok(())
     }
 
