@@ -122,6 +122,12 @@ commands! {
         let app = shell.app()?;
         shell.paced(on_events, |tell| app.regenerate(message, Arc::new(tell)))
     }
+    fn choose_alternative(shell, message: i64) -> Vec<Message> { shell.app()?.choose_alternative(message) }
+    fn discard_alternative(shell, message: i64) -> Vec<Message> { shell.app()?.discard_alternative(message) }
+    fn leave_out_oldest(shell, conversation: i64, text: Option<String>) -> Conversation {
+        shell.app()?.leave_out_oldest(conversation, text.as_deref())
+    }
+    fn see_all(shell, conversation: i64) -> Conversation { shell.app()?.see_all(conversation) }
     fn stop(shell) -> () {
         shell.app()?.stop();
         Ok(())

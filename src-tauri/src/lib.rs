@@ -48,6 +48,11 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
             {
                 drags.hear(event);
             }
+            if let WindowEvent::Destroyed = event
+                && let Some(app) = window.try_state::<Arc<App>>()
+            {
+                app.store_rest();
+            }
         })
         .setup(move |app| {
             let handle = app.handle().clone();

@@ -323,3 +323,25 @@ test("nothing in an imported trace becomes an element of the page or runs", asyn
   expect(document.querySelectorAll(harm)).toHaveLength(0);
   expect(globalThis).not.toHaveProperty("harmed");
 });
+
+test("a line parts what the model no longer sees from what it does, until that is taken back", async () => {
+  const [home] = app.conversations.list;
+  const asked = app.conversations.messages[0];
+  if (!home || !asked) expect.fail("no conversation");
+  const [reply] = document.querySelectorAll<HTMLElement>("[data-testid=message-reply]");
+  app.conversations.update({ ...home, seen_from: asked.id + 1 });
+  await pass();
+  const line = find("unseen-line") ?? expect.fail("no line");
+  expect(line.textContent).toContain("The model no longer sees what is above.");
+  expect(find("message-user")?.closest(".unseen")).not.toBeNull();
+  expect(reply?.closest(".unseen")).toBeNull();
+  expect(line.compareDocumentPosition(reply ?? line)).toBe(Node.DOCUMENT_POSITION_FOLLOWING);
+  app.conversations.update({ ...home, seen_from: 10_000 });
+  await pass();
+  expect(document.querySelectorAll(".unseen > [data-message]")).toHaveLength(2);
+  expect(document.querySelectorAll("[data-testid=unseen-line]")).toHaveLength(1);
+  find("see-all")?.click();
+  await pass();
+  expect(find("unseen-line")).toBeNull();
+  expect(document.querySelectorAll(".unseen > [data-message]")).toHaveLength(0);
+});

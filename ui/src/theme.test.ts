@@ -70,6 +70,17 @@ describe.each(["dark", "light"])("the %s theme", (theme) => {
   });
 });
 
+test.each(["dark", "light"])(
+  "what the model no longer sees is paler and readable (%s)",
+  (theme) => {
+    const held = colours(theme);
+    const [text, ground] = [held.get("text") ?? "", held.get("bg") ?? ""];
+    const source = new URL("./components/conversation/Conversation.svelte", import.meta.url);
+    const opacity = /\.unseen \{\s*opacity: ([\d.]+);/.exec(readFileSync(source, "utf8"))?.[1];
+    expect(contrast(over(text, ground, Number(opacity)), ground)).toBeGreaterThanOrEqual(TEXT);
+  },
+);
+
 /** Outcomes whose cells, marks and chips stand beside each other. */
 const OUTCOMES = ["accepted", "rejected", "discarded", "bonus", "recovered"];
 const VISIONS: Vision[] = ["usual", "protanopia", "deuteranopia", "tritanopia"];

@@ -13,7 +13,6 @@ use foretoken_store::Store;
 use crate::cancel::Turns;
 use crate::engine::{Engine, OnAdvice};
 use crate::error::Result;
-use crate::history::chat_messages;
 use crate::ipc::{
     AppInfo, CommandError, Conversation, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Message,
     ModelEntry, SearchHit, Settings,
@@ -26,6 +25,7 @@ use crate::remote::Remote;
 use crate::replier::Replier;
 use crate::save::{downloads, save};
 use crate::start::StartProblem;
+use crate::unstored::Unstored;
 use crate::{settings, shown};
 
 /// Search results shown at most.
@@ -38,6 +38,8 @@ const MAX_EARLIER: u32 = 200;
 pub struct App {
     pub(crate) engine: Engine,
     store: Mutex<Store>,
+    /// What the store refused and shall still have.
+    pub(crate) unstored: Unstored,
     /// Replies, checks and arenas: one at a time.
     pub(crate) turns: Turns,
     settings: Mutex<Settings>,
@@ -90,6 +92,7 @@ impl App {
             remote,
             library,
             store: Mutex::new(store),
+            unstored: Unstored::default(),
             turns: Turns::default(),
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
@@ -184,17 +187,29 @@ impl App {
         Ok(self.store().conversations()?.into_iter().map(Into::into).collect())
     }
 
+    /// Oldest first, with what is kept beside replies.
     pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
-        self.store().messages(conversation)?.into_iter().map(TryInto::try_into).collect()
+        let messages = self.unstored.over(conversation, || {
+            let store = self.store();
+            Ok([store.messages(conversation)?, store.alternatives(conversation)?].concat())
+        })?;
+        messages
+            .into_iter()
+            .map(|(row, unstored)| Ok(Message { unstored, ..Message::try_from(row)? }))
+            .collect()
     }
 
     /// The rounds of a reply, as they are stored: a JSON array.
     pub fn trace_json(&self, message: i64) -> Result<String> {
-        Ok(format!("[{}]", self.store().rounds(message)?.join(",")))
+        Ok(format!("[{}]", self.rounds(message)?.join(",")))
+    }
+
+    fn rounds(&self, message: i64) -> Result<Vec<String>> {
+        self.unstored.rounds(message, || self.store().rounds(message))
     }
 
     pub fn trace(&self, message: i64) -> Result<Vec<Round>> {
-        let rounds = self.store().rounds(message)?;
+        let rounds = self.rounds(message)?;
         Ok(rounds.iter().map(|round| serde_json::from_str(round)).collect::<std::result::Result<_, _>>()?)
     }
 
@@ -248,7 +263,7 @@ impl App {
     /// `NoTarget`, `NotFound`, and those of rendering the conversation.
     pub fn advise(&self, conversation: Option<i64>, on_advice: OnAdvice) -> Result<()> {
         let messages = match conversation {
-            Some(id) => chat_messages(self.store().messages(id)?),
+            Some(id) => self.seen(id)?,
             None => Vec::new(),
         };
         let outcome = self.engine.advise(messages, on_advice).recv();

@@ -34,7 +34,7 @@ use crate::error::Result;
 use crate::ipc::{Arena, ArenaRequest, EngineStatus, ReplyCheck, Settings};
 use crate::lock::lock;
 use crate::models::Models;
-use crate::replier::{Ending, Replier};
+use crate::replier::{Ending, PromptSize, Replier};
 use crate::shown::{self, Wish};
 
 /// The way to the engine thread. Dropping it ends the thread after the job under way.
@@ -113,6 +113,11 @@ impl Engine {
         cancel: Cancel,
     ) -> mpsc::Receiver<Result<Ending>> {
         self.begin(|done| Job::Reply { messages, on, cancel, done })
+    }
+
+    /// Queues the question how long the prompt of `messages` is.
+    pub fn measure(&self, messages: Vec<ChatMessage>) -> mpsc::Receiver<Result<PromptSize>> {
+        self.begin(|done| Job::Measure { messages, done })
     }
 
     /// Queues a check of a stored reply.

@@ -3,10 +3,16 @@
 use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_store as store;
 
-/// The messages so far. Replies without text are left out.
+/// Those from the message `seen_from` on, if there is one.
+pub(crate) fn seen_since(messages: Vec<store::Message>, seen_from: Option<i64>) -> Vec<store::Message> {
+    messages.into_iter().filter(|message| seen_from.is_none_or(|from| message.id >= from)).collect()
+}
+
+/// The messages so far, from the first that a person wrote. Replies without text are left out.
 pub(crate) fn chat_messages(messages: Vec<store::Message>) -> Vec<ChatMessage> {
     let mut chat = Vec::new();
-    for message in messages.iter().filter(|message| !message.text.is_empty()) {
+    let asked = messages.iter().skip_while(|message| message.role == store::Role::Assistant);
+    for message in asked.filter(|message| !message.text.is_empty()) {
         let role = match message.role {
             store::Role::User => Role::User,
             store::Role::Assistant => Role::Assistant,
@@ -44,6 +50,8 @@ mod tests {
             target: None,
             draft: None,
             problem: None,
+            instead_of: None,
+            seen_from: None,
         }
     }
 

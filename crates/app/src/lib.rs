@@ -4,6 +4,7 @@
 //! - [`ipc`]: every type that crosses to the page
 //! - [`app`], [`reply`], [`proof`], [`settings`]: conversations, replies, checks and arenas, what is set
 //! - [`start`]: what is done about a start that fails
+//! - [`room`]: conversations that outgrow the context; `unstored`: replies that could not be stored yet
 //! - [`cancel`]: ending a job, and one job at a time
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
 //! - [`replier`]: who replies, be it the engine or another; [`round`]: a round, turned into JSON once
@@ -34,11 +35,13 @@ pub mod proof;
 pub mod remote;
 pub mod replier;
 pub mod reply;
+pub mod room;
 pub mod round;
 pub mod save;
 pub mod settings;
 mod shown;
 pub mod start;
 mod stored;
+mod unstored;
 
 pub use app::App;

@@ -35,7 +35,9 @@ impl App {
             return Err(CommandError::new(ErrorCode::NotFound, message));
         };
         let mut before = store.messages(message.conversation)?;
-        before.retain(|earlier| earlier.id < reply);
+        // What the model saw then.
+        before
+            .retain(|earlier| earlier.id < reply && message.seen_from.is_none_or(|from| earlier.id >= from));
         drop(store);
         Ok(Stored {
             messages: chat_messages(before),

@@ -1,6 +1,8 @@
 //! Who replies: a conversation goes in, text comes out as it is written. Who has a trace tells of its rounds, too;
 //! who knows of text alone, a service on another computer say, does not.
 
+use std::fmt;
+
 use foretoken_engine::model::ChatMessage;
 use foretoken_engine::trace::{Finish, Round, Summary};
 
@@ -21,6 +23,43 @@ pub trait Replier: Send {
         cancel: &Cancel,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Ending>;
+
+    /// How long the prompt is that a conversation makes, which is not replied to.
+    ///
+    /// # Errors
+    /// When it cannot be put into a prompt.
+    fn measure(&mut self, conversation: &[ChatMessage], settings: &Settings) -> Result<PromptSize>;
+}
+
+/// The length of a prompt, and what there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PromptSize {
+    /// Of the whole prompt, the system prompt in it.
+    pub tokens: usize,
+    /// Tokens that prompt and reply may have together.
+    pub context: usize,
+}
+
+impl PromptSize {
+    /// Whether it can be replied to.
+    pub fn fits(self) -> bool {
+        self.tokens < self.context
+    }
+
+    /// Whether a quarter of the context is left for the reply.
+    pub fn leaves_room(self) -> bool {
+        self.tokens <= self.context - self.context.div_ceil(4)
+    }
+}
+
+impl fmt::Display for PromptSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tokens, context } = self;
+        write!(
+            f,
+            "its prompt has {tokens} tokens, and the model's context window holds {context}, including one for the reply"
+        )
+    }
 }
 
 /// What happens while a reply is written.

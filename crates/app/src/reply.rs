@@ -6,15 +6,17 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use foretoken_engine::model::{ChatMessage, Role};
+use foretoken_engine::trace::Finish;
 use foretoken_store as store;
 
 use crate::app::App;
 use crate::cancel::{Cancel, Turn};
 use crate::error::Result;
-use crate::history::{chat_messages, push};
-use crate::ipc::{CommandError, ErrorCode, Reply, ReplyEvent};
+use crate::history::{chat_messages, push, seen_since};
+use crate::ipc::{CommandError, ErrorCode, Message, Reply, ReplyEvent};
 use crate::replier::{Ending, Event};
 use crate::round::SharedRound;
+use crate::unstored::Ended;
 
 /// A killed program loses at most this much of a reply.
 const RECORD_EVERY: Duration = Duration::from_millis(500);
@@ -26,8 +28,8 @@ pub type Events = Arc<dyn Fn(ReplyEvent) + Send + Sync>;
 enum Question {
     /// A new message in a conversation, or in a new one.
     Sent { conversation: Option<i64>, text: String },
-    /// The message before this reply, which makes room for another.
-    Again { reply: i64 },
+    /// The message before this reply, which stays until another is whole.
+    Again { conversation: i64, reply: i64 },
 }
 
 impl App {
@@ -43,27 +45,80 @@ impl App {
             return Err(foretoken_engine::Error::EmptyPrompt.into());
         }
         let mut messages = match conversation {
-            Some(id) => chat_messages(self.store().messages(id)?),
+            Some(id) => self.seen(id)?,
             None => Vec::new(),
         };
         push(&mut messages, Role::User, text);
         self.answer(messages, Question::Sent { conversation, text: text.to_owned() }, events, turn.cancel())
     }
 
-    /// Regenerates the last reply of its conversation.
+    /// Regenerates the last reply of its conversation, which stays until the new one is whole. One that is stopped or
+    /// fails is kept beside it, see [`Self::choose_alternative`].
     ///
     /// # Errors
     /// As [`Self::send`], and `NotFound` for what is not the last reply of a conversation.
     pub fn regenerate(self: &Arc<Self>, reply: i64, events: Events) -> Result<Reply> {
         let turn = self.take_turn()?;
-        let message = self.store().message(reply)?;
-        let mut messages = self.store().messages(message.conversation)?;
+        let conversation = self.store().message(reply)?.conversation;
+        let mut messages = self.shown(conversation)?;
         let last = messages.pop().filter(|last| last.id == reply && last.role == store::Role::Assistant);
         if last.is_none() {
             let message = "Only the last reply of a conversation can be regenerated.";
             return Err(CommandError::new(ErrorCode::NotFound, message));
         }
-        self.answer(chat_messages(messages), Question::Again { reply }, events, turn.cancel())
+        let seen_from = self.store().conversation(conversation)?.seen_from;
+        let messages = chat_messages(seen_since(messages, seen_from));
+        self.answer(messages, Question::Again { conversation, reply }, events, turn.cancel())
+    }
+
+    /// Puts what is kept beside the last reply of a conversation in its place, and that beside it.
+    ///
+    /// # Errors
+    /// `Busy`; `NotFound` for what is no alternative, or one to an earlier reply, on which others build.
+    pub fn choose_alternative(&self, alternative: i64) -> Result<Vec<Message>> {
+        let _turn = self.take_turn()?;
+        let Some((conversation, shown)) = self.alternative(alternative)? else {
+            return Err(no_alternative());
+        };
+        if self.shown(conversation)?.last().is_none_or(|last| last.id != shown) {
+            let message = "Only the last reply of a conversation can be exchanged: later ones build on it.";
+            return Err(CommandError::new(ErrorCode::NotFound, message));
+        }
+        self.store().choose_alternative(alternative)?;
+        self.messages(conversation)
+    }
+
+    /// Deletes what is kept beside a reply.
+    ///
+    /// # Errors
+    /// `Busy`; `NotFound` for what is no alternative.
+    pub fn discard_alternative(&self, alternative: i64) -> Result<Vec<Message>> {
+        let _turn = self.take_turn()?;
+        let Some((conversation, _)) = self.alternative(alternative)? else {
+            return Err(no_alternative());
+        };
+        self.store().discard_alternative(alternative)?;
+        self.messages(conversation)
+    }
+
+    /// The conversation of an alternative, and the reply that is shown in its place.
+    fn alternative(&self, id: i64) -> Result<Option<(i64, i64)>> {
+        self.store_rest();
+        let message = self.store().message(id)?;
+        Ok(message.instead_of.map(|shown| (message.conversation, shown)))
+    }
+
+    /// What a conversation shows, with what could not be stored of it yet.
+    pub(crate) fn shown(&self, conversation: i64) -> Result<Vec<store::Message>> {
+        let messages = self.unstored.over(conversation, || self.store().messages(conversation))?;
+        let messages = messages.into_iter().map(|(message, _)| message);
+        Ok(messages.filter(|message| message.instead_of.is_none()).collect())
+    }
+
+    /// What the model sees of a conversation.
+    pub(crate) fn seen(&self, conversation: i64) -> Result<Vec<ChatMessage>> {
+        let seen_from = self.store().conversation(conversation)?.seen_from;
+        Ok(chat_messages(seen_since(self.shown(conversation)?, seen_from)))
     }
 
     /// One reply at a time: what is read from now on until the turn is dropped does not change.
@@ -108,7 +163,7 @@ impl App {
             let wait = due.saturating_duration_since(Instant::now());
             match records.recv_timeout(wait) {
                 Ok(Record::Begun(reply)) => {
-                    written = Some(Written::new(reply?, self.settings().keep_traces));
+                    written = Some(Written::new(*reply?, self.settings().keep_traces));
                 }
                 Ok(Record::Text { delta, round }) => {
                     if let Some(written) = &mut written {
@@ -133,9 +188,8 @@ impl App {
         if !written.grown {
             return;
         }
-        let json = |round: &SharedRound| Some((round.index, round.json()?.get().to_owned()));
-        let rounds: Vec<(u32, String)> = written.pending.iter().filter_map(json).collect();
-        match self.store().append_rounds(written.reply, &written.text, &rounds) {
+        let rounds = written.rounds();
+        match self.store().append_rounds(written.begun.1.id, &written.text, &rounds) {
             Ok(()) => {
                 written.pending.clear();
                 written.grown = false;
@@ -144,26 +198,41 @@ impl App {
         }
     }
 
-    fn close(&self, written: Written, outcome: Result<Ending>) -> Result<Reply> {
-        let (finish, summary, problem) = match outcome {
+    /// Stores the end of a reply. Where that fails it is shown all the same, and stored later.
+    fn close(self: &Arc<Self>, written: Written, outcome: Result<Ending>) -> Result<Reply> {
+        let rounds = written.rounds();
+        let Written { begun: (conversation, begun), text, .. } = written;
+        let mut ended = Ended {
+            begun,
+            text,
+            rounds,
+            finish: None,
+            summary: None,
+            problem: None,
+            whole: outcome.as_ref().is_ok_and(|ending| ending.finish != Finish::Cancelled),
+        };
+        match outcome {
             Ok(Ending { finish, summary }) => {
-                let finish = serde_json::to_value(finish)?;
-                let summary = summary.as_ref().map(serde_json::to_string).transpose()?;
-                (finish.as_str().map(str::to_owned), summary, None)
+                ended.finish = serde_json::to_value(finish)?.as_str().map(str::to_owned);
+                ended.summary = summary.as_ref().map(serde_json::to_string).transpose()?;
             }
-            Err(error) => (None, None, Some(error.message)),
+            Err(error) => ended.problem = Some(error.message),
+        }
+        let stored = ended.store(&mut self.store());
+        let reply = match stored {
+            Ok(message) => message.try_into()?,
+            Err(error @ store::Error::NotFound { .. }) => return Err(error.into()),
+            Err(error) => self.keep(ended, &error)?,
         };
-        let ending = store::Ending {
-            text: &written.text,
-            finish: finish.as_deref(),
-            summary: summary.as_deref(),
-            problem: problem.as_deref(),
-        };
-        let mut store = self.store();
-        let reply = store.finish_reply(written.reply, ending)?;
-        let conversation = store.conversation(reply.conversation)?.into();
-        Ok(Reply { conversation, reply: reply.try_into()? })
+        Ok(Reply { conversation: conversation.into(), reply })
     }
+}
+
+fn no_alternative() -> CommandError {
+    CommandError::new(
+        ErrorCode::NotFound,
+        "This reply is not kept beside another: open the conversation again.",
+    )
 }
 
 pub(crate) fn engine_gone() -> CommandError {
@@ -173,15 +242,18 @@ pub(crate) fn engine_gone() -> CommandError {
 
 /// Sent from the engine thread to the one that keeps the record.
 enum Record {
-    /// The reply's id, or why the store has none.
-    Begun(Result<i64>),
+    /// The reply as it began, or why the store has none.
+    Begun(Result<Box<Begun>>),
     /// What was added, and by which round.
     Text { delta: String, round: Option<SharedRound> },
 }
 
+/// A reply that the store has begun, and its conversation.
+type Begun = (store::Conversation, store::Message);
+
 /// A reply so far, and the rounds that are not stored yet.
 struct Written {
-    reply: i64,
+    begun: Begun,
     /// Whether its rounds are kept.
     traced: bool,
     text: String,
@@ -191,14 +263,20 @@ struct Written {
 }
 
 impl Written {
-    fn new(reply: i64, traced: bool) -> Self {
-        Self { reply, traced, text: String::new(), grown: false, pending: Vec::new() }
+    fn new(begun: Begun, traced: bool) -> Self {
+        Self { begun, traced, text: String::new(), grown: false, pending: Vec::new() }
     }
 
     fn add(&mut self, delta: &str, round: Option<SharedRound>) {
         self.text.push_str(delta);
         self.grown = true;
         self.pending.extend(round.filter(|_| self.traced));
+    }
+
+    /// The rounds that are not stored yet, as they are stored.
+    fn rounds(&self) -> Vec<(u32, String)> {
+        let json = |round: &SharedRound| Some((round.index, round.json()?.get().to_owned()));
+        self.pending.iter().filter_map(json).collect()
     }
 }
 
@@ -249,20 +327,33 @@ impl ReplyRecorder {
         }
     }
 
-    /// Stores the question and an empty reply, and returns its id.
-    fn begin(&self, target: &str, draft: Option<&str>) -> Result<i64> {
+    /// Stores the question and an empty reply.
+    fn begin(&self, target: &str, draft: Option<&str>) -> Result<Box<Begun>> {
+        let (Question::Sent { conversation: Some(earlier), .. }
+        | Question::Again { conversation: earlier, .. }) = &self.question
+        else {
+            return self.begin_in_store(target, draft);
+        };
+        self.app.store_rest_of(*earlier)?;
+        self.begin_in_store(target, draft)
+    }
+
+    fn begin_in_store(&self, target: &str, draft: Option<&str>) -> Result<Box<Begun>> {
         let mut store = self.app.store();
         let (user, reply) = match &self.question {
-            Question::Again { reply } => (None, store.replace_reply(*reply, target, draft)?),
+            Question::Again { reply, .. } => (None, store.begin_again(*reply, target, draft)?),
             Question::Sent { conversation, text } => {
                 let (user, reply) = store.ask(*conversation, text, target, draft)?;
                 (Some(user), reply)
             }
         };
-        let conversation = store.conversation(reply.conversation)?.into();
+        let conversation = store.conversation(reply.conversation)?;
         drop(store);
-        let (id, user) = (reply.id, user.map(TryInto::try_into).transpose()?);
-        (self.events)(ReplyEvent::Started { conversation, user, reply: reply.try_into()? });
-        Ok(id)
+        let user = user.map(TryInto::try_into).transpose()?;
+        let begun = (conversation.clone(), reply.clone());
+        let started =
+            ReplyEvent::Started { conversation: conversation.into(), user, reply: reply.try_into()? };
+        (self.events)(started);
+        Ok(Box::new(begun))
     }
 }

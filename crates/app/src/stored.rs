@@ -8,7 +8,13 @@ use crate::ipc::{CommandError, Conversation, Message, Role, SearchHit};
 
 impl From<store::Conversation> for Conversation {
     fn from(row: store::Conversation) -> Self {
-        Self { id: row.id, title: row.title, pinned: row.pinned, updated_at: row.updated_at }
+        Self {
+            id: row.id,
+            title: row.title,
+            pinned: row.pinned,
+            updated_at: row.updated_at,
+            seen_from: row.seen_from,
+        }
     }
 }
 
@@ -42,6 +48,8 @@ impl TryFrom<store::Message> for Message {
             target: row.target,
             draft: row.draft,
             problem: row.problem,
+            instead_of: row.instead_of,
+            unstored: None,
         })
     }
 }

@@ -302,6 +302,27 @@ fn a_prompt_that_cannot_be_answered_is_refused_in_a_sentence_and_not_stored() {
 }
 
 #[test]
+fn replies_before_and_after_turns_were_left_out_are_checked_with_what_their_model_saw() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.max_tokens = 24);
+    let (first, _) = fixture.send(None, &format!("Tell me a story. {}", "It is about a fox. ".repeat(50)));
+    let conversation = first.conversation.id;
+    let (second, _) = fixture.send(Some(conversation), &"And a lantern. ".repeat(60));
+    let third = "And a long road. ".repeat(100);
+    assert_eq!(fixture.refused(Some(conversation), &third).0, ErrorCode::PromptTooLong);
+    let left = fixture.app.leave_out_oldest(conversation, Some(&third)).unwrap();
+    let messages = fixture.app.messages(conversation).unwrap();
+    assert!(left.seen_from.is_some_and(|from| from > messages[0].id), "{left:?}");
+    let (third, _) = fixture.send(Some(conversation), &third);
+    let summary = third.reply.summary.unwrap();
+    assert!(summary.prompt_tokens <= 1024 - 256, "{} tokens", summary.prompt_tokens);
+    for reply in [first.reply.id, second.reply.id, third.reply.id] {
+        let check = fixture.app.check_reply(reply, Box::new(|_| ())).unwrap();
+        assert!(matches!(check, ReplyCheck::Text { difference: None, .. }), "{check:?}");
+    }
+}
+
+#[test]
 fn the_last_reply_can_be_regenerated_and_no_other() {
     let fixture = Fixture::new();
     fixture.set(|_| ());

@@ -8,7 +8,7 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 
 use crate::cache::{CachedRepository, FileMetadata, has, length};
-use crate::hub::{Hub, hub_error};
+use crate::hub::{Hub, hub_error, total};
 use crate::records::{End, Record, RecordFile};
 use crate::transfer::{Order, Step, Stopped, Transfer, Wanted};
 use crate::{Error, Result};
@@ -49,6 +49,9 @@ async fn plan_with(
         }
         record.files.push(RecordFile { path: entry.path, bytes, etag });
     }
+    if total(record.files.iter().map(|file| file.bytes)).is_none() {
+        return Err(hub_error("files larger than any disk").into());
+    }
     Ok(record)
 }
 
@@ -78,7 +81,7 @@ pub(crate) fn here(hub: &Hub, record: &Record) -> u64 {
             length(&cached.partial(&file.etag)).min(file.bytes)
         }
     };
-    record.files.iter().map(here).sum()
+    record.files.iter().map(here).fold(0, u64::saturating_add)
 }
 
 /// Removes what is here of unfinished files, unless another program works on them.
@@ -148,7 +151,7 @@ async fn fetch_all(
             }
             transfer.fetch(wanted, &known, &mut |step| say(Stage::File { before, step })).await?;
         }
-        before += record.files[at].bytes;
+        before = record.files[at].bytes.saturating_add(before);
     }
     Ok(cached.set_main(&record.revision)?)
 }

@@ -110,6 +110,15 @@ pub enum Error {
     #[error("{file} arrived damaged: expected {expected}, found {found}. It was removed; download it again.")]
     Damaged { file: String, expected: String, found: String },
 
+    #[error(
+        "{repository} has a file that is not downloaded because of its name: '{file}'. Names with device names, dots \
+         or spaces at their end, ':' or invisible characters can do harm. Choose another repository."
+    )]
+    FileName { repository: String, file: String },
+
+    #[error("{path} leads out of {folder}, so nothing was removed. Delete it where it is.", path = path.display(), folder = folder.display())]
+    Outside { path: PathBuf, folder: PathBuf },
+
     #[error("there is no download '{0}'. Start it again.")]
     NoDownload(String),
 

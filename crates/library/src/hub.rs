@@ -88,7 +88,7 @@ impl Hub {
         let revision = revision.ok_or_else(|| hub_error("a repository without a revision"))?;
         let tree = model.list_tree().revision(revision.as_str()).recursive(true).send();
         let entries = tree.map_err(|error| self.error(name, error))?;
-        Ok(Contents::new(name, revision, &info, entries))
+        Contents::new(name, revision, &info, entries)
     }
 
     /// Where the token comes from.
@@ -230,15 +230,18 @@ pub(crate) struct Entry {
 pub(crate) struct Contents {
     pub(crate) repository: Repository,
     entries: Vec<Entry>,
+    /// Paths of files that are not taken because of their names.
+    refused: Vec<String>,
 }
 
 impl Contents {
-    fn new(id: &str, revision: String, info: &ModelInfo, tree: Vec<RepoTreeEntry>) -> Self {
+    fn new(id: &str, revision: String, info: &ModelInfo, tree: Vec<RepoTreeEntry>) -> Result<Self> {
         let entries = tree.into_iter().filter_map(|entry| match entry {
-            RepoTreeEntry::File { path, size, .. } if is_safe(&path) => Some(Entry { path, bytes: size }),
+            RepoTreeEntry::File { path, size, .. } => Some(Entry { path, bytes: size }),
             _ => None,
         });
-        let mut entries: Vec<Entry> = entries.collect();
+        let (mut entries, refused): (Vec<Entry>, Vec<Entry>) =
+            entries.partition(|entry| is_safe(&entry.path));
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         let mut contents = Self {
             repository: Repository {
@@ -251,24 +254,23 @@ impl Contents {
                 safetensors: None,
             },
             entries,
+            refused: refused.into_iter().map(|entry| entry.path).collect(),
         };
-        contents.repository.files = contents.models();
-        contents.repository.safetensors = contents.folder_model().map(|files| sum(&files));
-        contents
+        contents.repository.files = contents.models()?;
+        contents.repository.safetensors = contents.folder_model().map(|files| sum(&files)).transpose()?;
+        Ok(contents)
     }
 
     /// The GGUF files that are models: no later parts, no parts without the others, no image projectors.
-    fn models(&self) -> Vec<RemoteFile> {
+    fn models(&self) -> Result<Vec<RemoteFile>> {
         let gguf = self.entries.iter().filter(|entry| has_extension(Path::new(&entry.path), "gguf"));
         let models = gguf.filter(|entry| {
             let name = entry.path.rsplit('/').next().unwrap_or_default();
             !name.to_ascii_lowercase().starts_with("mmproj")
         });
         models
-            .filter_map(|entry| {
-                let bytes = sum(&self.parts(entry)?);
-                Some(RemoteFile { path: entry.path.clone(), bytes })
-            })
+            .filter_map(|entry| Some((entry, self.parts(entry)?)))
+            .map(|(entry, parts)| Ok(RemoteFile { path: entry.path.clone(), bytes: sum(&parts)? }))
             .collect()
     }
 
@@ -299,6 +301,7 @@ impl Contents {
     /// name the folder model, or else the only GGUF file.
     pub(crate) fn wanted(&self, file: Option<&str>) -> Result<(Option<String>, Vec<Entry>)> {
         let models = &self.repository.files;
+        self.refuse(file)?;
         if models.is_empty() && self.repository.safetensors.is_none() {
             return Err(Error::NoModels { repository: self.repository.id.clone() });
         }
@@ -318,6 +321,23 @@ impl Contents {
         Ok((Some(chosen.path.clone()), parts))
     }
 
+    /// # Errors
+    /// `Error::FileName` where what is wanted has a file whose name is not taken.
+    fn refuse(&self, file: Option<&str>) -> Result<()> {
+        let wanted = |path: &&String| match file {
+            Some(file) => *path == file,
+            None => belongs_to_folder_model(path) || has_extension(Path::new(path), "gguf"),
+        };
+        match self.refused.iter().find(wanted) {
+            Some(path) => {
+                // As it is written in a program: what it does to a terminal or to a line is seen and not done.
+                let file = path.chars().take(LONGEST_NAME).flat_map(escaped).collect();
+                Err(Error::FileName { repository: self.repository.id.clone(), file })
+            }
+            None => Ok(()),
+        }
+    }
+
     fn named(&self, file: &str) -> Result<&RemoteFile> {
         let models = &self.repository.files;
         let same = |model: &&RemoteFile| {
@@ -335,17 +355,61 @@ impl Contents {
     }
 }
 
-fn sum(files: &[Entry]) -> u64 {
-    files.iter().map(|file| file.bytes).sum()
+/// # Errors
+/// `Error::Hub` where nobody could have so many bytes.
+fn sum(files: &[Entry]) -> Result<u64> {
+    total(files.iter().map(|file| file.bytes)).ok_or_else(|| hub_error("files larger than any disk"))
 }
 
-/// A path that stays below its folder, and does nothing to a terminal: the hub says it, a file is written
-/// there, and people read it.
+/// `None` where it is more than can be counted.
+pub(crate) fn total(mut bytes: impl Iterator<Item = u64>) -> Option<u64> {
+    bytes.try_fold(0u64, u64::checked_add)
+}
+
+/// Bytes of a name, and of a path, that every file system takes.
+const LONGEST_NAME: usize = 255;
+const LONGEST_PATH: usize = 1000;
+
+/// A path that stays below its folder on every system, and does nothing to a terminal or to the line it stands in:
+/// the hub says it, a file is written there, and people read it.
 fn is_safe(path: &str) -> bool {
-    let unsafe_in_names = |c: char| matches!(c, '\\' | ':') || c.is_control();
-    let plain =
-        |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(unsafe_in_names);
-    path.split('/').all(plain)
+    let harmful = |c: char| matches!(c, '\\' | ':') || c.is_control() || is_invisible(c);
+    let plain = |part: &str| {
+        // Which also goes for "", "." and "..".
+        !part.is_empty()
+            && !part.ends_with(['.', ' '])
+            && part.len() <= LONGEST_NAME
+            && !part.contains(harmful)
+            && !is_device(part)
+    };
+    path.len() <= LONGEST_PATH && path.split('/').all(plain)
+}
+
+/// What changes the direction of a line or takes no room in it, so that a name looks like another.
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+    )
+}
+
+/// What Windows takes for a device, with any extension.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let numbered = |device: &str| {
+        let mut number = stem.strip_prefix(device).unwrap_or_default().chars();
+        let digit = |c: char| c.is_ascii_digit() || matches!(c, '¹' | '²' | '³');
+        number.next().is_some_and(digit) && number.next().is_none()
+    };
+    ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].contains(&stem.as_str())
+        || numbered("COM")
+        || numbered("LPT")
+}
+
+fn escaped(c: char) -> impl Iterator<Item = char> {
+    let (plain, escape) =
+        if is_invisible(c) { (None, Some(c.escape_unicode())) } else { (Some(c.escape_debug()), None) };
+    plain.into_iter().flatten().chain(escape.into_iter().flatten())
 }
 
 fn licence(info: &ModelInfo) -> Option<String> {
@@ -365,5 +429,60 @@ mod tests {
         {
             assert!(!is_safe(path), "{path:?}");
         }
+    }
+
+    #[test]
+    fn a_name_that_is_a_device_ends_oddly_hides_something_or_is_endless_is_not_taken() {
+        for device in
+            ["CON", "nul", "aux.gguf", "COM1.json", "lpt9", "COM¹", "CON .txt", "conin$", "a/PRN/m.gguf"]
+        {
+            assert!(!is_safe(device), "{device}");
+        }
+        for odd in ["m.gguf.", "m.gguf ", "a./m", "a /m", "..."] {
+            assert!(!is_safe(odd), "{odd:?}");
+        }
+        for hidden in
+            ['\u{202a}', '\u{202e}', '\u{2066}', '\u{2069}', '\u{200e}', '\u{200f}', '\u{61c}', '\u{200b}']
+        {
+            assert!(!is_safe(&format!("m{hidden}fugg.exe")), "{hidden:?}");
+        }
+        assert!(!is_safe(&"m".repeat(256)) && !is_safe(&"m/".repeat(600)));
+        for plain in
+            ["console.gguf", "COM10.gguf", "nullable.json", "aux/m".trim_start_matches("aux/"), "LPT.gguf"]
+        {
+            assert!(is_safe(plain), "{plain}");
+        }
+    }
+
+    fn contents(files: &[(&str, u64)]) -> Result<Contents> {
+        let file = |&(path, size): &(&str, u64)| serde_json::json!({ "type": "file", "path": path, "size": size, "oid": "0" });
+        let tree = serde_json::Value::from(files.iter().map(file).collect::<Vec<_>>());
+        let info = serde_json::json!({ "id": "owner/name" });
+        Contents::new(
+            "owner/name",
+            "abc".to_owned(),
+            &serde_json::from_value(info).unwrap(),
+            serde_json::from_value(tree).unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_file_with_a_harmful_name_is_refused_in_a_sentence_and_the_others_are_offered() {
+        let repository = contents(&[("NUL.gguf", 3), ("m.gguf", 4), ("m\u{202e}x.gguf", 5)]).unwrap();
+        let offered: Vec<_> = repository.repository.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(offered, ["m.gguf"]);
+        repository.wanted(Some("m.gguf")).unwrap();
+        let refused = repository.wanted(Some("m\u{202e}x.gguf")).unwrap_err().to_string();
+        assert!(refused.contains(r"'m\u{202e}x.gguf'") && !refused.contains('\u{202e}'), "{refused}");
+        let only = contents(&[("COM1.json", 3), ("config.json", 1), ("m.safetensors", 4)]).unwrap();
+        assert!(matches!(only.wanted(None), Err(Error::FileName { .. })));
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_added_up_are_refused_in_a_sentence() {
+        let parts = [("m-00001-of-00002.gguf", u64::MAX), ("m-00002-of-00002.gguf", 1)];
+        assert!(matches!(contents(&parts), Err(Error::Hub { .. })));
+        let folder = [("config.json", u64::MAX), ("m.safetensors", u64::MAX)];
+        assert!(matches!(contents(&folder), Err(Error::Hub { .. })));
     }
 }

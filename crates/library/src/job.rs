@@ -127,7 +127,7 @@ impl Job {
             self.set(state);
         }
         if let Some(bytes) = bytes {
-            let done = (before + bytes).min(self.download.total_bytes);
+            let done = before.saturating_add(bytes).min(self.download.total_bytes);
             self.download.done_bytes = done;
             self.download.bytes_per_second = self.speed.at(Instant::now(), done);
         }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::cache::sync_folder_of;
 use crate::{Error, Result};
 
 #[derive(Debug, Clone)]
@@ -58,5 +59,6 @@ fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     file.write_all(contents)?;
     file.sync_all()?;
     drop(file);
-    fs::rename(&beside, path)
+    fs::rename(&beside, path)?;
+    sync_folder_of(path)
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::cache::snapshots;
 use crate::model_path::{Part, belongs_to_folder_model, is_known_of_folder_model, visible_entries};
@@ -16,7 +16,8 @@ impl Library {
     ///
     /// # Errors
     /// `Error::BundledStays` for what comes with Foretoken, `Error::Unknown` for what is not installed,
-    /// `Error::InUse` on systems that do not delete open files.
+    /// `Error::InUse` on systems that do not delete open files, `Error::Outside` for what a link leads out of the
+    /// folder to; nothing is removed then.
     pub fn remove(&self, id: &str) -> Result<()> {
         let installed = self.installed();
         let model = installed.iter().find(|model| model.id == id || model.name == id);
@@ -25,6 +26,8 @@ impl Library {
             Kind::Bundled => Err(Error::BundledStays(model.name.clone())),
             Kind::Local => {
                 let files = files_of(&model.path, is_known_of_folder_model);
+                let root = real(&self.models)?;
+                files.iter().try_for_each(|file| lies_in(file, &root, &self.models))?;
                 files.iter().try_for_each(|file| remove_file(file))?;
                 remove_empty(&model.path, &self.models);
                 Ok(())
@@ -35,29 +38,69 @@ impl Library {
 
     /// `model` is a file or folder in one of a repository's revisions.
     fn remove_cached(&self, model: &Path) -> Result<()> {
-        let below = model.strip_prefix(&self.hub).unwrap_or(model);
+        let outside = |path: &Path| Error::Outside { path: path.to_owned(), folder: self.hub.clone() };
+        let below = model.strip_prefix(&self.hub).map_err(|_| outside(model))?;
         // models--owner--name/snapshots/<revision>/<file>
-        let mut parts = below.components();
-        let repository =
-            self.hub.join(parts.next().map_or(Path::new(""), |part| Path::new(part.as_os_str())));
-        let within: PathBuf = parts.skip(2).collect();
-        // Without such a folder no file lies in it.
-        let folder = fs::canonicalize(repository.join("blobs")).unwrap_or_default();
-        let mut blobs = HashSet::new();
-        for snapshot in snapshots(&repository) {
-            for file in files_of(&snapshot.join(&within), belongs_to_folder_model) {
-                blobs.extend(blob_of(&file, &folder));
-                remove_file(&file)?;
-                remove_empty(&file, &repository);
-            }
+        let parts: Vec<_> = below.components().collect();
+        let [Component::Normal(name), Component::Normal(snapshots_name), Component::Normal(_), within @ ..] =
+            &parts[..]
+        else {
+            return Err(outside(model));
+        };
+        if *snapshots_name != "snapshots" || within.iter().any(|part| !matches!(part, Component::Normal(_))) {
+            return Err(outside(model));
+        }
+        let within: PathBuf = within.iter().collect();
+        let repository = self.hub.join(name);
+        let root = real(&self.hub)?.join(name);
+        let folder = self.blobs(&repository, &root)?;
+        let files: Vec<PathBuf> = snapshots(&repository)
+            .iter()
+            .flat_map(|snapshot| files_of(&snapshot.join(&within), belongs_to_folder_model))
+            .collect();
+        files.iter().try_for_each(|file| lies_in(file, &root, &repository))?;
+        let blobs: HashSet<PathBuf> =
+            files.iter().filter_map(|file| blob_of(file, folder.as_deref()?)).collect();
+        for file in &files {
+            remove_file(file)?;
+            remove_empty(file, &repository);
         }
         let mut used = HashSet::new();
-        snapshots(&repository).iter().for_each(|snapshot| collect_blobs(snapshot, &folder, &mut used));
+        if let Some(folder) = &folder {
+            snapshots(&repository).iter().for_each(|snapshot| collect_blobs(snapshot, folder, &mut used));
+        }
         blobs.difference(&used).try_for_each(|blob| remove_file(blob))?;
         if snapshots(&repository).is_empty() {
             remove_rest(&repository);
         }
         Ok(())
+    }
+
+    /// Where a repository's blobs really are; `None` where it has none, as on systems without links.
+    fn blobs(&self, repository: &Path, root: &Path) -> Result<Option<PathBuf>> {
+        let path = repository.join("blobs");
+        match fs::canonicalize(&path) {
+            Ok(folder) if folder == root.join("blobs") => Ok(Some(folder)),
+            Ok(_) => Err(Error::Outside { path, folder: repository.to_owned() }),
+            // Not where a link leads nowhere.
+            Err(error) if error.kind() == ErrorKind::NotFound && !path.is_symlink() => Ok(None),
+            Err(source) => Err(Error::Disk { path, source }),
+        }
+    }
+}
+
+/// Where a folder really is.
+fn real(folder: &Path) -> Result<PathBuf> {
+    fs::canonicalize(folder).map_err(|source| Error::Disk { path: folder.to_owned(), source })
+}
+
+/// # Errors
+/// `Error::Outside` where a file, which may itself be a link, is in no folder below `root`, which `folder` leads to.
+fn lies_in(file: &Path, root: &Path, folder: &Path) -> Result<()> {
+    let above = file.parent().map(real).transpose()?;
+    match above {
+        Some(above) if above.starts_with(root) => Ok(()),
+        _ => Err(Error::Outside { path: file.to_owned(), folder: folder.to_owned() }),
     }
 }
 
@@ -179,6 +222,61 @@ mod tests {
             library.remove(&format!("owner/one:{name}")).unwrap();
             assert!(!snapshot.join(name).is_symlink() && leads_to.exists(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_a_linked_folder_leads_to_is_refused_and_stays() {
+        let (library, folder) = library();
+        let elsewhere = folder.path().join("elsewhere");
+        let link = |to: &Path, at: PathBuf| std::os::unix::fs::symlink(to, at).unwrap();
+        let refused = |library: &Library, id: &str| {
+            let error = library.remove(id).unwrap_err();
+            assert!(matches!(error, Error::Outside { .. }), "{id}: {error}");
+            assert!(error.to_string().contains("nothing was removed"), "{error}");
+        };
+        // A folder of the person's own models.
+        put(&elsewhere.join("mine.gguf"), 3);
+        link(&elsewhere, folder.path().join("models/linked"));
+        refused(&library, "linked/mine.gguf");
+        // A folder within a revision, and a whole repository.
+        link(&elsewhere, folder.path().join("hub/models--owner--one/snapshots/abc/linked"));
+        refused(&library, "owner/one:linked/mine.gguf");
+        let two = folder.path().join("hub/models--owner--two");
+        fs::rename(&two, folder.path().join("moved")).unwrap();
+        link(&folder.path().join("moved"), two.clone());
+        refused(&library, "owner/two:two-Q4.gguf");
+        assert!(elsewhere.join("mine.gguf").exists() && two.join("snapshots/abc/two-Q4.gguf").exists());
+    }
+
+    #[test]
+    fn blobs_that_lie_elsewhere_are_refused_and_a_repository_without_blobs_is_removed() {
+        let (library, folder) = library();
+        let blobs = folder.path().join("hub/models--owner--one/blobs");
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(&blobs, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &blobs).unwrap();
+        assert!(matches!(library.remove("owner/one:one-Q4.gguf"), Err(Error::Outside { .. })));
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
+
+        let whole = folder.path().join("hub/models--owner--whole");
+        put(&whole.join("snapshots/abc/m.gguf"), 3);
+        library.remove("owner/whole:m.gguf").unwrap();
+        assert!(!whole.exists());
+    }
+
+    #[test]
+    fn a_model_outside_of_the_hubs_folder_is_refused_and_stays() {
+        let (library, folder) = library();
+        let model = folder.path().join("else/models--a--b/snapshots/abc/m.gguf");
+        put(&model, 3);
+        for path in [
+            model.clone(),
+            library.hub.join("../else/models--a--b/snapshots/abc/m.gguf"),
+            library.hub.clone(),
+        ] {
+            assert!(matches!(library.remove_cached(&path), Err(Error::Outside { .. })), "{}", path.display());
+        }
+        assert!(model.exists());
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! client it uses itself and in the cache's own layout (docs/decisions.md says why).
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url};
 use tokio::sync::watch;
 
-use crate::cache::{CachedRepository, FileMetadata, has, length};
+use crate::cache::{CachedRepository, FileMetadata, has, length, sync_folder_of};
 use crate::checksum;
 use crate::headers::{metadata, range_start, redirect, text};
 use crate::hub::{Contents, Hub, http_client, hub_error};
@@ -26,6 +27,8 @@ const ATTEMPTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(400);
 /// How often it is looked whether another program is done.
 const GLANCE: Duration = Duration::from_millis(200);
+/// What is put to disk at a time, in bytes: what a power cut may cost.
+const PIECE: u64 = 64 << 20;
 /// Redirects within the hub, as for a repository that was renamed.
 const REDIRECTS: usize = 5;
 
@@ -151,10 +154,19 @@ impl<'a> Transfer<'a> {
         let blob = cached.blob(&known.etag);
         if !has(&blob, known.bytes) {
             let partial = cached.partial(&known.etag);
+            let before = length(&partial).min(known.bytes);
             self.complete(wanted, known, &partial, say).await?;
             say(Step::Verifying);
-            self.verify(wanted, known, &partial)?;
+            let mut found = self.checksum(known, &partial)?;
+            if found != known.etag.to_ascii_lowercase() && before > 0 {
+                // What was not on the disk yet before this attempt may have been lost in a power cut.
+                self.fetch_again(wanted, unsafe_piece(before), &partial, say).await?;
+                say(Step::Verifying);
+                found = self.checksum(known, &partial)?;
+            }
+            verify(wanted, known, &partial, found)?;
             fs::rename(&partial, &blob).map_err(|error| disk(&blob, error))?;
+            sync_folder_of(&blob).map_err(|error| disk(&blob, error))?;
         }
         Ok(cached.publish(wanted.revision, wanted.path, known)?)
     }
@@ -241,7 +253,11 @@ impl<'a> Transfer<'a> {
                 return Err(self.damaged(wanted, known, "more"));
             }
             file.write_all(fresh).map_err(|error| self.unwritten(error))?;
+            let before = here;
             here += fresh.len() as u64;
+            if here / PIECE > before / PIECE {
+                file.sync_data().map_err(|error| self.unwritten(error))?;
+            }
             say(Step::At(here));
         }
         if here == known.bytes {
@@ -252,6 +268,39 @@ impl<'a> Transfer<'a> {
         Err(Error::Unreachable { endpoint: self.hub.endpoint().into(), reason }.into())
     }
 
+    /// Fetches a piece of a file that is here once more, where the storage knows ranges.
+    async fn fetch_again(
+        &mut self,
+        wanted: Wanted<'_>,
+        piece: Range<u64>,
+        partial: &Path,
+        say: &mut (dyn FnMut(Step) + Send),
+    ) -> Outcome<()> {
+        let range = format!("bytes={}-{}", piece.start, piece.end - 1);
+        let request = self.client.get(self.url(wanted)?).headers(self.permission()).header(RANGE, range);
+        let answer = or_stop(&mut self.order, request.send()).await?;
+        let mut answer = answer.map_err(|error| self.hub.unreachable(error))?;
+        if answer.status() != StatusCode::PARTIAL_CONTENT
+            || range_start(answer.headers()) != Some(piece.start)
+        {
+            return Ok(());
+        }
+        let opened = OpenOptions::new().write(true).open(partial);
+        let mut file = opened.map_err(|error| disk(partial, error))?;
+        file.seek(SeekFrom::Start(piece.start)).map_err(|error| disk(partial, error))?;
+        let mut here = piece.start;
+        while let Some(chunk) =
+            or_stop(&mut self.order, answer.chunk()).await?.map_err(|e| self.hub.unreachable(e))?
+        {
+            // A storage may send more than it was asked for.
+            let wanted = &chunk[..chunk.len().min((piece.end - here) as usize)];
+            file.write_all(wanted).map_err(|error| self.unwritten(error))?;
+            here += wanted.len() as u64;
+            say(Step::At(here));
+        }
+        Ok(file.sync_all().map_err(|error| disk(partial, error))?)
+    }
+
     fn damaged(&self, wanted: Wanted<'_>, known: &FileMetadata, found: &str) -> Stopped {
         let partial = CachedRepository::new(self.hub.cache(), wanted.repository).partial(&known.etag);
         let _ = fs::remove_file(partial);
@@ -259,16 +308,10 @@ impl<'a> Transfer<'a> {
         Stopped::Failed(Error::Damaged { file: wanted.path.into(), expected, found: found.into() })
     }
 
-    fn verify(&self, wanted: Wanted<'_>, known: &FileMetadata, partial: &Path) -> Outcome<()> {
+    fn checksum(&self, known: &FileMetadata, partial: &Path) -> Outcome<String> {
         let goes_on = || *self.order.borrow() == Order::GoOn;
         let found = checksum::of(partial, known, goes_on).map_err(|error| disk(partial, error))?;
-        let found = found.ok_or(Stopped::Ordered)?;
-        if found == known.etag.to_ascii_lowercase() {
-            return Ok(());
-        }
-        fs::remove_file(partial).map_err(|error| disk(partial, error))?;
-        let expected = format!("{} {}", checksum::name(&known.etag), known.etag);
-        Err(Stopped::Failed(Error::Damaged { file: wanted.path.into(), expected, found }))
+        found.ok_or(Stopped::Ordered)
     }
 
     fn url(&self, Wanted { repository, revision, path }: Wanted<'_>) -> Result<Url> {
@@ -333,6 +376,16 @@ impl<'a> Transfer<'a> {
     }
 }
 
+/// Removes a file whose checksum is not the hub's.
+fn verify(wanted: Wanted<'_>, known: &FileMetadata, partial: &Path, found: String) -> Outcome<()> {
+    if found == known.etag.to_ascii_lowercase() {
+        return Ok(());
+    }
+    fs::remove_file(partial).map_err(|error| disk(partial, error))?;
+    let expected = format!("{} {}", checksum::name(&known.etag), known.etag);
+    Err(Stopped::Failed(Error::Damaged { file: wanted.path.into(), expected, found }))
+}
+
 /// Attempts in a row that brought nothing.
 #[derive(Default)]
 struct Failures(u32);
@@ -352,6 +405,11 @@ fn open(partial: &Path) -> Result<File> {
     opened.map_err(|error| disk(partial, error))
 }
 
+/// What of the first `length` bytes of a file may not have been on the disk: what came after the last whole piece.
+fn unsafe_piece(length: u64) -> Range<u64> {
+    (length - 1) / PIECE * PIECE..length
+}
+
 /// Windows does not shorten a file through a handle that appends.
 fn empty(partial: &Path) -> std::io::Result<()> {
     OpenOptions::new().write(true).open(partial)?.set_len(0)
@@ -363,5 +421,18 @@ fn disk(path: &Path, source: std::io::Error) -> Error {
             Error::DiskFull { place: path.parent().unwrap_or(path).to_owned() }
         }
         _ => Error::Disk { path: path.to_owned(), source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_cut_costs_no_more_than_a_piece() {
+        assert_eq!(unsafe_piece(1), 0..1);
+        assert_eq!(unsafe_piece(PIECE), 0..PIECE);
+        assert_eq!(unsafe_piece(PIECE + 1), PIECE..PIECE + 1);
+        assert_eq!(unsafe_piece(10 * PIECE + 7), 10 * PIECE..10 * PIECE + 7);
     }
 }

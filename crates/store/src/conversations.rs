@@ -15,11 +15,16 @@ pub struct Conversation {
     pub created_at: i64,
     /// When a message was last added, in milliseconds since 1970.
     pub updated_at: i64,
+    /// The first message that the model still sees; `None` while it sees all.
+    pub seen_from: Option<i64>,
 }
 
 impl Conversation {
     /// What [`Conversation::read`] expects of a query on `conversations`.
-    pub(crate) const COLUMNS: &str = "conversations.id, title, pinned, conversations.created_at, updated_at";
+    pub(crate) const COLUMNS: &str =
+        "conversations.id, title, pinned, conversations.created_at, updated_at, conversations.seen_from";
+    /// How many these are.
+    pub(crate) const WIDTH: usize = 6;
 
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -28,6 +33,7 @@ impl Conversation {
             pinned: row.get(2)?,
             created_at: row.get(3)?,
             updated_at: row.get(4)?,
+            seen_from: row.get(5)?,
         })
     }
 }
@@ -67,6 +73,15 @@ impl Store {
         self.connection.execute(
             "UPDATE conversations SET pinned = ?2 WHERE id = ?1 AND deleted_at IS NULL",
             params![id, pinned],
+        )?;
+        self.conversation(id)
+    }
+
+    /// Lets the model see a conversation from this message on, or all of it.
+    pub fn see_from(&self, id: i64, message: Option<i64>) -> Result<Conversation> {
+        self.connection.execute(
+            "UPDATE conversations SET seen_from = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            params![id, message],
         )?;
         self.conversation(id)
     }
@@ -184,6 +199,22 @@ mod tests {
             assert_eq!(left, 0, "{table}");
         }
         assert_eq!(fixture.store.conversations().unwrap()[0].id, kept);
+    }
+
+    #[test]
+    fn from_where_on_a_conversation_is_seen_is_kept_and_stands_with_each_reply() {
+        let mut fixture = Fixture::new();
+        let (first, before) = fixture.store.ask(None, "One?", "Starter", None).unwrap();
+        let id = first.conversation;
+        let (second, _) = fixture.store.ask(Some(id), "Two?", "Starter", None).unwrap();
+        assert_eq!(fixture.store.see_from(id, Some(second.id)).unwrap().seen_from, Some(second.id));
+        let mut fixture = fixture.reopen(0);
+        assert_eq!(fixture.store.conversations().unwrap()[0].seen_from, Some(second.id));
+        let (_, after) = fixture.store.ask(Some(id), "Three?", "Starter", None).unwrap();
+        assert_eq!((before.seen_from, after.seen_from), (None, Some(second.id)));
+        assert_eq!(fixture.store.see_from(id, None).unwrap().seen_from, None);
+        assert_eq!(fixture.store.message(after.id).unwrap().seen_from, Some(second.id));
+        assert!(matches!(fixture.store.see_from(99, None), Err(Error::NotFound { .. })));
     }
 
     #[test]

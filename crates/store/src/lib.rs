@@ -4,6 +4,7 @@
 //! - [`Store`]: the open database (`store.rs`), made and upgraded by `schema.rs`
 //! - [`Conversation`]: create, list, rename, pin, delete with undo
 //! - [`Message`]: what a person wrote and what the model replied; [`Ending`] closes a reply
+//! - alternatives: replies in the place of others, kept beside the conversation
 //! - rounds: the trace of a reply, appended while it is written and packed when it ends; [`TraceStorage`] is
 //!   what all of them take
 //! - [`Arena`]: what an arena brought, one JSON document each
@@ -18,6 +19,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod age;
+mod alternatives;
 mod arenas;
 mod aside;
 mod conversations;

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::conversations::{self, missing};
 use crate::rounds;
-use crate::{Error, Result, Store, title_from};
+use crate::{Error, Result, Store, alternatives, title_from};
 
 /// Who wrote a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,12 +44,17 @@ pub struct Message {
     pub draft: Option<String>,
     /// Why the reply failed.
     pub problem: Option<String>,
+    /// The reply that the conversation shows in its place, see [`crate::alternatives`]; `None` for what it shows.
+    pub instead_of: Option<i64>,
+    /// The first message that the model saw when it wrote the reply; `None` where it saw all.
+    pub seen_from: Option<i64>,
 }
 
 impl Message {
-    const COLUMNS: &str = "id, conversation, role, text, created_at, finish, summary, target, draft, problem";
+    pub(crate) const COLUMNS: &str = "id, conversation, role, text, created_at, finish, summary, target, draft, \
+                                      problem, instead_of, seen_from";
 
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+    pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get(0)?,
             conversation: row.get(1)?,
@@ -61,6 +66,8 @@ impl Message {
             target: row.get(7)?,
             draft: row.get(8)?,
             problem: row.get(9)?,
+            instead_of: row.get(10)?,
+            seen_from: row.get(11)?,
         })
     }
 }
@@ -75,6 +82,8 @@ pub struct Ending<'a> {
     pub summary: Option<&'a str>,
     /// Why it failed.
     pub problem: Option<&'a str>,
+    /// It came to its end: neither stopped nor failed.
+    pub whole: bool,
 }
 
 impl Store {
@@ -94,24 +103,9 @@ impl Store {
             None => conversations::insert(&transaction, &title_from(text), now)?,
         };
         let question = add_question(&transaction, conversation, text, now)?;
-        let reply = add_reply(&transaction, conversation, target, draft, now)?;
+        let reply = add_reply(&transaction, conversation, target, draft, None, now)?;
         transaction.commit()?;
         Ok((question, reply))
-    }
-
-    /// Puts an empty reply in the place of another, which is removed with its rounds for good.
-    pub fn replace_reply(&mut self, reply: i64, target: &str, draft: Option<&str>) -> Result<Message> {
-        let now = self.now();
-        let transaction = self.writing()?;
-        let conversation = find(&transaction, reply)?.conversation;
-        let deleted =
-            transaction.execute("DELETE FROM messages WHERE id = ?1 AND role = 'assistant'", [reply])?;
-        if deleted == 0 {
-            return Err(Error::NotFound { what: "reply", id: reply });
-        }
-        let reply = add_reply(&transaction, conversation, target, draft, now)?;
-        transaction.commit()?;
-        Ok(reply)
     }
 
     /// Stores what a person wrote.
@@ -127,16 +121,18 @@ impl Store {
     pub fn begin_reply(&mut self, conversation: i64, target: &str, draft: Option<&str>) -> Result<Message> {
         let now = self.now();
         let transaction = self.writing()?;
-        let reply = add_reply(&transaction, conversation, target, draft, now)?;
+        let reply = add_reply(&transaction, conversation, target, draft, None, now)?;
         transaction.commit()?;
         Ok(reply)
     }
 
-    /// Ends a reply: from now on search finds it. Its rounds are packed.
+    /// Ends a reply: from now on search finds it, unless it is an alternative. Its rounds are packed. An alternative
+    /// that is whole takes the place of the reply it was written instead of, which is removed with its rounds for
+    /// good; one that brought nothing is removed itself, and the reply that stays is returned.
     pub fn finish_reply(&mut self, reply: i64, ending: Ending<'_>) -> Result<Message> {
         let transaction = self.writing()?;
         let finished = transaction.execute(
-            "UPDATE messages SET text = ?2, finish = ?3, summary = ?4, problem = ?5, indexed = 1
+            "UPDATE messages SET text = ?2, finish = ?3, summary = ?4, problem = ?5, indexed = instead_of IS NULL
              WHERE id = ?1 AND role = 'assistant'",
             params![reply, ending.text, ending.finish, ending.summary, ending.problem],
         )?;
@@ -144,7 +140,17 @@ impl Store {
             return Err(Error::NotFound { what: "reply", id: reply });
         }
         rounds::pack(&transaction, reply)?;
-        let message = find(&transaction, reply)?;
+        let mut shown = reply;
+        if let Some(before) = find(&transaction, reply)?.instead_of {
+            if ending.whole {
+                alternatives::exchange(&transaction, before, reply)?;
+                remove(&transaction, before)?;
+            } else if ending.text.is_empty() && ending.problem.is_none() {
+                remove(&transaction, reply)?;
+                shown = before;
+            }
+        }
+        let message = find(&transaction, shown)?;
         transaction.commit()?;
         Ok(message)
     }
@@ -157,16 +163,16 @@ impl Store {
     pub fn latest_texts(&self, most: u32) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT text FROM messages JOIN conversations ON conversations.id = conversation
-             WHERE deleted_at IS NULL AND text <> '' ORDER BY messages.id DESC LIMIT ?1",
+             WHERE deleted_at IS NULL AND instead_of IS NULL AND text <> '' ORDER BY messages.id DESC LIMIT ?1",
         )?;
         Ok(statement.query_map([most], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// All messages of a conversation, oldest first.
+    /// All messages that a conversation shows, oldest first.
     pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
         self.conversation(conversation)?;
         let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {} FROM messages WHERE conversation = ?1 ORDER BY id",
+            "SELECT {} FROM messages WHERE conversation = ?1 AND instead_of IS NULL ORDER BY id",
             Message::COLUMNS
         ))?;
         Ok(statement.query_map([conversation], Message::read)?.collect::<rusqlite::Result<_>>()?)
@@ -183,20 +189,22 @@ fn add_question(connection: &Connection, conversation: i64, text: &str, now: i64
     )
 }
 
-fn add_reply(
+pub(crate) fn add_reply(
     connection: &Connection,
     conversation: i64,
     target: &str,
     draft: Option<&str>,
+    instead_of: Option<i64>,
     now: i64,
 ) -> Result<Message> {
     add(
         connection,
         conversation,
         now,
-        "INSERT INTO messages (conversation, created_at, role, text, indexed, target, draft)
-         VALUES (?1, ?2, 'assistant', '', 0, ?3, ?4)",
-        &[&target, &draft],
+        "INSERT INTO messages
+             (conversation, created_at, role, text, indexed, seen_from, target, draft, instead_of)
+         SELECT ?1, ?2, 'assistant', '', 0, seen_from, ?3, ?4, ?5 FROM conversations WHERE id = ?1",
+        &[&target, &draft, &instead_of],
     )
 }
 
@@ -220,7 +228,12 @@ fn add(
     find(connection, connection.last_insert_rowid())
 }
 
-fn find(connection: &Connection, id: i64) -> Result<Message> {
+pub(crate) fn remove(connection: &Connection, id: i64) -> Result<()> {
+    connection.execute("DELETE FROM messages WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+pub(crate) fn find(connection: &Connection, id: i64) -> Result<Message> {
     let mut statement =
         connection.prepare_cached(&format!("SELECT {} FROM messages WHERE id = ?1", Message::COLUMNS))?;
     statement.query_row([id], Message::read).optional()?.ok_or(Error::NotFound { what: "message", id })
@@ -249,6 +262,7 @@ mod tests {
             finish: Some("stop"),
             summary: Some(r#"{"rounds":1}"#),
             problem: None,
+            whole: true,
         };
         let reply = fixture.store.finish_reply(begun.id, ending).unwrap();
         let expected = Message {
@@ -319,33 +333,11 @@ mod tests {
     }
 
     #[test]
-    fn replacing_a_reply_removes_its_rounds_and_leaves_the_question() {
-        let (mut fixture, conversation) = fixture();
-        let (question, reply) = fixture.store.ask(Some(conversation), "Why?", "Starter", None).unwrap();
-        fixture.store.append_rounds(reply.id, "Because", &[(0, "{}")]).unwrap();
-        let other = fixture.store.replace_reply(reply.id, "Starter", Some("n-gram")).unwrap();
-        assert_eq!(fixture.store.messages(conversation).unwrap(), [question, other]);
-        let rounds: i64 =
-            fixture.store.connection.query_row("SELECT count(*) FROM rounds", [], |row| row.get(0)).unwrap();
-        assert_eq!(rounds, 0);
-    }
-
-    #[test]
-    fn a_reply_that_cannot_be_replaced_stays() {
-        let (mut fixture, conversation) = fixture();
-        let (question, reply) = fixture.store.ask(Some(conversation), "Why?", "Starter", None).unwrap();
-        fixture.store.delete_conversation(conversation).unwrap();
-        fixture.store.replace_reply(reply.id, "Starter", None).unwrap_err();
-        fixture.store.restore_conversation(conversation).unwrap();
-        assert_eq!(fixture.store.messages(conversation).unwrap(), [question, reply]);
-    }
-
-    #[test]
     fn what_a_person_wrote_is_not_taken_for_a_reply() {
         let (mut fixture, conversation) = fixture();
         let question = fixture.store.add_user_message(conversation, "Why?").unwrap();
         let not_found = |result: Result<()>| matches!(result, Err(Error::NotFound { what: "reply", .. }));
-        assert!(not_found(fixture.store.replace_reply(question.id, "Starter", None).map(drop)));
+        assert!(not_found(fixture.store.begin_again(question.id, "Starter", None).map(drop)));
         assert!(not_found(fixture.store.finish_reply(question.id, Ending::default()).map(drop)));
         assert!(not_found(fixture.store.append_rounds(question.id, "x", &[(0, "{}")])));
         assert_eq!(fixture.store.messages(conversation).unwrap(), [question]);

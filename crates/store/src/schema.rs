@@ -6,7 +6,7 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::{Error, Result};
 
 /// `user_version` counts how many of these a database has been through.
-const MIGRATIONS: &[&str] = &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT];
+const MIGRATIONS: &[&str] = &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT];
 
 /// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
 /// only miss, never hit something else.
@@ -101,6 +101,16 @@ const NOTHING_LEFT: &str = "
     ) STRICT;
 ";
 
+/// A message with `instead_of` is an alternative to that one: kept, and no part of the conversation.
+/// `conversations.seen_from` is the first message that the model still sees (NULL: all of them), and
+/// `messages.seen_from` what it was when a reply was written.
+const ALTERNATIVES_AND_SIGHT: &str = "
+    ALTER TABLE messages ADD COLUMN instead_of INTEGER REFERENCES messages (id) ON DELETE CASCADE;
+    CREATE INDEX messages_instead_of ON messages (instead_of) WHERE instead_of IS NOT NULL;
+    ALTER TABLE messages ADD COLUMN seen_from INTEGER;
+    ALTER TABLE conversations ADD COLUMN seen_from INTEGER;
+";
+
 /// Brings a database up to this program's version, all of the way or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -168,5 +178,31 @@ mod tests {
         migrate(&mut connection).unwrap();
         migrate(&mut connection).unwrap();
         assert_eq!(version(&connection).unwrap(), MIGRATIONS.len() as i64);
+    }
+
+    #[test]
+    fn a_database_from_before_alternatives_keeps_all_that_is_in_it() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(&[CONVERSATIONS, TRACES_AND_ARENAS].concat()).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO conversations (title, created_at, updated_at) VALUES ('c', 1, 2);
+                 INSERT INTO messages (conversation, role, text, created_at, indexed)
+                 VALUES (1, 'user', 'fox', 1, 1), (1, 'assistant', 'a fox', 2, 1);
+                 PRAGMA user_version = 2;",
+            )
+            .unwrap();
+        migrate(&mut connection).unwrap();
+        let kept: i64 = connection
+            .query_row(
+                "SELECT count(*) FROM messages JOIN conversations ON conversations.id = conversation
+                 WHERE instead_of IS NULL AND messages.seen_from IS NULL AND conversations.seen_from IS NULL",
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
+        let found: i64 =
+            connection.query_row("SELECT count(*) FROM messages_text('fox')", [], |row| row.get(0)).unwrap();
+        assert_eq!((kept, found, version(&connection).unwrap()), (2, 2, 3));
     }
 }

@@ -33,7 +33,9 @@ impl Store {
             Conversation::COLUMNS
         ))?;
         let hits = statement.query_map(params![expression, limit], |row| {
-            Ok(Hit { conversation: Conversation::read(row)?, message: row.get(5)?, excerpt: row.get(6)? })
+            let message = row.get(Conversation::WIDTH)?;
+            let excerpt = row.get(Conversation::WIDTH + 1)?;
+            Ok(Hit { conversation: Conversation::read(row)?, message, excerpt })
         })?;
         Ok(hits.collect::<rusqlite::Result<_>>()?)
     }
@@ -115,9 +117,15 @@ mod tests {
         fixture.store.finish_reply(reply, Ending { text: "a grey wolf", ..Ending::default() }).unwrap();
         assert_eq!(excerpts(&fixture.store, "wolf"), ["a grey \u{2}wolf\u{3}"]);
         assert!(excerpts(&fixture.store, "fox").is_empty());
-        let other = fixture.store.replace_reply(reply, "Starter", None).unwrap().id;
-        fixture.store.finish_reply(other, Ending { text: "a bird", ..Ending::default() }).unwrap();
+        let other = fixture.store.begin_again(reply, "Starter", None).unwrap().id;
+        fixture.store.append_rounds(other, "a bird", &[(0, "{}")]).unwrap();
+        assert_eq!(excerpts(&fixture.store, "wolf").len(), 1, "the one before stays until there is another");
+        fixture
+            .store
+            .finish_reply(other, Ending { text: "a bird", whole: true, ..Ending::default() })
+            .unwrap();
         assert!(excerpts(&fixture.store, "wolf").is_empty());
+        assert_eq!(excerpts(&fixture.store, "bird").len(), 1);
         integrity(&fixture.store);
     }
 

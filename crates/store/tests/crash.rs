@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use foretoken_store::{Error, Store};
+use foretoken_store::{Ending, Error, Store};
 
 /// Names the database to write to in the process that is going to be killed.
 const VICTIM: &str = "FORETOKEN_TEST_VICTIM";
@@ -38,7 +38,7 @@ fn a_killed_process_loses_at_most_the_round_under_way() {
     for rounds in [1, 7, 40, 150] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("foretoken.db");
-        let stored = run_and_kill_after(rounds, &path);
+        let stored = run_and_kill_after(rounds, &path, "a_killed_process_loses_at_most_the_round_under_way");
 
         let mut store = Store::open(&path).unwrap();
         let conversation = store.conversations().unwrap().remove(0).id;
@@ -55,10 +55,71 @@ fn a_killed_process_loses_at_most_the_round_under_way() {
     }
 }
 
-/// Runs the writer, kills it when it said that many rounds are stored, and returns how many it said in all.
-fn run_and_kill_after(rounds: u32, path: &Path) -> u32 {
+/// Writes a reply again and again for ever, and says how often it was whole.
+fn regenerate_until_killed(path: &Path) -> ! {
+    let mut store = Store::open(path).unwrap();
+    let (_, begun) = store.ask(None, "Tell me about foxes", "Starter", None).unwrap();
+    let mut reply = begun.id;
+    write_reply(&mut store, reply, 0);
+    for number in 1.. {
+        reply = store.begin_again(reply, "Starter", None).unwrap().id;
+        write_reply(&mut store, reply, number);
+        println!("stored {number}");
+    }
+    unreachable!()
+}
+
+/// The text of the reply with this number.
+fn whole_text(number: u32) -> String {
+    format!("{}end", word(number).repeat(5))
+}
+
+fn write_reply(store: &mut Store, reply: i64, number: u32) {
+    for index in 0..5 {
+        let text = word(number).repeat(index as usize + 1);
+        store.append_rounds(reply, &text, &[(index, format!("[{number}]"))]).unwrap();
+    }
+    let ending = Ending { text: &whole_text(number), finish: Some("stop"), whole: true, ..Ending::default() };
+    store.finish_reply(reply, ending).unwrap();
+}
+
+#[test]
+fn whenever_a_process_that_regenerates_is_killed_a_whole_reply_is_there() {
+    const NAME: &str = "whenever_a_process_that_regenerates_is_killed_a_whole_reply_is_there";
+    if let Some(path) = std::env::var_os(VICTIM) {
+        regenerate_until_killed(Path::new(&path));
+    }
+    for replies in [1, 2, 5, 11, 23] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("foretoken.db");
+        let stored = run_and_kill_after(replies, &path, NAME);
+
+        let store = Store::open(&path).unwrap();
+        let conversation = store.conversations().unwrap().remove(0).id;
+        let messages = store.messages(conversation).unwrap();
+        assert_eq!(messages.len(), 2, "the question and one reply");
+        let shown = &messages[1];
+        let number = (stored..=stored + 1).find(|&number| shown.text == whole_text(number));
+        let number = number.unwrap_or_else(|| panic!("{stored} were whole, and then {:?}", shown.text));
+        assert_eq!(shown.finish.as_deref(), Some("stop"));
+        assert_eq!(store.rounds(shown.id).unwrap(), vec![format!("[{number}]"); 5]);
+        assert_eq!(store.search("fox", 10).unwrap().iter().filter(|hit| hit.message == shown.id).count(), 1);
+        let beside = store.alternatives(conversation).unwrap();
+        assert!(beside.len() <= 1, "{beside:?}");
+        for kept in beside {
+            assert_eq!((kept.instead_of, kept.finish), (Some(shown.id), None));
+            assert!(whole_text(number + 1).starts_with(&kept.text) && !kept.text.is_empty());
+            let hits = store.search("fox", 10).unwrap();
+            assert!(hits.iter().all(|hit| hit.message != kept.id), "search finds no alternatives");
+        }
+    }
+}
+
+/// Runs the test that writes, kills it when it said so many times that something is stored, and returns how often it
+/// said so in all.
+fn run_and_kill_after(rounds: u32, path: &Path, writer: &str) -> u32 {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_killed_process_loses_at_most_the_round_under_way", "--nocapture"])
+        .args(["--exact", writer, "--nocapture"])
         .env(VICTIM, path)
         .stdout(Stdio::piped())
         .spawn()

@@ -74,6 +74,7 @@ export interface Backend {
   stopAdvice(): Promise<void>;
   /** Pinned first, then newest. */
   conversations(): Promise<Conversation[]>;
+  /** Oldest first, with those that are kept beside others. */
   messages(conversation: number): Promise<Message[]>;
   trace(message: number): Promise<Round[]>;
   rename(conversation: number, title: string): Promise<Conversation>;
@@ -88,8 +89,19 @@ export interface Backend {
     text: string,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply>;
-  /** Writes the last reply of its conversation again. */
+  /** Writes the last reply of its conversation again; that one stays until the new one is whole. */
   regenerate(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
+  /** Shows what is kept beside the last reply, and keeps that beside it; resolves with all messages. */
+  chooseAlternative(message: number): Promise<Message[]>;
+  /** Deletes what is kept beside a reply; resolves with all messages. */
+  discardAlternative(message: number): Promise<Message[]>;
+  /**
+   * Lets the model no longer see the oldest messages of a conversation, as few as leave room for `text`, or with
+   * null for the last reply again.
+   */
+  leaveOutOldest(conversation: number, text: string | null): Promise<Conversation>;
+  /** Lets the model see all of a conversation, where it fits. */
+  seeAll(conversation: number): Promise<Conversation>;
   /** Ends what is under way: a reply, a check, an arena. */
   stop(): Promise<void>;
   /** Says how long it is from frame to frame: to be told of anything more often is of no use. */

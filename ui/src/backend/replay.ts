@@ -293,10 +293,42 @@ export class Replay implements Backend {
     const old = this.#messages.find(({ id }) => id === message);
     const home = old && this.#conversations.get(old.conversation);
     if (!home) throw notFound(message);
-    this.#messages = this.#messages.filter(({ id }) => id !== message);
-    const asked = this.#messages.filter(({ conversation }) => conversation === home.id).at(-1);
-    return await this.#play(home, null, asked?.text ?? "", onEvent);
+    const asked = this.#messages.findLast(
+      ({ conversation, role }) => conversation === home.id && role === "user",
+    );
+    const played = await this.#play(home, null, asked?.text ?? "", onEvent, message);
+    if (played.reply.finish !== "cancelled") {
+      this.#messages = this.#messages.filter(({ id }) => id !== message);
+      this.#exchange(message, played.reply.id);
+    }
+    const reply = this.#messages.find(({ id }) => id === played.reply.id) ?? played.reply;
+    return { ...played, reply };
   };
+
+  chooseAlternative = (message: number) => {
+    const chosen = this.#messages.find(({ id }) => id === message);
+    const shown = chosen?.instead_of;
+    if (!chosen || typeof shown !== "number") return Promise.reject(notFound(message));
+    this.#exchange(shown, message);
+    return this.messages(chosen.conversation);
+  };
+
+  discardAlternative = (message: number) => {
+    const found = this.#messages.find(({ id }) => id === message);
+    if (typeof found?.instead_of !== "number") return Promise.reject(notFound(message));
+    this.#messages = this.#messages.filter(({ id }) => id !== message);
+    return this.messages(found.conversation);
+  };
+
+  leaveOutOldest = async (conversation: number, text: string | null) => {
+    const asked = (await this.messages(conversation)).filter(({ role }) => role === "user");
+    const last = this.#nextId;
+    return await this.#change(conversation, {
+      seen_from: text === null ? (asked.at(-1)?.id ?? last) : last,
+    });
+  };
+
+  seeAll = (conversation: number) => this.#change(conversation, { seen_from: null });
 
   stop = () => {
     this.#stopped = true;
@@ -365,10 +397,11 @@ export class Replay implements Backend {
     user: Message | null,
     question: string,
     onEvent: (event: ReplyEvent) => void,
+    insteadOf: number | null = null,
   ): Promise<Reply> {
     this.#stopped = false;
     this.#enter("replying");
-    const reply = this.#write(home.id, "assistant", "");
+    const reply = this.#write(home.id, "assistant", "", insteadOf);
     onEvent({ type: "started", conversation: home, user, reply });
     if (this.#rate > 0) {
       const stored = await this.#synthesise(reply, onEvent);
@@ -429,6 +462,15 @@ export class Replay implements Backend {
     return stored;
   }
 
+  /** Shows an alternative where another reply was, which becomes one of its alternatives. */
+  #exchange(shown: number, alternative: number) {
+    this.#messages = this.#messages.map((message) => {
+      if (message.id === alternative) return { ...message, instead_of: null };
+      const beside = message.id === shown || message.instead_of === shown;
+      return beside ? { ...message, instead_of: alternative } : message;
+    });
+  }
+
   /** A conversation from before this page was opened. */
   #recall(question: string, agoMs: number, pinned = false) {
     const home = this.#home(null, question);
@@ -454,7 +496,8 @@ export class Replay implements Backend {
     const known = conversation === null ? undefined : this.#conversations.get(conversation);
     if (known) return this.#touch(known);
     const title = text.length > 48 ? `${text.slice(0, 47)}…` : text;
-    const home = { id: this.#nextId++, title, pinned: false, updated_at: Date.now() };
+    const updated_at = Date.now();
+    const home = { id: this.#nextId++, title, pinned: false, updated_at, seen_from: null };
     this.#conversations.set(home.id, home);
     return home;
   }
@@ -465,7 +508,12 @@ export class Replay implements Backend {
     return touched;
   }
 
-  #write(conversation: number, role: Message["role"], text: string): Message {
+  #write(
+    conversation: number,
+    role: Message["role"],
+    text: string,
+    insteadOf: number | null = null,
+  ): Message {
     const byReply = role === "assistant";
     const message: Message = {
       id: this.#nextId++,
@@ -478,6 +526,8 @@ export class Replay implements Backend {
       target: byReply ? this.#target().label : null,
       draft: byReply ? this.#draft().label : null,
       problem: null,
+      instead_of: insteadOf,
+      unstored: null,
     };
     this.#messages.push(message);
     return message;

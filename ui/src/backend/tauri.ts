@@ -83,6 +83,10 @@ export const tauri: Backend = {
   send: (conversation, text, onEvent) =>
     call("send", { conversation, text, onEvents: batches(onEvent) }),
   regenerate: (message, onEvent) => call("regenerate", { message, onEvents: batches(onEvent) }),
+  chooseAlternative: (message) => call("choose_alternative", { message }),
+  discardAlternative: (message) => call("discard_alternative", { message }),
+  leaveOutOldest: (conversation, text) => call("leave_out_oldest", { conversation, text }),
+  seeAll: (conversation) => call("see_all", { conversation }),
   stop: async () => {
     await call("stop", {});
   },

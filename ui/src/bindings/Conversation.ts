@@ -4,4 +4,8 @@ export type Conversation = { id: number, title: string, pinned: boolean,
 /**
  * Milliseconds since 1970.
  */
-updated_at: number, };
+updated_at: number, 
+/**
+ * The first message that the model still sees; `None` while it sees all.
+ */
+seen_from: number | null, };

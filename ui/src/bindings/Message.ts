@@ -23,4 +23,12 @@ target: string | null, draft: string | null,
 /**
  * Replies that failed: the sentence that says why.
  */
-problem: string | null, };
+problem: string | null, 
+/**
+ * Replies that are kept beside the one with this number, which the conversation shows in their place.
+ */
+instead_of: number | null, 
+/**
+ * Replies that could not be stored yet: the sentence that says why.
+ */
+unstored: string | null, };

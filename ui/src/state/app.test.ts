@@ -10,7 +10,13 @@ import { STARTER } from "../backend/replayModels";
 import { threeRounds } from "../trace/fixtures";
 import { App } from "./app.svelte";
 
-const home: Conversation = { id: 1, title: "Fox", pinned: false, updated_at: 5 };
+const home: Conversation = {
+  id: 1,
+  title: "Fox",
+  pinned: false,
+  updated_at: 5,
+  seen_from: null,
+};
 const message = (id: number, change: Partial<Message> = {}): Message => ({
   id,
   conversation: 1,
@@ -22,6 +28,8 @@ const message = (id: number, change: Partial<Message> = {}): Message => ({
   target: null,
   draft: null,
   problem: null,
+  instead_of: null,
+  unstored: null,
   ...change,
 });
 const question = message(2, { role: "user", text: "Hello" });
@@ -36,6 +44,7 @@ class Fake {
   refuse: BackendError | null = null;
   stored: Message[] = [];
   stops = 0;
+  leftOut: [number, string | null][] = [];
 
   readonly backend = {
     conversations: () => Promise.resolve([]),
@@ -50,6 +59,12 @@ class Fake {
     send: (_: number | null, __: string, onEvent: (event: ReplyEvent) => void) =>
       this.#ask(onEvent),
     regenerate: (_: number, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
+    chooseAlternative: () => Promise.resolve(this.stored),
+    leaveOutOldest: (conversation: number, text: string | null) => {
+      this.leftOut.push([conversation, text]);
+      return this.refuse ? Promise.reject(this.refuse) : Promise.resolve({ ...home, seen_from: 7 });
+    },
+    seeAll: () => Promise.resolve(home),
     stop: () => {
       this.stops += 1;
       return Promise.resolve();
@@ -61,8 +76,8 @@ class Fake {
     return new Promise((resolve, reject) => (this.settle = { resolve, reject }));
   }
 
-  begin(user: Message | null = question) {
-    this.emit({ type: "started", conversation: home, user, reply: preview });
+  begin(user: Message | null = question, reply = preview) {
+    this.emit({ type: "started", conversation: home, user, reply });
   }
 }
 
@@ -156,11 +171,111 @@ test("a new reply takes the old one's place when regenerating, whatever its numb
   app.conversations.current = 1;
   app.conversations.messages = [question, message(9, { text: "old" })];
   const asked = app.reply.regenerate(9);
-  fake.begin(null);
-  expect(app.conversations.messages).toEqual([question, preview]);
+  const begun = { ...preview, instead_of: 9 };
+  fake.begin(null, begun);
+  expect(app.conversations.messages).toEqual([question, begun]);
   fake.settle?.resolve({ conversation: home, reply: stored });
   await asked;
   expect(app.conversations.messages).toEqual([question, stored]);
+});
+
+test("a new reply that is stopped stands beside the old one, and the person may exchange them", async () => {
+  const old = message(9, { text: "old", finish: "stop" });
+  const stopped = message(3, { text: "half", finish: "cancelled", instead_of: 9 });
+  app.conversations.current = 1;
+  app.conversations.messages = [question, old];
+  const asked = app.reply.regenerate(9);
+  fake.begin(null, { ...preview, instead_of: 9 });
+  fake.stored = [question, stopped, old];
+  fake.settle?.resolve({ conversation: home, reply: stopped });
+  await asked;
+  expect(app.conversations.messages).toEqual([question, old]);
+  expect(app.conversations.alternatives).toEqual([stopped]);
+  fake.stored = [question, { ...stopped, instead_of: null }, { ...old, instead_of: 3 }];
+  await app.conversations.choose(3);
+  expect(app.conversations.messages.at(-1)?.text).toBe("half");
+  expect(app.conversations.alternatives.map(({ text }) => text)).toEqual(["old"]);
+});
+
+test("a reply that is written again is found again in place of the old one", async () => {
+  const old = message(2, { text: "old", finish: "stop" });
+  const begun = { ...preview, instead_of: 2 };
+  app.conversations.current = 1;
+  app.conversations.messages = [old];
+  void app.reply.regenerate(2);
+  fake.begin(null, begun);
+  app.startNew();
+  fake.stored = [old, begun];
+  await app.open(1);
+  expect(app.conversations.messages).toEqual([begun]);
+  expect(app.conversations.alternatives).toEqual([]);
+});
+
+test("a reply that brought nothing leaves the old one alone", async () => {
+  const old = message(9, { text: "old", finish: "stop" });
+  app.conversations.current = 1;
+  app.conversations.messages = [question, old];
+  const asked = app.reply.regenerate(9);
+  fake.begin(null, { ...preview, instead_of: 9 });
+  fake.stored = [question, old];
+  fake.settle?.resolve({ conversation: home, reply: old });
+  await asked;
+  expect(app.conversations.messages).toEqual([question, old]);
+});
+
+test("a reply that could not be stored stays on the page and is looked for until it is", async () => {
+  vi.useFakeTimers();
+  const unstored = { ...stored, unstored: "This reply could not be stored: the disk is full." };
+  const asked = app.reply.send("Hello", () => undefined);
+  fake.begin();
+  fake.stored = [question, unstored];
+  fake.settle?.resolve({ conversation: home, reply: unstored });
+  await asked;
+  expect(app.conversations.messages).toEqual([question, unstored]);
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(app.conversations.messages).toEqual([question, unstored]);
+  fake.stored = [question, stored];
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(app.conversations.messages).toEqual([question, stored]);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("where a conversation outgrew the context the oldest messages are left out and it is asked again", async () => {
+  const tooLong = new BackendError("prompt_too_long", "the prompt is too long");
+  app.conversations.current = 1;
+  app.conversations.messages = [question, stored];
+  const accepted = vi.fn();
+  const asked = app.reply.send("More", accepted);
+  fake.settle?.reject(tooLong);
+  await asked;
+  expect(app.reply.tooLong).toMatchObject({ conversation: 1, text: "More" });
+  const again = app.reply.leaveOutOldest();
+  await vi.waitFor(() => expect(app.reply.active).toBe(true));
+  expect(fake.leftOut).toEqual([[1, "More"]]);
+  expect(app.conversations.seenFrom).toBe(7);
+  expect([app.reply.problem, app.reply.tooLong]).toEqual([null, null]);
+  fake.begin();
+  expect(accepted).toHaveBeenCalledOnce();
+  fake.settle?.resolve({ conversation: { ...home, seen_from: 7 }, reply: stored });
+  await again;
+  await app.conversations.seeAll();
+  expect(app.conversations.seenFrom).toBeNull();
+});
+
+test("what is too long by itself is not offered to be helped by leaving out", async () => {
+  const tooLong = new BackendError("prompt_too_long", "the prompt is too long");
+  const first = app.reply.send("A long one", () => undefined);
+  fake.settle?.reject(tooLong);
+  await first;
+  expect([app.reply.problem, app.reply.tooLong]).toEqual(["the prompt is too long", null]);
+  app.conversations.current = 1;
+  const later = app.reply.send("A long one", () => undefined);
+  fake.settle?.reject(tooLong);
+  await later;
+  fake.refuse = new BackendError("prompt_too_long", "This message alone is too long: 4020 tokens.");
+  await app.reply.leaveOutOldest();
+  expect(app.reply.problem).toContain("alone");
+  expect(app.reply.tooLong).toBeNull();
 });
 
 test("a refused regeneration leaves the old reply where it is", async () => {

@@ -6,15 +6,21 @@ import { BackendError, type Backend } from "../backend/backend";
 import { isImported } from "./imports.svelte";
 import type { Toasts } from "./toasts.svelte";
 
+/** How often it is looked whether a reply that could not be stored is. */
+const LOOK_MS = 2000;
+
 export class Conversations {
   list = $state.raw<Conversation[]>([]);
   /** The open conversation; null is a new one that has no message yet. */
   current = $state<number | null>(null);
   messages = $state.raw<Message[]>([]);
+  /** Replies that are kept beside those that are shown, until a person decides. */
+  alternatives = $state.raw<Message[]>([]);
   /** A message to bring into view, set by a search hit. */
   reveal = $state<number | null>(null);
   loaded = $state(false);
 
+  #looking = false;
   readonly #backend: Backend;
   readonly #toasts: Toasts;
 
@@ -28,6 +34,11 @@ export class Conversations {
     return isImported(this.current) ? null : this.current;
   }
 
+  /** The first message of the open conversation that the model sees; null while it sees all. */
+  get seenFrom(): number | null {
+    return this.list.find(({ id }) => id === this.current)?.seen_from ?? null;
+  }
+
   async load() {
     await this.#try(async () => {
       this.list = await this.#backend.conversations();
@@ -38,7 +49,7 @@ export class Conversations {
   async open(conversation: number, message: number | null = null) {
     if (this.current !== conversation) {
       this.current = conversation;
-      this.messages = [];
+      this.#show([]);
     }
     await this.refresh();
     if (this.current === conversation) this.reveal = message;
@@ -47,7 +58,7 @@ export class Conversations {
   /** Opens a conversation that is not stored. */
   show(conversation: number, messages: Message[]) {
     this.current = conversation;
-    this.messages = messages;
+    this.#show(messages);
     this.reveal = null;
   }
 
@@ -57,28 +68,64 @@ export class Conversations {
     if (conversation === null) return;
     await this.#try(async () => {
       const messages = await this.#backend.messages(conversation);
-      if (this.current === conversation) this.messages = messages;
+      if (this.current === conversation) this.#show(messages);
     });
+  }
+
+  #show(messages: Message[]) {
+    this.messages = messages.filter(({ instead_of }) => instead_of === null);
+    this.alternatives = messages.filter(({ instead_of }) => instead_of !== null);
+    this.#lookAgain();
+  }
+
+  /** While a reply could not be stored, looks whether it is by now. */
+  #lookAgain() {
+    const waits = [...this.messages, ...this.alternatives].some(
+      ({ unstored }) => unstored !== null,
+    );
+    if (!waits || this.#looking) return;
+    this.#looking = true;
+    setTimeout(() => {
+      this.#looking = false;
+      void this.refresh();
+    }, LOOK_MS);
   }
 
   startNew() {
     this.current = null;
-    this.messages = [];
+    this.#show([]);
     this.reveal = null;
   }
 
-  /** Puts a message in its place: over an older state of itself, or at the end. */
+  /** Puts a message in its place: over an older state of itself, over what it is written instead of, or at the end. */
   place(message: Message) {
     if (message.conversation !== this.current) return;
-    const known = this.messages.some(({ id }) => id === message.id);
+    this.alternatives = this.alternatives.filter(({ id }) => id !== message.id);
+    const others = this.messages.filter(({ id }) => id !== message.instead_of);
+    const known = others.some(({ id }) => id === message.id);
     this.messages = known
-      ? this.messages.map((old) => (old.id === message.id ? message : old))
-      : [...this.messages, message];
+      ? others.map((old) => (old.id === message.id ? message : old))
+      : [...others, message];
+    this.#lookAgain();
   }
 
-  /** Takes a message off the page: its conversation will hold another one instead. */
-  takeOff(message: number) {
-    this.messages = this.messages.filter(({ id }) => id !== message);
+  /** Shows what is kept beside the last reply, and keeps that beside it. */
+  async choose(alternative: number) {
+    await this.#exchange(() => this.#backend.chooseAlternative(alternative));
+  }
+
+  /** Deletes what is kept beside a reply. */
+  async discard(alternative: number) {
+    await this.#exchange(() => this.#backend.discardAlternative(alternative));
+  }
+
+  /** Lets the model see all of the open conversation again. */
+  async seeAll() {
+    const conversation = this.stored;
+    if (conversation === null) return;
+    await this.#try(async () => {
+      this.update(await this.#backend.seeAll(conversation));
+    });
   }
 
   /** Puts a conversation in its place: pinned first, then newest. */
@@ -119,6 +166,14 @@ export class Conversations {
       hits = await this.#backend.search(query);
     });
     return hits;
+  }
+
+  async #exchange(exchange: () => Promise<Message[]>) {
+    const conversation = this.current;
+    await this.#try(async () => {
+      const messages = await exchange();
+      if (this.current === conversation) this.#show(messages);
+    });
   }
 
   async #restore(conversation: number) {

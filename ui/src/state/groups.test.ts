@@ -6,6 +6,7 @@ const at = (updated: Date, pinned = false) => ({
   title: "",
   pinned,
   updated_at: updated.getTime(),
+  seen_from: null,
 });
 
 test("conversations stand under the day the calendar gives them, pinned ones apart", () => {

@@ -63,7 +63,13 @@ export class Imports {
   async #imported(name: string, file: TraceFile): Promise<Imported> {
     const id = this.#nextId();
     const trace = await traceOf(file);
-    const common = { conversation: id, created_at: file.header?.created_at ?? 0, problem: null };
+    const common = {
+      conversation: id,
+      created_at: file.header?.created_at ?? 0,
+      problem: null,
+      instead_of: null,
+      unstored: null,
+    };
     const reply: Message = {
       ...common,
       id: this.#nextId(),

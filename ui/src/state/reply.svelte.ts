@@ -12,6 +12,14 @@ import type { Conversations } from "./conversations.svelte";
 import { Trace } from "./trace.svelte";
 import type { Traces } from "./traces.svelte";
 
+/** A question that no longer fits into the context together with its conversation. */
+interface TooLong {
+  conversation: number;
+  /** What was to be sent; null for a reply that was to be written again. */
+  text: string | null;
+  again: () => Promise<void>;
+}
+
 export class Reply {
   /** From the question's sending to the stored reply's arrival. */
   active = $state(false);
@@ -23,6 +31,8 @@ export class Reply {
   prompt = $state.raw<{ done: number; total: number } | null>(null);
   /** Why the last question was refused, in a sentence. */
   problem = $state<string | null>(null);
+  /** Set with the problem where it helps to leave out the oldest messages. */
+  tooLong = $state.raw<TooLong | null>(null);
   /** Said to screen readers when a reply ends. */
   announcement = $state("");
 
@@ -51,7 +61,9 @@ export class Reply {
   /** Asks in the open conversation; `onAccepted` runs once the question is stored. */
   async send(text: string, onAccepted: () => void) {
     const conversation = this.#conversations.current;
-    await this.#run((onEvent) =>
+    const again = () => this.send(text, onAccepted);
+    const offer = conversation === null ? null : { conversation, text, again };
+    await this.#run(offer, (onEvent) =>
       this.#backend.send(conversation, text, (event) => {
         if (event.type === "started") {
           onAccepted();
@@ -62,14 +74,33 @@ export class Reply {
     );
   }
 
-  /** Writes a conversation's last reply again. */
+  /** Writes a conversation's last reply again; it stays until the new one is whole. */
   async regenerate(message: number) {
-    await this.#run((onEvent) =>
-      this.#backend.regenerate(message, (event) => {
-        if (event.type === "started") this.#conversations.takeOff(message);
-        onEvent(event);
-      }),
-    );
+    const conversation = this.#conversations.current;
+    const again = () => this.regenerate(message);
+    const offer = conversation === null ? null : { conversation, text: null, again };
+    await this.#run(offer, (onEvent) => this.#backend.regenerate(message, onEvent));
+  }
+
+  /** Lets the model no longer see the oldest messages of the conversation, and asks again. */
+  async leaveOutOldest() {
+    const offer = this.tooLong;
+    if (!offer || this.active) return;
+    this.dismiss();
+    try {
+      const { conversation, text } = offer;
+      this.#conversations.update(await this.#backend.leaveOutOldest(conversation, text));
+    } catch (thrown) {
+      this.problem = BackendError.from(thrown).message;
+      return;
+    }
+    await offer.again();
+  }
+
+  /** Forgets why the last question was refused. */
+  dismiss() {
+    this.problem = null;
+    this.tooLong = null;
   }
 
   async stop() {
@@ -95,15 +126,20 @@ export class Reply {
     }
   }
 
-  async #run(ask: (onEvent: (event: ReplyEvent) => void) => Promise<Stored>) {
+  async #run(
+    offer: TooLong | null,
+    ask: (onEvent: (event: ReplyEvent) => void) => Promise<Stored>,
+  ) {
     if (this.active) return;
     this.active = true;
-    this.problem = null;
+    this.dismiss();
     this.announcement = "";
     try {
-      this.#finish(await ask((event) => this.#take(event)));
+      await this.#finish(await ask((event) => this.#take(event)));
     } catch (thrown) {
-      await this.#fail(BackendError.from(thrown).message);
+      const { code, message } = BackendError.from(thrown);
+      if (code === "prompt_too_long") this.tooLong = offer;
+      await this.#fail(message);
     } finally {
       this.active = false;
       this.stopping = false;
@@ -146,11 +182,14 @@ export class Reply {
     this.#conversations.place(this.message);
   };
 
-  #finish({ conversation, reply }: Stored) {
+  async #finish({ conversation, reply }: Stored) {
     this.trace?.flush();
     if (this.trace?.gap || this.trace === null) void this.#traces.refresh(reply.id);
     this.#conversations.update(conversation);
-    this.#conversations.place(reply);
+    const begun = this.message?.id ?? reply.id;
+    if (reply.instead_of === null && reply.id === begun) this.#conversations.place(reply);
+    // One that was to take another's place and is not whole leaves that where it was.
+    else await this.#conversations.refresh();
     this.announcement = reply.finish === "cancelled" ? "Reply stopped." : "Reply finished.";
   }
 

@@ -16,6 +16,8 @@ function message(id: number, change: Partial<Message> = {}): Message {
     target: null,
     draft: null,
     problem: null,
+    instead_of: null,
+    unstored: null,
     ...change,
   };
 }

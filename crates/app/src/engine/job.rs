@@ -8,7 +8,7 @@ use foretoken_engine::trace::{Round, Summary};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{Advice, Arena, ArenaEvent, ArenaRequest, CheckProgress, ReplyCheck, Settings};
-use crate::replier::{Ending, Event};
+use crate::replier::{Ending, Event, PromptSize};
 
 /// Told of a reply while it is written, on the engine thread.
 pub type OnReply = Box<dyn FnMut(Event<'_>) + Send>;
@@ -50,6 +50,10 @@ pub(super) enum Job {
         on: OnReply,
         cancel: Cancel,
         done: mpsc::Sender<Result<Ending>>,
+    },
+    Measure {
+        messages: Vec<ChatMessage>,
+        done: mpsc::Sender<Result<PromptSize>>,
     },
     Check {
         stored: Box<Stored>,

@@ -13,7 +13,7 @@ use super::why::Reporter;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{DRAFT_NGRAM, Settings};
-use crate::replier::{Ending, Event, Replier};
+use crate::replier::{Ending, Event, PromptSize, Replier};
 
 impl Replier for Local {
     fn reply(
@@ -52,6 +52,12 @@ impl Replier for Local {
             written_with.system_prompt.clone_from(&settings.system_prompt);
         }
         Ok(Ending { finish: summary.finish, summary: Some(summary) })
+    }
+
+    fn measure(&mut self, conversation: &[ChatMessage], settings: &Settings) -> Result<PromptSize> {
+        let session = &self.loaded()?.session;
+        let tokens = request(session, conversation, settings)?.prompt.len();
+        Ok(PromptSize { tokens, context: session.context() })
     }
 }
 

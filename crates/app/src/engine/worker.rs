@@ -52,6 +52,10 @@ impl Worker {
                 let _ = done.send(outcome);
                 self.local.keep_learned();
             }
+            Job::Measure { messages, done } => {
+                let settings = self.local.settings.clone();
+                let _ = done.send(self.replier().measure(&messages, &settings));
+            }
             Job::Check { stored, on_progress, cancel, done } => {
                 let _ = done.send(local.check(&stored, &on_progress, &cancel));
             }
@@ -61,10 +65,16 @@ impl Worker {
         }
     }
 
+    fn replier(&mut self) -> &mut dyn Replier {
+        match &mut self.replier {
+            Some(replier) => replier.as_mut(),
+            None => &mut self.local,
+        }
+    }
+
     /// Lets whoever replies do so, and shows it from the moment the conversation is accepted.
     fn reply(&mut self, messages: &[ChatMessage], cancel: &Cancel, on: &mut OnReply) -> Result<Ending> {
-        let Self { local, replier } = self;
-        let (settings, board) = (local.settings.clone(), Arc::clone(&local.board));
+        let (settings, board) = (self.local.settings.clone(), Arc::clone(&self.local.board));
         let idle = board.status().phase;
         let mut hear = |event: Event<'_>| {
             on(event);
@@ -72,8 +82,7 @@ impl Worker {
                 board.update(|status| status.phase = EnginePhase::Replying);
             }
         };
-        let replier = replier.as_deref_mut().unwrap_or(local);
-        let outcome = replier.reply(messages, &settings, cancel, &mut hear);
+        let outcome = self.replier().reply(messages, &settings, cancel, &mut hear);
         board.update(|status| status.phase = idle);
         self.local.report_memory();
         outcome

@@ -16,6 +16,9 @@ pub struct Conversation {
     /// Milliseconds since 1970.
     #[ts(type = "number")]
     pub updated_at: i64,
+    /// The first message that the model still sees; `None` while it sees all.
+    #[ts(type = "number | null")]
+    pub seen_from: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -47,6 +50,11 @@ pub struct Message {
     pub draft: Option<String>,
     /// Replies that failed: the sentence that says why.
     pub problem: Option<String>,
+    /// Replies that are kept beside the one with this number, which the conversation shows in their place.
+    #[ts(type = "number | null")]
+    pub instead_of: Option<i64>,
+    /// Replies that could not be stored yet: the sentence that says why.
+    pub unstored: Option<String>,
 }
 
 /// A message that contains the searched words.

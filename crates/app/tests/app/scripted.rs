@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use foretoken_app::App;
 use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
-use foretoken_app::ipc::{CommandError, EnginePhase, ErrorCode, ReplyEvent, Settings};
-use foretoken_app::replier::{Ending, Event, Replier};
+use foretoken_app::ipc::{CommandError, EnginePhase, ErrorCode, Message, Reply, ReplyEvent, Settings};
+use foretoken_app::replier::{Ending, Event, PromptSize, Replier};
 use foretoken_app::reply::Events;
 use foretoken_engine::model::Renderer;
 use foretoken_engine::model::{ChatMessage, Role};
@@ -18,24 +18,45 @@ use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
 use foretoken_store::Store;
 
-use super::{Fixture, listen};
+use super::{Fixture, PATIENCE, listen};
 
 /// Says what the question asks for: "echo ..." the words in it, one by one, "fail ..." as well and then fails, "wait"
-/// one word until it is cancelled, "forget ..." the words after it has deleted every conversation, and nothing else.
+/// one word until it is cancelled, "forget ..." the words after it has deleted every conversation, "recall" what was
+/// replied before, and nothing else. What begins with "first" is echoed the first time, and then does what follows.
+/// A word is a token.
 struct Scripted {
     database: PathBuf,
+    /// What was asked so far.
+    asked: Vec<String>,
 }
+
+/// Of [`Scripted`], in words.
+const CONTEXT: usize = 40;
 
 impl Replier for Scripted {
     fn reply(
         &mut self,
         conversation: &[ChatMessage],
-        _settings: &Settings,
+        settings: &Settings,
         cancel: &Cancel,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Ending> {
         let asked = conversation.last().filter(|message| message.role == Role::User).unwrap();
-        let (order, words) = asked.content.split_once(' ').unwrap_or((&asked.content, "word"));
+        let PromptSize { tokens: found, context: limit } = self.measure(conversation, settings)?;
+        if found >= limit {
+            return Err(foretoken_engine::Error::PromptTooLong { found, limit }.into());
+        }
+        let again = self.asked.contains(&asked.content);
+        self.asked.push(asked.content.clone());
+        let order = match asked.content.strip_prefix("first ") {
+            Some(order) if again => order.to_owned(),
+            Some(order) => format!("echo {order}"),
+            None if asked.content == "recall" => {
+                format!("echo {}", conversation[conversation.len() - 2].content)
+            }
+            None => asked.content.clone(),
+        };
+        let (order, words) = order.split_once(' ').unwrap_or((&order, "word"));
         if !["echo", "fail", "wait", "forget"].contains(&order) {
             return Err(CommandError::new(ErrorCode::NoTarget, "Nobody understands this."));
         }
@@ -62,12 +83,18 @@ impl Replier for Scripted {
         let finish = if cancel.is_cancelled() { Finish::Cancelled } else { Finish::Stop };
         Ok(Ending { finish, summary: None })
     }
+
+    fn measure(&mut self, conversation: &[ChatMessage], _settings: &Settings) -> Result<PromptSize> {
+        let tokens = conversation.iter().map(|turn| turn.content.split_whitespace().count()).sum();
+        Ok(PromptSize { tokens, context: CONTEXT })
+    }
 }
 
 fn fixture() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let folders = Folders::at(folder.path());
-    let replier: Option<Box<dyn Replier>> = Some(Box::new(Scripted { database: folders.database() }));
+    let replier: Option<Box<dyn Replier>> =
+        Some(Box::new(Scripted { database: folders.database(), asked: Vec::new() }));
     let renderer = Renderer::in_this_process();
     Fixture::ready(folder, App::start_on(folders, None, Arc::new(ThisComputer), renderer, replier).unwrap())
 }
@@ -112,16 +139,20 @@ fn a_reply_without_rounds_keeps_its_text_when_it_fails() {
     );
 }
 
-#[test]
-fn a_reply_without_rounds_is_cancelled_and_keeps_its_text() {
-    let fixture = fixture();
+/// Stops the reply once there is text.
+fn stopper(fixture: &Fixture) -> Events {
     let app = Arc::clone(&fixture.app);
-    let stopper: Events = Arc::new(move |event| {
+    Arc::new(move |event| {
         if matches!(event, ReplyEvent::Text { .. }) {
             app.stop();
         }
-    });
-    let reply = fixture.app.send(None, "wait patiently", stopper).unwrap().reply;
+    })
+}
+
+#[test]
+fn a_reply_without_rounds_is_cancelled_and_keeps_its_text() {
+    let fixture = fixture();
+    let reply = fixture.app.send(None, "wait patiently", stopper(&fixture)).unwrap().reply;
     assert_eq!((reply.text.as_str(), reply.finish), ("patiently", Some(Finish::Cancelled)));
 }
 
@@ -145,4 +176,198 @@ fn nothing_is_told_of_a_reply_that_could_not_be_begun() {
     let error = fixture.app.send(Some(first.conversation.id), "forget all of it", events).unwrap_err();
     assert_eq!(error.code, ErrorCode::NotFound);
     assert_eq!(*heard.lock().unwrap(), []);
+}
+
+/// Of a message its text, and whether it is kept beside another.
+fn shape(messages: &[Message]) -> Vec<(&str, bool)> {
+    messages.iter().map(|message| (message.text.as_str(), message.instead_of.is_some())).collect()
+}
+
+#[test]
+fn a_reply_stays_when_another_in_its_place_fails_or_is_stopped_and_a_person_decides_between_them() {
+    for (question, begun) in [("first fail in the middle", "in the middle"), ("first wait for it", "for it")]
+    {
+        let fixture = fixture();
+        let (first, _) = fixture.send(None, question);
+        let echoed = question.split_once(' ').unwrap().1;
+        let again = fixture.app.regenerate(first.reply.id, stopper(&fixture)).unwrap().reply;
+        assert_eq!((again.instead_of, again.text.as_str()), (Some(first.reply.id), begun));
+        let messages = fixture.app.messages(first.conversation.id).unwrap();
+        assert_eq!(shape(&messages), [(question, false), (echoed, false), (begun, true)]);
+        assert_eq!(messages[1], first.reply, "it is as it was");
+        let (next, _) = fixture.send(Some(first.conversation.id), "recall");
+        assert_eq!(next.reply.text, echoed, "what is kept beside it is no part of the conversation");
+        let refused = fixture.app.choose_alternative(again.id).unwrap_err();
+        assert!(refused.message.contains("later ones"), "{}", refused.message);
+        let left = fixture.app.discard_alternative(again.id).unwrap();
+        assert_eq!(left.len(), 4);
+    }
+}
+
+#[test]
+fn a_reply_that_was_stopped_can_be_shown_in_place_of_the_one_before_and_back() {
+    let fixture = fixture();
+    let question = "first wait for it";
+    let (first, _) = fixture.send(None, question);
+    let again = fixture.app.regenerate(first.reply.id, stopper(&fixture)).unwrap().reply;
+    let exchanged = fixture.app.choose_alternative(again.id).unwrap();
+    assert_eq!(shape(&exchanged), [(question, false), ("wait for it", true), ("for it", false)]);
+    let back = fixture.app.choose_alternative(first.reply.id).unwrap();
+    assert_eq!(shape(&back), [(question, false), ("wait for it", false), ("for it", true)]);
+    assert_eq!(fixture.app.choose_alternative(first.reply.id).unwrap_err().code, ErrorCode::NotFound);
+}
+
+#[test]
+fn a_regeneration_that_is_refused_changes_nothing() {
+    let fixture = fixture();
+    let (first, _) = fixture.send(None, "first say something");
+    let before = fixture.app.messages(first.conversation.id).unwrap();
+    let refused = fixture.app.regenerate(first.reply.id, listen().0).unwrap_err();
+    assert_eq!(refused.message, "Nobody understands this.");
+    assert_eq!(fixture.app.messages(first.conversation.id).unwrap(), before);
+}
+
+/// What another program does to the database.
+fn meddle(fixture: &Fixture, sql: &str) {
+    let path = Folders::at(fixture.folder.path()).database();
+    rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
+}
+
+/// Lets the store refuse the ends of replies, until [`ALLOW`].
+const REFUSE_ENDS: &str = "CREATE TRIGGER refuse BEFORE UPDATE OF text, finish ON messages
+                           BEGIN SELECT RAISE(ABORT, 'no room'); END";
+const ALLOW: &str = "DROP TRIGGER refuse";
+
+/// Waits until everything of a conversation is stored.
+fn until_stored(fixture: &Fixture, conversation: i64) -> Vec<Message> {
+    let begin = Instant::now();
+    loop {
+        let messages = fixture.app.messages(conversation).unwrap();
+        if messages.iter().all(|message| message.unstored.is_none()) {
+            return messages;
+        }
+        assert!(begin.elapsed() < PATIENCE, "waited in vain: {messages:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_reply_whose_end_cannot_be_stored_is_shown_with_the_reason_and_stored_as_soon_as_it_can_be() {
+    let fixture = fixture();
+    meddle(&fixture, REFUSE_ENDS);
+    let (Reply { conversation, reply }, _) = fixture.send(None, "echo a long tale");
+    assert_eq!((reply.text.as_str(), reply.finish), ("a long tale", Some(Finish::Stop)));
+    let reason = reply.unstored.clone().unwrap();
+    assert!(reason.starts_with("This reply could not be stored:") && reason.contains("no room"), "{reason}");
+    assert_eq!(fixture.app.messages(conversation.id).unwrap()[1], reply);
+
+    let refused = fixture.refused(Some(conversation.id), "recall").1;
+    assert!(refused.starts_with("The last reply comes first."), "{refused}");
+    assert_eq!(fixture.app.messages(conversation.id).unwrap().len(), 2, "what is refused is not stored");
+
+    meddle(&fixture, ALLOW);
+    let messages = until_stored(&fixture, conversation.id);
+    assert_eq!(messages[1], Message { unstored: None, ..reply });
+    let (next, _) = fixture.send(Some(conversation.id), "recall");
+    assert_eq!(next.reply.text, "a long tale");
+}
+
+#[test]
+fn what_could_not_be_stored_is_stored_before_what_comes_next() {
+    let fixture = fixture();
+    meddle(&fixture, REFUSE_ENDS);
+    let (first, _) = fixture.send(None, "echo a long tale");
+    assert!(first.reply.unstored.is_some());
+    meddle(&fixture, ALLOW);
+    let (next, _) = fixture.send(Some(first.conversation.id), "recall");
+    assert_eq!(next.reply.text, "a long tale");
+    let messages = fixture.app.messages(first.conversation.id).unwrap();
+    assert_eq!(messages[1], Message { unstored: None, ..first.reply });
+}
+
+#[test]
+fn what_could_not_be_stored_is_stored_when_the_program_ends() {
+    let fixture = fixture();
+    meddle(&fixture, REFUSE_ENDS);
+    let (first, _) = fixture.send(None, "echo a long tale");
+    meddle(&fixture, ALLOW);
+    let Fixture { app, folder, .. } = fixture;
+    drop(app);
+    let store = Store::open(&Folders::at(folder.path()).database()).unwrap();
+    let begin = Instant::now();
+    // The thread that tries again may be about to.
+    while store.message(first.reply.id).unwrap().finish.is_none() {
+        assert!(begin.elapsed() < PATIENCE, "it was not stored");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(store.message(first.reply.id).unwrap().text, "a long tale");
+}
+
+#[test]
+fn another_reply_that_cannot_be_stored_is_shown_in_place_of_the_one_before_and_stored_there() {
+    let fixture = fixture();
+    let (first, _) = fixture.send(None, "first echo again");
+    meddle(&fixture, REFUSE_ENDS);
+    let again = fixture.app.regenerate(first.reply.id, listen().0).unwrap().reply;
+    assert!(again.unstored.is_some() && again.instead_of.is_none());
+    let shown = fixture.app.messages(first.conversation.id).unwrap();
+    assert_eq!(shape(&shown), [("first echo again", false), ("again", false)]);
+    meddle(&fixture, ALLOW);
+    let stored = until_stored(&fixture, first.conversation.id);
+    assert_eq!(stored[1], Message { unstored: None, ..again });
+    assert!(
+        Store::open(&Folders::at(fixture.folder.path()).database()).unwrap().message(first.reply.id).is_err()
+    );
+}
+
+#[test]
+fn a_question_that_cannot_be_stored_is_refused_in_a_sentence_and_nothing_is_told_of_it() {
+    let fixture = fixture();
+    meddle(
+        &fixture,
+        "CREATE TRIGGER refuse BEFORE INSERT ON messages BEGIN SELECT RAISE(ABORT, 'no room'); END",
+    );
+    let (events, heard) = listen();
+    let error = fixture.app.send(None, "echo this", events).unwrap_err();
+    assert!(error.message.contains("no room"), "{}", error.message);
+    assert_eq!(*heard.lock().unwrap(), []);
+    assert!(fixture.app.conversations().unwrap().is_empty());
+}
+
+#[test]
+fn a_conversation_that_outgrew_the_context_goes_on_without_its_oldest_turns_and_can_be_seen_whole_again() {
+    let fixture = fixture();
+    let (first, _) = fixture.send(None, "echo one two three four five six seven eight");
+    let conversation = first.conversation.id;
+    fixture.send(Some(conversation), "echo nine ten eleven twelve");
+    fixture.send(Some(conversation), "recall");
+    let next = "echo some more words for you";
+    assert_eq!(fixture.refused(Some(conversation), &format!("{next} {next}")).0, ErrorCode::PromptTooLong);
+
+    let before = fixture.app.messages(conversation).unwrap();
+    let left = fixture.app.leave_out_oldest(conversation, Some(next)).unwrap();
+    assert_eq!(left.seen_from, Some(before[2].id), "one turn is enough");
+    assert_eq!(fixture.app.messages(conversation).unwrap(), before, "all of it is still there");
+    let (reply, _) = fixture.send(Some(conversation), next);
+    assert_eq!(reply.reply.text, "some more words for you");
+
+    let refused = fixture.app.see_all(conversation).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::PromptTooLong);
+    assert!(refused.message.contains("holds 40"), "{}", refused.message);
+
+    let long = "word ".repeat(CONTEXT);
+    let refused = fixture.app.leave_out_oldest(conversation, Some(&long)).unwrap_err();
+    assert!(
+        refused.message.starts_with("This message alone is too long: its prompt has 40 tokens"),
+        "{}",
+        refused.message
+    );
+    assert_eq!(fixture.app.conversations().unwrap()[0].seen_from, left.seen_from, "nothing changed");
+
+    let short = fixture.send(None, "echo this").0.conversation.id;
+    fixture.app.leave_out_oldest(short, Some(&"word ".repeat(29))).unwrap();
+    assert!(
+        fixture.app.conversations().unwrap().iter().any(|home| home.id == short && home.seen_from.is_some())
+    );
+    assert_eq!(fixture.app.see_all(short).unwrap().seen_from, None);
 }

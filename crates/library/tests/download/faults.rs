@@ -52,6 +52,27 @@ fn a_connection_that_stays_cut_pauses_the_download_and_keeps_what_is_here() {
 }
 
 #[test]
+fn of_what_a_power_cut_tore_only_a_piece_is_fetched_again() {
+    let shelf = Shelf::new();
+    shelf.server.set(Faults { cuts: 1, cut_after: 1_000_000, ..Faults::default() });
+    let person = shelf.person();
+    person.start();
+    person.until(ID, |download| download.done_bytes == 1_000_000);
+    shelf.server.set(Faults { unavailable: u32::MAX, ..Faults::default() });
+    person.until_interrupted(ID);
+    // Its length is right and its end is not what was written.
+    let partial = shelf.partial().remove(0);
+    let mut torn = fs::read(&partial).unwrap();
+    torn[900_000..].fill(0);
+    fs::write(&partial, torn).unwrap();
+    shelf.server.set(Faults::default());
+    person.downloads.resume(ID).unwrap();
+    person.until_done(ID);
+    shelf.assert_arrived(REPOSITORY, FILE);
+    assert_eq!(shelf.server.sent(), SIZE + 1_000_000);
+}
+
+#[test]
 fn a_server_without_ranges_begins_again_and_the_file_is_right() {
     let shelf = Shelf::new();
     shelf.server.set(Faults { cuts: 1, cut_after: 700_001, ignore_range: true, ..Faults::default() });

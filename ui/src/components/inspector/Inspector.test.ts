@@ -26,6 +26,8 @@ const reply: Message = {
   target: "Starter",
   draft: "Starter draft",
   problem: null,
+  instead_of: null,
+  unstored: null,
 };
 
 let shown: ReturnType<typeof mount> | undefined;

@@ -17,6 +17,8 @@ const REPLY: Message = {
   target: "Elsewhere",
   draft: null,
   problem: null,
+  instead_of: null,
+  unstored: null,
 };
 
 let app: App;
@@ -55,6 +57,27 @@ function show() {
   shown = mount(ReplyMessage, { target: document.body, props: { message: REPLY, last: true } });
   flushSync();
 }
+
+test("what is kept beside a reply can be read, shown instead and discarded", () => {
+  const stopped = { ...REPLY, id: 2, text: "half", finish: "cancelled" as const, instead_of: 1 };
+  const failed = { ...REPLY, id: 3, text: "", finish: null, problem: "it broke.", instead_of: 1 };
+  const elsewhere = { ...stopped, id: 4, instead_of: 9 };
+  app.conversations.alternatives = [stopped, failed, elsewhere];
+  const [choose, discard] = [vi.fn(), vi.fn()];
+  Object.assign(app.conversations, { choose, discard });
+  show();
+  const kept = [...document.querySelectorAll<HTMLElement>("[data-testid=alternative]")];
+  expect(kept.map((other) => other.textContent)).toEqual([
+    expect.stringContaining("begun and stopped"),
+    expect.stringContaining("Another reply failed: it broke."),
+  ]);
+  expect(kept[0]?.querySelector("p")?.textContent).toBe("half");
+  expect(kept[1]?.querySelector("[data-testid=choose-alternative]")).toBeNull();
+  find("choose-alternative")?.click();
+  expect(choose).toHaveBeenCalledExactlyOnceWith(2);
+  kept[1]?.querySelector<HTMLElement>("[data-testid=discard-alternative]")?.click();
+  expect(discard).toHaveBeenCalledExactlyOnceWith(3);
+});
 
 const find = (id: string) => document.querySelector<HTMLElement>(`[data-testid=${id}]`);
 

@@ -24,6 +24,8 @@ const reply: Message = {
   target: "Starter",
   draft: null,
   problem: null,
+  instead_of: null,
+  unstored: null,
 };
 const program = "Foretoken 0.1.0";
 
