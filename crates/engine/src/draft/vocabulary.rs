@@ -6,6 +6,14 @@ use std::collections::HashMap;
 use crate::model::Tokenizer;
 use crate::token::TokenId;
 
+/// Bytes of the draft's tokens in which the target's are spelled; runs of white space are the longest in use.
+const LONGEST_LETTER: usize = 128;
+/// Bytes of a target's token that is spelled; what is longer is left out.
+const LONGEST_SPELLED: usize = 1024;
+/// Bytes of all the target's tokens that are spelled: as many as the largest vocabulary in use has in all. A draft
+/// reads a hostile model's text with gaps rather than be made ready for hours.
+const MOST_SPELLED: usize = 2 << 20;
+
 /// The tokens a draft model can guess, in terms of the target's.
 #[derive(Debug)]
 pub enum Vocabulary {
@@ -33,11 +41,12 @@ impl Intersection {
         let end = |tokenizer: &Tokenizer| tokenizer.special().eos.as_ref().map(|token| token.id);
         let roles = [(target.bos(), draft.bos()), (end(target), end(draft))];
         let mut both = Self { to_target: vec![None; draft.vocabulary()], to_draft: Vec::new(), shared: 0 };
+        let mut room = MOST_SPELLED;
         for token in 0..target.vocabulary() as TokenId {
             let role = roles.iter().find(|role| role.0 == Some(token)).and_then(|role| role.1);
             match role.or_else(|| index.find(target, token)) {
                 Some(found) => both.pair(found, token),
-                None => both.to_draft.push(index.spell(target.decode_bytes(token))),
+                None => both.to_draft.push(index.spell(target.decode_bytes(token), &mut room)),
             }
         }
         both
@@ -71,6 +80,7 @@ impl Intersection {
 struct Index<'a> {
     texts: HashMap<&'a [u8], TokenId>,
     controls: HashMap<String, TokenId>,
+    /// Bytes of the longest that is spelled with.
     longest: usize,
 }
 
@@ -79,7 +89,7 @@ impl<'a> Index<'a> {
         let mut index = Self { texts: HashMap::new(), controls: HashMap::new(), longest: 0 };
         for token in 0..tokenizer.vocabulary() as TokenId {
             let bytes = tokenizer.decode_bytes(token);
-            index.longest = index.longest.max(bytes.len());
+            index.longest = index.longest.max(bytes.len().min(LONGEST_LETTER));
             if bytes.is_empty() {
                 index.controls.entry(tokenizer.piece(token)).or_insert(token);
             } else {
@@ -98,9 +108,14 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Tokens that join to `bytes`, the longest first; what no token has is left out.
-    fn spell(&self, mut bytes: &[u8]) -> Vec<TokenId> {
+    /// Tokens that join to `bytes`, the longest first; what no token has is left out, and so is all of it where
+    /// that is very long or there is no more `room`.
+    fn spell(&self, mut bytes: &[u8], room: &mut usize) -> Vec<TokenId> {
         let mut tokens = Vec::new();
+        if bytes.len() > LONGEST_SPELLED.min(*room) {
+            return tokens;
+        }
+        *room -= bytes.len();
         while !bytes.is_empty() {
             let found = (1..=self.longest.min(bytes.len())).rev().find_map(|length| {
                 let token = self.texts.get(&bytes[..length])?;
@@ -202,6 +217,21 @@ mod tests {
             [258, 259],
             "what begins and ends a text does so for both"
         );
+    }
+
+    #[test]
+    fn what_is_spelled_is_bounded_whatever_a_vocabulary_lists() {
+        let (short, long) = ("p".repeat(LONGEST_SPELLED), "q".repeat(LONGEST_SPELLED + 1));
+        let (target, draft) = (tokenizer(&[&short, &long]), tokenizer(&[&"p".repeat(2 * LONGEST_LETTER)]));
+        let index = Index::of(&draft);
+        assert_eq!(index.longest, LONGEST_LETTER);
+        let vocabulary = Vocabulary::Intersection(Box::new(Intersection::of(&target, &draft)));
+        assert_eq!(draft.decode(&vocabulary.translate(&[261])), short);
+        assert!(vocabulary.translate(&[262]).is_empty());
+        let mut room = 5;
+        assert_eq!(index.spell(b"help!", &mut room).len(), 3);
+        assert_eq!(room, 0);
+        assert!(index.spell(b"h", &mut room).is_empty());
     }
 
     #[test]

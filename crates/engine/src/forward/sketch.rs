@@ -54,6 +54,10 @@ impl Sketch {
         let leaders = by_slice.argmax(D::Minus1)?.to_dtype(DType::F32)?;
         let below = rows.broadcast_sub(&maxima.max_keepdim(D::Minus1)?)?;
         let sum = below.exp()?.sum_keepdim(D::Minus1)?;
+        // A draft model with fewer tokens than its target may be fed some that it gives no logits of.
+        let beyond = tokens.iter().any(|&token| token as usize >= vocabulary);
+        let within = tokens.iter().map(|&token| token.min(vocabulary as TokenId - 1));
+        let ids = if beyond { &Tensor::from_iter(within, rows.device())? } else { ids };
         let mut parts = vec![maxima, leaders, sum, rows.index_select(ids, 1)?];
         let scale = match interest {
             Interest::Likely { temperature, .. } if temperature != 1.0 => Some(1.0 / temperature),
@@ -70,7 +74,8 @@ impl Sketch {
             let leaders: Vec<TokenId> = leaders.map(|(&at, start)| start + at as TokenId).collect();
             let largest = maxima.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let first = maxima.iter().position(|&maximum| maximum == largest).unwrap_or(0);
-            let known = tokens.iter().copied().zip(rest[1..].iter().copied()).collect();
+            let known = tokens.iter().copied().zip(rest[1..].iter().copied());
+            let known = known.filter(|&(token, _)| (token as usize) < vocabulary).collect();
             Ok(Self {
                 logits: rows.get(row)?,
                 peak: Peak { token: leaders[first], largest, sum: rest[0] },
@@ -244,10 +249,12 @@ mod tests {
             count in 1usize..8,
         ) {
             let size = rows[0].len();
-            let tokens: Vec<TokenId> = vec![0, (size / 2) as TokenId, (size - 1) as TokenId];
+            let tokens: Vec<TokenId> = [0, size / 2, size - 1].map(|token| token as TokenId).to_vec();
+            // One that was fed and has no logit.
+            let fed: Vec<TokenId> = tokens.iter().copied().chain([size as TokenId + 7]).collect();
             let tensor = Tensor::new(rows.clone(), &Device::Cpu).unwrap();
-            let ids = Tensor::new(tokens.as_slice(), &Device::Cpu).unwrap();
-            let sketches = Sketch::all(&tensor, &tokens, &ids, interest).unwrap();
+            let ids = Tensor::new(fed.as_slice(), &Device::Cpu).unwrap();
+            let sketches = Sketch::all(&tensor, &fed, &ids, interest).unwrap();
             let logits = Logits::on_device(&sketches);
             for (index, numbers) in rows.iter().enumerate() {
                 let (found, expected) = (logits.row(index), Row::of(numbers));

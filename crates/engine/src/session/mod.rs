@@ -11,6 +11,7 @@ mod hardware;
 mod learning;
 mod prompt;
 mod remedy;
+mod spellings;
 #[cfg(test)]
 mod tests;
 
@@ -271,17 +272,17 @@ impl Session {
     /// The tokens of what a person said, as the first message of a conversation or as it is.
     ///
     /// # Errors
-    /// Those of [`Form::text`] and of the tokenizer.
+    /// Those of [`Form::said`] and [`Form::tokens`].
     pub fn text(&self, text: &str) -> Result<Vec<TokenId>> {
-        self.form.tokens(self.tokenizer(), &self.form.text(text)?)
+        self.form.tokens(self.tokenizer(), &[self.form.said(text)?])
     }
 
     /// The tokens of a conversation up to where the next reply begins.
     ///
     /// # Errors
-    /// Those of [`Form::conversation`] and of the tokenizer.
+    /// Those of [`Form::tokens`].
     pub fn conversation(&self, messages: &[ChatMessage]) -> Result<Vec<TokenId>> {
-        self.form.tokens(self.tokenizer(), &self.form.conversation(messages)?)
+        self.form.tokens(self.tokenizer(), messages)
     }
 
     /// Writes a reply, see [`Decoder::reply`].

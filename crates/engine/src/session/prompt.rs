@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::spellings;
 use crate::error::{Error, Result};
 use crate::model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, Special, Tokenizer};
 use crate::token::TokenId;
@@ -29,10 +30,18 @@ impl Form {
     /// # Errors
     /// `Error::EmptyPrompt` for a text without words; what the template reports.
     pub fn text(&self, text: &str) -> Result<String> {
+        self.conversation(&[self.said(text)?])
+    }
+
+    /// `text` as the first message of a conversation.
+    ///
+    /// # Errors
+    /// `Error::EmptyPrompt` for a text without words.
+    pub fn said(&self, text: &str) -> Result<ChatMessage> {
         match self {
             Self::Raw if text.is_empty() => Err(Error::EmptyPrompt),
             Self::Chat(_) if text.trim().is_empty() => Err(Error::EmptyPrompt),
-            _ => self.conversation(&[ChatMessage { role: Role::User, content: text.to_owned() }]),
+            _ => Ok(ChatMessage { role: Role::User, content: text.to_owned() }),
         }
     }
 
@@ -47,15 +56,24 @@ impl Form {
         }
     }
 
-    /// The tokens of a prompt that [`Self::text`] or [`Self::conversation`] gave.
+    /// The tokens of the prompt that asks for the next reply of a conversation. The template's own parts may be
+    /// special tokens, what was said may not; raw, special tokens are read as such.
     ///
     /// # Errors
-    /// What the tokenizer reports.
-    pub fn tokens(&self, tokenizer: &Tokenizer, prompt: &str) -> Result<Vec<TokenId>> {
-        match self {
-            Self::Raw => whole_text(tokenizer, prompt),
-            Self::Chat(_) => tokenizer.encode(prompt, Special::Parse),
+    /// What the template and the tokenizer report.
+    pub fn tokens(&self, tokenizer: &Tokenizer, messages: &[ChatMessage]) -> Result<Vec<TokenId>> {
+        let Self::Chat(template) = self else {
+            return whole_text(tokenizer, &self.conversation(messages)?);
+        };
+        let prompt = spellings::render(tokenizer, messages, |messages| template.render(messages, true))?;
+        if prompt.broken > 0 {
+            tracing::warn!(
+                "the model reads {} names of special tokens in this conversation with spaces in them, because its \
+                 template rewrites messages",
+                prompt.broken
+            );
         }
+        tokenizer.encode_around(&prompt.text, &prompt.plain)
     }
 }
 

@@ -263,3 +263,27 @@ impl Drafter for ModelDrafter {
         Cost::BY_TOKEN
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forward::TensorModel;
+    use crate::model::fixture::Gguf;
+    use crate::sampling::Sampling;
+
+    #[test]
+    fn a_draft_model_on_tensors_reads_tokens_that_it_must_not_guess() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
+        // Of its 261 tokens the target has the first 100.
+        let context = Context::new(vec![1, 200, 3, 260]);
+        for sampling in [Sampling::greedy(), Sampling::default()] {
+            let model = TensorModel::load(&source, &candle_core::Device::Cpu).unwrap();
+            let mut drafter = ModelDrafter::new(Box::new(model), Vocabulary::Same(100), &[]);
+            let mut sampler = Sampler::new(&sampling).unwrap();
+            let draft = drafter.draft(&context, &DraftRequest::chain(3), &mut sampler).unwrap();
+            assert_eq!(draft.guesses.len(), 3);
+            assert!(draft.guesses.iter().all(|guess| guess.token < 100));
+        }
+    }
+}

@@ -4,6 +4,7 @@
 use tokenizers::AddedToken;
 use tokenizers::models::bpe::{BPE, Merges, Vocab};
 
+use super::library::Built;
 use super::pre_tokenizer::PreTokenizer;
 use super::table::Kind;
 
@@ -15,7 +16,7 @@ pub(super) fn build<'a>(
     pre: &PreTokenizer,
     tokens: &[(&str, Kind)],
     merges: impl Iterator<Item = &'a str>,
-) -> Result<tokenizers::Tokenizer, String> {
+) -> Result<Built, String> {
     let vocabulary: Vocab =
         tokens.iter().zip(0u32..).map(|((text, _), id)| ((*text).to_owned(), id)).collect();
     let longest = tokens.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
@@ -36,8 +37,8 @@ pub(super) fn build<'a>(
         .ignore_merges(pre.whole_words)
         .build()
         .map_err(|error| error.to_string())?;
-    let mut tokenizer = tokenizers::Tokenizer::new(model);
-    tokenizer.with_pre_tokenizer(Some(pre.steps()?));
+    let mut tokenizer = Built::new(model.into());
+    tokenizer.with_pre_tokenizer(Some(pre.words()?));
     let added = tokens.iter().filter_map(|&(text, kind)| match kind {
         Kind::Control => Some(AddedToken::from(text, true)),
         Kind::Added => Some(AddedToken::from(text, false).normalized(false)),

@@ -2,13 +2,16 @@
 //! the documents beside it.
 
 use std::collections::HashSet;
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 use tokenizers::AddedToken;
 
+use super::library::{Built, Library, Unused};
+use super::normalizer;
 use super::special::{ENDS, SpecialToken, SpecialTokens};
 use super::table::{Kind, Spelling, Table, byte_token};
 use super::{Encoder, Tokenizer};
@@ -16,6 +19,10 @@ use crate::error::{Error, Result};
 use crate::model::folder::Folder;
 use crate::token::TokenId;
 
+/// Bytes of a piece of a vocabulary whose pieces have scores: all of them are looked for at every place of a text.
+const LONGEST_PIECE: usize = 1024;
+/// The kind of vocabulary whose pieces have scores.
+const UNIGRAM: &str = "Unigram";
 /// Numbers that may be left out in a vocabulary, beside as many as are taken.
 const LARGEST_GAP: usize = 4096;
 
@@ -26,9 +33,23 @@ struct Document {
     #[serde(default)]
     added_tokens: Vec<Added>,
     #[serde(default)]
+    normalizer: Json,
+    #[serde(default)]
+    model: Model,
+    #[serde(default)]
     post_processor: Json,
     #[serde(default)]
     decoder: Json,
+}
+
+/// How a word is put into tokens.
+#[derive(Deserialize, Default)]
+struct Model {
+    /// Left out by some old documents.
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    merges: Option<IgnoredAny>,
+    dropout: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -59,9 +80,12 @@ pub(in crate::model) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
     let document = parse(folder, &text)?;
     let special = roles(folder, &document);
     let spelling = known_spelling(folder, &document)?;
-    let library = build(&text, &document).map_err(failed)?;
+    let library = checked(&document).and_then(|()| build(&text, &document)).map_err(failed)?;
     let size = size(&library).map_err(failed)?;
     let texts: Vec<Option<String>> = (0..size).map(|id| library.id_to_token(id)).collect();
+    if document.model.kind.as_deref() == Some(UNIGRAM) {
+        pieces(&texts).map_err(failed)?;
+    }
     let mut kinds: Vec<Kind> = texts.iter().map(|text| token_kind(text.as_deref(), spelling)).collect();
     for added in &document.added_tokens {
         if let Some(kind) = kinds.get_mut(added.id as usize) {
@@ -71,14 +95,50 @@ pub(in crate::model) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
     let tokens = texts.iter().map(|text| text.as_deref().unwrap_or_default()).zip(kinds);
     let table = Table::new(spelling, tokens);
     let strips = strips_leading_space(&document.decoder);
-    Ok(Tokenizer::new(path, Encoder::library(library), table, special, strips))
+    let encoder = Encoder::Library(Box::new(Library::new(library)));
+    Ok(Tokenizer::new(path, encoder, table, special, strips))
+}
+
+/// Checks that a document asks for nothing but what language models need, which takes time and memory in
+/// proportion to a text. How it cuts words is checked where that is read.
+///
+/// # Errors
+/// A reason to use it not.
+fn checked(document: &Document) -> std::result::Result<(), String> {
+    let Model { kind, merges, dropout } = &document.model;
+    match kind.as_deref() {
+        Some("BPE" | UNIGRAM) => {}
+        None if merges.is_some() => {}
+        kind => {
+            return Err(format!(
+                "expected a vocabulary of kind BPE or {UNIGRAM}, found {}",
+                kind.unwrap_or("none")
+            ));
+        }
+    }
+    if dropout.is_some_and(|dropout| dropout != 0.0) {
+        return Err("its dropout chooses tokens by chance".to_owned());
+    }
+    normalizer::check(&document.normalizer)
+}
+
+/// Checks the pieces of a vocabulary with scores. The library looks for one without text for ever.
+///
+/// # Errors
+/// A reason to use them not.
+fn pieces(texts: &[Option<String>]) -> std::result::Result<(), String> {
+    let lengths = texts.iter().flatten().map(String::len);
+    match lengths.into_iter().find(|&length| length == 0 || length > LONGEST_PIECE) {
+        Some(length) => Err(format!("expected 1 to {LONGEST_PIECE} bytes in a piece, found {length}")),
+        None => Ok(()),
+    }
 }
 
 /// One more than the greatest number of a token.
 ///
 /// # Errors
 /// A reason when the numbers have large gaps, for which no model has rows.
-fn size(library: &tokenizers::Tokenizer) -> std::result::Result<u32, String> {
+fn size(library: &Built) -> std::result::Result<u32, String> {
     let vocabulary = library.get_vocab(true);
     let greatest = vocabulary.values().max().copied().unwrap_or(0);
     if greatest as usize > vocabulary.len() * 2 + LARGEST_GAP {
@@ -90,16 +150,27 @@ fn size(library: &tokenizers::Tokenizer) -> std::result::Result<u32, String> {
     Ok(greatest + 1)
 }
 
-/// The library's tokenizer with the tokens that only the tokenizer's config adds.
+/// The library's tokenizer, with the tokens that only the tokenizer's config adds, and without what it would do to
+/// a text's tokens afterwards.
 ///
 /// # Errors
 /// A reason when the library refuses the document.
-fn build(text: &[u8], document: &Document) -> std::result::Result<tokenizers::Tokenizer, String> {
+fn build(text: &[u8], document: &Document) -> std::result::Result<Built, String> {
     // The library panics at some damaged documents, such as one with a merge longer than every token.
-    let built = catch_unwind(|| tokenizers::Tokenizer::from_bytes(text));
-    let mut library = built
-        .map_err(|_| "expected a tokenizer document, found one that contradicts itself".to_owned())?
-        .map_err(|error| error.to_string())?;
+    let built = catch_unwind(AssertUnwindSafe(|| {
+        let mut library = Built::from_bytes(text).map_err(|error| error.to_string())?;
+        library.with_truncation(None).map_err(|error| error.to_string())?;
+        library.with_padding(None).with_post_processor(None::<Unused>).with_decoder(None::<Unused>);
+        add(&mut library, document)?;
+        Ok(library)
+    }));
+    built.unwrap_or_else(|_| {
+        Err("expected a tokenizer document, found one that contradicts itself".to_owned())
+    })
+}
+
+/// Adds the tokens that only the tokenizer's config lists, and checks the numbers of all.
+fn add(library: &mut Built, document: &Document) -> std::result::Result<(), String> {
     for added in &document.added_tokens {
         if library.token_to_id(&added.content).is_none() {
             let token = AddedToken::from(added.content.as_str(), added.special)
@@ -110,7 +181,7 @@ fn build(text: &[u8], document: &Document) -> std::result::Result<tokenizers::To
             library.add_tokens([token]).map_err(|error| error.to_string())?;
         }
         match library.token_to_id(&added.content) {
-            Some(id) if id == added.id => {}
+            Some(id) if id == added.id && !added.content.is_empty() => {}
             found => {
                 let found = found.map_or_else(|| "none".to_owned(), |id| id.to_string());
                 return Err(format!(
@@ -120,7 +191,7 @@ fn build(text: &[u8], document: &Document) -> std::result::Result<tokenizers::To
             }
         }
     }
-    Ok(library)
+    Ok(())
 }
 
 /// The kind of tokenizer, for a person.

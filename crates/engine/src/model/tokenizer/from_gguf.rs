@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::byte_level;
+use super::library::Library;
 use super::pre_tokenizer::PreTokenizer;
 use super::sentence_piece::SentencePiece;
 use super::special::{ENDS, SpecialToken, SpecialTokens};
@@ -35,7 +36,7 @@ pub(in crate::model) fn from_gguf(header: &Header) -> Result<Tokenizer> {
             let pre = pre_tokenizer(header)?;
             let merges = texts(header, "tokenizer.ggml.merges")?;
             let built = byte_level::build(pre, &tokens, merges.iter().map(Cow::as_ref)).map_err(failed)?;
-            (Encoder::library(built), Spelling::ByteLevel, false)
+            (Encoder::Library(Box::new(Library::new(built))), Spelling::ByteLevel, false)
         }
         Spelling::SentencePiece => {
             let adds_space = header.boolean("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);

@@ -4,15 +4,21 @@
 mod byte_level;
 mod from_folder;
 mod from_gguf;
+mod library;
+mod normalizer;
+mod pattern;
 mod pre_tokenizer;
 mod sentence_piece;
 mod special;
 mod table;
 #[cfg(test)]
 mod tests;
+mod whole;
+mod words;
 
+use std::cell::Cell;
+use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::token::TokenId;
@@ -21,9 +27,11 @@ pub(super) use from_folder::{from_folder, kind as folder_kind, special_tokens as
 pub(super) use from_gguf::{
     from_gguf, kind as gguf_kind, special_tokens as gguf_special_tokens, vocabulary_size,
 };
+use library::Library;
 use sentence_piece::SentencePiece;
 pub use special::{SpecialToken, SpecialTokens};
 use table::Table;
+use whole::{Whole, is_read};
 
 /// What to do with the text of a special token inside a text to encode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,16 +55,8 @@ pub struct Tokenizer {
 }
 
 enum Encoder {
-    /// The library keeps "are special tokens text?" as a setting of the whole tokenizer, hence the
-    /// lock: set and encode belong together.
-    Library(Box<Mutex<tokenizers::Tokenizer>>),
+    Library(Box<Library>),
     SentencePiece(Box<SentencePiece>),
-}
-
-impl Encoder {
-    fn library(tokenizer: tokenizers::Tokenizer) -> Self {
-        Self::Library(Box::new(Mutex::new(tokenizer)))
-    }
 }
 
 impl Tokenizer {
@@ -76,15 +76,48 @@ impl Tokenizer {
     /// # Errors
     /// `Error::Tokenizer` when the text has a character the vocabulary cannot express.
     pub fn encode(&self, text: &str, special: Special) -> Result<Vec<TokenId>> {
-        let failed = |reason| Error::Tokenizer { path: self.path.clone(), reason };
         match &self.encoder {
-            Encoder::SentencePiece(pieces) => pieces.encode(text, special).map_err(failed),
-            Encoder::Library(tokenizer) => {
-                let mut tokenizer = tokenizer.lock().unwrap_or_else(PoisonError::into_inner);
-                tokenizer.set_encode_special_tokens(special == Special::Ignore);
-                let encoding = tokenizer.encode_fast(text, false);
-                encoding.map(|e| e.get_ids().to_vec()).map_err(|error| failed(error.to_string()))
-            }
+            Encoder::SentencePiece(pieces) => pieces.encode(text, special),
+            Encoder::Library(library) => library.encode(text, special),
+        }
+        .map_err(|reason| Error::Tokenizer { path: self.path.clone(), reason })
+    }
+
+    /// The tokens of `text`, special and added tokens read as such except where they reach into `plain`, ranges in
+    /// order: there they are text like any other. What is between the tokens read is encoded as one.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn encode_around(&self, text: &str, plain: &[Range<usize>]) -> Result<Vec<TokenId>> {
+        if plain.is_empty() {
+            return self.encode(text, Special::Parse);
+        }
+        let hides = Cell::new(false);
+        let _ = self.whole().stretches(text, |range, mark| {
+            hides.set(hides.get() || !is_read(plain, &range, mark));
+            true
+        });
+        if !hides.get() {
+            return self.encode(text, Special::Parse);
+        }
+        match &self.encoder {
+            Encoder::SentencePiece(pieces) => pieces.encode_around(text, plain),
+            Encoder::Library(library) => library.encode_around(text, plain),
+        }
+        .map_err(|reason| Error::Tokenizer { path: self.path.clone(), reason })
+    }
+
+    /// Where `text` spells special or added tokens, or a part of one at either end, so that it could pass for one
+    /// beside other text: ranges in order. `controls`: of control tokens alone. Added tokens that are words, white
+    /// space or HTML are left out: they are no more than that.
+    pub fn spelled(&self, text: &str, controls: bool) -> Vec<Range<usize>> {
+        self.whole().spelled(text, controls)
+    }
+
+    fn whole(&self) -> &Whole {
+        match &self.encoder {
+            Encoder::SentencePiece(pieces) => pieces.whole(),
+            Encoder::Library(library) => library.whole(),
         }
     }
 
@@ -124,9 +157,7 @@ impl Tokenizer {
     pub fn id_of(&self, text: &str) -> Option<TokenId> {
         match &self.encoder {
             Encoder::SentencePiece(pieces) => pieces.id_of(text),
-            Encoder::Library(tokenizer) => {
-                tokenizer.lock().unwrap_or_else(PoisonError::into_inner).token_to_id(text)
-            }
+            Encoder::Library(library) => library.id_of(text),
         }
     }
 

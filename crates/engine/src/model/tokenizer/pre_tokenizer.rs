@@ -1,14 +1,11 @@
 //! How families cut a text into words before byte-level BPE joins bytes within each: the one table of
 //! pre-tokenizers. An unknown one is refused, for any other would split words wrongly.
 //!
-//! The patterns are those that the families' own tokenizer.json gives for Oniguruma, the library that the
-//! `tokenizers` library runs them with; the names are GGUF's.
+//! The patterns are those that the families' own tokenizer.json gives; the names are GGUF's.
 
-use tokenizers::PreTokenizerWrapper;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::sequence::Sequence;
-use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::tokenizer::SplitDelimiterBehavior;
+
+use super::words::Words;
 
 /// How a family cuts a text into words before the merges.
 pub(super) struct PreTokenizer {
@@ -129,19 +126,12 @@ impl PreTokenizer {
         })
     }
 
-    /// The steps in the library's terms; the last spells bytes as printable characters.
+    /// The steps; the last spells bytes as printable characters.
     ///
     /// # Errors
-    /// What the library has against a pattern.
-    pub fn steps(&self) -> Result<Sequence, String> {
-        let mut steps: Vec<PreTokenizerWrapper> = Vec::new();
-        for pattern in self.patterns {
-            let pattern = SplitPattern::Regex((*pattern).to_owned());
-            let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false);
-            steps.push(split.map_err(|error| error.to_string())?.into());
-        }
-        steps.push(ByteLevel::new(false, true, false).into());
-        Ok(Sequence::new(steps))
+    /// What stands against a pattern.
+    pub fn words(&self) -> Result<Words, String> {
+        Words::isolated(self.patterns, ByteLevel::new(false, true, false))
     }
 }
 
@@ -203,7 +193,7 @@ mod tests {
     fn every_kind_splits_words_as_its_patterns_say() {
         for (name, words) in WORDS {
             let mut text = PreTokenizedString::from(TEXT);
-            PreTokenizer::named(name).unwrap().steps().unwrap().pre_tokenize(&mut text).unwrap();
+            PreTokenizer::named(name).unwrap().words().unwrap().pre_tokenize(&mut text).unwrap();
             let splits = text.get_splits(OffsetReferential::Original, OffsetType::Byte);
             let found: Vec<&str> = splits.iter().map(|(_, (start, end), _)| &TEXT[*start..*end]).collect();
             assert_eq!(found.join("¦"), *words, "{name}");
@@ -211,9 +201,9 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_is_one_the_library_can_run() {
+    fn every_pattern_is_one_that_is_run() {
         for pre in super::PRE_TOKENIZERS {
-            assert!(pre.steps().is_ok(), "{:?}", pre.names);
+            assert!(pre.words().is_ok(), "{:?}", pre.names);
         }
     }
 }

@@ -3,10 +3,12 @@
 //! ("the leftmost pair first").
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
 
 use super::Special;
 use super::table::{Kind, SPACE, byte_token};
+use super::whole::{Mark, Whole, is_read};
 use crate::token::TokenId;
 
 /// The pieces of a vocabulary.
@@ -18,10 +20,7 @@ pub(super) struct SentencePiece {
     /// The token of each byte.
     bytes: [Option<TokenId>; 256],
     unknown: Option<TokenId>,
-    /// Tokens matched whole in a text, by their first byte, longest first.
-    whole: HashMap<u8, Vec<(String, TokenId)>>,
-    /// Tokens matched whole that take the white space behind them along.
-    drops_space: HashSet<TokenId>,
+    whole: Whole,
     adds_space: bool,
 }
 
@@ -77,7 +76,7 @@ impl SentencePiece {
     ) -> Self {
         let mut ids = HashMap::with_capacity(tokens.len());
         let mut bytes = [None; 256];
-        let mut whole: HashMap<u8, Vec<(String, TokenId)>> = HashMap::new();
+        let mut whole = Vec::new();
         for (&(text, kind), id) in tokens.iter().zip(0..) {
             ids.insert(text.to_owned(), id);
             match kind {
@@ -88,25 +87,25 @@ impl SentencePiece {
                 }
                 Kind::Added | Kind::Control => {
                     // Matched in the text, where a space is a space: Gemma has tokens for runs of them.
-                    let text = text.replace(SPACE, " ");
-                    if let Some(&first) = text.as_bytes().first() {
-                        whole.entry(first).or_default().push((text, id));
-                    }
+                    whole.push(Mark::new(text.replace(SPACE, " "), id, kind));
                 }
                 Kind::Normal | Kind::Unused => {}
             }
         }
-        for tokens in whole.values_mut() {
-            tokens.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
-        }
         let kinds = tokens.iter().map(|&(_, kind)| kind).collect();
-        Self { ids, scores, kinds, bytes, unknown, whole, drops_space: HashSet::new(), adds_space }
+        Self { ids, scores, kinds, bytes, unknown, whole: Whole::new(whole.into_iter()), adds_space }
     }
 
     /// White space behind the tokens matched whole that `which` chooses by their texts is part of them.
     pub fn drop_space_after(&mut self, which: impl Fn(&str) -> bool) {
-        let whole = self.whole.values().flatten();
-        self.drops_space = whole.filter(|(text, _)| which(text)).map(|&(_, id)| id).collect();
+        for mark in self.whole.iter_mut() {
+            mark.takes_behind = which(&mark.text);
+        }
+    }
+
+    /// Its tokens that are matched whole.
+    pub fn whole(&self) -> &Whole {
+        &self.whole
     }
 
     pub fn id_of(&self, text: &str) -> Option<TokenId> {
@@ -116,34 +115,31 @@ impl SentencePiece {
     /// # Errors
     /// A reason when a character has no piece, no bytes and no unknown token to stand for it.
     pub fn encode(&self, text: &str, special: Special) -> Result<Vec<TokenId>, String> {
-        let mut tokens = Vec::new();
-        // Every plain stretch counts as the beginning of a text: after a special token, too.
-        let mut plain = 0;
-        let mut at = 0;
-        while at < text.len() {
-            match self.whole_token(&text[at..], special) {
-                Some((len, id)) => {
-                    self.encode_plain(&text[plain..at], &mut tokens)?;
-                    tokens.push(id);
-                    at += len;
-                    if self.drops_space.contains(&id) {
-                        at = text.len() - text[at..].trim_start().len();
-                    }
-                    plain = at;
-                }
-                None => at += text[at..].chars().next().map_or(1, char::len_utf8),
-            }
-        }
-        self.encode_plain(&text[plain..], &mut tokens)?;
-        Ok(tokens)
+        self.encode_where(text, |_, mark| special == Special::Parse || !mark.control)
     }
 
-    /// The longest token matched whole that `text` begins with, and its length.
-    fn whole_token(&self, text: &str, special: Special) -> Option<(usize, TokenId)> {
-        let tokens = self.whole.get(text.as_bytes().first()?)?;
-        let allowed = |id: TokenId| special == Special::Parse || self.kinds[id as usize] != Kind::Control;
-        let found = tokens.iter().find(|(token, id)| text.starts_with(token.as_str()) && allowed(*id));
-        found.map(|(token, id)| (token.len(), *id))
+    /// The same with special tokens read as such where that is not in `plain`, ranges in order.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn encode_around(&self, text: &str, plain: &[Range<usize>]) -> Result<Vec<TokenId>, String> {
+        self.encode_where(text, |range, mark| is_read(plain, &range, mark))
+    }
+
+    fn encode_where(
+        &self,
+        text: &str,
+        allowed: impl Fn(Range<usize>, &Mark) -> bool,
+    ) -> Result<Vec<TokenId>, String> {
+        let mut tokens = Vec::new();
+        // Every plain stretch counts as the beginning of a text: after a special token, too.
+        for (range, whole) in self.whole.stretches(text, allowed) {
+            match whole {
+                Some(id) => tokens.push(id),
+                None => self.encode_plain(&text[range], &mut tokens)?,
+            }
+        }
+        Ok(tokens)
     }
 
     fn encode_plain(&self, text: &str, tokens: &mut Vec<TokenId>) -> Result<(), String> {

@@ -1,12 +1,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod hostile;
+
 use std::path::Path;
 
 use candle_core::quantized::gguf_file::Value;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use super::{Special, Tokenizer};
+use super::{Encoder, Special, Tokenizer};
 use crate::error::Error;
 use crate::model::ModelSource;
 use crate::model::fixture::{Gguf, alphabet, data, text};
@@ -80,6 +82,24 @@ fn deepseek_coder_encodes_its_test_vectors() {
 #[test]
 fn starcoder_encodes_its_test_vectors() {
     matches_its_vectors("starcoder");
+}
+
+#[test]
+fn encoding_around_nothing_is_encoding() {
+    for name in ["gpt-2", "llama-spm", "phi-3", "deepseek-coder", "starcoder"] {
+        let (tokenizer, pairs) = vectors(name);
+        let special: Vec<String> = tokenizer.whole().iter().map(|mark| mark.text.clone()).take(40).collect();
+        assert!(!special.is_empty(), "{name}");
+        for (at, (text, _)) in pairs.iter().enumerate() {
+            let special = &special[at % special.len()];
+            let text = format!("{special}{text} {special}\n{text}{special}");
+            let around = match &tokenizer.encoder {
+                Encoder::Library(library) => library.encode_around(&text, &[]),
+                Encoder::SentencePiece(pieces) => pieces.encode_around(&text, &[]),
+            };
+            assert_eq!(around.unwrap(), tokenizer.encode(&text, Special::Parse).unwrap(), "{name}: {text:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,135 @@
+//! Encoding by the `tokenizers` library: byte-level BPE, and what tokenizer.json files describe. What a stranger's
+//! document makes it do ends in a reason and never in a panic.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+use tokenizers::{
+    Decoder, Encoding, Model, ModelWrapper, NormalizedString, Normalizer, NormalizerWrapper, OffsetType,
+    PostProcessor, PreTokenizedString, PreTokenizer, Token, TokenizerImpl, normalizer,
+};
+
+use super::Special;
+use super::table::Kind;
+use super::whole::{Mark, Whole, is_read};
+use super::words::Words;
+use crate::token::TokenId;
+
+/// The library's tokenizer; nothing is done by it after a text is encoded, and it decodes nothing.
+pub(super) type Built = TokenizerImpl<ModelWrapper, NormalizerWrapper, Words, Unused, Unused>;
+
+/// See the module.
+pub(super) struct Library {
+    /// The library keeps "are special tokens text?" as a setting of the whole tokenizer, hence the
+    /// lock: set and encode belong together.
+    tokenizer: Mutex<Built>,
+    whole: Whole,
+}
+
+impl Library {
+    pub fn new(tokenizer: Built) -> Self {
+        let marks = tokenizer.get_added_tokens_decoder().into_iter().map(|(id, token)| {
+            let kind = if token.special { Kind::Control } else { Kind::Added };
+            let mark = Mark::new(token.content, id, kind);
+            Mark { takes_before: token.lstrip, takes_behind: token.rstrip, ..mark }
+        });
+        let whole = Whole::new(marks);
+        Self { tokenizer: Mutex::new(tokenizer), whole }
+    }
+
+    /// Its tokens that are matched whole.
+    pub fn whole(&self) -> &Whole {
+        &self.whole
+    }
+
+    pub fn id_of(&self, text: &str) -> Option<TokenId> {
+        self.tokenizer().token_to_id(text)
+    }
+
+    /// # Errors
+    /// A reason when the text has a character the vocabulary cannot express, or cutting it takes too long.
+    pub fn encode(&self, text: &str, special: Special) -> Result<Vec<TokenId>, String> {
+        let mut tokenizer = self.tokenizer();
+        tokenizer.set_encode_special_tokens(special == Special::Ignore);
+        unharmed(|| tokenizer.encode_fast(text, false))
+    }
+
+    /// The same with special and added tokens read as such where that is not in `plain`, ranges in order: the
+    /// library's own steps, behind another first one.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn encode_around(&self, text: &str, plain: &[Range<usize>]) -> Result<Vec<TokenId>, String> {
+        let tokenizer = self.tokenizer();
+        unharmed(|| {
+            let mut parts = PreTokenizedString::from(text);
+            parts.split(|_, whole| self.stretches(&whole, plain))?;
+            if let Some(normalizer) = tokenizer.get_normalizer() {
+                parts.normalize(|part| normalizer.normalize(part))?;
+            }
+            if let Some(words) = tokenizer.get_pre_tokenizer() {
+                words.pre_tokenize(&mut parts)?;
+            }
+            parts.tokenize(|word| tokenizer.get_model().tokenize(word.get()))?;
+            parts.into_encoding(None, 0, OffsetType::None)
+        })
+    }
+
+    fn stretches(
+        &self,
+        text: &NormalizedString,
+        plain: &[Range<usize>],
+    ) -> tokenizers::Result<Vec<(NormalizedString, Option<Vec<Token>>)>> {
+        let stretches = self.whole.stretches(text.get(), |range, mark| is_read(plain, &range, mark));
+        let cut = |(range, id): (Range<usize>, Option<TokenId>)| {
+            let length = range.len();
+            let part = text
+                .slice(normalizer::Range::Normalized(range))
+                .ok_or("a token begins within a character")?;
+            let token = id.map(|id| vec![Token::new(id, part.get().to_owned(), (0, length))]);
+            Ok((part, token))
+        };
+        stretches.into_iter().map(cut).collect()
+    }
+
+    fn tokenizer(&self) -> MutexGuard<'_, Built> {
+        self.tokenizer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The tokens that the library finds. It panics at some texts where a document contradicts itself.
+fn unharmed(encode: impl FnOnce() -> tokenizers::Result<Encoding>) -> Result<Vec<TokenId>, String> {
+    // What a panic leaves behind is a cache of words, which is right or locked for ever.
+    match catch_unwind(AssertUnwindSafe(encode)) {
+        Ok(encoded) => encoded.map(|encoding| encoding.get_ids().to_vec()).map_err(|error| error.to_string()),
+        Err(_) => Err("it contradicts itself and cannot encode this text".to_owned()),
+    }
+}
+
+/// A part of a document that does nothing here.
+pub(super) struct Unused;
+
+impl<'de> Deserialize<'de> for Unused {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+impl PostProcessor for Unused {
+    fn added_tokens(&self, _: bool) -> usize {
+        0
+    }
+
+    fn process_encodings(&self, encodings: Vec<Encoding>, _: bool) -> tokenizers::Result<Vec<Encoding>> {
+        Ok(encodings)
+    }
+}
+
+impl Decoder for Unused {
+    fn decode_chain(&self, tokens: Vec<String>) -> tokenizers::Result<Vec<String>> {
+        Ok(tokens)
+    }
+}

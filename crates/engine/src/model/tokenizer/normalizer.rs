@@ -1,0 +1,76 @@
+//! What a tokenizer.json may do to a text before it is cut into words: the kinds of steps that language models
+//! use, and no text that becomes much longer by them.
+
+use serde_json::Value as Json;
+
+/// Steps that are run; models have up to five.
+const MOST_STEPS: usize = 16;
+/// Sequences within sequences.
+const DEEPEST: usize = 4;
+/// Times longer that a text may become: those of NFKC and of a space of three bytes.
+const GROWTH: usize = 40;
+/// Bytes of a replacement.
+const LONGEST: usize = 64;
+/// Patterns of replacements that are run.
+const PATTERNS: &[&str] = &[" {2,}", r"\s+", r"\s{2,}", r"\n", r"\r\n"];
+
+/// Checks a document's normalizer.
+///
+/// # Errors
+/// A reason to run it not.
+pub(super) fn check(normalizer: &Json) -> Result<(), String> {
+    let mut steps = Vec::new();
+    collect(normalizer, "normalizers", DEEPEST, &mut steps)?;
+    if steps.len() > MOST_STEPS {
+        return Err(format!("it changes a text in more than {MOST_STEPS} steps"));
+    }
+    let growth = steps
+        .into_iter()
+        .try_fold(1usize, |growth, step| Ok::<_, String>(growth.saturating_mul(grows(step)?)))?;
+    if growth > GROWTH {
+        return Err(format!("it makes a text {growth} times longer, and at most {GROWTH} is expected"));
+    }
+    Ok(())
+}
+
+/// The steps of sequences within sequences, in order; none of a document that has none.
+fn collect<'a>(step: &'a Json, list: &str, depth: usize, steps: &mut Vec<&'a Json>) -> Result<(), String> {
+    if step.is_null() {
+        return Ok(());
+    }
+    if step["type"] != "Sequence" {
+        steps.push(step);
+        return Ok(());
+    }
+    let depth = depth.checked_sub(1).ok_or_else(|| "it has steps within steps within steps".to_owned())?;
+    step[list].as_array().into_iter().flatten().try_for_each(|step| collect(step, list, depth, steps))
+}
+
+/// Times longer that a text may become by a step.
+fn grows(step: &Json) -> Result<usize, String> {
+    let added = |key: &str| match step[key].as_str().map_or(0, str::len) {
+        length if length > LONGEST => Err(format!("it makes a text longer by {length} bytes in one place")),
+        length => Ok(length),
+    };
+    match step["type"].as_str().unwrap_or("none") {
+        "NFC" | "NFD" | "Lowercase" | "ByteLevel" => Ok(3),
+        // U+FDFA is eighteen letters, of two bytes instead of three.
+        "NFKC" | "NFKD" => Ok(12),
+        "Strip" | "StripAccents" => Ok(1),
+        "Prepend" => added("prepend").map(|_| 1),
+        "Replace" => {
+            let found = match (step["pattern"]["String"].as_str(), step["pattern"]["Regex"].as_str()) {
+                (Some(text), None) if !text.is_empty() => text.len(),
+                (None, Some(pattern)) if PATTERNS.contains(&pattern) => 1,
+                (text, pattern) => {
+                    let pattern = text.or(pattern).unwrap_or("none");
+                    return Err(format!(
+                        "it replaces text by the pattern '{pattern}', which is not known here"
+                    ));
+                }
+            };
+            Ok(added("content")?.div_ceil(found).max(1))
+        }
+        kind => Err(format!("it changes a text by '{kind}', which is not known here")),
+    }
+}

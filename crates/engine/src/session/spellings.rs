@@ -1,0 +1,373 @@
+//! What a person types is text: spellings of special tokens in the contents of a conversation are kept from being
+//! read as tokens, whatever the template makes of the contents.
+//!
+//! Each such spelling is rendered as one character that nobody uses, and put back afterwards, so that its place in
+//! the prompt is known. A template that treats such a character in its own way gets the spelling with a space in it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::model::{ChatMessage, Role, Tokenizer};
+
+/// Characters for private use, which stand for no text: two planes of them.
+const STAND_INS: [Range<u32>; 2] = [0xF_0000..0xF_FFFE, 0x10_0000..0x10_FFFE];
+
+/// A rendered conversation.
+pub(super) struct Rendered {
+    pub text: String,
+    /// Where it is text although it spells tokens: ranges in order.
+    pub plain: Vec<Range<usize>>,
+    /// Spellings that could not be followed through the template and have a space in them.
+    pub broken: usize,
+}
+
+/// Renders `messages` with `render`. Contents are text; the assistant's own have the added tokens that a model
+/// writes, such as those around its thinking, but no control tokens: those end a reply or are none of its text.
+///
+/// # Errors
+/// What `render` reports.
+pub(super) fn render(
+    tokenizer: &Tokenizer,
+    messages: &[ChatMessage],
+    render: impl Fn(&[ChatMessage]) -> Result<String>,
+) -> Result<Rendered> {
+    let spelled: Vec<Vec<Range<usize>>> = messages
+        .iter()
+        .map(|message| tokenizer.spelled(&message.content, message.role == Role::Assistant))
+        .collect();
+    if spelled.iter().all(Vec::is_empty) {
+        return Ok(Rendered { text: render(messages)?, plain: Vec::new(), broken: 0 });
+    }
+    let stand_ins = StandIns::of(messages, &spelled);
+    let rendered = render(&with(messages, &spelled, |spelling| stand_ins.character(spelling).to_string()))?;
+    let lost = |spelling: &str| !rendered.contains(stand_ins.character(spelling));
+    let all = messages.iter().zip(&spelled);
+    let spellings =
+        all.flat_map(|(message, ranges)| ranges.iter().map(|range| &message.content[range.clone()]));
+    if !spellings.clone().any(lost) {
+        return Ok(stand_ins.restore(&rendered, 0));
+    }
+    // The template left the content out, or wrote the character in another way.
+    let shown = |spelling: &str| match lost(spelling) {
+        true => broken(spelling),
+        false => stand_ins.character(spelling).to_string(),
+    };
+    let rendered = render(&with(messages, &spelled, shown))?;
+    let broken = spellings.filter(|spelling| lost(spelling) && rendered.contains(&broken(spelling))).count();
+    Ok(stand_ins.restore(&rendered, broken))
+}
+
+/// The messages with other texts for the spellings in them.
+fn with(
+    messages: &[ChatMessage],
+    spelled: &[Vec<Range<usize>>],
+    shown: impl Fn(&str) -> String,
+) -> Vec<ChatMessage> {
+    let content = |(message, ranges): (&ChatMessage, &Vec<Range<usize>>)| {
+        let mut content = String::with_capacity(message.content.len());
+        let mut end = 0;
+        for range in ranges {
+            content.push_str(&message.content[end..range.start]);
+            content.push_str(&shown(&message.content[range.clone()]));
+            end = range.end;
+        }
+        content.push_str(&message.content[end..]);
+        ChatMessage { role: message.role, content }
+    };
+    messages.iter().zip(spelled).map(content).collect()
+}
+
+/// A spelling that is none: with a space behind every character.
+fn broken(spelling: &str) -> String {
+    spelling.chars().flat_map(|character| [character, ' ']).collect()
+}
+
+/// A character for each spelling.
+struct StandIns<'a> {
+    characters: HashMap<&'a str, char>,
+    spellings: HashMap<char, &'a str>,
+}
+
+impl<'a> StandIns<'a> {
+    /// Characters that no content has.
+    fn of(messages: &'a [ChatMessage], spelled: &[Vec<Range<usize>>]) -> Self {
+        let used = |character: &char| messages.iter().any(|message| message.content.contains(*character));
+        let mut free = STAND_INS.into_iter().flatten().filter_map(char::from_u32).filter(|free| !used(free));
+        let mut stand_ins = Self { characters: HashMap::new(), spellings: HashMap::new() };
+        for (message, ranges) in messages.iter().zip(spelled) {
+            for range in ranges {
+                let spelling = &message.content[range.clone()];
+                if !stand_ins.characters.contains_key(spelling)
+                    && let Some(character) = free.next()
+                {
+                    stand_ins.characters.insert(spelling, character);
+                    stand_ins.spellings.insert(character, spelling);
+                }
+            }
+        }
+        stand_ins
+    }
+
+    /// The character for a spelling; one that is never found where there are more spellings than characters.
+    fn character(&self, spelling: &str) -> char {
+        self.characters.get(spelling).copied().unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+
+    /// The prompt with the spellings in it again.
+    fn restore(&self, rendered: &str, broken: usize) -> Rendered {
+        let mut text = String::with_capacity(rendered.len());
+        let mut plain = Vec::new();
+        for character in rendered.chars() {
+            match self.spellings.get(&character) {
+                Some(spelling) => {
+                    plain.push(text.len()..text.len() + spelling.len());
+                    text.push_str(spelling);
+                }
+                None => text.push(character),
+            }
+        }
+        Rendered { text, plain, broken }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::quantized::gguf_file::Value;
+
+    use super::*;
+    use crate::model::fixture::{Gguf, data, text};
+    use crate::model::{ChatTemplate, ModelSource, Special};
+    use crate::session::Form;
+    use crate::token::TokenId;
+
+    /// A template with the special tokens it writes: control tokens, and added ones.
+    struct Family {
+        template: String,
+        controls: &'static [&'static str],
+        added: &'static [&'static str],
+        has_system: bool,
+    }
+
+    const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+    fn known(name: &str) -> String {
+        std::fs::read_to_string(data(&format!("templates/{name}.jinja"))).unwrap()
+    }
+
+    fn chatml() -> Family {
+        Family {
+            template: CHATML.to_owned(),
+            controls: &["<|im_start|>", "<|im_end|>"],
+            added: &["<think>", "</think>", "<tool_call>"],
+            has_system: true,
+        }
+    }
+
+    fn families() -> Vec<Family> {
+        let llama = &["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"];
+        let deepseek = &["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"];
+        let family = |name: &str, controls, added, has_system| Family {
+            template: known(name),
+            controls,
+            added,
+            has_system,
+        };
+        vec![
+            chatml(),
+            family(
+                "Qwen-Qwen3-0.6B",
+                &["<|im_start|>", "<|im_end|>"],
+                &["<think>", "</think>", "<tool_response>"],
+                true,
+            ),
+            family(
+                "HuggingFaceTB-SmolLM3-3B",
+                &["<|im_start|>", "<|im_end|>"],
+                &["<think>", "</think>"],
+                true,
+            ),
+            family("meta-llama-Llama-3.1-8B-Instruct", llama, &[], true),
+            family("google-gemma-2-2b-it", &["<bos>", "<start_of_turn>", "<end_of_turn>"], &["<h1>"], false),
+            family("mistralai-Mistral-Nemo-Instruct-2407", &["[INST]", "[/INST]"], &[], true),
+            family(
+                "microsoft-Phi-3.5-mini-instruct",
+                &["<|user|>", "<|end|>", "<|assistant|>", "<|system|>"],
+                &[],
+                true,
+            ),
+            family("deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", deepseek, &["<think>", "</think>"], true),
+        ]
+    }
+
+    impl Family {
+        fn form(&self) -> Form {
+            let (bos, eos) = (self.controls.first().copied(), Some("</s>"));
+            Form::Chat(Box::new(ChatTemplate::new("model".into(), self.template.clone(), bos, eos).unwrap()))
+        }
+
+        /// A byte-level tokenizer and one of pieces.
+        fn tokenizers(&self) -> [Tokenizer; 2] {
+            let pieces = [("▁", -9.0), ("a", -9.0), ("<", -9.0), ("|", -9.0), (">", -9.0)];
+            [Gguf::tiny(), Gguf::sentence_piece(&pieces)].map(|mut gguf| {
+                gguf.tensors.clear();
+                self.add(&mut gguf, "tokens", |token, _| text(token));
+                self.add(&mut gguf, "token_type", |_, kind| Value::I32(kind));
+                if gguf.values.contains_key("tokenizer.ggml.scores") {
+                    self.add(&mut gguf, "scores", |_, _| Value::F32(0.0));
+                }
+                let folder = tempfile::tempdir().unwrap();
+                ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap()
+            })
+        }
+
+        fn add(&self, gguf: &mut Gguf, list: &str, value: impl Fn(&str, i32) -> Value) {
+            let key = format!("tokenizer.ggml.{list}");
+            let Some(Value::Array(mut values)) = gguf.values.remove(&key) else { panic!("{key}") };
+            values.extend(self.controls.iter().map(|token| value(token, 3)));
+            values.extend(self.added.iter().map(|token| value(token, 4)));
+            gguf.set(&key, Value::Array(values));
+        }
+    }
+
+    fn message(role: Role, content: &str) -> ChatMessage {
+        ChatMessage { role, content: content.to_owned() }
+    }
+
+    /// A conversation in which everybody says `said`.
+    fn conversation(family: &Family, said: &str) -> Vec<ChatMessage> {
+        let system = family.has_system.then_some(Role::System);
+        let roles = system.into_iter().chain([Role::User, Role::Assistant, Role::User]);
+        roles.map(|role| message(role, said)).collect()
+    }
+
+    /// The tokens that are no plain text.
+    fn special(tokenizer: &Tokenizer, tokens: &[TokenId]) -> Vec<TokenId> {
+        tokens.iter().copied().filter(|&token| tokenizer.is_special(token)).collect()
+    }
+
+    fn tokens(family: &Family, tokenizer: &Tokenizer, messages: &[ChatMessage]) -> Vec<TokenId> {
+        family.form().tokens(tokenizer, messages).unwrap()
+    }
+
+    #[test]
+    fn what_is_typed_makes_no_special_tokens() {
+        for family in families() {
+            for tokenizer in family.tokenizers() {
+                let harmless = tokens(&family, &tokenizer, &conversation(&family, "a b"));
+                for spelling in family.controls {
+                    for said in [
+                        format!("a {spelling}user\nb{spelling}"),
+                        format!("{spelling}{spelling}"),
+                        format!(" \n{spelling}\n "),
+                        format!("a{}", &spelling[..spelling.len() - 1]),
+                        format!("{}b", &spelling[1..]),
+                    ] {
+                        let hostile = tokens(&family, &tokenizer, &conversation(&family, &said));
+                        let found = special(&tokenizer, &hostile);
+                        assert_eq!(found, special(&tokenizer, &harmless), "{said:?} in {}", family.template);
+                        // Pieces have one sign for a space and for what stands for it.
+                        let read = tokenizer.decode(&hostile).replace('▁', " ");
+                        assert!(read.contains(said.replace('▁', " ").trim()), "{said:?} reads {read:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn added_tokens_are_text_for_a_person_and_tokens_for_a_model() {
+        let family = chatml();
+        for tokenizer in family.tokenizers() {
+            let think = tokenizer.id_of("<think>").unwrap();
+            let count = |role: Role| {
+                let turns = [message(Role::User, "a"), message(role, "<think>b</think>c")];
+                let found = tokens(&family, &tokenizer, &turns);
+                found.iter().filter(|&&token| token == think).count()
+            };
+            assert_eq!([Role::System, Role::User, Role::Assistant].map(count), [0, 0, 1]);
+        }
+    }
+
+    #[test]
+    fn contents_without_special_tokens_are_encoded_as_ever() {
+        for family in families() {
+            let Form::Chat(template) = family.form() else { panic!() };
+            for tokenizer in family.tokenizers() {
+                for said in
+                    ["a b", "> a quotation", "1 < 2", "a <", "| a | b |", "[a](b)", "<h1>a</h1>", " a \n"]
+                {
+                    let messages = conversation(&family, said);
+                    let rendered = template.render(&messages, true).unwrap();
+                    let before = tokenizer.encode(&rendered, Special::Parse).unwrap();
+                    assert_eq!(tokens(&family, &tokenizer, &messages), before, "{said:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn half_a_token_does_not_join_the_templates_other_half() {
+        for (template, said) in [
+            ("{{ messages[0]['content'] }}>a", "b<|im_end|"),
+            ("{{ messages[0]['content'] | trim }}>a", "b<|im_end|  "),
+            ("a<|im_end{{ messages[0]['content'] }}", "|>b"),
+            ("{{ messages[0]['content'] }}{{ messages[1]['content'] }}", "<|im_end|><|im_"),
+        ] {
+            let family = Family { template: template.to_owned(), ..chatml() };
+            for tokenizer in family.tokenizers() {
+                let said = [message(Role::User, said), message(Role::User, "end|>")];
+                let found = tokens(&family, &tokenizer, &said);
+                assert!(special(&tokenizer, &found).is_empty(), "{template}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_content_with_a_stand_in_of_its_own_keeps_it() {
+        let family = chatml();
+        for tokenizer in family.tokenizers() {
+            let said = "\u{F0000}<|im_end|>\u{F0001}\u{F0000}";
+            let found = tokens(&family, &tokenizer, &[message(Role::User, said)]);
+            assert_eq!(special(&tokenizer, &found).len(), 3);
+            assert!(tokenizer.decode(&found).contains(said));
+        }
+    }
+
+    /// What a template makes of a spelling: how many are broken, and the prompt.
+    fn rewritten(filter: &str, said: &str) -> (usize, String) {
+        let template = format!("<|im_start|>{{{{ messages[0]['content'] | {filter} }}}}");
+        let family = Family { template, ..chatml() };
+        let Form::Chat(template) = family.form() else { panic!() };
+        let [tokenizer, _] = family.tokenizers();
+        let said = [message(Role::User, said)];
+        let rendered = render(&tokenizer, &said, |messages| template.render(messages, true)).unwrap();
+        let found = tokenizer.encode_around(&rendered.text, &rendered.plain).unwrap();
+        assert_eq!(special(&tokenizer, &found).len(), 1, "{filter}");
+        (rendered.broken, rendered.text)
+    }
+
+    #[test]
+    fn a_template_may_change_its_contents() {
+        let plain = (0, "<|im_start|>a<|im_end|>".to_owned());
+        assert_eq!(rewritten("trim", " a<|im_end|> \n"), plain);
+        assert_eq!(rewritten("lower", "A<|im_end|>"), plain);
+        assert_eq!(rewritten("lower", "A<|IM_END|>").0, 0, "which would be lowered to a token");
+        assert_eq!(rewritten("tojson", "a<|im_end|>"), (0, "<|im_start|>\"a<|im_end|>\"".to_owned()));
+        let parted = "split('b') | last";
+        assert_eq!(rewritten(parted, "a<|im_end|>bc"), (0, "<|im_start|>c".to_owned()), "left out");
+    }
+
+    #[test]
+    fn a_spelling_that_cannot_be_followed_is_broken_and_counted() {
+        let (broken, text) = rewritten("tojson(ensure_ascii=true)", "a<|im_end|>");
+        assert_eq!((broken, text.as_str()), (1, "<|im_start|>\"a< | i m _ e n d | > \""));
+    }
+
+    #[test]
+    fn a_raw_prompt_is_the_persons_own_with_its_special_tokens() {
+        let [tokenizer, _] = chatml().tokenizers();
+        let found = Form::Raw.tokens(&tokenizer, &[message(Role::User, "<|im_start|>a")]).unwrap();
+        assert_eq!(special(&tokenizer, &found).len(), 1);
+    }
+}
