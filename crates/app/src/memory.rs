@@ -1,10 +1,8 @@
 //! Memory: what is in use, and whether a model fits. Of one that is here the engine says what it takes; of
 //! others a rule of thumb.
 
-use foretoken_engine::device::GpuMemory;
-use sysinfo::{
-    MemoryRefreshKind, ProcessRefreshKind, ProcessesToUpdate, RefreshKind, System, get_current_pid,
-};
+use foretoken_engine::device::{GpuMemory, free_memory};
+use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, get_current_pid};
 
 use crate::ipc::MemoryUse;
 
@@ -19,7 +17,7 @@ pub fn needed(size_bytes: u64) -> u64 {
 
 /// Whether `bytes` are free now.
 pub fn holds(bytes: u64) -> bool {
-    bytes <= available()
+    bytes <= free_memory()
 }
 
 /// With models loaded that take so many bytes of this computer's memory, and what a GPU that computes has.
@@ -28,7 +26,7 @@ pub fn in_use(target_bytes: u64, draft_bytes: u64, gpu: Option<GpuMemory>) -> Me
         target_bytes,
         draft_bytes,
         process_bytes: of_process(),
-        free_bytes: available(),
+        free_bytes: free_memory(),
         gpu_bytes: gpu.map_or(0, |gpu| gpu.total_bytes),
         gpu_free_bytes: gpu.map_or(0, |gpu| gpu.free_bytes),
     }
@@ -41,12 +39,6 @@ fn of_process() -> u64 {
     let memory = ProcessRefreshKind::nothing().with_memory();
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&[id]), false, memory);
     system.process(id).map_or(0, sysinfo::Process::memory)
-}
-
-/// Bytes that are free now: not used, or used by the system for what it can drop.
-pub fn available() -> u64 {
-    let memory = MemoryRefreshKind::nothing().with_ram();
-    System::new_with_specifics(RefreshKind::nothing().with_memory(memory)).available_memory()
 }
 
 #[cfg(test)]

@@ -236,7 +236,7 @@ fn no_alternative() -> CommandError {
 }
 
 pub(crate) fn engine_gone() -> CommandError {
-    let message = "The engine failed: the log has the reason. Choose a model again; nothing stored is lost.";
+    let message = "The engine failed: the log has the reason. Try again; nothing stored is lost.";
     CommandError::new(ErrorCode::Internal, message)
 }
 

@@ -48,6 +48,13 @@ pub enum Error {
     )]
     PromptTooLong { found: usize, limit: usize },
 
+    #[error(
+        "this computer has too little memory left for a longer text: {needed} MB more are needed, and {free} MB are \
+         free. Close other programs, start a new conversation, or choose a smaller model.",
+        needed = needed / 1_000_000 + 1, free = free / 1_000_000
+    )]
+    NoMemory { needed: u64, free: u64 },
+
     #[error("token {token} does not exist: the model's vocabulary has {vocabulary} tokens.")]
     UnknownToken { token: u32, vocabulary: usize },
 

@@ -1,9 +1,10 @@
 //! Who drafts for the loaded target: keeps the list of what could, and takes the best of it.
 
+use foretoken_engine::device::free_memory;
+
 use super::local::{Choice, Local};
 use crate::drafts::rank;
 use crate::ipc::{CommandError, DraftOption, Problem};
-use crate::memory;
 use crate::models::Beside;
 
 impl Local {
@@ -77,6 +78,6 @@ impl Local {
     pub(super) fn room(&self) -> u64 {
         let choice = self.draft_device();
         let gpu = self.target.as_ref().and_then(|target| target.session.draft_device(choice).memory());
-        gpu.map_or_else(memory::available, |gpu| gpu.free_bytes)
+        gpu.map_or_else(free_memory, |gpu| gpu.free_bytes)
     }
 }

@@ -68,3 +68,10 @@ pub(super) enum Job {
         done: mpsc::Sender<Result<Arena>>,
     },
 }
+
+impl Job {
+    /// Whether it runs the models that are loaded.
+    pub(super) fn computes(&self) -> bool {
+        !matches!(self, Self::Settings { .. } | Self::List)
+    }
+}

@@ -124,6 +124,15 @@ impl Local {
         });
     }
 
+    /// Loads what was loaded before the engine failed.
+    pub(super) fn load_again(&mut self) {
+        self.apply_settings(self.settings.clone(), self.earlier.clone(), self.revision);
+        if self.target.is_some() {
+            let message = "The engine failed, and the model was loaded again. The log has the reason.";
+            self.board.update(|status| status.message = Some(message.to_owned()));
+        }
+    }
+
     /// Makes these, which have the number `revision`, the settings of every later reply, and loads what they name.
     /// `earlier` are texts that drafts may repeat.
     pub(super) fn apply_settings(&mut self, settings: Settings, earlier: Vec<String>, revision: u64) {

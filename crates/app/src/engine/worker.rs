@@ -24,12 +24,22 @@ impl Worker {
     pub(super) fn work(mut self, queue: mpsc::Receiver<Job>) {
         self.local.list_devices();
         for job in queue {
+            let computes = job.computes();
             let done = catch_unwind(AssertUnwindSafe(|| {
                 self.carry_out(job);
                 self.local.recover();
             }));
             if done.is_err() {
                 self.local.give_up();
+                // What failed on one text may do with others; what failed to load would fail again.
+                let again = || {
+                    if computes {
+                        self.local.load_again()
+                    }
+                };
+                if catch_unwind(AssertUnwindSafe(again)).is_err() {
+                    self.local.give_up();
+                }
             }
         }
     }

@@ -19,6 +19,9 @@ use super::{Fixture, Survey, let_draft, rounds};
 const NO_MEMORY: &str = "DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")";
 const BROKEN: &str = "DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memory access was encountered\")";
 
+/// A failure that is a mistake in the program.
+const PANIC: &str = "a panic";
+
 /// A load that was asked for.
 #[derive(Debug, Clone, PartialEq)]
 struct Load {
@@ -49,6 +52,22 @@ impl FakeGpu {
 
     fn loads(&self) -> Vec<Load> {
         std::mem::take(&mut self.script.lock().unwrap().loads)
+    }
+
+    /// With what this pass fails. A panic comes once.
+    fn failure(&self, draft: bool) -> Option<&'static str> {
+        let fails = &mut self.script.lock().unwrap().fails;
+        let (_, left, words) = fails.as_mut().filter(|(of, ..)| *of == draft)?;
+        let words = *words;
+        match left.checked_sub(1) {
+            Some(fewer) => {
+                *left = fewer;
+                return None;
+            }
+            None if words == PANIC => *fails = None,
+            None => (),
+        }
+        Some(words)
     }
 }
 
@@ -98,11 +117,10 @@ impl Model for Failing {
     }
 
     fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
-        if let Some((draft, left, words)) = &mut self.gpu.script.lock().unwrap().fails
-            && *draft == self.draft
-        {
-            let Some(fewer) = left.checked_sub(1) else { return Err(failure(words)) };
-            *left = fewer;
+        match self.gpu.failure(self.draft) {
+            Some(PANIC) => panic!("{PANIC}"),
+            Some(words) => return Err(failure(words)),
+            None => (),
         }
         self.inner.run(tree, want)
     }
@@ -252,6 +270,20 @@ fn a_target_whose_gpu_breaks_keeps_what_was_written_and_goes_on_on_the_cpu() {
     assert_eq!(places(&gpu), [(TARGET, false), (DRAFT, false)]);
     assert!(status.message.unwrap().starts_with("The GPU failed, so the target now runs on the CPU."));
     assert_eq!(status.device_remarks.len(), 1, "{:?}", status.device_remarks);
+    let (next, _) = fixture.send(Some(reply.conversation.id), "Go on.");
+    assert_eq!((next.reply.problem, next.reply.summary.unwrap().tokens), (None, 40));
+}
+
+#[test]
+fn a_panic_in_a_pass_ends_the_reply_and_the_model_is_loaded_again() {
+    let (fixture, gpu) = fixture();
+    gpu.script(|script| script.fails = Some((TARGET, 4, PANIC)));
+    let (reply, events) = fixture.send(None, "Tell me a story about a fox.");
+    assert!(!rounds(&events).is_empty() && !reply.reply.text.is_empty());
+    let problem = reply.reply.problem.unwrap();
+    assert_eq!(problem, "The engine failed: the log has the reason. Try again; nothing stored is lost.");
+    let failed = |status: &EngineStatus| status.message.as_ref().is_some_and(|m| m.contains("loaded again"));
+    fixture.wait_for(|status| is_ready(status) && failed(status));
     let (next, _) = fixture.send(Some(reply.conversation.id), "Go on.");
     assert_eq!((next.reply.problem, next.reply.summary.unwrap().tokens), (None, 40));
 }

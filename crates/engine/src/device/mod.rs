@@ -8,6 +8,7 @@
 
 mod cuda;
 mod gpu;
+mod memory;
 mod metal;
 mod place;
 mod problem;
@@ -27,6 +28,7 @@ use ts_rs::TS;
 use crate::forward::cpu::Isa;
 
 pub use gpu::{Gpu, GpuMemory};
+pub use memory::free_memory;
 pub use place::{Role, place};
 pub use problem::Problem;
 

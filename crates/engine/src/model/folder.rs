@@ -4,20 +4,26 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use candle_core::quantized::GgmlDType;
-use memmap2::Mmap;
-use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use safetensors::Dtype;
+use safetensors::tensor::Metadata;
 use serde_json::Value as Json;
 
 use super::family::Family;
-use super::mapped::{Stored, Tensors, map};
+use super::tensors::{Stored, Tensors};
+use super::weight_file::WeightFile;
 use super::weights::{EMBEDDING, OUTPUT, canonical};
 use crate::error::{DOWNLOAD_AGAIN, Error, Result};
 
 /// Bytes before a safetensors header: its length.
 const LENGTH_PREFIX: usize = 8;
+
+/// Bytes of the largest document that is read: several times the largest tokenizer there is.
+const LARGEST_DOCUMENT: usize = 256 << 20;
+
+/// The longest header that the format's own library reads.
+const LARGEST_HEADER: usize = 100_000_000;
 
 /// The documents beside the weights. Those a folder lacks are null.
 pub(super) struct Folder {
@@ -71,7 +77,7 @@ impl Folder {
         stated[0].or(stated[1]).unwrap_or(family.tied)
     }
 
-    /// Maps the safetensors files and locates their tensors.
+    /// Opens the safetensors files and locates their tensors.
     ///
     /// # Errors
     /// `Error::BadModel` when a file is missing, damaged or cut short, or holds a tensor of an unknown
@@ -80,9 +86,9 @@ impl Folder {
         let mut tensors = Tensors { path: self.path.clone(), files: Vec::new(), stored: BTreeMap::new() };
         for name in self.weight_files()? {
             let path = self.path.join(name);
-            let file = map(&path)?;
+            let file = WeightFile::open(&path)?;
             locate(&path, &file, tensors.files.len(), family, &mut tensors.stored)?;
-            tensors.files.push(Arc::new(file));
+            tensors.files.push(file);
         }
         // Writers keep one of the two names, or both for the same matrix.
         if self.ties_embeddings(family)
@@ -98,9 +104,8 @@ impl Folder {
     /// # Errors
     /// `Error::Io`; `Error::BadModel` when its file is no JSON.
     pub fn chat_template(&self) -> Result<Option<String>> {
-        let path = self.path.join("chat_template.jinja");
-        if path.exists() {
-            return std::fs::read_to_string(&path).map(Some).map_err(|source| Error::Io { path, source });
+        if let Some(text) = read_document(&self.path.join("chat_template.jinja"))? {
+            return Ok(Some(String::from_utf8_lossy(&text).into_owned()));
         }
         let document = read_json(&self.path.join("chat_template.json"))?;
         let template = match &document.as_ref().unwrap_or(&self.tokenizer_config)["chat_template"] {
@@ -144,11 +149,7 @@ impl Folder {
 
 /// A JSON document; `None` when the file does not exist.
 pub(super) fn read_json(path: &Path) -> Result<Option<Json>> {
-    let text = match std::fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(Error::Io { path: path.to_owned(), source }),
-    };
+    let Some(text) = read_document(path)? else { return Ok(None) };
     serde_json::from_slice(&text).map(Some).map_err(|error| Error::BadModel {
         path: path.to_owned(),
         expected: "a JSON document".into(),
@@ -157,10 +158,25 @@ pub(super) fn read_json(path: &Path) -> Result<Option<Json>> {
     })
 }
 
-/// Adds the tensors of one mapped file to `stored`.
+/// The bytes of a document beside the weights; `None` when the file does not exist.
+fn read_document(path: &Path) -> Result<Option<Vec<u8>>> {
+    match WeightFile::open(path) {
+        Ok(file) if file.len() > LARGEST_DOCUMENT => Err(Error::BadModel {
+            path: path.to_owned(),
+            expected: format!("at most {LARGEST_DOCUMENT} bytes"),
+            found: file.len().to_string(),
+            hint: DOWNLOAD_AGAIN,
+        }),
+        Ok(file) => file.read(0..file.len()).map(Some),
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Adds the tensors of one file to `stored`.
 fn locate(
     path: &Path,
-    file: &Mmap,
+    file: &WeightFile,
     index: usize,
     family: &Family,
     stored: &mut BTreeMap<String, Stored>,
@@ -171,18 +187,21 @@ fn locate(
         found,
         hint,
     };
-    let (header, metadata) = SafeTensors::read_metadata(file).map_err(|error| {
-        let found = match error {
-            SafeTensorError::MetadataIncompleteBuffer
-            | SafeTensorError::HeaderTooSmall
-            | SafeTensorError::InvalidHeaderLength => {
-                format!("{} bytes: the file is cut short", file.len())
-            }
-            other => other.to_string(),
-        };
-        bad("a complete safetensors file".into(), found, DOWNLOAD_AGAIN)
-    })?;
-    let data = LENGTH_PREFIX + header;
+    let damaged = |found: String| bad("a complete safetensors file".into(), found, DOWNLOAD_AGAIN);
+    let cut_short = || damaged(format!("{} bytes: the file is cut short", file.len()));
+    let length = file.read(0..LENGTH_PREFIX.min(file.len()))?;
+    let length = u64::from_le_bytes(length.try_into().map_err(|_| cut_short())?);
+    let length = usize::try_from(length).ok().filter(|&length| length <= LARGEST_HEADER);
+    let length = length.ok_or_else(|| damaged(format!("a header of more than {LARGEST_HEADER} bytes")))?;
+    let data = LENGTH_PREFIX + length;
+    if data > file.len() {
+        return Err(cut_short());
+    }
+    let header = file.read(LENGTH_PREFIX..data)?;
+    let metadata: Metadata = serde_json::from_slice(&header).map_err(|error| damaged(error.to_string()))?;
+    if data.checked_add(metadata.data_len()) != Some(file.len()) {
+        return Err(cut_short());
+    }
     for (name, info) in metadata.tensors() {
         // Buffers that old writers stored; they follow from the config.
         if name.ends_with("rotary_emb.inv_freq") || sees(&name) {

@@ -8,14 +8,15 @@ mod family;
 pub(crate) mod fixture;
 mod folder;
 mod gguf;
-mod mapped;
 mod quantisation;
 pub mod template;
+mod tensors;
 #[cfg(test)]
 mod tests;
 pub mod text_stream;
 mod title;
 pub mod tokenizer;
+mod weight_file;
 pub mod weights;
 
 use std::path::{Path, PathBuf};
@@ -28,8 +29,8 @@ pub use description::{Description, Sizes, TokenizerDescription};
 pub use family::{Activation, Family, RotaryLayout};
 use folder::Folder;
 use gguf::Header;
-use mapped::Tensors;
 pub use template::{ChatMessage, ChatTemplate, Renderer, Role, Thinking};
+use tensors::Tensors;
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
 pub use weights::{Watcher, Weights};

@@ -10,7 +10,8 @@ use candle_core::{Device, Tensor};
 
 use super::config::ModelConfig;
 use super::family::Family;
-use super::mapped::{Stored, Tensors};
+pub use super::tensors::Stored;
+use super::tensors::Tensors;
 use crate::error::{Error, Result};
 
 /// The name of the embedding, `[vocabulary, hidden]`.
@@ -211,7 +212,7 @@ fn split_experts(tensors: &mut Tensors, config: &ModelConfig, experts: usize) ->
 pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     let mut expected = 0;
     for (name, shape) in expected_tensors(config) {
-        let stored = tensors.stored.get(&name).ok_or_else(|| tensors.missing(&name))?;
+        let stored = tensors.find(&name)?;
         if stored.shape != shape {
             return Err(misshapen(tensors, &name, &shape, &stored.shape));
         }
@@ -279,19 +280,10 @@ fn size(dimension: Dimension, config: &ModelConfig) -> usize {
     }
 }
 
-/// A tensor in the mapped file.
-#[derive(Debug, Clone, Copy)]
-pub struct StoredTensor<'a> {
-    pub dtype: GgmlDType,
-    /// Outermost dimension first: `[out, in]` for a matrix.
-    pub shape: &'a [usize],
-    pub bytes: &'a [u8],
-}
-
 /// Hears how many bytes of weights are handed out with the present tensor, of all; `Break` ends the loading.
 pub type Watcher = Arc<dyn Fn(u64, u64) -> ControlFlow<()> + Send + Sync>;
 
-/// Weights on their way to a device: every call copies one tensor out of the mapped file.
+/// Weights on their way to a device: every call reads one tensor.
 pub struct Weights {
     tensors: Arc<Tensors>,
     device: Device,
@@ -334,7 +326,8 @@ impl Weights {
     /// # Errors
     /// As [`Self::matrix`].
     pub fn matrix_on(&self, device: &Device, name: &str) -> Result<Arc<QTensor>> {
-        let matrix = if self.rounds(self.stored(name)?) {
+        let stored = self.stored(name)?;
+        let matrix = if self.rounds(stored) {
             self.in_eight_bits(device, name)?
         } else {
             self.tensors.load(name, device)?
@@ -344,19 +337,18 @@ impl Weights {
 
     /// What a tensor takes on the CPU, whose engine computes with eight bits where it has no form for fewer.
     pub(super) fn loaded_bytes(&self, stored: &Stored) -> u64 {
-        let tensor = StoredTensor { dtype: stored.dtype, shape: &stored.shape, bytes: &[] };
         let widened = matches!(stored.dtype, GgmlDType::Q2K | GgmlDType::Q3K);
         let eight = GgmlDType::Q8_0;
-        match stored.shape.len() > 1 && (widened || self.rounds(tensor)) {
+        match stored.shape.len() > 1 && (widened || self.rounds(stored)) {
             true => stored.elements() / eight.block_size() as u64 * eight.type_size() as u64,
             false => stored.bytes.len() as u64,
         }
     }
 
     /// Whether a tensor is to be rounded to Q8_0: asked for, of 16 or 32 bits, and whole blocks.
-    pub fn rounds(&self, tensor: StoredTensor<'_>) -> bool {
-        let plain = matches!(tensor.dtype, GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16);
-        let row = tensor.shape.last().copied().unwrap_or(0);
+    pub fn rounds(&self, stored: &Stored) -> bool {
+        let plain = matches!(stored.dtype, GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16);
+        let row = stored.shape.last().copied().unwrap_or(0);
         self.eight_bits && plain && row.is_multiple_of(GgmlDType::Q8_0.block_size())
     }
 
@@ -376,26 +368,27 @@ impl Weights {
     /// # Errors
     /// As [`Self::matrix`].
     pub fn vector(&self, name: &str) -> Result<Tensor> {
-        self.stored(name)?;
+        let above_one = self.stored(name)?.above_one;
         let vector = self.tensors.load(name, &self.device)?.dequantize(&self.device)?;
-        let above_one = self.tensors.stored.get(name).is_some_and(|stored| stored.above_one);
         Ok(if above_one { (vector + 1.0)? } else { vector })
     }
 
-    /// A tensor as it lies in the file.
+    /// Where a tensor lies that is about to be handed out, of which the watcher hears.
     ///
     /// # Errors
     /// `Error::BadModel` when there is no such tensor; `Error::Cancelled` as [`Self::matrix`].
-    pub fn stored(&self, name: &str) -> Result<StoredTensor<'_>> {
-        let stored = self.tensors.stored.get(name).ok_or_else(|| self.tensors.missing(name))?;
-        let bytes = &self.tensors.files[stored.file][stored.bytes.clone()];
-        self.report(bytes.len())?;
-        Ok(StoredTensor { dtype: stored.dtype, shape: &stored.shape, bytes })
+    pub fn stored(&self, name: &str) -> Result<&Stored> {
+        let stored = self.tensors.find(name)?;
+        self.report(stored.bytes.len())?;
+        Ok(stored)
     }
 
-    /// The system may take back the memory in which it holds this part of the file.
-    pub fn release(&self, name: &str) {
-        self.tensors.release(name);
+    /// The bytes of a tensor as they are in the file.
+    ///
+    /// # Errors
+    /// `Error::Io`, and `Error::BadModel` for a file that has changed.
+    pub fn read(&self, stored: &Stored) -> Result<Vec<u8>> {
+        self.tensors.read(stored)
     }
 
     /// That the model is not what it should be.

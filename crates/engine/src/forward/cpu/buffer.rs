@@ -1,6 +1,7 @@
 //! Memory that several threads write to at once, each to its own part.
 
 use std::cell::UnsafeCell;
+use std::collections::TryReserveError;
 
 /// Numbers behind raw pointers; who may touch which, and when, is for the phases of a pass to keep.
 #[derive(Debug, Default)]
@@ -18,6 +19,16 @@ impl<T: Copy + Default> Buffer<T> {
             self.cells.clear();
             self.cells.resize_with(length, UnsafeCell::default);
         }
+    }
+
+    /// The same, where the system may have none to give.
+    ///
+    /// # Errors
+    /// When it has none; what was there stays.
+    pub fn try_reserve(&mut self, length: usize) -> Result<(), TryReserveError> {
+        self.cells.try_reserve_exact(length.saturating_sub(self.cells.len()))?;
+        self.reserve(length);
+        Ok(())
     }
 
     /// The number at `index` and those after it. Reading or writing through the pointer needs that

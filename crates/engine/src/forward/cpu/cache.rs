@@ -5,11 +5,13 @@
 //! side by side, number by number, like the weights of a panel: a query is multiplied with sixteen
 //! positions at once.
 
+use std::collections::TryReserveError;
+
 use super::buffer::Buffer;
 use super::simd::LANES;
 
 /// Positions of a page.
-const PAGE: usize = 256;
+pub const PAGE: usize = 256;
 
 #[derive(Debug)]
 pub struct Cache {
@@ -36,14 +38,28 @@ impl Cache {
         self.kv_heads * (self.head_size + self.width) * size_of::<u16>()
     }
 
+    /// Bytes of the pages that `positions` need beyond those that are there.
+    pub fn missing(&self, positions: usize) -> usize {
+        positions.div_ceil(PAGE).saturating_sub(self.pages.len()) * PAGE * self.bytes_per_position()
+    }
+
     /// Makes room for `positions` of them.
-    pub fn reserve(&mut self, positions: usize) {
+    ///
+    /// # Errors
+    /// When the system has no memory to give; what is cached stays.
+    pub fn reserve(&mut self, positions: usize) -> Result<(), TryReserveError> {
         while self.pages.len() * PAGE < positions {
             let mut page = Page::default();
-            page.keys.reserve(self.kv_heads * PAGE * self.head_size);
-            page.values.reserve(self.kv_heads * PAGE * self.width);
+            page.keys.try_reserve(self.kv_heads * PAGE * self.head_size)?;
+            page.values.try_reserve(self.kv_heads * PAGE * self.width)?;
             self.pages.push(page);
         }
+        Ok(())
+    }
+
+    /// Gives back the pages that `positions` do not need, but for one, as texts grow again.
+    pub fn release(&mut self, positions: usize) {
+        self.pages.truncate(positions.div_ceil(PAGE) + 1);
     }
 
     /// The block of keys that `position` is in, `[head_size, LANES]`.
@@ -83,9 +99,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn pages_are_given_back_but_for_one() {
+        let mut cache = Cache::new(3, 20);
+        assert_eq!(cache.missing(PAGE + 1), 2 * PAGE * cache.bytes_per_position());
+        cache.reserve(10 * PAGE).unwrap();
+        let pages = |cache: &mut Cache, positions| {
+            cache.release(positions);
+            cache.pages.len()
+        };
+        assert_eq!(
+            [9 * PAGE, 3 * PAGE + 1, 1, 0].map(|positions| pages(&mut cache, positions)),
+            [10, 5, 2, 1]
+        );
+        assert_eq!(cache.missing(PAGE), 0);
+    }
+
+    #[test]
+    fn more_than_the_system_has_is_an_error() {
+        let mut cache = Cache::new(usize::MAX >> 24, 64);
+        cache.reserve(1).unwrap_err();
+        assert!(cache.pages.is_empty());
+    }
+
+    #[test]
     fn a_copied_position_is_the_same_in_every_head() {
         let mut cache = Cache::new(3, 20);
-        cache.reserve(600);
+        cache.reserve(600).unwrap();
         for (kv_head, position) in (0..3).flat_map(|head| (0..600).map(move |position| (head, position))) {
             let number = (kv_head * 600 + position) as u16;
             unsafe {

@@ -15,7 +15,7 @@ use super::team::Team;
 use super::workspace::Workspace;
 use super::worth::Worth;
 use crate::device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::forward::{Features, Logits, Model, Pass, Runner, Want};
 use crate::model::{ModelConfig, ModelSource};
 use crate::token::TokenId;
@@ -35,11 +35,16 @@ pub struct CpuModel {
     caches: Vec<Cache>,
     workspace: Workspace,
     cached: Vec<TokenId>,
+    /// Bytes of memory that are free on this computer.
+    free_memory: fn() -> u64,
 }
 
 /// Weights that a thread has to read before it pays to wake another, in bytes, as long as nothing else is
 /// known.
 const WORTH_SHARING: usize = 1 << 20;
+
+/// Bytes of memory that a growing cache leaves to everything else.
+const SPARED: u64 = 256 << 20;
 
 impl CpuModel {
     /// # Errors
@@ -74,8 +79,26 @@ impl CpuModel {
             worth: None,
             workspace: Workspace::default(),
             cached: Vec::new(),
+            free_memory: device::free_memory,
             config,
         })
+    }
+
+    /// Makes room in the caches for `positions`, as long as the computer has memory to spare.
+    ///
+    /// # Errors
+    /// `Error::NoMemory` before there is none left for anybody.
+    fn make_room(&mut self, positions: usize) -> Result<()> {
+        let needed: usize = self.caches.iter().map(|cache| cache.missing(positions)).sum();
+        if needed == 0 {
+            return Ok(());
+        }
+        let (needed, free) = (needed as u64, (self.free_memory)());
+        if free < needed + SPARED {
+            return Err(Error::NoMemory { needed, free });
+        }
+        let mut caches = self.caches.iter_mut();
+        caches.try_for_each(|cache| cache.reserve(positions)).map_err(|_| Error::NoMemory { needed, free })
     }
 
     /// Members of the next pass, over `rows`: those it is worth, of those the team may use.
@@ -118,6 +141,7 @@ impl Model for CpuModel {
 
     fn truncate(&mut self, length: usize) -> usize {
         self.cached.truncate(length);
+        self.caches.iter_mut().for_each(|cache| cache.release(length));
         self.cached.len()
     }
 }
@@ -125,7 +149,7 @@ impl Model for CpuModel {
 impl Runner for CpuModel {
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
         let at = self.cached.len() - first;
-        self.caches.iter_mut().for_each(|cache| cache.reserve(at + tree.len()));
+        self.make_room(at + tree.len())?;
         let (nodes, rows) = (tree.len() - first, want.rows_between(first, tree.len()));
         let threads = self.members(nodes);
         let copies = copies_of_norms(&self.config, nodes, threads, want.features);
@@ -181,5 +205,31 @@ impl Runner for CpuModel {
         }
         self.cached.truncate(start + path.len());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cache::PAGE;
+    use super::*;
+    use crate::model::fixture::Gguf;
+
+    fn run(model: &mut CpuModel, tokens: TokenId) -> Result<()> {
+        model.run(&TokenTree::chain(0..tokens), &Want::nothing()).map(drop)
+    }
+
+    #[test]
+    fn a_cache_stops_growing_while_there_is_memory_left_for_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
+        let mut model = CpuModel::load(&source).unwrap();
+        model.free_memory = || SPARED - 1;
+        let error = run(&mut model, 3).unwrap_err();
+        assert!(matches!(error, Error::NoMemory { .. }), "{error}");
+        assert_eq!((model.cached().len(), model.caches[0].missing(PAGE) > 0), (0, true));
+        model.free_memory = || u64::MAX;
+        run(&mut model, 3).unwrap();
+        model.free_memory = || 0;
+        run(&mut model, 3).unwrap_or_else(|error| panic!("there is room already: {error}"));
     }
 }

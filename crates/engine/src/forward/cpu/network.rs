@@ -229,12 +229,11 @@ fn panels(weights: &Weights, name: &str) -> Result<Panels> {
         return Err(weights.bad(format!("{name} as a matrix"), format!("the shape {:?}", stored.shape)));
     };
     let packed = match format(stored.dtype).filter(|_| !weights.rounds(stored)) {
-        Some(format) => Panels::pack(format, rows, inputs, stored.bytes),
+        Some(format) => Panels::pack(format, rows, inputs, &weights.read(stored)?),
         None => {
             Panels::pack(Format::Q8_0, rows, inputs, &weights.in_eight_bits(weights.device(), name)?.data()?)
         }
     };
-    weights.release(name);
     packed.map_err(|unfit| {
         weights.bad(format!("{rows} times {inputs} finite numbers in {name}"), describe(&unfit))
     })

@@ -7,8 +7,10 @@
 //! they do not: then one of them has lost its core to another program, and the system may give it this one.
 //! Such waits are measured, and [`Cores`] says by how many members the next pass is best carried out.
 
+use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
@@ -74,7 +76,13 @@ struct Shared {
     next: AtomicUsize,
     waiting: AtomicUsize,
     phase: AtomicUsize,
+    /// A member of the pass panicked: the others leave it.
+    broken: AtomicBool,
+    /// With what.
+    panic: Mutex<Option<Panic>>,
 }
+
+type Panic = Box<dyn Any + Send>;
 
 // SAFETY: `work` is written while all workers wait for a call and read by those called, in between
 // which stands `call`, written with release and read with acquire.
@@ -120,6 +128,8 @@ impl Team {
             next: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             phase: AtomicUsize::new(0),
+            broken: AtomicBool::new(false),
+            panic: Mutex::new(None),
         });
         let start = |index| {
             let shared = Arc::clone(&shared);
@@ -158,8 +168,11 @@ impl Team {
         self.members.load(Ordering::Relaxed)
     }
 
-    /// Runs `work` on at most `threads` members at once and returns when all are done. A panic in it
-    /// ends the process, since the others would wait for ever.
+    /// Runs `work` on at most `threads` members at once and returns when all are done.
+    ///
+    /// # Panics
+    /// When `work` panics on any of them, with the first of these panics. The others leave the pass at their next
+    /// meeting, and the team is ready for another.
     pub fn run(&self, threads: usize, work: &WorkOf<'_>) -> Pass {
         let size = threads.clamp(1, self.threads());
         if size == 1 {
@@ -179,6 +192,9 @@ impl Team {
         shared.present.store(size, Ordering::Relaxed);
         shared.wanted.store(size, Ordering::Relaxed);
         shared.next.store(0, Ordering::Relaxed);
+        // A pass that was broken left it anywhere.
+        shared.waiting.store(0, Ordering::Relaxed);
+        shared.broken.store(false, Ordering::Relaxed);
         shared.busy.store(size - 1, Ordering::Relaxed);
         let number = (shared.call.load(Ordering::Relaxed) >> MEMBER_BITS).wrapping_add(1);
         shared.call.store(number << MEMBER_BITS | size, Ordering::SeqCst);
@@ -191,6 +207,9 @@ impl Team {
         guarded(work, &first);
         first.wait(|| shared.busy.load(Ordering::Acquire) == 0);
         first.report();
+        if let Some(panic) = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            resume_unwind(panic);
+        }
         // Who is held up is waited for by all others.
         let held = Duration::from_nanos(shared.held.load(Ordering::Relaxed)) / (size - 1) as u32;
         // Had nobody left, half of what followed would have been lost as well.
@@ -222,7 +241,7 @@ impl Drop for Team {
         for worker in &mut self.workers {
             worker.thread.unpark();
             if let Some(handle) = worker.handle.take() {
-                // A worker that panicked has ended the process.
+                // No panic leaves `serve`.
                 let _ = handle.join();
             }
         }
@@ -290,18 +309,14 @@ fn spin(time: Duration, done: impl Fn() -> bool) -> (bool, Option<Instant>) {
     }
 }
 
-/// Ends the process when `work` panics.
+/// Does a member's part of the pass; a panic in it breaks the pass for all.
 fn guarded(work: &WorkOf<'_>, member: &Member<'_>) {
-    struct End;
-    impl Drop for End {
-        fn drop(&mut self) {
-            tracing::error!("a thread of the CPU engine failed");
-            std::process::abort();
-        }
+    // What the pass has written so far is used by nobody: `run` panics, too.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(member))) {
+        let shared = member.shared;
+        shared.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
+        shared.broken.store(true, Ordering::Release);
     }
-    let end = End;
-    work(member);
-    std::mem::forget(end);
 }
 
 impl<'a> Member<'a> {
@@ -368,7 +383,11 @@ impl<'a> Member<'a> {
             shared.present.store(shared.wanted.load(Ordering::Relaxed), Ordering::Relaxed);
             shared.phase.store(phase.wrapping_add(1), Ordering::Release);
         } else {
-            self.wait(|| shared.phase.load(Ordering::Acquire) != phase);
+            let broken = || shared.broken.load(Ordering::Relaxed);
+            self.wait(|| shared.phase.load(Ordering::Acquire) != phase || broken());
+            if broken() {
+                return self.left.set(true);
+            }
         }
         // Those who stay have not met again before this one is there; who has to leave may find that even
         // fewer are to stay by now.

@@ -1,10 +1,14 @@
 //! Keys and values of one layer, written by position into memory that is allocated ahead, so that
-//! forgetting tokens is free and remembering them copies nothing old.
+//! forgetting tokens is free and remembering them copies nothing old. After much was forgotten, memory is given
+//! back with the next token.
 
 use candle_core::{DType, Device, Result, Tensor};
 
 /// Positions allocated at first; doubled when full.
 const FIRST_CAPACITY: usize = 256;
+
+/// So many times more than is needed is too much.
+const TOO_MUCH: usize = 4;
 
 #[derive(Debug)]
 pub struct Cache {
@@ -28,7 +32,7 @@ impl Cache {
     /// everything up to and including them.
     pub fn write(&mut self, at: usize, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
         let length = at + keys.dim(1)?;
-        self.grow(length)?;
+        self.fit(length, at)?;
         self.keys.slice_set(&keys.contiguous()?, 1, at)?;
         self.values.slice_set(&values.contiguous()?, 1, at)?;
         Ok((self.keys.narrow(1, 0, length)?, self.values.narrow(1, 0, length)?))
@@ -42,16 +46,46 @@ impl Cache {
         Ok(())
     }
 
-    fn grow(&mut self, length: usize) -> Result<()> {
+    /// Makes room for `length` positions, and no more than suits them; `filled` are kept.
+    fn fit(&mut self, length: usize, filled: usize) -> Result<()> {
         let (kv_heads, capacity, head_size) = self.keys.dims3()?;
-        if length <= capacity {
+        let wanted = length.next_power_of_two().max(FIRST_CAPACITY).min(self.limit);
+        if length <= capacity && capacity < wanted * TOO_MUCH {
             return Ok(());
         }
-        let shape = (kv_heads, length.next_power_of_two().min(self.limit), head_size);
         for half in [&mut self.keys, &mut self.values] {
-            let larger = Tensor::zeros(shape, DType::F32, half.device())?;
-            larger.slice_set(half, 1, 0)?;
-            *half = larger;
+            let other = Tensor::zeros((kv_heads, wanted, head_size), DType::F32, half.device())?;
+            if filled > 0 {
+                other.slice_set(&half.narrow(1, 0, filled)?.contiguous()?, 1, 0)?;
+            }
+            *half = other;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_grows_with_the_text_and_is_given_back_with_what_is_left_kept() -> Result<()> {
+        let device = Device::Cpu;
+        let mut cache = Cache::new(2, 4, 10_000, &device)?;
+        let rows = |from: usize, count: usize| {
+            let numbers = (0..2 * count * 4).map(|n| (from * 1000 + n) as f32).collect::<Vec<_>>();
+            Tensor::from_vec(numbers, (2, count, 4), &device)
+        };
+        let (first, many) = (rows(0, 200)?, rows(200, 4000)?);
+        cache.write(0, &first, &first)?;
+        cache.write(200, &many, &many)?;
+        assert_eq!(cache.keys.dim(1)?, 8192);
+        let one = rows(7, 1)?;
+        let (keys, values) = cache.write(150, &one, &one)?;
+        assert_eq!((cache.keys.dim(1)?, keys.dim(1)?), (256, 151));
+        for kept in [keys, values] {
+            let expected = Tensor::cat(&[&first.narrow(1, 0, 150)?, &one], 1)?;
+            assert_eq!(kept.flatten_all()?.to_vec1::<f32>()?, expected.flatten_all()?.to_vec1::<f32>()?);
         }
         Ok(())
     }

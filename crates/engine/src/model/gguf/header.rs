@@ -1,12 +1,9 @@
-//! The keys and values at the head of a GGUF file. They stay where they are in the mapped file and are
-//! looked at when somebody asks; what a key means is for `config/` and the tokenizer.
+//! The keys and values at the head of a GGUF file. They stay as they are written and are looked at when somebody
+//! asks; what a key means is for `config/` and the tokenizer.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use memmap2::Mmap;
 
 use super::reader::{Kind, Place, Read, Reader};
 use crate::error::{Error, Result};
@@ -14,9 +11,13 @@ use crate::error::{Error, Result};
 /// The values of one file.
 pub(in crate::model) struct Header {
     path: PathBuf,
-    file: Arc<Mmap>,
-    values: BTreeMap<String, Place>,
+    /// From the beginning of the file.
+    bytes: Vec<u8>,
+    values: Values,
 }
+
+/// Where the value of each key lies.
+pub(super) type Values = BTreeMap<String, Place>;
 
 /// A list of values of one type.
 #[derive(Clone, Copy)]
@@ -27,18 +28,9 @@ pub(in crate::model) struct List<'a> {
 }
 
 impl Header {
-    /// Notes where `count` values lie.
-    pub(super) fn read(path: &Path, file: &Arc<Mmap>, reader: &mut Reader<'_>, count: u64) -> Read<Self> {
-        let mut values = BTreeMap::new();
-        for _ in 0..count {
-            let key = String::from_utf8_lossy(reader.text()?).into_owned();
-            let place = reader.value().map_err(|damage| format!("{damage} (key '{key}')"))?;
-            if values.contains_key(&key) {
-                return Err(format!("the key '{key}' twice"));
-            }
-            values.insert(key, place);
-        }
-        Ok(Self { path: path.to_owned(), file: Arc::clone(file), values })
+    /// `values` are those in `bytes`, the beginning of a file.
+    pub(super) fn new(path: &Path, bytes: Vec<u8>, values: Values) -> Self {
+        Self { path: path.to_owned(), bytes, values }
     }
 
     pub fn path(&self) -> &Path {
@@ -90,7 +82,7 @@ impl Header {
         read: impl FnOnce(&Place, &'a [u8]) -> Option<T>,
     ) -> Result<Option<T>> {
         let Some(place) = self.values.get(key) else { return Ok(None) };
-        match read(place, &self.file[place.bytes.clone()]) {
+        match read(place, &self.bytes[place.bytes.clone()]) {
             Some(read) => Ok(Some(read)),
             None => {
                 let found = match place.elements {
@@ -101,6 +93,20 @@ impl Header {
             }
         }
     }
+}
+
+/// Notes where `count` values lie.
+pub(super) fn read_values(reader: &mut Reader<'_>, count: u64) -> Read<Values> {
+    let mut values = Values::new();
+    for _ in 0..count {
+        let key = String::from_utf8_lossy(reader.text()?).into_owned();
+        let place = reader.value().map_err(|damage| format!("{damage} (key '{key}')"))?;
+        if values.contains_key(&key) {
+            return Err(format!("the key '{key}' twice"));
+        }
+        values.insert(key, place);
+    }
+    Ok(values)
 }
 
 impl<'a> List<'a> {

@@ -9,17 +9,19 @@ mod types;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use memmap2::Mmap;
-
-use super::mapped::{Stored, Tensors, map, stored_size};
+use super::tensors::{Stored, Tensors, stored_size};
+use super::weight_file::WeightFile;
 use crate::error::{DOWNLOAD_AGAIN, DOWNLOAD_PART, Error, Result};
 pub(super) use header::{Header, List};
+use header::{Values, read_values};
 use reader::{Read, Reader};
 
 /// Headers hold a vocabulary, some megabytes. Reading no further bounds the time a hostile one can take.
 const LARGEST_HEADER: usize = 64 << 20;
+
+/// Bytes of a header that are read at first: more than those of most models without their vocabulary.
+const FIRST_READ: usize = 1 << 20;
 
 const MAX_DIMENSIONS: u32 = 4;
 
@@ -45,12 +47,9 @@ pub(super) fn open(path: &Path) -> Result<(Header, Tensors)> {
 
 /// Adds the tensors of one file.
 fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
-    let file = Arc::new(map(path)?);
-    check_magic(path, &file)?;
-    let damaged = |found| bad(path, "a complete GGUF header", found, DOWNLOAD_AGAIN);
-    let mut reader = Reader::new(&file[..file.len().min(LARGEST_HEADER)]);
-    let (header, infos) = read_header(path, &file, &mut reader).map_err(damaged)?;
-    let data = data_offset(&header, &reader)?;
+    let file = WeightFile::open(path)?;
+    let (header, Head { infos, end, .. }) = read_header(path, &file)?;
+    let data = data_offset(&header, end)?;
     let mut end = 0;
     for info in infos {
         let Info { name, shape, dtype, offset } = info;
@@ -131,7 +130,7 @@ fn part_path(path: &Path, stem: &str, number: u64, count: u64) -> PathBuf {
     path.with_file_name(format!("{stem}-{:05}-of-{count:05}.gguf", number + 1))
 }
 
-fn check_magic(path: &Path, file: &Mmap) -> Result<()> {
+fn check_magic(path: &Path, file: &[u8]) -> Result<()> {
     let refuse = |found: String, hint| Err(bad(path, "a GGUF file of version 2 or 3", found, hint));
     match (file.get(..4), file.get(4..8)) {
         (Some(b"GGUF"), Some([2 | 3, 0, 0, 0])) => Ok(()),
@@ -160,16 +159,51 @@ struct Info {
     offset: u64,
 }
 
-fn read_header(path: &Path, file: &Arc<Mmap>, reader: &mut Reader<'_>) -> Read<(Header, Vec<Info>)> {
+/// What a header says.
+struct Head {
+    values: Values,
+    infos: Vec<Info>,
+    /// Its bytes.
+    end: usize,
+}
+
+/// Reads as much of a file as its header needs.
+fn read_header(path: &Path, file: &WeightFile) -> Result<(Header, Head)> {
+    let most = file.len().min(LARGEST_HEADER);
+    let mut bytes = file.read(0..most.min(FIRST_READ))?;
+    check_magic(path, &bytes)?;
+    loop {
+        let mut reader = Reader::new(&bytes);
+        let damage = match read_head(&mut reader) {
+            Ok(mut head) => {
+                bytes.truncate(head.end);
+                bytes.shrink_to_fit();
+                let values = std::mem::take(&mut head.values);
+                return Ok((Header::new(path, bytes, values), head));
+            }
+            Err(damage) => damage,
+        };
+        match reader.missed().filter(|&missed| missed <= most) {
+            Some(missed) => {
+                let enough = missed.max(2 * bytes.len()).min(most);
+                let read = bytes.len();
+                file.read_on(&mut bytes, read..enough)?;
+            }
+            None => return Err(bad(path, "a complete GGUF header", damage, DOWNLOAD_AGAIN)),
+        }
+    }
+}
+
+fn read_head(reader: &mut Reader<'_>) -> Read<Head> {
     // Magic and version.
     reader.take(8)?;
     let (tensors, values) = (reader.u64()?, reader.u64()?);
-    let header = Header::read(path, file, reader, values)?;
+    let values = read_values(reader, values)?;
     let mut infos = Vec::new();
     for _ in 0..tensors {
         infos.push(read_info(reader)?);
     }
-    Ok((header, infos))
+    Ok(Head { values, infos, end: reader.position() })
 }
 
 fn read_info(reader: &mut Reader<'_>) -> Read<Info> {
@@ -188,13 +222,13 @@ fn read_info(reader: &mut Reader<'_>) -> Read<Info> {
     Ok(Info { name, shape, dtype, offset })
 }
 
-/// Where the data of the tensors begins in the file.
-fn data_offset(header: &Header, reader: &Reader<'_>) -> Result<u64> {
+/// Where the data of the tensors begins in a file whose header ends at `end`.
+fn data_offset(header: &Header, end: usize) -> Result<u64> {
     let alignment = header.integer("general.alignment")?.unwrap_or(ALIGNMENT);
     if alignment == 0 {
         return Err(bad(header.path(), "an alignment above 0", "0".into(), DOWNLOAD_AGAIN));
     }
-    let offset = (reader.position() as u64).checked_next_multiple_of(alignment);
+    let offset = (end as u64).checked_next_multiple_of(alignment);
     offset.ok_or_else(|| header.bad("an alignment that fits the file".into(), alignment.to_string()))
 }
 

@@ -77,11 +77,12 @@ pub(super) struct Place {
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    missed: Option<usize>,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, missed: None }
     }
 
     /// Bytes read so far.
@@ -89,10 +90,19 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    /// How many bytes there would have to be, where there were too few.
+    pub fn missed(&self) -> Option<usize> {
+        self.missed
+    }
+
     pub fn take(&mut self, count: u64) -> Read<&'a [u8]> {
-        let count = usize::try_from(count).map_err(|_| ends())?;
-        let taken = self.bytes[self.at..].get(..count).ok_or_else(ends)?;
-        self.at += count;
+        let end =
+            usize::try_from(count).ok().and_then(|count| self.at.checked_add(count)).ok_or_else(ends)?;
+        let Some(taken) = self.bytes.get(self.at..end) else {
+            self.missed = Some(end);
+            return Err(ends());
+        };
+        self.at = end;
         Ok(taken)
     }
 

@@ -187,3 +187,62 @@ fn a_member_that_is_not_needed_sleeps_while_the_others_work() {
     };
     assert!(comes(asleep), "still awake");
 }
+
+#[test]
+fn a_panic_on_any_member_ends_the_pass_and_no_other() {
+    let team = Team::new(3);
+    let before = Arc::new(());
+    for (culprit, phase) in (0..3).flat_map(|culprit| (0..4).map(move |phase| (culprit, phase))) {
+        let payload = Arc::clone(&before);
+        let pass = catch_unwind(AssertUnwindSafe(|| {
+            team.run(3, &|member| {
+                for at in 0..4 {
+                    member.share(30, 1, |_| std::hint::spin_loop());
+                    if (member.index(), at) == (culprit, phase) {
+                        resume_unwind(Box::new(Arc::clone(&payload)));
+                    }
+                    member.meet();
+                }
+            })
+        }));
+        let panic = pass.expect_err("the pass broke");
+        assert!(
+            Arc::ptr_eq(&panic.downcast::<Arc<()>>().unwrap(), &before),
+            "member {culprit}, phase {phase}"
+        );
+
+        let done = AtomicU64::new(0);
+        let members = AtomicU64::new(0);
+        team.run(3, &|member| {
+            for _ in 0..4 {
+                member.share(30, 1, |units| {
+                    done.fetch_add(units.len() as u64, Ordering::Relaxed);
+                });
+                member.meet();
+            }
+            members.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!((done.into_inner(), members.into_inner()), (4 * 30, 3), "the next pass is whole");
+    }
+}
+
+#[test]
+fn what_follows_the_meeting_at_which_a_pass_broke_is_not_done() {
+    let team = Team::new(2);
+    let after = AtomicU64::new(0);
+    let pass = catch_unwind(AssertUnwindSafe(|| {
+        team.run(2, &|member| {
+            if member.index() == 1 {
+                resume_unwind(Box::new("broken"));
+            }
+            member.meet();
+            member.share(10, 1, |_| {
+                after.fetch_add(1, Ordering::Relaxed);
+            });
+            member.for_itself(|| {
+                after.fetch_add(1, Ordering::Relaxed);
+            });
+        })
+    }));
+    assert_eq!((pass.is_err(), after.into_inner()), (true, 0));
+}

@@ -49,7 +49,7 @@ impl Scene {
     fn attend(&self, isa: Isa, kv_head: usize, places: &[usize], first: usize, own: &[usize]) -> Vec<f32> {
         let kernels = isa.kernels();
         let mut cache = Cache::new(KV_HEADS, self.head_size);
-        cache.reserve(places.iter().max().unwrap() + 1);
+        cache.reserve(places.iter().max().unwrap() + 1).unwrap();
         let mut out = vec![f32::NAN; self.heads * self.head_size];
         let last = self.cached + own.last().unwrap();
         let mut scratch = vec![f32::NAN; self.heads * Attention::scores(last + 1)];

@@ -1,40 +1,24 @@
-//! Files mapped into memory, and the tensors that lie in them. Reads no header: `gguf.rs` and
-//! `folder.rs` say where each tensor is, this file proves that it is there.
+//! The tensors of a model: where each lies in its files, and how it gets out of them. Reads no header: `gguf.rs` and
+//! `folder.rs` say where each tensor is, and prove that it is there.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use candle_core::Device;
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
-use memmap2::Mmap;
 
+use super::weight_file::WeightFile;
 use crate::error::{Error, Result};
-
-/// Maps a file for reading.
-///
-/// # Errors
-/// `Error::Io` when the file cannot be opened or mapped.
-pub(super) fn map(path: &Path) -> Result<Mmap> {
-    let io = |source| Error::Io { path: path.to_owned(), source };
-    let file = File::open(path).map_err(io)?;
-    // SAFETY: the mapping is private to this process and only ever read, so nothing here can change
-    // bytes behind a shared reference. Another program that shortens the file while it is mapped
-    // could still end this process; model files are written once and moved into place, and every
-    // program that maps them accepts the same.
-    unsafe { Mmap::map(&file) }.map_err(io)
-}
 
 /// Where one tensor lies.
 #[derive(Debug, Clone)]
-pub(super) struct Stored {
+pub struct Stored {
     pub dtype: GgmlDType,
     /// Outermost dimension first: `[out, in]` for a matrix.
     pub shape: Vec<usize>,
-    /// Index of the mapped file.
+    /// Index of the file.
     pub file: usize,
     /// The tensor's bytes in that file.
     pub bytes: Range<usize>,
@@ -43,6 +27,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
+    /// Numbers in it.
     pub fn elements(&self) -> u64 {
         self.shape.iter().map(|&n| n as u64).product()
     }
@@ -52,7 +37,7 @@ impl Stored {
 pub(super) struct Tensors {
     /// The model's file or folder, for messages.
     pub path: PathBuf,
-    pub files: Vec<Arc<Mmap>>,
+    pub files: Vec<WeightFile>,
     pub stored: BTreeMap<String, Stored>,
 }
 
@@ -62,33 +47,34 @@ impl Tensors {
         self.stored.values().map(|stored| stored.bytes.len() as u64).sum()
     }
 
+    /// Where a tensor lies.
+    ///
+    /// # Errors
+    /// `Error::BadModel` when there is no tensor of that name.
+    pub fn find(&self, name: &str) -> Result<&Stored> {
+        self.stored.get(name).ok_or_else(|| self.missing(name))
+    }
+
+    /// The bytes of a tensor.
+    ///
+    /// # Errors
+    /// Those of reading its file.
+    pub fn read(&self, stored: &Stored) -> Result<Vec<u8>> {
+        self.files[stored.file].read(stored.bytes.clone())
+    }
+
     /// Copies a tensor out of its file onto `device`, in the type it is stored in.
     ///
     /// # Errors
-    /// `Error::BadModel` when there is no tensor of that name; `Error::Compute` from the device.
+    /// `Error::BadModel` when there is no tensor of that name; those of reading its file; `Error::Compute` from the
+    /// device.
     pub fn load(&self, name: &str, device: &Device) -> Result<QTensor> {
-        let stored = self.stored.get(name).ok_or_else(|| self.missing(name))?;
-        let bytes = &self.files[stored.file][stored.bytes.clone()];
+        let stored = self.find(name)?;
+        let bytes = self.read(stored)?;
         let mut copy = Vec::new();
-        let bytes = Cow::Borrowed(aligned(bytes, &mut copy));
+        let bytes = Cow::Borrowed(aligned(&bytes, &mut copy));
         let storage = QStorage::from_data(bytes, device, stored.dtype)?;
         Ok(QTensor::new(storage, stored.shape.as_slice())?)
-    }
-
-    /// The system may take back the memory in which it holds a tensor: another look reads the file
-    /// again.
-    pub fn release(&self, name: &str) {
-        #[cfg(unix)]
-        if let Some(stored) = self.stored.get(name) {
-            let (file, bytes) = (&self.files[stored.file], &stored.bytes);
-            // SAFETY: the pages are those of a file that is mapped for reading and privately; what is
-            // read from them later is the file's content again.
-            let released = unsafe {
-                file.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, bytes.start, bytes.len())
-            };
-            // A hint; without it the memory is only counted as ours for longer.
-            released.unwrap_or_else(|error| tracing::debug!("{name} stays in memory: {error}"));
-        }
     }
 
     pub fn missing(&self, name: &str) -> Error {
@@ -111,8 +97,8 @@ pub(super) fn stored_size(dtype: GgmlDType, shape: &[usize]) -> Option<usize> {
         .flatten()
 }
 
-/// The same bytes at an address that suits every element type, copied into `copy` if need be. Both
-/// formats may place tensors anywhere; nearly all files align them, so the copy is the exception.
+/// The same bytes at an address that suits every element type, copied into `copy` if need be. Memory is nearly always
+/// found at such an address, so the copy is the exception.
 fn aligned<'a>(bytes: &'a [u8], copy: &'a mut Vec<u8>) -> &'a [u8] {
     const ALIGNMENT: usize = 8;
     if bytes.as_ptr().align_offset(ALIGNMENT) == 0 {

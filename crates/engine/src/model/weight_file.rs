@@ -1,0 +1,168 @@
+//! A file of weights, open for reading. Nothing of it is mapped into memory: a file that another program cuts short,
+//! or that lies on a disk that goes away, is an error at the next read and no signal that ends the program.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::{DOWNLOAD_AGAIN, Error, Result};
+
+/// Bytes asked for at a time: as memory is found only as it is read into, few of them are cleared in vain.
+const PIECE: usize = 1 << 20;
+
+/// An open file, as long and as old as it was when it was opened.
+#[derive(Debug)]
+pub(super) struct WeightFile {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl WeightFile {
+    /// # Errors
+    /// `Error::Io` when the file cannot be opened or is none: a pipe would be waited for.
+    pub fn open(path: &Path) -> Result<Self> {
+        let io = |source| Error::Io { path: path.to_owned(), source };
+        if !std::fs::metadata(path).map_err(io)?.is_file() {
+            return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "this is not a file")));
+        }
+        let file = File::open(path).map_err(io)?;
+        let metadata = file.metadata().map_err(io)?;
+        let modified = metadata.modified().ok();
+        Ok(Self { path: path.to_owned(), file, length: metadata.len(), modified })
+    }
+
+    /// Bytes it had when it was opened.
+    pub fn len(&self) -> usize {
+        usize::try_from(self.length).unwrap_or(usize::MAX)
+    }
+
+    /// The bytes of a range.
+    ///
+    /// # Errors
+    /// `Error::Io` when they cannot be read or there is no memory for them; `Error::BadModel` when the file is
+    /// another than it was when it was opened.
+    pub fn read(&self, range: Range<usize>) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.read_on(&mut bytes, range)?;
+        Ok(bytes)
+    }
+
+    /// Adds the bytes of a range to others.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_on(&self, bytes: &mut Vec<u8>, range: Range<usize>) -> Result<()> {
+        let read = self.fill(bytes, range);
+        // What could not be read may be gone because the file is another now, which says more.
+        self.check_unchanged()?;
+        read.map_err(|source| Error::Io { path: self.path.clone(), source })
+    }
+
+    fn fill(&self, bytes: &mut Vec<u8>, range: Range<usize>) -> io::Result<()> {
+        bytes.try_reserve_exact(range.len())?;
+        let mut at = range.start;
+        while at < range.end {
+            let filled = bytes.len();
+            bytes.resize(filled + PIECE.min(range.end - at), 0);
+            read_exact_at(&self.file, &mut bytes[filled..], at as u64)?;
+            at += bytes.len() - filled;
+        }
+        Ok(())
+    }
+
+    /// What was read before and what is read now must belong together.
+    fn check_unchanged(&self) -> Result<()> {
+        let metadata = self.file.metadata();
+        let metadata = metadata.map_err(|source| Error::Io { path: self.path.clone(), source })?;
+        if metadata.len() == self.length && metadata.modified().ok() == self.modified {
+            return Ok(());
+        }
+        Err(Error::BadModel {
+            path: self.path.clone(),
+            expected: "a file that stays as it is while it is read".into(),
+            found: format!("a change: it has {} bytes now and had {}", metadata.len(), self.length),
+            hint: DOWNLOAD_AGAIN,
+        })
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, at)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        (bytes, at) = (&mut bytes[read..], at + read as u64);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn numbered(folder: &Path) -> PathBuf {
+        let path = folder.join("weights");
+        fs::write(&path, (0..3 * PIECE).map(|at| (at / 1000) as u8).collect::<Vec<_>>()).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_range_is_read_over_several_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = numbered(folder.path());
+        let file = WeightFile::open(&path).unwrap();
+        let whole = fs::read(&path).unwrap();
+        for range in [0..0, 5..6, 7..PIECE + 9, PIECE..3 * PIECE, 0..3 * PIECE] {
+            assert_eq!(file.read(range.clone()).unwrap(), whole[range]);
+        }
+    }
+
+    #[test]
+    fn a_file_that_becomes_shorter_or_other_is_refused_in_a_sentence() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = numbered(folder.path());
+        let changes: [fn(&File); 2] = [
+            |file| file.set_len(PIECE as u64).unwrap(),
+            |file| file.set_modified(SystemTime::UNIX_EPOCH).unwrap(),
+        ];
+        for change in changes {
+            let open = WeightFile::open(&path).unwrap();
+            change(&File::options().write(true).open(&path).unwrap());
+            let error = open.read(0..2 * PIECE).unwrap_err().to_string();
+            assert!(error.contains("stays as it is") && error.ends_with("another model."), "{error}");
+        }
+    }
+
+    #[test]
+    fn more_than_there_is_memory_for_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = WeightFile::open(&numbered(folder.path())).unwrap();
+        assert!(matches!(file.read(0..isize::MAX as usize), Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_is_still_the_one_that_was_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = numbered(folder.path());
+        let file = WeightFile::open(&path).unwrap();
+        let newer = folder.path().join("newer");
+        fs::write(&newer, "another model").unwrap();
+        if cfg!(unix) {
+            fs::rename(&newer, &path).unwrap();
+        }
+        assert_eq!(file.read(1000..1002).unwrap(), [1, 1]);
+    }
+}
