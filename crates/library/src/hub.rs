@@ -16,6 +16,12 @@ use crate::{Error, Folders, Result, TokenSource, cache, catalogue};
 /// How long a connection may say nothing before it counts as lost.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
+/// Files that a sentence names at most, and how long the name of one is, in bytes.
+const LISTED: usize = 10;
+const LONGEST_LISTED: usize = 80;
+/// How long the name of a file or folder is at most on every file system, in bytes.
+const LONGEST_NAME: usize = 255;
+
 /// A GGUF file of a repository; of a split one the first part, with the size of all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteFile {
@@ -233,7 +239,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    fn new(id: &str, revision: String, info: &ModelInfo, tree: Vec<RepoTreeEntry>) -> Self {
+    pub(crate) fn new(id: &str, revision: String, info: &ModelInfo, tree: Vec<RepoTreeEntry>) -> Self {
         let entries = tree.into_iter().filter_map(|entry| match entry {
             RepoTreeEntry::File { path, size, .. } if is_safe(&path) => Some(Entry { path, bytes: size }),
             _ => None,
@@ -328,23 +334,39 @@ impl Contents {
             let short = names.clone().map(|name| name.trim_end_matches(".gguf"));
             let hint = match nearest(file, names.clone().chain(short)) {
                 Some(near) => format!("Did you mean '{near}'?"),
-                None => format!("It contains: {}.", names.collect::<Vec<_>>().join(", ")),
+                None => format!("It contains: {}.", listed(names)),
             };
             Error::NoFile { repository: self.repository.id.clone(), file: file.into(), hint }
         })
     }
 }
 
+/// Bytes of all files. What a hub says may be more than there is room for anywhere.
 fn sum(files: &[Entry]) -> u64 {
-    files.iter().map(|file| file.bytes).sum()
+    files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
+}
+
+/// Names for a sentence, as many as a person would read.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let short: Vec<&str> =
+        names.iter().filter(|name| name.len() <= LONGEST_LISTED).take(LISTED).copied().collect();
+    match names.len() - short.len() {
+        0 => short.join(", "),
+        more => format!("{} and {more} more", short.join(", ")),
+    }
 }
 
 /// A path that stays below its folder, and does nothing to a terminal: the hub says it, a file is written
 /// there, and people read it.
 fn is_safe(path: &str) -> bool {
     let unsafe_in_names = |c: char| matches!(c, '\\' | ':') || c.is_control();
-    let plain =
-        |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(unsafe_in_names);
+    let plain = |part: &str| {
+        (1..=LONGEST_NAME).contains(&part.len())
+            && part != "."
+            && part != ".."
+            && !part.contains(unsafe_in_names)
+    };
     path.split('/').all(plain)
 }
 

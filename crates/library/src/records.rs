@@ -47,7 +47,7 @@ impl Record {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
     }
 }
 
