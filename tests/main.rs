@@ -14,3 +14,4 @@ mod statistics;
 mod tensors;
 mod traces;
 mod trial;
+mod unsafe_blocks;
