@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests model page run run-window run-terminal test test-tensors test-sanitized test-arm check bench bench-ui pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests model page run run-window run-terminal test test-tensors test-sanitized test-arm fuzz kill-test soak setup-check check bench bench-ui pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -27,6 +27,9 @@ setup: ## install what the build needs
 
 setup-tests: ## install what the tests need
 	@scripts/setup.sh tests
+
+setup-check:
+	@scripts/setup.sh check
 
 model: ## download the default model, SmolLM2, once (run, test and bundle do this too)
 	@scripts/model.sh
@@ -89,11 +92,34 @@ test-arm: setup-tests ## test the NEON kernels against their plain versions, on 
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
 		cargo test --locked -p foretoken-engine --lib --target $(ARM) forward::cpu
 
-check: setup $(PAGE) ## the quick checks: formatting, lints, types
+# A stable compiler counts for `fuzz` which edges of our crates were taken. RUNS executions over all targets and a
+# thousandth as many of the page's Markdown, or of TARGET alone; what did something new is kept in target/fuzz and
+# begun with the next time.
+RUNS := 1000000
+TARGET :=
+SEED := 1
+fuzz: setup-tests $(PAGE) ## feed damaged files, answers and arguments (RUNS=10000000 TARGET=hub SEED=2)
+	@RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/with-counters.sh cargo build $(CARGO_ALL) --bin fuzz
+	@mkdir -p $(CARGO_TARGET_DIR)/fuzz
+	@$(if $(filter markdown,$(TARGET)),,$(CARGO_TARGET_DIR)/debug/fuzz --runs $(RUNS) --seed $(SEED) --keep $(CARGO_TARGET_DIR)/fuzz $(if $(TARGET),--target $(TARGET)))
+	@$(if $(filter-out markdown,$(TARGET)),,cd ui && FORETOKEN_FUZZ_RUNS=$(if $(TARGET),$(RUNS),$$(($(RUNS) / 1000))) FORETOKEN_FUZZ_SEED=$(SEED) npx vitest run src/markdown/mutate.test.ts)
+
+KILLS := 200
+kill-test: setup-tests $(PAGE) ## kill the application at random moments of what writes (KILLS=200 SEED=1)
+	KILLS=$(KILLS) SEED=$(SEED) cargo test $(CARGO_ALL) --test kill -- --nocapture
+
+MESSAGES := 2000
+soak: setup-tests model $(PAGE) ## use the application for a day in an hour, and see that nothing grows (MESSAGES=2000)
+	@cargo build $(CARGO_ALL) --example soak
+	@mkdir -p $(CARGO_TARGET_DIR)/soak
+	@TMPDIR=$(CARGO_TARGET_DIR)/soak MESSAGES=$(MESSAGES) $(CARGO_TARGET_DIR)/debug/examples/soak
+
+check: setup-check $(PAGE) ## the quick checks: formatting, lints, types, licences and known weaknesses
 	cargo fmt --all --check
 	cargo clippy $(CARGO_ALL) --all-targets -- -D warnings
 	$(NPM) run lint
 	$(NPM) run check
+	scripts/audit.sh
 
 # MODELS=FOLDER names a folder with .gguf files of real models, which are measured first. Those with random
 # weights are made in the system's folder for temporary files. A process each, so that memory is measured of

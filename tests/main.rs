@@ -15,3 +15,4 @@ mod statistics;
 mod tensors;
 mod traces;
 mod trial;
+mod unsafe_blocks;

@@ -16,6 +16,10 @@ use crate::{Error, Folders, Result, TokenSource, cache, catalogue};
 /// How long a connection may say nothing before it counts as lost.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
+/// Files that a sentence names at most, and how long the name of one is, in bytes.
+const LISTED: usize = 10;
+const LONGEST_LISTED: usize = 80;
+
 /// A GGUF file of a repository; of a split one the first part, with the size of all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteFile {
@@ -235,7 +239,12 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    fn new(id: &str, revision: String, info: &ModelInfo, tree: Vec<RepoTreeEntry>) -> Result<Self> {
+    pub(crate) fn new(
+        id: &str,
+        revision: String,
+        info: &ModelInfo,
+        tree: Vec<RepoTreeEntry>,
+    ) -> Result<Self> {
         let entries = tree.into_iter().filter_map(|entry| match entry {
             RepoTreeEntry::File { path, size, .. } => Some(Entry { path, bytes: size }),
             _ => None,
@@ -348,7 +357,7 @@ impl Contents {
             let short = names.clone().map(|name| name.trim_end_matches(".gguf"));
             let hint = match nearest(file, names.clone().chain(short)) {
                 Some(near) => format!("Did you mean '{near}'?"),
-                None => format!("It contains: {}.", names.collect::<Vec<_>>().join(", ")),
+                None => format!("It contains: {}.", listed(names)),
             };
             Error::NoFile { repository: self.repository.id.clone(), file: file.into(), hint }
         })
@@ -359,6 +368,17 @@ impl Contents {
 /// `Error::Hub` where nobody could have so many bytes.
 fn sum(files: &[Entry]) -> Result<u64> {
     total(files.iter().map(|file| file.bytes)).ok_or_else(|| hub_error("files larger than any disk"))
+}
+
+/// Names for a sentence, as many as a person would read.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let short: Vec<&str> =
+        names.iter().filter(|name| name.len() <= LONGEST_LISTED).take(LISTED).copied().collect();
+    match names.len() - short.len() {
+        0 => short.join(", "),
+        more => format!("{} and {more} more", short.join(", ")),
+    }
 }
 
 /// `None` where it is more than can be counted.

@@ -12,6 +12,7 @@
 //! - [`Downloads`]: models on their way; `scheduler.rs` whose turn it is, `job.rs` how one stands,
 //!   `download.rs` what it does, `transfer.rs` one file of it (`headers.rs`, `checksum.rs`), `records.rs` what
 //!   is remembered of them
+//! - [`fuzzing`]: a hub's answers without the network, for those who damage them
 //! - [`Learned`]: what the engine learned about pairs of models
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -24,6 +25,8 @@ mod download;
 mod downloads;
 mod error;
 mod folders;
+#[doc(hidden)]
+pub mod fuzzing;
 mod headers;
 mod hub;
 mod job;

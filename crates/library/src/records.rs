@@ -47,7 +47,7 @@ impl Record {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.files.iter().fold(0, |bytes, file| bytes.saturating_add(file.bytes))
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
     }
 }
 

@@ -1,6 +1,11 @@
 //! Rotary positions, the cache's entries, and grouped-query attention: a row by itself, over the
 //! positions it sees and in their order, so that its bits do not depend on where they lie in the cache.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
 use super::cache::Cache;
 use super::math::{exp, largest_and_sum};
 use super::simd::{LANES, Simd, Vector};

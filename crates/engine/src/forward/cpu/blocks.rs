@@ -1,6 +1,11 @@
 //! How the blocks of each format are multiplied with rows. In which order, and what is asked of memory
 //! meanwhile, is for `product.rs` to say.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
 use std::marker::PhantomData;
 
 use super::activations::{BLOCK, Tile};

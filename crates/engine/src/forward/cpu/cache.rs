@@ -127,6 +127,7 @@ mod tests {
         cache.reserve(600).unwrap();
         for (kv_head, position) in (0..3).flat_map(|head| (0..600).map(move |position| (head, position))) {
             let number = (kv_head * 600 + position) as u16;
+            // SAFETY: the position is below what was reserved, and each of the 20 numbers is the head's.
             unsafe {
                 for index in 0..20 {
                     *cache.keys(kv_head, position).add(index * LANES + position % LANES) = number;
@@ -139,6 +140,7 @@ mod tests {
             for (position, expected) in [(249, 249), (250, 599), (251, 251), (256, 256)] {
                 let expected = (kv_head * 600 + expected) as u16;
                 for index in [0, 19] {
+                    // SAFETY: as above.
                     unsafe {
                         let key = *cache.keys(kv_head, position).add(index * LANES + position % LANES);
                         assert_eq!((key, *cache.value(kv_head, position).add(index)), (expected, expected));

@@ -1,5 +1,10 @@
 //! The kernels compiled once for every instruction set, behind function pointers.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
 use super::activations::{Activations, Place};
 use super::attention::{Attention, Rotation, attend, remember};
 use super::blocks::{Affine, Brain, Centred, EightBits, Half, Parted, Plain, Single, SixBits};

@@ -1,6 +1,11 @@
 //! What lies between the products: norms, activations, rotations and sums over the vocabulary, a row
 //! at a time and in a fixed order.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
 use super::simd::{LANES, Simd};
 
 /// e^x to within two units in the last place, for x up to 88; below -87 a number next to zero.

@@ -82,12 +82,14 @@ impl Block {
     /// The scales (0) or the minimums (1), in half precision.
     #[inline(always)]
     pub unsafe fn halves<S: Products>(self, index: usize) -> S::F {
+        // SAFETY: as the caller promises, `index` is of this block.
         unsafe { S::load_f16(self.at.cast::<u16>().add(index * LANES + self.lane)) }
     }
 
     /// A byte of each row, after `offset` times as many.
     #[inline(always)]
     pub unsafe fn bytes(self, offset: usize) -> *const u8 {
+        // SAFETY: as the caller promises, `offset` is within this block.
         unsafe { self.at.add(offset * LANES + self.lane) }
     }
 

@@ -87,6 +87,7 @@ type Panic = Box<dyn Any + Send>;
 // SAFETY: `work` is written while all workers wait for a call and read by those called, in between
 // which stands `call`, written with release and read with acquire.
 unsafe impl Send for Shared {}
+// SAFETY: the same.
 unsafe impl Sync for Shared {}
 
 /// Before the first pass.
@@ -266,6 +267,7 @@ fn serve(shared: &Shared, index: usize) {
             // before `busy` says that all are done with it.
             if let Some(work) = unsafe { *shared.work.get() } {
                 let member = Member::new(index, size, Instant::now(), shared);
+                // SAFETY: as above.
                 guarded(unsafe { &*work }, &member);
                 member.report();
             }

@@ -18,6 +18,9 @@ const MAX_SIZE: u64 = 1 << 24;
 /// No real model has nearly as many layers.
 const MAX_LAYERS: usize = 1 << 12;
 
+/// No real model has heads nearly as large: a table with an entry for each component is made of what a file says.
+const MAX_HEAD_SIZE: usize = 1 << 13;
+
 /// A model's sizes, and what its family leaves to the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
@@ -151,6 +154,9 @@ fn layers(path: &Path, found: usize) -> Result<usize> {
 
 /// How many components of a head are rotated.
 fn rotary_size(path: &Path, found: usize, head_size: usize) -> Result<usize> {
+    if head_size > MAX_HEAD_SIZE {
+        return Err(bad(path, format!("a head size of at most {MAX_HEAD_SIZE}"), head_size.to_string()));
+    }
     if found > head_size || found == 0 || !found.is_multiple_of(2) {
         let expected = format!("an even rotary size up to the head size {head_size}");
         return Err(bad(path, expected, found.to_string()));

@@ -95,6 +95,7 @@ impl Phases<'_> {
     /// `head` must be good for a head's numbers and belong to this unit.
     unsafe fn normalise_head(&self, head: *mut f32, weight: &[f32]) {
         let (size, epsilon) = (self.config.head_size, self.config.norm_epsilon as f32);
+        // SAFETY: as the caller promises; the weight has as many numbers.
         unsafe { (self.kernels.rms_norm)(head, weight.as_ptr(), head, size, epsilon) };
     }
 

@@ -211,6 +211,7 @@ impl Phases<'_> {
     /// If the row is whole blocks, the range must be, too, and be this unit's.
     unsafe fn round(&self, inputs: &Inputs, row: usize, range: Range<usize>, from: *const f32) {
         if inputs.blocks {
+            // SAFETY: as the caller promises.
             unsafe { self.round_at(inputs, inputs.eight.place(row), range, from) };
         }
     }
@@ -222,6 +223,7 @@ impl Phases<'_> {
     unsafe fn round_at(&self, inputs: &Inputs, place: Place, range: Range<usize>, from: *const f32) {
         if inputs.blocks {
             let (block, count) = (range.start / BLOCK, range.len() / BLOCK);
+            // SAFETY: as the caller promises, whole blocks of the row that are this unit's.
             unsafe { (self.kernels.quantise)(&inputs.eight, place, block, count, from) };
         }
     }

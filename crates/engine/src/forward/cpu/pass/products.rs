@@ -125,6 +125,7 @@ impl Phases<'_> {
             stride,
             add,
         };
+        // SAFETY: the caller promises `out`; panel and tile have as many blocks and rows as the product says.
         unsafe { (self.kernels.product)(format, rows)(&product) };
     }
 

@@ -1,5 +1,10 @@
 //! AVX2 with FMA and F16C, and the same with AVX-VNNI: a vector is two registers.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 

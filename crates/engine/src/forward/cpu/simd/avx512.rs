@@ -1,6 +1,11 @@
 //! AVX-512 with its vector neural network instructions (Ice Lake, Zen 4 and later): a vector is one
 //! register, and one instruction multiplies 64 pairs of bytes.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
 use std::arch::x86_64::*;
 
 use super::{LANES, Products, Simd, Vector};

@@ -1,5 +1,10 @@
 //! NEON with its dot product (Arm since 2018, all of Apple's): a vector is four registers.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
 use std::arch::aarch64::*;
 use std::arch::asm;
 

@@ -1,6 +1,11 @@
 //! Plain Rust: what every other implementation is compared with, and the path of machines without
 //! any of their instructions.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
 use half::{bf16, f16};
 
 use super::{LANES, Products, Simd, Vector};

@@ -1,5 +1,10 @@
 //! Every operation of every instruction set that is here gives the bits that plain Rust gives.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
 use std::collections::BTreeMap;
 
 use half::f16;

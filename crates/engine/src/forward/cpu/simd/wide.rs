@@ -1,5 +1,10 @@
 //! A vector made of several of an instruction set's own.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
 use std::marker::PhantomData;
 
 use super::Vector;

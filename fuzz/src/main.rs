@@ -1,0 +1,107 @@
+//! `make fuzz`: every target in a process of its own, so that one that is killed takes no other along.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::print_stderr)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use clap::Parser;
+use foretoken_fuzz::run::{Places, run};
+use foretoken_fuzz::targets::{ALL, target};
+
+#[derive(Parser)]
+struct Arguments {
+    /// Executions over all targets.
+    #[arg(long, default_value_t = 100_000)]
+    runs: u64,
+    /// This target alone.
+    #[arg(long)]
+    target: Option<String>,
+    /// Another seed draws other damage.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where inputs are kept that did something new, and those that failed.
+    #[arg(long)]
+    keep: Option<PathBuf>,
+    /// Runs in this process.
+    #[arg(long, hide = true)]
+    here: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let passed = match &arguments.target {
+        Some(name) if arguments.here => run_here(name, &arguments),
+        Some(name) => run_apart(name, arguments.runs, &arguments),
+        None => run_all(&arguments),
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn run_all(arguments: &Arguments) -> bool {
+    let begin = Instant::now();
+    let all: u64 = ALL.iter().map(|(_, part, _)| part).sum();
+    let mut passed = true;
+    let mut executions = 0;
+    for (name, part, _) in ALL {
+        let runs = arguments.runs * part / all;
+        executions += runs;
+        passed &= run_apart(name, runs, arguments);
+    }
+    let end = if passed { "without a failure" } else { "and some failed, see above" };
+    println!("{executions} executions in {} s, {end}", begin.elapsed().as_secs());
+    passed
+}
+
+/// In a process of its own with nothing of the person's: no home, no hub, no models.
+fn run_apart(name: &str, runs: u64, arguments: &Arguments) -> bool {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([
+        "--here",
+        "--target",
+        name,
+        "--runs",
+        &runs.to_string(),
+        "--seed",
+        &arguments.seed.to_string(),
+    ]);
+    if let Some(keep) = &arguments.keep {
+        command.arg("--keep").arg(keep);
+    }
+    for variable in
+        ["HOME", "HF_HOME", "FORETOKEN_DATA_DIR", "FORETOKEN_STARTER_DIR", "FORETOKEN_SMOLLM2_DIR"]
+    {
+        command.env(variable, home.path());
+    }
+    command.env("HF_ENDPOINT", "nowhere").env_remove("HF_HUB_CACHE").env_remove("XDG_CONFIG_HOME");
+    let status = command.status().unwrap();
+    if !status.success() {
+        println!("{name}: failed ({status}); where the process was killed, {name}.present is what did it");
+    }
+    status.success()
+}
+
+fn run_here(name: &str, arguments: &Arguments) -> bool {
+    let Some(mut target) = target(name) else {
+        let names = ALL.map(|(name, ..)| name).join(", ");
+        println!("There is no target '{name}'. Choose one of {names}.");
+        return false;
+    };
+    let begin = Instant::now();
+    let keep = arguments.keep.clone().unwrap_or_else(std::env::temp_dir);
+    let found = arguments.keep.as_deref().map(|keep| keep.join(name));
+    let places = Places { found: found.as_deref(), failures: Path::new(&keep) };
+    let report = run(&mut target, arguments.runs, arguments.seed, &places);
+    println!(
+        "{name}: {} executions in {} s, {} refused, {} inputs kept, {} of {} edges, {} failures",
+        report.executions,
+        begin.elapsed().as_secs(),
+        report.refused,
+        report.kept,
+        report.taken,
+        report.edges,
+        report.failures.len(),
+    );
+    report.failures.is_empty()
+}

@@ -1,0 +1,119 @@
+//! Damage: what a broken disk, a careless program or a stranger makes of a file. Knows bytes and words, no format.
+
+use crate::random::Random;
+
+/// Where programs miscount.
+const NUMBERS: [u64; 12] =
+    [0, 1, 2, 7, 255, 1 << 16, 1 << 31, u32::MAX as u64, 1 << 40, 1 << 62, 1 << 63, u64::MAX];
+
+/// The same in writing, and what else may stand where a value does.
+const WORDS: [&str; 24] = [
+    "0",
+    "-1",
+    "1",
+    "255",
+    "65536",
+    "4294967295",
+    "9223372036854775807",
+    "18446744073709551615",
+    "1e999",
+    "-0.5",
+    "1e-400",
+    "null",
+    "true",
+    "[]",
+    "{}",
+    "\"\"",
+    "[[[[[[[[",
+    "\"\\ud800\"",
+    "\\",
+    "\u{202e}",
+    "\u{0}",
+    "é",
+    "😀",
+    "../",
+];
+
+/// What damage is drawn from.
+pub struct Material<'a> {
+    /// Whole files, and damaged ones that did something new.
+    pub parents: &'a [Vec<u8>],
+    /// Words of the format.
+    pub words: &'a [&'a str],
+    /// Only the first so many bytes are touched: what follows is weights.
+    pub head: usize,
+    /// The longest that may come out, in bytes.
+    pub longest: usize,
+}
+
+impl Material<'_> {
+    /// A parent with one to four pieces of damage.
+    pub fn draw(&self, random: &mut Random) -> Vec<u8> {
+        let mut file = self.parent(random).to_vec();
+        for _ in 0..=random.below(4) {
+            if file.is_empty() {
+                break;
+            }
+            self.damage(&mut file, random);
+        }
+        file.truncate(self.longest);
+        file
+    }
+
+    fn parent(&self, random: &mut Random) -> &[u8] {
+        &self.parents[random.below(self.parents.len())]
+    }
+
+    fn damage(&self, file: &mut Vec<u8>, random: &mut Random) {
+        let at = random.below(self.head.min(file.len()));
+        let length = random.below(64).min(file.len() - at);
+        match random.below(14) {
+            0 | 1 => file[at] ^= 1 << random.below(8),
+            2 => file[at] = random.next() as u8,
+            3 | 4 => {
+                let number = NUMBERS[random.below(NUMBERS.len())].to_le_bytes();
+                let width = [1, 2, 4, 8][random.below(4)].min(file.len() - at);
+                file[at..at + width].copy_from_slice(&number[..width]);
+            }
+            5 => drop(file.drain(at..at + length)),
+            6 => {
+                let piece = file[at..at + length].to_vec();
+                let to = random.below(self.head.min(file.len()));
+                file.splice(to..to, piece);
+            }
+            7 => file.truncate(at.max(random.below(file.len()))),
+            8 | 9 => drop(file.splice(word_at(file, at), self.word(random).bytes())),
+            10 => drop(file.splice(at..at, self.word(random).bytes())),
+            11 => {
+                let other = self.parent(random);
+                let from = random.below(other.len());
+                let piece = other[from..(from + length).min(other.len())].to_vec();
+                file.splice(at..at, piece);
+            }
+            12 => {
+                let other = self.parent(random);
+                let from = random.below(other.len());
+                let word = other.get(word_at(other, from)).unwrap_or_default().to_vec();
+                file.splice(word_at(file, at), word);
+            }
+            _ => {
+                let times = 1 + random.below(200);
+                let piece = file[at..at + length.min(8)].repeat(times);
+                file.splice(at..at, piece);
+            }
+        }
+    }
+
+    fn word(&self, random: &mut Random) -> String {
+        let choice = if random.below(3) == 0 { &WORDS[..] } else { self.words };
+        random.of(if choice.is_empty() { &WORDS } else { choice }).to_owned()
+    }
+}
+
+/// The letters and digits around a place; nothing where there are none.
+fn word_at(file: &[u8], at: usize) -> std::ops::Range<usize> {
+    let within = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    let start = at - file[..at.min(file.len())].iter().rev().take_while(|byte| within(byte)).count();
+    let end = at + file.get(at..).unwrap_or_default().iter().take_while(|byte| within(byte)).count();
+    start..end
+}

@@ -1,0 +1,149 @@
+//! GGUF files: damaged bytes of the header, and vocabularies whose lists do not fit together.
+
+use std::fs;
+use std::path::Path;
+
+use candle_core::quantized::gguf_file::Value;
+use foretoken_engine::Error;
+use foretoken_engine::model::{ModelSource, Special};
+
+use super::{Memory, Target, folder};
+use crate::random::Random;
+
+#[allow(dead_code)]
+#[path = "../../../crates/engine/src/model/fixture.rs"]
+mod fixture;
+
+use fixture::{Gguf, text};
+
+const WORDS: &[&str] = &[
+    "llama",
+    "qwen3",
+    "gemma2",
+    "phi3",
+    "gpt2",
+    "general.architecture",
+    "tokenizer.ggml.tokens",
+    "scores",
+    "token_type",
+    "merges",
+    "llama.block_count",
+    "token_embd.weight",
+    "output.weight",
+    "blk.0.attn_q.weight",
+];
+
+/// Looks at everything that a model says.
+pub(super) fn look(path: &Path) -> Result<(), Error> {
+    let source = ModelSource::open(path)?;
+    source.describe();
+    source.special_tokens()?;
+    let tokenizer = source.tokenizer()?;
+    for text in ["Hello, hell </s>", "a\u{301} 12345 \n\n  ▁世界 <tag>"] {
+        let tokens = tokenizer.encode(text, Special::Parse)?;
+        tokenizer.decode(&tokens);
+    }
+    source.config().map(|_| ())
+}
+
+pub fn target() -> Target {
+    let folder = folder();
+    let mut gguf = Gguf::tiny();
+    gguf.set("tokenizer.chat_template", text("{% for m in messages %}{{ m.content }}{% endfor %}"));
+    let path = gguf.write(folder.path());
+    let whole = fs::read(&path).unwrap();
+    let last = b"token_embd.weight";
+    let head = whole.windows(last.len()).position(|window| window == last).unwrap() + 64;
+    let pieces = [("▁", -3.0), ("a", -2.0), ("▁a", -1.0), ("he", -1.5)];
+    let pieces = fs::read(Gguf::sentence_piece(&pieces).write(folder.path())).unwrap();
+    Target {
+        name: "gguf",
+        longest: 2 * whole.len(),
+        seeds: vec![whole, pieces],
+        words: WORDS,
+        head,
+        memory: Memory { each: 16, beside: 1 << 20 },
+        run: Box::new(move |input| {
+            fs::write(folder.path().join("model.gguf"), input).unwrap();
+            look(&path).err().map(|error| error.to_string())
+        }),
+    }
+}
+
+/// Every byte of an input is a choice of what is done to the lists of a vocabulary.
+pub fn vocabulary() -> Target {
+    let folder = folder();
+    Target {
+        name: "vocabulary",
+        seeds: (0..8u8).map(|seed| vec![seed; 16]).collect(),
+        words: &[],
+        head: usize::MAX,
+        longest: 64,
+        // The file is made from the choices and is as large as that of a whole vocabulary.
+        memory: Memory { each: 16, beside: 3 << 20 },
+        run: Box::new(move |input| {
+            let mut random =
+                input.iter().fold(Random(1), |seed, byte| Random(Random(seed.0 ^ u64::from(*byte)).next()));
+            let path = disagreeing(&mut random).write(folder.path());
+            look(&path).err().map(|error| error.to_string())
+        }),
+    }
+}
+
+/// A vocabulary without weights, some of whose lists were changed.
+fn disagreeing(random: &mut Random) -> Gguf {
+    let mut gguf = match random.below(2) {
+        0 => Gguf::tiny(),
+        _ => Gguf::sentence_piece(&[("▁", -3.0), ("a", -2.0), ("▁a", -1.0), ("he", -1.5)]),
+    };
+    gguf.tensors.clear();
+    for _ in 0..=random.below(3) {
+        let key = format!("tokenizer.ggml.{}", random.of(&["tokens", "token_type", "scores", "merges"]));
+        if let Some(Value::Array(list)) = gguf.values.get_mut(&key) {
+            disagree(list, random);
+        }
+    }
+    gguf
+}
+
+/// Lists that no longer fit together: cut, repeated, shuffled, of other values.
+fn disagree(list: &mut Vec<Value>, random: &mut Random) {
+    let len = list.len();
+    match random.below(7) {
+        0 => list.truncate(random.below(len)),
+        1 => list.extend_from_within(..random.below(len)),
+        2 if len > 1 => list.swap(random.below(len), random.below(len)),
+        3 if len > 0 => {
+            let at = random.below(len);
+            list[at] = match list[at].clone() {
+                Value::String(text) => Value::String(text.chars().rev().chain(" x".chars()).collect()),
+                Value::F32(_) => Value::F32([f32::NAN, f32::INFINITY, -1e30, 0.0][random.below(4)]),
+                _ => Value::I32(random.below(9) as i32 - 1),
+            };
+        }
+        4 if len > 1 => {
+            let (from, to) = (random.below(len), random.below(len));
+            list[to] = list[from].clone();
+        }
+        5 => list.reverse(),
+        _ => list.clear(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::peak_of;
+
+    #[test]
+    fn a_long_list_takes_no_more_memory_than_its_bytes_while_they_are_read() {
+        let folder = folder();
+        let mut gguf = Gguf::tiny();
+        gguf.set("a.list", Value::Array(vec![Value::U8(1); 8 << 20]));
+        let path = gguf.write(folder.path());
+        let bytes = fs::metadata(&path).unwrap().len() as usize;
+        let (peak, source) = peak_of(|| ModelSource::open(&path));
+        // Once as it was read so far, and once in its next, larger place.
+        assert!(source.is_ok() && peak < 2 * bytes + (1 << 20), "{peak} for {bytes}");
+    }
+}

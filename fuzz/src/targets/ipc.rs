@@ -1,0 +1,188 @@
+//! Commands of the window with arguments of any kind, on an application without a window whose replies are made up.
+
+use std::sync::Arc;
+
+use foretoken_app::App;
+use foretoken_app::cancel::Cancel;
+use foretoken_app::error::Result;
+use foretoken_app::ipc::{ArenaRequest, CommandError, Settings};
+use foretoken_app::replier::{Ending, Event, Replier};
+use foretoken_engine::model::{ChatMessage, Renderer};
+use foretoken_engine::session::ThisComputer;
+use foretoken_engine::trace::Finish;
+use foretoken_library::Folders;
+use serde::Deserialize;
+use tempfile::TempDir;
+
+use super::{Memory, Target, corpus, folder};
+
+const WORDS: &[&str] = &[
+    "{\"command\":\"send\",\"conversation\":null,\"text\":\"Hello\"}",
+    "{\"command\":\"conversations\"}",
+    "regenerate",
+    "messages",
+    "trace",
+    "rename_conversation",
+    "delete_conversation",
+    "restore_conversation",
+    "search_messages",
+    "save_settings",
+    "add_model",
+    "run_arena",
+    "\"conversation\":1",
+    "\"message\":2",
+    "\"id\":\"starter\"",
+    "ngram",
+    "auto",
+    "off",
+    "fixed",
+    "max_tokens",
+    "temperature",
+    "NEAR",
+    "AND",
+    "\\\"",
+    "*",
+    "older_than_days",
+];
+
+/// Commands after which the application begins anew, so that no conversation grows without end.
+const COMMANDS: u32 = 2_000;
+
+/// A command with its arguments, as the page sends them. Not among them: those that only look, and the one that
+/// changes the keyring.
+#[derive(Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+enum Call {
+    SaveSettings { settings: Box<Settings> },
+    AddModel { path: String },
+    RemoveModel { id: String },
+    DeleteModel { id: String },
+    FindRepository { name: String },
+    StartDownload { repository: String, file: Option<String> },
+    PauseDownload { id: String },
+    ResumeDownload { id: String },
+    CancelDownload { id: String },
+    DismissDownload { id: String },
+    Conversations,
+    Messages { conversation: i64 },
+    Trace { message: i64 },
+    RenameConversation { conversation: i64, title: String },
+    PinConversation { conversation: i64, pinned: bool },
+    DeleteConversation { conversation: i64 },
+    RestoreConversation { conversation: i64 },
+    SearchMessages { query: String },
+    Send { conversation: Option<i64>, text: String },
+    Regenerate { message: i64 },
+    CancelLoading,
+    Advise { conversation: Option<i64> },
+    CheckReply { message: i64 },
+    RunArena { request: Box<ArenaRequest> },
+    Arenas,
+    DeleteArena { id: i64 },
+    DeleteTraces { older_than_days: Option<u32> },
+    SaveFile { name: String, text: String },
+}
+
+impl Call {
+    fn make(self, app: &Arc<App>) -> Result<()> {
+        match self {
+            Self::SaveSettings { settings } => app.save_settings(*settings).map(drop),
+            Self::AddModel { path } => app.add_model(&path).map(drop),
+            Self::RemoveModel { id } => app.remove_model(&id),
+            Self::DeleteModel { id } => app.delete_model(&id),
+            Self::FindRepository { name } => app.find_repository(&name).map(drop),
+            Self::StartDownload { repository, file } => {
+                app.start_download(&repository, file.as_deref()).map(drop)
+            }
+            Self::PauseDownload { id } => app.pause_download(&id),
+            Self::ResumeDownload { id } => app.resume_download(&id),
+            Self::CancelDownload { id } => app.cancel_download(&id),
+            Self::DismissDownload { id } => app.dismiss_download(&id),
+            Self::Conversations => app.conversations().map(drop),
+            Self::Messages { conversation } => app.messages(conversation).map(drop),
+            Self::Trace { message } => app.trace_json(message).map(drop),
+            Self::RenameConversation { conversation, title } => {
+                app.rename_conversation(conversation, &title).map(drop)
+            }
+            Self::PinConversation { conversation, pinned } => {
+                app.pin_conversation(conversation, pinned).map(drop)
+            }
+            Self::DeleteConversation { conversation } => app.delete_conversation(conversation),
+            Self::RestoreConversation { conversation } => app.restore_conversation(conversation).map(drop),
+            Self::SearchMessages { query } => app.search_messages(&query).map(drop),
+            Self::Send { conversation, text } => app.send(conversation, &text, Arc::new(|_| ())).map(drop),
+            Self::Regenerate { message } => app.regenerate(message, Arc::new(|_| ())).map(drop),
+            Self::CancelLoading => app.cancel_loading(),
+            Self::Advise { conversation } => app.advise(conversation, Box::new(|_| ())),
+            Self::CheckReply { message } => app.check_reply(message, Box::new(|_| ())).map(drop),
+            Self::RunArena { request } => app.run_arena(*request, Box::new(|_| ())).map(drop),
+            Self::Arenas => app.arenas().map(drop),
+            Self::DeleteArena { id } => app.delete_arena(id),
+            Self::DeleteTraces { older_than_days } => app.delete_traces(older_than_days).map(drop),
+            Self::SaveFile { name, text } => app.save_file(&name, &text).map(drop),
+        }
+    }
+}
+
+/// Repeats what it was asked.
+struct Echo;
+
+impl Replier for Echo {
+    fn reply(
+        &mut self,
+        conversation: &[ChatMessage],
+        _settings: &Settings,
+        _cancel: &Cancel,
+        on: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Ending> {
+        on(Event::Started { target: "Echo", draft: None });
+        on(Event::Text { delta: conversation.last().map_or("", |message| &message.content) });
+        Ok(Ending { finish: Finish::Stop, summary: None })
+    }
+}
+
+/// An application in a folder of its own.
+struct Running {
+    app: Arc<App>,
+    commands: u32,
+    // Dropped last.
+    _folder: TempDir,
+}
+
+impl Running {
+    fn start() -> Self {
+        let folder = folder();
+        let (folders, renderer) = (Folders::at(folder.path()), Renderer::in_this_process());
+        let app = App::start_on(folders, None, Arc::new(ThisComputer), renderer, Some(Box::new(Echo)));
+        Self { app: Arc::new(app.unwrap()), commands: 0, _folder: folder }
+    }
+}
+
+pub fn target() -> Target {
+    let mut running = Running::start();
+    Target {
+        name: "ipc",
+        seeds: corpus("ipc")
+            .iter()
+            .flat_map(|file| file.split(|byte| *byte == b'\n'))
+            .filter(|line| !line.is_empty())
+            .map(<[u8]>::to_vec)
+            .collect(),
+        words: WORDS,
+        head: usize::MAX,
+        longest: 4096,
+        memory: Memory { each: 256, beside: 16 << 20 },
+        run: Box::new(move |input| {
+            running.commands += 1;
+            if running.commands.is_multiple_of(COMMANDS) {
+                running = Running::start();
+            }
+            let call: Call = match serde_json::from_slice(input) {
+                Ok(call) => call,
+                Err(_) => return Some("These are no arguments.".into()),
+            };
+            // A person's own words may stand in it, so it is not looked at here.
+            call.make(&running.app).err().map(|CommandError { .. }| "The command was refused.".into())
+        }),
+    }
+}

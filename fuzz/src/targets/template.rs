@@ -1,0 +1,165 @@
+//! Chat templates: compiled, and rendered for three conversations. What one takes of stack and memory is bounded
+//! elsewhere; here they are kept small, so that what is left to find is a panic.
+
+use std::path::PathBuf;
+
+use foretoken_engine::model::{ChatMessage, ChatTemplate, Renderer, Role};
+
+use super::{Memory, Target, corpus, repository};
+use crate::run::files;
+
+const WORDS: &[&str] = &[
+    "{%",
+    "%}",
+    "{{",
+    "}}",
+    "{#",
+    "#}",
+    "{%-",
+    "-%}",
+    "for m in messages",
+    "endfor",
+    "if ",
+    "elif ",
+    "else",
+    "endif",
+    "set x = ",
+    "set ns = namespace(a=1)",
+    "ns.a",
+    "macro f(x)",
+    "endmacro",
+    "f(1)",
+    "loop.index0",
+    "loop.first",
+    "messages[0]",
+    "messages[1:]",
+    "messages[-1]",
+    "m.role",
+    "m['content']",
+    "add_generation_prompt",
+    "bos_token",
+    "eos_token",
+    "tools",
+    "| trim",
+    "| tojson",
+    "| tojson(indent=4)",
+    "| length",
+    "| join(', ')",
+    "| upper",
+    "| list",
+    "| selectattr('role', 'equalto', 'user')",
+    "| map(attribute='role')",
+    "| default('x')",
+    "| int",
+    "| safe",
+    "is defined",
+    "is none",
+    "is string",
+    "is mapping",
+    "not ",
+    " and ",
+    " or ",
+    " in ",
+    " + ",
+    " ~ ",
+    " - ",
+    " % ",
+    " // ",
+    "==",
+    "!=",
+    "'user'",
+    "'a'",
+    ".strip()",
+    ".split('\\n')",
+    ".startswith('a')",
+    ".items()",
+    "[::-1]",
+    "[:2]",
+    "raise_exception('no')",
+    "strftime_now('%d %b %Y')",
+    "generation",
+    "endgeneration",
+    "break",
+    "continue",
+    "raw",
+    "endraw",
+    "call",
+    "endcall",
+    "filter upper",
+    "endfilter",
+    "with a=1",
+    "endwith",
+    "<think>",
+    "</think>",
+];
+
+/// What a text takes that grows without end.
+const NUMBERS_OF_DIGITS: usize = 3;
+
+pub fn target() -> Target {
+    let mut seeds = files(&repository("tests/data/templates"));
+    seeds.extend(corpus("template"));
+    seeds.retain(|seed| is_small(&String::from_utf8_lossy(seed)));
+    let renderer = Renderer::in_this_process();
+    Target {
+        name: "template",
+        seeds,
+        words: WORDS,
+        head: usize::MAX,
+        longest: 4096,
+        memory: Memory { each: 4096, beside: 64 << 20 },
+        run: Box::new(|input| {
+            let source = String::from_utf8_lossy(input);
+            if !is_small(&source) {
+                return Some("This is left to the child with its limits.".into());
+            }
+            let (path, source) = (PathBuf::from("m.gguf"), source.into_owned());
+            let template = ChatTemplate::new(path, source, Some("<s>"), Some("</s>"), &renderer);
+            let mut refusal = None;
+            match template {
+                Err(error) => refusal = Some(error.to_string()),
+                Ok(template) => {
+                    for (conversation, opened) in conversations() {
+                        refusal = template.render(&conversation, opened).err().map(|error| error.to_string());
+                    }
+                }
+            }
+            refusal.map(as_sentence)
+        }),
+    }
+}
+
+/// A template's own words may be any; what is told of it is not looked at here.
+fn as_sentence(_: String) -> String {
+    "It was refused.".into()
+}
+
+/// Whether a template can neither repeat a text thousands of times nor loop over anything but the messages, twice.
+fn is_small(source: &str) -> bool {
+    let digits = |run: &str| run.len() > NUMBERS_OF_DIGITS;
+    let numbers = source.split(|sign: char| !sign.is_ascii_digit()).any(digits);
+    let count = |word: &str| source.matches(word).count();
+    let nested =
+        source.split("{%").filter(|tag| tag.trim_start_matches(['-', '+', ' ']).starts_with("for")).count();
+    // MiniJinja 3.0.5 panics at an empty list that is taken backwards, which the child tells in a sentence.
+    let backwards = count("::-") > 0;
+    !numbers
+        && !backwards
+        && count("range") == 0
+        && count("lipsum") == 0
+        && count("**") == 0
+        && count(" * ") < 2
+        && nested <= 6
+}
+
+fn conversations() -> [(Vec<ChatMessage>, bool); 3] {
+    let message = |role, content: &str| ChatMessage { role, content: content.into() };
+    let question = message(Role::User, "Hello\n<b>, \"you\"");
+    let long = vec![
+        message(Role::System, "Be kind."),
+        question.clone(),
+        message(Role::Assistant, "<think>\nWell.\n</think>\nHi."),
+        message(Role::User, ""),
+    ];
+    [(Vec::new(), true), (vec![question], true), (long, false)]
+}

@@ -1,0 +1,68 @@
+//! A short run of every target, and everything that ever failed.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+
+use foretoken_fuzz::memory::peak_of;
+use foretoken_fuzz::run::{execute, files};
+use foretoken_fuzz::targets::{ALL, target};
+
+/// A target's executions.
+const EXECUTIONS: u32 = 2_000;
+
+/// Runs `target` in a process of its own, as `make fuzz` does.
+fn run_short(target: &str) {
+    let keep = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fuzz"));
+    command.args(["--target", target, "--runs", &EXECUTIONS.to_string(), "--keep"]).arg(keep.path());
+    let output = command.output().unwrap();
+    let said =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(
+        output.status.success() && said.contains(&format!("{target}: {EXECUTIONS} executions")),
+        "{said}"
+    );
+}
+
+macro_rules! targets {
+    ($($name:ident),*) => {
+        mod a_damaged_input_is_used_or_refused_in_a_sentence_by {
+            $(#[test]
+            fn $name() {
+                super::run_short(stringify!($name));
+            })*
+        }
+
+        const SHORT: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+targets! { hub, trace, template, config, index, safetensors, gguf, tokenizer, vocabulary, ipc }
+
+#[test]
+fn every_target_has_a_short_run_and_whole_files() {
+    assert_eq!(ALL.map(|(name, ..)| name), SHORT);
+    for (name, _, make) in ALL.iter().filter(|(name, ..)| *name != "ipc") {
+        let mut target = make();
+        assert!(!target.seeds.is_empty(), "{name} has none");
+        let said = Mutex::default();
+        for seed in target.seeds.clone() {
+            execute(&mut target, &seed, &said).unwrap();
+        }
+    }
+}
+
+/// `failures/TARGET/` has what failed once.
+#[test]
+fn what_failed_once_does_not_fail_again() {
+    let failures = Path::new(env!("CARGO_MANIFEST_DIR")).join("failures");
+    for (name, ..) in ALL {
+        let inputs = files(&failures.join(name));
+        let mut target = target(name).unwrap();
+        for input in inputs {
+            execute(&mut target, &input, &Mutex::default()).unwrap();
+        }
+    }
+}

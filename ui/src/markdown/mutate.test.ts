@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import { textOf } from "../trace/text";
+import { Offsets } from "../trace/offsets";
+import { ReplyDocument } from "./document";
+import { ReplyPage } from "./page";
+import { NASTY, chance, cut } from "./samples";
+import { TextShapes } from "./textShapes";
+import { TokenPage } from "./tokenPage";
+
+/** More with `make fuzz`. */
+const RUNS = Number(process.env["FORETOKEN_FUZZ_RUNS"] ?? 150);
+const SEED = Number(process.env["FORETOKEN_FUZZ_SEED"] ?? 1);
+const LONGEST = 800;
+
+const SAMPLES = Object.values(NASTY);
+const SIGNS = [
+  ...Array.from("*_`~#>|-+[]()!<&\\$:\n\t \u0000\u202e😀é0"),
+  ..."```,$$,\\[,\\],\n\n,    ,<think>,</think>,<script>,[x]:,](,&#x,1. ,| - |,\r\n,\ud83d".split(
+    ",",
+  ),
+];
+
+/** Parts of samples, put together and scratched. */
+function damaged(random: () => number): string {
+  const below = (limit: number) => Math.floor(random() * limit);
+  const part = () => {
+    const sample = SAMPLES[below(SAMPLES.length)] ?? "";
+    return sample.slice(below(sample.length), sample.length - below(sample.length / 2));
+  };
+  let text = Array.from({ length: 1 + below(3) }, part).join(random() < 0.5 ? "\n" : "");
+  for (let scratches = below(6); scratches > 0; scratches -= 1) {
+    const at = below(text.length + 1);
+    const sign = (SIGNS[below(SIGNS.length)] ?? "").repeat(random() < 0.1 ? below(60) : 1);
+    text = text.slice(0, at) + sign + text.slice(at + below(4));
+  }
+  return text.slice(0, LONGEST);
+}
+
+/** Nothing that runs, loads or leads to where only the page may go. */
+function expectHarmless(root: HTMLElement) {
+  expect(root.querySelector("script,iframe,object,embed,style,img,form,base,meta,link")).toBeNull();
+  for (const element of root.querySelectorAll("*")) {
+    for (const { name, value } of element.attributes) {
+      expect(name).not.toMatch(/^on/i);
+      if (name === "href" || name === "src") expect(value).toMatch(/^(https?:|mailto:)/i);
+    }
+  }
+}
+
+test("a damaged text is shown whole, and does nothing", { timeout: 60_000 + 100 * RUNS }, () => {
+  const random = chance(SEED);
+  for (let run = 0; run < RUNS; run += 1) {
+    const text = damaged(random);
+    const root = document.createElement("div");
+    const parsed = new ReplyDocument();
+    // As it is streamed: a part, then all of it.
+    for (const end of [Math.floor(text.length / 2), text.length]) {
+      parsed.update(text.slice(0, end), end === text.length);
+    }
+    const shapes = new TextShapes(text, () => undefined);
+    new ReplyPage(root, false).show(parsed, ({ branch }) => shapes.of(branch), false);
+    expectHarmless(root);
+
+    const rounds = cut(text, run);
+    const offsets = new Offsets();
+    for (const round of rounds) offsets.add(round);
+    const tokens = document.createElement("div");
+    new TokenPage(tokens).show({ rounds, offsets }, { first: 0, end: null }, false);
+    expectHarmless(tokens);
+    for (const hidden of tokens.querySelectorAll("[aria-hidden=true], summary")) hidden.remove();
+    expect(textOf(rounds)).toBe(text);
+    expect(tokens.textContent).toBe(text);
+  }
+});
