@@ -17,8 +17,10 @@ mod start;
 mod window;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 
+use foretoken_app::App;
 use tauri::{Manager, WebviewWindow, WindowEvent};
 use tracing_subscriber::EnvFilter;
 

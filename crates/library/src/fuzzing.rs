@@ -41,7 +41,10 @@ pub fn read(answers: &Answers<'_>) -> Read {
         read.refusal = Some("This is not JSON of a hub.".into());
         return read;
     };
-    let contents = Contents::new("owner/name", "0a1b".into(), &info, tree);
+    let contents = match Contents::new("owner/name", "0a1b".into(), &info, tree) {
+        Ok(contents) => contents,
+        Err(error) => return Read { refusal: Some(error.to_string()), ..read },
+    };
     let files = contents.repository.files.iter().map(|file| Some(file.path.as_str()));
     for file in [None, Some("model")].into_iter().chain(files) {
         match contents.wanted(file) {

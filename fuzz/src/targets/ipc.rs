@@ -6,7 +6,7 @@ use foretoken_app::App;
 use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{ArenaRequest, CommandError, Settings};
-use foretoken_app::replier::{Ending, Event, Replier};
+use foretoken_app::replier::{Ending, Event, PromptSize, Replier};
 use foretoken_engine::model::{ChatMessage, Renderer};
 use foretoken_engine::session::ThisComputer;
 use foretoken_engine::trace::Finish;
@@ -127,6 +127,9 @@ impl Call {
 /// Repeats what it was asked.
 struct Echo;
 
+/// Bytes of a conversation that it takes.
+const CONTEXT: usize = 1000;
+
 impl Replier for Echo {
     fn reply(
         &mut self,
@@ -138,6 +141,11 @@ impl Replier for Echo {
         on(Event::Started { target: "Echo", draft: None });
         on(Event::Text { delta: conversation.last().map_or("", |message| &message.content) });
         Ok(Ending { finish: Finish::Stop, summary: None })
+    }
+
+    fn measure(&mut self, conversation: &[ChatMessage], _settings: &Settings) -> Result<PromptSize> {
+        let tokens = conversation.iter().map(|message| message.content.len()).sum();
+        Ok(PromptSize { tokens, context: CONTEXT })
     }
 }
 

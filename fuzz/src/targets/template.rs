@@ -108,7 +108,7 @@ pub fn target() -> Target {
         head: usize::MAX,
         longest: 4096,
         memory: Memory { each: 4096, beside: 64 << 20 },
-        run: Box::new(|input| {
+        run: Box::new(move |input| {
             let source = String::from_utf8_lossy(input);
             if !is_small(&source) {
                 return Some("This is left to the child with its limits.".into());
