@@ -101,11 +101,11 @@ impl<T: Send + 'static, F: Fn(usize) -> T + Send + Sync + 'static> Queue<F> {
         Ok(())
     }
 
-    fn look_at(&self, at: usize, path: &PathBuf) -> Result<T, Problem> {
-        if self.stuck.contains(path) {
+    fn look_at(&self, at: usize, path: &Path) -> Result<T, Problem> {
+        if self.stuck.iter().any(|stuck| stuck == path) {
             return Err(endless());
         }
-        lock(&self.under_way).push(path.clone());
+        lock(&self.under_way).push(path.to_owned());
         let seen = catch_unwind(AssertUnwindSafe(|| (self.look)(at)));
         let mut under_way = lock(&self.under_way);
         if let Some(mine) = under_way.iter().position(|other| other == path) {
@@ -177,7 +177,7 @@ mod tests {
         let (begin, begun) = mpsc::channel();
         let look = {
             let ended = Arc::clone(&ended);
-            move |at| {
+            move |at: usize| {
                 let _ = begin.send(at);
                 if at < 6 {
                     // Waits until the other side is gone.

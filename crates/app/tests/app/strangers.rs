@@ -1,9 +1,7 @@
 //! Models that hurt when they are listed, or are gone: each stands in the list with its problem, and all others work.
 
 use std::path::Path;
-use std::process::Command;
 
-use foretoken_engine::session::ThisComputer;
 use foretoken_library::Folders;
 use foretoken_store::Store;
 use tempfile::TempDir;
@@ -43,9 +41,9 @@ fn models_that_are_gone_are_listed_with_that_until_they_are_taken_off_the_list()
 fn a_model_that_hangs_while_it_is_listed_concerns_itself_alone() {
     let elsewhere = tempfile::tempdir().unwrap();
     let pipe = elsewhere.path().join("pipe.gguf");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let starter = foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf");
-    let fixture = Fixture::on(added(&[&pipe, &starter]), Box::new(ThisComputer));
+    let fixture = Fixture::at(added(&[&pipe, &starter]));
     let status = fixture.status();
     assert_eq!(status.target.unwrap().problem, None, "another replies");
     let problem = |path: &Path| {

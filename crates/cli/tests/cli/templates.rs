@@ -159,8 +159,6 @@ fn conversations_come_through_as_they_are() {
     assert!(there[0].contains(said[1]) && there[0].ends_with("<s></s>True"), "{there:?}");
 }
 
-/// Linux says which processes there are.
-#[cfg(target_os = "linux")]
 #[test]
 fn a_renderer_ends_with_who_asks_it_also_in_the_midst_of_its_work() {
     use std::io::Write;
