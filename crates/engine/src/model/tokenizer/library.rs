@@ -12,7 +12,6 @@ use tokenizers::{
     PostProcessor, PreTokenizedString, PreTokenizer, Token, TokenizerImpl, normalizer,
 };
 
-use super::Special;
 use super::table::Kind;
 use super::whole::{Mark, Whole, is_read};
 use super::words::Words;
@@ -49,11 +48,13 @@ impl Library {
         self.tokenizer().token_to_id(text)
     }
 
+    /// `special`: control tokens are read as such.
+    ///
     /// # Errors
     /// A reason when the text has a character the vocabulary cannot express, or cutting it takes too long.
-    pub fn encode(&self, text: &str, special: Special) -> Result<Vec<TokenId>, String> {
+    pub fn encode(&self, text: &str, special: bool) -> Result<Vec<TokenId>, String> {
         let mut tokenizer = self.tokenizer();
-        tokenizer.set_encode_special_tokens(special == Special::Ignore);
+        tokenizer.set_encode_special_tokens(!special);
         unharmed(|| tokenizer.encode_fast(text, false))
     }
 

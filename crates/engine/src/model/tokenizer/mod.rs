@@ -78,7 +78,7 @@ impl Tokenizer {
     pub fn encode(&self, text: &str, special: Special) -> Result<Vec<TokenId>> {
         match &self.encoder {
             Encoder::SentencePiece(pieces) => pieces.encode(text, special),
-            Encoder::Library(library) => library.encode(text, special),
+            Encoder::Library(library) => library.encode(text, special == Special::Parse),
         }
         .map_err(|reason| Error::Tokenizer { path: self.path.clone(), reason })
     }
