@@ -20,14 +20,17 @@ fn a_program_that_looks_for_libraries_elsewhere_is_refused_and_one_that_looks_be
     std::fs::write(&source, "int main(void) { return 0; }").unwrap();
     let program = folder.path().join("program");
     let linked = |arguments: &[&str]| {
-        let linked = Command::new("cc").arg(&source).arg("-o").arg(&program).args(arguments).status().unwrap();
+        let linked =
+            Command::new("cc").arg(&source).arg("-o").arg(&program).args(arguments).status().unwrap();
         assert!(linked.success());
         objection(&program)
     };
     assert_eq!(linked(&[]), None);
     assert_eq!(linked(&["-Wl,-rpath,$ORIGIN"]), None);
     assert_eq!(linked(&["-Wl,-rpath,$ORIGIN/lib:$ORIGIN"]), None);
-    for elsewhere in ["/usr/local/lib", "$ORIGIN:/tmp", ".", "$ORIGIN::$ORIGIN", "$ORIGIN/../lib", "$ORIGINAL"] {
+    for elsewhere in
+        ["/usr/local/lib", "$ORIGIN:/tmp", ".", "$ORIGIN::$ORIGIN", "$ORIGIN/../lib", "$ORIGINAL"]
+    {
         for tags in ["--enable-new-dtags", "--disable-new-dtags"] {
             let said = linked(&[&format!("-Wl,{tags},-rpath,{elsewhere}")]);
             assert!(said.is_some_and(|said| said.contains("looks for libraries in")), "{elsewhere} {tags}");

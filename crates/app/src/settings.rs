@@ -52,7 +52,10 @@ impl Settings {
         let Some(json) = store.settings()? else { return Ok((defaults, Vec::new())) };
         let Read { settings, unreadable, .. } = Read::of(&json, &defaults)?;
         if !unreadable.is_empty() {
-            tracing::warn!("these settings cannot be read and have their defaults: {}", unreadable.join(", "));
+            tracing::warn!(
+                "these settings cannot be read and have their defaults: {}",
+                unreadable.join(", ")
+            );
         }
         Ok((settings, unreadable))
     }
@@ -121,7 +124,8 @@ impl Read {
             return Ok(Self { settings, document: json!({}), unreadable: vec!["all of them".to_owned()] });
         };
         let document = in_todays_form(document, defaults);
-        let mut overlay = Overlay { settings, whole: serde_json::to_value(defaults)?, unreadable: Vec::new() };
+        let mut overlay =
+            Overlay { settings, whole: serde_json::to_value(defaults)?, unreadable: Vec::new() };
         overlay.take(&mut Vec::new(), &document);
         let Overlay { settings, unreadable, .. } = overlay;
         Ok(Self { settings, document, unreadable })
@@ -338,7 +342,11 @@ mod tests {
             let read = Read::of(&stored.to_string(), &Settings::default()).unwrap();
             assert_eq!(read.settings, expected, "{path:?}");
             let name = path.join(" ").replace('_', " ");
-            assert!(matches!(&read.unreadable[..], [only] if only.starts_with(&name)), "{:?}", read.unreadable);
+            assert!(
+                matches!(&read.unreadable[..], [only] if only.starts_with(&name)),
+                "{:?}",
+                read.unreadable
+            );
         }
     }
 
@@ -394,7 +402,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let library = library(folder.path());
         let mut store = Store::open(&folder.path().join("foretoken.db")).unwrap();
-        let newer = r#"{"hats": [1], "sampling": {"wild": true, "top_k": 3}, "drafts": {"a": "b", "c": "d"}}"#;
+        let newer =
+            r#"{"hats": [1], "sampling": {"wild": true, "top_k": 3}, "drafts": {"a": "b", "c": "d"}}"#;
         store.save_settings(newer).unwrap();
         let (mut settings, unreadable) = Settings::load(&store, &library).unwrap();
         assert_eq!(unreadable, [""; 0]);

@@ -99,9 +99,7 @@ impl From<StoreError> for StartProblem {
             newer @ StoreError::Newer { .. } => {
                 Self { text: format!("{}: {newer}", path.display()), remedy: None }
             }
-            source => {
-                Self { text: format!("{}: {source}", path.display()), remedy: Some(Remedy::TryAgain) }
-            }
+            source => Self { text: format!("{}: {source}", path.display()), remedy: Some(Remedy::TryAgain) },
         }
     }
 }

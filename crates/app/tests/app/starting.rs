@@ -135,7 +135,9 @@ fn without_a_home_folder_the_person_is_told_what_to_set() {
 fn settings_that_could_not_be_read_are_named_once_after_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
-    store.save_settings(r#"{"target": "starter", "appearance": {"theme": "plaid", "text_size": 90}}"#).unwrap();
+    store
+        .save_settings(r#"{"target": "starter", "appearance": {"theme": "plaid", "text_size": 90}}"#)
+        .unwrap();
     drop(store);
     let app = App::start(Folders::at(folder.path()), None).unwrap();
     assert_eq!(app.settings().appearance.text_size, 90);
