@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -271,23 +272,26 @@ impl Hub {
             return head(&mut to, 416, &[("Content-Range", format!("bytes */{}", file.bytes))]);
         }
         let from = start.unwrap_or(0);
+        let end =
+            request.range_end.filter(|_| start.is_some()).map_or(file.bytes, |last| file.bytes.min(last + 1));
         let extra = if faults.too_long { 1000 } else { 0 };
         let mut headers = vec![("ETag", "\"of-the-storage\"".to_owned())];
-        headers.push(("Content-Length", (file.bytes - from + extra).to_string()));
+        headers.push(("Content-Length", (end - from + extra).to_string()));
         if start.is_some() {
-            let range = format!("bytes {from}-{}/{}", file.bytes - 1, file.bytes);
+            let range = format!("bytes {from}-{}/{}", end - 1, file.bytes);
             headers.push(("Content-Range", range));
         }
         head(&mut to, if start.is_some() { 206 } else { 200 }, &headers)?;
         if request.method == "GET" {
-            self.send(&file, from, &faults, &mut to)?;
+            self.send(&file, from..end, &faults, &mut to)?;
             to.write_all(&vec![0; extra as usize])?;
         }
         Ok(())
     }
 
-    fn send(&self, file: &Listed, from: u64, faults: &Faults, to: &mut TcpStream) -> io::Result<()> {
-        let end = if faults.cuts > 0 { file.bytes.min(from + faults.cut_after) } else { file.bytes };
+    fn send(&self, file: &Listed, part: Range<u64>, faults: &Faults, to: &mut TcpStream) -> io::Result<()> {
+        let from = part.start;
+        let end = if faults.cuts > 0 { part.end.min(from + faults.cut_after) } else { part.end };
         let mut source = File::open(&file.on_disk)?;
         source.seek(SeekFrom::Start(from))?;
         let begun = Instant::now();
@@ -375,6 +379,8 @@ struct Request {
     target: String,
     token: Option<String>,
     range_start: Option<u64>,
+    /// The last byte, where one is named.
+    range_end: Option<u64>,
 }
 
 impl Request {
@@ -385,8 +391,13 @@ impl Request {
         let (Some(method), Some(target)) = (words.next(), words.next()) else {
             return Ok(None);
         };
-        let mut request =
-            Self { method: method.into(), target: target.into(), token: None, range_start: None };
+        let mut request = Self {
+            method: method.into(),
+            target: target.into(),
+            token: None,
+            range_start: None,
+            range_end: None,
+        };
         loop {
             let mut header = String::new();
             from.read_line(&mut header)?;
@@ -396,8 +407,9 @@ impl Request {
             match name.to_ascii_lowercase().as_str() {
                 "authorization" => request.token = value.strip_prefix("Bearer ").map(str::to_owned),
                 "range" => {
-                    let start = value.strip_prefix("bytes=").and_then(|range| range.split('-').next());
-                    request.range_start = start.and_then(|start| start.parse().ok());
+                    let range = value.strip_prefix("bytes=").and_then(|range| range.split_once('-'));
+                    request.range_start = range.and_then(|(start, _)| start.parse().ok());
+                    request.range_end = range.and_then(|(_, end)| end.parse().ok());
                 }
                 _ => {}
             }

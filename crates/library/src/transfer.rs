@@ -154,7 +154,7 @@ impl<'a> Transfer<'a> {
         let blob = cached.blob(&known.etag);
         if !has(&blob, known.bytes) {
             let partial = cached.partial(&known.etag);
-            let before = length(&partial).min(known.bytes);
+            let before = Some(length(&partial)).filter(|here| *here <= known.bytes).unwrap_or(0);
             self.complete(wanted, known, &partial, say).await?;
             say(Step::Verifying);
             let mut found = self.checksum(known, &partial)?;
@@ -297,8 +297,12 @@ impl<'a> Transfer<'a> {
             file.write_all(wanted).map_err(|error| self.unwritten(error))?;
             here += wanted.len() as u64;
             say(Step::At(here));
+            if here == piece.end {
+                return Ok(file.sync_all().map_err(|error| disk(partial, error))?);
+            }
         }
-        Ok(file.sync_all().map_err(|error| disk(partial, error))?)
+        let reason = format!("the connection ended {} bytes early", piece.end - here);
+        Err(Error::Unreachable { endpoint: self.hub.endpoint().into(), reason }.into())
     }
 
     fn damaged(&self, wanted: Wanted<'_>, known: &FileMetadata, found: &str) -> Stopped {
