@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
     use crate::model::fixture::{Gguf, data, text};
-    use crate::model::{ChatTemplate, ModelSource, Special};
+    use crate::model::{ChatTemplate, Renderer, ModelSource, Special};
     use crate::session::Form;
     use crate::token::TokenId;
 
@@ -203,7 +203,9 @@ mod tests {
     impl Family {
         fn form(&self) -> Form {
             let (bos, eos) = (self.controls.first().copied(), Some("</s>"));
-            Form::Chat(Box::new(ChatTemplate::new("model".into(), self.template.clone(), bos, eos).unwrap()))
+            let renderer = Renderer::in_this_process();
+            let template = ChatTemplate::new("model".into(), self.template.clone(), bos, eos, &renderer);
+            Form::Chat(Box::new(template.unwrap()))
         }
 
         /// A byte-level tokenizer and one of pieces.
