@@ -4,4 +4,3 @@
 
 mod e2e;
 mod seeing;
-mod staying;
