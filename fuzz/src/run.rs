@@ -16,8 +16,8 @@ use crate::targets::Target;
 
 /// Inputs kept at most.
 const KEPT: usize = 3_000;
-/// How long one execution may take, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one execution may take where it has next to none of the processor.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// How often it is said how far it is.
 const TELL: u64 = 100_000;
 

@@ -406,6 +406,9 @@ fn settings(folder: &Path) {
     let app = App::start(Folders::at(folder), None).unwrap();
     tell(&json!("begin"));
     let from = app.settings().max_tokens;
+    if from > 0 {
+        tell(&json!(from));
+    }
     for number in from + 1.. {
         let settings = Settings { max_tokens: number, ..app.settings() };
         app.save_settings(settings).unwrap();
