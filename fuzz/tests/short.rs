@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-use foretoken_fuzz::memory::peak_of;
 use foretoken_fuzz::run::{execute, files};
 use foretoken_fuzz::targets::{ALL, target};
 

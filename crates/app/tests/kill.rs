@@ -335,7 +335,7 @@ fn download(folder: &Path) {
     for download in downloads.iter().flatten() {
         tell(&json!(download.done_bytes));
         match download.state {
-            DownloadState::Done => break tell(&json!("done")),
+            DownloadState::Done => return tell(&json!("done")),
             DownloadState::Failed => panic!("{:?}", download.reason),
             _ => {}
         }
