@@ -5,7 +5,7 @@
 //! - [`mutate`]: damage; [`coverage`]: which damage did something new
 //! - [`run`]: one target, over and over
 //! - [`memory`], [`random`]: what their names say
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::missing_panics_doc)]
 
 pub mod coverage;
 pub mod memory;

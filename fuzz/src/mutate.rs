@@ -69,7 +69,7 @@ impl Material<'_> {
         let length = random.below(64).min(file.len() - at);
         match random.below(14) {
             0 | 1 => file[at] ^= 1 << random.below(8),
-            2 => file[at] = random.next() as u8,
+            2 => file[at] = random.draw() as u8,
             3 | 4 => {
                 let number = NUMBERS[random.below(NUMBERS.len())].to_le_bytes();
                 let width = [1, 2, 4, 8][random.below(4)].min(file.len() - at);

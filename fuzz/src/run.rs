@@ -50,7 +50,7 @@ pub fn run(target: &mut Target, executions: u64, seed: u64, places: &Places<'_>)
     let mut coverage = Coverage::new();
     let mut report = Report { edges: coverage.edges(), ..Report::default() };
     let mut parents = target.seeds.clone();
-    let found = places.found.into_iter().flat_map(|folder| files(folder));
+    let found = places.found.into_iter().flat_map(files);
     let mut first: Vec<Vec<u8>> = parents.iter().cloned().chain(found).collect();
     fs::create_dir_all(places.failures).unwrap();
     let present = places.failures.join(format!("{}.present", target.name));

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use foretoken_app::App;
 use foretoken_app::ipc::{ArenaRequest, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, Settings, Setup};
+use foretoken_engine::model::Renderer;
 use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::session::ThisComputer;
 use foretoken_engine::speculation::Speculation;
 use foretoken_library::{Folders, SMOLLM2, STARTER, STARTER_DRAFT};
 
@@ -71,7 +73,9 @@ struct Soak {
 
 impl Soak {
     fn start(folder: &Path) -> Self {
-        let app = Arc::new(App::start(Folders::at(folder), None).unwrap());
+        let renderer = Renderer::in_this_process();
+        let app = App::start_on(Folders::at(folder), None, Arc::new(ThisComputer), renderer, None);
+        let app = Arc::new(app.unwrap());
         let (sender, statuses) = mpsc::channel();
         app.watch_engine(move |status| sender.send(status.clone()).is_ok());
         let smollm2 = foretoken_tests::repository().join("smollm2/SmolLM2-135M-Instruct-Q4_1.gguf").exists();

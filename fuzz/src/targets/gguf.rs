@@ -83,7 +83,7 @@ pub fn vocabulary() -> Target {
         memory: Memory { each: 16, beside: 3 << 20 },
         run: Box::new(move |input| {
             let mut random =
-                input.iter().fold(Random(1), |seed, byte| Random(Random(seed.0 ^ u64::from(*byte)).next()));
+                input.iter().fold(Random(1), |seed, byte| Random(Random(seed.0 ^ u64::from(*byte)).draw()));
             let path = disagreeing(&mut random).write(folder.path());
             look(&path).err().map(|error| error.to_string())
         }),

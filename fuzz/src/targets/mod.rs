@@ -24,8 +24,11 @@ pub struct Target {
     pub longest: usize,
     pub memory: Memory,
     /// Uses an input; in what words it was refused, if it was.
-    pub run: Box<dyn FnMut(&[u8]) -> Option<String>>,
+    pub run: Run,
 }
+
+/// Takes an input; returns in what words it was refused.
+pub type Run = Box<dyn FnMut(&[u8]) -> Option<String>>;
 
 /// What an input may take.
 #[derive(Debug, Clone, Copy)]

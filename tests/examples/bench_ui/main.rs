@@ -123,7 +123,8 @@ fn many_messages(data: &Path, count: usize) {
             .unwrap();
         conversation = Some(reply.conversation);
         store.append_rounds(reply.id, &text, &rounds).unwrap();
-        let ending = Ending { text: &text, finish: Some("stop"), summary: Some(&summary), problem: None, whole: true };
+        let ending =
+            Ending { text: &text, finish: Some("stop"), summary: Some(&summary), problem: None, whole: true };
         store.finish_reply(reply.id, ending).unwrap();
     }
 }

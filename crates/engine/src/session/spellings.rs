@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
     use crate::model::fixture::{Gguf, data, text};
-    use crate::model::{ChatTemplate, Renderer, ModelSource, Special};
+    use crate::model::{ChatTemplate, ModelSource, Renderer, Special};
     use crate::session::Form;
     use crate::token::TokenId;
 

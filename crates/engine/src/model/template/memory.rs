@@ -50,17 +50,19 @@ fn give(bytes: usize) {
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         take(layout.size());
-        // SAFETY: the caller's promises are those that the system's allocator asks for; also below.
+        // SAFETY: the caller's promises are those that the system's allocator asks for.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         take(layout.size());
+        // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         give(layout.size());
+        // SAFETY: as above; all memory comes from the system's allocator.
         unsafe { System.dealloc(place, layout) }
     }
 
@@ -70,6 +72,7 @@ unsafe impl GlobalAlloc for Bounded {
         } else {
             give(layout.size() - size);
         }
+        // SAFETY: as above; all memory comes from the system's allocator.
         unsafe { System.realloc(place, layout, size) }
     }
 }

@@ -13,7 +13,7 @@ pub struct Renderer(Place);
 /// Where it does so.
 enum Place {
     Child(Child),
-    Here(Mutex<Jinja>),
+    Here(Box<Mutex<Jinja>>),
 }
 
 impl Renderer {
@@ -31,7 +31,7 @@ impl Renderer {
     /// This process: for tests with templates of their own. A stranger's can take all memory, overflow the stack and
     /// keep it busy for hours.
     pub fn in_this_process() -> Arc<Self> {
-        Arc::new(Self(Place::Here(Mutex::default())))
+        Arc::new(Self(Place::Here(Box::default())))
     }
 
     pub(super) fn answer(&self, ask: &Ask<'_>) -> Answer {
