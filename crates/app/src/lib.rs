@@ -4,13 +4,14 @@
 //! - [`ipc`]: every type that crosses to the page
 //! - [`app`], [`reply`], [`proof`], [`settings`]: conversations, replies, checks and arenas, what is set
 //! - [`start`]: what is done about a start that fails
-//! - [`room`]: conversations that outgrow the context; `unstored`: replies that could not be stored yet
+//! - [`room`]: conversations that outgrow the context; `unstored`: replies that could not be stored yet,
+//!   `storing`: when they are
 //! - [`cancel`]: ending a job, and one job at a time
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
 //! - [`replier`]: who replies, be it the engine or another; [`round`]: a round, turned into JSON once
 //! - [`remote`]: what comes from the hub
-//! - [`models`]: the lists of targets and drafts; [`looking`]: a look into a file that fails by itself; [`drafts`]: which draft a target gets; [`memory`]: whether
-//!   they fit
+//! - [`models`]: the lists of targets and drafts; [`looking`]: a look into a file that fails by itself;
+//!   [`drafts`]: which draft a target gets; [`memory`]: whether they fit
 //! - [`pace`]: events told no more often than they are shown; [`save`]: files for the person
 //! - `learning`: where it is kept what was learned about models
 //! - [`error`], `stored`: other crates' types as the page's; `shown`: what a page sees of the engine; `history`: stored messages as a conversation
@@ -41,7 +42,9 @@ pub mod save;
 pub mod settings;
 mod shown;
 pub mod start;
+mod start_problem;
 mod stored;
+mod storing;
 mod unstored;
 
 pub use app::App;

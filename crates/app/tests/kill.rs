@@ -10,7 +10,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use foretoken_app::App;
-use foretoken_app::ipc::{DownloadState, EnginePhase, Message, ReplyEvent, Settings};
+use foretoken_app::ipc::{DownloadState, EnginePhase, Message, ReplyEvent, Role, Settings};
 use foretoken_app::reply::Events;
 use foretoken_engine::model::Renderer;
 use foretoken_engine::sampling::Sampling;
@@ -187,7 +187,7 @@ fn start(scene: &Scene, folder: &Path, hub: &str) -> Victim {
         .env("HOME", folder)
         .env("FORETOKEN_SMOLLM2_DIR", folder)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::inherit())
         .spawn()
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
@@ -308,12 +308,16 @@ fn replies_are_there(folder: &Path, told: &[Value]) {
 fn regenerate(folder: &Path) {
     let app = application(folder);
     let stored = app.conversations().unwrap().first().map(|latest| app.messages(latest.id).unwrap());
-    let mut reply = match stored.unwrap_or_default().pop() {
+    let shown = |message: &Message| message.role == Role::Assistant && message.instead_of.is_none();
+    let mut reply = match stored.unwrap_or_default().into_iter().rfind(shown) {
         Some(reply) => reply,
         None => app.send(None, "Tell me about foxes.", teller()).unwrap().reply,
     };
     loop {
-        tell_of(&reply);
+        // One that a kill cut short was not over.
+        if reply.finish.is_some() {
+            tell_of(&reply);
+        }
         reply = app.regenerate(reply.id, teller()).unwrap().reply;
     }
 }

@@ -63,10 +63,10 @@ fn of_a_conversation_that_was_purged_no_file_has_a_word_while_the_others_stay() 
     assert!(!files_with(folder.path(), &TRACES).is_empty(), "it can be restored for a day");
     let store = open(&path, 4);
     for word in TRACES {
-        assert_eq!(files_with(folder.path(), &[word]), [PathBuf::new(); 0], "{word}, while it is open");
+        assert_eq!(files_with(folder.path(), &[word]), Vec::<PathBuf>::new(), "{word}, while it is open");
     }
     assert_eq!(store.messages(kept).unwrap().len(), 201);
     assert_eq!(store.search("word199", 10).unwrap().len(), 1);
     drop(store);
-    assert_eq!(files_with(folder.path(), &TRACES), [PathBuf::new(); 0], "when it is closed");
+    assert_eq!(files_with(folder.path(), &TRACES), Vec::<PathBuf>::new(), "when it is closed");
 }
