@@ -103,7 +103,7 @@ impl Settings {
 pub(crate) fn notice(unreadable: &[String]) -> Option<String> {
     (!unreadable.is_empty()).then(|| {
         format!(
-            "Some settings could not be read and are as they were at first: {}. Set them again in the settings.",
+            "Some settings could not be read and were reset to their defaults: {}. You can set them again in the settings.",
             unreadable.join(", ")
         )
     })
