@@ -61,6 +61,8 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
         ("brackets", format!("{{{{ {}1{} }}}}", "(".repeat(8000), ")".repeat(8000)), "recursion"),
         ("lists", format!("{{{{ {}1{} }}}}", "[".repeat(8000), "]".repeat(8000)), "recursion"),
         ("blocks", repeated("", "{% if x %}", 4000, &"{% endif %}".repeat(4000)), "recursion"),
+        // A panic of the library that runs templates.
+        ("nothing backwards", "{% for m in [][::-1] %}{{ m }}{% endfor %}".into(), TOO_MUCH),
         ("an endless source", "a".repeat(300_000), "it has 300000 bytes"),
     ]
 }
