@@ -159,7 +159,7 @@ pub(super) fn read_json(path: &Path) -> Result<Option<Json>> {
 }
 
 /// The bytes of a document beside the weights; `None` when the file does not exist.
-fn read_document(path: &Path) -> Result<Option<Vec<u8>>> {
+pub(super) fn read_document(path: &Path) -> Result<Option<Vec<u8>>> {
     match WeightFile::open(path) {
         Ok(file) if file.len() > LARGEST_DOCUMENT => Err(Error::BadModel {
             path: path.to_owned(),

@@ -16,7 +16,7 @@ use super::special::{ENDS, SpecialToken, SpecialTokens};
 use super::table::{Kind, Spelling, Table, byte_token};
 use super::{Encoder, Tokenizer};
 use crate::error::{Error, Result};
-use crate::model::folder::Folder;
+use crate::model::folder::{Folder, read_document};
 use crate::token::TokenId;
 
 /// Bytes of a piece of a vocabulary whose pieces have scores: all of them are looked for at every place of a text.
@@ -217,13 +217,9 @@ fn tokenizer_path(folder: &Folder) -> PathBuf {
 }
 
 fn read(folder: &Folder) -> Result<Vec<u8>> {
-    let path = tokenizer_path(folder);
-    std::fs::read(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::Tokenizer {
-            path: folder.path.clone(),
-            reason: "expected tokenizer.json in the folder, found none".into(),
-        },
-        _ => Error::Io { path, source: error },
+    read_document(&tokenizer_path(folder))?.ok_or_else(|| Error::Tokenizer {
+        path: folder.path.clone(),
+        reason: "expected tokenizer.json in the folder, found none".into(),
     })
 }
 
