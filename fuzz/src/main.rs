@@ -1,8 +1,11 @@
 //! `make fuzz`: every target in a process of its own, so that one that is killed takes no other along.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::print_stderr)]
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use clap::Parser;
@@ -38,16 +41,23 @@ fn main() -> ExitCode {
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// As many targets at a time as there are processors.
 fn run_all(arguments: &Arguments) -> bool {
     let begin = Instant::now();
     let all: u64 = ALL.iter().map(|(_, part, _)| part).sum();
-    let mut passed = true;
-    let mut executions = 0;
-    for (name, part, _) in ALL {
-        let runs = arguments.runs * part / all;
-        executions += runs;
-        passed &= run_apart(name, runs, arguments);
-    }
+    let parts = ALL.map(|(name, part, _)| (name, arguments.runs * part / all));
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let lane = || {
+        while let Some((name, runs)) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if !run_apart(name, *runs, arguments) {
+                failed.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    let lanes = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| (0..lanes).for_each(|_| drop(scope.spawn(lane))));
+    let passed = !failed.into_inner();
+    let executions: u64 = parts.iter().map(|(_, runs)| runs).sum();
     let end = if passed { "without a failure" } else { "and some failed, see above" };
     println!("{executions} executions in {} s, {end}", begin.elapsed().as_secs());
     passed

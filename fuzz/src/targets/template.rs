@@ -134,6 +134,11 @@ fn as_sentence(_: String) -> String {
     "It was refused.".into()
 }
 
+/// Filters that may double a text.
+const DOUBLING: [&str; 4] = ["tojson", "escape", "|e", "| e"];
+/// How many of them one may have.
+const DOUBLED: usize = 4;
+
 /// Whether a template can neither repeat a text thousands of times nor loop over anything but the messages, twice.
 fn is_small(source: &str) -> bool {
     let digits = |run: &str| run.len() > NUMBERS_OF_DIGITS;
@@ -150,6 +155,7 @@ fn is_small(source: &str) -> bool {
         && count("**") == 0
         && count(" * ") < 2
         && nested <= 6
+        && DOUBLING.iter().map(|filter| count(filter)).sum::<usize>() <= DOUBLED
 }
 
 fn conversations() -> [(Vec<ChatMessage>, bool); 3] {

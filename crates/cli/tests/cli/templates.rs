@@ -46,6 +46,7 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
             "{% set s = messages[0].content * 1000000 %}{% for i in range(10000) %}{{ s }}{% endfor %}".into(),
             MEMORY,
         ),
+        ("quoted again and again", repeated("{{ messages", " | tojson", 40, " }}"), MEMORY),
         (
             "endless",
             "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}".into(),
