@@ -5,7 +5,7 @@
 //! client it uses itself and in the cache's own layout (docs/decisions.md says why).
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
@@ -252,12 +252,7 @@ impl<'a> Transfer<'a> {
             if here + fresh.len() as u64 > known.bytes {
                 return Err(self.damaged(wanted, known, "more"));
             }
-            file.write_all(fresh).map_err(|error| self.unwritten(error))?;
-            let before = here;
-            here += fresh.len() as u64;
-            if here / PIECE > before / PIECE {
-                file.sync_data().map_err(|error| self.unwritten(error))?;
-            }
+            here = append(file, here, fresh, File::sync_data).map_err(|error| self.unwritten(error))?;
             say(Step::At(here));
         }
         if here == known.bytes {
@@ -357,7 +352,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    fn unwritten(&self, error: std::io::Error) -> Error {
+    fn unwritten(&self, error: io::Error) -> Error {
         let place = self.hub.cache().to_owned();
         match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::DiskFull { place },
@@ -409,17 +404,33 @@ fn open(partial: &Path) -> Result<File> {
     opened.map_err(|error| disk(partial, error))
 }
 
+/// Adds bytes to a file that has `here` of them, and puts a piece to disk by `sync` as soon as it is whole; returns how
+/// many there are now.
+fn append<F: Write>(
+    file: &mut F,
+    here: u64,
+    bytes: &[u8],
+    sync: impl FnOnce(&F) -> io::Result<()>,
+) -> io::Result<u64> {
+    file.write_all(bytes)?;
+    let now = here + bytes.len() as u64;
+    if now / PIECE > here / PIECE {
+        sync(file)?;
+    }
+    Ok(now)
+}
+
 /// What of the first `length` bytes of a file may not have been on the disk: what came after the last whole piece.
 fn unsafe_piece(length: u64) -> Range<u64> {
     (length - 1) / PIECE * PIECE..length
 }
 
 /// Windows does not shorten a file through a handle that appends.
-fn empty(partial: &Path) -> std::io::Result<()> {
+fn empty(partial: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).open(partial)?.set_len(0)
 }
 
-fn disk(path: &Path, source: std::io::Error) -> Error {
+fn disk(path: &Path, source: io::Error) -> Error {
     match source.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             Error::DiskFull { place: path.parent().unwrap_or(path).to_owned() }
@@ -438,5 +449,22 @@ mod tests {
         assert_eq!(unsafe_piece(PIECE), 0..PIECE);
         assert_eq!(unsafe_piece(PIECE + 1), PIECE..PIECE + 1);
         assert_eq!(unsafe_piece(10 * PIECE + 7), 10 * PIECE..10 * PIECE + 7);
+    }
+
+    #[test]
+    fn a_piece_is_put_to_disk_as_soon_as_it_is_whole() {
+        let mut file = Vec::new();
+        let mut synced = Vec::new();
+        let mut here = PIECE - 3;
+        for bytes in [2, 1, 5, 3] {
+            let sync = |file: &Vec<u8>| {
+                synced.push(file.len());
+                Ok(())
+            };
+            here = append(&mut file, here, &vec![1; bytes], sync).unwrap();
+        }
+        assert_eq!((here, file.len(), synced), (PIECE + 8, 11, vec![3]));
+        let full = |_: &Vec<u8>| Err(ErrorKind::StorageFull.into());
+        assert_eq!(append(&mut file, PIECE - 1, &[0], full).unwrap_err().kind(), ErrorKind::StorageFull);
     }
 }
