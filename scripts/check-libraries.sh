@@ -4,7 +4,9 @@
 set -eu
 [ "$(uname)" = Linux ] || exit 0
 for program; do
-    folders=$(readelf -d "$program" | sed -n 's/.*(R[UNPATH]*) .*\[\(.*\)\]$/\1:/p')
+    # By itself, so that a program that cannot be read ends this.
+    header=$(readelf -d "$program")
+    folders=$(printf '%s\n' "$header" | sed -n 's/.*(R[UNPATH]*) .*\[\(.*\)\]$/\1:/p')
     while [ -n "$folders" ]; do
         folder=${folders%%:*} folders=${folders#*:}
         case "$folder" in

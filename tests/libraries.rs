@@ -39,6 +39,12 @@ fn a_program_that_looks_for_libraries_elsewhere_is_refused_and_one_that_looks_be
 }
 
 #[test]
+fn a_program_that_cannot_be_read_is_refused() {
+    assert!(objection(Path::new("/nowhere/program")).is_some());
+    assert!(objection(&repository().join("README.md")).is_some());
+}
+
+#[test]
 fn what_cargo_links_looks_nowhere_else() {
     assert_eq!(objection(&std::env::current_exe().unwrap()), None);
 }
