@@ -1,6 +1,7 @@
 //! `models`: what is on this computer, and what the hub has for it.
 
 use std::io::{IsTerminal, stdin};
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -84,10 +85,12 @@ impl From<Installed> for Line {
             Kind::Local => "local",
             Kind::HubCache => "hub_cache",
         };
-        let label = ModelSource::open(&model.path).ok().map(|source| source.describe().label());
+        // A file on which reading fails is one that cannot be opened; the others are still to come.
+        let label =
+            catch_unwind(|| ModelSource::open(&model.path).ok().map(|source| source.describe().label()));
         Self {
             name: model.name,
-            label,
+            label: label.ok().flatten(),
             path: model.path.display().to_string(),
             kind,
             bytes: model.size_bytes,
