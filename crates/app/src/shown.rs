@@ -133,4 +133,15 @@ mod tests {
         board.update(|status| (status.draft, status.revision) = ("chosen".to_owned(), 2));
         assert_eq!(changed.try_iter().count(), 0);
     }
+
+    #[test]
+    fn of_a_page_that_is_opened_again_and_again_one_watcher_is_left() {
+        let (board, wishes) = (Board::starting(), Board::showing(Wish::default()));
+        let held = Arc::new(());
+        for _ in 0..50 {
+            let held = Arc::clone(&held);
+            watch_from_page(&board, &wishes, move |_| Arc::strong_count(&held) > 0);
+        }
+        assert_eq!(Arc::strong_count(&held), 2);
+    }
 }

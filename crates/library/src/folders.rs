@@ -154,14 +154,16 @@ mod tests {
         for (own, expected) in [(false, [0o750, 0o640]), (true, [0o700, 0o600])] {
             let folders = Folders { named: !own, ..named.clone() };
             set(folders.root(), 0o750);
-            for end in ["", "-wal"] {
+            for end in ["", "-wal", "-shm"] {
                 let file = folders.root().join(format!("foretoken.db{end}"));
                 std::fs::write(&file, "").unwrap();
                 set(&file, 0o640);
             }
             folders.create().unwrap();
             assert_eq!([mode(folders.root()), mode(&folders.database())], expected, "own: {own}");
-            assert_eq!(mode(&folders.root().join("foretoken.db-wal")), expected[1]);
+            for end in ["-wal", "-shm"] {
+                assert_eq!(mode(&folders.root().join(format!("foretoken.db{end}"))), expected[1], "{end}");
+            }
         }
     }
 
@@ -171,5 +173,20 @@ mod tests {
         std::fs::write(folder.path().join("file"), "").unwrap();
         let error = Folders::at(folder.path().join("file")).create().unwrap_err().to_string();
         assert!(error.contains("/file") && error.contains("FORETOKEN_DATA_DIR"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn of_a_database_that_is_a_link_what_it_leads_to_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = folder.path().join("elsewhere.db");
+        std::fs::write(&elsewhere, "").unwrap();
+        std::fs::set_permissions(&elsewhere, PermissionsExt::from_mode(0o644)).unwrap();
+        let folders = Folders { named: false, root: folder.path().join("data") };
+        folders.create().unwrap();
+        std::os::unix::fs::symlink(&elsewhere, folders.database()).unwrap();
+        folders.create().unwrap();
+        assert_eq!(elsewhere.metadata().unwrap().permissions().mode() & 0o777, 0o644);
     }
 }

@@ -453,9 +453,18 @@ mod tests {
 
     #[test]
     fn a_name_that_is_a_device_ends_oddly_hides_something_or_is_endless_is_not_taken() {
-        for device in
-            ["CON", "nul", "aux.gguf", "COM1.json", "lpt9", "COM¹", "CON .txt", "conin$", "a/PRN/m.gguf"]
-        {
+        for device in [
+            "CON",
+            "nul",
+            "aux.gguf",
+            "COM1.json",
+            "lpt9",
+            "COM¹",
+            "CON .txt",
+            "conin$",
+            "conout$.gguf",
+            "a/PRN/m.gguf",
+        ] {
             assert!(!is_safe(device), "{device}");
         }
         for odd in ["m.gguf.", "m.gguf ", "a./m", "a /m", "..."] {
@@ -463,10 +472,15 @@ mod tests {
         }
         for hidden in
             ['\u{202a}', '\u{202e}', '\u{2066}', '\u{2069}', '\u{200e}', '\u{200f}', '\u{61c}', '\u{200b}']
+                .into_iter()
+                .chain([
+                    '\u{ad}', '\u{2028}', '\u{2029}', '\u{2060}', '\u{2065}', '\u{206a}', '\u{206f}',
+                    '\u{feff}',
+                ])
         {
             assert!(!is_safe(&format!("m{hidden}fugg.exe")), "{hidden:?}");
         }
-        assert!(!is_safe(&"m".repeat(256)) && !is_safe(&"m/".repeat(600)));
+        assert!(!is_safe(&"m".repeat(256)) && !is_safe(&["m"; 600].join("/")));
         for plain in
             ["console.gguf", "COM10.gguf", "nullable.json", "aux/m".trim_start_matches("aux/"), "LPT.gguf"]
         {
@@ -504,5 +518,56 @@ mod tests {
         assert!(matches!(contents(&parts), Err(Error::Hub { .. })));
         let folder = [("config.json", u64::MAX), ("m.safetensors", u64::MAX)];
         assert!(matches!(contents(&folder), Err(Error::Hub { .. })));
+    }
+
+    #[test]
+    fn a_repository_is_named_by_two_plain_parts() {
+        assert!(is_repository("owner/Name-1.5_GGUF"));
+        for name in [
+            "owner",
+            "a/b/c",
+            "/name",
+            "owner/",
+            "../name",
+            "owner/..",
+            "owner/.name",
+            "a--b/c",
+            "a/b c",
+            "a\\b/c",
+        ] {
+            assert!(!is_repository(name), "{name}");
+        }
+    }
+
+    /// A hub that says first this of a repository, and then that it has no files.
+    fn hub_that_says(info: &'static str) -> Hub {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for (number, mut call) in listener.incoming().flatten().enumerate() {
+                let _ = call.read(&mut [0; 8192]);
+                let body = if number == 0 { info } else { "[]" };
+                let length = body.len();
+                let head =
+                    format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}");
+                let _ = write!(call, "{head}\r\nConnection: close\r\n\r\n{body}");
+            }
+        });
+        Hub::at(&endpoint, std::env::temp_dir(), None)
+    }
+
+    #[test]
+    fn a_revision_that_is_no_name_of_a_folder_is_refused() {
+        let plain = hub_that_says(r#"{"id": "owner/name", "sha": "abc123"}"#);
+        assert_eq!(plain.repository("owner/name").unwrap().revision, "abc123");
+        for info in [r#"{"id": "a/b", "sha": "../../up"}"#, r#"{"id": "a/b", "sha": ""}"#, r#"{"id": "a/b"}"#]
+        {
+            let error = hub_that_says(info).repository("owner/name").unwrap_err();
+            assert!(
+                matches!(&error, Error::Hub { found } if found.contains("without a revision")),
+                "{info}: {error}"
+            );
+        }
     }
 }

@@ -365,4 +365,41 @@ mod tests {
         library.remove("local.gguf").unwrap();
         assert_eq!(file.read_to_end(&mut Vec::new()).unwrap(), 4);
     }
+
+    #[test]
+    fn the_folder_of_ones_own_models_stays_when_nothing_is_left_in_it() {
+        let (library, folder) = library();
+        library.remove("local.gguf").unwrap();
+        library.remove("publisher/llama").unwrap();
+        let models = folder.path().join("models");
+        assert_eq!(fs::read_dir(&models).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn of_a_linked_folder_model_the_link_goes_and_not_what_it_leads_to() {
+        let (library, folder) = library();
+        let elsewhere = folder.path().join("elsewhere");
+        put(&elsewhere.join("config.json"), 1);
+        put(&elsewhere.join("model.safetensors"), 5);
+        let link = folder.path().join("models/linked");
+        std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+        library.remove("linked").unwrap();
+        assert!(!link.is_symlink() && elsewhere.join("model.safetensors").exists());
+    }
+
+    #[test]
+    fn a_path_that_leads_up_from_a_revision_is_refused() {
+        let (library, folder) = library();
+        let repository = library.hub.join("models--owner--one");
+        let blobs: Vec<_> = fs::read_dir(repository.join("blobs")).unwrap().flatten().collect();
+        put(&repository.join("other/main/abc.gguf"), 1);
+        for path in [
+            repository.join("snapshots/abc/../../blobs").join(blobs[0].file_name()),
+            repository.join("other/main/abc.gguf"),
+        ] {
+            assert!(matches!(library.remove_cached(&path), Err(Error::Outside { .. })), "{}", path.display());
+            assert!(path.exists(), "{}", path.display());
+        }
+        drop(folder);
+    }
 }

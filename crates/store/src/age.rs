@@ -81,4 +81,20 @@ mod tests {
             assert_eq!(fixture.store.restore_conversation(id).unwrap().title, "c", "{jump}");
         }
     }
+
+    #[test]
+    fn what_was_deleted_while_the_clock_was_ahead_does_not_stay() {
+        let mut fixture = Fixture::new().reopen(2 * YEAR);
+        let id = fixture.store.create_conversation("c").unwrap().id;
+        fixture.wait(YEAR);
+        fixture.store.delete_conversation(id).unwrap();
+        fixture.wait(-YEAR);
+        for _ in 0..32 {
+            fixture = fixture.reopen(0);
+        }
+        assert!(
+            fixture.store.restore_conversation(id).is_err(),
+            "it is gone for good after a day of openings"
+        );
+    }
 }

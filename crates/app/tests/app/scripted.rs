@@ -341,15 +341,16 @@ fn a_conversation_that_outgrew_the_context_goes_on_without_its_oldest_turns_and_
     let conversation = first.conversation.id;
     fixture.send(Some(conversation), "echo nine ten eleven twelve");
     fixture.send(Some(conversation), "recall");
-    let next = "echo some more words for you";
-    assert_eq!(fixture.refused(Some(conversation), &format!("{next} {next}")).0, ErrorCode::PromptTooLong);
+    // Too long as long as the first turn is seen.
+    let next = "echo some more words for you and again some more words";
+    assert_eq!(fixture.refused(Some(conversation), next).0, ErrorCode::PromptTooLong);
 
     let before = fixture.app.messages(conversation).unwrap();
     let left = fixture.app.leave_out_oldest(conversation, Some(next)).unwrap();
     assert_eq!(left.seen_from, Some(before[2].id), "one turn is enough");
     assert_eq!(fixture.app.messages(conversation).unwrap(), before, "all of it is still there");
     let (reply, _) = fixture.send(Some(conversation), next);
-    assert_eq!(reply.reply.text, "some more words for you");
+    assert_eq!(reply.reply.text, "some more words for you and again some more words");
 
     let refused = fixture.app.see_all(conversation).unwrap_err();
     assert_eq!(refused.code, ErrorCode::PromptTooLong);

@@ -245,4 +245,14 @@ mod tests {
         assert!(both.is_guessed(261) && !both.is_guessed(262) && !both.is_guessed(9999));
         assert!(both.is_known(262) && !both.is_known(261) && !both.is_known(9999));
     }
+
+    #[test]
+    fn what_is_spelled_of_all_tokens_together_is_bounded() {
+        let many: Vec<String> = (0..2050).map(|number| format!("{number:0>LONGEST_SPELLED$}")).collect();
+        let target = tokenizer(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        let vocabulary = Vocabulary::Intersection(Box::new(Intersection::of(&target, &tokenizer(&[]))));
+        let last = target.vocabulary() as TokenId - 1;
+        assert_eq!(target.decode(&[last]), many[2049]);
+        assert!(!vocabulary.translate(&[261]).is_empty() && vocabulary.translate(&[last]).is_empty());
+    }
 }

@@ -150,7 +150,9 @@ mod tests {
     fn more_than_there_is_memory_for_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = WeightFile::open(&numbered(folder.path())).unwrap();
-        assert!(matches!(file.read(0..isize::MAX as usize), Err(Error::Io { .. })));
+        let error = file.read(0..isize::MAX as usize).unwrap_err();
+        let Error::Io { source, .. } = &error else { panic!("{error}") };
+        assert_eq!(source.kind(), io::ErrorKind::OutOfMemory, "{error}");
     }
 
     #[test]
@@ -164,5 +166,30 @@ mod tests {
             fs::rename(&newer, &path).unwrap();
         }
         assert_eq!(file.read(1000..1002).unwrap(), [1, 1]);
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_before_it_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let null = Path::new("/dev/null");
+        for other in [folder.path()].into_iter().chain(null.exists().then_some(null)) {
+            let error = WeightFile::open(other).unwrap_err();
+            assert!(matches!(&error, Error::Io { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_length_is_refused_though_it_says_that_it_is_as_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = numbered(folder.path());
+        for length in [PIECE, 4 * PIECE] {
+            let open = WeightFile::open(&path).unwrap();
+            let file = File::options().write(true).open(&path).unwrap();
+            let before = file.metadata().unwrap().modified().unwrap();
+            file.set_len(length as u64).unwrap();
+            file.set_modified(before).unwrap();
+            let error = open.read(0..10).unwrap_err().to_string();
+            assert!(error.contains(&format!("it has {length} bytes now")), "{error}");
+        }
     }
 }

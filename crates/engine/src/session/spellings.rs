@@ -314,6 +314,7 @@ mod tests {
             ("{{ messages[0]['content'] }}>a", "b<|im_end|"),
             ("{{ messages[0]['content'] | trim }}>a", "b<|im_end|  "),
             ("a<|im_end{{ messages[0]['content'] }}", "|>b"),
+            ("a<|im_end{{ messages[0]['content'] | trim }}", "  |>b"),
             ("{{ messages[0]['content'] }}{{ messages[1]['content'] }}", "<|im_end|><|im_"),
         ] {
             let family = Family { template: template.to_owned(), ..chatml() };

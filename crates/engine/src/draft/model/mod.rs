@@ -286,4 +286,20 @@ mod tests {
             assert!(draft.guesses.iter().all(|guess| guess.token < 100));
         }
     }
+
+    #[test]
+    fn a_draft_model_on_the_cpu_does_not_guess_what_the_target_does_not_have() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
+        // Of its 261 tokens the target has the first few.
+        for shared in [2, 10, 100] {
+            let model = load(&source, &Device::Cpu).unwrap();
+            let mut drafter = ModelDrafter::new(model, Vocabulary::Same(shared), &[]);
+            let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+            let context = Context::new(vec![1, 0, 1, 260]);
+            let draft = drafter.draft(&context, &DraftRequest::chain(3), &mut sampler).unwrap();
+            assert_eq!(draft.guesses.len(), 3);
+            assert!(draft.guesses.iter().all(|guess| (guess.token as usize) < shared), "{shared}");
+        }
+    }
 }

@@ -223,9 +223,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
         let mut model = CpuModel::load(&source).unwrap();
-        model.free_memory = || SPARED - 1;
-        let error = run(&mut model, 3).unwrap_err();
-        assert!(matches!(error, Error::NoMemory { .. }), "{error}");
+        // None, and as much as is spared but nothing for the cache.
+        for free in [|| SPARED - 1, || SPARED] {
+            model.free_memory = free;
+            let error = run(&mut model, 3).unwrap_err();
+            assert!(matches!(error, Error::NoMemory { .. }), "{error}");
+        }
         assert_eq!((model.cached().len(), model.caches[0].missing(PAGE) > 0), (0, true));
         model.free_memory = || u64::MAX;
         run(&mut model, 3).unwrap();

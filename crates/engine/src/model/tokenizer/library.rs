@@ -134,3 +134,14 @@ impl Decoder for Unused {
         Ok(tokens)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_library_is_a_reason() {
+        let reason = unharmed(|| panic!("a text that it has no place for")).unwrap_err();
+        assert!(reason.contains("contradicts itself"), "{reason}");
+    }
+}

@@ -1,5 +1,10 @@
 //! Documents that strangers made to harm: each is refused in a sentence, or does no more than another document.
 
+use std::time::{Duration, Instant};
+
+use tokenizers::tokenizer::pattern::Pattern as _;
+
+use super::super::pattern::Pattern;
 use super::*;
 
 /// What a tokenizer.json changed so is refused with.
@@ -62,6 +67,29 @@ fn a_pattern_that_counts_too_far_is_refused() {
 }
 
 #[test]
+fn a_pattern_that_is_too_long_is_refused() {
+    let reason = refusal(cut_by(&"a".repeat(8193)));
+    assert!(reason.contains("8193 bytes"), "{reason}");
+}
+
+#[test]
+fn a_pattern_that_takes_too_much_memory_is_refused() {
+    // Each a table of all letters for every time.
+    let reason = refusal(cut_by(&r"\w{64}|".repeat(100)));
+    assert!(reason.contains("is not run"), "{reason}");
+}
+
+#[test]
+fn a_search_that_goes_on_after_its_time_ends_in_a_sentence() {
+    let pattern = Pattern::new("a").unwrap();
+    let past = Instant::now() - Duration::from_secs(1);
+    let error = (&pattern.until(past)).find_matches("aaa").unwrap_err();
+    assert!(error.to_string().contains("takes too long"), "{error}");
+    let later = Instant::now() + Duration::from_secs(60);
+    assert_eq!((&pattern.until(later)).find_matches("aaa").unwrap().len(), 3);
+}
+
+#[test]
 fn a_pattern_that_is_damaged_is_refused() {
     let reason = refusal(cut_by("(a"));
     assert!(reason.contains("'(a' is not run"), "{reason}");
@@ -113,6 +141,11 @@ fn more_steps_than_any_model_has_are_refused() {
         document["pre_tokenizer"] = json!({"type": "Sequence", "pretokenizers": vec![split("a"); 33]});
     });
     assert!(reason.contains("more than 32 steps"), "{reason}");
+    let strip = json!({"type": "Strip", "strip_left": true, "strip_right": true});
+    let reason = refusal(|document| {
+        document["normalizer"] = json!({"type": "Sequence", "normalizers": vec![strip; 17]});
+    });
+    assert!(reason.contains("more than 16 steps"), "{reason}");
 }
 
 #[test]
