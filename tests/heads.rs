@@ -4,12 +4,12 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use candle_core::DType;
 use candle_core::quantized::GgmlDType;
+use candle_core::{DType, Device};
 use foretoken_engine::context::Context;
-use foretoken_engine::decoder::{Decoder, Request};
+use foretoken_engine::decoder::{Decoder, Progress, Request};
 use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Drafters, HeadDrafter, NgramDrafter, Seen};
-use foretoken_engine::forward::{Carried, Features, Model, Taps, Want, catch_up_with};
+use foretoken_engine::forward::{Carried, Features, Model, Taps, TensorModel, Want, catch_up_with};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::{Mode, Sampling};
@@ -17,6 +17,9 @@ use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{Flags, RandomHead, chat_prompt, decoder, family, loaded, made_up, starter_target};
+
+/// How far apart rows may be since the CPU keeps keys and values in half precision.
+const IN_HALVES: f32 = 1.5e-3;
 
 /// Tokens of the text that rows are of.
 const TOKENS: usize = 24;
@@ -91,6 +94,14 @@ fn the_forms_in_which_heads_are_published_are_one_head() {
         for form in &forms {
             assert!(difference(form, &forms[0]) < 1e-4, "{flags:?}: {}", difference(form, &forms[0]));
         }
+        let source = head.eagle(folder.path()).for_target(&target).unwrap();
+        let mut tensors = TensorModel::exact(&source, &Device::Cpu).unwrap();
+        let tensors = rows(&mut tensors, &states, &own(&head)).0;
+        assert!(
+            difference(&tensors, &forms[0]) < IN_HALVES,
+            "{flags:?}: {}",
+            difference(&tensors, &forms[0])
+        );
     }
 }
 
@@ -115,7 +126,7 @@ fn a_head_that_guesses_at_random_changes_no_text() {
     for sampling in [Sampling::greedy(), coupled(), Sampling { repetition_penalty: 1.2, ..coupled() }] {
         let prompt = chat_prompt(&starter_target(), decoder.tokenizer(), "Count from one to twelve.");
         let mut request = Request { sampling, max_tokens: Some(50), ..Request::new(prompt) };
-        let mut write = |decoder: &mut Decoder, request: &Request, drafters: &mut Drafters| {
+        let write = |decoder: &mut Decoder, request: &Request, drafters: &mut Drafters| {
             decoder.reply(request, drafters, &mut |_| ControlFlow::Continue(())).unwrap()
         };
         let plain = write(&mut decoder, &request, &mut Drafters::default());
@@ -134,6 +145,36 @@ fn a_head_that_guesses_at_random_changes_no_text() {
                 assert_eq!(drafted.tokens, plain.tokens, "{:?}", request.speculation);
             }
         }
+    }
+}
+
+#[test]
+fn after_an_edit_the_prompt_is_run_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut decoder = decoder(&starter_target());
+    let mut head = Drafters::one(starter_head(folder.path()));
+    let mut prompt: Vec<TokenId> = (0..300).map(|token| 3 + token * 7 % 900).collect();
+    for edit in [300, 150, 151, 20] {
+        prompt[edit - 1] = 5;
+        let request = Request {
+            sampling: Sampling::greedy(),
+            max_tokens: Some(6),
+            ignore_end: true,
+            speculation: Speculation::fixed(3),
+            ..Request::new(prompt.clone())
+        };
+        let mut run = Vec::new();
+        let mut drafted = 0;
+        let reply = decoder.reply(&request, &mut head, &mut |progress| {
+            match progress {
+                Progress::Prompt { done, .. } => run.push(done),
+                Progress::Round(round) => drafted += round.drafted.len(),
+            }
+            ControlFlow::Continue(())
+        });
+        reply.unwrap();
+        assert!(run.is_sorted_by(|left, right| left < right), "{edit}: {run:?}");
+        assert!(drafted > 0, "{edit}");
     }
 }
 

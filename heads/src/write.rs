@@ -6,10 +6,9 @@ use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::{LineWriter, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
-use foretoken_engine::context::Context;
+use foretoken_engine::context::{After, Context};
 use foretoken_engine::forward::{CpuModel, Model, Want};
 use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::sampler::Sampler;
@@ -52,7 +51,7 @@ pub fn write(
 ) -> Result<(), Box<dyn Error>> {
     let source = ModelSource::open(model)?;
     let tokenizer = source.tokenizer()?;
-    let form = Form::chat(&source, &Arc::new(Renderer::in_this_process()))?;
+    let form = Form::chat(&source, &Renderer::in_this_process())?;
     let mut target = CpuModel::load(&source)?;
     let prompts: Vec<Prompt> = lines(prompts)?;
     let done: HashSet<usize> = lines::<Text>(texts)?.into_iter().map(|text| text.number).collect();
@@ -87,7 +86,7 @@ pub fn write(
             pass = pass.grow(&tree, &Want::all_rows())?;
             let logits = pass.logits();
             for (row, Branch { text, sampler, .. }) in branches.iter_mut().enumerate() {
-                let guesses = sampler.guess(logits.row(row), &nothing, 1)?;
+                let guesses = sampler.guess(logits.row(row), After { text: &nothing, guesses: &[] }, 1)?;
                 text.tokens.extend(guesses.first().map(|guess| guess.token));
             }
             written += branches.len();

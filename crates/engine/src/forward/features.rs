@@ -60,6 +60,11 @@ impl<'a> Features<'a> {
         self.rows.is_empty()
     }
 
+    /// `[rows, width]`
+    pub fn numbers(&self) -> &'a [f32] {
+        self.rows
+    }
+
     /// `[width]`
     pub fn row(&self, index: usize) -> &'a [f32] {
         &self.rows[index * self.width..][..self.width]

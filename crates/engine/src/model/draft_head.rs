@@ -17,7 +17,7 @@ impl ModelSource {
     /// are the target's.
     ///
     /// # Errors
-    /// `Error::Incompatible` when it was made for another target.
+    /// `Error::OtherTarget` when it was made for another target.
     pub fn for_target(&self, target: &Self) -> Result<Self> {
         let mut head = self.clone();
         let Self { config, tensors, .. } = &mut head;
@@ -26,7 +26,7 @@ impl ModelSource {
         let theirs = target.config()?;
         let entering = reads.entering.get_or_insert_with(|| DraftHead::usual(theirs.layers));
         if let Some(problem) = misfit(reads.target_hidden, reads.tokens, entering, theirs) {
-            return Err(Error::Incompatible(problem));
+            return Err(Error::OtherTarget(problem));
         }
         let output = if theirs.tied_embeddings { EMBEDDING } else { OUTPUT };
         for (name, from) in [(EMBEDDING, EMBEDDING), (OUTPUT, output)] {
@@ -35,15 +35,23 @@ impl ModelSource {
             }
             let stored = target.tensors.find(from)?;
             if stored.shape != [config.tokens(), config.hidden] {
-                return Err(Error::Incompatible(format!(
-                    "This draft head takes its target's {name}, and that has the shape {:?}: choose the head that \
-                     was made for this model.",
+                return Err(Error::OtherTarget(format!(
+                    "it takes its target's {name}, and that has the shape {:?}; choose the head that was made for \
+                     this model",
                     stored.shape
                 )));
             }
             Arc::make_mut(tensors).borrow(name, &target.tensors, stored);
         }
         Ok(head)
+    }
+
+    /// That this can be a target.
+    ///
+    /// # Errors
+    /// `Error::HeadAlone` for a draft head.
+    pub fn check_target(&self) -> Result<()> {
+        if self.is_draft_head() { Err(Error::HeadAlone { path: self.path.clone() }) } else { Ok(()) }
     }
 
     /// Of each row of a draft head's output matrix the target's token, ascending; `None` where rows are tokens.
@@ -85,7 +93,5 @@ fn misfit(hidden: usize, tokens: usize, entering: &[usize], target: &ModelConfig
     } else {
         return None;
     };
-    Some(format!(
-        "This draft head was made for another model: it {why}. Choose the head that was made for this one."
-    ))
+    Some(format!("it was made for another model: it {why}; choose the head that was made for this one"))
 }

@@ -82,6 +82,7 @@ impl Session {
         choice: DeviceChoice,
         wanted: &Opened,
     ) -> Result<Self> {
+        source.check_target()?;
         let tokenizer = Arc::new(source.tokenizer()?);
         let (model, opened) = place(wanted, Role::Target, |opened| host.hardware.load(source, opened))?;
         Ok(Self {
@@ -186,8 +187,8 @@ impl Session {
     /// Nothing changes for the session before it is its [`Self::draft`].
     ///
     /// # Errors
-    /// Those of loading a model, and `Error::Incompatible` for one whose vocabulary shares too little with the
-    /// target's.
+    /// Those of loading a model, `Error::Incompatible` for one whose vocabulary shares too little with the
+    /// target's, and `Error::OtherTarget` for a draft head that was made for another.
     pub fn open_draft(&self, source: &DraftSource, choice: Option<DeviceChoice>) -> Result<Draft> {
         self.open_draft_onto(source, choice, &self.draft_device(choice))
     }
