@@ -6,6 +6,7 @@ pub mod hub;
 #[cfg(target_os = "linux")]
 pub mod picture;
 mod random_family;
+mod random_head;
 mod starter_folder;
 #[cfg(target_os = "linux")]
 pub mod window;
@@ -25,6 +26,7 @@ use foretoken_engine::model::{ChatMessage, ModelSource, Renderer, Role, Special,
 use foretoken_engine::token::TokenId;
 
 pub use random_family::{RandomFamily, families, family};
+pub use random_head::{Flags, RandomHead, made_up};
 pub use starter_folder::write_starter_folder;
 
 /// The root of the repository.

@@ -4,6 +4,7 @@
 mod circles;
 mod exact;
 mod families;
+mod heads;
 mod invariance;
 mod libraries;
 mod lossless;

@@ -1,8 +1,7 @@
 //! Which draft a target gets. A pure rule on what is known of the two; opens nothing.
 //!
-//! What was last used with the target comes first, then what is known to fit, then what fits by what was
-//! measured, then what fits by vocabulary and size, then n-grams. A head made for its target is to stand behind
-//! what was last used.
+//! What was last used with the target comes first, then a head that was made for it, then what is known to fit, then
+//! what fits by what was measured, then what fits by vocabulary and size, then n-grams.
 
 use std::cmp::Ordering;
 
@@ -23,6 +22,8 @@ pub struct Candidate {
     pub share: Option<f64>,
     /// Every token it drafts is the target's.
     pub same_vocabulary: bool,
+    /// A draft head that was made for the target.
+    pub is_head: bool,
     /// The library knows the two as a pair.
     pub known_pair: bool,
     /// Tokens per second over those without drafts, as a trial on this computer predicted them.
@@ -35,6 +36,7 @@ pub struct Candidate {
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 enum Merit {
     LastUsed,
+    Head,
     /// How far its size is from the best.
     KnownPair(f64),
     /// The time a token takes, over the time without drafts.
@@ -51,7 +53,8 @@ enum Merit {
 impl Candidate {
     /// One that is no model.
     pub fn without_model(option: DraftOption) -> Self {
-        Self { option, share: None, same_vocabulary: true, known_pair: false, speedup: None, room: true }
+        let (known_pair, is_head) = (false, false);
+        Self { option, share: None, same_vocabulary: true, is_head, known_pair, speedup: None, room: true }
     }
 
     fn merit(&self, last_used: Option<&str>) -> Merit {
@@ -69,6 +72,7 @@ impl Candidate {
             _ if !self.room => Merit::Unproven(distance),
             Some(speedup) if speedup > 1.0 => Merit::Tried(1.0 / speedup),
             Some(_) => Merit::Unproven(distance),
+            None if self.is_head => Merit::Head,
             None if self.known_pair => Merit::KnownPair(distance),
             None if self.same_vocabulary && share <= LARGEST_SHARE => Merit::SameVocabulary(distance),
             None => Merit::Unproven(distance),
@@ -79,6 +83,7 @@ impl Candidate {
     fn words(&self, merit: Merit) -> Option<String> {
         let words = match merit {
             Merit::LastUsed => "last used",
+            Merit::Head => "made for this model",
             Merit::KnownPair(_) => "known pair",
             Merit::Tried(time) => return Some(format!("tried: {:.1}x", 1.0 / time)),
             Merit::SameVocabulary(_) => "same vocabulary",
@@ -142,6 +147,16 @@ mod tests {
             (DRAFT_NONE, None),
         ];
         assert_eq!(found, expected.map(|(id, merit)| (id.to_owned(), merit.map(str::to_owned))));
+    }
+
+    #[test]
+    fn a_head_that_was_made_for_the_target_comes_before_models_unless_it_was_seen_not_to_pay() {
+        let known = Candidate { known_pair: true, ..model("known", 0.1) };
+        let head = Candidate { is_head: true, same_vocabulary: false, ..model("head", 0.1) };
+        let found = order(&[known.clone(), head.clone()], None);
+        assert_eq!(found[0], ("head".to_owned(), Some("made for this model".to_owned())));
+        let slow = Candidate { speedup: Some(0.9), ..head };
+        assert_eq!(ids(&[known, slow], None)[0], "known");
     }
 
     #[test]

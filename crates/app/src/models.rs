@@ -71,7 +71,8 @@ impl InstalledModel {
                 let known = source.memory_bytes(memory::TOKENS);
                 entry.memory_bytes = known.unwrap_or_else(|_| memory::needed(description.bytes));
                 entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
-                let usable = source.config().and_then(|_| source.template_source());
+                let usable = source.check_target().and_then(|()| source.config());
+                let usable = usable.and_then(|_| source.template_source());
                 entry.problem = usable.err().map(Problem::from);
             }
             Err(_) if !self.path.exists() => entry.problem = Some(gone(&self.path)),
@@ -174,7 +175,7 @@ impl Models {
         &mut self,
         listed: &[(InstalledModel, ModelEntry)],
         target: &Beside<'_>,
-        compare: impl Fn(&Path, &Tokenizer) -> Result<Compatibility, Problem> + Send + Sync + 'static,
+        compare: Compare,
     ) -> Vec<Candidate> {
         let others: Vec<_> = listed.iter().filter(|(model, _)| model.path != target.path).collect();
         let problems = self.judge(&others, target, compare);
@@ -186,6 +187,7 @@ impl Models {
             Candidate {
                 share: Some(entry.size_bytes as f64 / target.entry.size_bytes.max(1) as f64),
                 same_vocabulary: method == Ok(Method::Same),
+                is_head: method == Ok(Method::Head),
                 known_pair: is_known_pair(&target.entry.name, &entry.name),
                 ..Candidate::without_model(DraftOption {
                     id: entry.id.clone(),
@@ -205,7 +207,7 @@ impl Models {
         &mut self,
         others: &[&(InstalledModel, ModelEntry)],
         target: &Beside<'_>,
-        compare: impl Fn(&Path, &Tokenizer) -> Result<Compatibility, Problem> + Send + Sync + 'static,
+        compare: Compare,
     ) -> HashMap<PathBuf, Problem> {
         let mut problems = self.failed.clone();
         for (model, entry) in others {
@@ -220,8 +222,8 @@ impl Models {
         };
         let mut new = paths(others.iter().map(|(model, _)| model));
         new.retain(unknown);
-        let (these, tokenizer) = (new.clone(), Arc::clone(target.tokenizer));
-        let found = self.looks.each(new.clone(), move |at| compare(&these[at], &tokenizer));
+        let (these, path, tokenizer) = (new.clone(), target.path.to_owned(), Arc::clone(target.tokenizer));
+        let found = self.looks.each(new.clone(), move |at| compare(&these[at], (&path, &tokenizer)));
         for (path, verdict) in new.into_iter().zip(found) {
             match verdict.and_then(|verdict| verdict) {
                 Ok(verdict) => drop(self.verdicts.insert((target.path.to_owned(), path), verdict)),
@@ -243,10 +245,16 @@ fn paths<'a>(models: impl Iterator<Item = &'a InstalledModel>) -> Vec<PathBuf> {
     models.map(|model| model.path.clone()).collect()
 }
 
-fn compare(draft: &Path, target: &Tokenizer) -> Result<Compatibility, Problem> {
+/// Compares the model at a path with a target, by its own path and its tokenizer.
+type Compare = fn(&Path, (&Path, &Tokenizer)) -> Result<Compatibility, Problem>;
+
+fn compare(draft: &Path, (path, tokenizer): (&Path, &Tokenizer)) -> Result<Compatibility, Problem> {
     let source = ModelSource::open(draft)?;
     source.config()?;
-    Ok(compat::compare(target, &source.tokenizer()?))
+    if source.is_draft_head() {
+        return Ok(compat::of_head(&ModelSource::open(path)?, &source)?);
+    }
+    Ok(compat::compare(tokenizer, &source.tokenizer()?))
 }
 
 /// What is wrong with a model that was added and is not there.
@@ -362,9 +370,9 @@ mod tests {
         let tokenizer = Arc::new(ModelSource::open(&target.path).unwrap().tokenizer().unwrap());
         let beside = Beside { entry: &entry, path: &target.path, tokenizer: &tokenizer };
         let listed: Vec<_> = [good.clone(), bad].map(|model| (model.clone(), model.entry())).into();
-        let found = models.drafts_by(&listed, &beside, |path, tokenizer| {
+        let found = models.drafts_by(&listed, &beside, |path, target| {
             assert!(!path.ends_with("bad.gguf"), "a made-up failure");
-            compare(path, tokenizer)
+            compare(path, target)
         });
         let problem =
             |id: &str| found.iter().find(|found| found.option.id == id).unwrap().option.problem.clone();

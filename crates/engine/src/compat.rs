@@ -1,9 +1,10 @@
-//! Whether a draft model's vocabulary is the target's, and if not, why not.
+//! Whether a draft model's vocabulary is the target's, and if not, why not; and whether a draft head is for a target.
 
 use serde::Serialize;
 
 use crate::draft::Intersection;
-use crate::model::{Special, Tokenizer};
+use crate::error::{Error, Result};
+use crate::model::{ModelSource, Special, Tokenizer};
 use crate::token::TokenId;
 
 /// How a draft's tokens become the target's.
@@ -14,6 +15,8 @@ pub enum Method {
     Same,
     /// Those with the same text are; the draft guesses these only.
     Intersection,
+    /// A draft head was made for the target.
+    Head,
 }
 
 /// What keeps two vocabularies from being the same.
@@ -61,6 +64,41 @@ ask. Yes: pinch off the tips before it flowers, and turn the pot every few days.
 2. However, the government's decision was criticised by several scientists from Germany and Brazil.\n\n\
 ```python\ndef is_palindrome(word: str) -> bool:\n    \"\"\"Whether it reads the same backwards.\"\"\"\n    \
 letters = [c.lower() for c in word if c.isalpha()]\n    return letters == letters[::-1]\n```\n";
+
+/// What there is to say of the draft head `draft` and the model it is [for](ModelSource::for_target).
+///
+/// # Errors
+/// `Error::OtherTarget` when that is not `target`.
+pub fn of_head(target: &ModelSource, draft: &ModelSource) -> Result<Compatibility> {
+    draft.for_target(target)?;
+    Ok(Compatibility {
+        compatible: true,
+        method: Some(Method::Head),
+        difference: None,
+        reason: "a draft head for this model".to_owned(),
+        detail: "it reads states of this width, of layers this model has, and knows its tokens".to_owned(),
+    })
+}
+
+/// The verdict on two models: of tokenizers, or of a head and its target.
+///
+/// # Errors
+/// `Error::Tokenizer` for one that is missing, damaged or of an unknown kind.
+pub fn verdict(target: &ModelSource, draft: &ModelSource) -> Result<Compatibility> {
+    if !draft.is_draft_head() {
+        return Ok(compare(&target.tokenizer()?, &draft.tokenizer()?));
+    }
+    of_head(target, draft).or_else(|error| match error {
+        Error::OtherTarget(reason) => Ok(Compatibility {
+            compatible: false,
+            method: None,
+            difference: None,
+            reason: "a draft head for another model".to_owned(),
+            detail: reason,
+        }),
+        other => Err(other),
+    })
+}
 
 /// Compares sizes, every token both have, and the tokens that begin and end a text; where something differs,
 /// finds the tokens with equal texts, and how much of ordinary text is written in them.

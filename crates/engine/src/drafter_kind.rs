@@ -10,6 +10,8 @@ use ts_rs::TS;
 pub enum DrafterKind {
     /// A smaller language model.
     Model,
+    /// A block that reads the target's hidden states.
+    Head,
     /// The suffix automaton over the conversation.
     Ngram,
     /// What the target thought likely after the same token before.

@@ -61,6 +61,15 @@ pub enum Error {
     #[error("the draft cannot be used: {reason}.", reason = sentence(.0))]
     Incompatible(String),
 
+    #[error("the draft head cannot be used: {reason}.", reason = sentence(.0))]
+    OtherTarget(String),
+
+    #[error(
+        "{path} is a draft head: it guesses for the model it was made for, and writes no text by itself. Choose that \
+         model, and this one as its draft.", path = .path.display()
+    )]
+    HeadAlone { path: PathBuf },
+
     #[error("cancelled before it finished.")]
     Cancelled,
 
@@ -81,6 +90,8 @@ impl Error {
             Self::Template { .. } => "unsupported chat template",
             Self::Tokenizer { .. } => "unsupported tokenizer",
             Self::Incompatible(_) => "other vocabulary",
+            Self::OtherTarget(_) => "made for another model",
+            Self::HeadAlone { .. } => "draft head",
             _ => "cannot be used",
         }
     }

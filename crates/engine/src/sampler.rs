@@ -34,6 +34,11 @@ impl Sampler {
         }
     }
 
+    /// Whether rows are looked at as a whole: their values have to be those of the tokens from 0 on then.
+    pub fn looks_at_all(&self) -> bool {
+        self.sampling.repetition_penalty != 1.0
+    }
+
     /// Up to `count` different drafted tokens to follow `context`, each instead of the others, chosen as the
     /// settings say from a draft model's `row` of logits: their parent is for the caller to set.
     ///

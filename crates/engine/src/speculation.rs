@@ -90,7 +90,7 @@ pub enum DrafterChoice {
     /// All of them: in every round who promises most.
     #[default]
     Combined,
-    /// The draft model alone.
+    /// The draft model, or the draft head, alone.
     Model,
     /// Repetition of the conversation alone.
     Ngram,
@@ -102,7 +102,7 @@ impl DrafterChoice {
     pub fn allows(self, kind: DrafterKind) -> bool {
         match self {
             Self::Combined => true,
-            Self::Model => kind == DrafterKind::Model,
+            Self::Model => matches!(kind, DrafterKind::Model | DrafterKind::Head),
             Self::Ngram => kind == DrafterKind::Ngram,
             Self::Recycling => kind == DrafterKind::Recycling,
         }

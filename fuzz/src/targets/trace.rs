@@ -18,6 +18,7 @@ const WORDS: &[&str] = &[
     "model",
     "ngram",
     "recycling",
+    "head",
     "parent",
     "draft_probability",
     "target_probability",

@@ -3,4 +3,4 @@
 /**
  * Who drafted a token.
  */
-export type DrafterKind = "model" | "ngram" | "recycling";
+export type DrafterKind = "model" | "head" | "ngram" | "recycling";

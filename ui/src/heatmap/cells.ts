@@ -143,7 +143,7 @@ function strike(pen: Pen, cell: Rect, written: boolean, colours: Colours) {
 
 /**
  * Who drafted the token: square corners for a model, cut ones for a model that was drafted for
- * itself, round ends for an n-gram, a round top for recycling.
+ * itself, a pointed top for a draft head, round ends for an n-gram, a round top for recycling.
  */
 function shape(pen: Pen, { x, y, width, height }: Rect, { drafter }: Drafted, staged: boolean) {
   const round = Math.min(width, height, 22) / 2;
@@ -156,6 +156,14 @@ function shape(pen: Pen, { x, y, width, height }: Rect, { drafter }: Drafted, st
     pen.lineTo(x + cut, y);
     pen.lineTo(x + width - cut, y);
     pen.lineTo(x + width, y + cut);
+    pen.lineTo(x + width, y + height);
+    pen.closePath();
+  } else if (drafter === "head") {
+    const roof = y + Math.min(width / 2, height / 3, 5);
+    pen.moveTo(x, y + height);
+    pen.lineTo(x, roof);
+    pen.lineTo(x + width / 2, y);
+    pen.lineTo(x + width, roof);
     pen.lineTo(x + width, y + height);
     pen.closePath();
   } else if (drafter === "recycling") {

@@ -112,7 +112,9 @@ test("who drafted a token is told by its shape", () => {
   expect(by("ngram")).toBeGreaterThan(2 * Number(by("model")));
   expect(by("recycling")).toEqual([by("ngram"), by("ngram"), by("model"), by("model")]);
   expect(by("model", true)).toBeUndefined();
-  expect(named("lineTo").length).toBeGreaterThanOrEqual(5);
+  expect(named("lineTo")).toHaveLength(5);
+  expect(by("head")).toBeUndefined();
+  expect(named("lineTo")).toHaveLength(4);
 });
 
 /** Lines of branches, by their ends. */

@@ -17,6 +17,7 @@ export const OUTCOME_WORDS: Record<ChipKind, string> = {
 
 const DRAFTER_WORDS: Record<DrafterKind, string> = {
   model: "draft model",
+  head: "draft head",
   ngram: "n-gram",
   recycling: "recycling",
 };

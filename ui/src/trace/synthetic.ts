@@ -28,6 +28,7 @@ const STRETCHES: readonly Stretch[] = [
   { drafter: "model", longest: 4, widest: 3, staged: false, chance: 0.6 },
   { drafter: "model", longest: 6, widest: 1, staged: true, chance: 0.75 },
   { drafter: "recycling", longest: 16, widest: 8, staged: false, chance: 0.3 },
+  { drafter: "head", longest: 5, widest: 3, staged: false, chance: 0.7 },
   { drafter: "model", longest: 0, widest: 1, staged: false, chance: 0 },
   { drafter: "recycling", longest: 7, widest: 4, staged: false, chance: 0.4 },
 ];

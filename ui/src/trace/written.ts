@@ -11,7 +11,7 @@ export type Row = [name: string, value: string];
 
 const DRAFTERS: Record<DrafterChoice, string> = {
   combined: "combined",
-  model: "draft model",
+  model: "draft model or head",
   ngram: "repetition (n-gram)",
   recycling: "recycling",
 };

@@ -1,6 +1,6 @@
 //! `compat`: whether one model can draft for another. An answer either way is a success.
 
-use foretoken_engine::compat::compare;
+use foretoken_engine::compat::verdict;
 
 use crate::error::Result;
 use crate::output;
@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let verdict = compare(&open(&args.target)?.tokenizer()?, &open(&args.draft)?.tokenizer()?);
+    let verdict = verdict(&open(&args.target)?, &open(&args.draft)?)?;
     if args.json {
         return output::json(&verdict);
     }

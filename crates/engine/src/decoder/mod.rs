@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::distribution::Distribution;
 use crate::draft::{Drafters, Drafting, Sample, Seen, Unheard};
 use crate::error::{Error, Result};
-use crate::forward::{Features, Model, Part, Row, Want, catch_up_with};
+use crate::forward::{Features, Model, Part, Row, Want, catch_up_with, rewind};
 use crate::governor::TextKind;
 use crate::model::{TextStream, Tokenizer};
 use crate::sampler::Sampler;
@@ -218,6 +218,9 @@ impl<'a> Writing<'a> {
     fn run(&mut self, on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>) -> Result<Finish> {
         let mut on_prompt = |done, total| on_progress(Progress::Prompt { done, total });
         self.drafters.begin_reply(self.kind(), &self.request.speculation);
+        let cached = rewind(self.target, &self.context);
+        let kept = self.drafters.kept(&self.context, &self.request.speculation, cached);
+        self.target.truncate(kept);
         let (reused, carried) = self.catch_up(None, &mut on_prompt)?;
         self.reused = reused;
         if carried.is_break() {

@@ -72,7 +72,7 @@ impl Writing<'_> {
 /// Judged by itself.
 fn acceptance(guess: &Guess, target: f32) -> f32 {
     match guess.drafter {
-        DrafterKind::Model => (target / guess.probability).min(1.0),
+        DrafterKind::Model | DrafterKind::Head => (target / guess.probability).min(1.0),
         DrafterKind::Ngram | DrafterKind::Recycling => target,
     }
 }

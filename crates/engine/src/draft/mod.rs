@@ -3,6 +3,7 @@
 mod cost;
 mod drafters;
 mod drafting;
+mod head;
 mod measure;
 mod member;
 mod model;
@@ -29,6 +30,7 @@ pub use cost::Cost;
 pub use drafters::Drafters;
 pub(crate) use drafters::Unheard;
 pub(crate) use drafting::Drafting;
+pub use head::HeadDrafter;
 pub(crate) use measure::Sample;
 pub use model::ModelDrafter;
 pub use ngram::NgramDrafter;

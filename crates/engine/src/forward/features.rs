@@ -21,10 +21,27 @@ impl Taps {
 }
 
 /// A row for each token: its tapped states one after the other, in the order of [`Taps`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Features<'a> {
     rows: &'a [f32], // [tokens, width]
     width: usize,
+}
+
+/// What a draft head is given for each token beside the token itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Carried<'a> {
+    /// The target's states at the token before, as the head reads them, which it fuses.
+    Target(Features<'a>),
+    /// What it gave itself at the token before.
+    Own(Features<'a>),
+}
+
+impl<'a> Carried<'a> {
+    /// A row for each node that is run.
+    pub fn features(&self) -> Features<'a> {
+        let (Self::Target(features) | Self::Own(features)) = *self;
+        features
+    }
 }
 
 impl<'a> Features<'a> {
@@ -41,6 +58,11 @@ impl<'a> Features<'a> {
 
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// `[rows, width]`
+    pub fn numbers(&self) -> &'a [f32] {
+        self.rows
     }
 
     /// `[width]`

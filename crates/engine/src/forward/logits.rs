@@ -27,6 +27,8 @@ enum Rows<'a> {
 pub struct Row<'a> {
     values: Values<'a>,
     peak: Peak,
+    /// Of each value the token, ascending; `None` where values are those of the tokens from 0 on.
+    tokens: Option<&'a [TokenId]>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -86,9 +88,12 @@ impl<'a> Logits<'a> {
     pub fn row(&self, index: usize) -> Row<'a> {
         match self.0 {
             Rows::Here { values, vocabulary, stride, peaks } => {
-                Row { values: Values::Here(&values[index * stride..][..vocabulary]), peak: peaks[index] }
+                let values = Values::Here(&values[index * stride..][..vocabulary]);
+                Row { values, peak: peaks[index], tokens: None }
             }
-            Rows::OnDevice(rows) => Row { values: Values::OnDevice(&rows[index]), peak: rows[index].peak() },
+            Rows::OnDevice(rows) => {
+                Row { values: Values::OnDevice(&rows[index]), peak: rows[index].peak(), tokens: None }
+            }
         }
     }
 
@@ -111,14 +116,25 @@ impl PartialEq for Logits<'_> {
 
 impl<'a> Row<'a> {
     pub fn of(logits: &'a [f32]) -> Self {
-        Self { values: Values::Here(logits), peak: Peak::of(logits) }
+        Self { values: Values::Here(logits), peak: Peak::of(logits), tokens: None }
+    }
+
+    /// The same, of which the values are those of these tokens, ascending: what is told of tokens is told of them.
+    #[must_use]
+    pub fn named(self, tokens: &'a [TokenId]) -> Self {
+        Self { tokens: Some(tokens), ..self }
+    }
+
+    /// The token of a value.
+    fn token(&self, value: TokenId) -> TokenId {
+        self.tokens.map_or(value, |tokens| tokens[value as usize])
     }
 
     pub(super) fn peak(&self) -> Peak {
         self.peak
     }
 
-    /// `[vocabulary]`
+    /// The values, `[vocabulary]`.
     ///
     /// # Errors
     /// `Error::Compute` when they cannot be fetched, as for everything here that may have to.
@@ -131,7 +147,7 @@ impl<'a> Row<'a> {
 
     /// The token of the highest logit, the first of equals.
     pub fn likeliest(&self) -> TokenId {
-        self.peak.token
+        self.token(self.peak.token)
     }
 
     /// The highest logit.
@@ -145,7 +161,7 @@ impl<'a> Row<'a> {
     /// Those of [`Self::logits`].
     pub fn top(&self, count: usize) -> Result<Vec<(TokenId, f32)>> {
         if count <= 1 {
-            return Ok(vec![(self.peak.token, self.peak.largest)]);
+            return Ok(vec![(self.likeliest(), self.peak.largest)]);
         }
         let mut best = Best::new(count);
         if let Values::OnDevice(sketch) = self.values
@@ -156,6 +172,7 @@ impl<'a> Row<'a> {
             let slices = (0..).step_by(SLICE).zip(self.logits()?.chunks(SLICE));
             slices.for_each(|(start, slice)| best.look_at(start, slice));
         }
+        best.tokens.iter_mut().for_each(|(token, _)| *token = self.token(*token));
         Ok(best.tokens)
     }
 
@@ -163,7 +180,10 @@ impl<'a> Row<'a> {
     /// likeliest of as many slices, which nearly always are the same and need not be fetched.
     pub fn leaders(&self, count: usize) -> Vec<(TokenId, f32)> {
         let leaders = match self.values {
-            Values::OnDevice(sketch) => sketch.leaders(count),
+            Values::OnDevice(sketch) => {
+                let name = |(value, logit)| (self.token(value), logit);
+                sketch.leaders(count).into_iter().map(name).collect()
+            }
             Values::Here(_) => self.top(count).unwrap_or_default(),
         };
         leaders.into_iter().map(|(token, logit)| (token, self.share(logit))).collect()
@@ -177,7 +197,7 @@ impl<'a> Row<'a> {
         let mut look_at = |start: usize, slice: &[f32]| {
             for (token, &logit) in (start..).zip(slice) {
                 if logit >= least {
-                    each(token as TokenId, logit);
+                    each(self.token(token as TokenId), logit);
                 }
             }
         };
@@ -221,18 +241,23 @@ impl<'a> Row<'a> {
     }
 
     /// The model's own probability of `token` (temperature 1, no filter), for display; 0 where the
-    /// logits are not numbers.
+    /// logits are not numbers, and of a token that has none.
     ///
     /// # Errors
     /// Those of [`Self::logits`].
     pub fn probability(&self, token: TokenId) -> Result<f32> {
+        let value = match self.tokens.map(|tokens| tokens.binary_search(&token)) {
+            None => token,
+            Some(Ok(value)) => value as TokenId,
+            Some(Err(_)) => return Ok(0.0),
+        };
         let known = match self.values {
-            Values::OnDevice(sketch) => sketch.logit(token),
+            Values::OnDevice(sketch) => sketch.logit(value),
             Values::Here(_) => None,
         };
         let logit = match known {
             Some(logit) => logit,
-            None => self.logits()?[token as usize],
+            None => self.logits()?[value as usize],
         };
         Ok(self.share(logit))
     }
@@ -328,6 +353,19 @@ mod tests {
         assert_eq!(top(4), [1, 4, 3, 6]);
         assert_eq!(top(1), [1]);
         assert_eq!(top(9), [1, 4, 3, 6, 0]);
+    }
+
+    #[test]
+    fn values_of_some_tokens_are_told_of_by_their_names() {
+        let logits = [1.0, 3.0, 2.0];
+        let row = Row::of(&logits).named(&[4, 70, 900]);
+        assert_eq!((row.likeliest(), row.top(2).unwrap()), (70, vec![(70, 3.0), (900, 2.0)]));
+        assert_eq!(row.leaders(3).iter().map(|&(token, _)| token).collect::<Vec<_>>(), [70, 900, 4]);
+        let mut found = Vec::new();
+        row.at_least(2.0, |token, logit| found.push((token, logit))).unwrap();
+        assert_eq!(found, [(70, 3.0), (900, 2.0)]);
+        assert_eq!(row.probability(900).unwrap(), Row::of(&logits).probability(2).unwrap());
+        assert_eq!(row.probability(1).unwrap(), 0.0);
     }
 
     #[test]

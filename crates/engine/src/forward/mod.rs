@@ -19,7 +19,7 @@ use crate::token::TokenId;
 use crate::tree::TokenTree;
 
 pub use cpu::CpuModel;
-pub use features::{Features, Taps};
+pub use features::{Carried, Features, Taps};
 pub use load::load;
 pub use logits::{Logits, Peak, Row};
 pub use pass::{Pass, Runner};

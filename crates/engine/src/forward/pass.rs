@@ -1,11 +1,11 @@
 //! A pass that has been: what it gives, and what stays of it. What a model does for that is [`Runner`].
 
 use super::Model;
-use super::features::{Features, Taps};
+use super::features::{Carried, Features, Taps};
 use super::logits::Logits;
 use super::want::Want;
 use crate::error::{Error, Result};
-use crate::model::ModelConfig;
+use crate::model::{DraftHead, ModelConfig};
 use crate::tree::TokenTree;
 
 /// A model's part in its passes: what [`Model::run`] is made of.
@@ -58,12 +58,12 @@ impl<'a> Pass<'a> {
     /// Those of [`Model::run`]. What was run before is then treated as dropped.
     ///
     /// # Panics
-    /// If the tree does not begin with this pass's nodes.
+    /// If the tree does not begin with this pass's nodes, or a draft head is not given what it needs.
     pub fn grow(mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Self> {
         let start = self.start();
         let own = &self.runner.cached()[start..];
         assert!(tree.tokens().take(own.len()).eq(own.iter().copied()), "another pass's tree");
-        admit(tree, want, self.runner.config(), start)?;
+        admit(tree, want, self.runner.config(), start, tree.len() - self.nodes)?;
         self.runner.extend(tree, self.nodes, want)?;
         self.nodes = tree.len();
         self.is_text = tree.is_chain();
@@ -107,9 +107,10 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// Whether a model with `cached` tokens can run `tree` and give what is wanted.
-fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize) -> Result<()> {
-    let vocabulary = config.vocabulary;
+/// Whether a model with `cached` tokens can run `tree`, of which `new` nodes were not run before, and give what is
+/// wanted.
+fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize, new: usize) -> Result<()> {
+    let vocabulary = config.tokens();
     if let Some(token) = tree.tokens().find(|&token| token as usize >= vocabulary) {
         return Err(Error::UnknownToken { token, vocabulary });
     }
@@ -122,5 +123,11 @@ fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize)
         let there = entering.last().is_none_or(|&last| last <= config.layers);
         assert!(ascending && there, "the states entering {entering:?} of {} layers", config.layers);
     }
+    let carried = want.carried.map(|carried| (carried.features().len(), carried.features().width()));
+    let needed = config.draft_head.as_ref().filter(|_| new > 0).map(|head| match want.carried {
+        Some(Carried::Target(_)) => (new, DraftHead::STATES * head.target_hidden),
+        _ => (new, config.hidden),
+    });
+    assert!(carried == needed, "{carried:?} carried where it should be {needed:?}");
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! What a pass is asked for beside caching its nodes. Computes nothing.
+//! What a pass is asked for beside caching its nodes, and what a draft head's is given beside them. Computes nothing.
 
 use std::ops::Range;
 
-use super::features::Taps;
+use super::features::{Carried, Taps};
 use super::sketch::Interest;
 
 /// What a pass shall give. What is not wanted costs nothing.
@@ -16,6 +16,8 @@ pub struct Want<'a> {
     pub features: Option<&'a Taps>,
     /// Rows need to have the first so many tokens alone; they may have more.
     pub vocabulary: usize,
+    /// What a draft head is given with the nodes that are run; nothing else is given any.
+    pub carried: Option<Carried<'a>>,
 }
 
 impl<'a> Want<'a> {
@@ -26,7 +28,7 @@ impl<'a> Want<'a> {
 
     /// The logits of these nodes, in whole rows of the whole vocabulary.
     pub fn rows(rows: Range<usize>) -> Self {
-        Self { rows, interest: Interest::Everything, features: None, vocabulary: usize::MAX }
+        Self { rows, interest: Interest::Everything, features: None, vocabulary: usize::MAX, carried: None }
     }
 
     /// The logits of all nodes.
@@ -50,6 +52,12 @@ impl<'a> Want<'a> {
     #[must_use]
     pub fn vocabulary(self, vocabulary: usize) -> Self {
         Self { vocabulary, ..self }
+    }
+
+    /// Given this with the nodes that are run.
+    #[must_use]
+    pub fn carrying(self, carried: Carried<'a>) -> Self {
+        Self { carried: Some(carried), ..self }
     }
 
     /// Of the nodes from number `first` to `end`, those whose logits are wanted, counted from `first`.

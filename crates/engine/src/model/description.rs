@@ -67,7 +67,7 @@ impl ModelSource {
     /// Describes the model; reads no weights and builds no tokenizer.
     pub fn describe(&self) -> Description {
         let config = self.config.as_ref();
-        let format = match &self.form {
+        let format = match &*self.form {
             Form::Gguf(_) => "GGUF",
             Form::Folder(_) => "safetensors",
         };
@@ -102,7 +102,7 @@ impl ModelSource {
     }
 
     fn describe_tokenizer(&self) -> Result<TokenizerDescription> {
-        let (kind, vocabulary) = match &self.form {
+        let (kind, vocabulary) = match &*self.form {
             Form::Gguf(header) => (gguf_kind(header)?, vocabulary_size(header)?),
             Form::Folder(folder) => (folder_kind(folder)?, self.config.as_ref().map_or(0, |c| c.vocabulary)),
         };
@@ -110,7 +110,7 @@ impl ModelSource {
     }
 
     fn title(&self) -> String {
-        match &self.form {
+        match &*self.form {
             Form::Gguf(header) => {
                 let clue = |key: &str| header.string(key).ok().flatten();
                 title(Clues {
@@ -130,7 +130,7 @@ impl ModelSource {
     }
 
     fn quantisation(&self) -> Option<String> {
-        let (file_type, file) = match &self.form {
+        let (file_type, file) = match &*self.form {
             Form::Gguf(header) => {
                 (header.integer("general.file_type").ok().flatten(), file_name(self.path.file_stem()))
             }

@@ -37,6 +37,8 @@ pub struct Family {
     pub(super) defaults: &'static [(&'static str, f64)],
     /// Whether the embedding is the output matrix where config.json does not say.
     pub(super) tied: bool,
+    /// Its models are no use by themselves: they draft from hidden states of another.
+    pub is_draft_head: bool,
 }
 
 /// What a family says of its experts; how many there are and how large is in the files.
@@ -94,7 +96,19 @@ const LLAMA: Family = Family {
     windowed: Windowed::InClass("MistralForCausalLM"),
     defaults: &[("rope_theta", 10_000.0), ("rms_norm_eps", 1e-6)],
     tied: false,
+    is_draft_head: false,
 };
+
+/// A draft head whose block is a Llama's.
+static EAGLE3: Family = Family {
+    name: "eagle3",
+    classes: &["LlamaForCausalLMEagle3", "Eagle3DraftModel", "Eagle3Speculator"],
+    is_draft_head: true,
+    ..LLAMA
+};
+
+/// The same with the block of a Qwen3.
+static EAGLE3_QWEN3: Family = Family { head_norms: true, ..EAGLE3 };
 
 static FAMILIES: [Family; 6] = [
     LLAMA,
@@ -172,7 +186,13 @@ impl Family {
     /// # Errors
     /// `Error::Architecture` for one that is not in the table.
     pub(super) fn named(name: &str, path: &Path) -> Result<&'static Self> {
-        FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| unsupported(path, name.into()))
+        let mut known = FAMILIES.iter().chain([&EAGLE3]);
+        known.find(|family| family.name == name).ok_or_else(|| unsupported(path, name.into()))
+    }
+
+    /// Of draft heads, with a block that norms its heads or not.
+    pub(super) fn draft_head(head_norms: bool) -> &'static Self {
+        if head_norms { &EAGLE3_QWEN3 } else { &EAGLE3 }
     }
 
     /// By one of `architectures`.
@@ -180,7 +200,8 @@ impl Family {
     /// # Errors
     /// `Error::Architecture` for one that is not in the table.
     pub(super) fn of_class(class: &str, path: &Path) -> Result<&'static Self> {
-        let found = FAMILIES.iter().find(|family| family.classes.contains(&class));
+        let mut known = FAMILIES.iter().chain([&EAGLE3]);
+        let found = known.find(|family| family.classes.contains(&class));
         found.ok_or_else(|| unsupported(path, class.into()))
     }
 

@@ -2,8 +2,9 @@
 //! under canonical names. Interprets neither the config nor the tokenizer.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use candle_core::quantized::GgmlDType;
 use safetensors::Dtype;
@@ -11,9 +12,9 @@ use safetensors::tensor::Metadata;
 use serde_json::Value as Json;
 
 use super::family::Family;
-use super::tensors::{Stored, Tensors};
+use super::tensors::{Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
-use super::weights::{EMBEDDING, OUTPUT, canonical};
+use super::weights::{EMBEDDING, OUTPUT, TOKEN_TABLE, canonical};
 use crate::error::{DOWNLOAD_AGAIN, Error, Result};
 
 /// Bytes before a safetensors header: its length.
@@ -21,6 +22,9 @@ const LENGTH_PREFIX: usize = 8;
 
 /// Bytes of the largest document that is read: several times the largest tokenizer there is.
 const LARGEST_DOCUMENT: usize = 256 << 20;
+
+/// A draft head's table of tokens, and the one that says of each of the target's whether it is in there.
+const TABLES: [&str; 2] = [TOKEN_TABLE, "t2d"];
 
 /// The longest header that the format's own library reads.
 const LARGEST_HEADER: usize = 100_000_000;
@@ -59,16 +63,18 @@ impl Folder {
     /// # Errors
     /// `Error::Architecture` for one Foretoken does not run.
     pub fn family(&self) -> Result<&'static Family> {
+        // Some draft heads call themselves by the class of what they draft for.
+        if !self.config["draft_vocab_size"].is_null() {
+            return Ok(Family::draft_head(self.language()["model_type"] == "qwen3"));
+        }
         let class = self.config["architectures"][0].as_str();
         Family::of_class(class.unwrap_or("none"), &self.path)
     }
 
     /// What config.json says of the model of language, which may be a part of something larger.
     pub fn language(&self) -> &Json {
-        match &self.config["text_config"] {
-            Json::Null => &self.config,
-            language => language,
-        }
+        let parts = ["text_config", "transformer_layer_config"].map(|part| &self.config[part]);
+        parts.into_iter().find(|part| part.is_object()).unwrap_or(&self.config)
     }
 
     /// Whether the embedding serves as the output matrix too.
@@ -83,12 +89,12 @@ impl Folder {
     /// `Error::BadModel` when a file is missing, damaged or cut short, or holds a tensor of an unknown
     /// name or type.
     pub fn tensors(&self, family: &Family) -> Result<Tensors> {
-        let mut tensors = Tensors { path: self.path.clone(), files: Vec::new(), stored: BTreeMap::new() };
+        let mut tensors = Tensors::none(&self.path);
         for name in self.weight_files()? {
             let path = self.path.join(name);
             let file = WeightFile::open(&path)?;
-            locate(&path, &file, tensors.files.len(), family, &mut tensors.stored)?;
-            tensors.files.push(file);
+            locate(&path, &file, family, &mut tensors)?;
+            tensors.files.push(Arc::new(file));
         }
         // Writers keep one of the two names, or both for the same matrix.
         if self.ties_embeddings(family)
@@ -173,14 +179,8 @@ pub(super) fn read_document(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// Adds the tensors of one file to `stored`.
-fn locate(
-    path: &Path,
-    file: &WeightFile,
-    index: usize,
-    family: &Family,
-    stored: &mut BTreeMap<String, Stored>,
-) -> Result<()> {
+/// Adds the tensors of a file, which will be the next of theirs.
+fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors) -> Result<()> {
     let bad = |expected: String, found: String, hint| Error::BadModel {
         path: path.to_owned(),
         expected,
@@ -207,6 +207,14 @@ fn locate(
         if name.ends_with("rotary_emb.inv_freq") || sees(&name) {
             continue;
         }
+        let (start, end) = info.data_offsets;
+        let bytes = data + start..data + end;
+        if family.is_draft_head && TABLES.contains(&name.as_str()) {
+            if name == TOKEN_TABLE && info.dtype == Dtype::I64 {
+                tensors.token_table = Some(TokenTable { file: tensors.files.len(), bytes, offsets: true });
+            }
+            continue;
+        }
         let Some(canonical) = canonical(&of_language(&name), family) else {
             let expected = format!("only the tensors of {}", family.name);
             return Err(bad(expected, format!("{name} as well"), "Choose another model."));
@@ -220,13 +228,11 @@ fn locate(
                 return Err(bad(expected, format!("{other:?}"), "Choose another file of this model."));
             }
         };
-        let (start, end) = info.data_offsets;
-        let bytes = data + start..data + end;
         let shape = info.shape.clone();
         // All vectors of such a family are norms.
         let above_one = family.norms_above_one && shape.len() == 1;
-        let tensor = Stored { dtype, shape, file: index, bytes, above_one };
-        if stored.insert(canonical, tensor).is_some() {
+        let tensor = Stored { dtype, shape, file: tensors.files.len(), bytes, above_one };
+        if tensors.stored.insert(canonical, tensor).is_some() {
             return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
         }
     }

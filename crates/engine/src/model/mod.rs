@@ -3,6 +3,7 @@
 
 pub mod config;
 mod description;
+mod draft_head;
 mod family;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -24,13 +25,13 @@ use std::sync::Arc;
 
 use candle_core::Device;
 
-pub use config::{AttentionKind, Experts, ModelConfig, Rotary};
+pub use config::{AttentionKind, DraftHead, Experts, FusedNorms, ModelConfig, Rotary};
 pub use description::{Description, Sizes, TokenizerDescription};
 pub use family::{Activation, Family, RotaryLayout};
 use folder::Folder;
 use gguf::Header;
 pub use template::{ChatMessage, ChatTemplate, Renderer, Role, Thinking};
-use tensors::Tensors;
+use tensors::{Tensors, TokenTable};
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
 pub use weights::{Watcher, Weights};
@@ -44,9 +45,10 @@ const ROWS: usize = 17;
 const PROGRAM: u64 = 50_000_000;
 
 /// An opened model: checked as far as headers tell, nothing loaded.
+#[derive(Clone)]
 pub struct ModelSource {
     path: PathBuf,
-    form: Form,
+    form: Arc<Form>,
     tensors: Arc<Tensors>,
     /// `None` for a file that holds a tokenizer and no weights.
     config: Option<ModelConfig>,
@@ -92,17 +94,29 @@ impl ModelSource {
         let family = folder.family()?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let tied = folder.ties_embeddings(family);
-        let config = ModelConfig::from_json(path, folder.language(), family, name, tied)?;
+        let mut config = ModelConfig::from_json(path, folder.language(), family, name, tied)?;
+        if family.is_draft_head {
+            config.draft_head = Some(DraftHead::from_json(path, &folder.config, folder.language())?);
+        }
         let tensors = folder.tensors(family)?;
         Self::checked(path, Form::Folder(Box::new(folder)), tensors, Some(config))
     }
 
-    fn checked(path: &Path, form: Form, mut tensors: Tensors, config: Option<ModelConfig>) -> Result<Self> {
-        if let Some(config) = &config {
+    fn checked(
+        path: &Path,
+        form: Form,
+        mut tensors: Tensors,
+        mut config: Option<ModelConfig>,
+    ) -> Result<Self> {
+        if let Some(config) = &mut config {
+            if config.draft_head.is_some() {
+                config.tied_embeddings = false;
+                config.vocabulary = tensors.token_table.as_ref().map_or(config.tokens(), TokenTable::len);
+            }
             weights::split(&mut tensors, config)?;
             weights::check(&tensors, config)?;
         }
-        let (path, tensors) = (path.to_owned(), Arc::new(tensors));
+        let (path, form, tensors) = (path.to_owned(), Arc::new(form), Arc::new(tensors));
         Ok(Self { path, form, tensors, config, eight_bits: false, watcher: None })
     }
 
@@ -179,7 +193,7 @@ impl ModelSource {
     /// # Errors
     /// `Error::Tokenizer` when it is missing, damaged or of an unknown kind.
     pub fn tokenizer(&self) -> Result<Tokenizer> {
-        match &self.form {
+        match &*self.form {
             Form::Gguf(header) => tokenizer::from_gguf(header),
             Form::Folder(folder) => tokenizer::from_folder(folder),
         }
@@ -190,7 +204,7 @@ impl ModelSource {
     /// # Errors
     /// As [`Self::tokenizer`].
     pub fn special_tokens(&self) -> Result<SpecialTokens> {
-        match &self.form {
+        match &*self.form {
             Form::Gguf(header) => tokenizer::gguf_special_tokens(header),
             Form::Folder(folder) => tokenizer::folder_special_tokens(folder),
         }
@@ -219,7 +233,7 @@ impl ModelSource {
     }
 
     fn stored_template(&self) -> Result<Option<String>> {
-        match &self.form {
+        match &*self.form {
             Form::Gguf(header) => Ok(header.string("tokenizer.chat_template")?.map(str::to_owned)),
             Form::Folder(folder) => folder.chat_template(),
         }

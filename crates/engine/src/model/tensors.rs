@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use candle_core::Device;
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
@@ -33,15 +34,60 @@ impl Stored {
     }
 }
 
+/// Where a draft head's table of tokens lies: of each row of its output matrix the target's token.
+#[derive(Debug, Clone)]
+pub(super) struct TokenTable {
+    /// Index of the file.
+    pub file: usize,
+    /// Whole numbers of 64 bits.
+    pub bytes: Range<usize>,
+    /// They are to be added to the numbers of their rows.
+    pub offsets: bool,
+}
+
+impl TokenTable {
+    /// Tokens in it.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / size_of::<i64>()
+    }
+}
+
 /// All tensors of a model by canonical name, with the files they lie in.
+#[derive(Clone)]
 pub(super) struct Tensors {
     /// The model's file or folder, for messages.
     pub path: PathBuf,
-    pub files: Vec<WeightFile>,
+    pub files: Vec<Arc<WeightFile>>,
     pub stored: BTreeMap<String, Stored>,
+    pub token_table: Option<TokenTable>,
 }
 
 impl Tensors {
+    /// None yet, of the model at `path`.
+    pub fn none(path: &Path) -> Self {
+        Self { path: path.to_owned(), files: Vec::new(), stored: BTreeMap::new(), token_table: None }
+    }
+
+    /// The numbers of the table of tokens, in the order of the rows; `None` where there is no table.
+    ///
+    /// # Errors
+    /// Those of reading its file.
+    pub fn tokens(&self) -> Result<Option<Vec<i64>>> {
+        let Some(table) = &self.token_table else { return Ok(None) };
+        let bytes = self.files[table.file].read(table.bytes.clone())?;
+        let (numbers, _) = bytes.as_chunks();
+        let numbers = numbers.iter().map(|number| i64::from_le_bytes(*number));
+        let first = |row: i64| if table.offsets { row } else { 0 };
+        Ok(Some((0..).zip(numbers).map(|(row, number)| number.saturating_add(first(row))).collect()))
+    }
+
+    /// Takes a tensor of another model for one of these.
+    pub fn borrow(&mut self, name: &str, from: &Self, stored: &Stored) {
+        let file = self.files.len();
+        self.files.push(Arc::clone(&from.files[stored.file]));
+        self.stored.insert(name.to_owned(), Stored { file, ..stored.clone() });
+    }
+
     /// Of all tensors.
     pub fn bytes(&self) -> u64 {
         self.stored.values().map(|stored| stored.bytes.len() as u64).sum()

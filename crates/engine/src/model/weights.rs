@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 
-use super::config::ModelConfig;
+use super::config::{DraftHead, ModelConfig};
 use super::family::Family;
 pub use super::tensors::Stored;
 use super::tensors::Tensors;
@@ -18,6 +18,10 @@ use crate::error::{Error, Result};
 pub const EMBEDDING: &str = "token_embd.weight";
 /// The name of the output matrix, `[vocabulary, hidden]`; absent when the embedding is tied to it.
 pub const OUTPUT: &str = "output.weight";
+/// The name of the matrix that fuses the states a draft head reads, `[hidden, states]`.
+pub const FUSE: &str = "fc.weight";
+/// The name of a draft head's table of tokens.
+pub(super) const TOKEN_TABLE: &str = "d2t";
 /// GGUF's divisors of the rotary frequencies, one for two components of a head that are rotated.
 pub(super) const ROPE_FACTORS: &str = "rope_freqs.weight";
 /// The same for contexts longer than the original one, and for those that are not.
@@ -28,7 +32,13 @@ pub(super) const SHORT_FACTORS: &str = "rope_factors_short.weight";
 #[derive(Clone, Copy)]
 enum Dimension {
     Vocabulary,
+    /// That can be fed.
+    Tokens,
     Hidden,
+    /// What attention takes of a token.
+    Mixed,
+    /// A draft head's target's states, one after the other.
+    States,
     Intermediate,
     /// heads * head_size
     Queries,
@@ -59,20 +69,25 @@ impl Part {
     }
 }
 
-use Dimension::{ExpertIntermediate, Experts, Head, Hidden, Intermediate, KeyValues, Queries, Vocabulary};
+use Dimension::{
+    ExpertIntermediate, Experts, Head, Hidden, Intermediate, KeyValues, Mixed, Queries, States, Tokens,
+    Vocabulary,
+};
 
-const OUTER: [Part; 3] = [
-    part(EMBEDDING, "model.embed_tokens.weight", &[Vocabulary, Hidden]),
+const OUTER: [Part; 4] = [
+    part(EMBEDDING, "model.embed_tokens.weight", &[Tokens, Hidden]),
+    part(FUSE, "fc.weight", &[Hidden, States]).of(|f| f.is_draft_head),
     part("output_norm.weight", "model.norm.weight", &[Hidden]),
     part(OUTPUT, "lm_head.weight", &[Vocabulary, Hidden]),
 ];
 
 /// Those of every layer, after `blk.{i}.` and `model.layers.{i}.`.
-const LAYER: [Part; 18] = [
+const LAYER: [Part; 19] = [
     part("attn_norm.weight", "input_layernorm.weight", &[Hidden]),
-    part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Hidden]),
-    part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Hidden]),
-    part("attn_v.weight", "self_attn.v_proj.weight", &[KeyValues, Hidden]),
+    part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(|f| f.is_draft_head),
+    part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Mixed]),
+    part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Mixed]),
+    part("attn_v.weight", "self_attn.v_proj.weight", &[KeyValues, Mixed]),
     part("attn_q.bias", "self_attn.q_proj.bias", &[Queries]).of(|f| f.biases),
     part("attn_k.bias", "self_attn.k_proj.bias", &[KeyValues]).of(|f| f.biases),
     part("attn_v.bias", "self_attn.v_proj.bias", &[KeyValues]).of(|f| f.biases),
@@ -128,7 +143,10 @@ const FUSED: [Fused; 2] = [
 
 /// The canonical name of a Hugging Face tensor; `None` for one the family does not have.
 pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
-    if let Some(part) = OUTER.iter().find(|p| p.hugging_face == hugging_face) {
+    if family.is_draft_head {
+        return canonical_of_head(hugging_face, family);
+    }
+    if let Some(part) = OUTER.iter().find(|p| p.hugging_face == hugging_face && (p.exists)(family)) {
         return Some(part.name.into());
     }
     let (layer, rest) = hugging_face.strip_prefix("model.layers.")?.split_once('.')?;
@@ -142,6 +160,31 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
     let fused = FUSED.iter().find(|f| family.fused && f.hugging_face == rest).map(|f| f.name);
     let part = || LAYER.iter().find(|p| p.hugging_face == rest && (p.exists)(family)).map(|p| p.name);
     Some(format!("blk.{layer}.{}", fused.or_else(part)?))
+}
+
+/// The same of a draft head: nothing stands before `layers`, and its one layer is the middle one for some.
+fn canonical_of_head(hugging_face: &str, family: &Family) -> Option<String> {
+    let outer = |part: &&Part| part.hugging_face.trim_start_matches("model.") == hugging_face;
+    if let Some(part) = OUTER.iter().find(outer) {
+        return Some(part.name.into());
+    }
+    if hugging_face == "input_norm.weight" {
+        return Some(fused_norm(None));
+    }
+    if let Some(norm) = hugging_face.strip_prefix("fc_norm.") {
+        return Some(fused_norm(Some(number(norm.strip_suffix(".weight")?)?)));
+    }
+    let rest = ["midlayer.", "layers.0."].iter().find_map(|layer| hugging_face.strip_prefix(layer))?;
+    let part = LAYER.iter().find(|part| part.hugging_face == rest && (part.exists)(family))?;
+    Some(format!("blk.0.{}", part.name))
+}
+
+/// The name of the norm of all states that a draft head fuses, or of one of them.
+pub fn fused_norm(state: Option<usize>) -> String {
+    match state {
+        None => "enc.output_norm.weight".to_owned(),
+        Some(state) => format!("enc.output_norm.{state}.weight"),
+    }
 }
 
 /// One name for each: neither +1 nor 01.
@@ -211,7 +254,12 @@ fn split_experts(tensors: &mut Tensors, config: &ModelConfig, experts: usize) ->
 /// `Error::BadModel` naming the first tensor that is missing, unknown or of another shape.
 pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     let mut expected = 0;
-    for (name, shape) in expected_tensors(config) {
+    // A draft head without one of these has its target's.
+    let borrowed = |name: &str| {
+        let borrows = config.draft_head.is_some() && [EMBEDDING, OUTPUT].contains(&name);
+        borrows && !tensors.stored.contains_key(name)
+    };
+    for (name, shape) in expected_tensors(config).filter(|(name, _)| !borrowed(name)) {
         let stored = tensors.find(&name)?;
         if stored.shape != shape {
             return Err(misshapen(tensors, &name, &shape, &stored.shape));
@@ -248,8 +296,10 @@ fn misshapen(tensors: &Tensors, name: &str, expected: &[usize], found: &[usize])
 fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<usize>)> {
     let outer = OUTER
         .iter()
-        .filter(|p| p.name != OUTPUT || !config.tied_embeddings)
+        .filter(|p| (p.exists)(config.family) && (p.name != OUTPUT || !config.tied_embeddings))
         .map(|p| (p.name.to_owned(), shape(p, config)));
+    let (norms, width) = config.draft_head.as_ref().map_or((0, 0), DraftHead::norms);
+    let norms = (0..norms).map(move |state| (fused_norm((norms > 1).then_some(state)), vec![width]));
     let layers = (0..config.layers).flat_map(move |layer| {
         let parts = LAYER.iter().filter(|p| (p.exists)(config.family));
         let parts = parts.map(move |p| (format!("blk.{layer}.{}", p.name), shape(p, config)));
@@ -260,7 +310,7 @@ fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<u
         });
         parts.chain(experts)
     });
-    outer.chain(layers)
+    outer.chain(norms).chain(layers)
 }
 
 fn shape(part: &Part, config: &ModelConfig) -> Vec<usize> {
@@ -270,7 +320,10 @@ fn shape(part: &Part, config: &ModelConfig) -> Vec<usize> {
 fn size(dimension: Dimension, config: &ModelConfig) -> usize {
     match dimension {
         Vocabulary => config.vocabulary,
+        Tokens => config.tokens(),
         Hidden => config.hidden,
+        Mixed => config.mixed(),
+        States => config.draft_head.as_ref().map_or(0, |head| DraftHead::STATES * head.target_hidden),
         Intermediate => config.intermediate,
         Queries => config.heads * config.head_size,
         KeyValues => config.kv_heads * config.head_size,

@@ -58,7 +58,8 @@ impl Draft {
     /// model does better on the CPU from then on.
     pub fn failed_on_gpu(&self) -> bool {
         let on_gpu = self.device().is_some_and(|opened| opened.gpu.is_some());
-        on_gpu && self.drafters.has_failed(DrafterKind::Model)
+        on_gpu
+            && [DrafterKind::Model, DrafterKind::Head].into_iter().any(|kind| self.drafters.has_failed(kind))
     }
 }
 

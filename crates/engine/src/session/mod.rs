@@ -27,7 +27,7 @@ pub use self::prompt::{Form, whole_text};
 pub use self::remedy::Remedy;
 use crate::decoder::{Decoder, Progress, Reply, Request};
 use crate::device::{DeviceChoice, Opened, Role, place};
-use crate::draft::{Drafter, Drafters, ModelDrafter};
+use crate::draft::{Drafter, Drafters, HeadDrafter, ModelDrafter};
 use crate::error::{Error, Result};
 use crate::model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
 use crate::token::TokenId;
@@ -82,6 +82,7 @@ impl Session {
         choice: DeviceChoice,
         wanted: &Opened,
     ) -> Result<Self> {
+        source.check_target()?;
         let tokenizer = Arc::new(source.tokenizer()?);
         let (model, opened) = place(wanted, Role::Target, |opened| host.hardware.load(source, opened))?;
         Ok(Self {
@@ -186,8 +187,8 @@ impl Session {
     /// Nothing changes for the session before it is its [`Self::draft`].
     ///
     /// # Errors
-    /// Those of loading a model, and `Error::Incompatible` for one whose vocabulary shares too little with the
-    /// target's.
+    /// Those of loading a model, `Error::Incompatible` for one whose vocabulary shares too little with the
+    /// target's, and `Error::OtherTarget` for a draft head that was made for another.
     pub fn open_draft(&self, source: &DraftSource, choice: Option<DeviceChoice>) -> Result<Draft> {
         self.open_draft_onto(source, choice, &self.draft_device(choice))
     }
@@ -206,13 +207,19 @@ impl Session {
         let mut pair = Pair { models: vec![self.path.clone()], devices: vec![self.opened.label.clone()] };
         let mut device = None;
         if let DraftSource::Model { source, stage } = source {
-            let (mut model, opened) = self.load_draft(source, wanted)?;
             pair.models.push(source.path().to_owned());
-            if let Some(stage) = stage {
-                model = model.drafted_by(self.load_draft(stage, &opened)?.0);
-                pair.models.push(stage.path().to_owned());
-            }
-            drafters.insert(0, Box::new(model) as Box<dyn Drafter>);
+            let (drafter, opened): (Box<dyn Drafter>, _) = if source.is_draft_head() {
+                let (head, opened) = self.load_head(source, wanted)?;
+                (Box::new(head), opened)
+            } else {
+                let (mut model, opened) = self.load_draft(source, wanted)?;
+                if let Some(stage) = stage {
+                    model = model.drafted_by(self.load_draft(stage, &opened)?.0);
+                    pair.models.push(stage.path().to_owned());
+                }
+                (Box::new(model), opened)
+            };
+            drafters.insert(0, drafter);
             pair.devices.push(opened.label.clone());
             device = Some(DraftDevice { choice, opened });
         }
@@ -231,6 +238,16 @@ impl Session {
             let load = |source: &ModelSource| self.host.hardware.load(source, opened);
             ModelDrafter::open_by(source, self.tokenizer(), load)
         })
+    }
+
+    /// Loads a draft head that was made for the target; returns where it is, too.
+    ///
+    /// # Errors
+    /// As [`Self::open_draft`].
+    pub fn load_head(&self, source: &ModelSource, wanted: &Opened) -> Result<(HeadDrafter, Opened)> {
+        let source = source.for_target(&ModelSource::open(&self.path)?)?;
+        let (model, opened) = place(wanted, Role::Draft, |opened| self.host.hardware.load(&source, opened))?;
+        Ok((HeadDrafter::new(&source, model, self.tokenizer().ends())?, opened))
     }
 
     /// Lets the drafters repeat texts of other conversations, in place of those before.

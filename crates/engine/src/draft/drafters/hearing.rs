@@ -9,6 +9,9 @@ use crate::draft::member::Member;
 use crate::forward::Taps;
 use crate::speculation::{Room, Speculation};
 
+/// Tokens that the target runs again with what follows them anyway, for one that would else join on to nothing.
+const LITTLE: usize = 16;
+
 /// The one that shall draft and cannot yet: how many tokens at the end of the context the target has to run again
 /// for it, and whether it is tried.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +26,14 @@ impl Drafters {
     /// who reads others gets none.
     pub(crate) fn taps(&self) -> &Taps {
         &self.taps
+    }
+
+    /// How many of the `cached` first tokens of `context` the target keeps, so that all who may draft can hear what
+    /// follows them: fewer where one that heard nearly all of them has forgotten the last.
+    pub(crate) fn kept(&self, context: &Context, speculation: &Speculation, cached: usize) -> usize {
+        let readers = self.members.iter().filter(|member| member.drafts_in(speculation));
+        let heard = readers.map(|member| context.len() - 1 - member.drafter.deaf(context));
+        heard.filter(|heard| heard + LITTLE >= cached).min().map_or(cached, |heard| heard.min(cached))
     }
 
     /// What the target ran of the text, for all of them.

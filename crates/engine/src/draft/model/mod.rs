@@ -71,7 +71,7 @@ impl ModelDrafter {
         let tokenizer = source.tokenizer()?;
         let verdict = compare(target, &tokenizer);
         let vocabulary = match verdict.method {
-            None => return Err(Error::Incompatible(verdict.whole())),
+            None | Some(Method::Head) => return Err(Error::Incompatible(verdict.whole())),
             Some(Method::Same) => Vocabulary::Same(target.vocabulary().min(tokenizer.vocabulary())),
             Some(Method::Intersection) => {
                 Vocabulary::Intersection(Box::new(Intersection::of(target, &tokenizer)))

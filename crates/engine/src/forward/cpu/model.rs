@@ -177,6 +177,7 @@ impl Runner for CpuModel {
                 nodes,
                 rows: rows.clone(),
                 taps: want.features,
+                carried: want.carried,
             };
             let taken = self.team.run(threads, &|member| phases.run(member));
             // Passes over as many rows are alike where all are scored.

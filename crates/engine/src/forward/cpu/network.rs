@@ -7,7 +7,7 @@ use candle_core::quantized::GgmlDType;
 use super::panels::{Format, Panels, Unfit};
 use super::simd::LANES;
 use crate::error::Result;
-use crate::model::weights::{EMBEDDING, OUTPUT};
+use crate::model::weights::{EMBEDDING, FUSE, OUTPUT, fused_norm};
 use crate::model::{ModelConfig, Weights};
 
 /// All weights of a model.
@@ -17,6 +17,17 @@ pub struct Network {
     pub layers: Vec<Layer>,
     pub output_norm: Vec<f32>, // [hidden]
     pub output: Arc<Panels>,   // [vocabulary, hidden]
+    pub draft_head: Option<DraftHead>,
+}
+
+/// What a draft head's pass begins with.
+#[derive(Debug)]
+pub struct DraftHead {
+    pub fuse: Panels, // [hidden, states]
+    /// Before that: of all states, or of each; none where they are taken as they are.
+    pub fused_norms: Vec<Vec<f32>>,
+    /// Of the state that is carried from token to token; that of the embedding is the layer's.
+    pub state_norm: Vec<f32>, // [hidden]
 }
 
 /// A layer: what mixes tokens, and what is done to each by itself, each after a norm and added to the state.
@@ -101,12 +112,32 @@ impl Network {
         let embedding = Arc::new(panels(weights, EMBEDDING)?);
         let output =
             if config.tied_embeddings { Arc::clone(&embedding) } else { Arc::new(panels(weights, OUTPUT)?) };
-        Ok(Self { layers, output_norm: vector(weights, "output_norm.weight")?, embedding, output })
+        let draft_head = config.draft_head.as_ref().map(|head| DraftHead::load(weights, head));
+        let draft_head = draft_head.transpose()?;
+        Ok(Self {
+            layers,
+            output_norm: vector(weights, "output_norm.weight")?,
+            embedding,
+            output,
+            draft_head,
+        })
     }
 
     /// What a pass over one row reads; of experts so many as a row goes through.
     pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
         self.layers.iter().flat_map(Layer::matrices).chain([self.output.as_ref()])
+    }
+}
+
+impl DraftHead {
+    fn load(weights: &Weights, config: &crate::model::DraftHead) -> Result<Self> {
+        let norms = config.norms().0;
+        let norm = |state| vector(weights, &fused_norm((norms > 1).then_some(state)));
+        Ok(Self {
+            fuse: panels(weights, FUSE)?,
+            fused_norms: (0..norms).map(norm).collect::<Result<_>>()?,
+            state_norm: vector(weights, "blk.0.attn_norm_2.weight")?,
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use super::panels::Format;
 use super::product::Rows;
 use super::simd::LANES;
 use crate::forward::{Features, Logits, Peak};
-use crate::model::{Experts, ModelConfig};
+use crate::model::{DraftHead, Experts, ModelConfig};
 use crate::tree::TokenTree;
 
 /// Scores of one row that are summed up as one unit of work.
@@ -78,6 +78,9 @@ pub struct Workspace {
     /// The state that runs through the layers.
     pub hidden: Buffer<f32>, // [rows, hidden in whole vectors]
     pub normed: Vec<Inputs>, // hidden; one for all members or one for each
+    /// Of a draft head: the target's states, and then each token's embedding and state, normed.
+    pub states: Inputs, // states
+    pub joined: Inputs,      // 2 * hidden
     pub mixed: Inputs,       // heads * head_size
     pub gated: Inputs,       // intermediate
     pub scored: Inputs,      // hidden, of the rows asked for
@@ -140,6 +143,10 @@ impl Workspace {
         }
         self.normed.resize_with(self.normed.len().max(copies), Inputs::default);
         self.normed[..copies].iter_mut().for_each(|normed| normed.prepare(rows, config.hidden, tile));
+        if let Some(head) = &config.draft_head {
+            self.states.prepare(rows, DraftHead::STATES * head.target_hidden, tile);
+            self.joined.prepare(rows, config.mixed(), tile);
+        }
         self.mixed.prepare(rows, queries, tile);
         match &config.experts {
             None => self.gated.prepare(rows, config.intermediate, tile),

@@ -51,17 +51,18 @@ impl Layer {
     }
 
     /// `[nodes, hidden]` to `[nodes, hidden]`; remembers the nodes from position `at` on. `inputs` are those of
-    /// every kind of attention.
+    /// every kind of attention; `joined` is what attention takes, if it is not the normed state.
     pub fn forward(
         &mut self,
         x: &Tensor,
+        joined: Option<Tensor>,
         config: &ModelConfig,
         at: usize,
         inputs: &[AttentionInputs],
         padding: Padding,
     ) -> Computed<Tensor> {
         let epsilon = config.norm_epsilon as f32;
-        let normed = rms_norm(x, &self.mixer_norm, epsilon)?;
+        let normed = joined.map_or_else(|| rms_norm(x, &self.mixer_norm, epsilon), Ok)?;
         let Mixer::Attention(attention) = &mut self.mixer;
         let mixed = attention.forward(&normed, config, at, inputs, padding)?;
         let x = (x + normalised(mixed, self.mixer_post_norm.as_ref(), epsilon)?)?;

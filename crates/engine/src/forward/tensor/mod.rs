@@ -3,6 +3,7 @@
 
 mod attention;
 mod cache;
+mod draft_head;
 mod feed;
 mod feed_forward;
 mod layer;
@@ -18,6 +19,7 @@ use candle_core::{Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 
 use self::attention::AttentionInputs;
+use self::draft_head::DraftHead;
 use self::feed::Feed;
 use self::layer::Layer;
 use self::origin::Origin;
@@ -35,6 +37,7 @@ pub struct TensorModel {
     config: ModelConfig,
     device: Device,
     embedding: Arc<QTensor>, // [vocabulary, hidden]
+    draft_head: Option<DraftHead>,
     layers: Vec<Layer>,
     /// Of each kind of attention.
     rotary: Vec<RotaryTable>,
@@ -87,6 +90,7 @@ impl TensorModel {
         Ok(Self {
             output_norm: weights.vector("output_norm.weight")?,
             output: Stack::new(vec![output], arithmetic, device)?,
+            draft_head: DraftHead::load(&weights, &config, arithmetic)?,
             embedding,
             rotary: rotary.collect::<Computed<_>>()?,
             padding: layers.first().map_or(Ok(Padding::NONE), |layer| layer.measure(&config, device))?,
@@ -100,11 +104,18 @@ impl TensorModel {
         })
     }
 
-    /// Hidden states of what is fed after the last layer, `[nodes, hidden]`, and before it those of `taps`.
-    fn run_layers(&mut self, feed: &Feed, taps: Option<&Taps>) -> Computed<(Tensor, Vec<Tensor>)> {
+    /// Hidden states of what is fed after the last layer, `[nodes, hidden]`, and before it those that are wanted.
+    fn run_layers(&mut self, feed: &Feed, want: &Want<'_>) -> Computed<(Tensor, Vec<Tensor>)> {
+        let taps = want.features;
         let mut x = self.embedding.embedding(&feed.ids)?;
         if self.config.family.scaled_embeddings {
             x = (x * f64::from(self.config.embedding_scale()))?;
+        }
+        // What attention takes in the first layer, if it is not the normed state.
+        let mut joined = None;
+        if let Some((head, carried)) = self.draft_head.as_ref().zip(want.carried) {
+            let (state, both) = head.join(&x, carried, self.config.norm_epsilon as f32, self.padding)?;
+            (x, joined) = (state, Some(both));
         }
         let kinds = self.config.attention_kinds.iter().zip(&mut self.rotary);
         let inputs = |(kind, rotary): (&AttentionKind, &mut RotaryTable)| -> Computed<AttentionInputs> {
@@ -117,7 +128,7 @@ impl TensorModel {
             if taps.is_some_and(|taps| taps.entering.contains(&index)) {
                 tapped.push(x.clone());
             }
-            x = layer.forward(&x, &self.config, at, &inputs, self.padding)?;
+            x = layer.forward(&x, joined.take(), &self.config, at, &inputs, self.padding)?;
         }
         Ok((x, tapped))
     }
@@ -190,7 +201,7 @@ impl Runner for TensorModel {
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
         let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
         let feed = Feed::new(tree, first, self.cached.len() - first, &self.device)?;
-        let (hidden, tapped) = self.run_layers(&feed, want.features)?;
+        let (hidden, tapped) = self.run_layers(&feed, want)?;
         let rows = want.rows_between(first, tree.len());
         self.scores = self.run_output(&hidden, rows, &tokens, &feed, want)?;
         self.features.clear();

@@ -5,8 +5,8 @@ use super::super::gguf::Header;
 use super::super::weights::{LONG_FACTORS, ROPE_FACTORS, SHORT_FACTORS};
 use super::rotary::{LongRope, plain_frequencies};
 use super::{
-    AttentionKind, Experts, ModelConfig, Rotary, attention_kinds, bad, bad_scaling, divide, query_scale,
-    size, window,
+    AttentionKind, DraftHead, Experts, FusedNorms, ModelConfig, Rotary, attention_kinds, bad, bad_scaling,
+    divide, query_scale, size, window,
 };
 use crate::error::{Error, Result};
 
@@ -55,6 +55,7 @@ impl ModelConfig {
             attention_kinds,
             attention_kind_of,
             tied_embeddings,
+            draft_head: keys.draft_head(tokens)?,
         };
         config.validated(header.path())
     }
@@ -131,6 +132,30 @@ impl Keys<'_> {
                 }))
             }
         }
+    }
+
+    /// Of a family of draft heads.
+    fn draft_head(&self, tokens: usize) -> Result<Option<DraftHead>> {
+        if !self.family.is_draft_head {
+            return Ok(None);
+        }
+        let key = self.key("target_layers");
+        let listed = self.header.list(&key)?.and_then(|layers| layers.integers());
+        let entering: Vec<usize> =
+            listed.iter().flatten().filter_map(|&layer| usize::try_from(layer).ok()).collect();
+        if entering.len() != DraftHead::STATES || !entering.is_sorted_by(|left, right| left < right) {
+            let found = listed.map_or_else(|| "none".to_owned(), |layers| format!("{layers:?}"));
+            return Err(self.bad(format!("{} layers, ascending, in {key}", DraftHead::STATES), found));
+        }
+        let flag = |name| self.header.boolean(&self.key(name)).map(|flag| flag == Some(true));
+        Ok(Some(DraftHead {
+            entering: Some(entering),
+            target_hidden: self.size("target_hidden_size")?,
+            tokens: self.size_or("vocab_size", tokens)?,
+            fused_norms: if flag("norm_before_fc")? { FusedNorms::Whole } else { FusedNorms::None },
+            normed_residual: flag("norm_before_residual")?,
+            normed_output: false,
+        }))
     }
 
     /// What queries are divided by the square root of. GGUF has no key for it: Gemma 3 27B, told by its

@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 use super::super::family::{Activation, Family, RotaryLayout, Windowed};
 use super::rotary::{Llama3Scaling, LongRope, plain_frequencies};
 use super::{
-    AttentionKind, Experts, ModelConfig, Rotary, attention_kinds, bad, bad_scaling, divide, query_scale,
-    rotary_size, size, window,
+    AttentionKind, DraftHead, Experts, FusedNorms, ModelConfig, Rotary, attention_kinds, bad, bad_scaling,
+    divide, query_scale, rotary_size, size, window,
 };
 use crate::error::{Error, Result};
 
@@ -53,8 +53,49 @@ impl ModelConfig {
             attention_kinds,
             attention_kind_of,
             tied_embeddings,
+            draft_head: None,
         };
         config.validated(path)
+    }
+}
+
+impl DraftHead {
+    /// From a config.json, whose part `block` describes its block.
+    ///
+    /// # Errors
+    /// `Error::BadModel` for unusable numbers.
+    pub(in crate::model) fn from_json(path: &Path, json: &Json, block: &Json) -> Result<Self> {
+        // Writers do not agree on where these are.
+        let nested = [json, block, &json["eagle_config"]];
+        let find = |key: &str| nested.iter().map(|json| &json[key]).find(|value| !value.is_null());
+        let number = |key: &str| find(key).and_then(Json::as_u64);
+        let flag = |key: &str| find(key).and_then(Json::as_bool).unwrap_or(false);
+        let layers = ["eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids", "layer_ids"];
+        let entering = layers.iter().find_map(|key| find(key)).map(|layers| {
+            let numbers = layers.as_array().into_iter().flatten().map(Json::as_u64);
+            let numbers: Option<Vec<usize>> = numbers.map(|layer| Some(layer? as usize)).collect();
+            let usable = |layers: &Vec<usize>| {
+                layers.len() == Self::STATES && layers.is_sorted_by(|left, right| left < right)
+            };
+            numbers.filter(usable).ok_or_else(|| {
+                let expected = format!("{} layers of the target, ascending, in config.json", Self::STATES);
+                bad(path, expected, layers.to_string())
+            })
+        });
+        let hidden = number("target_hidden_size").or_else(|| block["hidden_size"].as_u64()).unwrap_or(0);
+        let fused_norms = match (flag("fc_norm"), flag("norm_before_fc")) {
+            (true, _) => FusedNorms::Each,
+            (false, true) => FusedNorms::Whole,
+            (false, false) => FusedNorms::None,
+        };
+        Ok(Self {
+            entering: entering.transpose()?,
+            target_hidden: size(path, "target_hidden_size", hidden)?,
+            tokens: size(path, "vocab_size", number("vocab_size").unwrap_or(0))?,
+            fused_norms,
+            normed_residual: flag("norm_before_residual"),
+            normed_output: flag("norm_output"),
+        })
     }
 }
 

@@ -1,12 +1,14 @@
 //! The numbers that describe a model, whatever the format: `gguf.rs` reads them from a header, `json.rs`
 //! from a config.json. Refuses what would be computed wrongly; touches no weights.
 
+mod draft_head;
 mod gguf;
 mod json;
 mod rotary;
 
 use std::path::Path;
 
+pub use draft_head::{DraftHead, FusedNorms};
 pub use rotary::Rotary;
 
 use super::family::Family;
@@ -27,7 +29,8 @@ pub struct ModelConfig {
     pub family: &'static Family,
     /// What the file says the model is called.
     pub name: Option<String>,
-    /// Rows of the embedding: token ids are below this.
+    /// Rows of the output matrix, and unless this is a [draft head](DraftHead) of the embedding: token ids are below
+    /// this.
     pub vocabulary: usize,
     pub hidden: usize,
     pub intermediate: usize,
@@ -50,6 +53,8 @@ pub struct ModelConfig {
     pub attention_kind_of: Vec<usize>,
     /// The embedding is the output matrix too.
     pub tied_embeddings: bool,
+    /// Of a model that is no use by itself.
+    pub draft_head: Option<DraftHead>,
 }
 
 /// The feed-forward networks of a layer of which each token goes through a few.

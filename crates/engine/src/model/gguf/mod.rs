@@ -7,11 +7,13 @@ mod reader;
 mod tests;
 mod types;
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::tensors::{Stored, Tensors, stored_size};
+use super::tensors::{Stored, Tensors, TokenTable, stored_size};
 use super::weight_file::WeightFile;
+use super::weights::TOKEN_TABLE;
 use crate::error::{DOWNLOAD_AGAIN, DOWNLOAD_PART, Error, Result};
 pub(super) use header::{Header, List};
 use header::{Values, read_values};
@@ -37,7 +39,7 @@ const CHOOSE_ANOTHER: &str = "Choose another file of this model.";
 /// `Error::Io`; `Error::BadModel` when the file is no GGUF, has a damaged header, a type that cannot be
 /// read, or ends before its tensors do, and when a part is missing.
 pub(super) fn open(path: &Path) -> Result<(Header, Tensors)> {
-    let mut tensors = Tensors { path: path.to_owned(), files: Vec::new(), stored: BTreeMap::new() };
+    let mut tensors = Tensors::none(path);
     let header = open_file(path, &mut tensors)?;
     match header.integer("split.count")? {
         None | Some(0 | 1) => Ok((header, tensors)),
@@ -53,6 +55,12 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
     let mut end = 0;
     for info in infos {
         let Info { name, shape, dtype, offset } = info;
+        if name == TOKEN_TABLE && dtype == types::I64 {
+            let bytes = token_table(&header, &shape, data, offset)?;
+            end = end.max(bytes.end);
+            tensors.token_table = Some(TokenTable { file: tensors.files.len(), bytes, offsets: false });
+            continue;
+        }
         let dtype = types::tensor_type(dtype).map_err(|found| {
             let expected = format!("{name} of a supported type ({})", types::readable());
             bad(path, &expected, found, CHOOSE_ANOTHER)
@@ -76,8 +84,18 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
         let found = format!("{}: the file is cut short", file.len());
         return Err(bad(path, &format!("{end} bytes"), found, DOWNLOAD_AGAIN));
     }
-    tensors.files.push(file);
+    tensors.files.push(Arc::new(file));
     Ok(header)
+}
+
+/// Where the table of tokens lies.
+fn token_table(header: &Header, shape: &[usize], data: u64, offset: u64) -> Result<Range<usize>> {
+    let place = || {
+        let [tokens] = shape else { return None };
+        let start = usize::try_from(data.checked_add(offset)?).ok()?;
+        Some(start..start.checked_add(tokens.checked_mul(size_of::<i64>())?)?)
+    };
+    place().ok_or_else(|| header.bad(format!("{TOKEN_TABLE} as a list"), format!("{shape:?}")))
 }
 
 /// Opens all parts of a split model; `any` is the header of one of them.
@@ -88,7 +106,7 @@ fn open_parts(any: &Header, count: u64) -> Result<(Header, Tensors)> {
     let stem = stem_of_part(&name, count).ok_or_else(|| {
         bad(path, &expected, format!("'{name}'"), "Restore the original names of the parts.")
     })?;
-    let mut tensors = Tensors { path: path.to_owned(), files: Vec::new(), stored: BTreeMap::new() };
+    let mut tensors = Tensors::none(path);
     let mut first = None;
     for number in 0..count {
         let part = part_path(path, stem, number, count);

@@ -47,6 +47,9 @@ const TYPES: &[(u32, &str, Option<GgmlDType>)] = &[
     (40, "NVFP4", None),
 ];
 
+/// The type of whole numbers that tables of tokens have.
+pub(super) const I64: u32 = 27;
+
 /// The type of this number.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
 //! One pass of a model: which kernel is run on what, phase by phase. Here are the state that runs through the
-//! layers and its norms; what the weights are multiplied with is in `products`, attention in `heads`, who goes
+//! layers and its norms; how a draft head's begins is in `joined`, what the weights are multiplied with is in `products`, attention in `heads`, who goes
 //! through which expert in `experts`, what comes out at the end in `score`.
 //!
 //! The members of a team run it together. All memory they need is there before it begins, and they write to
@@ -7,6 +7,7 @@
 
 mod experts;
 mod heads;
+mod joined;
 mod products;
 mod score;
 
@@ -19,7 +20,7 @@ use super::network::{FeedForward, Mixer, Network};
 use super::simd::LANES;
 use super::team::Member;
 use super::workspace::{Inputs, Workspace};
-use crate::forward::Taps;
+use crate::forward::{Carried, Taps};
 use crate::model::ModelConfig;
 use crate::tree::TokenTree;
 
@@ -53,6 +54,8 @@ pub struct Phases<'a> {
     pub rows: Range<usize>,
     /// States that are asked for, of all rows.
     pub taps: Option<&'a Taps>,
+    /// What a draft head is given of all rows.
+    pub carried: Option<Carried<'a>>,
 }
 
 /// How states come to a norm.
@@ -68,13 +71,19 @@ struct Arriving<'a> {
 // (`CpuModel::with`), `Workspace::prepare` made room for every row, and units of work do not overlap.
 impl Phases<'_> {
     pub fn run(&self, member: &Member<'_>) {
-        self.embed(member);
+        let head = self.network.draft_head.as_ref().zip(self.carried);
+        if head.is_none() {
+            self.embed(member);
+        }
         let mut pending = None;
         for (index, (layer, cache)) in self.network.layers.iter().zip(self.caches).enumerate() {
             let next = self.network.layers.get(index + 1);
             let next = next.map_or(&*self.network.output, |next| next.mixer.first());
             let arriving = Arriving { pending, tap: self.tap_of(index) };
-            let normed = self.normalise(member, &layer.mixer_norm, arriving, 0..self.nodes, self.normed);
+            let normed = match head {
+                Some((head, carried)) => self.join(member, head, carried, &layer.mixer_norm),
+                None => self.normalise(member, &layer.mixer_norm, arriving, 0..self.nodes, self.normed),
+            };
             pending = layer.mixer_post_norm.as_deref();
             let Mixer::Attention(attention) = &layer.mixer;
             self.mix_by_attention(member, (attention, cache), normed, pending, layer.feed_forward.first());

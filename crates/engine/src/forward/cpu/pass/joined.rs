@@ -1,0 +1,83 @@
+//! How a draft head's pass begins: the target's states are fused into one, or the head's own goes on, and is joined
+//! with the token's embedding (Li et al. 2025).
+
+use super::Phases;
+use crate::forward::Carried;
+use crate::forward::cpu::network::DraftHead;
+use crate::forward::cpu::team::Member;
+use crate::forward::cpu::workspace::Inputs;
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl<'a> Phases<'a> {
+    /// Of all rows the norms of the embedding, by `embedding_norm`, and of the state that is carried; what attention
+    /// is added to afterwards is that state, or its norm.
+    pub fn join(
+        &self,
+        member: &Member<'_>,
+        head: &DraftHead,
+        carried: Carried<'_>,
+        embedding_norm: &[f32],
+    ) -> &'a Inputs {
+        self.carry(member, head, carried);
+        let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
+        let normed_residual = self.config.draft_head.as_ref().is_some_and(|head| head.normed_residual);
+        let joined = &self.workspace.joined;
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                let (out, state) = (joined.row(row), self.hidden(row));
+                // SAFETY: the row is this unit's, and has room for both.
+                unsafe {
+                    let embedding = std::slice::from_raw_parts_mut(out, hidden);
+                    self.network.embedding.unpack_row(self.tree.token(row + self.first) as usize, embedding);
+                    (self.kernels.rms_norm)(out, embedding_norm.as_ptr(), out, hidden, epsilon);
+                    let half = out.add(hidden);
+                    (self.kernels.rms_norm)(state, head.state_norm.as_ptr(), half, hidden, epsilon);
+                    if normed_residual {
+                        std::ptr::copy_nonoverlapping(half, state, hidden);
+                    }
+                    self.round(joined, row, 0..2 * hidden, out);
+                }
+            }
+        });
+        member.meet();
+        joined
+    }
+
+    /// The states that are carried.
+    fn carry(&self, member: &Member<'_>, head: &DraftHead, carried: Carried<'_>) {
+        let (features, hidden) = (carried.features(), self.config.hidden);
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                let state = features.row(row);
+                match carried {
+                    // SAFETY: the row is this unit's, and as wide as what is carried.
+                    Carried::Own(_) => unsafe {
+                        std::ptr::copy_nonoverlapping(state.as_ptr(), self.hidden(row), hidden);
+                    },
+                    Carried::Target(_) => self.lay_out(head, row, state),
+                }
+            }
+        });
+        member.meet();
+        if matches!(carried, Carried::Target(_)) {
+            let states = &self.workspace.states;
+            let task = self.task(&head.fuse, states, self.hidden(0), false);
+            self.products(member, &[task], self.network.layers[0].mixer.first());
+        }
+    }
+
+    /// A row of the target's states, normed where the head norms them, for them to be fused.
+    fn lay_out(&self, head: &DraftHead, row: usize, state: &[f32]) {
+        let (states, epsilon) = (&self.workspace.states, self.config.norm_epsilon as f32);
+        let out = states.row(row);
+        // SAFETY: the row is this unit's, and as wide as what is carried.
+        unsafe {
+            std::ptr::copy_nonoverlapping(state.as_ptr(), out, state.len());
+            let width = state.len() / head.fused_norms.len().max(1);
+            for (norm, at) in head.fused_norms.iter().zip((0..).step_by(width)) {
+                (self.kernels.rms_norm)(out.add(at), norm.as_ptr(), out.add(at), width, epsilon);
+            }
+            self.round(states, row, 0..state.len(), out);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! How a draft head's pass begins: the target's states are fused into one, or the head's own goes on, and is joined
+//! with the token's embedding (Li et al. 2025).
+
+use candle_core::{Result as Computed, Tensor};
+use candle_nn::ops::rms_norm;
+
+use super::stack::{Arithmetic, Padding, Stack};
+use crate::error::Result;
+use crate::forward::Carried;
+use crate::model::weights::{FUSE, fused_norm};
+use crate::model::{ModelConfig, Weights};
+
+pub struct DraftHead {
+    fuse: Stack, // [hidden, states]
+    /// Before that: of all states, or of each; none where they are taken as they are.
+    fused_norms: Vec<Tensor>,
+    embedding_norm: Tensor, // [hidden]
+    state_norm: Tensor,     // [hidden]
+    normed_residual: bool,
+}
+
+impl DraftHead {
+    /// `None` of a model that is none.
+    ///
+    /// # Errors
+    /// Those of [`super::TensorModel::load`].
+    pub fn load(weights: &Weights, config: &ModelConfig, arithmetic: Arithmetic) -> Result<Option<Self>> {
+        let Some(head) = &config.draft_head else { return Ok(None) };
+        let norms = head.norms().0;
+        let norm = |state| weights.vector(&fused_norm((norms > 1).then_some(state)));
+        Ok(Some(Self {
+            fuse: Stack::new(vec![weights.matrix(FUSE)?], arithmetic, weights.device())?,
+            fused_norms: (0..norms).map(norm).collect::<Result<_>>()?,
+            embedding_norm: weights.vector("blk.0.attn_norm.weight")?,
+            state_norm: weights.vector("blk.0.attn_norm_2.weight")?,
+            normed_residual: head.normed_residual,
+        }))
+    }
+
+    /// The state that attention adds to, `[nodes, hidden]`, and what it takes, `[nodes, 2 * hidden]`, of nodes with
+    /// these embeddings and what is carried with them.
+    pub fn join(
+        &self,
+        embedding: &Tensor,
+        carried: Carried<'_>,
+        epsilon: f32,
+        padding: Padding,
+    ) -> Computed<(Tensor, Tensor)> {
+        let rows = carried.features();
+        let shape = (rows.len(), rows.width());
+        let rows = Tensor::from_slice(rows.numbers(), shape, embedding.device())?;
+        let state = match carried {
+            Carried::Own(_) => rows,
+            Carried::Target(_) => self.fuse.forward(&self.normalise(&rows, epsilon)?, padding)?,
+        };
+        let normed = rms_norm(&state.contiguous()?, &self.state_norm, epsilon)?;
+        let embedding = rms_norm(&embedding.contiguous()?, &self.embedding_norm, epsilon)?;
+        let joined = Tensor::cat(&[&embedding, &normed], 1)?;
+        Ok((if self.normed_residual { normed } else { state }, joined))
+    }
+
+    /// The target's states, normed where the head norms them.
+    fn normalise(&self, rows: &Tensor, epsilon: f32) -> Computed<Tensor> {
+        let parts = self.fused_norms.len().max(1);
+        let width = rows.dim(1)? / parts;
+        let part = |(part, norm): (usize, &Tensor)| {
+            rms_norm(&rows.narrow(1, part * width, width)?.contiguous()?, norm, epsilon)
+        };
+        let normed = self.fused_norms.iter().enumerate().map(part).collect::<Computed<Vec<_>>>()?;
+        if normed.is_empty() { Ok(rows.clone()) } else { Tensor::cat(&normed, 1) }
+    }
+}

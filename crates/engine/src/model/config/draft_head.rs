@@ -1,0 +1,62 @@
+//! What makes a model a draft head: the hidden states of its target that it reads.
+
+use super::ModelConfig;
+
+/// What a model has that drafts from hidden states of another, its target (EAGLE-3, Li et al. 2025). Beside a token's
+/// embedding it gets a state: the target's states at the token before, fused, or what it gave itself there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftHead {
+    /// The layers of the target whose entering states it reads; `None` where the file leaves them to
+    /// [a rule](Self::usual).
+    pub entering: Option<Vec<usize>>,
+    /// Numbers of one of these states.
+    pub target_hidden: usize,
+    /// Tokens that it can be fed, which are the target's. Those it guesses are `ModelConfig::vocabulary` of them.
+    pub tokens: usize,
+    pub fused_norms: FusedNorms,
+    /// What attention adds to is the normed state.
+    pub normed_residual: bool,
+    /// What it gives for the token after is its state after the final norm, and not before it.
+    pub normed_output: bool,
+}
+
+/// How the target's states are normalised before they are fused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FusedNorms {
+    None,
+    /// All as one vector.
+    Whole,
+    /// Each by itself.
+    Each,
+}
+
+impl DraftHead {
+    /// States that are fused.
+    pub const STATES: usize = 3;
+
+    /// The layers that are read where a file does not name them, of a target with so many.
+    pub fn usual(layers: usize) -> Vec<usize> {
+        vec![2, layers / 2, layers.saturating_sub(3)]
+    }
+
+    /// Norms before the states are fused, and numbers in each.
+    pub fn norms(&self) -> (usize, usize) {
+        match self.fused_norms {
+            FusedNorms::None => (0, 0),
+            FusedNorms::Whole => (1, Self::STATES * self.target_hidden),
+            FusedNorms::Each => (Self::STATES, self.target_hidden),
+        }
+    }
+}
+
+impl ModelConfig {
+    /// Tokens that a pass may be fed: ids are below this.
+    pub fn tokens(&self) -> usize {
+        self.draft_head.as_ref().map_or(self.vocabulary, |head| head.tokens)
+    }
+
+    /// Numbers that attention takes of a token: its state, and in a draft head its embedding as well.
+    pub fn mixed(&self) -> usize {
+        self.hidden * if self.draft_head.is_some() { 2 } else { 1 }
+    }
+}

@@ -1,0 +1,14 @@
+#!/bin/sh
+# Trains a head: run_all.sh TARGET.gguf FOLDER [PROMPTS] [MINUTES]. What is there already is not made again.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+model=$1 folder=$2 prompts=${3:-6000} minutes=${4:-120}
+python=${PYTHON:-$here/venv/bin/python}
+mkdir -p "$folder"
+head_data() { (cd "$here" && cargo run --release --locked --quiet --bin head-data -- "$@"); }
+model=$(realpath "$model") folder=$(realpath "$folder")
+[ -e "$folder/prompts.jsonl" ] || "$python" "$here/prompts.py" --count "$prompts" --out "$folder/prompts.jsonl"
+head_data write --model "$model" --prompts "$folder/prompts.jsonl" --texts "$folder/texts.jsonl"
+[ -e "$folder/states/texts.json" ] || head_data states --model "$model" --texts "$folder/texts.jsonl" --folder "$folder/states"
+"$python" "$here/train.py" --data "$folder/states" --model "$model" --out "$folder/head" --minutes "$minutes"
+"$python" "$here/export.py" --head "$folder/head/head.pt" --model "$model" --out "$folder/head.gguf"

@@ -1,0 +1,241 @@
+//! Draft heads: their rows are those of implementations nobody here wrote, from every form in which they are
+//! published; what they hear is what a fresh start would have them hear; and no text depends on them.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use candle_core::quantized::GgmlDType;
+use candle_core::{DType, Device};
+use foretoken_engine::context::Context;
+use foretoken_engine::decoder::{Decoder, Progress, Request};
+use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Drafters, HeadDrafter, NgramDrafter, Seen};
+use foretoken_engine::forward::{Carried, Features, Model, Taps, TensorModel, Want, catch_up_with};
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::sampler::Sampler;
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::speculation::{Speculation, Tree};
+use foretoken_engine::token::TokenId;
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::{Flags, RandomHead, chat_prompt, decoder, family, loaded, made_up, starter_target};
+
+/// How far apart rows may be since the CPU keeps keys and values in half precision.
+const IN_HALVES: f32 = 1.5e-3;
+
+/// Tokens of the text that rows are of.
+const TOKENS: usize = 24;
+
+fn tokens() -> Vec<TokenId> {
+    (0..TOKENS as TokenId).map(|i| 3 + i * 97 % 310).collect()
+}
+
+fn flags() -> Vec<Flags> {
+    let none = Flags::default();
+    vec![
+        none,
+        Flags { norm_before_residual: true, ..none },
+        Flags { norm_before_fc: true, ..none },
+        Flags { fc_norm: true, norm_output: true, ..none },
+        Flags { head_norms: true, norm_before_residual: true, ..none },
+    ]
+}
+
+/// The family's small Llama as a target, and a head for it.
+fn pair(folder: &Path, flags: Flags) -> (ModelSource, RandomHead) {
+    let target = family("llama").folder(folder, DType::F32);
+    let head = RandomHead::new(target.config().unwrap(), flags);
+    (target, head)
+}
+
+/// The scores of a head after each token but the first, with made-up states of a target, and what it gives itself.
+fn rows(head: &mut dyn Model, states: &[f32], own: &Taps) -> (Vec<Vec<f32>>, Vec<f32>) {
+    let tokens = tokens();
+    let width = states.len() / TOKENS;
+    let carried = Carried::Target(Features::new(&states[..(TOKENS - 1) * width], width));
+    let tree = TokenTree::chain(tokens[1..].iter().copied());
+    let pass = head.run(&tree, &Want::all_rows().features(own).carrying(carried)).unwrap();
+    let logits = pass.logits();
+    let rows = (0..TOKENS - 1).map(|row| logits.row(row).logits().unwrap().to_vec()).collect();
+    let features = pass.features().unwrap();
+    (rows, features.gather(&(0..TOKENS - 1).collect::<Vec<_>>()))
+}
+
+fn own(head: &RandomHead) -> Taps {
+    match head.flags.norm_output {
+        true => Taps { entering: Vec::new(), last: true },
+        false => Taps { entering: vec![1], last: false },
+    }
+}
+
+fn difference(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
+    let pairs = || found.iter().flatten().zip(expected.iter().flatten());
+    let squares = |of: fn((&f32, &f32)) -> f32| pairs().map(of).map(|x| x * x).sum::<f32>().sqrt();
+    squares(|(a, b)| a - b) / squares(|(_, b)| *b)
+}
+
+#[test]
+fn the_forms_in_which_heads_are_published_are_one_head() {
+    let folder = tempfile::tempdir().unwrap();
+    for flags in flags() {
+        let (target, head) = pair(folder.path(), flags);
+        let states = made_up("states", TOKENS * 3 * target.config().unwrap().hidden);
+        let mut forms = vec![head.eagle(folder.path()), head.speculators(folder.path())];
+        if !flags.fc_norm && !flags.head_norms {
+            forms.push(head.gguf(folder.path(), GgmlDType::F32));
+        }
+        let forms: Vec<_> = forms
+            .iter()
+            .map(|source| {
+                assert!(source.is_draft_head());
+                let source = source.for_target(&target).unwrap();
+                assert_eq!(source.guessed_tokens().unwrap().unwrap(), head.guessed);
+                rows(loaded(&source).as_mut(), &states, &own(&head)).0
+            })
+            .collect();
+        for form in &forms {
+            assert!(difference(form, &forms[0]) < 1e-4, "{flags:?}: {}", difference(form, &forms[0]));
+        }
+        let source = head.eagle(folder.path()).for_target(&target).unwrap();
+        let mut tensors = TensorModel::exact(&source, &Device::Cpu).unwrap();
+        let tensors = rows(&mut tensors, &states, &own(&head)).0;
+        assert!(
+            difference(&tensors, &forms[0]) < IN_HALVES,
+            "{flags:?}: {}",
+            difference(&tensors, &forms[0])
+        );
+    }
+}
+
+/// A head for the starter's target.
+fn starter_head(folder: &Path) -> HeadDrafter {
+    let target = starter_target();
+    let mut head = RandomHead::new(target.config().unwrap(), Flags::default());
+    head.entering = vec![2, 4, 6];
+    let source = head.gguf(folder, GgmlDType::Q8_0).for_target(&target).unwrap();
+    let ends = target.tokenizer().unwrap().ends().to_vec();
+    HeadDrafter::new(&source, loaded(&source), &ends).unwrap()
+}
+
+fn coupled() -> Sampling {
+    Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() }
+}
+
+#[test]
+fn a_head_that_guesses_at_random_changes_no_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut decoder = decoder(&starter_target());
+    for sampling in [Sampling::greedy(), coupled(), Sampling { repetition_penalty: 1.2, ..coupled() }] {
+        let prompt = chat_prompt(&starter_target(), decoder.tokenizer(), "Count from one to twelve.");
+        let mut request = Request { sampling, max_tokens: Some(50), ..Request::new(prompt) };
+        let write = |decoder: &mut Decoder, request: &Request, drafters: &mut Drafters| {
+            decoder.reply(request, drafters, &mut |_| ControlFlow::Continue(())).unwrap()
+        };
+        let plain = write(&mut decoder, &request, &mut Drafters::default());
+        let mut head = Drafters::one(starter_head(folder.path()));
+        let both: Vec<Box<dyn Drafter>> =
+            vec![Box::new(starter_head(folder.path())), Box::<NgramDrafter>::default()];
+        let mut both = Drafters::new(both);
+        for drafters in [&mut head, &mut both] {
+            let widths = [1, 3].map(Tree::Width);
+            for way in [Speculation::fixed(1), Speculation::fixed(5), Speculation::default()]
+                .into_iter()
+                .flat_map(|way| widths.map(|tree| Speculation { tree, ..way.clone() }))
+            {
+                request.speculation = way;
+                let drafted = write(&mut decoder, &request, drafters);
+                assert_eq!(drafted.tokens, plain.tokens, "{:?}", request.speculation);
+            }
+        }
+    }
+}
+
+#[test]
+fn after_an_edit_the_prompt_is_run_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut decoder = decoder(&starter_target());
+    let mut head = Drafters::one(starter_head(folder.path()));
+    let mut prompt: Vec<TokenId> = (0..300).map(|token| 3 + token * 7 % 900).collect();
+    for edit in [300, 150, 151, 20] {
+        prompt[edit - 1] = 5;
+        let request = Request {
+            sampling: Sampling::greedy(),
+            max_tokens: Some(6),
+            ignore_end: true,
+            speculation: Speculation::fixed(3),
+            ..Request::new(prompt.clone())
+        };
+        let mut run = Vec::new();
+        let mut drafted = 0;
+        let reply = decoder.reply(&request, &mut head, &mut |progress| {
+            match progress {
+                Progress::Prompt { done, .. } => run.push(done),
+                Progress::Round(round) => drafted += round.drafted.len(),
+            }
+            ControlFlow::Continue(())
+        });
+        reply.unwrap();
+        assert!(run.is_sorted_by(|left, right| left < right), "{edit}: {run:?}");
+        assert!(drafted > 0, "{edit}");
+    }
+}
+
+/// Runs the target over a text and lets the head hear it from where its cache differs.
+fn hear(target: &mut dyn Model, head: &mut HeadDrafter, context: &Context) {
+    let deaf = head.deaf(context);
+    target.truncate(context.len() - 1 - deaf);
+    let taps = head.taps().unwrap().clone();
+    let mut on_part = |part: foretoken_engine::forward::Part<'_>| {
+        let seen = Seen { at: part.at, tokens: part.tokens, rows: None, features: part.features };
+        head.observe(&seen).unwrap();
+        ControlFlow::Continue(())
+    };
+    let _ = catch_up_with(target, context, &taps, &mut on_part).unwrap();
+    assert_eq!(head.deaf(context), 0);
+}
+
+fn guesses(head: &mut HeadDrafter, context: &Context, length: usize) -> Draft {
+    let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+    head.draft(context, &DraftRequest::chain(length), &mut sampler).unwrap()
+}
+
+#[test]
+fn whatever_was_heard_before_a_head_drafts_what_it_would_from_a_fresh_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = starter_target();
+    let mut target = loaded(&source);
+    let mut head = starter_head(folder.path());
+    let mut random = 7u64;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % below
+    };
+    let mut text: Vec<TokenId> = (0..60).map(|_| 3 + next(900) as TokenId).collect();
+    let mut context = Context::new(text.clone());
+    for round in 0..60 {
+        // Some tokens more, as after a round; now and then an edit, a shorter text, or a long page.
+        match next(8) {
+            0 => {
+                let length = 2 + next(text.len() - 2);
+                text.truncate(length);
+                context.truncate(length);
+            }
+            1 => text.extend((0..100).map(|_| 3 + next(900) as TokenId)),
+            2 => {
+                let at = next(text.len());
+                text[at] = 3 + next(900) as TokenId;
+                context.truncate(at);
+            }
+            _ => text.extend((0..1 + next(4)).map(|_| 3 + next(900) as TokenId)),
+        }
+        text.truncate(480);
+        context.truncate(text.len());
+        context.extend(text[context.len()..].iter().copied());
+        hear(target.as_mut(), &mut head, &context);
+        let found = guesses(&mut head, &context, 1 + next(5));
+        assert_eq!(guesses(&mut head, &context, found.guesses.len()), found, "asked again");
+        if round % 4 == 0 {
+            let mut fresh = starter_head(folder.path());
+            hear(loaded(&source).as_mut(), &mut fresh, &context);
+            assert_eq!(guesses(&mut fresh, &context, found.guesses.len()), found, "round {round}");
+        }
+    }
+}
