@@ -112,9 +112,11 @@ test("who drafted a token is told by its shape", () => {
   expect(by("ngram")).toBeGreaterThan(2 * Number(by("model")));
   expect(by("recycling")).toEqual([by("ngram"), by("ngram"), by("model"), by("model")]);
   expect(by("model", true)).toBeUndefined();
-  expect(named("lineTo")).toHaveLength(5);
+  const corners = named("lineTo").length;
+  expect(corners).toBeGreaterThanOrEqual(5);
   expect(by("head")).toBeUndefined();
-  expect(named("lineTo")).toHaveLength(4);
+  // Four corners and not five, as often as it is drawn.
+  expect(named("lineTo")).toHaveLength((corners * 4) / 5);
 });
 
 /** Lines of branches, by their ends. */

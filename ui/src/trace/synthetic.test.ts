@@ -15,7 +15,7 @@ test("the same seed gives the same rounds, another seed others", () => {
 test("there is every outcome, drafter and extra token, and rounds without a draft", () => {
   const all = (values: unknown[]) => new Set(values).size;
   expect(all(tokens.map(({ outcome }) => outcome))).toBe(3);
-  expect(all(tokens.map(({ drafter }) => drafter))).toBe(3);
+  expect(all(tokens.map(({ drafter }) => drafter))).toBe(4);
   expect(all(rounds.map(({ extra }) => extra?.kind))).toBe(3);
   expect(all(rounds.map(({ staged }) => staged))).toBe(2);
   expect(rounds.some(({ drafted, draft_length }) => draft_length > 0 && drafted.length === 0)).toBe(
