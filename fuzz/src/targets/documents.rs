@@ -182,7 +182,8 @@ pub fn tokenizer() -> Target {
         seeds,
         words: WORDS,
         head: usize::MAX,
-        memory: Memory { each: 64, beside: 8 << 20 },
+        // A pattern may take 4 MB compiled, and three times as much while it is.
+        memory: Memory { each: 64, beside: 24 << 20 },
         run: Box::new(move |input| {
             fs::write(&path, input).unwrap();
             look(folder.path()).err().map(|error| error.to_string())

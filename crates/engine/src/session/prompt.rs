@@ -20,8 +20,9 @@ impl Form {
     /// The model's own template, which `renderer` compiles and renders.
     ///
     /// # Errors
-    /// `Error::NoTemplate` or `Error::Template` of a model that can lead no conversation.
+    /// `Error::NoTemplate`, `Error::Template` or `Error::HeadAlone` of a model that can lead no conversation.
     pub fn chat(source: &ModelSource, renderer: &Arc<Renderer>) -> Result<Self> {
+        source.check_target()?;
         Ok(Self::Chat(Box::new(source.template(renderer)?)))
     }
 
