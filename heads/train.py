@@ -65,7 +65,7 @@ class Data:
         reply = np.zeros((len(batch), longest), bool)
         for at, (_, rows, prompt) in enumerate(batch):
             reply[at, prompt - 1 : rows] = True
-        return (stack(self.tokens.astype(np.int64) if False else self.tokens).long(), stack(self.states).float(),
+        return (stack(self.tokens).long(), stack(self.states).float(),
                 stack(self.likeliest).long(), stack(self.probabilities).float(), torch.from_numpy(reply).to(device))
 
 
