@@ -1,5 +1,6 @@
 //! Who guesses: what a drafter is asked for and what it gives. Does not judge.
 
+mod chain;
 mod cost;
 mod drafters;
 mod drafting;

@@ -8,6 +8,7 @@
 mod hearing;
 
 use self::hearing::Hearing;
+use super::chain::Chain;
 use super::{Cost, Draft, DraftRequest, Drafter, Seen};
 use crate::accept::Guess;
 use crate::context::{After, Context};
@@ -91,7 +92,7 @@ impl HeadDrafter {
         sampler: &mut Sampler,
     ) -> Result<Draft> {
         let Self { hearing, own, tokens, .. } = self;
-        let mut chain = Chain { request, survival: 1.0, draft: Draft::default() };
+        let mut chain = Chain::new(request);
         let Some((model, mut tree, states)) = hearing.unrun(context) else { return Ok(chain.draft) };
         let text = tree.len();
         let most = if shape.is_some() { MAX_TREE_WIDTH } else { 1 };
@@ -159,37 +160,6 @@ impl Tokens {
             whole[token as usize] = logit;
         }
         sampler.guess(Row::of(&whole), after, count)
-    }
-}
-
-/// A chain that is drafted.
-struct Chain<'a> {
-    request: &'a DraftRequest<'a>,
-    /// The chance that all of it is accepted.
-    survival: f64,
-    draft: Draft,
-}
-
-impl Chain<'_> {
-    /// Adds a guess, if the chain does not end before it; returns whether it goes on after it.
-    fn extend(&mut self, guess: Guess, ended: bool) -> bool {
-        let Draft { guesses, shortened } = &mut self.draft;
-        if let Some(bound) = self.request.bound {
-            let Some(extended) = bound.extend(self.survival, guesses.len(), &guess) else {
-                *shortened = Some(LengthReason::Unlikely);
-                return false;
-            };
-            self.survival = extended;
-        }
-        guesses.push(guess);
-        if guesses.len() >= self.request.length {
-            return false;
-        }
-        let unlikely = self.request.bound.is_some_and(|bound| bound.ends(self.survival));
-        if ended || unlikely {
-            *shortened = Some(if ended { LengthReason::EndOfText } else { LengthReason::Unlikely });
-        }
-        !ended && !unlikely
     }
 }
 

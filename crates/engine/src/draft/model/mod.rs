@@ -8,6 +8,7 @@ mod tree;
 use std::ops::{ControlFlow, Range};
 
 use self::reading::Reading;
+use super::chain::Chain;
 use super::vocabulary::{Intersection, Vocabulary};
 use super::{Cost, Draft, DraftRequest, Drafter, NgramDrafter};
 use crate::accept::Guess;
@@ -123,38 +124,26 @@ impl ModelDrafter {
         request: &DraftRequest<'_>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
-        let mut draft = Draft::default();
+        let mut chain = Chain::new(request);
         // The drafted tokens.
         let mut path = Vec::with_capacity(request.length);
-        let mut survival = 1.0;
-        while draft.guesses.len() < request.length {
+        while path.len() < request.length {
             let place = After { text: context, guesses: &path };
-            let left = request.length - draft.guesses.len();
+            let left = request.length - path.len();
             let guesses = if request.staged {
                 self.guess_staged(context, &path, left, sampler)?
             } else {
                 self.guess(place, sampler)?
             };
             for guess in guesses.into_iter().take(left) {
-                if let Some(bound) = request.bound {
-                    let Some(extended) = bound.extend(survival, draft.guesses.len(), &guess) else {
-                        draft.shortened = Some(LengthReason::Unlikely);
-                        return Ok(draft);
-                    };
-                    survival = extended;
-                }
                 path.push(guess.token);
                 let ended = self.ends.contains(&guess.token);
-                draft.guesses.follow(guess);
-                let unlikely = request.bound.is_some_and(|bound| bound.ends(survival));
-                if (ended || unlikely) && draft.guesses.len() < request.length {
-                    let reason = if ended { LengthReason::EndOfText } else { LengthReason::Unlikely };
-                    draft.shortened = Some(reason);
-                    return Ok(draft);
+                if !chain.extend(guess, ended) {
+                    return Ok(chain.draft);
                 }
             }
         }
-        Ok(draft)
+        Ok(chain.draft)
     }
 
     /// The next guess at `place`, which is known then.

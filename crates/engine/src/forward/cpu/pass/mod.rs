@@ -1,6 +1,6 @@
 //! One pass of a model: which kernel is run on what, phase by phase. Here are the state that runs through the
-//! layers and its norms; how a draft head's begins is in `joined`, what the weights are multiplied with is in `products`, attention in `heads`, who goes
-//! through which expert in `experts`, what comes out at the end in `score`.
+//! layers and its norms; how a draft head's pass begins is in `joined`, what the weights are multiplied with in
+//! `products`, attention in `heads`, who goes through which expert in `experts`, what comes out at the end in `score`.
 //!
 //! The members of a team run it together. All memory they need is there before it begins, and they write to
 //! parts of it that do not overlap: a unit of work is a row, a row's heads, or a panel of output rows.
