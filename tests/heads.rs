@@ -220,8 +220,10 @@ fn whatever_was_heard_before_a_head_drafts_what_it_would_from_a_fresh_start() {
             }
             1 => text.extend((0..100).map(|_| 3 + next(900) as TokenId)),
             2 => {
-                let at = next(text.len());
+                // Often the last token, after which was drafted and which was not heard yet.
+                let at = [text.len() - 1, next(text.len())][next(2)];
                 text[at] = 3 + next(900) as TokenId;
+                text.push(3 + next(900) as TokenId);
                 context.truncate(at);
             }
             _ => text.extend((0..1 + next(4)).map(|_| 3 + next(900) as TokenId)),
