@@ -24,6 +24,10 @@ const IN_HALVES: f32 = 1.5e-3;
 /// Tokens of the text that rows are of.
 const TOKENS: usize = 24;
 
+/// The row at which a chain begins, and how many steps it has.
+const CHAIN: usize = 9;
+const STEPS: usize = 3;
+
 fn tokens() -> Vec<TokenId> {
     (0..TOKENS as TokenId).map(|i| 3 + i * 97 % 310).collect()
 }
@@ -59,6 +63,26 @@ fn rows(head: &mut dyn Model, states: &[f32], own: &Taps) -> (Vec<Vec<f32>>, Vec
     (rows, features.gather(&(0..TOKENS - 1).collect::<Vec<_>>()))
 }
 
+/// The scores after the text's tokens behind `CHAIN`, which the head runs as it would its own guesses.
+fn steps(head: &mut dyn Model, states: &[f32], own: &Taps) -> Vec<Vec<f32>> {
+    let tokens = tokens();
+    let width = states.len() / TOKENS;
+    head.truncate(0);
+    let mut tree = TokenTree::chain(tokens[1..=CHAIN + 1].iter().copied());
+    let carried = Carried::Target(Features::new(&states[..tree.len() * width], width));
+    let mut pass = head.run(&tree, &Want::nothing().features(own).carrying(carried)).unwrap();
+    let mut rows = Vec::new();
+    for &token in &tokens[CHAIN + 2..][..STEPS] {
+        let (state, width) =
+            pass.features().map(|states| (states.gather(&[states.len() - 1]), states.width())).unwrap();
+        tree.push(token, Some(tree.len() - 1));
+        let want = Want::all_rows().features(own).carrying(Carried::Own(Features::new(&state, width)));
+        pass = pass.grow(&tree, &want).unwrap();
+        rows.push(pass.logits().row(0).logits().unwrap().to_vec());
+    }
+    rows
+}
+
 fn own(head: &RandomHead) -> Taps {
     match head.flags.norm_output {
         true => Taps { entering: Vec::new(), last: true },
@@ -73,14 +97,36 @@ fn difference(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
 }
 
 #[test]
+fn rows_are_those_of_speculators() {
+    let folder = tempfile::tempdir().unwrap();
+    let goldens = concat!(env!("CARGO_MANIFEST_DIR"), "/goldens/heads.safetensors");
+    let goldens = candle_core::safetensors::load(goldens, &Device::Cpu).unwrap();
+    let golden = |name: String| goldens[&name].to_vec2::<f32>().unwrap();
+    for flags in flags() {
+        let (target, head) = pair(folder.path(), flags);
+        let states = made_up("states", TOKENS * 3 * target.config().unwrap().hidden);
+        let source = head.speculators(folder.path()).unwrap().for_target(&target).unwrap();
+        let exact = Box::new(TensorModel::exact(&source, &Device::Cpu).unwrap());
+        let engines: [(Box<dyn Model>, f32); 2] = [(exact, 1e-4), (loaded(&source), IN_HALVES)];
+        for (mut engine, most) in engines {
+            let found = rows(engine.as_mut(), &states, &own(&head)).0;
+            let first = difference(&found, &golden(flags.name()));
+            let found = steps(engine.as_mut(), &states, &own(&head));
+            let later = difference(&found, &golden(format!("{} steps", flags.name())));
+            assert!(first < most && later < most, "{flags:?}: {first}, {later}, at most {most}");
+        }
+    }
+}
+
+#[test]
 fn the_forms_in_which_heads_are_published_are_one_head() {
     let folder = tempfile::tempdir().unwrap();
     for flags in flags() {
         let (target, head) = pair(folder.path(), flags);
         let states = made_up("states", TOKENS * 3 * target.config().unwrap().hidden);
-        let mut forms = vec![head.eagle(folder.path()), head.speculators(folder.path())];
+        let mut forms = vec![head.eagle(folder.path()).unwrap(), head.speculators(folder.path()).unwrap()];
         if !flags.fc_norm && !flags.head_norms {
-            forms.push(head.gguf(folder.path(), GgmlDType::F32));
+            forms.push(head.gguf(folder.path(), GgmlDType::F32).unwrap());
         }
         let forms: Vec<_> = forms
             .iter()
@@ -94,7 +140,7 @@ fn the_forms_in_which_heads_are_published_are_one_head() {
         for form in &forms {
             assert!(difference(form, &forms[0]) < 1e-4, "{flags:?}: {}", difference(form, &forms[0]));
         }
-        let source = head.eagle(folder.path()).for_target(&target).unwrap();
+        let source = head.eagle(folder.path()).unwrap().for_target(&target).unwrap();
         let mut tensors = TensorModel::exact(&source, &Device::Cpu).unwrap();
         let tensors = rows(&mut tensors, &states, &own(&head)).0;
         assert!(
@@ -110,7 +156,7 @@ fn starter_head(folder: &Path) -> HeadDrafter {
     let target = starter_target();
     let mut head = RandomHead::new(target.config().unwrap(), Flags::default());
     head.entering = vec![2, 4, 6];
-    let source = head.gguf(folder, GgmlDType::Q8_0).for_target(&target).unwrap();
+    let source = head.gguf(folder, GgmlDType::Q8_0).unwrap().for_target(&target).unwrap();
     let ends = target.tokenizer().unwrap().ends().to_vec();
     HeadDrafter::new(&source, loaded(&source), &ends).unwrap()
 }

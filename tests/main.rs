@@ -1,6 +1,7 @@
 //! One binary for all tests that cross crates, but those of the window (desktop.rs).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
+mod bad_heads;
 mod circles;
 mod exact;
 mod families;
@@ -14,6 +15,7 @@ mod passes;
 mod safetensors;
 mod statistics;
 mod tensors;
+mod told_head;
 mod traces;
 mod trial;
 mod unsafe_blocks;

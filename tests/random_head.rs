@@ -9,6 +9,7 @@ use std::path::Path;
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
+use foretoken_engine::error::Result;
 use foretoken_engine::model::{ModelConfig, ModelSource};
 use foretoken_engine::token::TokenId;
 use serde_json::{Value as Json, json};
@@ -39,6 +40,21 @@ pub struct Flags {
     pub head_norms: bool,
 }
 
+impl Flags {
+    /// Those that are set, as goldens/heads.py names the kind.
+    pub fn name(self) -> String {
+        let all = [
+            (self.fc_norm, "fc_norm"),
+            (self.head_norms, "head_norms"),
+            (self.norm_before_residual, "norm_before_residual"),
+            (self.norm_before_fc, "norm_before_fc"),
+            (self.norm_output, "norm_output"),
+        ];
+        let set: Vec<_> = all.into_iter().filter(|(set, _)| *set).map(|(_, name)| name).collect();
+        if set.is_empty() { "plain".to_owned() } else { set.join(" ") }
+    }
+}
+
 const INTERMEDIATE: usize = 352;
 const HEADS: usize = 4;
 const KV_HEADS: usize = 2;
@@ -52,6 +68,11 @@ impl RandomHead {
         let mut head = Self { flags, hidden, vocabulary, entering, guessed, tensors: BTreeMap::new() };
         head.draw();
         head
+    }
+
+    /// Numbers in the middle of its feed-forward network, and in what attention gives.
+    pub fn inner(&self) -> (usize, usize) {
+        (INTERMEDIATE, HEADS * HEAD_SIZE)
     }
 
     fn draw(&mut self) {
@@ -113,7 +134,7 @@ impl RandomHead {
     }
 
     /// As EAGLE's authors write it.
-    pub fn eagle(&self, path: &Path) -> ModelSource {
+    pub fn eagle(&self, path: &Path) -> Result<ModelSource> {
         let mut config = self.block();
         config.as_object_mut().unwrap().extend(self.own().as_object().unwrap().clone());
         config["architectures"] = json!(["LlamaForCausalLMEagle3"]);
@@ -121,7 +142,7 @@ impl RandomHead {
     }
 
     /// As speculators writes it.
-    pub fn speculators(&self, path: &Path) -> ModelSource {
+    pub fn speculators(&self, path: &Path) -> Result<ModelSource> {
         let mut config = self.own();
         config["architectures"] = json!(["Eagle3DraftModel"]);
         config["speculators_model_type"] = json!("eagle3");
@@ -140,7 +161,13 @@ impl RandomHead {
         })
     }
 
-    fn write(&self, path: &Path, form: &str, config: &Json, rename: impl Fn(&str) -> String) -> ModelSource {
+    fn write(
+        &self,
+        path: &Path,
+        form: &str,
+        config: &Json,
+        rename: impl Fn(&str) -> String,
+    ) -> Result<ModelSource> {
         let folder = path.join(format!("{form} {:?}", self.flags).replace(['{', '}', ':'], ""));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("config.json"), config.to_string()).unwrap();
@@ -151,11 +178,11 @@ impl RandomHead {
         let known = (0..self.vocabulary as TokenId).map(|token| u8::from(self.guessed.contains(&token)));
         tensors.insert("t2d".to_owned(), Tensor::from_iter(known, &Device::Cpu).unwrap());
         candle_core::safetensors::save(&tensors, folder.join("model.safetensors")).unwrap();
-        ModelSource::open(&folder).unwrap()
+        ModelSource::open(&folder)
     }
 
     /// As llama.cpp's converter writes it, which knows neither a norm for each state nor normed outputs.
-    pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> ModelSource {
+    pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> Result<ModelSource> {
         let path = path.join(format!("head {quantisation:?}.gguf"));
         let tensors: Vec<(String, QTensor)> = self
             .tensors
@@ -181,7 +208,7 @@ impl RandomHead {
         let mut file = fs::read(&path).unwrap();
         widen(&mut file, "d2t", self.guessed.len());
         fs::write(&path, file).unwrap();
-        ModelSource::open(&path).unwrap()
+        ModelSource::open(&path)
     }
 
     fn metadata(&self) -> Vec<(String, Value)> {

@@ -29,12 +29,14 @@ impl ModelSource {
             return Err(Error::OtherTarget(problem));
         }
         let output = if theirs.tied_embeddings { EMBEDDING } else { OUTPUT };
-        for (name, from) in [(EMBEDDING, EMBEDDING), (OUTPUT, output)] {
+        for (name, from, rows) in
+            [(EMBEDDING, EMBEDDING, config.tokens()), (OUTPUT, output, config.vocabulary)]
+        {
             if tensors.stored.contains_key(name) {
                 continue;
             }
             let stored = target.tensors.find(from)?;
-            if stored.shape != [config.tokens(), config.hidden] {
+            if stored.shape != [rows, config.hidden] {
                 return Err(Error::OtherTarget(format!(
                     "it takes its target's {name}, and that has the shape {:?}; choose the head that was made for \
                      this model",
@@ -57,17 +59,21 @@ impl ModelSource {
     /// Of each row of a draft head's output matrix the target's token, ascending; `None` where rows are tokens.
     ///
     /// # Errors
-    /// `Error::BadModel` for a table that names a token twice or one that the target does not have.
+    /// `Error::BadModel` for a table of another length, or one that names a token twice or one that the target does not
+    /// have.
     pub fn guessed_tokens(&self) -> Result<Option<Vec<TokenId>>> {
         let Some(numbers) = self.tensors.tokens()? else { return Ok(None) };
-        let tokens = self.config()?.tokens();
+        let (tokens, rows) = (self.config()?.tokens(), self.config()?.vocabulary);
         let within = |&number: &i64| usize::try_from(number).is_ok_and(|token| token < tokens);
         let bad = |found: String| Error::BadModel {
             path: self.path.clone(),
-            expected: format!("ascending tokens below {tokens} in {TOKEN_TABLE}"),
+            expected: format!("{rows} ascending tokens below {tokens} in {TOKEN_TABLE}"),
             found,
             hint: "Choose another file of this draft head.",
         };
+        if numbers.len() != rows {
+            return Err(bad(numbers.len().to_string()));
+        }
         if let Some(number) = numbers.iter().find(|number| !within(number)) {
             return Err(bad(number.to_string()));
         }

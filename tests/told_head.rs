@@ -1,0 +1,268 @@
+//! A draft head that is told what comes: hidden states of a made-up target name the token that follows, and the head's
+//! weights read it from there and count on. Every token it drafts is accepted then, whatever happened before; a state
+//! that is a row off, a tap in the wrong place or a state of a rejected token would each show as a rejection.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use candle_core::quantized::GgmlDType;
+use candle_core::{Device, Tensor};
+use foretoken_engine::decoder::{Decoder, Progress, Request};
+use foretoken_engine::draft::{Drafter, Drafters, HeadDrafter, NgramDrafter};
+use foretoken_engine::drafter_kind::DrafterKind;
+use foretoken_engine::error::Result;
+use foretoken_engine::forward::{Features, Logits, Model, Pass, Peak, Runner, Want};
+use foretoken_engine::model::ModelConfig;
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::speculation::{DraftLength, DrafterChoice, Speculation, Tree};
+use foretoken_engine::token::TokenId;
+use foretoken_engine::trace::{Drafted, Outcome};
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::{Flags, RandomHead, loaded, starter_target};
+
+/// After how many positions the made-up target begins anew: a prime, so that no step but one keeps its order.
+const PERIOD: usize = 61;
+
+/// Which of the three tapped states tells; the others are noise.
+const TELLING: usize = 1;
+
+/// The token at a position, whatever stands before it. All are among those that the head guesses.
+fn secret(position: usize) -> TokenId {
+    (position * 23 % PERIOD) as TokenId * 3 + 302
+}
+
+/// A state that names a position: a one in its place, and a one that is always there.
+fn naming(position: usize, state: &mut [f32]) {
+    state.fill(0.0);
+    state[position % PERIOD] = 1.0;
+    state[PERIOD] = 1.0;
+}
+
+/// A target whose likeliest next token follows from the position alone, and whose middle state names it.
+struct Told {
+    config: ModelConfig,
+    cached: Vec<TokenId>,
+    logits: Vec<f32>,
+    peaks: Vec<Peak>,
+    /// Of one state of one row.
+    noise: f32,
+    /// Its states are no numbers.
+    broken: bool,
+    features: Vec<f32>,
+}
+
+impl Told {
+    fn new(config: &ModelConfig, broken: bool) -> Self {
+        let (config, logits, features) = (config.clone(), Vec::new(), Vec::new());
+        Self { config, cached: Vec::new(), logits, peaks: Vec::new(), noise: 0.0, broken, features }
+    }
+}
+
+impl Model for Told {
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn cached(&self) -> &[TokenId] {
+        &self.cached
+    }
+
+    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
+        Pass::run(self, tree, want)
+    }
+
+    fn truncate(&mut self, length: usize) -> usize {
+        self.cached.truncate(length);
+        self.cached.len()
+    }
+}
+
+impl Runner for Told {
+    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
+        self.logits.clear();
+        self.peaks.clear();
+        self.features.clear();
+        let (at, depths) = (self.cached.len() - first, tree.depths());
+        self.cached.extend(tree.tokens().skip(first));
+        for &depth in &depths[first..] {
+            for state in 0..want.features.map_or(0, |taps| taps.entering.len()) {
+                let from = self.features.len();
+                self.noise = (self.noise + 0.37) % 1.0;
+                self.features.resize(from + self.config.hidden, self.noise);
+                if state == TELLING {
+                    naming(at + depth + 1, &mut self.features[from..]);
+                }
+                if self.broken {
+                    self.features[from..].fill([f32::NAN, f32::INFINITY][state % 2]);
+                }
+            }
+        }
+        for node in want.rows_between(first, tree.len()) {
+            let from = self.logits.len();
+            self.logits.resize(from + self.config.vocabulary, 0.0);
+            self.logits[from + secret(at + depths[first + node] + 1) as usize] = 30.0;
+            self.peaks.push(Peak::of(&self.logits[from..]));
+        }
+        Ok(())
+    }
+
+    fn logits(&self) -> Logits<'_> {
+        Logits::of(&self.logits, &self.peaks)
+    }
+
+    fn features(&self) -> Option<Features<'_>> {
+        (!self.features.is_empty()).then(|| Features::new(&self.features, 3 * self.config.hidden))
+    }
+
+    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
+        let base = self.cached.len() - nodes;
+        let kept: Vec<TokenId> = path.iter().map(|&node| self.cached[base + node]).collect();
+        self.cached.truncate(base);
+        self.cached.extend(kept);
+        Ok(())
+    }
+}
+
+/// A matrix with these numbers and zeros.
+fn matrix(rows: usize, columns: usize, set: impl IntoIterator<Item = (usize, usize, f32)>) -> Tensor {
+    let mut numbers = vec![0.0; rows * columns];
+    set.into_iter().for_each(|(row, column, number)| numbers[row * columns + column] = number);
+    Tensor::from_vec(numbers, (rows, columns), &Device::Cpu).unwrap()
+}
+
+/// A head that takes the telling state for its own, adds nothing in attention, and moves on by one position in its
+/// feed-forward network: the gate is so large that it is what it is given, and so the network is a matrix.
+fn told_head(folder: &Path, config: &ModelConfig) -> HeadDrafter {
+    let source = starter_target();
+    let mut head = RandomHead::new(config, Flags::default());
+    head.entering = vec![1, 3, 5];
+    let hidden = config.hidden;
+    let (intermediate, queries) = head.inner();
+    // What the norm of a state that names a position multiplies it with, about: there are two ones in it.
+    let normed = (hidden as f32 / 2.0).sqrt();
+    let gate = 30.0;
+    let places = || 0..PERIOD;
+    let before = |place: usize| (place + PERIOD - 1) % PERIOD;
+    let place_of = |token: TokenId| (0..PERIOD).find(|&place| secret(place) == token);
+    let guesses = head.guessed.clone();
+    let rows = guesses.iter().enumerate().filter_map(|(row, &token)| Some((row, place_of(token)?, 1.0)));
+    let moves =
+        places().flat_map(|place| [(place, before(place), 1.0 / normed), (place, place, -1.0 / normed)]);
+    for (name, tensor) in [
+        ("fc", matrix(hidden, 3 * hidden, (0..hidden).map(|at| (at, TELLING * hidden + at, 1.0)))),
+        ("lm_head", matrix(guesses.len(), hidden, rows)),
+        ("midlayer.self_attn.o_proj", matrix(hidden, queries, [])),
+        (
+            "midlayer.mlp.gate_proj",
+            matrix(intermediate, hidden, places().map(|at| (at, PERIOD, gate / normed))),
+        ),
+        ("midlayer.mlp.up_proj", matrix(intermediate, hidden, moves)),
+        ("midlayer.mlp.down_proj", matrix(hidden, intermediate, places().map(|at| (at, at, 1.0 / gate)))),
+        (
+            "midlayer.post_attention_layernorm",
+            Tensor::ones(hidden, candle_core::DType::F32, &Device::Cpu).unwrap(),
+        ),
+        ("norm", (Tensor::ones(hidden, candle_core::DType::F32, &Device::Cpu).unwrap() * 4.0).unwrap()),
+    ] {
+        assert!(head.tensors.insert(format!("{name}.weight"), tensor).is_some(), "{name}");
+    }
+    let head = head.gguf(folder, GgmlDType::F32).unwrap().for_target(&source).unwrap();
+    HeadDrafter::new(&head, loaded(&head), &[]).unwrap()
+}
+
+/// The made-up target, and its head and n-grams, who draft for it.
+fn told(broken: bool) -> (Decoder, Drafters) {
+    let (folder, source) = (tempfile::tempdir().unwrap(), starter_target());
+    let config = source.config().unwrap();
+    let tokenizer = Arc::new(source.tokenizer().unwrap());
+    let both: Vec<Box<dyn Drafter>> =
+        vec![Box::new(told_head(folder.path(), config)), Box::<NgramDrafter>::default()];
+    (Decoder::new(Box::new(Told::new(config, broken)), tokenizer), Drafters::new(both))
+}
+
+#[test]
+fn states_that_are_no_numbers_change_no_text() {
+    let (mut decoder, mut drafters) = told(true);
+    for sampling in [Sampling::greedy(), Sampling { seed: Some(3), ..Sampling::default() }] {
+        for tree in [1, 3].map(Tree::Width) {
+            let speculation = Speculation { tree, ..Speculation::fixed(4) };
+            let prompt = (0..40).map(secret).collect();
+            let (max_tokens, sampling) = (Some(20), sampling.clone());
+            let request =
+                Request { sampling, speculation, max_tokens, ignore_end: true, ..Request::new(prompt) };
+            let reply = decoder.reply(&request, &mut drafters, &mut |_| ControlFlow::Continue(())).unwrap();
+            assert_eq!(reply.tokens, (40..60).map(secret).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn a_head_that_is_told_what_comes_is_always_right() {
+    let (mut decoder, mut drafters) = told(false);
+    let mut random = 5u64;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % below
+    };
+    let mut text: Vec<TokenId> = Vec::new();
+    let (mut accepted, mut wrong_others) = (0, 0);
+    for reply in 0..200 {
+        // The next turn, an edit, or a new text; with what n-grams take for the way it goes on.
+        text.truncate(if next(3) == 0 { next(text.len() + 1) } else { text.len() });
+        text.truncate(300);
+        let wrong = next(20);
+        text.extend((0..20 + next(30)).map(|at| secret(at) + TokenId::from(at == wrong)));
+        let choice = [DrafterChoice::Combined, DrafterChoice::Model, DrafterChoice::Ngram][next(3)];
+        let length = match next(6) {
+            0 => DraftLength::Auto,
+            1 => DraftLength::Off,
+            _ => DraftLength::Fixed(1 + next(8) as u32),
+        };
+        let speculation = Speculation {
+            drafter: choice,
+            length,
+            tree: Tree::Width(1 + next(3) as u32),
+            ..Speculation::default()
+        };
+        let sampling = match next(2) {
+            0 => Sampling::greedy(),
+            _ => Sampling {
+                temperature: 0.7,
+                seed: Some(reply),
+                mode: Mode::Reproducible,
+                ..Sampling::default()
+            },
+        };
+        let stopped = next(3) == 0;
+        let request = Request {
+            sampling,
+            speculation,
+            max_tokens: Some(40),
+            ignore_end: true,
+            ..Request::new(text.clone())
+        };
+        let mut rounds = 0;
+        let found = decoder.reply(&request, &mut drafters, &mut |progress| {
+            if let Progress::Round(round) = progress {
+                rounds += 1;
+                let heads = || round.drafted.iter().filter(|drafted| drafted.drafter == DrafterKind::Head);
+                let right = || heads().filter(|drafted| drafted.outcome == Outcome::Accepted);
+                let wrong = heads().filter(|drafted| drafted.outcome == Outcome::Rejected);
+                // Another guess for the same place, of which there may be several.
+                let beside = |wrong: &Drafted| right().any(|right| right.parent == wrong.parent);
+                assert!(wrong.into_iter().all(beside), "reply {reply}: {round:?}");
+                accepted += right().count();
+                let others = round.drafted.iter().filter(|drafted| drafted.drafter != DrafterKind::Head);
+                wrong_others += others.filter(|drafted| drafted.outcome == Outcome::Rejected).count();
+            }
+            if stopped && rounds > 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let written = found.unwrap();
+        let expected: Vec<TokenId> = (text.len()..text.len() + written.tokens.len()).map(secret).collect();
+        assert_eq!(written.tokens, expected);
+        text.extend(written.tokens);
+    }
+    assert!(accepted > 800, "only {accepted} tokens of the head were accepted");
+    assert!(wrong_others > 5, "only {wrong_others} tokens of others were rejected");
+}
