@@ -9,7 +9,7 @@ Of a text x and the target's fused states g, row p reads the pair (x[p+1], g[p])
 training-time test the head goes on from there with what it gave itself: step t reads x[p+1+t] and its own state of step
 t-1, and attends to the true rows up to p and to its own steps at p. All rows of a step are run at once.
 
-The schedule follows the clock. Runs on CUDA by itself if there is a GPU (--device to override).
+The schedule follows the clock; a head takes first steps before it goes on from them. Runs on CUDA by itself if there is a GPU (--device to override).
 """
 import argparse, json, math, os, random, time
 import numpy as np
@@ -220,12 +220,14 @@ def main():
     parser.add_argument("--model", required=True, help="the target, a GGUF file of a Llama")
     parser.add_argument("--out", default="runs/head")
     parser.add_argument("--init", help="a head.pt to go on from")
-    parser.add_argument("--vocabulary", type=int, default=8192, help="tokens that are guessed")
+    parser.add_argument("--vocabulary", type=int, default=4096, help="tokens that are guessed")
+    parser.add_argument("--train-output", action="store_true", help="train the output matrix, too, which else is the target's")
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--steps", type=int, default=4, help="of training-time test")
+    parser.add_argument("--steps", type=int, default=4, help="of training-time test at the end")
+    parser.add_argument("--first", type=int, default=1, help="steps of training-time test at the beginning")
     parser.add_argument("--decay", type=float, default=0.8, help="of the loss from step to step")
-    parser.add_argument("--rows", type=int, default=4096, help="of a batch")
-    parser.add_argument("--rate", type=float, default=6e-4)
+    parser.add_argument("--rows", type=int, default=1024, help="of a batch")
+    parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--held-out", type=int, default=64)
     parser.add_argument("--evaluate", action="store_true")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -248,16 +250,22 @@ def main():
     head = Head(target, len(guessed))
     head.load_state_dict(saved["head"]) if saved else head.begin_like(target, guessed)
     head.to(device)
+    head.lm_head.requires_grad_(arguments.train_output)
     show = lambda shares: " ".join(f"{share:.3f}" for share in shares)
     print(f"begins with {show(evaluate(head, data, embeddings, rows_of, arguments, device))}", flush=True)
     if arguments.evaluate:
         return
     os.makedirs(arguments.out, exist_ok=True)
-    matrices = [p for p in head.parameters() if p.ndim > 1]
-    others = [p for p in head.parameters() if p.ndim == 1]
+    trained = [p for p in head.parameters() if p.requires_grad]
+    matrices, others = [p for p in trained if p.ndim > 1], [p for p in trained if p.ndim == 1]
     optimiser = torch.optim.AdamW(
         [{"params": matrices, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}], lr=arguments.rate, betas=(0.9, 0.95)
     )
+    def save(shares):
+        saved = {"head": head.state_dict(), "guessed": guessed, "layers": data.index["layers"], "shares": shares}
+        torch.save(saved, f"{arguments.out}/head.pt.part")
+        os.replace(f"{arguments.out}/head.pt.part", f"{arguments.out}/head.pt")
+
     begin, seen, step, told, epoch, recent = time.time(), 0, 0, time.time(), 0, []
     total = arguments.minutes * 60
     while time.time() - begin < total:
@@ -269,22 +277,24 @@ def main():
             rate = arguments.rate * min(1, (step + 1) / 100) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
             for group in optimiser.param_groups:
                 group["lr"] = rate
-            loss, counts = losses(head, embeddings, data.collate(batch, device), rows_of, arguments.steps, arguments.decay)
+            # A state that is worth going on from comes first.
+            steps = arguments.first + int(done * (arguments.steps + 1 - arguments.first))
+            loss, counts = losses(head, embeddings, data.collate(batch, device), rows_of, steps, arguments.decay)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
-            nn.utils.clip_grad_norm_(head.parameters(), 1.0)
+            nn.utils.clip_grad_norm_(trained, 1.0)
             optimiser.step()
             seen, step = seen + sum(rows for _, rows, _ in batch), step + 1
-            recent.append(np.array(counts))
+            recent.append(np.pad(np.array(counts), [(0, arguments.steps - steps), (0, 0)]))
             if time.time() - told > 60:
                 totals = sum(recent)
                 minutes = (time.time() - begin) / 60
-                print(f"{minutes:.0f} min, epoch {epoch}, {seen / 1e6:.2f} M tokens, {show(totals[:, 1] / totals[:, 0])}", flush=True)
+                print(f"{minutes:.0f} min, epoch {epoch}, {seen / 1e6:.2f} M tokens, {show(totals[:steps, 1] / totals[:steps, 0])}", flush=True)
                 told, recent = time.time(), []
+                save(None)
     shares = evaluate(head, data, embeddings, rows_of, arguments, device)
     print(f"ends with {show(shares)} after {seen / 1e6:.2f} M tokens", flush=True)
-    torch.save({"head": head.state_dict(), "guessed": guessed, "layers": data.index["layers"], "shares": shares.tolist()},
-               f"{arguments.out}/head.pt")
+    save(shares.tolist())
 
 
 if __name__ == "__main__":

@@ -125,7 +125,8 @@ impl From<&library::CatalogueFamily> for CatalogueFamily {
             target.memory_bytes += beside;
             target.fits = memory::holds(target.memory_bytes);
         }
-        Self { name: family.name.to_owned(), targets, drafts }
+        let heads = family.heads.iter().map(CatalogueModel::from).collect();
+        Self { name: family.name.to_owned(), targets, drafts, heads }
     }
 }
 
@@ -133,9 +134,9 @@ impl From<&library::CatalogueModel> for CatalogueModel {
     fn from(model: &library::CatalogueModel) -> Self {
         let memory_bytes = memory::needed(model.bytes);
         Self {
-            id: id(model.repository, Some(model.file)),
+            id: model.name(),
             repository: model.repository.to_owned(),
-            file: model.file.to_owned(),
+            file: model.file.map(str::to_owned),
             label: model.label.to_owned(),
             size_bytes: model.bytes,
             memory_bytes,

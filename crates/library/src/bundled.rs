@@ -9,17 +9,23 @@ use crate::{Error, Result};
 
 /// The name of SmolLM2-135M-Instruct, the default target.
 pub const SMOLLM2: &str = "smollm2";
+/// The name of the draft head for SmolLM2.
+pub const SMOLLM2_HEAD: &str = "smollm2-head";
 /// The name of the starter, a tiny target for tests and where SmolLM2 is missing.
 pub const STARTER: &str = "starter";
 /// The name of the starter's draft.
 pub const STARTER_DRAFT: &str = "starter-draft";
 
 /// All of them, in the order in which they are listed.
-pub(crate) const NAMES: [&str; 3] = [SMOLLM2, STARTER, STARTER_DRAFT];
+pub(crate) const NAMES: [&str; 4] = [SMOLLM2, SMOLLM2_HEAD, STARTER, STARTER_DRAFT];
 
-/// The bundled model that drafts for a target; `None` where what needs no model does.
-pub fn draft_of(target: &str) -> Option<&'static str> {
-    (target == STARTER).then_some(STARTER_DRAFT)
+/// The bundled model or draft head that drafts for a target; `None` where what needs no model does.
+pub(crate) fn draft_of(target: &str) -> Option<&'static str> {
+    match target {
+        SMOLLM2 => Some(SMOLLM2_HEAD),
+        STARTER => Some(STARTER_DRAFT),
+        _ => None,
+    }
 }
 
 /// The places where the bundled models may be; the first one that has a file wins.
@@ -44,6 +50,7 @@ impl Bundled {
     pub(crate) fn path(&self, name: &str) -> Option<Result<PathBuf>> {
         let (file, places) = match name {
             SMOLLM2 => ("SmolLM2-135M-Instruct-Q4_1.gguf", &self.smollm2),
+            SMOLLM2_HEAD => ("smollm2-head.gguf", &self.smollm2),
             STARTER => ("starter-target-Q8_0.gguf", &self.starter),
             STARTER_DRAFT => ("starter-draft-Q8_0.gguf", &self.starter),
             _ => return None,
@@ -51,9 +58,15 @@ impl Bundled {
         let found = places.iter().map(|place| place.join(file)).find(|path| path.is_file());
         let missing = || match name {
             SMOLLM2 => Error::NoSmolLm2 { file, places: places.clone() },
+            SMOLLM2_HEAD => Error::NoHead { file, places: places.clone() },
             _ => Error::NoStarter { file, places: places.clone() },
         };
         Some(found.ok_or_else(missing))
+    }
+
+    /// The bundled draft of a target, where it is.
+    pub(crate) fn draft_of(&self, target: &str) -> Option<&'static str> {
+        draft_of(target).filter(|draft| matches!(self.path(draft), Some(Ok(_))))
     }
 
     /// SmolLM2 where it is, else the starter.
@@ -154,9 +167,18 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_starters_draft_is_a_model_and_what_drafts_for_others_is_none() {
-        assert_eq!(draft_of(STARTER), Some(STARTER_DRAFT));
-        assert_eq!((draft_of(SMOLLM2), draft_of("/a/model.gguf")), (None, None));
+    fn bundled_targets_have_their_drafts_and_others_have_none() {
+        assert_eq!((draft_of(STARTER), draft_of(SMOLLM2)), (Some(STARTER_DRAFT), Some(SMOLLM2_HEAD)));
+        assert_eq!((draft_of(SMOLLM2_HEAD), draft_of("/a/model.gguf")), (None, None));
+    }
+
+    #[test]
+    fn a_draft_that_is_not_there_is_no_default() {
+        let root = tempfile::tempdir().unwrap();
+        let bundled = bundled_in(root.path());
+        assert_eq!(bundled.draft_of(SMOLLM2), None);
+        put(&root.path().join("smollm2/smollm2-head.gguf"), 1);
+        assert_eq!(bundled.draft_of(SMOLLM2), Some(SMOLLM2_HEAD));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Known pairs: which small model drafts for which large one, and where the hub has them.
 
-use crate::draft_of;
+use crate::bundled::draft_of;
 
 /// A file of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,12 +9,13 @@ pub struct CatalogueModel {
     pub label: &'static str,
     /// `owner/name`
     pub repository: &'static str,
-    /// The path in the repository; of a split file its first part.
-    pub file: &'static str,
+    /// The path in the repository, of a split file of its first part; `None` for a folder of safetensors.
+    pub file: Option<&'static str>,
     /// All parts together, when the catalogue was made; rounded where it ends in zeros. Enough to see
     /// whether it fits: what is downloaded goes by the hub's own word.
     pub bytes: u64,
     pub parameters: u64,
+    /// "unknown" where nobody says it.
     pub licence: &'static str,
     /// Whether its licence has to be accepted on the hub before it can be downloaded.
     pub gated: bool,
@@ -27,6 +28,26 @@ pub struct CatalogueFamily {
     pub name: &'static str,
     pub drafts: &'static [CatalogueModel],
     pub targets: &'static [CatalogueModel],
+    /// Draft heads, each for one of the targets.
+    pub heads: &'static [CatalogueModel],
+}
+
+impl CatalogueModel {
+    /// As downloads and installed models are called: `owner/name:file`, or `owner/name` for a folder.
+    pub fn name(&self) -> String {
+        match self.file {
+            Some(file) => format!("{}:{file}", self.repository),
+            None => self.repository.to_owned(),
+        }
+    }
+}
+
+impl CatalogueFamily {
+    /// All its models and what they are here for, drafts first.
+    pub fn models(&self) -> impl Iterator<Item = (&'static str, &'static CatalogueModel)> {
+        let kind = |role, models: &'static [CatalogueModel]| models.iter().map(move |model| (role, model));
+        kind("draft", self.drafts).chain(kind("head", self.heads)).chain(kind("target", self.targets))
+    }
 }
 
 /// The known families.
@@ -41,7 +62,9 @@ pub fn is_known_pair(target: &str, draft: &str) -> bool {
         return true;
     }
     let (target, draft) = (model_of(target), model_of(draft));
-    let has = |models: &[CatalogueModel], wanted: &str| models.iter().any(|one| model_of(one.file) == wanted);
+    let has = |models: &[CatalogueModel], wanted: &str| {
+        models.iter().any(|one| one.file.is_some_and(|file| model_of(file) == wanted))
+    };
     FAMILIES.iter().any(|family| has(family.targets, &target) && has(family.drafts, &draft))
 }
 
@@ -73,7 +96,13 @@ const fn open(
     parameters: u64,
     licence: &'static str,
 ) -> CatalogueModel {
-    CatalogueModel { label, repository, file, bytes, parameters, licence, gated: false }
+    CatalogueModel { label, repository, file: Some(file), bytes, parameters, licence, gated: false }
+}
+
+/// A draft head of 16 bits a weight, of which nobody says a licence.
+const fn head(label: &'static str, repository: &'static str, parameters: u64) -> CatalogueModel {
+    let bytes = 2 * parameters;
+    CatalogueModel { label, repository, file: None, bytes, parameters, licence: "unknown", gated: false }
 }
 
 const FAMILIES: &[CatalogueFamily] = &[
@@ -109,6 +138,12 @@ const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             ),
         ],
+        // Their numbers of parameters follow from their targets' sizes and the 32,000 tokens they guess.
+        heads: &[
+            head("Qwen3 4B head · EAGLE-3", "AngelSlim/Qwen3-4B_eagle3", 218_000_000),
+            head("Qwen3 8B head · EAGLE-3", "AngelSlim/Qwen3-8B_eagle3", 400_000_000),
+            head("Qwen3 14B head · EAGLE-3", "AngelSlim/Qwen3-14B_eagle3", 609_000_000),
+        ],
     },
     CatalogueFamily {
         name: "Qwen2.5",
@@ -135,6 +170,7 @@ const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             ),
         ],
+        heads: &[],
     },
     CatalogueFamily {
         name: "Llama 3",
@@ -152,6 +188,7 @@ const FAMILIES: &[CatalogueFamily] = &[
             8_030_000_000,
             "llama3.1",
         )],
+        heads: &[],
     },
     CatalogueFamily {
         name: "Gemma 3",
@@ -187,6 +224,7 @@ const FAMILIES: &[CatalogueFamily] = &[
                 "gemma",
             ),
         ],
+        heads: &[],
     },
     CatalogueFamily {
         name: "SmolLM2",
@@ -204,6 +242,7 @@ const FAMILIES: &[CatalogueFamily] = &[
             1_710_000_000,
             "apache-2.0",
         )],
+        heads: &[],
     },
 ];
 
@@ -237,11 +276,12 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_the_quantisation_and_names_are_whole() {
-        for model in catalogue().iter().flat_map(|family| family.drafts.iter().chain(family.targets)) {
+        for (_, model) in catalogue().iter().flat_map(CatalogueFamily::models) {
             let bits = model.bytes as f64 * 8.0 / model.parameters as f64;
-            assert!((4.5..11.0).contains(&bits), "{}: {bits} bits a weight", model.label);
+            let most = if model.file.is_some() { 11.0 } else { 16.5 };
+            assert!((4.5..most).contains(&bits), "{}: {bits} bits a weight", model.label);
             assert_eq!(model.repository.split('/').count(), 2, "{}", model.label);
-            assert!(model.file.ends_with(".gguf"), "{}", model.label);
+            assert!(model.file.is_none_or(|file| file.ends_with(".gguf")), "{}", model.label);
         }
     }
 }

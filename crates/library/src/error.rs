@@ -44,6 +44,13 @@ pub enum Error {
     )]
     NoSmolLm2 { file: &'static str, places: Vec<PathBuf> },
 
+    #[error(
+        "the draft head of SmolLM2 is missing: expected {file} in {}. Reinstall Foretoken, or set \
+         FORETOKEN_SMOLLM2_DIR to the folder that has it.",
+        listed(places)
+    )]
+    NoHead { file: &'static str, places: Vec<PathBuf> },
+
     #[error("'{0}' comes with Foretoken and cannot be removed.")]
     BundledStays(String),
 

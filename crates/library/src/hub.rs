@@ -11,7 +11,7 @@ use hf_hub::{HFClient, HFClientSync, HFError};
 use crate::model_path::{Part, belongs_to_folder_model, has_extension};
 use crate::nearest::nearest;
 use crate::token::{self, Token};
-use crate::{Error, Folders, Result, TokenSource, cache, catalogue};
+use crate::{CatalogueFamily, Error, Folders, Result, TokenSource, cache, catalogue};
 
 /// How long a connection may say nothing before it counts as lost.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
@@ -190,8 +190,8 @@ impl Hub {
     }
 
     fn unknown(&self, repository: &str, source: TokenSource) -> Error {
-        let known = catalogue().iter().flat_map(|family| family.drafts.iter().chain(family.targets));
-        let hint = match nearest(repository, known.map(|model| model.repository)) {
+        let known = catalogue().iter().flat_map(CatalogueFamily::models);
+        let hint = match nearest(repository, known.map(|(_, model)| model.repository)) {
             Some(near) if near != repository => format!("Did you mean '{near}'?"),
             _ => "Check the name; private repositories need a token.".into(),
         };

@@ -4,7 +4,8 @@
 //!
 //! - [`Folders`]: the data folder with the database, the models and the logs
 //! - [`Library`]: every installed model ([`Installed`]), and names turned into paths
-//! - `bundled.rs`: the models that come with the program, [`SMOLLM2`], [`STARTER`] and [`STARTER_DRAFT`]
+//! - `bundled.rs`: the models that come with the program, [`SMOLLM2`], [`SMOLLM2_HEAD`], [`STARTER`] and
+//!   [`STARTER_DRAFT`]
 //! - `cache.rs`: what this and other programs downloaded into the hub's cache
 //! - `model_path.rs`: which files and folders look like a model
 //! - [`catalogue()`]: known pairs, and where the hub has them
@@ -43,7 +44,7 @@ mod speed;
 mod token;
 mod transfer;
 
-pub use bundled::{SMOLLM2, STARTER, STARTER_DRAFT, draft_of};
+pub use bundled::{SMOLLM2, SMOLLM2_HEAD, STARTER, STARTER_DRAFT};
 pub use catalogue::{CatalogueFamily, CatalogueModel, catalogue, is_known_pair};
 pub use downloads::Downloads;
 pub use error::{Error, Result};

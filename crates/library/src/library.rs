@@ -54,6 +54,11 @@ impl Library {
         self.bundled.default_target()
     }
 
+    /// The name of the model or draft head that comes with the program to draft for a target, where it is.
+    pub fn draft_of(&self, target: &str) -> Option<&'static str> {
+        self.bundled.draft_of(target)
+    }
+
     /// All installed models: those that come with the program, then the models folder, then the hub's cache.
     /// What cannot be read is left out. Reads folders, no files.
     pub fn installed(&self) -> Vec<Installed> {
@@ -147,6 +152,7 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         put(&root.join("smollm2/SmolLM2-135M-Instruct-Q4_1.gguf"), 98);
+        put(&root.join("smollm2/smollm2-head.gguf"), 7);
         put(&root.join("starter/starter-target-Q8_0.gguf"), 8);
         put(&root.join("starter/starter-draft-Q8_0.gguf"), 1);
         put(&root.join("models/local.gguf"), 4);
@@ -167,6 +173,7 @@ pub(crate) mod tests {
             library.installed().into_iter().map(|model| (model.name, model.kind, model.size_bytes)).collect();
         let expected = [
             ("smollm2", Kind::Bundled, 98),
+            ("smollm2-head", Kind::Bundled, 7),
             ("starter", Kind::Bundled, 8),
             ("starter-draft", Kind::Bundled, 1),
             ("local.gguf", Kind::Local, 4),

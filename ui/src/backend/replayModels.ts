@@ -83,13 +83,13 @@ export const TARGETS: ModelEntry[] = [
 function model(
   label: string,
   repository: string,
-  file: string,
+  file: string | null,
   size_bytes: number,
   parameters: number,
   licence: string,
   gated = false,
 ): CatalogueModel {
-  const id = `${repository}:${file}`;
+  const id = file === null ? repository : `${repository}:${file}`;
   const { memory_bytes, fits } = memoryOf(size_bytes);
   return {
     id,
@@ -121,6 +121,12 @@ function gemma(size: string, bytes: number, parameters: number, quantisation: st
   return model(label, `ggml-org/gemma-3-${size}-it-GGUF`, file, bytes, parameters, GEMMA, true);
 }
 
+function head(size: string, parameters: number) {
+  const label = `Qwen3 ${size} head · EAGLE-3`;
+  const repository = `AngelSlim/Qwen3-${size}_eagle3`;
+  return model(label, repository, null, 2 * parameters, parameters, "unknown");
+}
+
 export const FAMILIES: CatalogueFamily[] = [
   {
     name: "Qwen3",
@@ -131,11 +137,13 @@ export const FAMILIES: CatalogueFamily[] = [
       qwen("32B", 19.8e9, 32.8e9),
     ],
     drafts: [qwen("0.6B", 639.2e6, 751.6e6, "Q8_0")],
+    heads: [head("4B", 218e6), head("8B", 400e6), head("14B", 609e6)],
   },
   {
     name: "Gemma 3",
     targets: [gemma("4b", 2.49e9, 3.88e9, "Q4_K_M"), gemma("12b", 7.3e9, 11.8e9, "Q4_K_M")],
     drafts: [gemma("270m", 292e6, 268e6, "Q8_0"), gemma("1b", 806e6, 999e6, "Q4_K_M")],
+    heads: [],
   },
   {
     name: "Llama 3",
@@ -159,6 +167,7 @@ export const FAMILIES: CatalogueFamily[] = [
         LLAMA,
       ),
     ],
+    heads: [],
   },
 ];
 

@@ -4,4 +4,8 @@ import type { CatalogueModel } from "./CatalogueModel";
 /**
  * Models that share a vocabulary: any of the drafts suits any of the targets.
  */
-export type CatalogueFamily = { name: string, targets: Array<CatalogueModel>, drafts: Array<CatalogueModel>, };
+export type CatalogueFamily = { name: string, targets: Array<CatalogueModel>, drafts: Array<CatalogueModel>, 
+/**
+ * Draft heads, each for one of the targets.
+ */
+heads: Array<CatalogueModel>, };

@@ -10,16 +10,19 @@ pub struct CatalogueFamily {
     pub name: String,
     pub targets: Vec<CatalogueModel>,
     pub drafts: Vec<CatalogueModel>,
+    /// Draft heads, each for one of the targets.
+    pub heads: Vec<CatalogueModel>,
 }
 
-/// A file that can be downloaded.
+/// A file, or a folder of safetensors, that can be downloaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct CatalogueModel {
-    /// `owner/name:file`: the id of its download and, once it is installed, its [`super::ModelEntry::name`].
+    /// `owner/name:file`, or `owner/name` for a folder: the id of its download and, once it is installed, its
+    /// [`super::ModelEntry::name`].
     pub id: String,
     pub repository: String,
-    pub file: String,
+    pub file: Option<String>,
     /// "Qwen3 8B · Q4_K_M".
     pub label: String,
     #[ts(type = "number")]
@@ -31,6 +34,7 @@ pub struct CatalogueModel {
     pub fits: bool,
     #[ts(type = "number")]
     pub parameters: u64,
+    /// "unknown" where nobody says it.
     pub licence: String,
     /// Its licence has to be accepted on the hub first, and a token says who asks.
     pub gated: bool,

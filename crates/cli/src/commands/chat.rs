@@ -9,7 +9,7 @@ use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::Session;
 use foretoken_engine::speculation::DraftLength;
 use foretoken_engine::trace::{Round, Summary};
-use foretoken_library::{STARTER, draft_of};
+use foretoken_library::STARTER;
 
 use crate::args::{DraftChoice, PairDeviceArgs, SamplingArgs, SpeculationArgs, draft_length};
 use crate::colour;
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let source = args.device.target.open(target)?;
     let mut session = load(&source, form(&source, false)?, &args.device)?;
-    let draft = args.speculation.draft_or(default_draft(target));
+    let draft = args.speculation.draft_or(default_draft(target)?);
     choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold {
         session.prepare()?;
@@ -81,8 +81,9 @@ pub fn run(args: &Args) -> Result<()> {
     Chat { session, devices, cold, request, messages, last, colours, interrupt }.run()
 }
 
-fn default_draft(target: &str) -> DraftChoice {
-    draft_of(target).map_or(DraftChoice::Ngram, |draft| DraftChoice::Model(draft.to_owned()))
+fn default_draft(target: &str) -> Result<DraftChoice> {
+    let draft = library()?.draft_of(target);
+    Ok(draft.map_or(DraftChoice::Ngram, |draft| DraftChoice::Model(draft.to_owned())))
 }
 
 struct Chat<'a> {

@@ -69,7 +69,10 @@ fn rows(path: String, model: &Description) -> Vec<(&'static str, String)> {
     if let Some(tags) = model.thinking {
         rows.push(("thinks between", format!("{} and {}", tags.open, tags.close)));
     }
-    rows.push(("chat template", or(&model.template, "none: it can only be used with raw text")));
+    // A draft head has its target's tokenizer and template.
+    if model.tokenizer.is_some() || model.tokenizer_problem.is_some() {
+        rows.push(("chat template", or(&model.template, "none: it can only be used with raw text")));
+    }
     rows
 }
 

@@ -118,8 +118,7 @@ fn show_catalogue(json: bool) -> Result<()> {
         if !json {
             output::line(family.name)?;
         }
-        let drafts = family.drafts.iter().map(|model| (model, "draft"));
-        for (model, role) in drafts.chain(family.targets.iter().map(|model| (model, "target"))) {
+        for (role, model) in family.models() {
             let known = Known::new(family.name, model, role, &installed);
             if json {
                 output::json(&known)?;
@@ -146,7 +145,7 @@ impl Known {
         role: &'static str,
         installed: &[Installed],
     ) -> Self {
-        let name = format!("{}:{}", model.repository, model.file);
+        let name = model.name();
         Self {
             family,
             role,

@@ -28,7 +28,7 @@ pub struct Description {
     pub quantisation: Option<String>,
     /// `None` for a tokenizer alone.
     pub sizes: Option<Sizes>,
-    /// `None` when the tokenizer cannot be used.
+    /// `None` when the tokenizer cannot be used, and of a draft head, which has its target's.
     pub tokenizer: Option<TokenizerDescription>,
     /// Why the tokenizer cannot be used.
     pub tokenizer_problem: Option<String>,
@@ -73,6 +73,7 @@ impl ModelSource {
         };
         let (tokenizer, tokenizer_problem) = match self.describe_tokenizer() {
             Ok(description) => (Some(description), None),
+            Err(_) if self.is_draft_head() => (None, None),
             Err(error) => (None, Some(error.to_string())),
         };
         let template = self.stored_template().ok().flatten();
@@ -198,6 +199,16 @@ fn special(config: &ModelConfig) -> Vec<String> {
     .filter(|(has, _)| *has)
     .map(|(_, words)| words.to_owned())
     .collect();
+    if let Some(head) = &config.draft_head {
+        let layers = match &head.entering {
+            Some(layers) => {
+                format!("layers {}", layers.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
+            }
+            None => "three layers".to_owned(),
+        };
+        special.push(format!("a draft head: reads the states that enter {layers} of its target"));
+        special.push(format!("guesses {} of {} tokens", config.vocabulary, head.tokens));
+    }
     if let Some(experts) = &config.experts {
         special.push(format!("{} of {} experts per token", experts.used, experts.count));
     }
