@@ -5,9 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use fantoccini::key::Key;
+use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
-use foretoken_engine::trace::Round;
+use foretoken_engine::trace::{Outcome, Round};
 use foretoken_store::Store;
 use foretoken_tests::endless_model;
 use foretoken_tests::hub::{Faults, Hub};
@@ -88,7 +89,7 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     let target = window.attribute("[data-testid='target-picker']", "data-value").await;
     assert_eq!(target.as_deref(), Some("smollm2"));
     let draft = window.attribute("[data-testid='draft-picker']", "data-value").await;
-    assert_eq!(draft.as_deref(), Some("ngram"));
+    assert_eq!(draft.as_deref(), Some("smollm2-head"));
     let body = window.body().await;
     assert!(body.contains("SmolLM2 135M Instruct · Q4_1") && body.contains("small"), "{body}");
     assert!(!body.contains("tiny model"), "{body}");
@@ -108,7 +109,10 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     assert!(reply.text.contains("a fox"), "{}", reply.text);
     let rounds: Vec<Round> =
         store.rounds(reply.id).unwrap().iter().map(|round| serde_json::from_str(round).unwrap()).collect();
-    assert!(rounds.iter().any(|round| round.accepted() > 0), "no draft was accepted in {}", reply.text);
+    let mut drafted = rounds.iter().flat_map(|round| &round.drafted);
+    let of_the_head =
+        drafted.any(|one| one.drafter == DrafterKind::Head && one.outcome == Outcome::Accepted);
+    assert!(of_the_head, "no guess of the head was accepted in {}", reply.text);
 }
 
 #[tokio::test]

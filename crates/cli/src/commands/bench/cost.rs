@@ -1,12 +1,13 @@
 //! What one pass costs: the target's over 1 to 17 tokens, and the drafter's for a token. The two
 //! decide how far ahead drafting pays.
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use foretoken_engine::context::Context;
 use foretoken_engine::decoder::Request;
-use foretoken_engine::draft::DraftRequest;
-use foretoken_engine::forward::{Interest, Model, Want};
+use foretoken_engine::draft::{DraftRequest, Seen};
+use foretoken_engine::forward::{Interest, Model, Part, Want, catch_up_with};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::session::Session;
 use foretoken_engine::speculation::MAX_DRAFT_LENGTH;
@@ -87,7 +88,18 @@ pub fn draft_cost(session: &mut Session, requests: &[Request]) -> Result<Option<
     let context = Context::new(context(requests, session.decoder.target().config().context - 1));
     let mut sampler = Sampler::new(&request.sampling)?;
     let mut times = Vec::new();
-    let Some(drafter) = session.draft.drafters.first() else { return Ok(None) };
+    let Session { decoder, draft, .. } = session;
+    let Some(drafter) = draft.drafters.first() else { return Ok(None) };
+    if let Some(taps) = drafter.taps().cloned() {
+        decoder.target_mut().truncate(0);
+        let mut heard = Ok(());
+        let _ = catch_up_with(decoder.target_mut(), &context, &taps, &mut |part| {
+            let Part { at, tokens, features, .. } = part;
+            heard = drafter.observe(&Seen { at, tokens, rows: None, features });
+            if heard.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        heard?;
+    }
     // The first time it reads the context.
     for repeat in 0..=REPEATS {
         let start = Instant::now();

@@ -15,7 +15,7 @@ use foretoken_engine::speculation::{DrafterChoice, Speculation};
 use serde::Serialize;
 
 use super::args::Args;
-use super::cost::{RowCost, verify_cost};
+use super::cost::{RowCost, draft_cost, verify_cost};
 use super::numbers::{median, number};
 use super::prompts::Workload;
 use super::random::llama_cpp::{Ask, LlamaCpp, Timing};
@@ -57,6 +57,8 @@ struct Report {
     /// Empty without llama.cpp.
     llama_cpp: Vec<Theirs>,
     verify_cost: Vec<RowCost>,
+    /// The draft's time for a token; null without one.
+    draft_ms: Option<f64>,
     /// Of these very weights; null where they are on another device, as is the next.
     read_bandwidth_gb_s: Option<f64>,
     /// The share of the bandwidth that plain decoding reads weights with.
@@ -111,9 +113,12 @@ fn pairs(folder: &Path) -> Result<Vec<Pair>> {
     for target in &files {
         let source = match ModelSource::open(target).and_then(|source| {
             source.config()?;
-            source.template_source()?;
+            if !source.is_draft_head() {
+                source.template_source()?;
+            }
             Ok(source)
         }) {
+            Ok(source) if source.is_draft_head() => continue,
             Ok(source) => source,
             Err(error) => {
                 output::note(format_args!("{} is left out: {error}", target.display()));
@@ -123,7 +128,11 @@ fn pairs(folder: &Path) -> Result<Vec<Pair>> {
         let tokenizer = source.tokenizer()?;
         let largest = size(target) as f64 * LARGEST_DRAFT;
         let fits = |draft: &&PathBuf| {
-            let theirs = ModelSource::open(draft).and_then(|source| source.tokenizer());
+            let Ok(draft_source) = ModelSource::open(draft) else { return false };
+            if draft_source.is_draft_head() {
+                return draft_source.for_target(&source).is_ok();
+            }
+            let theirs = draft_source.tokenizer();
             size(draft) as f64 <= largest
                 && theirs.is_ok_and(|theirs| compat::compare(&tokenizer, &theirs).compatible)
         };
@@ -173,6 +182,8 @@ impl<'a> Subject<'a> {
     fn measure(mut self, llama_cpp: Option<&mut LlamaCpp>) -> Result<Report> {
         let (ways, theirs) = self.in_turns(llama_cpp)?;
         let verify_cost = verify_cost(self.session.decoder.target_mut(), &self.requests)?;
+        let draft_ms =
+            if self.pair.draft.is_some() { draft_cost(&mut self.session, &self.requests)? } else { None };
         let reading = bandwidth::read(self.session.decoder.target_mut(), &self.requests)?;
         Ok(Report {
             target: name(&self.pair.target),
@@ -184,6 +195,7 @@ impl<'a> Subject<'a> {
             ways,
             llama_cpp: theirs,
             verify_cost,
+            draft_ms,
             read_bandwidth_gb_s: reading.map(|reading| reading.gb_s),
             bandwidth_share: reading.map(|reading| reading.share),
         })
@@ -327,6 +339,10 @@ impl Report {
         lines.push("\nrows in a pass          ms  ratio".to_owned());
         let shown = self.verify_cost.iter().filter(|cost| ROWS.contains(&cost.rows));
         lines.extend(shown.map(|cost| format!("{:14}  {:>10.3}  {:>5.2}", cost.rows, cost.ms, cost.ratio)));
+        if let Some((draft, pass)) = self.draft_ms.zip(self.verify_cost.first()) {
+            let share = draft / pass.ms * 100.0;
+            lines.push(format!("drafting a token {draft:>11.3}         {share:.1} % of a pass"));
+        }
         if let Some((speed, share)) = self.read_bandwidth_gb_s.zip(self.bandwidth_share) {
             let share = share * 100.0;
             lines.push(format!(
