@@ -1,6 +1,7 @@
 //! The numbers that describe a model, whatever the format: `gguf.rs` reads them from a header, `json.rs`
 //! from a config.json. Refuses what would be computed wrongly; touches no weights.
 
+mod block_head;
 mod draft_head;
 mod gguf;
 mod json;
@@ -8,6 +9,7 @@ mod rotary;
 
 use std::path::Path;
 
+pub use block_head::{BlockHead, Confidence, Convolution, Selector};
 pub use draft_head::{DraftHead, FusedNorms};
 pub use rotary::Rotary;
 
