@@ -80,6 +80,12 @@ impl TensorModel {
     fn computing(source: &ModelSource, device: &Device, arithmetic: Arithmetic) -> Result<Self> {
         let config = source.config()?.clone();
         let weights = source.weights(device)?;
+        if config.block().is_some() {
+            let expected = "a draft head that guesses token by token, as other devices than the CPU run it";
+            return Err(
+                weights.bad(expected.to_owned(), "one that guesses blocks; choose the CPU for it".to_owned())
+            );
+        }
         let layers = (0..config.layers)
             .map(|index| Layer::load(Origin { index, weights: &weights, config: &config, arithmetic }))
             .collect::<Result<Vec<_>>>()?;
