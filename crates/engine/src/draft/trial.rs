@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{Cost, DraftRequest, Drafter, measure};
+use super::{DraftRequest, Drafter, measure};
 use crate::context::Context;
 use crate::distribution::Distribution;
 use crate::error::Result;
@@ -84,11 +84,10 @@ impl Ground {
         go_on: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Trial>> {
         let Some(chances) = self.chances(target, drafter, go_on)? else { return Ok(None) };
-        let draft = match drafter.cost() {
-            Cost::Free => None,
-            Cost::Measured { lengths } => measure::draft(drafter, &self.text[..].into(), lengths)?,
-        };
-        let governor = Governor::new(self.verify.clone(), vec![(drafter.kind(), draft)]);
+        let cost = drafter.cost();
+        let draft = if cost.is_free() { None } else { measure::draft(drafter, &self.text[..].into())? };
+        let mut governor = Governor::new(self.verify.clone(), vec![(drafter.kind(), draft)]);
+        cost.at_once().into_iter().for_each(|longest| governor.drafts_at_once(0, longest));
         let acceptance = chances.iter().sum::<f64>() / chances.len().max(1) as f64;
         let (draft_length, rate) = governor.promise(0, acceptance);
         Ok(Some(Trial {
