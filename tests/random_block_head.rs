@@ -1,6 +1,7 @@
-//! A draft head with random weights that guesses blocks, for a target, written in every form in which such are published:
-//! by DFlash's authors and those of DeepSpec, by speculators, and as the GGUF file that llama.cpp's converter would make
-//! of it. Its numbers follow from the tensors' names by a rule that `tests/goldens/block_heads.py` knows, too.
+//! A draft head with random weights that guesses blocks, for a target, written in every form in which such are
+//! published: by DFlash's authors and those of DeepSpec, by speculators, and as the GGUF file that llama.cpp's
+//! converter would make of it. Its numbers follow from the tensors' names by a rule that
+//! `tests/goldens/block_heads.py` knows, too.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -138,6 +139,14 @@ impl RandomBlockHead {
             self.matrix("confidence_head.proj", 1, hidden + RANK);
             self.insert("confidence_head.proj.bias", &[1], 0.0, 1.0);
         }
+    }
+
+    /// The same with an embedding and an output matrix of its own.
+    #[must_use]
+    pub fn with_own_matrices(mut self) -> Self {
+        self.matrix("embed_tokens", self.vocabulary, self.hidden);
+        self.matrix("lm_head", self.guessed.len(), self.hidden);
+        self
     }
 
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) {
@@ -317,6 +326,7 @@ fn gguf_name(name: &str) -> String {
     let outer = [
         ("hidden_norm.weight", "enc.output_norm.weight"),
         ("norm.weight", "output_norm.weight"),
+        ("embed_tokens.weight", "token_embd.weight"),
         ("lm_head.weight", "output.weight"),
         ("markov_head.markov_w1.weight", "markov_w1.weight"),
         ("markov_head.markov_w2.weight", "markov_w2.weight"),

@@ -13,12 +13,14 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import save_file
+from speculators.config import SpeculatorsConfig, VerifierConfig
 from speculators.models.dflash.config import DFlashSpeculatorConfig
 from speculators.models.dflash.core import DFlashDraftModel
 from speculators.models.dflash2.config import DFlash2SpeculatorConfig
 from speculators.models.dflash2.core import DFlash2DraftModel
 from speculators.models.dspark.config import DSparkSpeculatorConfig
 from speculators.models.dspark.core import DSparkDraftModel
+from speculators.proposals.greedy import GreedyTokenProposalConfig
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Config
 
 HIDDEN, VOCABULARY, STATES = 256, 320, 2
@@ -55,7 +57,7 @@ def weight(name: str, shape) -> torch.Tensor:
 
 
 def model(kind: str):
-    """A head of this kind, with the embedding and the output matrix that stand for the target's."""
+    """A head of this kind, with an embedding and an output matrix of its own, and whether its first layer has a window."""
     reduced = kind in ("Reduced", "DSpark")
     windowed = kind in ("Reduced", "DFlash2")
     guessed = len([token for token in range(VOCABULARY) if token % 3 == 2]) if reduced else VOCABULARY
@@ -66,9 +68,13 @@ def model(kind: str):
         layer_types=["sliding_attention" if windowed else "full_attention", "full_attention"],
     )
     layers._attn_implementation = "eager"
+    nobody = SpeculatorsConfig(
+        algorithm="dflash", proposal_methods=[GreedyTokenProposalConfig(speculative_tokens=BLOCK - 1)],
+        default_proposal_method="greedy", verifier=VerifierConfig(name_or_path=None, architectures=[]),
+    )
     common = {
         "transformer_layer_config": layers, "draft_vocab_size": guessed, "block_size": BLOCK,
-        "aux_hidden_state_layer_ids": [1, 2], "mask_token_id": MASK, "speculators_config": None,
+        "aux_hidden_state_layer_ids": [1, 2], "mask_token_id": MASK, "speculators_config": nobody,
     }
     if kind == "DFlash2":
         config = DFlash2SpeculatorConfig(**common, selector_rank=RANK)
@@ -80,13 +86,8 @@ def model(kind: str):
         head = DFlashDraftModel(DFlashSpeculatorConfig(**common))
     with torch.no_grad():
         for name, parameter in head.named_parameters():
-            shape = parameter.shape
-            if name == "embed_tokens.weight":
-                parameter.copy_(0.09 * made_up("model.embed_tokens.weight", shape))
-            elif name == "lm_head.weight" and not reduced:
-                parameter.copy_(0.09 * made_up("target lm_head.weight", shape))
-            elif not name.startswith("verifier_"):
-                parameter.copy_(weight(name, shape))
+            if not name.startswith("verifier_"):
+                parameter.copy_(weight(name, parameter.shape))
     return head.float().eval(), windowed
 
 

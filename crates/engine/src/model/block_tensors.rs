@@ -5,8 +5,8 @@ use super::config::{Confidence, Convolution, ModelConfig, Selector};
 use super::tensors::Tensors;
 use crate::error::{Error, Result};
 
-/// The name of what is known of each token that may stand before, `[tokens, rank]`, and of what that adds to the scores of
-/// each token, `[vocabulary, rank]`.
+/// The name of what is known of each token that may stand before, `[tokens, rank]`, and of what that adds to the
+/// scores of each token, `[vocabulary, rank]`.
 pub const MARKOV_BEFORE: &str = "markov_w1.weight";
 pub const MARKOV_AFTER: &str = "markov_w2.weight";
 /// The names of what tells how sure a block head is of a guess, `[1, inputs]` and `[1]`.

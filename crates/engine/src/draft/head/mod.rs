@@ -1,8 +1,8 @@
-//! Draft heads. [`head_drafter`] tells those that guess token by token, which are here, from those that guess a block at
-//! once, which are `block`'s. What both do is `growth`'s and `tokens`'s.
+//! Draft heads. [`head_drafter`] tells those that guess token by token, which are here, from those that guess a block
+//! at once, which are `block`'s. What both do is `growth`'s and `tokens`'s.
 //!
-//! One that guesses token by token is a layer that guesses from hidden states of its target, at a small part of the target's cost
-//! (EAGLE-3, Li et al. 2025). What it has heard and computed of the text is `hearing`'s.
+//! One that guesses token by token is a layer that guesses from hidden states of its target, at a small part of the
+//! target's cost (EAGLE-3, Li et al. 2025). What it has heard and computed of the text is `hearing`'s.
 //!
 //! Of the text `x` and the target's fused states `g`, row `p` of its cache is of the pair `(x[p + 1], g[p])`, which
 //! tells what may follow `x[p + 1]`. A guess is run with what the head gave itself for the token before, and

@@ -84,7 +84,10 @@ impl TextRows {
         let same = self.common(context);
         self.cut(same);
         self.compared = (context.mark(), same);
-        self.run()?;
-        Ok(same + 1 == context.len())
+        let complete = same + 1 == context.len();
+        if complete {
+            self.run()?;
+        }
+        Ok(complete)
     }
 }

@@ -4,8 +4,8 @@ use super::{BlockHead, ModelConfig};
 
 /// What a model has that drafts from hidden states of another, its target.
 ///
-/// Token by token (EAGLE-3, Li et al. 2025) it gets beside a token's embedding a state: the target's states at the token
-/// before, fused, or what it gave itself there. With a [block](BlockHead) it guesses several tokens at once.
+/// Token by token (EAGLE-3, Li et al. 2025) it gets beside a token's embedding a state: the target's states at the
+/// token before, fused, or what it gave itself there. With a [block](BlockHead) it guesses several tokens at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftHead {
     /// The layers of the target whose entering states it reads; `None` where the file leaves them to

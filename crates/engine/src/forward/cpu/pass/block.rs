@@ -1,5 +1,5 @@
-//! What a draft head does in its passes that guesses blocks: it makes rows of the target's states for the text, of which
-//! a layer has keys and values and nothing else, and convolves a block's rows.
+//! What a draft head does in its passes that guesses blocks: it makes rows of the target's states for the text, of
+//! which a layer has keys and values and nothing else, and convolves a block's rows.
 
 use super::{Arriving, Phases};
 use crate::forward::Features;
