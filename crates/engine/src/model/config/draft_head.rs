@@ -1,6 +1,7 @@
 //! What makes a model a draft head: the hidden states of its target that it reads.
 
-use super::{BlockHead, ModelConfig};
+use super::ModelConfig;
+use super::block_head::BlockHead;
 
 /// What a model has that drafts from hidden states of another, its target.
 ///

@@ -4,7 +4,7 @@ use super::super::block_tensors::MARKOV_BEFORE;
 use super::super::family::{Family, Windowed, unsupported};
 use super::super::gguf::Header;
 use super::super::weights::{LONG_FACTORS, OUTPUT, ROPE_FACTORS, SHORT_FACTORS};
-use super::block_head::{Written, checked_layers};
+use super::block_keys::{Written, checked_layers};
 use super::rotary::{LongRope, plain_frequencies};
 use super::{
     AttentionKind, BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Rotary, attention_kinds, bad,

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::super::family::{Activation, Family, RotaryLayout, Windowed};
-use super::block_head::Keys as BlockKeys;
+use super::block_keys::Keys as BlockKeys;
 use super::rotary::{Llama3Scaling, LongRope, plain_frequencies};
 use super::{
     AttentionKind, BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Rotary, attention_kinds, bad,
