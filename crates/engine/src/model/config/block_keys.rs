@@ -61,7 +61,7 @@ impl BlockHead {
         })
     }
 
-    /// From a config.json, in which `sliding` layers have a window. `tokens` are those that it can be fed.
+    /// From a config.json, in which `sliding` layers are of the kind that has a window. `tokens` are those that it can be fed.
     ///
     /// # Errors
     /// `Error::BadModel` for numbers that cannot be used, and for what is not run.
@@ -144,9 +144,10 @@ impl Keys<'_> {
     /// Whether layers are causal, where that does not depend on their windows.
     fn causal(&self) -> Option<bool> {
         let flag = |key: &str| self.find(key).and_then(Json::as_bool);
-        let windows = flag("sliding_window_non_causal").or(self.is_kind("dflash2").then_some(true));
-        let none = windows.unwrap_or(false) || flag("use_swa").unwrap_or(false);
-        flag("is_causal").or_else(|| flag("causal")).or(none.then_some(false))
+        // Speculators leaves out what is its default.
+        let exported = self.config["speculators_model_type"] == "dflash2";
+        let windows_too = flag("sliding_window_non_causal").unwrap_or(exported);
+        flag("is_causal").or_else(|| flag("causal")).or(windows_too.then_some(false))
     }
 
     fn refuse_what_is_not_run(&self) -> Result<()> {
@@ -167,5 +168,57 @@ impl Keys<'_> {
             return refuse(expected, "one of its own, in mask_embedding.pt".to_owned());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(mut config: Json) -> Result<(BlockHead, Vec<usize>)> {
+        for (key, value) in [("block_size", json!(8)), ("mask_token_id", json!(5))] {
+            config[key] = value;
+        }
+        let keys = Keys { path: Path::new("head"), config: &config, block: &config };
+        Ok((BlockHead::from_json(&keys, 100, &[true, false])?, keys.entering()?))
+    }
+
+    #[test]
+    fn layers_with_a_window_are_causal_unless_a_file_says_otherwise() {
+        let by_window = vec![true, false];
+        for (config, causal) in [
+            (json!({}), by_window.clone()),
+            (json!({ "is_causal": true }), vec![true; 2]),
+            (json!({ "dflash_config": { "causal": false } }), vec![false; 2]),
+            (json!({ "is_causal": false, "dflash_config": { "causal": true } }), vec![false; 2]),
+            (json!({ "sliding_window_non_causal": true }), vec![false; 2]),
+            (json!({ "architectures": ["DFlash2DraftModel"] }), by_window.clone()),
+            (json!({ "speculators_model_type": "dflash2" }), vec![false; 2]),
+            (json!({ "speculators_model_type": "dflash2", "sliding_window_non_causal": false }), by_window),
+        ] {
+            let mut config = config;
+            config["target_layer_ids"] = json!([0, 4]);
+            let (head, entering) = read(config.clone()).unwrap();
+            assert_eq!((head.causal, entering), (causal, vec![1, 5]), "{config}");
+        }
+    }
+
+    #[test]
+    fn what_a_kind_of_head_leaves_out_is_known() {
+        let kind = |name: &str| {
+            let layers = json!({ "speculators_model_type": name, "aux_hidden_state_layer_ids": [2, 3] });
+            let (head, entering) = read(layers).unwrap();
+            assert_eq!(entering, [2, 3]);
+            head
+        };
+        let (first, second, spark) = (kind("dflash"), kind("dflash2"), kind("dspark"));
+        assert_eq!([&first, &second, &spark].map(BlockHead::longest), [7, 7, 8]);
+        assert_eq!((first.convolution, first.selector), (None, None));
+        assert_eq!(second.convolution, Some(Convolution { taps: 2, group: 16 }));
+        assert_eq!(second.selector, Some(Selector { rank: 256, candidates: 16 }));
     }
 }

@@ -72,7 +72,7 @@ impl DraftHead {
         config: &ModelConfig,
     ) -> Result<Self> {
         if config.family.drafts_blocks {
-            let sliding = Keys { path, json: block, family: config.family }.windowed(config.layers)?;
+            let sliding = Keys { path, json: block, family: config.family }.sliding(config.layers)?;
             return Self::of_block(&BlockKeys { path, config: json, block }, config, &sliding);
         }
         // Writers do not agree on where these are.
@@ -249,9 +249,11 @@ impl Keys<'_> {
 
     /// Of every layer whether it has the window, if there is one.
     fn windowed(&self, layers: usize) -> Result<Vec<bool>> {
-        if self.windows_all() {
-            return Ok(vec![true; layers]);
-        }
+        if self.windows_all() { Ok(vec![true; layers]) } else { self.sliding(layers) }
+    }
+
+    /// Of every layer whether it is of the kind that has a window.
+    fn sliding(&self, layers: usize) -> Result<Vec<bool>> {
         if let Some(listed) = self.json["layer_types"].as_array() {
             let listed: Option<Vec<bool>> = listed.iter().map(is_windowed).collect();
             return listed.filter(|listed| listed.len() == layers).ok_or_else(|| {
