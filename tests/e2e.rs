@@ -110,8 +110,7 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     let rounds: Vec<Round> =
         store.rounds(reply.id).unwrap().iter().map(|round| serde_json::from_str(round).unwrap()).collect();
     let mut drafted = rounds.iter().flat_map(|round| &round.drafted);
-    let of_the_head =
-        drafted.any(|one| one.drafter == DrafterKind::Head && one.outcome == Outcome::Accepted);
+    let of_the_head = drafted.any(|one| one.drafter == DrafterKind::Head && one.outcome == Outcome::Accepted);
     assert!(of_the_head, "no guess of the head was accepted in {}", reply.text);
 }
 

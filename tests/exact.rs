@@ -108,6 +108,12 @@ enum Drafting {
     Mixed,
     /// Siblings drawn, but put into the order of their probability.
     Sorted,
+    /// Drawn place by place of a block, whatever was drawn before.
+    Places,
+    /// The same, each by what was drawn in the place before.
+    Chained,
+    /// The same, but told as if another token stood in the place before.
+    Mischained,
 }
 
 struct Pair {
@@ -144,7 +150,7 @@ impl Pair {
         oracle: &mut Oracle,
     ) {
         let depth = self.draft_length - left;
-        let q = Arc::new(self.draft.next(context));
+        let (q, told) = self.drawn_and_told(context, depth);
         if left == 0 || q.largest() < self.threshold {
             return;
         }
@@ -152,7 +158,7 @@ impl Pair {
         let drawn = match self.drafting {
             Drafting::Certain | Drafting::Pretended => false,
             Drafting::Mixed => depth.is_multiple_of(2),
-            Drafting::Drawn | Drafting::Staged | Drafting::Sorted => true,
+            _ => true,
         };
         let mut tokens = if drawn { draw_some(&q, width, oracle) } else { likeliest(&q, width) };
         if self.drafting == Drafting::Sorted {
@@ -161,9 +167,33 @@ impl Pair {
         for token in tokens {
             let index = guesses.len();
             let shown = drawn || self.drafting == Drafting::Pretended;
-            guesses.push(guess(token, parent, shown.then_some(&q)));
+            guesses.push(guess(token, parent, shown.then_some(&told)));
             self.grow(guesses, Some(index), &[context, &[token]].concat(), left - 1, oracle);
         }
+    }
+
+    /// What the guesses after `context` are drawn from, the last `depth` of which are guesses themselves, and what is
+    /// told of that.
+    fn drawn_and_told(&self, context: &[TokenId], depth: usize) -> (Arc<Distribution>, Arc<Distribution>) {
+        let (text, drawn) = context.split_at(context.len() - depth);
+        // Of the place after `last`, of which nothing else of the block is known.
+        let place = |last: Option<TokenId>| {
+            let masks = vec![0; depth.saturating_sub(1)];
+            self.draft.next(&[text, &masks, last.as_slice()].concat())
+        };
+        let before = drawn.last().copied();
+        let q = Arc::new(match self.drafting {
+            Drafting::Places => place(before.map(|_| 0)),
+            Drafting::Chained | Drafting::Mischained => place(before),
+            _ => self.draft.next(context),
+        });
+        let told = match (self.drafting, before) {
+            (Drafting::Mischained, Some(before)) => {
+                Arc::new(place(Some((before + 1) % VOCABULARY as TokenId)))
+            }
+            _ => Arc::clone(&q),
+        };
+        (q, told)
     }
 
     /// A chain by a draft that verifies what it was drafted: each token as if drawn by itself.
@@ -331,6 +361,8 @@ fn drafting() -> impl Strategy<Value = Drafting> {
         1 => Just(Drafting::Certain),
         1 => Just(Drafting::Staged),
         1 => Just(Drafting::Mixed),
+        1 => Just(Drafting::Places),
+        1 => Just(Drafting::Chained),
     ]
 }
 
@@ -452,6 +484,16 @@ fn siblings_in_the_order_of_their_probability_are_caught() {
     assert!(telling_tree(Drafting::Drawn).total_variation(as_shipped) < TOLERANCE);
     let found = telling_tree(Drafting::Sorted).total_variation(as_shipped);
     assert!(found > 1e-3, "the mistake went unseen: total variation {found:e}");
+}
+
+#[test]
+fn a_block_told_of_by_another_token_than_the_one_drawn_before_is_caught() {
+    for rule in [Verification::Token, Verification::Block] {
+        let pair = |drafting| Pair { verification: rule, ..telling_pair(drafting) };
+        assert!(pair(Drafting::Chained).total_variation(as_shipped) < TOLERANCE);
+        let found = pair(Drafting::Mischained).total_variation(as_shipped);
+        assert!(found > 1e-3, "the mistake went unseen: total variation {found:e}");
+    }
 }
 
 #[test]

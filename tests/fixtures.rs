@@ -5,6 +5,7 @@
 pub mod hub;
 #[cfg(target_os = "linux")]
 pub mod picture;
+mod random_block_head;
 mod random_family;
 mod random_head;
 mod starter_folder;
@@ -25,6 +26,7 @@ use foretoken_engine::forward::{CpuModel, Model, TensorModel, load};
 use foretoken_engine::model::{ChatMessage, ModelSource, Renderer, Role, Special, Tokenizer};
 use foretoken_engine::token::TokenId;
 
+pub use random_block_head::{BLOCK_ROWS, BlockKind, MASK, RandomBlockHead};
 pub use random_family::{RandomFamily, families, family};
 pub use random_head::{Flags, RandomHead, made_up};
 pub use starter_folder::write_starter_folder;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod bad_heads;
+mod block_heads;
 mod circles;
 mod exact;
 mod families;

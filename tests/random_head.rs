@@ -281,7 +281,7 @@ fn gguf_name(name: &str) -> String {
 }
 
 /// Makes of a tensor of numbers of 32 bits one of half as many whole numbers of 64 bits: candle writes none.
-fn widen(file: &mut [u8], name: &str, count: usize) {
+pub(crate) fn widen(file: &mut [u8], name: &str, count: usize) {
     let place = [&(name.len() as u64).to_le_bytes(), name.as_bytes()].concat();
     let at = file.windows(place.len()).position(|bytes| bytes == place).unwrap() + place.len();
     // The number of dimensions, the only one, the type.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use candle_core::quantized::GgmlDType;
 use candle_core::{Device, Tensor};
 use foretoken_engine::decoder::{Decoder, Progress, Request};
-use foretoken_engine::draft::{Drafter, Drafters, HeadDrafter, NgramDrafter};
+use foretoken_engine::draft::{Drafter, Drafters, Ground, HeadDrafter, NgramDrafter};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::error::Result;
 use foretoken_engine::forward::{Features, Logits, Model, Pass, Peak, Runner, Want};
@@ -179,6 +179,21 @@ fn told(broken: bool) -> (Decoder, Drafters) {
     let both: Vec<Box<dyn Drafter>> =
         vec![Box::new(told_head(folder.path(), config)), Box::<NgramDrafter>::default()];
     (Decoder::new(Box::new(Told::new(config, broken)), tokenizer), Drafters::new(both))
+}
+
+#[test]
+fn on_trial_a_head_hears_what_it_would_in_a_reply() {
+    let (mut decoder, mut drafters) = told(false);
+    let text: Vec<TokenId> = (0..150).map(secret).collect();
+    let go_on = &mut || ControlFlow::Continue(());
+    let target = decoder.target_mut();
+    let ground = Ground::prepare(target, &text, &Sampling::greedy(), go_on).unwrap().unwrap();
+    // A second time it has heard some of it already.
+    for _ in 0..2 {
+        let head = drafters.first().unwrap();
+        let trial = ground.attempt(target, head, go_on).unwrap().unwrap();
+        assert!(trial.acceptance > 0.999 && trial.tokens > 90, "{trial:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What asking a drafter for a draft costs, as far as it can say so itself.
 
+use crate::speculation::MAX_DRAFT_LENGTH;
+
 /// Whether a drafter's drafts take time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
@@ -11,6 +13,12 @@ pub enum Cost {
         /// beyond them.
         lengths: &'static [usize],
     },
+    /// Some, which is measured, too; but all of a draft is there at once, so that one which ends early has cost as much
+    /// as was asked for.
+    AtOnce {
+        /// Tokens it drafts at most.
+        longest: usize,
+    },
 }
 
 impl Cost {
@@ -19,5 +27,24 @@ impl Cost {
 
     pub fn is_free(self) -> bool {
         self == Self::Free
+    }
+
+    /// The draft lengths to be measured, ascending; none where there is nothing to measure.
+    pub(super) fn lengths(self) -> Vec<usize> {
+        match self {
+            Self::Free => Vec::new(),
+            Self::Measured { lengths } => lengths.to_vec(),
+            Self::AtOnce { longest } => {
+                let longest = longest.clamp(1, MAX_DRAFT_LENGTH);
+                let mut lengths = vec![1, longest.div_ceil(2), longest];
+                lengths.dedup();
+                lengths
+            }
+        }
+    }
+
+    /// Most tokens of a draft that comes at once; `None` of one that comes token by token.
+    pub(super) fn at_once(self) -> Option<usize> {
+        if let Self::AtOnce { longest } = self { Some(longest) } else { None }
     }
 }

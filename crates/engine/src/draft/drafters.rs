@@ -103,6 +103,7 @@ impl Drafters {
     /// place of measuring; without it, and with what cannot have been learned, from nothing.
     pub fn recall(&mut self, knowledge: Option<&Knowledge>) {
         self.governor = knowledge.and_then(|knowledge| Governor::recalling(knowledge, &self.roster()));
+        self.governor.iter_mut().for_each(|governor| Self::tell_who_drafts_at_once(&self.members, governor));
         self.members.iter_mut().for_each(|member| member.is_measured = true);
     }
 

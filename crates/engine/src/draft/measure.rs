@@ -136,12 +136,12 @@ pub fn reading(drafter: &mut dyn Drafter, context: &Context) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// The costs of drafts after `context`, of which some `lengths` are measured; `None` of one that drafts nothing
-/// there.
+/// The costs of drafts after `context`; `None` of one that drafts nothing there, or at no cost.
 ///
 /// # Errors
 /// Those of [`Drafter::draft`].
-pub fn draft(drafter: &mut dyn Drafter, context: &Context, lengths: &[usize]) -> Result<Option<Costs>> {
+pub fn draft(drafter: &mut dyn Drafter, context: &Context) -> Result<Option<Costs>> {
+    let (lengths, at_once) = (drafter.cost().lengths(), drafter.cost().at_once().is_some());
     let mut sampler = Sampler::new(&Sampling::greedy())?;
     let mut times = vec![Vec::new(); lengths.len()];
     let begin = Instant::now();
@@ -149,8 +149,9 @@ pub fn draft(drafter: &mut dyn Drafter, context: &Context, lengths: &[usize]) ->
         for (&length, times) in lengths.iter().zip(&mut times) {
             let start = Instant::now();
             let drafted = drafter.draft(context, &DraftRequest::chain(length), &mut sampler)?.guesses.len();
-            // A draft that ended its text is taken for a part of a whole one.
+            // A draft that ended its text is taken for a part of a whole one, if it could end early.
             if repeat > 0 && drafted > 0 {
+                let drafted = if at_once { length } else { drafted };
                 times.push(start.elapsed().as_secs_f64() * 1e3 * length as f64 / drafted as f64);
             }
         }

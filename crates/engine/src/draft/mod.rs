@@ -31,7 +31,7 @@ pub use cost::Cost;
 pub use drafters::Drafters;
 pub(crate) use drafters::Unheard;
 pub(crate) use drafting::Drafting;
-pub use head::HeadDrafter;
+pub use head::{HeadDrafter, head_drafter};
 pub(crate) use measure::Sample;
 pub use model::ModelDrafter;
 pub use ngram::NgramDrafter;

@@ -3,11 +3,11 @@
 
 use std::ops::ControlFlow;
 
-use super::{Cost, DraftRequest, Drafter, measure};
+use super::{DraftRequest, Drafter, Seen, measure};
 use crate::context::Context;
 use crate::distribution::Distribution;
 use crate::error::Result;
-use crate::forward::{Model, Want, catch_up};
+use crate::forward::{Features, Model, Part, Taps, Want, catch_up, catch_up_with};
 use crate::governor::{Costs, Governor};
 use crate::sampler::Sampler;
 use crate::sampling::{Mode, Sampling};
@@ -84,11 +84,10 @@ impl Ground {
         go_on: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Trial>> {
         let Some(chances) = self.chances(target, drafter, go_on)? else { return Ok(None) };
-        let draft = match drafter.cost() {
-            Cost::Free => None,
-            Cost::Measured { lengths } => measure::draft(drafter, &self.text[..].into(), lengths)?,
-        };
-        let governor = Governor::new(self.verify.clone(), vec![(drafter.kind(), draft)]);
+        let cost = drafter.cost();
+        let draft = if cost.is_free() { None } else { measure::draft(drafter, &self.text[..].into())? };
+        let mut governor = Governor::new(self.verify.clone(), vec![(drafter.kind(), draft)]);
+        cost.at_once().into_iter().for_each(|longest| governor.drafts_at_once(0, longest));
         let acceptance = chances.iter().sum::<f64>() / chances.len().max(1) as f64;
         let (draft_length, rate) = governor.promise(0, acceptance);
         Ok(Some(Trial {
@@ -109,10 +108,11 @@ impl Ground {
     ) -> Result<Option<Vec<f64>>> {
         let Self { text, sampling, .. } = self;
         let mut sampler = Sampler::new(sampling)?;
-        let want = Want::all_rows().interest(Distribution::interest(sampling));
+        let taps = drafter.taps().cloned().unwrap_or_default();
+        let want = Want::all_rows().interest(Distribution::interest(sampling)).features(&taps);
         let first = (text.len() + 1).saturating_sub(PLACES).max(1);
         let mut context = Context::from(&text[..first]);
-        if catch_up(target, &context, &mut |_, _| go_on())?.1.is_break()
+        if Self::hear(target, drafter, &context, &taps, go_on)?.is_break()
             || drafter.prepare(&context, &mut |_, _| go_on())?.is_break()
         {
             return Ok(None);
@@ -122,7 +122,7 @@ impl Ground {
             let end = (start + AT_ONCE).min(text.len() + 1);
             let rows = TokenTree::chain(text[start - 1..end - 1].iter().copied());
             let pass = target.run(&rows, &want)?;
-            let logits = pass.logits();
+            let (logits, features) = (pass.logits(), pass.features());
             for (row, place) in (start..end).enumerate() {
                 if go_on().is_break() {
                     return Ok(None);
@@ -134,8 +134,31 @@ impl Ground {
                     Some(drawn_from) => 1.0 - theirs.excess(1.0, drawn_from),
                     None => theirs.probability(guess.token),
                 }));
+                if let Some(features) = features {
+                    let (at, features) = (place - 1, Features::new(features.row(row), features.width()));
+                    let tokens = &text[at..place];
+                    drafter.observe(&Seen { at, tokens, rows: None, features: Some(features) })?;
+                }
             }
         }
         Ok(Some(chances))
+    }
+
+    /// Brings the target to all of `context` but its last token, and lets the drafter hear what it lacks of that.
+    fn hear(
+        target: &mut dyn Model,
+        drafter: &mut dyn Drafter,
+        context: &Context,
+        taps: &Taps,
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        target.truncate(context.len() - 1 - drafter.deaf(context));
+        let mut heard = Ok(());
+        let (_, ended) =
+            catch_up_with(target, context, taps, &mut |Part { at, tokens, features, .. }| {
+                heard = drafter.observe(&Seen { at, tokens, rows: None, features });
+                if heard.is_ok() { go_on() } else { ControlFlow::Break(()) }
+            })?;
+        heard.map(|()| ended)
     }
 }

@@ -30,7 +30,8 @@ pub struct Features<'a> {
 /// What a draft head is given for each token beside the token itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Carried<'a> {
-    /// The target's states at the token before, as the head reads them, which it fuses.
+    /// The target's states at the token before, as the head reads them, which it fuses; those at the token itself where
+    /// a head guesses blocks.
     Target(Features<'a>),
     /// What it gave itself at the token before.
     Own(Features<'a>),

@@ -2,10 +2,11 @@
 
 use super::Model;
 use super::features::{Carried, Features, Taps};
-use super::logits::Logits;
+use super::logits::{Logits, Row};
 use super::want::Want;
 use crate::error::{Error, Result};
-use crate::model::{DraftHead, ModelConfig};
+use crate::model::ModelConfig;
+use crate::token::TokenId;
 use crate::tree::TokenTree;
 
 /// A model's part in its passes: what [`Model::run`] is made of.
@@ -19,6 +20,15 @@ pub trait Runner: Model {
 
     /// Those that the last [`Self::extend`] was asked for.
     fn logits(&self) -> Logits<'_>;
+
+    /// Row `row` of [`Self::logits`] where the token `before` stands before the place it scores, and how sure of it the
+    /// model then is, 0 to 1, if it tells.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    fn row_after(&mut self, row: usize, _before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+        Ok((self.logits().row(row), None))
+    }
 
     /// Those that the last [`Self::extend`] was asked for, if it was.
     fn features(&self) -> Option<Features<'_>>;
@@ -76,6 +86,15 @@ impl<'a> Pass<'a> {
         self.runner.logits()
     }
 
+    /// Row `row` of [`Self::logits`] where the token `before` stands before the place it scores, and how sure the model
+    /// is of it, 0 to 1, if it tells. In a draft head that guesses blocks the one may depend on the other.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    pub fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+        self.runner.row_after(row, before)
+    }
+
     /// Of all nodes that the last [`Self::run`] or [`Self::grow`] ran, in their order; `None` where none were
     /// wanted.
     pub fn features(&self) -> Option<Features<'_>> {
@@ -124,10 +143,17 @@ fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize,
         assert!(ascending && there, "the states entering {entering:?} of {} layers", config.layers);
     }
     let carried = want.carried.map(|carried| (carried.features().len(), carried.features().width()));
-    let needed = config.draft_head.as_ref().filter(|_| new > 0).map(|head| match want.carried {
-        Some(Carried::Target(_)) => (new, DraftHead::STATES * head.target_hidden),
-        _ => (new, config.hidden),
+    let needed = config.draft_head.as_ref().filter(|_| new > 0).and_then(|head| match want.carried {
+        Some(Carried::Target(_)) => Some((new, head.states())),
+        // A block is guessed from what was carried before.
+        _ if head.block.is_some() => None,
+        _ => Some((new, config.hidden)),
     });
     assert!(carried == needed, "{carried:?} carried where it should be {needed:?}");
+    let whole = tree.is_chain() && new == tree.len() && (carried.is_none() || want.rows.is_empty());
+    assert!(
+        config.block().is_none() || whole,
+        "a block is guessed as a whole, and a text's rows guess nothing"
+    );
     Ok(())
 }

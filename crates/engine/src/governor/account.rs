@@ -13,6 +13,11 @@ pub(super) struct Account {
     pub label: DrafterKind,
     /// Whether its drafts take next to no time; nothing below is of use then.
     pub is_free: bool,
+    /// Most tokens of a draft that is there at once, however many are asked for; `None` of one that comes token by
+    /// token.
+    pub at_once: Option<usize>,
+    /// What of it was asked for last.
+    pub asked: usize,
     /// What drafts cost by length, by itself and staged.
     pub draft: [Costs; 2],
     /// What a tree's draft takes against what its levels would as tokens of a chain.
@@ -37,6 +42,8 @@ impl Account {
         Self {
             label,
             is_free,
+            at_once: None,
+            asked: 0,
             reading: draft.get(1) * READING,
             draft: [draft.clone(), draft],
             level: Estimate::new(1.0),
@@ -50,11 +57,20 @@ impl Account {
 
     /// Of a chain, by itself or staged.
     pub fn chain_ms(&self, length: usize, staged: bool) -> f64 {
+        let length = length.min(self.longest());
         if length > 0 { self.draft[usize::from(staged)].get(length) } else { 0.0 }
     }
 
-    /// T_s: milliseconds of a token in a long draft.
+    /// Most tokens it drafts.
+    pub fn longest(&self) -> usize {
+        self.at_once.map_or(MAX_DRAFT_LENGTH, |longest| longest.min(MAX_DRAFT_LENGTH))
+    }
+
+    /// T_s: milliseconds of a further token in a long draft, which are none where it is there already.
     pub fn token_ms(&self, staged: bool) -> f64 {
+        if self.at_once.is_some() {
+            return 0.0;
+        }
         self.chain_ms(MAX_DRAFT_LENGTH, staged) / MAX_DRAFT_LENGTH as f64
     }
 }

@@ -4,6 +4,7 @@
 use super::costs::MAX_ROWS;
 use super::plan::{Cutoff, Plan, Prospect};
 use super::probe::Probes;
+use super::shape::Shape;
 use super::{Governor, HYSTERESIS, highest};
 use crate::speculation::{DraftLength, MAX_DRAFT_LENGTH, Room, Speculation, Staged, Threshold};
 use crate::trace::LengthReason;
@@ -25,7 +26,7 @@ impl Governor {
         let acceptance = self.record(drafter).acceptance.by_depth();
         let prospects = self.prospects(drafter, &acceptance, staged);
         let mut plan = match speculation.length {
-            DraftLength::Fixed(_) => Self::fixed(drafter, speculation.length, room, &prospects),
+            DraftLength::Fixed(_) => self.fixed(drafter, speculation.length, room, &prospects),
             DraftLength::Auto => self.choose(drafter, room, behind, &prospects, staged),
             DraftLength::Off => Plan::chain(drafter, 0, LengthReason::Off, prospects[0]),
         };
@@ -42,6 +43,7 @@ impl Governor {
         let account = &mut self.drafters[plan.drafter];
         account.plans += 1;
         account.length = plan.best;
+        account.asked = plan.shape.as_ref().map_or(plan.length, Shape::depth);
         account.is_on_trial = plan.is_trial();
         if plan.is_trial() {
             account.probes.begin(plan.trial_ms.max(0.0));
@@ -56,9 +58,9 @@ impl Governor {
         self.drafters[drafter].probes.charge(ms);
     }
 
-    fn fixed(drafter: usize, length: DraftLength, room: Room, prospects: &[Prospect]) -> Plan {
+    fn fixed(&self, drafter: usize, length: DraftLength, room: Room, prospects: &[Prospect]) -> Plan {
         let reason = if room.cuts(length) { LengthReason::NoRoom } else { LengthReason::Fixed };
-        let length = room.fit(length);
+        let length = room.fit(length).min(self.drafters[drafter].longest());
         Plan::chain(drafter, length, reason, prospects[length])
     }
 
@@ -71,7 +73,7 @@ impl Governor {
         staged: bool,
     ) -> Plan {
         let rates = prospects.map(Prospect::rate);
-        let longest = room.longest();
+        let longest = room.longest().min(self.drafters[drafter].longest());
         let best = highest(&rates[..=longest]);
         let kept = self.drafters[drafter].length.min(longest);
         // Not drafting wins at once: what it would cost to go on is known, what it might bring is not.
@@ -98,8 +100,9 @@ impl Governor {
             return plan(0, LengthReason::CannotPay);
         }
         let loss = self.chain_time(drafter, Probes::LENGTH, staged) - self.time(0, 0.0);
-        if longest >= Probes::LENGTH && self.drafters[drafter].probes.due(loss + reading) {
-            return Plan { trial_ms: loss + reading, ..plan(Probes::LENGTH, LengthReason::Probe) };
+        let trial = Probes::LENGTH.min(self.drafters[drafter].longest());
+        if longest >= trial && self.drafters[drafter].probes.due(loss + reading) {
+            return Plan { trial_ms: loss + reading, ..plan(trial, LengthReason::Probe) };
         }
         plan(0, LengthReason::WouldNotPay)
     }
@@ -138,7 +141,8 @@ impl Governor {
             }
         };
         plan.cutoff = Some(cutoff);
-        if speculation.length == DraftLength::Auto {
+        // What is drafted at once does not get longer by its first tokens being likely.
+        if speculation.length == DraftLength::Auto && self.drafters[plan.drafter].at_once.is_none() {
             plan.length = room.longest();
         }
     }

@@ -18,11 +18,11 @@ impl Governor {
         let staged = plan.staged;
         let acceptance = self.record(plan.drafter).acceptance.by_depth();
         let rates = self.prospects(plan.drafter, &acceptance, staged).map(Prospect::rate);
-        let draft = &self.drafters[plan.drafter].draft[usize::from(staged)];
+        let draft_ms = |length| self.drafters[plan.drafter].chain_ms(length, staged) as f32;
         Some(Decision {
             before: self.explained.map(|explained| explained.length as u32),
             chosen: plan.length as u32,
-            drafting_ms: (1..=MAX_DRAFT_LENGTH).map(|length| draft.get(length) as f32).collect(),
+            drafting_ms: (1..=MAX_DRAFT_LENGTH).map(draft_ms).collect(),
             verify_ms: (1..=MAX_ROWS).map(|rows| self.verify.get(rows) as f32).collect(),
             acceptance: acceptance.iter().map(|&chance| chance as f32).collect(),
             tokens_per_second: rates.iter().map(|&rate| (rate * 1e3) as f32).collect(),

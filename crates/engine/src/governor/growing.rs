@@ -31,6 +31,7 @@ impl Governor {
         // A tree is as deep as the chain it stands for, where that length is fixed.
         let auto = speculation.length == DraftLength::Auto;
         let depth = if auto { room.longest() } else { plan.length };
+        let depth = depth.min(self.drafters[plan.drafter].longest());
         let asked = (width, depth, room.longest());
         let known = &self.drafters[plan.drafter].tree;
         let known = if known.asked != asked || known.age >= TREE_AGE {
@@ -67,7 +68,9 @@ impl Governor {
     fn of_tree(&self, drafter: usize, Grown { shape, accepted }: &Grown, staged: bool) -> Prospect {
         let levels: f64 = shape.inner_widths().iter().map(|&rows| self.level_ms(drafter, rows, staged)).sum();
         let account = &self.drafters[drafter];
-        let draft_ms = account.chain_ms(1, staged) + levels * account.level.get();
+        // At once it is as deep as it is.
+        let first = if account.at_once.is_some() { shape.depth() } else { 1 };
+        let draft_ms = account.chain_ms(first, staged) + levels * account.level.get();
         Prospect { tokens: 1.0 + accepted, ms: self.time(shape.len(), draft_ms) }
     }
 

@@ -70,8 +70,11 @@ impl Governor {
         } else {
             ms - self.reading_ms(drafter, behind)
         };
-        if guesses.is_chain() {
-            self.drafters[drafter].draft[usize::from(staged)].learn(part.guesses, ms);
+        // What was drafted at once took its time for all that was asked for.
+        let at_once = self.drafters[drafter].at_once.is_some();
+        if guesses.is_chain() || at_once {
+            let drafted = if at_once { self.drafters[drafter].asked } else { part.guesses };
+            self.drafters[drafter].draft[usize::from(staged)].learn(drafted, ms);
             return;
         }
         let inner = |index: usize| guesses.iter().any(|guess| guess.parent == Some(index));

@@ -95,6 +95,11 @@ impl Governor {
         }
     }
 
+    /// This drafter drafts up to `longest` tokens at once: a draft that ends early has cost as much as was asked for.
+    pub fn drafts_at_once(&mut self, drafter: usize, longest: usize) {
+        self.drafters[drafter].at_once = Some(longest);
+    }
+
     pub fn calibration(&self, drafter: usize) -> &Calibration {
         &self.record(drafter).calibration
     }
@@ -146,8 +151,9 @@ impl Governor {
         staged: bool,
     ) -> [Prospect; MAX_ROWS] {
         let (mut survival, mut tokens) = (1.0, 1.0);
+        let longest = self.drafters[drafter].longest();
         std::array::from_fn(|length| {
-            if length > 0 {
+            if (1..=longest).contains(&length) {
                 survival *= acceptance[length - 1];
                 tokens += survival;
             }

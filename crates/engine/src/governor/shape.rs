@@ -27,6 +27,15 @@ impl Shape {
         self.len() == 0
     }
 
+    /// Guesses on its longest path.
+    pub fn depth(&self) -> usize {
+        let mut depths = vec![0; self.children.len()];
+        for (node, children) in self.children.iter().enumerate() {
+            children.iter().for_each(|&child| depths[child] = depths[node] + 1);
+        }
+        depths.into_iter().max().unwrap_or(0)
+    }
+
     /// How many guesses of each level have others after them: rows of each pass of the draft but the first.
     pub fn inner_widths(&self) -> Vec<usize> {
         let mut widths = Vec::new();

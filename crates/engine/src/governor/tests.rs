@@ -390,3 +390,52 @@ fn of_two_that_draft_the_better_one_does_and_when_that_changes_the_other() {
     let (rate, drafts) = run_two(&mut governor, &[good(), poor()], 5000);
     assert!(rate > 0.95 * good().best(), "{rate} of {}, {drafts:?}", good().best());
 }
+
+/// Lets the governor plan chains for one that drafts blocks of eight in `draft_ms` of the length asked for; returns the
+/// length it mostly asks for in the end.
+fn usual_length(draft_ms: fn(usize) -> f64) -> usize {
+    let draft = Costs::measured(&[1, 4, 8].map(|length| (length, draft_ms(length))));
+    let mut governor =
+        Governor::new(Costs::measured(&[(1, 20.0), (9, 20.0)]), vec![(DrafterKind::Head, Some(draft))]);
+    governor.drafts_at_once(0, 8);
+    let random = &mut StdRng::seed_from_u64(1);
+    let mut asked = [0u16; MAX_ROWS];
+    for turn in 0..600 {
+        let plan = governor.plan(0, &chains(), room(1000), 0);
+        governor.commit(&plan);
+        let length = plan.length;
+        let accepted = (0..length).take_while(|_| random.random::<f64>() < 0.85).count();
+        let draft_ms = if length > 0 { draft_ms(length) } else { 0.0 };
+        let times = Times { draft_ms: draft_ms as f32, verify_ms: 20.0, ..Times::default() };
+        let (round, guesses) = round(&plan, accepted, times);
+        governor.learn(&round, &guesses, &by(0, &guesses), 0);
+        asked[length] += u16::from(turn >= 300);
+    }
+    highest(&asked.map(f64::from))
+}
+
+#[test]
+fn a_block_that_costs_the_same_at_any_length_is_drafted_whole_and_one_that_does_not_is_not() {
+    assert_eq!(usual_length(|_| 5.0), 8);
+    let by_token = usual_length(|length| 5.0 * length as f64);
+    assert!((3..=5).contains(&by_token), "{by_token}");
+}
+
+#[test]
+fn a_draft_at_once_that_ended_early_has_cost_what_was_asked_for() {
+    let draft = Costs::measured(&[(1, 4.0), (8, 4.0)]);
+    let mut governor =
+        Governor::new(Costs::measured(&[(1, 20.0), (9, 20.0)]), vec![(DrafterKind::Head, Some(draft))]);
+    governor.drafts_at_once(0, 8);
+    let fixed = Speculation::fixed(16);
+    for _ in 0..100 {
+        let plan = governor.plan(0, &fixed, room(1000), 0);
+        assert_eq!(plan.length, 8, "no more than a block");
+        governor.commit(&plan);
+        let times = Times { draft_ms: 12.0, verify_ms: 20.0, ..Times::default() };
+        let (round, guesses) = round(&Plan { length: 2, ..plan }, 2, times);
+        governor.learn(&round, &guesses, &by(0, &guesses), 0);
+    }
+    let [eight, two] = [8, 2].map(|length| governor.drafters[0].draft[0].get(length));
+    assert!((eight - 12.0).abs() < 0.5 && two < eight, "{eight} ms for eight, {two} for two");
+}

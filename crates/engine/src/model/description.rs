@@ -207,7 +207,10 @@ fn special(config: &ModelConfig) -> Vec<String> {
             None => "three layers".to_owned(),
         };
         special.push(format!("a draft head: reads the states that enter {layers} of its target"));
-        special.push(format!("guesses {} of {} tokens", config.vocabulary, head.tokens));
+        if let Some(block) = &head.block {
+            special.push(format!("guesses up to {} tokens in one pass", block.longest()));
+        }
+        special.push(format!("knows {} of {} tokens", config.vocabulary, head.tokens));
     }
     if let Some(experts) = &config.experts {
         special.push(format!("{} of {} experts per token", experts.used, experts.count));

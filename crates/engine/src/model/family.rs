@@ -39,6 +39,8 @@ pub struct Family {
     pub(super) tied: bool,
     /// Its models are no use by themselves: they draft from hidden states of another.
     pub is_draft_head: bool,
+    /// They guess a block of tokens at once.
+    pub drafts_blocks: bool,
 }
 
 /// What a family says of its experts; how many there are and how large is in the files.
@@ -76,6 +78,8 @@ pub(super) enum Windowed {
     InClass(&'static str),
     /// Those from `max_window_layers` on, if `use_sliding_window` says so; in GGUF files none.
     Last,
+    /// Those that the file lists.
+    Listed,
     /// All but every so manieth; this is how many where the file does not say.
     AllButEvery(usize),
 }
@@ -97,6 +101,7 @@ const LLAMA: Family = Family {
     defaults: &[("rope_theta", 10_000.0), ("rms_norm_eps", 1e-6)],
     tied: false,
     is_draft_head: false,
+    drafts_blocks: false,
 };
 
 /// A draft head whose block is a Llama's.
@@ -109,6 +114,26 @@ static EAGLE3: Family = Family {
 
 /// The same with the block of a Qwen3.
 static EAGLE3_QWEN3: Family = Family { head_norms: true, ..EAGLE3 };
+
+/// A draft head of several of a Qwen3's layers that guesses blocks: DFlash, DFlash 2 and DSpark.
+static DFLASH: Family = Family {
+    name: "dflash",
+    classes: &[
+        "DFlashDraftModel",
+        "DFlashSpeculator",
+        "DFlash2DraftModel",
+        "DSparkDraftModel",
+        "DSparkSpeculator",
+        "Qwen3DSparkModel",
+    ],
+    head_norms: true,
+    gguf_layout: RotaryLayout::Halves,
+    windowed: Windowed::Listed,
+    defaults: &[("rope_theta", 1_000_000.0), ("rms_norm_eps", 1e-6)],
+    is_draft_head: true,
+    drafts_blocks: true,
+    ..LLAMA
+};
 
 static FAMILIES: [Family; 6] = [
     LLAMA,
@@ -186,7 +211,7 @@ impl Family {
     /// # Errors
     /// `Error::Architecture` for one that is not in the table.
     pub(super) fn named(name: &str, path: &Path) -> Result<&'static Self> {
-        let mut known = FAMILIES.iter().chain([&EAGLE3]);
+        let mut known = FAMILIES.iter().chain([&EAGLE3, &DFLASH]);
         known.find(|family| family.name == name).ok_or_else(|| unsupported(path, name.into()))
     }
 
@@ -200,7 +225,7 @@ impl Family {
     /// # Errors
     /// `Error::Architecture` for one that is not in the table.
     pub(super) fn of_class(class: &str, path: &Path) -> Result<&'static Self> {
-        let mut known = FAMILIES.iter().chain([&EAGLE3]);
+        let mut known = FAMILIES.iter().chain([&EAGLE3, &DFLASH]);
         let found = known.find(|family| family.classes.contains(&class));
         found.ok_or_else(|| unsupported(path, class.into()))
     }

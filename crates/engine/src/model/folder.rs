@@ -63,12 +63,16 @@ impl Folder {
     /// # Errors
     /// `Error::Architecture` for one Foretoken does not run.
     pub fn family(&self) -> Result<&'static Family> {
+        let class = self.config["architectures"][0].as_str();
+        let named = Family::of_class(class.unwrap_or("none"), &self.path);
+        if named.as_ref().is_ok_and(|family| family.drafts_blocks) {
+            return named;
+        }
         // Some draft heads call themselves by the class of what they draft for.
         if !self.config["draft_vocab_size"].is_null() {
             return Ok(Family::draft_head(self.language()["model_type"] == "qwen3"));
         }
-        let class = self.config["architectures"][0].as_str();
-        Family::of_class(class.unwrap_or("none"), &self.path)
+        named
     }
 
     /// What config.json says of the model of language, which may be a part of something larger.
@@ -98,6 +102,7 @@ impl Folder {
         }
         // Writers keep one of the two names, or both for the same matrix.
         if self.ties_embeddings(family)
+            && !family.is_draft_head
             && let Some(output) = tensors.stored.remove(OUTPUT)
         {
             tensors.stored.entry(EMBEDDING.into()).or_insert(output);
@@ -205,6 +210,10 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
     for (name, info) in metadata.tensors() {
         // Buffers that old writers stored; they follow from the config.
         if name.ends_with("rotary_emb.inv_freq") || sees(&name) {
+            continue;
+        }
+        // Copies of the target's, for training.
+        if family.drafts_blocks && name.starts_with("verifier_") {
             continue;
         }
         let (start, end) = info.data_offsets;

@@ -1,6 +1,7 @@
 //! What a model is: its configuration, weights, tokenizer and chat template, from a GGUF file or a
 //! folder in Hugging Face form. Opening reads headers only; running a model is `forward`'s business.
 
+pub mod block_tensors;
 pub mod config;
 mod description;
 mod draft_head;
@@ -25,7 +26,10 @@ use std::sync::Arc;
 
 use candle_core::Device;
 
-pub use config::{AttentionKind, DraftHead, Experts, FusedNorms, ModelConfig, Rotary};
+pub use config::{
+    AttentionKind, BlockHead, Confidence, Convolution, DraftHead, Experts, FusedNorms, ModelConfig, Rotary,
+    Selector,
+};
 pub use description::{Description, Sizes, TokenizerDescription};
 pub use family::{Activation, Family, RotaryLayout};
 use folder::Folder;
@@ -76,7 +80,6 @@ impl ModelSource {
         let config = if tensors.stored.is_empty() {
             None
         } else {
-            let tied = !tensors.stored.contains_key(weights::OUTPUT);
             let vector = |name: &str| {
                 if !tensors.stored.contains_key(name) {
                     return Ok(None);
@@ -84,7 +87,7 @@ impl ModelSource {
                 let stored = tensors.load(name, &Device::Cpu)?;
                 Ok(Some(stored.dequantize(&Device::Cpu)?.flatten_all()?.to_vec1::<f32>()?))
             };
-            Some(ModelConfig::from_gguf(&header, &vector, tied)?)
+            Some(ModelConfig::from_gguf(&header, &vector, |name| tensors.stored.contains_key(name))?)
         };
         Self::checked(path, Form::Gguf(header), tensors, config)
     }
@@ -96,7 +99,8 @@ impl ModelSource {
         let tied = folder.ties_embeddings(family);
         let mut config = ModelConfig::from_json(path, folder.language(), family, name, tied)?;
         if family.is_draft_head {
-            config.draft_head = Some(DraftHead::from_json(path, &folder.config, folder.language())?);
+            let (whole, block) = (&folder.config, folder.language());
+            config.draft_head = Some(DraftHead::from_json(path, whole, block, &config)?);
         }
         let tensors = folder.tensors(family)?;
         Self::checked(path, Form::Folder(Box::new(folder)), tensors, Some(config))
@@ -113,6 +117,7 @@ impl ModelSource {
                 config.tied_embeddings = false;
                 config.vocabulary = tensors.token_table.as_ref().map_or(config.tokens(), TokenTable::len);
             }
+            block_tensors::complete(config, &tensors)?;
             weights::split(&mut tensors, config)?;
             weights::check(&tensors, config)?;
         }

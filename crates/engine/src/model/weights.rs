@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 
+use super::block_tensors;
 use super::config::{DraftHead, ModelConfig};
 use super::family::Family;
 pub use super::tensors::Stored;
@@ -74,9 +75,10 @@ use Dimension::{
     Vocabulary,
 };
 
-const OUTER: [Part; 4] = [
+const OUTER: [Part; 5] = [
     part(EMBEDDING, "model.embed_tokens.weight", &[Tokens, Hidden]),
     part(FUSE, "fc.weight", &[Hidden, States]).of(|f| f.is_draft_head),
+    part(FUSED_NORM, "hidden_norm.weight", &[Hidden]).of(|f| f.drafts_blocks),
     part("output_norm.weight", "model.norm.weight", &[Hidden]),
     part(OUTPUT, "lm_head.weight", &[Vocabulary, Hidden]),
 ];
@@ -84,7 +86,7 @@ const OUTER: [Part; 4] = [
 /// Those of every layer, after `blk.{i}.` and `model.layers.{i}.`.
 const LAYER: [Part; 19] = [
     part("attn_norm.weight", "input_layernorm.weight", &[Hidden]),
-    part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(|f| f.is_draft_head),
+    part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(|f| f.is_draft_head && !f.drafts_blocks),
     part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Mixed]),
     part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Mixed]),
     part("attn_v.weight", "self_attn.v_proj.weight", &[KeyValues, Mixed]),
@@ -164,9 +166,14 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
 
 /// The same of a draft head: nothing stands before `layers`, and its one layer is the middle one for some.
 fn canonical_of_head(hugging_face: &str, family: &Family) -> Option<String> {
-    let outer = |part: &&Part| part.hugging_face.trim_start_matches("model.") == hugging_face;
+    let outer = |part: &&Part| {
+        (part.exists)(family) && part.hugging_face.trim_start_matches("model.") == hugging_face
+    };
     if let Some(part) = OUTER.iter().find(outer) {
         return Some(part.name.into());
+    }
+    if family.drafts_blocks {
+        return canonical_of_block(hugging_face, family);
     }
     if hugging_face == "input_norm.weight" {
         return Some(fused_norm(None));
@@ -179,10 +186,25 @@ fn canonical_of_head(hugging_face: &str, family: &Family) -> Option<String> {
     Some(format!("blk.0.{}", part.name))
 }
 
+/// The same of one that guesses blocks, after those that all models have.
+fn canonical_of_block(hugging_face: &str, family: &Family) -> Option<String> {
+    if let Some(name) = block_tensors::outer(hugging_face) {
+        return Some(name.to_owned());
+    }
+    let (layer, rest) = hugging_face.strip_prefix("layers.")?.split_once('.')?;
+    let layer = number(layer)?;
+    let part =
+        LAYER.iter().find(|part| part.hugging_face == rest && (part.exists)(family)).map(|part| part.name);
+    Some(format!("blk.{layer}.{}", part.or_else(|| block_tensors::of_layer(rest))?))
+}
+
+/// The name of the norm of all states that a draft head fuses, or of what comes of them in one that guesses blocks.
+pub const FUSED_NORM: &str = "enc.output_norm.weight";
+
 /// The name of the norm of all states that a draft head fuses, or of one of them.
 pub fn fused_norm(state: Option<usize>) -> String {
     match state {
-        None => "enc.output_norm.weight".to_owned(),
+        None => FUSED_NORM.to_owned(),
         Some(state) => format!("enc.output_norm.{state}.weight"),
     }
 }
@@ -310,7 +332,7 @@ fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<u
         });
         parts.chain(experts)
     });
-    outer.chain(norms).chain(layers)
+    outer.chain(norms).chain(layers).chain(block_tensors::expected(config))
 }
 
 fn shape(part: &Part, config: &ModelConfig) -> Vec<usize> {
@@ -323,7 +345,7 @@ fn size(dimension: Dimension, config: &ModelConfig) -> usize {
         Tokens => config.tokens(),
         Hidden => config.hidden,
         Mixed => config.mixed(),
-        States => config.draft_head.as_ref().map_or(0, |head| DraftHead::STATES * head.target_hidden),
+        States => config.draft_head.as_ref().map_or(0, DraftHead::states),
         Intermediate => config.intermediate,
         Queries => config.heads * config.head_size,
         KeyValues => config.kv_heads * config.head_size,

@@ -27,7 +27,7 @@ pub use self::prompt::{Form, whole_text};
 pub use self::remedy::Remedy;
 use crate::decoder::{Decoder, Progress, Reply, Request};
 use crate::device::{DeviceChoice, Opened, Role, place};
-use crate::draft::{Drafter, Drafters, HeadDrafter, ModelDrafter};
+use crate::draft::{Drafter, Drafters, ModelDrafter, head_drafter};
 use crate::error::{Error, Result};
 use crate::model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
 use crate::token::TokenId;
@@ -209,8 +209,7 @@ impl Session {
         if let DraftSource::Model { source, stage } = source {
             pair.models.push(source.path().to_owned());
             let (drafter, opened): (Box<dyn Drafter>, _) = if source.is_draft_head() {
-                let (head, opened) = self.load_head(source, wanted)?;
-                (Box::new(head), opened)
+                self.load_head(source, wanted)?
             } else {
                 let (mut model, opened) = self.load_draft(source, wanted)?;
                 if let Some(stage) = stage {
@@ -244,10 +243,10 @@ impl Session {
     ///
     /// # Errors
     /// As [`Self::open_draft`].
-    pub fn load_head(&self, source: &ModelSource, wanted: &Opened) -> Result<(HeadDrafter, Opened)> {
+    pub fn load_head(&self, source: &ModelSource, wanted: &Opened) -> Result<(Box<dyn Drafter>, Opened)> {
         let source = source.for_target(&ModelSource::open(&self.path)?)?;
         let (model, opened) = place(wanted, Role::Draft, |opened| self.host.hardware.load(&source, opened))?;
-        Ok((HeadDrafter::new(&source, model, self.tokenizer().ends())?, opened))
+        Ok((head_drafter(&source, model, self.tokenizer().ends())?, opened))
     }
 
     /// Lets the drafters repeat texts of other conversations, in place of those before.

@@ -3,8 +3,9 @@
 
 use super::Drafters;
 use crate::context::Context;
+use crate::draft::Drafter;
 use crate::draft::measure::{self, Sample};
-use crate::draft::{Cost, Drafter};
+use crate::draft::member::Member;
 use crate::error::Result;
 use crate::forward::Model;
 use crate::governor::{Costs, Governor};
@@ -48,11 +49,11 @@ impl Drafters {
         let mut drafters = Vec::new();
         let mut readings = Vec::new();
         for member in &mut self.members {
-            let Cost::Measured { lengths } = member.drafter.cost() else {
+            if member.is_free() {
                 drafters.push((member.kind(), None));
                 continue;
-            };
-            let measured = Self::measured_draft(member.drafter.as_mut(), lengths, text);
+            }
+            let measured = Self::measured_draft(member.drafter.as_mut(), text);
             let measured = measured.unwrap_or_else(|error| {
                 member.fail(&error);
                 None
@@ -62,43 +63,49 @@ impl Drafters {
             // One that cannot be measured is not taken for free.
             let share = if member.is_measured { 1.0 } else { ASSUMED };
             let token_ms = share * verify.get(1);
-            let assumed = || Costs::measured(&[(1, token_ms), (2, 2.0 * token_ms)]);
+            let second = if member.drafter.cost().at_once().is_some() { token_ms } else { 2.0 * token_ms };
+            let assumed = || Costs::measured(&[(1, token_ms), (2, second)]);
             drafters.push((member.kind(), Some(measured.map_or_else(assumed, |(_, costs)| costs))));
         }
         let mut governor = Governor::new(verify, drafters);
+        Self::tell_who_drafts_at_once(&self.members, &mut governor);
         readings.into_iter().for_each(|(number, ms)| governor.learn_reading(number, text.text.len(), ms));
         Ok(governor)
     }
 
+    /// Of those who draft several tokens at once the governor knows how many.
+    pub(super) fn tell_who_drafts_at_once(members: &[Member], governor: &mut Governor) {
+        for member in members {
+            if let Some(longest) = member.drafter.cost().at_once() {
+                governor.drafts_at_once(member.number(), longest);
+            }
+        }
+    }
+
     /// What a drafter's drafts cost, and the milliseconds in which it reads `text`; the latter `None` for one that
     /// reads what the target ran, which drafts after nothing else.
-    fn measured_draft(
-        drafter: &mut dyn Drafter,
-        lengths: &[usize],
-        text: &Sample<'_>,
-    ) -> Result<Option<(Option<f64>, Costs)>> {
+    fn measured_draft(drafter: &mut dyn Drafter, text: &Sample<'_>) -> Result<Option<(Option<f64>, Costs)>> {
         let Sample { context, text } = text;
         if drafter.taps().is_none() {
             let reading = measure::reading(drafter, &text[..].into())?;
-            let draft = measure::draft(drafter, &text[..FEW.min(text.len())].into(), lengths)?;
+            let draft = measure::draft(drafter, &text[..FEW.min(text.len())].into())?;
             return Ok(draft.map(|costs| (Some(reading), costs)));
         }
         if context.is_empty() || drafter.deaf(context) > 0 {
             return Ok(None);
         }
-        Ok(measure::draft(drafter, context, lengths)?.map(|costs| (None, costs)))
+        Ok(measure::draft(drafter, context)?.map(|costs| (None, costs)))
     }
 
     /// Measures who had heard nothing when the others were measured, and has heard all of `context` since.
     pub(crate) fn measure_heard(&mut self, context: &Context) {
         let Some(governor) = &mut self.governor else { return };
         for member in self.members.iter_mut().filter(|member| !member.is_measured && !member.failed) {
-            let Cost::Measured { lengths } = member.drafter.cost() else { continue };
-            if !member.has_heard(context) {
+            if member.is_free() || !member.has_heard(context) {
                 continue;
             }
             member.is_measured = true;
-            match measure::draft(member.drafter.as_mut(), context, lengths) {
+            match measure::draft(member.drafter.as_mut(), context) {
                 Ok(Some(costs)) => governor.cost_of(member.number(), costs),
                 Ok(None) => {}
                 Err(error) => member.fail(&error),

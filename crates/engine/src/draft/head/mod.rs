@@ -1,24 +1,31 @@
-//! A draft head: a block that guesses from hidden states of its target, at a small part of the target's cost
-//! (EAGLE-3, Li et al. 2025). What it has heard and computed of the text is `hearing`'s.
+//! Draft heads. [`head_drafter`] tells those that guess token by token, which are here, from those that guess a block
+//! at once, which are `block`'s. What both do is `growth`'s and `tokens`'s.
+//!
+//! One that guesses token by token is a layer that guesses from hidden states of its target, at a small part of the
+//! target's cost (EAGLE-3, Li et al. 2025). What it has heard and computed of the text is `hearing`'s.
 //!
 //! Of the text `x` and the target's fused states `g`, row `p` of its cache is of the pair `(x[p + 1], g[p])`, which
 //! tells what may follow `x[p + 1]`. A guess is run with what the head gave itself for the token before, and
 //! forgotten after the draft: what follows the text is run again with true states.
 
+mod block;
+mod growth;
 mod hearing;
+mod text_rows;
+mod tokens;
 
+use self::block::BlockDrafter;
+use self::growth::{Growth, Place};
 use self::hearing::Hearing;
-use super::chain::Chain;
+use self::tokens::Tokens;
 use super::{Cost, Draft, DraftRequest, Drafter, Seen};
-use crate::accept::Guess;
-use crate::context::{After, Context};
+use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
-use crate::forward::{Carried, Features, Model, Row, Taps, Want};
+use crate::forward::{Carried, Features, Model, Taps, Want};
 use crate::governor::Shape;
 use crate::model::{DraftHead, ModelSource};
 use crate::sampler::Sampler;
-use crate::speculation::MAX_TREE_WIDTH;
 use crate::token::TokenId;
 use crate::trace::LengthReason;
 
@@ -32,23 +39,21 @@ pub struct HeadDrafter {
     tokens: Tokens,
 }
 
-/// The tokens it guesses.
-struct Tokens {
-    /// Of each row of its output matrix the target's; `None` where rows are tokens.
-    guessed: Option<Vec<TokenId>>,
-    /// Tokens of the target.
-    vocabulary: usize,
-    /// Those that end a reply: nothing is drafted after one.
-    ends: Vec<TokenId>,
-}
-
-/// A place that guesses shall follow.
-struct Place {
-    /// The guess there; `None` at the end of the text.
-    guess: Option<usize>,
-    /// Its node in the shape, where there is one, and in the tree that is run.
-    shape: usize,
-    node: usize,
+/// The drafter of the head that `source` describes, which is [for its target](ModelSource::for_target) and loaded as
+/// `model`: token by token or a block at once, as it was made. `ends` are the target's.
+///
+/// # Errors
+/// `Error::BadModel` for a table of tokens that cannot be used.
+pub fn head_drafter(
+    source: &ModelSource,
+    model: Box<dyn Model>,
+    ends: &[TokenId],
+) -> Result<Box<dyn Drafter>> {
+    let head = source.config()?.draft_head.as_ref();
+    Ok(match head.and_then(|head| Some((head, head.block.as_ref()?))) {
+        Some((head, block)) => Box::new(BlockDrafter::new(head, block, model, Tokens::of(source, ends)?)),
+        None => Box::new(HeadDrafter::new(source, model, ends)?),
+    })
 }
 
 impl HeadDrafter {
@@ -65,15 +70,11 @@ impl HeadDrafter {
             true => Taps { entering: Vec::new(), last: true },
             false => Taps { entering: vec![config.layers], last: false },
         };
-        let width = head.map_or(0, |head| DraftHead::STATES * head.target_hidden);
+        let width = head.map_or(0, DraftHead::states);
         Ok(Self {
             taps: Taps { entering, last: false },
             own,
-            tokens: Tokens {
-                guessed: source.guessed_tokens()?,
-                vocabulary: config.tokens(),
-                ends: ends.to_vec(),
-            },
+            tokens: Tokens::of(source, ends)?,
             hearing: Hearing::new(model, width),
         })
     }
@@ -92,74 +93,34 @@ impl HeadDrafter {
         sampler: &mut Sampler,
     ) -> Result<Draft> {
         let Self { hearing, own, tokens, .. } = self;
-        let mut chain = Chain::new(request);
-        let Some((model, mut tree, states)) = hearing.unrun(context) else { return Ok(chain.draft) };
+        let mut growth = Growth::new(context, tokens, request, shape);
+        let Some((model, mut tree, states)) = hearing.unrun(context) else { return Ok(growth.draft()) };
         let text = tree.len();
-        let most = if shape.is_some() { MAX_TREE_WIDTH } else { 1 };
-        let interest = sampler.interest(most);
+        let interest = growth.interest(sampler);
         let want = |rows| Want::rows(rows).interest(interest).features(own);
         let mut pass = model.run(&tree, &want(text - 1..text).carrying(Carried::Target(states)))?;
-        let mut places = vec![Place { guess: None, shape: Shape::ROOT, node: text - 1 }];
+        // Each with its node in the tree that is run.
+        let mut places = vec![(Place::ROOT, text - 1)];
         // The first row of features that is a place's.
         let mut first = text - 1;
         loop {
             let logits = pass.logits();
             let mut next = Vec::new();
-            for (row, place) in places.iter().enumerate() {
-                let path = chain.draft.guesses.path(place.guess);
-                let after = After { text: context, guesses: &path };
-                let children = shape.map_or(&[Shape::ROOT][..], |shape| shape.children(place.shape));
-                let guesses = tokens.guess(logits.row(row), after, children.len(), sampler)?;
-                for (guess, &child) in guesses.into_iter().zip(children) {
-                    let guess = Guess { parent: place.guess, drafter: DrafterKind::Head, ..guess };
-                    let ended = tokens.ends.contains(&guess.token);
-                    let goes_on = match shape {
-                        None => chain.extend(guess, ended),
-                        Some(shape) => {
-                            chain.draft.guesses.push(guess);
-                            !ended && !shape.children(child).is_empty()
-                        }
-                    };
-                    if goes_on {
-                        next.push((chain.draft.guesses.len() - 1, child, place.node, first + row));
-                    }
-                }
+            for (row, &(place, node)) in places.iter().enumerate() {
+                let places = growth.guess(place, logits.row(row), None, sampler)?;
+                next.extend(places.into_iter().map(|place| (place, node, first + row)));
             }
             let Some(features) = pass.features().filter(|_| !next.is_empty()) else { break };
             let parents: Vec<usize> = next.iter().map(|&(.., row)| row).collect();
             let (carried, width) = (features.gather(&parents), features.width());
-            let feed = |(guess, shape, parent, _): (usize, usize, usize, usize)| {
-                let node = tree.push(chain.draft.guesses[guess].token, Some(parent));
-                Place { guess: Some(guess), shape, node }
-            };
+            let feed = |(place, parent, _)| (place, tree.push(growth.token(place), Some(parent)));
             (places, first) = (next.into_iter().map(feed).collect(), 0);
             let carried = Carried::Own(Features::new(&carried, width));
             pass = pass.grow(&tree, &want(0..usize::MAX).carrying(carried))?;
         }
         // What comes is run with true states.
         pass.keep(&(0..text).collect::<Vec<_>>())?;
-        Ok(chain.draft)
-    }
-}
-
-impl Tokens {
-    /// Up to `count` guesses from a row of scores.
-    fn guess(
-        &self,
-        row: Row<'_>,
-        after: After<'_>,
-        count: usize,
-        sampler: &mut Sampler,
-    ) -> Result<Vec<Guess>> {
-        let Some(guessed) = &self.guessed else { return sampler.guess(row, after, count) };
-        if !sampler.looks_at_all() {
-            return sampler.guess(row.named(guessed), after, count);
-        }
-        let mut whole = vec![f32::NEG_INFINITY; self.vocabulary];
-        for (&token, &logit) in guessed.iter().zip(row.logits()?) {
-            whole[token as usize] = logit;
-        }
-        sampler.guess(Row::of(&whole), after, count)
+        Ok(growth.draft())
     }
 }
 

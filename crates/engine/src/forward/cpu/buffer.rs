@@ -31,6 +31,10 @@ impl<T: Copy + Default> Buffer<T> {
         Ok(())
     }
 
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
     /// The number at `index` and those after it. Reading or writing through the pointer needs that
     /// nobody else writes, or reads what is written, at the same time.
     pub fn at(&self, index: usize) -> *mut T {

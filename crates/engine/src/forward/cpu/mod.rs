@@ -15,6 +15,7 @@
 
 mod activations;
 mod attention;
+mod block_head;
 mod blocks;
 mod buffer;
 mod cache;
@@ -32,6 +33,7 @@ mod simd;
 mod team;
 #[cfg(test)]
 mod tests;
+mod transition;
 mod workspace;
 mod worth;
 

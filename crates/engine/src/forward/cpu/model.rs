@@ -16,24 +16,24 @@ use super::workspace::Workspace;
 use super::worth::Worth;
 use crate::device;
 use crate::error::{Error, Result};
-use crate::forward::{Features, Logits, Model, Pass, Runner, Want};
+use crate::forward::{Features, Logits, Model, Pass, Row, Runner, Want};
 use crate::model::{ModelConfig, ModelSource};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
 /// A model on the CPU and its cache.
 pub struct CpuModel {
-    config: ModelConfig,
-    network: Network,
+    pub(super) config: ModelConfig,
+    pub(super) network: Network,
     /// Bytes of weights that a pass reads.
     bytes: usize,
     kernels: &'static Kernels,
-    team: Arc<Team>,
+    pub(super) team: Arc<Team>,
     /// How many of its members passes are worth; `None` where that stays what their sizes say, whatever
     /// passes take and other programs do.
     worth: Option<Worth>,
     caches: Vec<Cache>,
-    workspace: Workspace,
+    pub(super) workspace: Workspace,
     cached: Vec<TokenId>,
     /// Bytes of memory that are free on this computer.
     free_memory: fn() -> u64,
@@ -101,8 +101,27 @@ impl CpuModel {
         caches.try_for_each(|cache| cache.reserve(positions)).map_err(|_| Error::NoMemory { needed, free })
     }
 
+    /// A pass over one node of `tree` of which nothing is wanted.
+    pub(super) fn phases<'a>(&'a self, tree: &'a TokenTree) -> Phases<'a> {
+        Phases {
+            config: &self.config,
+            network: &self.network,
+            kernels: self.kernels,
+            caches: &self.caches,
+            workspace: &self.workspace,
+            normed: &[],
+            tree,
+            at: 0,
+            first: 0,
+            nodes: 1,
+            rows: 0..0,
+            taps: None,
+            carried: None,
+        }
+    }
+
     /// Members of the next pass, over `rows`: those it is worth, of those the team may use.
-    fn members(&self, rows: usize) -> usize {
+    pub(super) fn members(&self, rows: usize) -> usize {
         let sharing = || self.bytes.saturating_mul(rows) / WORTH_SHARING;
         match &self.worth {
             None => sharing().clamp(1, self.team.threads()),
@@ -165,19 +184,14 @@ impl Runner for CpuModel {
         );
         if nodes > 0 {
             let phases = Phases {
-                config: &self.config,
-                network: &self.network,
-                kernels: self.kernels,
-                caches: &self.caches,
-                workspace: &self.workspace,
                 normed: &self.workspace.normed[..copies],
-                tree,
                 at,
                 first,
                 nodes,
                 rows: rows.clone(),
                 taps: want.features,
                 carried: want.carried,
+                ..self.phases(tree)
             };
             let taken = self.team.run(threads, &|member| phases.run(member));
             // Passes over as many rows are alike where all are scored.
@@ -192,6 +206,10 @@ impl Runner for CpuModel {
 
     fn logits(&self) -> Logits<'_> {
         self.workspace.logits(self.config.vocabulary)
+    }
+
+    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+        self.after(row, before)
     }
 
     fn features(&self) -> Option<Features<'_>> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use candle_core::quantized::GgmlDType;
 
+use super::block_head::{BlockHead, Convolution};
 use super::panels::{Format, Panels, Unfit};
 use super::simd::LANES;
 use crate::error::Result;
@@ -18,9 +19,10 @@ pub struct Network {
     pub output_norm: Vec<f32>, // [hidden]
     pub output: Arc<Panels>,   // [vocabulary, hidden]
     pub draft_head: Option<DraftHead>,
+    pub block_head: Option<BlockHead>,
 }
 
-/// What a draft head's pass begins with.
+/// What the pass of a draft head begins with that drafts token by token.
 #[derive(Debug)]
 pub struct DraftHead {
     pub fuse: Panels, // [hidden, states]
@@ -42,6 +44,8 @@ pub struct Layer {
     pub feed_forward: FeedForward,
     /// Of what the feed-forward network gives.
     pub feed_forward_post_norm: Option<Vec<f32>>,
+    /// Around the mixer and around the feed-forward network.
+    pub convolutions: Option<[Convolution; 2]>,
 }
 
 /// What lets a token know of those before it.
@@ -55,6 +59,8 @@ pub enum Mixer {
 pub struct Attention {
     /// Its index among the kinds of attention.
     pub kind: usize,
+    /// A row sees no row of its pass that comes after it.
+    pub causal: bool,
     pub query: Panels, // [heads * head_size, hidden]
     pub key: Panels,   // [kv_heads * head_size, hidden]
     pub value: Panels, // [kv_heads * head_size, hidden]
@@ -112,14 +118,15 @@ impl Network {
         let embedding = Arc::new(panels(weights, EMBEDDING)?);
         let output =
             if config.tied_embeddings { Arc::clone(&embedding) } else { Arc::new(panels(weights, OUTPUT)?) };
-        let draft_head = config.draft_head.as_ref().map(|head| DraftHead::load(weights, head));
-        let draft_head = draft_head.transpose()?;
+        let draft_head = config.draft_head.as_ref().filter(|head| head.block.is_none());
+        let draft_head = draft_head.map(|head| DraftHead::load(weights, head)).transpose()?;
         Ok(Self {
             layers,
             output_norm: vector(weights, "output_norm.weight")?,
             embedding,
             output,
             draft_head,
+            block_head: config.block().map(|block| BlockHead::load(weights, block)).transpose()?,
         })
     }
 
@@ -145,6 +152,10 @@ impl Layer {
     fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
         let norm = |part: &str| vector(weights, &format!("blk.{index}.{part}.weight"));
         let post_norm = |part| config.family.post_norms.then(|| norm(part)).transpose();
+        let convolutions = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
+            let around = |part| Convolution::load(weights, index, part, sizes);
+            Ok([around("attn")?, around("ffn")?])
+        });
         Ok(Self {
             mixer_norm: norm("attn_norm")?,
             mixer: Mixer::Attention(Attention::load(weights, config, index)?),
@@ -155,6 +166,7 @@ impl Layer {
                 Some(experts) => FeedForward::Experts(Experts::load(weights, index, experts)?),
             },
             feed_forward_post_norm: post_norm("post_ffw_norm")?,
+            convolutions: convolutions.transpose()?,
         })
     }
 
@@ -193,6 +205,7 @@ impl Attention {
         let family = config.family;
         Ok(Self {
             kind: config.attention_kind_of[index],
+            causal: config.block().is_none_or(|block| block.causal[index]),
             query: panels("attn_q")?,
             key: panels("attn_k")?,
             value: panels("attn_v")?,
@@ -254,7 +267,7 @@ fn format(dtype: GgmlDType) -> Option<Format> {
     })
 }
 
-fn panels(weights: &Weights, name: &str) -> Result<Panels> {
+pub(super) fn panels(weights: &Weights, name: &str) -> Result<Panels> {
     let stored = weights.stored(name)?;
     let [rows, inputs] = stored.shape[..] else {
         return Err(weights.bad(format!("{name} as a matrix"), format!("the shape {:?}", stored.shape)));
@@ -278,9 +291,9 @@ fn describe(unfit: &Unfit) -> String {
     }
 }
 
-/// A vector, filled up with zeros to whole vectors.
-fn vector(weights: &Weights, name: &str) -> Result<Vec<f32>> {
-    let mut numbers: Vec<f32> = weights.vector(name)?.to_vec1()?;
+/// A vector, filled up with zeros to whole vectors; of more dimensions all of it.
+pub(super) fn vector(weights: &Weights, name: &str) -> Result<Vec<f32>> {
+    let mut numbers: Vec<f32> = weights.vector(name)?.flatten_all()?.to_vec1()?;
     if numbers.iter().any(|number| !number.is_finite()) {
         return Err(weights.bad(format!("finite numbers in {name}"), "infinity or NaN".to_owned()));
     }

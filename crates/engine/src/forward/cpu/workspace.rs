@@ -8,7 +8,7 @@ use super::panels::Format;
 use super::product::Rows;
 use super::simd::LANES;
 use crate::forward::{Features, Logits, Peak};
-use crate::model::{DraftHead, Experts, ModelConfig};
+use crate::model::{BlockHead, Convolution, Experts, ModelConfig};
 use crate::tree::TokenTree;
 
 /// Scores of one row that are summed up as one unit of work.
@@ -84,6 +84,17 @@ pub struct Workspace {
     pub mixed: Inputs,       // heads * head_size
     pub gated: Inputs,       // intermediate
     pub scored: Inputs,      // hidden, of the rows asked for
+    /// Of a draft head that guesses blocks: all its rows, what convolutions are made of and what they make.
+    pub block: Vec<usize>,
+    pub dynamic: Buffer<f32>, // [rows, both sides of a convolution in whole vectors]
+    pub convolved: Inputs,    // hidden
+    /// What a selector knows of the rows asked for.
+    pub places: Buffer<f32>, // [rows asked for, rank in whole vectors]
+    /// A token before a place, and what it adds to the scores there.
+    pub before: Inputs, // rank
+    pub bias: Buffer<f32>,    // [vocabulary in whole vectors]
+    /// The scores of a place after a token.
+    pub after: Vec<f32>, // [vocabulary]
     pub routed: Routed,
     /// What attention or the feed-forward network gave, on its way through a norm.
     pub branch: Buffer<f32>, // as the state
@@ -144,8 +155,11 @@ impl Workspace {
         self.normed.resize_with(self.normed.len().max(copies), Inputs::default);
         self.normed[..copies].iter_mut().for_each(|normed| normed.prepare(rows, config.hidden, tile));
         if let Some(head) = &config.draft_head {
-            self.states.prepare(rows, DraftHead::STATES * head.target_hidden, tile);
-            self.joined.prepare(rows, config.mixed(), tile);
+            self.states.prepare(rows, head.states(), tile);
+            match &head.block {
+                None => self.joined.prepare(rows, config.mixed(), tile),
+                Some(block) => self.prepare_block(block, config, (rows, scored), tile),
+            }
         }
         self.mixed.prepare(rows, queries, tile);
         match &config.experts {
@@ -168,6 +182,30 @@ impl Workspace {
         }
     }
 
+    /// Makes room for what a draft head needs that guesses blocks, beside what others do.
+    fn prepare_block(
+        &mut self,
+        block: &BlockHead,
+        config: &ModelConfig,
+        (rows, scored): (usize, usize),
+        tile: usize,
+    ) {
+        let whole = |width: usize| width.next_multiple_of(LANES);
+        self.block = (0..rows).collect();
+        if let Some(Convolution { taps, group }) = block.convolution {
+            self.dynamic.reserve(rows * whole(2 * taps * (config.hidden / group)));
+            self.convolved.prepare(rows, config.hidden, tile);
+            self.branch.reserve(rows * whole(config.hidden));
+        }
+        if let Some(selector) = block.selector {
+            self.places.reserve(scored * whole(selector.rank));
+        }
+        if let Some(rank) = block.markov {
+            self.before.prepare(1, rank, tile);
+            self.bias.reserve(whole(config.vocabulary));
+        }
+    }
+
     /// Finds the peaks of the `rows` of logits of the pass that has just been.
     pub fn find_peaks(&mut self, vocabulary: usize, rows: usize) {
         let slices = vocabulary.div_ceil(SLICE);
@@ -185,6 +223,24 @@ impl Workspace {
     pub fn logits(&self, vocabulary: usize) -> Logits<'_> {
         let rows = self.rows(vocabulary, self.peaks.len());
         Logits::new(rows, vocabulary, vocabulary.next_multiple_of(LANES), &self.peaks)
+    }
+
+    /// What a selector knows of a row of the pass that has just been, `[rank]`.
+    pub fn place(&self, row: usize, rank: usize) -> &[f32] {
+        // SAFETY: the pass is over, and has written all of it.
+        unsafe { std::slice::from_raw_parts(self.places.at(row * rank.next_multiple_of(LANES)), rank) }
+    }
+
+    /// The normed state of a row asked for of the pass that has just been, `[hidden]`.
+    pub fn scored_row(&self, row: usize, hidden: usize) -> &[f32] {
+        // SAFETY: the pass is over, and has written all of it.
+        unsafe { std::slice::from_raw_parts(self.scored.row(row), hidden) }
+    }
+
+    /// What the token before a place adds to its scores, `[vocabulary]` and more.
+    pub fn bias(&self) -> &[f32] {
+        // SAFETY: it was computed, and nobody computes another.
+        unsafe { std::slice::from_raw_parts(self.bias.at(0), self.bias.len()) }
     }
 
     /// `[rows, vocabulary in whole vectors]`

@@ -11,7 +11,7 @@ use crate::error::Result as Loaded;
 use crate::model::ModelConfig;
 
 pub struct Attention {
-    /// Its index among the kinds of attention.
+    /// The index of its inputs: of its kind of attention, or its own.
     kind: usize,
     /// Queries, keys and values: `[(heads + 2 kv_heads) * head_size, hidden]`.
     projection: Stack,
@@ -43,7 +43,12 @@ impl Attention {
         let head_norms =
             || Loaded::Ok((origin.vector("attn_q_norm.weight")?, origin.vector("attn_k_norm.weight")?));
         Ok(Self {
-            kind: config.attention_kind_of[origin.index],
+            // Layers of a draft head that guesses blocks may differ in more.
+            kind: if config.block().is_some() {
+                origin.index
+            } else {
+                config.attention_kind_of[origin.index]
+            },
             projection: origin.stack(&projections)?,
             bias: config.family.biases.then(bias).transpose()?,
             head_norms: config.family.head_norms.then(head_norms).transpose()?,
@@ -67,6 +72,33 @@ impl Attention {
         padding: Padding,
     ) -> Result<Tensor> {
         let AttentionInputs { mask, angles } = &inputs[self.kind];
+        let (queries, keys, values) = self.project(x, config, angles, padding)?;
+        let (keys, values) = self.cache.write(at, &keys, &values)?;
+        let mixed = attend(&queries, &keys, &values, config.query_scale, mask.as_ref())?;
+        self.output.forward(&mixed, padding)
+    }
+
+    /// Caches keys and values of `[rows, hidden]` from position `at` on, and nothing else.
+    pub fn remember(
+        &mut self,
+        x: &Tensor,
+        config: &ModelConfig,
+        at: usize,
+        angles: &Angles,
+        padding: Padding,
+    ) -> Result<()> {
+        let (_, keys, values) = self.project(x, config, angles, padding)?;
+        self.cache.write(at, &keys, &values).map(drop)
+    }
+
+    /// Queries, keys and values, rotated, `[heads or kv_heads, nodes, head_size]`.
+    fn project(
+        &self,
+        x: &Tensor,
+        config: &ModelConfig,
+        angles: &Angles,
+        padding: Padding,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
         let (heads, kv_heads) = (config.heads, config.kv_heads);
         let mut all = self.projection.forward(x, padding)?;
         if let Some(bias) = &self.bias {
@@ -88,9 +120,7 @@ impl Attention {
                 (rotated(0, heads, of_queries)?, rotated(heads, kv_heads, of_keys)?)
             }
         };
-        let (keys, values) = self.cache.write(at, &keys, &values)?;
-        let mixed = attend(&queries, &keys, &values, config.query_scale, mask.as_ref())?;
-        self.output.forward(&mixed, padding)
+        Ok((queries, keys, values))
     }
 
     /// Moves what is cached at `from` (ascending positions) to the positions from `to` on.

@@ -90,6 +90,23 @@ impl Feed {
         Tensor::cat(&[&seen, own], 1).map(Some)
     }
 
+    /// What is added to the scores of a layer in which the rows of a block see each other, or only those before them
+    /// if it is `causal`; as [`Self::mask`].
+    pub fn mask_of_block(&self, window: Option<usize>, causal: bool) -> Result<Option<Tensor>> {
+        let width = self.cached + self.tree;
+        let window = window.filter(|&window| window < width);
+        if window.is_none() && !causal {
+            return Ok(None);
+        }
+        let mut mask = vec![HIDDEN as f32; self.tree * width];
+        for (row, mask) in (self.cached..).zip(mask.chunks_mut(width)) {
+            let from = window.map_or(0, |window| (row + 1).saturating_sub(window));
+            let ahead = window.map_or(width, |window| (row + window).min(width));
+            mask[from..if causal { row + 1 } else { ahead }].fill(0.0);
+        }
+        Tensor::from_vec(mask, (self.tree, width), self.ids.device()).map(Some)
+    }
+
     /// Where a window hides some of the cache, all of it is told.
     fn windowed(&self, window: usize, device: &Device) -> Result<Tensor> {
         let width = self.cached + self.tree;

@@ -4,8 +4,10 @@ use candle_core::{Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 
 use super::attention::{Attention, AttentionInputs};
+use super::convolution::Convolution;
 use super::feed_forward::FeedForward;
 use super::origin::Origin;
+use super::rotary::Angles;
 use super::stack::Padding;
 use crate::error::Result;
 use crate::model::ModelConfig;
@@ -20,6 +22,8 @@ pub struct Layer {
     feed_forward: FeedForward,
     /// Of what the feed-forward network gives.
     feed_forward_post_norm: Option<Tensor>,
+    /// Around the mixer and around the feed-forward network.
+    convolutions: Option<[Convolution; 2]>,
 }
 
 /// What lets a token know of those before it, and what it remembers of them.
@@ -33,6 +37,10 @@ impl Layer {
     pub fn load(origin: Origin<'_>) -> Result<Self> {
         let norm = |name: &str| origin.vector(&format!("{name}.weight"));
         let post_norm = |name| origin.config.family.post_norms.then(|| norm(name)).transpose();
+        let convolutions = origin.config.block().and_then(|block| block.convolution).map(|sizes| {
+            let around = |part| Convolution::load(origin, part, sizes);
+            Result::Ok([around("attn")?, around("ffn")?])
+        });
         Ok(Self {
             mixer_norm: norm("attn_norm")?,
             mixer: Mixer::Attention(Attention::load(origin)?),
@@ -40,6 +48,7 @@ impl Layer {
             feed_forward_norm: norm("ffn_norm")?,
             feed_forward: FeedForward::load(origin)?,
             feed_forward_post_norm: post_norm("post_ffw_norm")?,
+            convolutions: convolutions.transpose()?,
         })
     }
 
@@ -64,11 +73,30 @@ impl Layer {
         let epsilon = config.norm_epsilon as f32;
         let normed = joined.map_or_else(|| rms_norm(x, &self.mixer_norm, epsilon), Ok)?;
         let Mixer::Attention(attention) = &mut self.mixer;
-        let mixed = attention.forward(&normed, config, at, inputs, padding)?;
+        let [around, around_feed] =
+            self.convolutions.as_ref().map_or([None, None], |[a, b]| [Some(a), Some(b)]);
+        let mixed = convolved(around, normed, padding, |normed| {
+            attention.forward(normed, config, at, inputs, padding)
+        })?;
         let x = (x + normalised(mixed, self.mixer_post_norm.as_ref(), epsilon)?)?;
         let normed = rms_norm(&x, &self.feed_forward_norm, epsilon)?;
-        let fed = self.feed_forward.forward(&normed, config, padding)?;
+        let feed_forward = &self.feed_forward;
+        let fed =
+            convolved(around_feed, normed, padding, |normed| feed_forward.forward(normed, config, padding))?;
         x + normalised(fed, self.feed_forward_post_norm.as_ref(), epsilon)?
+    }
+
+    /// Remembers `[rows, hidden]` from position `at` on, which tell nothing else.
+    pub fn remember(
+        &mut self,
+        x: &Tensor,
+        config: &ModelConfig,
+        at: usize,
+        angles: &Angles,
+        padding: Padding,
+    ) -> Computed<()> {
+        let Mixer::Attention(attention) = &mut self.mixer;
+        attention.remember(x, config, at, angles, padding)
     }
 
     /// Moves what is remembered at `from` (ascending positions) to the positions from `to` on.
@@ -76,6 +104,18 @@ impl Layer {
         let Mixer::Attention(attention) = &mut self.mixer;
         attention.gather(from, to)
     }
+}
+
+/// What `part` gives of rows, convolved before and after it where that is so.
+fn convolved(
+    around: Option<&Convolution>,
+    x: Tensor,
+    padding: Padding,
+    part: impl FnOnce(&Tensor) -> Computed<Tensor>,
+) -> Computed<Tensor> {
+    let Some(around) = around else { return part(&x) };
+    let (x, dynamic) = around.begin(&x, padding)?;
+    around.finish(&part(&x)?, &dynamic)
 }
 
 fn normalised(x: Tensor, norm: Option<&Tensor>, epsilon: f32) -> Computed<Tensor> {

@@ -2,7 +2,9 @@
 //! engine made for it is compared with. One pass over a token tree; weights stay quantised.
 
 mod attention;
+mod block_head;
 mod cache;
+mod convolution;
 mod draft_head;
 mod feed;
 mod feed_forward;
@@ -19,6 +21,7 @@ use candle_core::{Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 
 use self::attention::AttentionInputs;
+use self::block_head::BlockHead;
 use self::draft_head::DraftHead;
 use self::feed::Feed;
 use self::layer::Layer;
@@ -38,6 +41,7 @@ pub struct TensorModel {
     device: Device,
     embedding: Arc<QTensor>, // [vocabulary, hidden]
     draft_head: Option<DraftHead>,
+    block_head: Option<BlockHead>,
     layers: Vec<Layer>,
     /// Of each kind of attention.
     rotary: Vec<RotaryTable>,
@@ -49,6 +53,10 @@ pub struct TensorModel {
     features: Vec<f32>, // [nodes, tapped]
     /// Numbers a node that the last pass was asked for beside its scores.
     tapped: usize,
+    /// Of a draft head that guesses blocks: the normed states of the rows asked for, `[rows, hidden]`, and the scores
+    /// of one of them after a token.
+    places: Option<Tensor>,
+    after: Vec<f32>,
 }
 
 /// What the last pass gave, by what was of interest.
@@ -91,6 +99,7 @@ impl TensorModel {
             output_norm: weights.vector("output_norm.weight")?,
             output: Stack::new(vec![output], arithmetic, device)?,
             draft_head: DraftHead::load(&weights, &config, arithmetic)?,
+            block_head: BlockHead::load(&weights, &config, arithmetic)?,
             embedding,
             rotary: rotary.collect::<Computed<_>>()?,
             padding: layers.first().map_or(Ok(Padding::NONE), |layer| layer.measure(&config, device))?,
@@ -101,6 +110,8 @@ impl TensorModel {
             scores: Scores::Sketches(Vec::new()),
             features: Vec::new(),
             tapped: 0,
+            places: None,
+            after: Vec::new(),
         })
     }
 
@@ -117,11 +128,7 @@ impl TensorModel {
             let (state, both) = head.join(&x, carried, self.config.norm_epsilon as f32, self.padding)?;
             (x, joined) = (state, Some(both));
         }
-        let kinds = self.config.attention_kinds.iter().zip(&mut self.rotary);
-        let inputs = |(kind, rotary): (&AttentionKind, &mut RotaryTable)| -> Computed<AttentionInputs> {
-            Ok(AttentionInputs { mask: feed.mask(kind.window)?, angles: rotary.at(&feed.positions)? })
-        };
-        let inputs: Vec<AttentionInputs> = kinds.map(inputs).collect::<Computed<_>>()?;
+        let inputs = self.inputs(feed)?;
         let at = self.cached.len();
         let mut tapped = Vec::new();
         for (index, layer) in self.layers.iter_mut().enumerate() {
@@ -131,6 +138,35 @@ impl TensorModel {
             x = layer.forward(&x, joined.take(), &self.config, at, &inputs, self.padding)?;
         }
         Ok((x, tapped))
+    }
+
+    /// What each kind of attention needs to know of what is fed; in a draft head that guesses blocks each layer.
+    fn inputs(&mut self, feed: &Feed) -> Computed<Vec<AttentionInputs>> {
+        let kinds = &self.config.attention_kinds;
+        if let Some(block) = self.config.block() {
+            let layers = self.config.attention_kind_of.iter().zip(&block.causal);
+            let inputs = layers.map(|(&kind, &causal)| {
+                let mask = feed.mask_of_block(kinds[kind].window, causal)?;
+                Ok(AttentionInputs { mask, angles: self.rotary[kind].at(&feed.positions)? })
+            });
+            return inputs.collect();
+        }
+        let inputs = |(kind, rotary): (&AttentionKind, &mut RotaryTable)| {
+            Ok(AttentionInputs { mask: feed.mask(kind.window)?, angles: rotary.at(&feed.positions)? })
+        };
+        kinds.iter().zip(&mut self.rotary).map(inputs).collect()
+    }
+
+    /// Remembers rows of the target's states, in a draft head that guesses blocks.
+    fn remember_states(&mut self, states: Features<'_>, feed: &Feed) -> Computed<()> {
+        let Some(head) = &self.block_head else { return Ok(()) };
+        let rows = head.rows(states, self.config.norm_epsilon as f32, self.padding, &self.device)?;
+        let at = self.cached.len();
+        for (layer, &kind) in self.layers.iter_mut().zip(&self.config.attention_kind_of) {
+            let angles = self.rotary[kind].at(&feed.positions)?;
+            layer.remember(&rows, &self.config, at, &angles, self.padding)?;
+        }
+        Ok(())
     }
 
     /// The numbers of all `taps`, `[nodes, width]`, of the states `hidden` after the last layer and those
@@ -201,8 +237,18 @@ impl Runner for TensorModel {
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
         let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
         let feed = Feed::new(tree, first, self.cached.len() - first, &self.device)?;
+        if let Some(carried) = want.carried.filter(|_| self.block_head.is_some()) {
+            self.remember_states(carried.features(), &feed)?;
+            self.scores = Scores::Sketches(Vec::new());
+            self.cached.extend(tokens);
+            return Ok(());
+        }
         let (hidden, tapped) = self.run_layers(&feed, want)?;
         let rows = want.rows_between(first, tree.len());
+        self.places = None;
+        if self.block_head.is_some() && !rows.is_empty() {
+            self.places = Some(self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?);
+        }
         self.scores = self.run_output(&hidden, rows, &tokens, &feed, want)?;
         self.features.clear();
         if let Some(taps) = want.features {
@@ -220,6 +266,17 @@ impl Runner for TensorModel {
             }
             Scores::Sketches(sketches) => Logits::on_device(sketches),
         }
+    }
+
+    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+        let (mut scores, mut confidence) = (None, None);
+        if let Some((head, places)) = self.block_head.as_ref().zip(self.places.as_ref()) {
+            let place = places.narrow(0, row, 1)?;
+            (scores, confidence) = head.after(before, self.logits().row(row), &place, self.padding)?;
+        }
+        let Some(scores) = scores else { return Ok((self.logits().row(row), confidence)) };
+        self.after = scores;
+        Ok((Row::of(&self.after), confidence))
     }
 
     fn features(&self) -> Option<Features<'_>> {

@@ -1,9 +1,12 @@
 //! What makes a model a draft head: the hidden states of its target that it reads.
 
 use super::ModelConfig;
+use super::block_head::BlockHead;
 
-/// What a model has that drafts from hidden states of another, its target (EAGLE-3, Li et al. 2025). Beside a token's
-/// embedding it gets a state: the target's states at the token before, fused, or what it gave itself there.
+/// What a model has that drafts from hidden states of another, its target.
+///
+/// Token by token (EAGLE-3, Li et al. 2025) it gets beside a token's embedding a state: the target's states at the
+/// token before, fused, or what it gave itself there. With a [block](BlockHead) it guesses several tokens at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftHead {
     /// The layers of the target whose entering states it reads; `None` where the file leaves them to
@@ -18,6 +21,8 @@ pub struct DraftHead {
     pub normed_residual: bool,
     /// What it gives for the token after is its state after the final norm, and not before it.
     pub normed_output: bool,
+    /// Of one that guesses a block of tokens at once. Of the three above it has none.
+    pub block: Option<BlockHead>,
 }
 
 /// How the target's states are normalised before they are fused.
@@ -31,8 +36,13 @@ pub enum FusedNorms {
 }
 
 impl DraftHead {
-    /// States that are fused.
+    /// States that are fused, of a head that drafts token by token.
     pub const STATES: usize = 3;
+
+    /// Numbers of all states of a token that are fused.
+    pub fn states(&self) -> usize {
+        self.entering.as_ref().map_or(Self::STATES, Vec::len) * self.target_hidden
+    }
 
     /// The layers that are read where a file does not name them, of a target with so many.
     pub fn usual(layers: usize) -> Vec<usize> {
@@ -57,6 +67,12 @@ impl ModelConfig {
 
     /// Numbers that attention takes of a token: its state, and in a draft head its embedding as well.
     pub fn mixed(&self) -> usize {
-        self.hidden * if self.draft_head.is_some() { 2 } else { 1 }
+        let joins = self.draft_head.as_ref().is_some_and(|head| head.block.is_none());
+        self.hidden * if joins { 2 } else { 1 }
+    }
+
+    /// Of a draft head that guesses a block at once.
+    pub fn block(&self) -> Option<&BlockHead> {
+        self.draft_head.as_ref()?.block.as_ref()
     }
 }

@@ -1,12 +1,14 @@
 //! A model's numbers from the header of a GGUF file.
 
+use super::super::block_tensors::MARKOV_BEFORE;
 use super::super::family::{Family, Windowed, unsupported};
 use super::super::gguf::Header;
-use super::super::weights::{LONG_FACTORS, ROPE_FACTORS, SHORT_FACTORS};
+use super::super::weights::{LONG_FACTORS, OUTPUT, ROPE_FACTORS, SHORT_FACTORS};
+use super::block_keys::{Written, checked_layers};
 use super::rotary::{LongRope, plain_frequencies};
 use super::{
-    AttentionKind, DraftHead, Experts, FusedNorms, ModelConfig, Rotary, attention_kinds, bad, bad_scaling,
-    divide, query_scale, size, window,
+    AttentionKind, BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Rotary, attention_kinds, bad,
+    bad_scaling, divide, query_scale, size, window,
 };
 use crate::error::{Error, Result};
 
@@ -14,19 +16,19 @@ use crate::error::{Error, Result};
 pub type Vectors<'a> = &'a dyn Fn(&str) -> Result<Option<Vec<f32>>>;
 
 impl ModelConfig {
-    /// From a GGUF header. `vectors` gives the tensors that hold divisors of rotary frequencies;
-    /// `tied_embeddings` is whether the file lacks an output matrix.
+    /// From a GGUF header. `has` tells which tensors the file has, `vectors` gives those that hold divisors of rotary
+    /// frequencies.
     ///
     /// # Errors
     /// `Error::Architecture` for another family, `Error::BadModel` for missing or unusable numbers.
     pub(in crate::model) fn from_gguf(
         header: &Header,
         vectors: Vectors<'_>,
-        tied_embeddings: bool,
+        has: impl Fn(&str) -> bool,
     ) -> Result<Self> {
         let architecture = header.string("general.architecture")?.unwrap_or("none");
         let family = Family::named(architecture, header.path())?;
-        let keys = Keys { header, family };
+        let keys = Keys { header, family, has_markov: has(MARKOV_BEFORE) };
         let experts = keys.experts()?;
         keys.refuse("final_logit_softcapping", "logits without soft-capping")?;
         let hidden = keys.size("embedding_length")?;
@@ -54,8 +56,8 @@ impl ModelConfig {
             query_scale: query_scale(keys.query_scalar(layers, hidden, heads, head_size) as f64),
             attention_kinds,
             attention_kind_of,
-            tied_embeddings,
-            draft_head: keys.draft_head(tokens)?,
+            tied_embeddings: !has(OUTPUT),
+            draft_head: keys.draft_head(hidden, tokens, layers)?,
         };
         config.validated(header.path())
     }
@@ -65,6 +67,14 @@ impl ModelConfig {
 struct Keys<'a> {
     header: &'a Header,
     family: &'static Family,
+    /// Whether the file has the tensors of a Markov head.
+    has_markov: bool,
+}
+
+impl Written for Keys<'_> {
+    fn whole(&self, key: &str) -> Result<Option<u64>> {
+        self.integer(key)
+    }
 }
 
 impl Keys<'_> {
@@ -135,9 +145,12 @@ impl Keys<'_> {
     }
 
     /// Of a family of draft heads.
-    fn draft_head(&self, tokens: usize) -> Result<Option<DraftHead>> {
+    fn draft_head(&self, hidden: usize, tokens: usize, layers: usize) -> Result<Option<DraftHead>> {
         if !self.family.is_draft_head {
             return Ok(None);
+        }
+        if self.family.drafts_blocks {
+            return self.block_head(hidden, tokens, layers).map(Some);
         }
         let key = self.key("target_layers");
         let listed = self.header.list(&key)?.and_then(|layers| layers.integers());
@@ -155,7 +168,48 @@ impl Keys<'_> {
             fused_norms: if flag("norm_before_fc")? { FusedNorms::Whole } else { FusedNorms::None },
             normed_residual: flag("norm_before_residual")?,
             normed_output: false,
+            block: None,
         }))
+    }
+
+    /// Of a family that guesses blocks.
+    fn block_head(&self, hidden: usize, tokens: usize, layers: usize) -> Result<DraftHead> {
+        for name in ["embedding_scale", "attention.value_scale", "logit_scale"] {
+            if let Some(found) = self.number(name)?.filter(|&scale| scale != 1.0 && scale != 0.0) {
+                return Err(self.bad(format!("{} of 1", self.key(name)), found.to_string()));
+            }
+        }
+        for name in ["attention.scale", "hidden_activation", "hyper_connection_count"] {
+            if self.header.has(&self.key(name)) {
+                return Err(self.bad(format!("no {}", self.key(name)), "some".to_owned()));
+            }
+        }
+        let tokens = self.size_or("vocab_size", tokens)?;
+        let key = self.key("target_layers");
+        let listed = self.header.list(&key)?.and_then(|layers| layers.integers());
+        let entering: Option<Vec<u64>> =
+            listed.iter().flatten().map(|&layer| u64::try_from(layer).ok()).collect();
+        let entering = checked_layers(entering.as_deref().unwrap_or_default()).ok_or_else(|| {
+            let found = listed.map_or_else(|| "none".to_owned(), |layers| format!("{layers:?}"));
+            self.bad(format!("layers, ascending, in {key}"), found)
+        })?;
+        let causal = match self.header.boolean(&self.key("attention.causal"))? {
+            Some(causal) => vec![causal; layers],
+            None => self.windowed(layers)?,
+        };
+        let mask = self.header.integer("tokenizer.ggml.mask_token_id")?;
+        // Tensors tell what else a head has; those of DSpark guess from the text's last token on, unless they say no.
+        let from_anchor = self.header.boolean(&self.key("sample_from_anchor"))?;
+        let from_anchor = from_anchor.unwrap_or(self.has_markov);
+        Ok(DraftHead {
+            entering: Some(entering),
+            target_hidden: self.size_or("target_hidden_size", hidden)?,
+            tokens,
+            fused_norms: FusedNorms::None,
+            normed_residual: false,
+            normed_output: false,
+            block: Some(BlockHead::of(self.header.path(), self, (mask, tokens), from_anchor, causal)?),
+        })
     }
 
     /// What queries are divided by the square root of. GGUF has no key for it: Gemma 3 27B, told by its
@@ -197,6 +251,8 @@ impl Keys<'_> {
         let every = match self.family.windowed {
             Windowed::All | Windowed::InClass(_) => return Ok(vec![true; layers]),
             Windowed::Last => return Ok(vec![false; layers]),
+            Windowed::Listed if self.header.has(&pattern) => 1,
+            Windowed::Listed => return Ok(vec![false; layers]),
             Windowed::AllButEvery(every) => every,
         };
         if let Ok(Some(listed)) = self.header.list(&pattern) {

@@ -5,10 +5,11 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::super::family::{Activation, Family, RotaryLayout, Windowed};
+use super::block_keys::Keys as BlockKeys;
 use super::rotary::{Llama3Scaling, LongRope, plain_frequencies};
 use super::{
-    AttentionKind, DraftHead, Experts, FusedNorms, ModelConfig, Rotary, attention_kinds, bad, bad_scaling,
-    divide, query_scale, rotary_size, size, window,
+    AttentionKind, BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Rotary, attention_kinds, bad,
+    bad_scaling, divide, query_scale, rotary_size, size, window,
 };
 use crate::error::{Error, Result};
 
@@ -60,11 +61,20 @@ impl ModelConfig {
 }
 
 impl DraftHead {
-    /// From a config.json, whose part `block` describes its block.
+    /// From a config.json, whose part `block` describes its layers and has been read as `config`.
     ///
     /// # Errors
     /// `Error::BadModel` for unusable numbers.
-    pub(in crate::model) fn from_json(path: &Path, json: &Json, block: &Json) -> Result<Self> {
+    pub(in crate::model) fn from_json(
+        path: &Path,
+        json: &Json,
+        block: &Json,
+        config: &ModelConfig,
+    ) -> Result<Self> {
+        if config.family.drafts_blocks {
+            let sliding = Keys { path, json: block, family: config.family }.sliding(config.layers)?;
+            return Self::of_block(&BlockKeys { path, config: json, block }, config, &sliding);
+        }
         // Writers do not agree on where these are.
         let nested = [json, block, &json["eagle_config"]];
         let find = |key: &str| nested.iter().map(|json| &json[key]).find(|value| !value.is_null());
@@ -95,6 +105,25 @@ impl DraftHead {
             fused_norms,
             normed_residual: flag("norm_before_residual"),
             normed_output: flag("norm_output"),
+            block: None,
+        })
+    }
+
+    /// Of one that guesses a block at once.
+    fn of_block(keys: &BlockKeys<'_>, config: &ModelConfig, sliding: &[bool]) -> Result<Self> {
+        let target_hidden = keys.find("target_hidden_size").and_then(Json::as_u64);
+        Ok(Self {
+            entering: Some(keys.entering()?),
+            target_hidden: size(
+                keys.path,
+                "target_hidden_size",
+                target_hidden.unwrap_or(config.hidden as u64),
+            )?,
+            tokens: config.vocabulary,
+            fused_norms: FusedNorms::None,
+            normed_residual: false,
+            normed_output: false,
+            block: Some(BlockHead::from_json(keys, config.vocabulary, sliding)?),
         })
     }
 }
@@ -197,7 +226,8 @@ impl Keys<'_> {
             None => global.clone(),
         };
         let windowed = self.windowed(layers)?;
-        let found = match &self.json["sliding_window"] {
+        let all = self.json["dflash_config"].get("swa_window_size").filter(|_| self.windows_all());
+        let found = match all.unwrap_or(&self.json["sliding_window"]) {
             Json::Null => self.family.default("sliding_window").unwrap_or(0.0) as usize,
             value => value
                 .as_u64()
@@ -212,8 +242,18 @@ impl Keys<'_> {
         ))
     }
 
+    /// A block head may say at one place that all of its layers have a window.
+    fn windows_all(&self) -> bool {
+        self.family.drafts_blocks && self.json["dflash_config"]["use_swa"] == true
+    }
+
     /// Of every layer whether it has the window, if there is one.
     fn windowed(&self, layers: usize) -> Result<Vec<bool>> {
+        if self.windows_all() { Ok(vec![true; layers]) } else { self.sliding(layers) }
+    }
+
+    /// Of every layer whether it is of the kind that has a window.
+    fn sliding(&self, layers: usize) -> Result<Vec<bool>> {
         if let Some(listed) = self.json["layer_types"].as_array() {
             let listed: Option<Vec<bool>> = listed.iter().map(is_windowed).collect();
             return listed.filter(|listed| listed.len() == layers).ok_or_else(|| {
@@ -223,6 +263,7 @@ impl Keys<'_> {
         }
         Ok(match self.family.windowed {
             Windowed::All => vec![true; layers],
+            Windowed::Listed => vec![false; layers],
             Windowed::InClass(class) => vec![self.json["architectures"][0] == class; layers],
             Windowed::Last => {
                 let used = self.json["use_sliding_window"].as_bool().unwrap_or(false);

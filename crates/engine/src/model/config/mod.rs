@@ -1,6 +1,8 @@
 //! The numbers that describe a model, whatever the format: `gguf.rs` reads them from a header, `json.rs`
 //! from a config.json. Refuses what would be computed wrongly; touches no weights.
 
+mod block_head;
+mod block_keys;
 mod draft_head;
 mod gguf;
 mod json;
@@ -8,6 +10,7 @@ mod rotary;
 
 use std::path::Path;
 
+pub use block_head::{BlockHead, Confidence, Convolution, Selector};
 pub use draft_head::{DraftHead, FusedNorms};
 pub use rotary::Rotary;
 

@@ -37,6 +37,10 @@ impl Header {
         &self.path
     }
 
+    pub fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
     pub fn string(&self, key: &str) -> Result<Option<&str>> {
         self.typed(key, "text", |place, bytes| {
             let single = place.kind == Kind::Text && place.elements.is_none();

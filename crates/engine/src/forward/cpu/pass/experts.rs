@@ -53,7 +53,7 @@ impl Phases<'_> {
         member: &Member<'_>,
         experts: &'a Experts,
         normed: &Inputs,
-        pending: Option<&[f32]>,
+        aside: bool,
         then: &Panels,
     ) {
         let Some(config) = &self.config.experts else { return };
@@ -74,7 +74,7 @@ impl Phases<'_> {
         };
         let tasks: Vec<Task<'_>> = networks.iter().map(down).collect();
         self.products(member, &tasks, then);
-        self.add_shares(member, &routes, config.used, pending.is_some());
+        self.add_shares(member, &routes, config.used, aside);
     }
 
     /// Chooses the experts of every row by what the router gave.
@@ -123,8 +123,8 @@ impl Phases<'_> {
     }
 
     /// Adds up what a row's experts gave, by their shares, highest first, and adds that to the state; or it is
-    /// the branch, if that has a norm `pending`.
-    fn add_shares(&self, member: &Member<'_>, routes: &Routes, used: usize, pending: bool) {
+    /// the branch, if it is put `aside`.
+    fn add_shares(&self, member: &Member<'_>, routes: &Routes, used: usize, aside: bool) {
         let (hidden, routed) = (self.config.hidden, &self.workspace.routed);
         member.share(self.nodes, 1, |rows| {
             let mut sum = vec![0f32; hidden];
@@ -140,7 +140,7 @@ impl Phases<'_> {
                 }
                 // SAFETY: as above.
                 unsafe {
-                    if pending {
+                    if aside {
                         std::ptr::copy_nonoverlapping(sum.as_ptr(), self.branch(row), hidden);
                     } else {
                         add(self.hidden(row), &sum);

@@ -14,14 +14,14 @@ use crate::model::ModelConfig;
 
 // What is unsafe here rests on what is said in `pass/mod.rs`.
 impl Phases<'_> {
-    /// Attention over the states in `normed`, added to them; or the branch, if that has a norm `pending`.
+    /// Attention over the states in `normed`, added to them; or the branch, if it is put `aside`.
     /// `then` is what is read next.
     pub fn mix_by_attention(
         &self,
         member: &Member<'_>,
         (attention, cache): (&Attention, &Cache),
         normed: &Inputs,
-        pending: Option<&[f32]>,
+        aside: bool,
         then: &Panels,
     ) {
         self.project(member, attention, normed, &attention.output);
@@ -29,7 +29,7 @@ impl Phases<'_> {
             self.complete(member, attention, cache);
         }
         self.attend(member, attention, cache);
-        self.add_product(member, &attention.output, &self.workspace.mixed, pending, then);
+        self.add_product(member, &attention.output, &self.workspace.mixed, aside, then);
     }
 
     /// Completes queries, keys and values of all rows, see [`Self::complete_heads`].
@@ -52,28 +52,14 @@ impl Phases<'_> {
     unsafe fn complete_heads(&self, attention: &Attention, cache: &Cache, row: usize, kv_head: usize) {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let group = heads / kv_heads;
-        let (queries, keys) = (heads * head_size, kv_heads * head_size);
-        let rotary = &self.config.attention_kinds[attention.kind].rotary;
-        let (cosines, sines) = &self.workspace.rotations[attention.kind];
-        let half = rotary.size() / 2;
-        let rotation = Rotation {
-            layout: rotary.layout,
-            size: rotary.size(),
-            cosines: cosines[row * half..].as_ptr(),
-            sines: sines[row * half..].as_ptr(),
-        };
-        let query = self.workspace.queries.at(row * queries.next_multiple_of(LANES));
+        let rotation = self.rotation(attention, row);
+        let query = self.workspace.queries.at(row * (heads * head_size).next_multiple_of(LANES));
         let query_heads = kv_head * group..(kv_head + 1) * group;
-        let at = row * keys.next_multiple_of(LANES) + kv_head * head_size;
-        let (key, value) = (self.workspace.keys.at(at), self.workspace.values.at(at));
         // SAFETY: as promised.
         unsafe {
             if let Some(biases) = &attention.biases {
                 let (first, end) = (query_heads.start * head_size, query_heads.end * head_size);
-                let own = kv_head * head_size..(kv_head + 1) * head_size;
                 add(query.add(first), &biases.query[first..end]);
-                add(key, &biases.key[own.clone()]);
-                add(value, &biases.value[own]);
             }
             for head in query_heads {
                 let query = query.add(head * head_size);
@@ -82,12 +68,44 @@ impl Phases<'_> {
                 }
                 (self.kernels.rotate)(&rotation, query);
             }
+            self.complete_key(attention, cache, row, kv_head);
+        }
+    }
+
+    /// Completes the key and the value of a key head, and writes them into the cache.
+    ///
+    /// # Safety
+    /// As for [`Self::complete_heads`].
+    pub unsafe fn complete_key(&self, attention: &Attention, cache: &Cache, row: usize, kv_head: usize) {
+        let ModelConfig { kv_heads, head_size, .. } = *self.config;
+        let at = row * (kv_heads * head_size).next_multiple_of(LANES) + kv_head * head_size;
+        let (key, value) = (self.workspace.keys.at(at), self.workspace.values.at(at));
+        // SAFETY: as promised.
+        unsafe {
+            if let Some(biases) = &attention.biases {
+                let own = kv_head * head_size..(kv_head + 1) * head_size;
+                add(key, &biases.key[own.clone()]);
+                add(value, &biases.value[own]);
+            }
             if let Some(norms) = &attention.head_norms {
                 self.normalise_head(key, &norms.key);
             }
-            (self.kernels.rotate)(&rotation, key);
+            (self.kernels.rotate)(&self.rotation(attention, row), key);
             let position = self.at + self.first + row;
             (self.kernels.remember)(cache, kv_head, position, head_size, key, value);
+        }
+    }
+
+    /// By the position of a row.
+    fn rotation(&self, attention: &Attention, row: usize) -> Rotation {
+        let rotary = &self.config.attention_kinds[attention.kind].rotary;
+        let (cosines, sines) = &self.workspace.rotations[attention.kind];
+        let half = rotary.size() / 2;
+        Rotation {
+            layout: rotary.layout,
+            size: rotary.size(),
+            cosines: cosines[row * half..].as_ptr(),
+            sines: sines[row * half..].as_ptr(),
         }
     }
 
@@ -116,6 +134,12 @@ impl Phases<'_> {
                 let first = kv_head * group * head_size;
                 let visible = &self.workspace.visible[row];
                 let position = self.at + visible.len();
+                let nearest = visible.len().saturating_sub(window);
+                let own = match attention.causal {
+                    true => &visible[nearest..],
+                    // As far ahead as back.
+                    false => &self.workspace.block[nearest..row.saturating_add(window).min(rows)],
+                };
                 // SAFETY: the heads of a row are this unit's, the scratch memory this member's.
                 unsafe {
                     if rows == 1 {
@@ -132,7 +156,7 @@ impl Phases<'_> {
                         out,
                         cached: self.at,
                         first: position.saturating_sub(window).min(self.at),
-                        own: &visible[visible.len().saturating_sub(window)..],
+                        own,
                         scratch: self.workspace.scores.at(scratch),
                     });
                     if blocks {

@@ -2,10 +2,11 @@
 //! with the token's embedding (Li et al. 2025).
 
 use super::Phases;
-use crate::forward::Carried;
 use crate::forward::cpu::network::DraftHead;
+use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
+use crate::forward::{Carried, Features};
 
 // What is unsafe here rests on what is said in `pass/mod.rs`.
 impl<'a> Phases<'a> {
@@ -45,36 +46,46 @@ impl<'a> Phases<'a> {
 
     /// The states that are carried.
     fn carry(&self, member: &Member<'_>, head: &DraftHead, carried: Carried<'_>) {
-        let (features, hidden) = (carried.features(), self.config.hidden);
+        let states = match carried {
+            Carried::Own(states) => states,
+            Carried::Target(states) => {
+                let first = self.network.layers[0].mixer.first();
+                return self.fuse(member, (&head.fuse, &head.fused_norms), states, first);
+            }
+        };
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                let state = features.row(row);
-                match carried {
-                    // SAFETY: the row is this unit's, and as wide as what is carried.
-                    Carried::Own(_) => unsafe {
-                        std::ptr::copy_nonoverlapping(state.as_ptr(), self.hidden(row), hidden);
-                    },
-                    Carried::Target(_) => self.lay_out(head, row, state),
-                }
+                let state = states.row(row).as_ptr();
+                // SAFETY: the row is this unit's, and as wide as what is carried.
+                unsafe { std::ptr::copy_nonoverlapping(state, self.hidden(row), self.config.hidden) };
             }
         });
         member.meet();
-        if matches!(carried, Carried::Target(_)) {
-            let states = &self.workspace.states;
-            let task = self.task(&head.fuse, states, self.hidden(0), false);
-            self.products(member, &[task], self.network.layers[0].mixer.first());
-        }
+    }
+
+    /// The target's states, by the norms before it and the matrix that make one of them.
+    pub fn fuse(
+        &self,
+        member: &Member<'_>,
+        (fuse, norms): (&Panels, &[Vec<f32>]),
+        states: Features<'_>,
+        then: &Panels,
+    ) {
+        member.share(self.nodes, 1, |rows| rows.for_each(|row| self.lay_out(norms, row, states.row(row))));
+        member.meet();
+        let task = self.task(fuse, &self.workspace.states, self.hidden(0), false);
+        self.products(member, &[task], then);
     }
 
     /// A row of the target's states, normed where the head norms them, for them to be fused.
-    fn lay_out(&self, head: &DraftHead, row: usize, state: &[f32]) {
+    fn lay_out(&self, norms: &[Vec<f32>], row: usize, state: &[f32]) {
         let (states, epsilon) = (&self.workspace.states, self.config.norm_epsilon as f32);
         let out = states.row(row);
         // SAFETY: the row is this unit's, and as wide as what is carried.
         unsafe {
             std::ptr::copy_nonoverlapping(state.as_ptr(), out, state.len());
-            let width = state.len() / head.fused_norms.len().max(1);
-            for (norm, at) in head.fused_norms.iter().zip((0..).step_by(width)) {
+            let width = state.len() / norms.len().max(1);
+            for (norm, at) in norms.iter().zip((0..).step_by(width)) {
                 (self.kernels.rms_norm)(out.add(at), norm.as_ptr(), out.add(at), width, epsilon);
             }
             self.round(states, row, 0..state.len(), out);

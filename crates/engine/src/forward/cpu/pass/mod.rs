@@ -1,10 +1,12 @@
 //! One pass of a model: which kernel is run on what, phase by phase. Here are the state that runs through the
-//! layers and its norms; how a draft head's pass begins is in `joined`, what the weights are multiplied with in
-//! `products`, attention in `heads`, who goes through which expert in `experts`, what comes out at the end in `score`.
+//! layers and its norms; how a draft head's pass begins is in `joined`, what is different in one that guesses blocks in
+//! `block`, what the weights are multiplied with in `products`, attention in `heads`, who goes through which expert in
+//! `experts`, what comes out at the end in `score`.
 //!
 //! The members of a team run it together. All memory they need is there before it begins, and they write to
 //! parts of it that do not overlap: a unit of work is a row, a row's heads, or a panel of output rows.
 
+mod block;
 mod experts;
 mod heads;
 mod joined;
@@ -14,6 +16,7 @@ mod score;
 use std::ops::Range;
 
 use super::activations::{BLOCK, Place};
+use super::block_head::Convolution;
 use super::cache::Cache;
 use super::kernels::Kernels;
 use super::network::{FeedForward, Mixer, Network};
@@ -32,7 +35,10 @@ const WORTH_MEETING: usize = 1 << 12;
 pub fn copies_of_norms(config: &ModelConfig, rows: usize, members: usize, taps: Option<&Taps>) -> usize {
     let saved = (rows - rows.div_ceil(members)) * config.hidden;
     // What is written besides is written once.
-    if config.family.post_norms || taps.is_some() || saved > WORTH_MEETING { 1 } else { members }
+    // So is what a row is convolved of.
+    let convolved = config.block().is_some_and(|block| block.convolution.is_some());
+    let shared = config.family.post_norms || taps.is_some() || convolved || saved > WORTH_MEETING;
+    if shared { 1 } else { members }
 }
 
 /// A pass under way: what all its members share.
@@ -71,6 +77,9 @@ struct Arriving<'a> {
 // (`CpuModel::with`), `Workspace::prepare` made room for every row, and units of work do not overlap.
 impl Phases<'_> {
     pub fn run(&self, member: &Member<'_>) {
+        if let Some((head, carried)) = self.network.block_head.as_ref().zip(self.carried) {
+            return self.remember_states(member, head, carried.features());
+        }
         let head = self.network.draft_head.as_ref().zip(self.carried);
         if head.is_none() {
             self.embed(member);
@@ -86,15 +95,26 @@ impl Phases<'_> {
             };
             pending = layer.mixer_post_norm.as_deref();
             let Mixer::Attention(attention) = &layer.mixer;
-            self.mix_by_attention(member, (attention, cache), normed, pending, layer.feed_forward.first());
+            let [around, around_feed] =
+                layer.convolutions.as_ref().map_or([None, None], |[a, b]| [Some(a), Some(b)]);
+            let convolve = |around: Option<&Convolution>, normed, then| {
+                around.map_or(normed, |around| self.convolve_inputs(member, around, normed, then))
+            };
+            let aside = pending.is_some() || around.is_some();
+            let normed = convolve(around, normed, &attention.query);
+            self.mix_by_attention(member, (attention, cache), normed, aside, layer.feed_forward.first());
+            around.inspect(|around| self.convolve_branch(member, around));
             let arriving = Arriving { pending, tap: None };
             let normed =
                 self.normalise(member, &layer.feed_forward_norm, arriving, 0..self.nodes, self.normed);
             pending = layer.feed_forward_post_norm.as_deref();
+            let aside = pending.is_some() || around_feed.is_some();
+            let normed = convolve(around_feed, normed, layer.feed_forward.first());
             match &layer.feed_forward {
-                FeedForward::Dense(dense) => self.feed_forward(member, dense, normed, pending, next),
-                FeedForward::Experts(experts) => self.route(member, experts, normed, pending, next),
+                FeedForward::Dense(dense) => self.feed_forward(member, dense, normed, aside, next),
+                FeedForward::Experts(experts) => self.route(member, experts, normed, aside, next),
             }
+            around_feed.inspect(|around| self.convolve_branch(member, around));
         }
         if self.taps.is_some_and(|taps| taps.last || taps.entering.contains(&self.config.layers)) {
             self.tap_end(member, pending);

@@ -48,18 +48,18 @@ impl Phases<'_> {
         Task { weights, inputs, rows: 0..self.nodes, out, stride, add }
     }
 
-    /// `state += weights * inputs`; or `branch = weights * inputs`, if that has a norm `pending`.
+    /// `state += weights * inputs`; or `branch = weights * inputs`, if it is put `aside`.
     pub fn add_product(
         &self,
         member: &Member<'_>,
         weights: &Panels,
         inputs: &Inputs,
-        pending: Option<&[f32]>,
+        aside: bool,
         then: &Panels,
     ) {
-        let task = match pending {
-            None => self.task(weights, inputs, self.hidden(0), true),
-            Some(_) => self.task(weights, inputs, self.branch(0), false),
+        let task = match aside {
+            false => self.task(weights, inputs, self.hidden(0), true),
+            true => self.task(weights, inputs, self.branch(0), false),
         };
         self.products(member, &[task], then);
     }
@@ -135,12 +135,12 @@ impl Phases<'_> {
         member: &Member<'_>,
         dense: &Dense,
         normed: &Inputs,
-        pending: Option<&[f32]>,
+        aside: bool,
         then: &Panels,
     ) {
         let gated = &self.workspace.gated;
         self.gate(member, &[(dense, 0..self.nodes)], (normed, gated), &dense.down);
-        self.add_product(member, &dense.down, gated, pending, then);
+        self.add_product(member, &dense.down, gated, aside, then);
     }
 
     /// `activation(gate * x) * (up * x)` of networks of one shape and the rows that each is given, from one

@@ -25,7 +25,15 @@ impl Phases<'_> {
         };
         // The next pass begins where this one did.
         let first = self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
-        self.products(member, &[task], first);
+        let selector = self.network.block_head.as_ref().and_then(|head| head.selector.as_ref());
+        match selector {
+            None => self.products(member, &[task], first),
+            Some(selector) => {
+                let rows = 0..self.rows.len();
+                let places = self.task(&selector.place, scored, workspace.places.at(0), false);
+                self.products(member, &[task, Task { rows, ..places }], first);
+            }
+        }
         let slices = vocabulary.div_ceil(SLICE);
         member.share(self.rows.len() * slices, 1, |units| {
             for (row, slice) in units.map(|unit| (unit / slices, unit % slices)) {

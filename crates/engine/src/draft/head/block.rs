@@ -1,0 +1,133 @@
+//! A draft head that guesses a block of tokens in one pass: DFlash, DFlash 2 and DSpark. What it has heard of the text
+//! is `text_rows`'s.
+//!
+//! A block is the last token of the text and masks after it. Without more, its places are guessed each by itself; where
+//! the token before a place changes its scores, it is the one that was really guessed there, so that a place is drawn
+//! from the distribution that is told.
+
+use super::growth::{Growth, Place};
+use super::text_rows::TextRows;
+use super::tokens::Tokens;
+use crate::context::Context;
+use crate::draft::{Cost, Draft, DraftRequest, Drafter, Seen};
+use crate::drafter_kind::DrafterKind;
+use crate::error::Result;
+use crate::forward::{Model, Taps, Want};
+use crate::governor::Shape;
+use crate::model::{BlockHead, DraftHead};
+use crate::sampler::Sampler;
+use crate::trace::LengthReason;
+use crate::tree::TokenTree;
+
+/// See the module.
+pub struct BlockDrafter {
+    rows: TextRows,
+    head: BlockHead,
+    /// The target's states it reads.
+    taps: Taps,
+    tokens: Tokens,
+}
+
+impl BlockDrafter {
+    /// Of the head that `source` describes: `config`, with its `block`.
+    pub(super) fn new(config: &DraftHead, block: &BlockHead, model: Box<dyn Model>, tokens: Tokens) -> Self {
+        let entering = config.entering.clone().unwrap_or_default();
+        Self {
+            rows: TextRows::new(model, config.states()),
+            head: block.clone(),
+            taps: Taps { entering, last: false },
+            tokens,
+        }
+    }
+
+    /// Tokens that may still be drafted.
+    fn room(&self, context: &Context) -> usize {
+        self.rows.model.config().context.saturating_sub(context.len())
+    }
+
+    /// A chain of up to `length` tokens, or a tree of a shape as deep as that.
+    fn guess(
+        &mut self,
+        context: &Context,
+        (request, length): (&DraftRequest<'_>, usize),
+        shape: Option<&Shape>,
+        sampler: &mut Sampler,
+    ) -> Result<Draft> {
+        let mut growth = Growth::new(context, &self.tokens, request, shape);
+        if !self.rows.ready(context)? {
+            return Ok(growth.draft());
+        }
+        let first = self.head.first();
+        let masks = std::iter::repeat_n(self.head.mask, first + length - 1);
+        let block = TokenTree::chain(std::iter::once(growth.token(Place::ROOT)).chain(masks));
+        let want = Want::rows(first..first + length).interest(growth.interest(sampler));
+        let mut pass = self.rows.model.run(&block, &want)?;
+        let mut places = vec![Place::ROOT];
+        for row in 0..length {
+            let mut next = Vec::new();
+            for place in places {
+                let (scores, confidence) = pass.row_after(row, growth.token(place))?;
+                next.extend(growth.guess(place, scores, confidence, sampler)?);
+            }
+            places = next;
+        }
+        // Nothing of a block is text.
+        pass.keep(&[])?;
+        Ok(growth.draft())
+    }
+}
+
+impl Drafter for BlockDrafter {
+    fn kind(&self) -> DrafterKind {
+        DrafterKind::Head
+    }
+
+    fn draft(
+        &mut self,
+        context: &Context,
+        request: &DraftRequest<'_>,
+        sampler: &mut Sampler,
+    ) -> Result<Draft> {
+        let (room, longest) = (self.room(context), self.head.longest());
+        // A tree is drafted only where all of it has room.
+        let shape = request.shape.filter(|shape| shape.depth() <= room);
+        let length = shape.map_or(request.length, Shape::depth).min(longest);
+        if length.min(room) == 0 {
+            return Ok(Draft { shortened: Some(LengthReason::DraftContextFull), ..Draft::default() });
+        }
+        let request = DraftRequest { length: length.min(room), ..*request };
+        let mut draft = self.guess(context, (&request, request.length), shape, sampler)?;
+        if room < length && draft.shortened.is_none() {
+            draft.shortened = Some(LengthReason::DraftContextFull);
+        }
+        Ok(draft)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>) -> Result<()> {
+        if seen.at + seen.tokens.len() >= self.rows.model.config().context {
+            // It has no room to draft from then on.
+            return Ok(());
+        }
+        self.rows.hear(seen.at, seen.tokens, seen.features)
+    }
+
+    fn taps(&self) -> Option<&Taps> {
+        Some(&self.taps)
+    }
+
+    fn deaf(&self, context: &Context) -> usize {
+        if self.room(context) == 0 { 0 } else { self.rows.deaf(context) }
+    }
+
+    fn grows_trees(&self) -> bool {
+        true
+    }
+
+    fn forget(&mut self) {
+        self.rows.cut(0);
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::AtOnce { longest: self.head.longest() }
+    }
+}

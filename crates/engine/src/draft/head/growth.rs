@@ -1,0 +1,98 @@
+//! A draft under way, a chain or a tree of a shape: what is guessed from a place, and where guesses shall follow. What
+//! a place is scored by is for the drafters.
+
+use super::tokens::Tokens;
+use crate::accept::Guess;
+use crate::context::{After, Context};
+use crate::draft::chain::Chain;
+use crate::draft::{Draft, DraftRequest};
+use crate::drafter_kind::DrafterKind;
+use crate::error::Result;
+use crate::forward::{Interest, Row};
+use crate::governor::Shape;
+use crate::sampler::Sampler;
+use crate::speculation::MAX_TREE_WIDTH;
+use crate::token::TokenId;
+
+/// See the module.
+pub(super) struct Growth<'a> {
+    context: &'a Context,
+    tokens: &'a Tokens,
+    shape: Option<&'a Shape>,
+    chain: Chain<'a>,
+}
+
+/// A place that guesses shall follow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// The guess there; `None` at the end of the text.
+    pub guess: Option<usize>,
+    /// Its node in the shape, where there is one.
+    shape: usize,
+}
+
+impl Place {
+    /// The end of the text.
+    pub const ROOT: Self = Self { guess: None, shape: Shape::ROOT };
+}
+
+impl<'a> Growth<'a> {
+    pub fn new(
+        context: &'a Context,
+        tokens: &'a Tokens,
+        request: &'a DraftRequest<'a>,
+        shape: Option<&'a Shape>,
+    ) -> Self {
+        Self { context, tokens, shape, chain: Chain::new(request) }
+    }
+
+    /// What rows will be asked for.
+    pub fn interest(&self, sampler: &Sampler) -> Interest {
+        sampler.interest(if self.shape.is_some() { MAX_TREE_WIDTH } else { 1 })
+    }
+
+    /// The token at a place.
+    pub fn token(&self, place: Place) -> TokenId {
+        match place.guess {
+            Some(guess) => self.chain.draft.guesses[guess].token,
+            None => self.context[self.context.len() - 1],
+        }
+    }
+
+    /// Guesses from the scores of a place; returns the places among them that guesses shall follow. `confidence` is how
+    /// sure the head is, if it says so by more than its scores.
+    pub fn guess(
+        &mut self,
+        place: Place,
+        row: Row<'_>,
+        confidence: Option<f32>,
+        sampler: &mut Sampler,
+    ) -> Result<Vec<Place>> {
+        let path = self.chain.draft.guesses.path(place.guess);
+        let after = After { text: self.context, guesses: &path };
+        let children = self.shape.map_or(&[Shape::ROOT][..], |shape| shape.children(place.shape));
+        let mut next = Vec::new();
+        for (guess, &child) in
+            self.tokens.guess(row, after, children.len(), sampler)?.into_iter().zip(children)
+        {
+            let confidence = confidence.unwrap_or(guess.confidence);
+            let guess = Guess { parent: place.guess, drafter: DrafterKind::Head, confidence, ..guess };
+            let ended = self.tokens.end(guess.token);
+            let goes_on = match self.shape {
+                None => self.chain.extend(guess, ended),
+                Some(shape) => {
+                    self.chain.draft.guesses.push(guess);
+                    !ended && !shape.children(child).is_empty()
+                }
+            };
+            if goes_on {
+                next.push(Place { guess: Some(self.chain.draft.guesses.len() - 1), shape: child });
+            }
+        }
+        Ok(next)
+    }
+
+    pub fn draft(self) -> Draft {
+        self.chain.draft
+    }
+}

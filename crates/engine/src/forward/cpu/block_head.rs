@@ -1,0 +1,99 @@
+//! The weights that a draft head has which guesses blocks, beside those of its layers: what makes rows of the target's
+//! states, and what tells how the token before a place changes its scores.
+
+use super::network::{panels, vector};
+use super::panels::Panels;
+use crate::error::Result;
+use crate::model::block_tensors::{
+    CONFIDENCE, CONFIDENCE_BIAS, MARKOV_AFTER, MARKOV_BEFORE, SELECTOR_AFTER, SELECTOR_BEFORE, SELECTOR_PLACE,
+};
+use crate::model::weights::{FUSE, FUSED_NORM};
+use crate::model::{BlockHead as Config, Convolution as Sizes, Weights};
+
+#[derive(Debug)]
+pub struct BlockHead {
+    pub fuse: Panels, // [hidden, states]
+    /// Of what comes of it.
+    pub fused_norm: Vec<f32>, // [hidden]
+    pub markov: Option<Markov>,
+    pub selector: Option<Selector>,
+    pub confidence: Option<Confidence>,
+}
+
+/// `after * before[token]` is added to the scores of a place after a token.
+#[derive(Debug)]
+pub struct Markov {
+    pub before: Panels, // [tokens, rank]
+    pub after: Panels,  // [vocabulary, rank]
+}
+
+/// `before[token] * (place * state) * after[candidate]`, summed, is added to the score of a candidate.
+#[derive(Debug)]
+pub struct Selector {
+    pub before: Panels, // [tokens, rank]
+    pub after: Panels,  // [vocabulary, rank]
+    pub place: Panels,  // [rank, hidden]
+    pub candidates: usize,
+}
+
+/// `sigmoid(weight * [state; before[token]] + bias)`
+#[derive(Debug)]
+pub struct Confidence {
+    pub weight: Vec<f32>, // [hidden] or [hidden + rank], and zeros
+    pub inputs: usize,
+    pub bias: f32,
+}
+
+/// A dynamic causal convolution before and after a part of a layer.
+#[derive(Debug)]
+pub struct Convolution {
+    pub sizes: Sizes,
+    pub base: Vec<f32>,     // [2, taps, hidden], and zeros
+    pub projection: Panels, // [2 * taps * hidden / group, hidden]
+}
+
+impl BlockHead {
+    /// # Errors
+    /// Those of [`super::network::Network::load`].
+    pub fn load(weights: &Weights, config: &Config) -> Result<Self> {
+        let markov = || -> Result<Markov> {
+            Ok(Markov { before: panels(weights, MARKOV_BEFORE)?, after: panels(weights, MARKOV_AFTER)? })
+        };
+        let selector = |candidates| -> Result<Selector> {
+            Ok(Selector {
+                before: panels(weights, SELECTOR_BEFORE)?,
+                after: panels(weights, SELECTOR_AFTER)?,
+                place: panels(weights, SELECTOR_PLACE)?,
+                candidates,
+            })
+        };
+        let confidence = |inputs, bias: bool| -> Result<Confidence> {
+            let bias = bias.then(|| vector(weights, CONFIDENCE_BIAS)).transpose()?;
+            let weight = vector(weights, CONFIDENCE)?;
+            Ok(Confidence { weight, inputs, bias: bias.map_or(0.0, |bias| bias[0]) })
+        };
+        let head = config.confidence;
+        Ok(Self {
+            fuse: panels(weights, FUSE)?,
+            fused_norm: vector(weights, FUSED_NORM)?,
+            markov: config.markov.map(|_| markov()).transpose()?,
+            selector: config.selector.map(|sizes| selector(sizes.candidates)).transpose()?,
+            confidence: head.map(|head| confidence(head.inputs, head.bias)).transpose()?,
+        })
+    }
+}
+
+impl Convolution {
+    /// Around attention (`attn`) or the feed-forward network (`ffn`) of a layer.
+    ///
+    /// # Errors
+    /// Those of [`super::network::Network::load`].
+    pub fn load(weights: &Weights, index: usize, part: &str, sizes: Sizes) -> Result<Self> {
+        let name = format!("blk.{index}.{part}_conv");
+        Ok(Self {
+            sizes,
+            base: vector(weights, &format!("{name}_base"))?,
+            projection: panels(weights, &format!("{name}_proj.weight"))?,
+        })
+    }
+}

@@ -1,0 +1,130 @@
+//! What a draft head does in its passes that guesses blocks: it makes rows of the target's states for the text, of
+//! which a layer has keys and values and nothing else, and convolves a block's rows.
+
+use super::{Arriving, Phases};
+use crate::forward::Features;
+use crate::forward::cpu::block_head::{BlockHead, Convolution, Markov};
+use crate::forward::cpu::network::{Attention, Mixer};
+use crate::forward::cpu::panels::Panels;
+use crate::forward::cpu::simd::LANES;
+use crate::forward::cpu::team::Member;
+use crate::forward::cpu::workspace::Inputs;
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl<'a> Phases<'a> {
+    /// Caches the rows of the target's `states`: of `c = rms(fuse * states)` the keys and values of every layer.
+    pub fn remember_states(&self, member: &Member<'_>, head: &BlockHead, states: Features<'_>) {
+        let attention = |index: usize| {
+            let layer = self.network.layers.get(index)?;
+            let Mixer::Attention(attention) = &layer.mixer;
+            Some(attention)
+        };
+        let first = attention(0).map_or(&head.fuse, |attention| &attention.key);
+        self.fuse(member, (&head.fuse, &[]), states, first);
+        let arriving = Arriving { pending: None, tap: None };
+        let normed = self.normalise(member, &head.fused_norm, arriving, 0..self.nodes, self.normed);
+        for (index, cache) in self.caches.iter().enumerate() {
+            let Some(Attention { key, value, .. }) = attention(index) else { break };
+            let (keys, values) = (&self.workspace.keys, &self.workspace.values);
+            let tasks =
+                [self.task(key, normed, keys.at(0), false), self.task(value, normed, values.at(0), false)];
+            self.products(member, &tasks, attention(index + 1).map_or(first, |next| &next.key));
+            let kv_heads = self.config.kv_heads;
+            member.share(self.nodes * kv_heads, kv_heads, |units| {
+                for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
+                    let Some(attention) = attention(index) else { return };
+                    // SAFETY: a row's key head is this unit's.
+                    unsafe { self.complete_key(attention, cache, row, kv_head) };
+                }
+            });
+            member.meet();
+        }
+    }
+
+    /// The rows of `normed`, convolved, for attention or the feed-forward network; what is computed of them for the
+    /// other side is kept for [`Self::convolve_branch`].
+    pub fn convolve_inputs(
+        &self,
+        member: &Member<'_>,
+        around: &Convolution,
+        normed: &Inputs,
+        then: &Panels,
+    ) -> &'a Inputs {
+        let task = self.task(&around.projection, normed, self.workspace.dynamic.at(0), false);
+        self.products(member, &[task], then);
+        let to = &self.workspace.convolved;
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                let out = to.row(row);
+                // SAFETY: the row is this unit's, and the others are only read.
+                unsafe {
+                    std::slice::from_raw_parts_mut(out, self.config.hidden).fill(0.0);
+                    self.convolve(around, 0, row, |from| normed.row(from), out);
+                    self.round(to, row, 0..self.config.hidden, out);
+                }
+            }
+        });
+        member.meet();
+        to
+    }
+
+    /// Adds the rows of the branch, convolved, to the states.
+    pub fn convolve_branch(&self, member: &Member<'_>, around: &Convolution) {
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                // SAFETY: the row's state is this unit's, and the branches are only read.
+                unsafe { self.convolve(around, 1, row, |from| self.branch(from), self.hidden(row)) };
+            }
+        });
+        member.meet();
+    }
+
+    /// `to += sum over taps t of (base[t] + dynamic[t]) * from(row - t)`, rows before the first being 0.
+    ///
+    /// # Safety
+    /// `to` must be this unit's, and nobody may write the rows that are read.
+    unsafe fn convolve(
+        &self,
+        around: &Convolution,
+        side: usize,
+        row: usize,
+        from: impl Fn(usize) -> *mut f32,
+        to: *mut f32,
+    ) {
+        let (hidden, taps) = (self.config.hidden, around.sizes.taps);
+        let groups = hidden / around.sizes.group;
+        let dynamic = self.workspace.dynamic.at(row * around.projection.rows().next_multiple_of(LANES));
+        // SAFETY: as promised; a row has `hidden` numbers, and those computed of it for both sides.
+        let (to, dynamic) = unsafe {
+            (
+                std::slice::from_raw_parts_mut(to, hidden),
+                std::slice::from_raw_parts(dynamic, 2 * taps * groups),
+            )
+        };
+        for tap in 0..taps.min(row + 1) {
+            let at = side * taps + tap;
+            let (base, dynamic) = (&around.base[at * hidden..], &dynamic[at * groups..]);
+            // SAFETY: as promised.
+            let from = unsafe { std::slice::from_raw_parts(from(row - tap), hidden) };
+            for number in 0..hidden {
+                to[number] += (base[number] + dynamic[number / around.sizes.group]) * from[number];
+            }
+        }
+    }
+
+    /// Takes what is known of a token for the one before a place.
+    pub fn put_before(&self, numbers: &[f32]) {
+        let before = &self.workspace.before;
+        // SAFETY: there is room for the rank, no pass is under way, and the row is the only one.
+        unsafe {
+            std::ptr::copy_nonoverlapping(numbers.as_ptr(), before.row(0), numbers.len());
+            self.round(before, 0, 0..numbers.len(), before.row(0));
+        }
+    }
+
+    /// What a token before a place adds to its scores; its row is in `before` of the workspace.
+    pub fn add_markov(&self, member: &Member<'_>, markov: &Markov) {
+        let task = self.task(&markov.after, &self.workspace.before, self.workspace.bias.at(0), false);
+        self.products(member, &[task], &markov.after);
+    }
+}

@@ -1,0 +1,114 @@
+//! The tensors that some of the draft heads have which guess blocks, beside those of all: DFlash 2's convolutions and
+//! selector, DSpark's Markov head and confidence.
+
+use super::config::{Confidence, Convolution, ModelConfig, Selector};
+use super::tensors::Tensors;
+use crate::error::{Error, Result};
+
+/// The name of what is known of each token that may stand before, `[tokens, rank]`, and of what that adds to the
+/// scores of each token, `[vocabulary, rank]`.
+pub const MARKOV_BEFORE: &str = "markov_w1.weight";
+pub const MARKOV_AFTER: &str = "markov_w2.weight";
+/// The names of what tells how sure a block head is of a guess, `[1, inputs]` and `[1]`.
+pub const CONFIDENCE: &str = "conf_proj.weight";
+pub const CONFIDENCE_BIAS: &str = "conf_proj.bias";
+/// The names of what a selector knows of a token before and of one after it, `[tokens, rank]`, and of a place
+/// `[rank, hidden]`.
+pub const SELECTOR_BEFORE: &str = "selector_predecessor.weight";
+pub const SELECTOR_AFTER: &str = "selector_successor.weight";
+pub const SELECTOR_PLACE: &str = "selector_hidden.weight";
+
+/// Tensors that some heads which guess blocks have, and their Hugging Face names less `.weight`.
+const BLOCK_OUTER: [(&str, &str); 7] = [
+    (MARKOV_BEFORE, "markov_head.markov_w1"),
+    (MARKOV_AFTER, "markov_head.markov_w2"),
+    (CONFIDENCE, "confidence_head.proj"),
+    (CONFIDENCE_BIAS, "confidence_head.proj.bias"),
+    (SELECTOR_BEFORE, "candidate_selector.predecessor_codebook"),
+    (SELECTOR_AFTER, "candidate_selector.successor_codebook"),
+    (SELECTOR_PLACE, "candidate_selector.hidden_projection"),
+];
+
+/// The same of every layer, with all of their names.
+const BLOCK_LAYER: [(&str, &str); 4] = [
+    ("attn_conv_base", "attention_conv.base_kernel"),
+    ("attn_conv_proj.weight", "attention_conv.kernel_projection.weight"),
+    ("ffn_conv_base", "mlp_conv.base_kernel"),
+    ("ffn_conv_proj.weight", "mlp_conv.kernel_projection.weight"),
+];
+
+/// The canonical name of a tensor by its Hugging Face name.
+pub(super) fn outer(hugging_face: &str) -> Option<&'static str> {
+    let name = hugging_face.strip_suffix(".weight").unwrap_or(hugging_face);
+    BLOCK_OUTER.iter().find(|(_, other)| *other == name).map(|(canonical, _)| *canonical)
+}
+
+/// The same of a layer's.
+pub(super) fn of_layer(hugging_face: &str) -> Option<&'static str> {
+    BLOCK_LAYER.iter().find(|(_, other)| *other == hugging_face).map(|(canonical, _)| *canonical)
+}
+
+/// Those that some heads which guess blocks have, beside those of all.
+pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
+    let Some(block) = config.block() else { return Vec::new() };
+    let (tokens, hidden, vocabulary) = (config.tokens(), config.hidden, config.vocabulary);
+    let mut tensors = Vec::new();
+    let mut add = |name: &str, shape: &[usize]| tensors.push((name.to_owned(), shape.to_vec()));
+    if let Some(rank) = block.markov {
+        add(MARKOV_BEFORE, &[tokens, rank]);
+        add(MARKOV_AFTER, &[vocabulary, rank]);
+    }
+    if let Some(confidence) = block.confidence {
+        add(CONFIDENCE, &[1, confidence.inputs]);
+        if confidence.bias {
+            add(CONFIDENCE_BIAS, &[1]);
+        }
+    }
+    if let Some(Selector { rank, .. }) = block.selector {
+        add(SELECTOR_BEFORE, &[tokens, rank]);
+        add(SELECTOR_AFTER, &[vocabulary, rank]);
+        add(SELECTOR_PLACE, &[rank, hidden]);
+    }
+    if let Some(Convolution { taps, group }) = block.convolution {
+        for (layer, part) in (0..config.layers).flat_map(|layer| ["attn", "ffn"].map(|part| (layer, part))) {
+            add(&format!("blk.{layer}.{part}_conv_base"), &[2, taps, hidden]);
+            add(&format!("blk.{layer}.{part}_conv_proj.weight"), &[2 * taps * (hidden / group), hidden]);
+        }
+    }
+    tensors
+}
+
+/// Completes the config of a head that guesses blocks by what files leave to their tensors.
+///
+/// # Errors
+/// `Error::BadModel` for tensors that it cannot have.
+pub(super) fn complete(config: &mut ModelConfig, tensors: &Tensors) -> Result<()> {
+    let hidden = config.hidden;
+    let Some(block) = config.draft_head.as_mut().and_then(|head| head.block.as_mut()) else { return Ok(()) };
+    let width = |name: &str| tensors.stored.get(name).and_then(|stored| stored.shape.get(1)).copied();
+    block.markov = width(MARKOV_BEFORE).or(block.markov);
+    let bias = tensors.stored.contains_key(CONFIDENCE_BIAS);
+    block.confidence = width(CONFIDENCE).map(|inputs| Confidence { inputs, bias });
+    let bad = |expected: String, found: String| Error::BadModel {
+        path: tensors.path.clone(),
+        expected,
+        found,
+        hint: "Choose another file of this draft head.",
+    };
+    let state = hidden + block.markov.unwrap_or(0);
+    if let Some(Confidence { inputs, .. }) =
+        block.confidence.filter(|head| ![hidden, state].contains(&head.inputs))
+    {
+        return Err(bad(format!("{hidden} or {state} columns in {CONFIDENCE}"), inputs.to_string()));
+    }
+    if let Some(Convolution { group, .. }) =
+        block.convolution.filter(|around| !hidden.is_multiple_of(around.group))
+    {
+        return Err(bad(format!("a conv_group_size that divides {hidden}"), group.to_string()));
+    }
+    if block.selector.is_some() && (tensors.token_table.is_some() || block.markov.is_some()) {
+        let expected = "a selector of all tokens, and no Markov head beside it".to_owned();
+        return Err(bad(expected, "some tokens, or both".to_owned()));
+    }
+    Ok(())
+}

@@ -1,0 +1,436 @@
+//! Draft heads that guess blocks (DFlash, DFlash 2, DSpark): their rows are those of implementations nobody here wrote,
+//! from every form in which they are published; what they hear is what a fresh start would have them hear; and no text
+//! depends on them.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use candle_core::quantized::GgmlDType;
+use candle_core::{DType, Device, Tensor};
+use foretoken_engine::context::Context;
+use foretoken_engine::decoder::{Decoder, Request};
+use foretoken_engine::distribution::Distribution;
+use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Drafters, NgramDrafter, Seen, head_drafter};
+use foretoken_engine::forward::{Carried, CpuModel, Features, Model, TensorModel, Want, catch_up_with};
+use foretoken_engine::governor::Plans;
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::sampler::Sampler;
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::speculation::{Speculation, Tree};
+use foretoken_engine::token::TokenId;
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::{
+    BLOCK_ROWS, BlockKind, MASK, RandomBlockHead, chat_prompt, decoder, family, loaded, made_up, repository,
+    starter_target,
+};
+use serde_json::json;
+
+/// How far apart rows may be since the CPU keeps keys and values in half precision.
+const IN_HALVES: f32 = 1.5e-3;
+
+/// Tokens of the text that a block follows.
+const TEXT: usize = 17;
+
+fn tokens() -> Vec<TokenId> {
+    (0..TEXT as TokenId + BLOCK_ROWS as TokenId).map(|i| 8 + i * 97 % 300).collect()
+}
+
+/// The family's small Llama as a target, and a head for it.
+fn pair(folder: &Path, kind: BlockKind) -> (ModelSource, RandomBlockHead) {
+    let target = family("llama").folder(folder, DType::F32);
+    let head = RandomBlockHead::new(target.config().unwrap(), kind);
+    (target, head)
+}
+
+fn on_the_cpu(source: &ModelSource) -> Box<dyn Model> {
+    Box::new(CpuModel::load(source).unwrap())
+}
+
+fn on_tensors(source: &ModelSource) -> Box<dyn Model> {
+    Box::new(TensorModel::exact(source, &Device::Cpu).unwrap())
+}
+
+/// The scores of a block of `rows` after a text, with made-up states of a target, each given the token of the text
+/// before it; and what the head's confidence is of each.
+fn block(head: &mut dyn Model, kind: BlockKind, rows: usize) -> (Vec<Vec<f32>>, Vec<Option<f32>>) {
+    head.truncate(0);
+    let tokens = tokens();
+    let width = head.config().draft_head.as_ref().unwrap().states();
+    let states = made_up("states", TEXT * width);
+    // In two parts, as texts come.
+    for (from, to) in [(0, 5), (5, TEXT)] {
+        let carried = Carried::Target(Features::new(&states[from * width..to * width], width));
+        let tree = TokenTree::chain(tokens[from..to].iter().copied());
+        drop(head.run(&tree, &Want::nothing().carrying(carried)).unwrap());
+    }
+    let masks = std::iter::repeat_n(MASK, rows - 1);
+    let tree = TokenTree::chain(std::iter::once(tokens[TEXT]).chain(masks));
+    let mut pass = head.run(&tree, &Want::rows(kind.first()..rows)).unwrap();
+    let of_row = |row: usize| {
+        let (scores, confidence) = pass.row_after(row, tokens[TEXT + row]).unwrap();
+        (scores.logits().unwrap().to_vec(), confidence)
+    };
+    let found = (0..rows - kind.first()).map(of_row).unzip();
+    pass.keep(&[]).unwrap();
+    assert_eq!(head.cached(), &tokens[..TEXT]);
+    found
+}
+
+fn difference(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
+    let pairs = || found.iter().flatten().zip(expected.iter().flatten());
+    // What cannot be guessed cannot be guessed in either.
+    assert!(pairs().all(|(a, b)| a.is_finite() == b.is_finite()), "other candidates");
+    let squares = |of: fn((&f32, &f32)) -> f32| {
+        pairs().filter(|(a, _)| a.is_finite()).map(of).map(|x| x * x).sum::<f32>().sqrt()
+    };
+    squares(|(a, b)| a - b) / squares(|(_, b)| *b)
+}
+
+#[test]
+fn the_forms_in_which_block_heads_are_published_are_one_head() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in BlockKind::ALL {
+        let (target, head) = pair(folder.path(), kind);
+        let mut forms = vec![head.speculators(folder.path()), head.gguf(folder.path(), GgmlDType::F32)];
+        if kind != BlockKind::DSpark {
+            forms.push(head.authors(folder.path()));
+        }
+        let rows = |source: &ModelSource| {
+            assert!(source.is_draft_head());
+            let source = source.for_target(&target).unwrap();
+            let head_config = source.config().unwrap().draft_head.clone().unwrap();
+            assert_eq!(head_config.entering.as_ref(), Some(&head.entering));
+            if let Some(guessed) = source.guessed_tokens().unwrap() {
+                assert_eq!(guessed, head.guessed);
+            }
+            let mut model = on_the_cpu(&source);
+            [2, 5, BLOCK_ROWS].map(|rows| block(model.as_mut(), kind, rows))
+        };
+        let forms: Vec<_> = forms.iter().map(rows).collect();
+        for form in &forms {
+            for (found, expected) in form.iter().zip(&forms[0]) {
+                assert!(difference(&found.0, &expected.0) < 1e-6, "{kind:?}");
+                assert_eq!(found.1, expected.1);
+            }
+        }
+    }
+}
+
+/// The rows of `tests/goldens/block_heads.safetensors`.
+fn golden(name: &str) -> Option<Vec<Vec<f32>>> {
+    let path = repository().join("tests/goldens/block_heads.safetensors");
+    let tensors = candle_core::safetensors::load(path, &Device::Cpu).unwrap();
+    let tensor = tensors.get(name)?;
+    Some(tensor.reshape((tensor.dim(0).unwrap(), ())).unwrap().to_vec2().unwrap())
+}
+
+#[test]
+fn rows_of_block_heads_are_those_of_speculators_own_models() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in BlockKind::ALL {
+        let (target, head) = pair(folder.path(), kind);
+        let source = head.with_own_matrices().speculators(folder.path()).for_target(&target).unwrap();
+        let engines = [(on_the_cpu(&source), IN_HALVES), (on_tensors(&source), 1e-4)];
+        for (mut model, most) in engines {
+            for rows in [2, 5, BLOCK_ROWS] {
+                let expected = golden(&format!("{kind:?} {rows}")).unwrap();
+                let (found, confidences) = block(model.as_mut(), kind, rows);
+                let apart = difference(&found, &expected);
+                assert!(apart < most, "{kind:?}, {rows} rows: {apart}");
+                let expected = golden(&format!("{kind:?} {rows} confidence"));
+                let found: Option<Vec<f32>> = confidences.into_iter().collect();
+                assert_eq!(found.is_some(), expected.is_some());
+                for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+                    assert!((found - expected[0]).abs() < most, "{kind:?}: {found}, {}", expected[0]);
+                }
+            }
+        }
+    }
+}
+
+/// A head for the starter's target.
+fn starter_source(folder: &Path, kind: BlockKind) -> ModelSource {
+    let target = starter_target();
+    let mut head = RandomBlockHead::new(target.config().unwrap(), kind);
+    head.entering = vec![2, 6];
+    head.gguf(folder, GgmlDType::Q8_0).for_target(&target).unwrap()
+}
+
+fn starter_head(folder: &Path, kind: BlockKind) -> Box<dyn Drafter> {
+    drafter(&starter_source(folder, kind), on_the_cpu)
+}
+
+fn drafter(source: &ModelSource, load: fn(&ModelSource) -> Box<dyn Model>) -> Box<dyn Drafter> {
+    head_drafter(source, load(source), starter_target().tokenizer().unwrap().ends()).unwrap()
+}
+
+fn coupled() -> Sampling {
+    Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() }
+}
+
+#[test]
+fn a_block_head_that_guesses_at_random_changes_no_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut decoder = decoder(&starter_target());
+    for sampling in [Sampling::greedy(), coupled(), Sampling { repetition_penalty: 1.2, ..coupled() }] {
+        let prompt = chat_prompt(&starter_target(), decoder.tokenizer(), "Count from one to twelve.");
+        let mut request = Request { sampling, max_tokens: Some(40), ..Request::new(prompt) };
+        let write = |decoder: &mut Decoder, request: &Request, drafters: &mut Drafters| {
+            decoder.reply(request, drafters, &mut |_| ControlFlow::Continue(())).unwrap()
+        };
+        let plain = write(&mut decoder, &request, &mut Drafters::default());
+        for kind in BlockKind::ALL {
+            let mut head = Drafters::new(vec![starter_head(folder.path(), kind)]);
+            let mut both =
+                Drafters::new(vec![starter_head(folder.path(), kind), Box::<NgramDrafter>::default()]);
+            let mut tensors = Drafters::new(vec![drafter(&starter_source(folder.path(), kind), on_tensors)]);
+            for drafters in [&mut head, &mut both, &mut tensors] {
+                let widths = [1, 3].map(Tree::Width);
+                for way in [Speculation::fixed(1), Speculation::fixed(16), Speculation::default()]
+                    .into_iter()
+                    .flat_map(|way| widths.map(|tree| Speculation { tree, ..way.clone() }))
+                {
+                    request.speculation = way;
+                    let drafted = write(&mut decoder, &request, drafters);
+                    assert_eq!(drafted.tokens, plain.tokens, "{kind:?} {:?}", request.speculation);
+                    let failed = drafters.has_failed(foretoken_engine::drafter_kind::DrafterKind::Head);
+                    assert!(!failed, "{kind:?} {:?}", request.speculation);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_drawn_place_is_told_of_by_the_token_really_drawn_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let sampling = Sampling { temperature: 1.5, ..Sampling::default() };
+    let context = Context::new((0..40).map(|token| 3 + token * 7 % 900).collect());
+    for kind in [BlockKind::DFlash2, BlockKind::DSpark, BlockKind::Anchored] {
+        let mut target = loaded(&starter_target());
+        let mut head = starter_head(folder.path(), kind);
+        hear(target.as_mut(), head.as_mut(), &context);
+        // The same head, asked for the rows themselves.
+        let source = starter_source(folder.path(), kind);
+        let mut model = on_the_cpu(&source);
+        let taps = head.taps().unwrap().clone();
+        target.truncate(0);
+        let _ = catch_up_with(target.as_mut(), &context, &taps, &mut |part| {
+            let carried = Carried::Target(part.features.unwrap());
+            let tree = TokenTree::chain(part.tokens.iter().copied());
+            drop(model.run(&tree, &Want::nothing().carrying(carried)).unwrap());
+            ControlFlow::Continue(())
+        });
+        let last = context[context.len() - 1];
+        let masks = std::iter::repeat_n(MASK, kind.first() + 4);
+        let tree = TokenTree::chain(std::iter::once(last).chain(masks));
+        let mut pass = model.run(&tree, &Want::rows(kind.first()..kind.first() + 5)).unwrap();
+        let mut unlikely = 0;
+        let mut sampler = Sampler::new(&sampling).unwrap();
+        for _ in 0..20 {
+            let draft = head.draft(&context, &DraftRequest::chain(5), &mut sampler).unwrap();
+            let mut before = last;
+            for (place, guess) in draft.guesses.iter().enumerate() {
+                let (scores, confidence) = pass.row_after(place, before).unwrap();
+                let guessed = source.guessed_tokens().unwrap();
+                let scores = guessed.as_deref().map_or(scores, |tokens| scores.named(tokens));
+                let expected = Distribution::processed(scores, &sampling, &context[..]).unwrap();
+                unlikely += usize::from(scores.likeliest() != guess.token);
+                assert_eq!(guess.drawn_from.as_deref(), Some(&expected), "{kind:?}, place {place}");
+                assert_eq!(confidence.unwrap_or(guess.confidence), guess.confidence);
+                before = guess.token;
+            }
+        }
+        assert!(unlikely > 10, "{kind:?}: hardly anything but the likeliest was drawn");
+    }
+}
+
+#[test]
+fn a_tree_of_a_block_head_is_one_of_places_and_of_what_goes_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = Context::new((0..40).map(|token| 3 + token * 7 % 900).collect());
+    for kind in [BlockKind::DFlash, BlockKind::DFlash2] {
+        let mut head = starter_head(folder.path(), kind);
+        hear(loaded(&starter_target()).as_mut(), head.as_mut(), &context);
+        let ranks = [[0.5, 0.3, 0.1, 0.05]; 4];
+        let shape = Plans::new(&ranks, 3, 14).shape(14);
+        let request = DraftRequest { shape: Some(&shape), ..DraftRequest::chain(4) };
+        let draft = head.draft(&context, &request, &mut Sampler::new(&Sampling::greedy()).unwrap()).unwrap();
+        let guesses = &draft.guesses;
+        assert_eq!(guesses.len(), 14);
+        let depths = guesses.depths();
+        // Of places that are guessed by themselves the likeliest token is one, whatever stands before.
+        let firsts = |depth: usize| {
+            let parents = (0..14).filter(|&guess| depths[guess] + 1 == depth).collect::<Vec<_>>();
+            let children = parents.iter().filter_map(|&parent| {
+                guesses.iter().find(|guess| guess.parent == Some(parent)).map(|guess| guess.token)
+            });
+            children.collect::<std::collections::HashSet<_>>()
+        };
+        let kinds = firsts(1).len();
+        assert_eq!(kinds == 1, kind == BlockKind::DFlash, "{kind:?}: {kinds} likeliest tokens in one place");
+    }
+}
+
+#[test]
+fn files_that_are_no_block_heads_are_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, whole) = pair(folder.path(), BlockKind::DFlash);
+    let refused = |head: &RandomBlockHead, part: &str| {
+        let opened = head.try_authors(folder.path()).and_then(|source| source.for_target(&target));
+        let loaded = opened.and_then(|source| {
+            source.guessed_tokens()?;
+            CpuModel::load(&source)
+        });
+        let error = loaded.map(|_| "none").unwrap_err().to_string();
+        assert!(error.contains(part), "{part}: {error}");
+    };
+    for (key, value, part) in [
+        ("block_size", 0.into(), "a block_size from 2 to 1024"),
+        ("block_size", 1.into(), "found 1"),
+        ("block_size", 100_000_000.into(), "found 100000000"),
+        ("block_size", "eight".into(), "a whole number for block_size"),
+        (
+            "dflash_config",
+            json!({ "mask_token_id": 320, "target_layer_ids": [0] }),
+            "a mask_token_id below 320",
+        ),
+        ("dflash_config", json!({ "target_layer_ids": [0] }), "found none"),
+        ("dflash_config", json!({ "mask_token_id": 5, "target_layer_ids": [1, 0] }), "ascending"),
+        ("dflash_config", json!({ "mask_token_id": 5, "target_layer_ids": [] }), "ascending"),
+        (
+            "dflash_config",
+            json!({ "mask_token_id": 5, "target_layer_ids": [0, 7] }),
+            "reads the states that enter",
+        ),
+        ("input_embedding_scale", 16.into(), "input_embedding_scale of 1"),
+        ("final_logit_softcapping", 30.into(), "soft-capping"),
+        ("markov_head_type", "gated".into(), "'vanilla'"),
+        ("markov_rank", 32.into(), "the tensor markov_w1.weight"),
+        ("selector_rank", 0.into(), "the tensor"),
+        ("conv_kernel_size", 2.into(), "attn_conv_base"),
+        ("layer_types", json!(["full_attention"]), "layer_types for every layer"),
+        ("target_hidden_size", 512.into(), "fc.weight of shape"),
+        ("vocab_size", 300.into(), "knows 300 tokens"),
+    ] {
+        let mut head = whole.clone();
+        if key == "selector_rank" || key == "conv_kernel_size" {
+            head.spoiled.push(("conv_group_size", 16.into()));
+            head.spoiled.push(("selector_top_k", 16.into()));
+            head.spoiled.push(("selector_rank", if key == "selector_rank" { 32.into() } else { 0.into() }));
+        }
+        if key != "selector_rank" {
+            head.spoiled.push((key, value));
+        }
+        refused(&head, part);
+    }
+    let spoil = |kind: BlockKind, spoil: &dyn Fn(&mut RandomBlockHead), part: &str| {
+        let mut head = pair(folder.path(), kind).1;
+        spoil(&mut head);
+        refused(&head, part);
+    };
+    let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32, &Device::Cpu).unwrap();
+    let without = |name: &'static str| move |head: &mut RandomBlockHead| drop(head.tensors.remove(name));
+    let as_zeros = |name: &'static str, shape: &'static [usize]| {
+        move |head: &mut RandomBlockHead| drop(head.tensors.insert(name.to_owned(), zeros(shape)))
+    };
+    spoil(BlockKind::DFlash, &without("fc.weight"), "the tensor fc.weight");
+    spoil(BlockKind::DFlash, &without("hidden_norm.weight"), "enc.output_norm.weight");
+    spoil(BlockKind::DFlash, &without("layers.1.self_attn.k_norm.weight"), "blk.1.attn_k_norm.weight");
+    spoil(BlockKind::DFlash, &as_zeros("layers.0.self_attn.sinks", &[4]), "sinks as well");
+    spoil(
+        BlockKind::DFlash,
+        &as_zeros("layers.2.input_layernorm.weight", &[256]),
+        "blk.2.attn_norm.weight as well",
+    );
+    spoil(BlockKind::DFlash2, &without("candidate_selector.hidden_projection.weight"), "selector_hidden");
+    spoil(
+        BlockKind::DFlash2,
+        &as_zeros("layers.0.mlp_conv.base_kernel", &[2, 3, 256]),
+        "ffn_conv_base of shape",
+    );
+    spoil(BlockKind::Anchored, &without("markov_head.markov_w2.weight"), "markov_w2.weight");
+    spoil(
+        BlockKind::Anchored,
+        &as_zeros("confidence_head.proj.weight", &[1, 300]),
+        "columns in conf_proj.weight",
+    );
+    spoil(BlockKind::Reduced, &|head| head.guessed[1] = head.guessed[0], "ascending tokens below 320 in d2t");
+    spoil(
+        BlockKind::Reduced,
+        &|head| *head.guessed.last_mut().unwrap() = 320,
+        "ascending tokens below 320 in d2t",
+    );
+    let nan = |head: &mut RandomBlockHead| {
+        let not = Tensor::full(f32::NAN, 256, &Device::Cpu).unwrap();
+        head.tensors.insert("hidden_norm.weight".to_owned(), not);
+    };
+    spoil(BlockKind::DFlash, &nan, "finite numbers in enc.output_norm.weight");
+    std::fs::write(folder.path().join("authors DFlash/mask_embedding.pt"), []).unwrap();
+    refused(&whole, "mask_embedding.pt");
+}
+
+/// Runs the target over a text and lets the head hear it from where its cache differs.
+fn hear(target: &mut dyn Model, head: &mut dyn Drafter, context: &Context) {
+    let deaf = head.deaf(context);
+    target.truncate(context.len() - 1 - deaf);
+    let taps = head.taps().unwrap().clone();
+    let mut on_part = |part: foretoken_engine::forward::Part<'_>| {
+        let seen = Seen { at: part.at, tokens: part.tokens, rows: None, features: part.features };
+        head.observe(&seen).unwrap();
+        ControlFlow::Continue(())
+    };
+    let _ = catch_up_with(target, context, &taps, &mut on_part).unwrap();
+    assert_eq!(head.deaf(context), 0);
+}
+
+fn guesses(head: &mut dyn Drafter, context: &Context, length: usize) -> Draft {
+    let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+    head.draft(context, &DraftRequest::chain(length), &mut sampler).unwrap()
+}
+
+#[test]
+fn whatever_was_heard_before_a_block_head_drafts_what_it_would_from_a_fresh_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = starter_target();
+    let mut target = loaded(&source);
+    let mut head = starter_head(folder.path(), BlockKind::DFlash2);
+    let mut random = 7u64;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % below
+    };
+    let mut text: Vec<TokenId> = (0..60).map(|_| 3 + next(900) as TokenId).collect();
+    let mut context = Context::new(text.clone());
+    for round in 0..60 {
+        // Some tokens more, as after a round; now and then an edit, a shorter text, or a long page.
+        match next(8) {
+            0 => {
+                let length = 2 + next(text.len() - 2);
+                text.truncate(length);
+                context.truncate(length);
+            }
+            1 => text.extend((0..100).map(|_| 3 + next(900) as TokenId)),
+            2 => {
+                // Often the last token, after which was drafted and which was not heard yet.
+                let at = [text.len() - 1, next(text.len())][next(2)];
+                text[at] = 3 + next(900) as TokenId;
+                text.push(3 + next(900) as TokenId);
+                context.truncate(at);
+            }
+            _ => text.extend((0..1 + next(4)).map(|_| 3 + next(900) as TokenId)),
+        }
+        text.truncate(480);
+        context.truncate(text.len());
+        context.extend(text[context.len()..].iter().copied());
+        hear(target.as_mut(), head.as_mut(), &context);
+        let found = guesses(head.as_mut(), &context, 1 + next(7));
+        assert!(!found.guesses.is_empty());
+        assert_eq!(guesses(head.as_mut(), &context, found.guesses.len()), found, "asked again");
+        if round % 4 == 0 {
+            let mut fresh = starter_head(folder.path(), BlockKind::DFlash2);
+            hear(loaded(&source).as_mut(), fresh.as_mut(), &context);
+            assert_eq!(guesses(fresh.as_mut(), &context, found.guesses.len()), found, "round {round}");
+        }
+    }
+}

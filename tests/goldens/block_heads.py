@@ -1,0 +1,147 @@
+"""Writes block_heads.safetensors: what speculators' own draft models score, with the weights of
+tests/random_block_head.rs, so that the engine can be compared with code that nobody here wrote.
+
+    pip install torch safetensors speculators==0.9.0 transformers==5.23.0
+    python tests/goldens/block_heads.py
+
+A text of 17 tokens with made-up states, and after it blocks of some lengths. Of each the scores of all places that
+guess, each after the true token before it, and the confidences where there are any.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from speculators.config import SpeculatorsConfig, VerifierConfig
+from speculators.models.dflash.config import DFlashSpeculatorConfig
+from speculators.models.dflash.core import DFlashDraftModel
+from speculators.models.dflash2.config import DFlash2SpeculatorConfig
+from speculators.models.dflash2.core import DFlash2DraftModel
+from speculators.models.dspark.config import DSparkSpeculatorConfig
+from speculators.models.dspark.core import DSparkDraftModel
+from speculators.proposals.greedy import GreedyTokenProposalConfig
+from transformers.models.qwen3.modeling_qwen3 import Qwen3Config
+
+HIDDEN, VOCABULARY, STATES = 256, 320, 2
+BLOCK, MASK, TEXT, WINDOW, RANK = 8, 5, 17, 6, 32
+LENGTHS = [2, 5, BLOCK]
+TOKENS = [8 + i * 97 % 300 for i in range(TEXT + BLOCK)]
+
+
+def made_up(name: str, shape) -> torch.Tensor:
+    """Numbers between -1 and 1 that follow from a name."""
+    seed = 0x811C9DC5
+    for byte in name.encode():
+        seed = (seed ^ byte) * 0x01000193 & 0xFFFFFFFF
+    with np.errstate(over="ignore"):
+        x = np.uint32(seed) + np.arange(int(np.prod(shape)), dtype=np.uint32) * np.uint32(2_654_435_761)
+        x = (x ^ (x >> np.uint32(16))) * np.uint32(2_246_822_519)
+        x = (x ^ (x >> np.uint32(13))) * np.uint32(3_266_489_917)
+        x = x ^ (x >> np.uint32(16))
+    numbers = x.astype(np.float64) / float(0xFFFFFFFF) * 2 - 1
+    return torch.tensor(numbers.astype(np.float32)).reshape(tuple(shape))
+
+
+def weight(name: str, shape) -> torch.Tensor:
+    """A head's tensor, as random_block_head.rs draws it."""
+    if "norm" in name:
+        centre, most = 1.0, 0.3
+    elif "base_kernel" in name:
+        centre, most = 0.4, 0.4
+    elif "codebook" in name or "markov" in name or name.endswith("bias"):
+        centre, most = 0.0, 1.0
+    else:
+        centre, most = 0.0, 0.09
+    return centre + np.float32(most) * made_up(name, shape)
+
+
+def model(kind: str):
+    """A head of this kind, with an embedding and an output matrix of its own, and whether its first layer has a window."""
+    reduced = kind in ("Reduced", "DSpark")
+    windowed = kind in ("Reduced", "DFlash2")
+    guessed = len([token for token in range(VOCABULARY) if token % 3 == 2]) if reduced else VOCABULARY
+    layers = Qwen3Config(
+        hidden_size=HIDDEN, intermediate_size=352, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=64, vocab_size=VOCABULARY, max_position_embeddings=512,
+        rms_norm_eps=1e-5, rope_theta=1e4, sliding_window=WINDOW, use_sliding_window=windowed,
+        layer_types=["sliding_attention" if windowed else "full_attention", "full_attention"],
+    )
+    layers._attn_implementation = "eager"
+    nobody = SpeculatorsConfig(
+        algorithm="dflash", proposal_methods=[GreedyTokenProposalConfig(speculative_tokens=BLOCK - 1)],
+        default_proposal_method="greedy", verifier=VerifierConfig(name_or_path=None, architectures=[]),
+    )
+    common = {
+        "transformer_layer_config": layers, "draft_vocab_size": guessed, "block_size": BLOCK,
+        "aux_hidden_state_layer_ids": [1, 2], "mask_token_id": MASK, "speculators_config": nobody,
+    }
+    if kind == "DFlash2":
+        config = DFlash2SpeculatorConfig(**common, selector_rank=RANK)
+        head = DFlash2DraftModel(config)
+    elif kind in ("DSpark", "Anchored"):
+        config = DSparkSpeculatorConfig(**common, markov_rank=RANK, sample_from_anchor=kind == "Anchored")
+        head = DSparkDraftModel(config)
+    else:
+        head = DFlashDraftModel(DFlashSpeculatorConfig(**common))
+    with torch.no_grad():
+        for name, parameter in head.named_parameters():
+            if not name.startswith("verifier_"):
+                parameter.copy_(weight(name, parameter.shape))
+    return head.float().eval(), windowed
+
+
+def seen(rows: int, windowed: bool, causal: bool) -> torch.Tensor:
+    """What is added to a layer's scores: which rows of the text and of the block each row of the block sees, as
+    DFlash's authors' own model has it."""
+    query, key = torch.arange(TEXT, TEXT + rows)[:, None], torch.arange(TEXT + rows)[None, :]
+    visible = torch.ones(rows, TEXT + rows, dtype=torch.bool)
+    if causal:
+        visible &= key <= query
+    if windowed:
+        visible &= (query - key < WINDOW) & (key - query < WINDOW)
+    return torch.zeros(rows, TEXT + rows).masked_fill(~visible, float("-inf"))[None, None]
+
+
+@torch.no_grad()
+def rows_of(kind: str, rows: int) -> dict[str, torch.Tensor]:
+    head, windowed = model(kind)
+    if kind == "DFlash2":
+        # A convolution counts its rows within blocks of this length.
+        for layer in head.layers:
+            layer.attention_conv.block_size = layer.mlp_conv.block_size = rows
+    states = made_up("states", (1, TEXT, STATES * HIDDEN))
+    context = head.hidden_norm(head.fc(states))
+    x = head.embed_tokens(torch.tensor([[TOKENS[TEXT]] + [MASK] * (rows - 1)]))
+    positions = head.rotary_emb(x, torch.arange(TEXT + rows)[None])
+    for index, layer in enumerate(head.layers):
+        slides = windowed and index == 0
+        mask = seen(rows, slides, slides and kind != "DFlash2")
+        x = layer(hidden_states=x, target_hidden=context, attention_mask=mask, position_embeddings=positions)
+    hidden = head.norm(x)
+    logits = head.lm_head(hidden)
+    first = 0 if kind == "Anchored" else 1
+    before = torch.tensor([[TOKENS[TEXT + row - first] for row in range(rows)]])
+    found = {}
+    if kind == "DFlash2":
+        candidates, scores = head.candidate_selector.select(logits, hidden, before)
+        logits = torch.full_like(logits, float("-inf")).scatter(-1, candidates, scores)
+    if kind in ("DSpark", "Anchored"):
+        logits = logits + head.markov_head.block_bias(prev_token_ids=before, hidden_states=hidden)
+        of_before = head.markov_head.prev_embeddings(before)
+        confidence = head.confidence_head(torch.cat([hidden, of_before], dim=-1)).sigmoid()
+        found[f"{kind} {rows} confidence"] = confidence[0, first:].contiguous()
+    found[f"{kind} {rows}"] = logits[0, first:].contiguous()
+    return found
+
+
+def main() -> None:
+    tensors = {}
+    for kind in ["DFlash", "Reduced", "DFlash2", "DSpark", "Anchored"]:
+        for rows in LENGTHS:
+            tensors.update(rows_of(kind, rows))
+    save_file(tensors, Path(__file__).with_suffix(".safetensors"))
+
+
+if __name__ == "__main__":
+    main()
