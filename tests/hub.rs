@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 /// Entries on a page of a listing; few, so that listings have several.
@@ -234,7 +235,7 @@ impl Hub {
             return not_found(&mut to, "EntryNotFound");
         };
         let mut headers = vec![("X-Repo-Commit", self.revision(repository))];
-        if file.is_large() {
+        if is_large(&file.path) {
             // Another host than the one that is asked, as far as a client can tell.
             let storage = format!("http://localhost:{}/storage/{repository}/{path}", self.lock().port);
             headers.push(("X-Linked-Etag", format!("\"{}\"", file.checksum)));
@@ -328,7 +329,7 @@ impl Hub {
             let key = (on_disk.clone(), metadata.len(), metadata.modified().ok());
             let known = self.lock().checksums.get(&key).cloned();
             let checksum = known.unwrap_or_else(|| {
-                let checksum = sha256(&on_disk);
+                let checksum = if is_large(&path) { sha256(&on_disk) } else { git_checksum(&on_disk) };
                 self.lock().checksums.insert(key, checksum.clone());
                 checksum
             });
@@ -352,22 +353,17 @@ impl State {
 struct Listed {
     path: String,
     bytes: u64,
-    /// SHA-256
+    /// SHA-256 of a large one, git's of another.
     checksum: String,
     on_disk: PathBuf,
 }
 
 impl Listed {
-    /// As the real hub decides by `.gitattributes`.
-    fn is_large(&self) -> bool {
-        self.path.ends_with(".gguf") || self.path.ends_with(".safetensors")
-    }
-
     fn entry(&self) -> Value {
         let mut entry = json!({
             "type": "file", "oid": self.checksum[..40], "size": self.bytes, "path": self.path,
         });
-        if self.is_large() {
+        if is_large(&self.path) {
             entry["lfs"] = json!({ "oid": self.checksum, "size": self.bytes, "pointerSize": 135 });
         }
         entry
@@ -461,6 +457,17 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
         let path = entry.path();
         if path.is_dir() { collect(&path, paths) } else { paths.push(path) }
     }
+}
+
+/// As the real hub decides by `.gitattributes`.
+fn is_large(path: &str) -> bool {
+    path.ends_with(".gguf") || path.ends_with(".safetensors")
+}
+
+/// What git calls a file's content.
+pub fn git_checksum(path: &Path) -> String {
+    let content = std::fs::read(path).unwrap();
+    hex(&Sha1::new_with_prefix(format!("blob {}\0", content.len())).chain_update(content).finalize())
 }
 
 /// SHA-256 of a file in lower-case hex.

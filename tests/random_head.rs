@@ -168,7 +168,7 @@ impl RandomHead {
         config: &Json,
         rename: impl Fn(&str) -> String,
     ) -> Result<ModelSource> {
-        let folder = path.join(format!("{form} {:?}", self.flags).replace(['{', '}', ':'], ""));
+        let folder = path.join(format!("{form} {}", self.flags.name()));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("config.json"), config.to_string()).unwrap();
         let mut tensors: HashMap<String, Tensor> =

@@ -138,11 +138,14 @@ const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             ),
         ],
-        // Their numbers of parameters follow from their targets' sizes and the 32,000 tokens they guess.
+        // Numbers of parameters follow from the targets' sizes: one layer and 32,000 tokens, or five layers.
         heads: &[
             head("Qwen3 4B head · EAGLE-3", "AngelSlim/Qwen3-4B_eagle3", 218_000_000),
             head("Qwen3 8B head · EAGLE-3", "AngelSlim/Qwen3-8B_eagle3", 400_000_000),
             head("Qwen3 14B head · EAGLE-3", "AngelSlim/Qwen3-14B_eagle3", 609_000_000),
+            head("Qwen3 4B head · DFlash", "z-lab/Qwen3-4B-DFlash", 538_000_000),
+            head("Qwen3 8B head · DFlash", "z-lab/Qwen3-8B-DFlash-b16", 965_000_000),
+            head("Qwen3 4B head · DSpark", "deepseek-ai/dspark_qwen3_4b_block7", 616_000_000),
         ],
     },
     CatalogueFamily {

@@ -121,9 +121,8 @@ function gemma(size: string, bytes: number, parameters: number, quantisation: st
   return model(label, `ggml-org/gemma-3-${size}-it-GGUF`, file, bytes, parameters, GEMMA, true);
 }
 
-function head(size: string, parameters: number) {
-  const label = `Qwen3 ${size} head · EAGLE-3`;
-  const repository = `AngelSlim/Qwen3-${size}_eagle3`;
+function head(size: string, kind: string, repository: string, parameters: number) {
+  const label = `Qwen3 ${size} head · ${kind}`;
   return model(label, repository, null, 2 * parameters, parameters, "unknown");
 }
 
@@ -137,7 +136,11 @@ export const FAMILIES: CatalogueFamily[] = [
       qwen("32B", 19.8e9, 32.8e9),
     ],
     drafts: [qwen("0.6B", 639.2e6, 751.6e6, "Q8_0")],
-    heads: [head("4B", 218e6), head("8B", 400e6), head("14B", 609e6)],
+    heads: [
+      head("4B", "EAGLE-3", "AngelSlim/Qwen3-4B_eagle3", 218e6),
+      head("8B", "EAGLE-3", "AngelSlim/Qwen3-8B_eagle3", 400e6),
+      head("8B", "DFlash", "z-lab/Qwen3-8B-DFlash-b16", 965e6),
+    ],
   },
   {
     name: "Gemma 3",

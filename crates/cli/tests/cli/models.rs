@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use foretoken_tests::hub::{Faults, Hub, sha256};
+use foretoken_tests::{Flags, RandomHead, starter_target};
 use tempfile::TempDir;
 
 use crate::program::{Run, finished, program, run};
@@ -202,10 +203,36 @@ fn the_catalogue_names_pairs_that_pull_understands() {
     assert!(known.len() >= 12);
     for model in known {
         let name = model["name"].as_str().unwrap();
-        assert!(name.matches('/').count() == 1 && name.matches(':').count() == 1, "{name}");
+        let files = usize::from(model["role"] != "head");
+        assert!(name.matches('/').count() == 1 && name.matches(':').count() == files, "{name}");
         assert_eq!((&model["installed"], &model["gated"]), (&false.into(), &false.into()));
     }
     assert!(run(&["models", "catalogue"]).out.contains("Qwen3 8B · Q4_K_M"));
+}
+
+#[test]
+fn a_head_is_pulled_as_a_folder_and_drafts_for_its_target_alone() {
+    let shelf = Shelf::new(8);
+    let mut head = RandomHead::new(starter_target().config().unwrap(), Flags::default());
+    head.entering = vec![2, 4, 6];
+    head.eagle(shelf.folder.path()).unwrap();
+    let written = shelf.folder.path().join(format!("eagle {}", head.flags.name()));
+    fs::rename(written, shelf.folder.path().join("repositories/owner/head")).unwrap();
+    let pulled = shelf.run(&["models", "pull", "owner/head"]);
+    assert_eq!(pulled.code, 0, "{}", pulled.err);
+    let ask = ["--prompt", "Count from one to twelve.", "--temperature", "0", "--draft-length", "3"];
+    let with_head = |command, target| {
+        shelf.run(&[&[command, "--target", target, "--draft", "owner/head"], &ask[..]].concat())
+    };
+    let same = with_head("check", "starter");
+    assert!(same.code == 0 && same.out.contains("identical"), "{}{}", same.out, same.err);
+    let other = with_head("check", "starter-draft");
+    assert!(other.code != 0 && other.err.contains("it was made for another model"), "{}", other.err);
+    let rounds = ["generate", "--target", "starter", "--draft", "owner/head", "--json"];
+    let rounds = shelf.run(&[&rounds[..], &ask[..]].concat());
+    assert!(rounds.out.contains(r#""drafter":"head""#), "{}{}", rounds.out, rounds.err);
+    let alone = shelf.run(&["generate", "--target", "owner/head", "--prompt", "Hello"]);
+    assert!(alone.code != 0 && alone.err.contains("draft head"), "{}", alone.err);
 }
 
 /// On a disk of its own, which takes a namespace of its own.

@@ -7,8 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use foretoken_library::{Download, DownloadState, Downloads, Folders};
-use foretoken_tests::hub::{Hub as Server, sha256};
-use sha1::{Digest, Sha1};
+use foretoken_tests::hub::{Hub as Server, git_checksum, sha256};
 use tempfile::TempDir;
 
 pub const REPOSITORY: &str = "owner/name-GGUF";
@@ -46,7 +45,7 @@ impl Shelf {
             .collect();
         fs::write(&path, &content).unwrap();
         if !path.extension().is_some_and(|extension| extension == "gguf" || extension == "safetensors") {
-            self.server.declare(&path, &git_checksum(&content));
+            self.server.declare(&path, &git_checksum(&path));
         }
     }
 
@@ -172,12 +171,6 @@ impl Person {
             thread::sleep(Duration::from_millis(5));
         }
     }
-}
-
-/// What git names a file by.
-fn git_checksum(content: &[u8]) -> String {
-    let hash = Sha1::new_with_prefix(format!("blob {}\0", content.len())).chain_update(content);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Every file below a folder.
