@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from gguf import GGMLQuantizationType as Type, GGUFWriter
 from gguf.quants import quantize
-from train import Target
+from train import MATRICES, VECTORS, Target
 
 
 def interleaved(weight, heads):
@@ -45,12 +45,9 @@ def main():
     writer.add_uint32("eagle3.target_hidden_size", target.hidden)
     writer.add_bool("eagle3.norm_before_residual", False)
     writer.add_bool("eagle3.norm_before_fc", False)
-    vectors = {"input_norm": "blk.0.attn_norm", "hidden_norm": "blk.0.attn_norm_2", "post_norm": "blk.0.ffn_norm", "norm": "output_norm"}
-    for own, name in vectors.items():
+    for own, name in VECTORS.items():
         writer.add_tensor(f"{name}.weight", head[f"{own}.weight"].float().numpy())
-    matrices = {"fc": "fc", "q": "blk.0.attn_q", "k": "blk.0.attn_k", "v": "blk.0.attn_v", "o": "blk.0.attn_output",
-                "gate": "blk.0.ffn_gate", "up": "blk.0.ffn_up", "down": "blk.0.ffn_down", "lm_head": "output"}
-    for own, name in matrices.items():
+    for own, name in MATRICES.items():
         weight = head[f"{own}.weight"].float()
         if own in ("q", "k"):
             weight = interleaved(weight, target.heads if own == "q" else target.kv_heads)

@@ -3,6 +3,7 @@
 
     python train.py --data states --model smollm2.gguf --out runs/head --minutes 60
     python train.py --data states --model smollm2.gguf --out runs/more --init runs/head/head.pt --minutes 60
+    python train.py --data states --model smollm2.gguf --out runs/more --init ../smollm2/smollm2-head.gguf --first 2
     python train.py --data states --model smollm2.gguf --init runs/head/head.pt --evaluate
 
 Of a text x and the target's fused states g, row p reads the pair (x[p+1], g[p]) and predicts what follows x[p+1]. With
@@ -70,25 +71,16 @@ class Data:
 
 
 # ----------------------------------------------------------------------------------------------- target
-class Target:
-    """What the head takes of its target's file."""
+class Model:
+    """A GGUF file."""
 
     def __init__(self, path):
-        reader = GGUFReader(path)
-        self.tensors = {tensor.name: tensor for tensor in reader.tensors}
-        field = lambda key: reader.fields[f"llama.{key}"].contents()
-        self.layers, self.hidden = field("block_count"), field("embedding_length")
-        self.heads, self.kv_heads = field("attention.head_count"), field("attention.head_count_kv")
-        self.ffn, self.epsilon = field("feed_forward_length"), field("attention.layer_norm_rms_epsilon")
-        self.context, self.rope_base = field("context_length"), field("rope.freq_base")
-        self.head_dim = self.hidden // self.heads
+        self.reader = GGUFReader(path)
+        self.tensors = {tensor.name: tensor for tensor in self.reader.tensors}
 
     def get(self, name):
         tensor = self.tensors[name]
         return torch.from_numpy(dequantize(tensor.data, tensor.tensor_type).astype(np.float32)).clone()
-
-    def output(self):
-        return self.get("output.weight" if "output.weight" in self.tensors else "token_embd.weight")
 
     def halves(self, name, heads):
         """Rows of queries or keys with the components that rotate together half a head apart, as torch code has them;
@@ -97,7 +89,41 @@ class Target:
         return weight.view(heads, -1, 2, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
 
 
+class Target(Model):
+    """What the head takes of its target's file."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        field = lambda key: self.reader.fields[f"llama.{key}"].contents()
+        self.layers, self.hidden = field("block_count"), field("embedding_length")
+        self.heads, self.kv_heads = field("attention.head_count"), field("attention.head_count_kv")
+        self.ffn, self.epsilon = field("feed_forward_length"), field("attention.layer_norm_rms_epsilon")
+        self.context, self.rope_base = field("context_length"), field("rope.freq_base")
+        self.head_dim = self.hidden // self.heads
+
+    def output(self):
+        return self.get("output.weight" if "output.weight" in self.tensors else "token_embd.weight")
+
+
 # ------------------------------------------------------------------------------------------------ head
+# What a head's parts are called in GGUF files, vectors and matrices.
+VECTORS = {"input_norm": "blk.0.attn_norm", "hidden_norm": "blk.0.attn_norm_2", "post_norm": "blk.0.ffn_norm", "norm": "output_norm"}
+MATRICES = {"fc": "fc", "q": "blk.0.attn_q", "k": "blk.0.attn_k", "v": "blk.0.attn_v", "o": "blk.0.attn_output",
+            "gate": "blk.0.ffn_gate", "up": "blk.0.ffn_up", "down": "blk.0.ffn_down", "lm_head": "output"}
+
+
+def saved_head(path, target):
+    """What was saved of a head: its weights, and the tokens it guesses."""
+    if not path.endswith(".gguf"):
+        return torch.load(path, map_location="cpu")
+    file = Model(path)
+    weights = {f"{own}.weight": file.get(f"{name}.weight") for own, name in (VECTORS | MATRICES).items()}
+    for own, heads in [("q", target.heads), ("k", target.kv_heads)]:
+        weights[f"{own}.weight"] = file.halves(f"{MATRICES[own]}.weight", heads)
+    guessed = torch.from_numpy(file.tensors["d2t"].data.astype(np.int64))
+    return {"head": weights, "guessed": guessed}
+
+
 class RMSNorm(nn.Module):
     def __init__(self, width, epsilon):
         super().__init__()
@@ -219,7 +245,7 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--model", required=True, help="the target, a GGUF file of a Llama")
     parser.add_argument("--out", default="runs/head")
-    parser.add_argument("--init", help="a head.pt to go on from")
+    parser.add_argument("--init", help="a head.pt or a GGUF file to go on from")
     parser.add_argument("--vocabulary", type=int, default=4096, help="tokens that are guessed")
     parser.add_argument("--train-output", action="store_true", help="train the output matrix, too, which else is the target's")
     parser.add_argument("--minutes", type=float, default=60)
@@ -237,7 +263,7 @@ def main():
     draw, device = random.Random(arguments.seed), arguments.device
     data, target = Data(arguments.data, arguments.held_out), Target(arguments.model)
     embeddings = target.get("token_embd.weight").to(device)
-    saved = torch.load(arguments.init, map_location="cpu") if arguments.init else None
+    saved = saved_head(arguments.init, target) if arguments.init else None
     if saved:
         guessed = saved["guessed"]
     else:

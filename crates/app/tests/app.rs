@@ -35,7 +35,7 @@ use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::trace::{Finish, Round};
 use foretoken_library::Folders;
 use foretoken_store::Store;
-use foretoken_tests::{endless_model, large_model, random_model};
+use foretoken_tests::{Flags, RandomHead, endless_model, large_model, random_model, starter_target};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -526,7 +526,7 @@ fn the_catalogue_says_what_each_pair_needs() {
     for family in &families {
         let beside = family.drafts.iter().map(|draft| draft.memory_bytes).max().unwrap();
         for target in &family.targets {
-            assert_eq!(target.id, format!("{}:{}", target.repository, target.file));
+            assert_eq!(target.id, format!("{}:{}", target.repository, target.file.as_deref().unwrap()));
             assert!(target.memory_bytes > target.size_bytes + beside, "{target:?}");
         }
     }
@@ -602,6 +602,34 @@ fn every_draft_is_tried_on_the_conversation_and_on_a_sample_without_one() {
     assert!(merit.starts_with("tried: "), "{merit}");
     let (again, _) = fixture.send(Some(reply.conversation.id), "And then?");
     assert_ne!(again.reply.text, "");
+}
+
+/// A head for the starter, whose weights are random.
+fn head_for_the_starter(folder: &Path) -> String {
+    let mut head = RandomHead::new(starter_target().config().unwrap(), Flags::default());
+    head.entering = vec![2, 4, 6];
+    head.gguf(folder, GgmlDType::Q8_0).unwrap().path().display().to_string()
+}
+
+#[test]
+fn a_head_is_listed_as_made_for_its_target_is_tried_and_drafts() {
+    let folder = tempfile::tempdir().unwrap();
+    let models = folder.path().join("models");
+    std::fs::create_dir(&models).unwrap();
+    let head = head_for_the_starter(&models);
+    let fixture = Fixture::at(folder);
+    fixture.set(|_| ());
+    assert_eq!(option(&fixture.status(), &head).merit.as_deref(), Some("made for this model"));
+    let advice = advice(&fixture, None);
+    let of_head: Vec<_> =
+        advice.iter().filter(|advice| advice.id == head).map(|advice| advice.state).collect();
+    assert_eq!(of_head, [AdviceState::Probing, AdviceState::Done]);
+    fixture.set(|settings| let_draft(settings, &head));
+    assert_eq!(fixture.status().draft, head);
+    let rounds = rounds(&fixture.send(None, "Tell me a story about a fox.").1);
+    assert!(rounds.iter().flat_map(|round| &round.drafted).any(|one| one.drafter == DrafterKind::Head));
+    let as_target = fixture.status().targets.into_iter().find(|entry| entry.id == head).unwrap();
+    assert!(as_target.problem.unwrap().reason.contains("draft head"));
 }
 
 #[test]

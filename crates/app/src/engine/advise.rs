@@ -106,7 +106,7 @@ impl Local {
             ModelSource::open(&self.models.path(id)?)?.watched_by(Arc::new(move |_, _| cancel.flow()));
         let session = &self.target.as_ref().ok_or_else(no_target)?.session;
         let device = session.draft_device(self.draft_device());
-        Ok(Box::new(session.load_draft(&source, &device)?.0))
+        Ok(session.load_drafter(&source, &device)?.0)
     }
 }
 

@@ -208,15 +208,14 @@ impl Session {
         let mut device = None;
         if let DraftSource::Model { source, stage } = source {
             pair.models.push(source.path().to_owned());
-            let (drafter, opened): (Box<dyn Drafter>, _) = if source.is_draft_head() {
-                self.load_head(source, wanted)?
-            } else {
-                let (mut model, opened) = self.load_draft(source, wanted)?;
-                if let Some(stage) = stage {
-                    model = model.drafted_by(self.load_draft(stage, &opened)?.0);
+            let (drafter, opened) = match stage.as_ref().filter(|_| !source.is_draft_head()) {
+                None => self.load_drafter(source, wanted)?,
+                Some(stage) => {
+                    let (model, opened) = self.load_draft(source, wanted)?;
+                    let model = model.drafted_by(self.load_draft(stage, &opened)?.0);
                     pair.models.push(stage.path().to_owned());
+                    (Box::new(model) as Box<dyn Drafter>, opened)
                 }
-                (Box::new(model), opened)
             };
             drafters.insert(0, drafter);
             pair.devices.push(opened.label.clone());
@@ -226,6 +225,18 @@ impl Session {
             pair.devices.push("eight bits".to_owned());
         }
         Ok(Draft { drafters: Drafters::new(drafters), device, pair, ..Draft::default() })
+    }
+
+    /// Loads a model that can draft for the target, or a draft head that was made for it; returns where it is, too.
+    ///
+    /// # Errors
+    /// As [`Self::open_draft`].
+    pub fn load_drafter(&self, source: &ModelSource, wanted: &Opened) -> Result<(Box<dyn Drafter>, Opened)> {
+        if source.is_draft_head() {
+            return self.load_head(source, wanted);
+        }
+        let (model, opened) = self.load_draft(source, wanted)?;
+        Ok((Box::new(model), opened))
     }
 
     /// Loads a model that can draft for the target; returns where it is, too.
@@ -239,11 +250,7 @@ impl Session {
         })
     }
 
-    /// Loads a draft head that was made for the target; returns where it is, too.
-    ///
-    /// # Errors
-    /// As [`Self::open_draft`].
-    pub fn load_head(&self, source: &ModelSource, wanted: &Opened) -> Result<(Box<dyn Drafter>, Opened)> {
+    fn load_head(&self, source: &ModelSource, wanted: &Opened) -> Result<(Box<dyn Drafter>, Opened)> {
         let source = source.for_target(&ModelSource::open(&self.path)?)?;
         let (model, opened) = place(wanted, Role::Draft, |opened| self.host.hardware.load(&source, opened))?;
         Ok((head_drafter(&source, model, self.tokenizer().ends())?, opened))
