@@ -10,6 +10,7 @@ use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Progress, Request};
 use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Drafters, HeadDrafter, NgramDrafter, Seen};
 use foretoken_engine::forward::{Carried, Features, Model, Taps, TensorModel, Want, catch_up_with};
+use foretoken_engine::governor::Plans;
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::{Mode, Sampling};
@@ -151,13 +152,17 @@ fn the_forms_in_which_heads_are_published_are_one_head() {
     }
 }
 
-/// A head for the starter's target.
-fn starter_head(folder: &Path) -> HeadDrafter {
+/// The file of a head for the starter's target.
+fn starter_head_source(folder: &Path) -> ModelSource {
     let target = starter_target();
     let mut head = RandomHead::new(target.config().unwrap(), Flags::default());
     head.entering = vec![2, 4, 6];
-    let source = head.gguf(folder, GgmlDType::Q8_0).unwrap().for_target(&target).unwrap();
-    let ends = target.tokenizer().unwrap().ends().to_vec();
+    head.gguf(folder, GgmlDType::Q8_0).unwrap().for_target(&target).unwrap()
+}
+
+fn starter_head(folder: &Path) -> HeadDrafter {
+    let source = starter_head_source(folder);
+    let ends = starter_target().tokenizer().unwrap().ends().to_vec();
     HeadDrafter::new(&source, loaded(&source), &ends).unwrap()
 }
 
@@ -284,6 +289,63 @@ fn whatever_was_heard_before_a_head_drafts_what_it_would_from_a_fresh_start() {
             let mut fresh = starter_head(folder.path());
             hear(loaded(&source).as_mut(), &mut fresh, &context);
             assert_eq!(guesses(&mut fresh, &context, found.guesses.len()), found, "round {round}");
+        }
+    }
+}
+
+/// The likeliest guesses after a path of guesses that follow a text, by running the head alone along the path.
+fn alone(
+    model: &mut dyn Model,
+    text: &[TokenId],
+    states: Features<'_>,
+    path: &[TokenId],
+    guessed: &[TokenId],
+) -> Vec<TokenId> {
+    let own = Taps { entering: vec![1], last: false };
+    model.truncate(0);
+    let mut tree = TokenTree::chain(text[1..].iter().copied());
+    let want = Want::all_rows().features(&own).carrying(Carried::Target(states));
+    let mut pass = model.run(&tree, &want).unwrap();
+    for &token in path {
+        let (row, width) =
+            pass.features().map(|rows| (rows.gather(&[rows.len() - 1]), rows.width())).unwrap();
+        tree.push(token, Some(tree.len() - 1));
+        let want = Want::all_rows().features(&own).carrying(Carried::Own(Features::new(&row, width)));
+        pass = pass.grow(&tree, &want).unwrap();
+    }
+    let last = if path.is_empty() { tree.len() - 1 } else { 0 };
+    let scores = pass.logits().row(last).logits().unwrap().to_vec();
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|&one, &other| scores[other].total_cmp(&scores[one]));
+    order.into_iter().take(2).map(|row| guessed[row]).collect()
+}
+
+#[test]
+fn in_a_tree_each_guess_goes_on_from_the_one_it_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut target = loaded(&starter_target());
+    let mut head = starter_head(folder.path());
+    let text: Vec<TokenId> = (0..30).map(|token| 3 + token * 7 % 900).collect();
+    hear(target.as_mut(), &mut head, &text[..].into());
+    let ranks = [[0.5, 0.4, 0.0, 0.0]; 3];
+    let shape = Plans::new(&ranks, 2, 14).shape(14);
+    let request = DraftRequest { shape: Some(&shape), ..DraftRequest::chain(shape.depth()) };
+    let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+    let guesses = head.draft(&text[..].into(), &request, &mut sampler).unwrap().guesses;
+    assert_eq!((guesses.len(), shape.depth()), (14, 3), "two guesses after each");
+    target.truncate(0);
+    let taps = head.taps().unwrap();
+    let before = TokenTree::chain(text[..text.len() - 1].iter().copied());
+    let pass = target.run(&before, &Want::nothing().features(taps)).unwrap();
+    let source = starter_head_source(folder.path());
+    let (mut model, guessed) = (loaded(&source), source.guessed_tokens().unwrap().unwrap());
+    for parent in [None].into_iter().chain((0..guesses.len()).map(Some)) {
+        let children = guesses.iter().filter(|guess| guess.parent == parent).map(|guess| guess.token);
+        let children: Vec<TokenId> = children.collect();
+        if !children.is_empty() {
+            let path = guesses.path(parent);
+            let expected = alone(model.as_mut(), &text, pass.features().unwrap(), &path, &guessed);
+            assert_eq!(children, expected, "after {path:?}");
         }
     }
 }
