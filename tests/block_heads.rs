@@ -10,7 +10,7 @@ use candle_core::{DType, Device, Tensor};
 use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::distribution::Distribution;
-use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Drafters, NgramDrafter, Seen, head_drafter};
+use foretoken_engine::draft::{DraftRequest, Drafter, Drafters, NgramDrafter, head_drafter};
 use foretoken_engine::forward::{Carried, CpuModel, Features, Model, TensorModel, Want, catch_up_with};
 use foretoken_engine::governor::Plans;
 use foretoken_engine::model::ModelSource;
@@ -24,6 +24,8 @@ use foretoken_tests::{
     starter_target,
 };
 use serde_json::json;
+
+use crate::heard::{assert_drafts_as_from_a_fresh_start, hear};
 
 /// How far apart rows may be since the CPU keeps keys and values in half precision.
 const IN_HALVES: f32 = 1.5e-3;
@@ -370,67 +372,8 @@ fn files_that_are_no_block_heads_are_refused_with_a_sentence() {
     refused(&whole, "mask_embedding.pt");
 }
 
-/// Runs the target over a text and lets the head hear it from where its cache differs.
-fn hear(target: &mut dyn Model, head: &mut dyn Drafter, context: &Context) {
-    let deaf = head.deaf(context);
-    target.truncate(context.len() - 1 - deaf);
-    let taps = head.taps().unwrap().clone();
-    let mut on_part = |part: foretoken_engine::forward::Part<'_>| {
-        let seen = Seen { at: part.at, tokens: part.tokens, rows: None, features: part.features };
-        head.observe(&seen).unwrap();
-        ControlFlow::Continue(())
-    };
-    let _ = catch_up_with(target, context, &taps, &mut on_part).unwrap();
-    assert_eq!(head.deaf(context), 0);
-}
-
-fn guesses(head: &mut dyn Drafter, context: &Context, length: usize) -> Draft {
-    let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-    head.draft(context, &DraftRequest::chain(length), &mut sampler).unwrap()
-}
-
 #[test]
 fn whatever_was_heard_before_a_block_head_drafts_what_it_would_from_a_fresh_start() {
     let folder = tempfile::tempdir().unwrap();
-    let source = starter_target();
-    let mut target = loaded(&source);
-    let mut head = starter_head(folder.path(), BlockKind::DFlash2);
-    let mut random = 7u64;
-    let mut next = |below: usize| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) as usize % below
-    };
-    let mut text: Vec<TokenId> = (0..60).map(|_| 3 + next(900) as TokenId).collect();
-    let mut context = Context::new(text.clone());
-    for round in 0..60 {
-        // Some tokens more, as after a round; now and then an edit, a shorter text, or a long page.
-        match next(8) {
-            0 => {
-                let length = 2 + next(text.len() - 2);
-                text.truncate(length);
-                context.truncate(length);
-            }
-            1 => text.extend((0..100).map(|_| 3 + next(900) as TokenId)),
-            2 => {
-                // Often the last token, after which was drafted and which was not heard yet.
-                let at = [text.len() - 1, next(text.len())][next(2)];
-                text[at] = 3 + next(900) as TokenId;
-                text.push(3 + next(900) as TokenId);
-                context.truncate(at);
-            }
-            _ => text.extend((0..1 + next(4)).map(|_| 3 + next(900) as TokenId)),
-        }
-        text.truncate(480);
-        context.truncate(text.len());
-        context.extend(text[context.len()..].iter().copied());
-        hear(target.as_mut(), head.as_mut(), &context);
-        let found = guesses(head.as_mut(), &context, 1 + next(7));
-        assert!(!found.guesses.is_empty());
-        assert_eq!(guesses(head.as_mut(), &context, found.guesses.len()), found, "asked again");
-        if round % 4 == 0 {
-            let mut fresh = starter_head(folder.path(), BlockKind::DFlash2);
-            hear(loaded(&source).as_mut(), fresh.as_mut(), &context);
-            assert_eq!(guesses(fresh.as_mut(), &context, found.guesses.len()), found, "round {round}");
-        }
-    }
+    assert_drafts_as_from_a_fresh_start(&|| starter_head(folder.path(), BlockKind::DFlash2), 7);
 }

@@ -2,6 +2,7 @@
 //! [`hub`] to download from; and the real [`window`] with the [`picture`]s it is compared with.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
+mod head_files;
 pub mod hub;
 #[cfg(target_os = "linux")]
 pub mod picture;
@@ -26,9 +27,10 @@ use foretoken_engine::forward::{CpuModel, Model, TensorModel, load};
 use foretoken_engine::model::{ChatMessage, ModelSource, Renderer, Role, Special, Tokenizer};
 use foretoken_engine::token::TokenId;
 
+pub use head_files::made_up;
 pub use random_block_head::{BLOCK_ROWS, BlockKind, MASK, RandomBlockHead};
 pub use random_family::{RandomFamily, families, family};
-pub use random_head::{Flags, RandomHead, made_up};
+pub use random_head::{Flags, RandomHead};
 pub use starter_folder::write_starter_folder;
 
 /// The root of the repository.

@@ -6,10 +6,9 @@ use std::path::Path;
 
 use candle_core::quantized::GgmlDType;
 use candle_core::{DType, Device};
-use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Progress, Request};
-use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Drafters, HeadDrafter, NgramDrafter, Seen};
-use foretoken_engine::forward::{Carried, Features, Model, Taps, TensorModel, Want, catch_up_with};
+use foretoken_engine::draft::{DraftRequest, Drafter, Drafters, HeadDrafter, NgramDrafter};
+use foretoken_engine::forward::{Carried, Features, Model, Taps, TensorModel, Want};
 use foretoken_engine::governor::Plans;
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampler::Sampler;
@@ -18,6 +17,8 @@ use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{Flags, RandomHead, chat_prompt, decoder, family, loaded, made_up, starter_target};
+
+use crate::heard::{assert_drafts_as_from_a_fresh_start, hear};
 
 /// How far apart rows may be since the CPU keeps keys and values in half precision.
 const IN_HALVES: f32 = 1.5e-3;
@@ -228,68 +229,10 @@ fn after_an_edit_the_prompt_is_run_once() {
     }
 }
 
-/// Runs the target over a text and lets the head hear it from where its cache differs.
-fn hear(target: &mut dyn Model, head: &mut HeadDrafter, context: &Context) {
-    let deaf = head.deaf(context);
-    target.truncate(context.len() - 1 - deaf);
-    let taps = head.taps().unwrap().clone();
-    let mut on_part = |part: foretoken_engine::forward::Part<'_>| {
-        let seen = Seen { at: part.at, tokens: part.tokens, rows: None, features: part.features };
-        head.observe(&seen).unwrap();
-        ControlFlow::Continue(())
-    };
-    let _ = catch_up_with(target, context, &taps, &mut on_part).unwrap();
-    assert_eq!(head.deaf(context), 0);
-}
-
-fn guesses(head: &mut HeadDrafter, context: &Context, length: usize) -> Draft {
-    let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-    head.draft(context, &DraftRequest::chain(length), &mut sampler).unwrap()
-}
-
 #[test]
 fn whatever_was_heard_before_a_head_drafts_what_it_would_from_a_fresh_start() {
     let folder = tempfile::tempdir().unwrap();
-    let source = starter_target();
-    let mut target = loaded(&source);
-    let mut head = starter_head(folder.path());
-    let mut random = 7u64;
-    let mut next = |below: usize| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) as usize % below
-    };
-    let mut text: Vec<TokenId> = (0..60).map(|_| 3 + next(900) as TokenId).collect();
-    let mut context = Context::new(text.clone());
-    for round in 0..60 {
-        // Some tokens more, as after a round; now and then an edit, a shorter text, or a long page.
-        match next(8) {
-            0 => {
-                let length = 2 + next(text.len() - 2);
-                text.truncate(length);
-                context.truncate(length);
-            }
-            1 => text.extend((0..100).map(|_| 3 + next(900) as TokenId)),
-            2 => {
-                // Often the last token, after which was drafted and which was not heard yet.
-                let at = [text.len() - 1, next(text.len())][next(2)];
-                text[at] = 3 + next(900) as TokenId;
-                text.push(3 + next(900) as TokenId);
-                context.truncate(at);
-            }
-            _ => text.extend((0..1 + next(4)).map(|_| 3 + next(900) as TokenId)),
-        }
-        text.truncate(480);
-        context.truncate(text.len());
-        context.extend(text[context.len()..].iter().copied());
-        hear(target.as_mut(), &mut head, &context);
-        let found = guesses(&mut head, &context, 1 + next(5));
-        assert_eq!(guesses(&mut head, &context, found.guesses.len()), found, "asked again");
-        if round % 4 == 0 {
-            let mut fresh = starter_head(folder.path());
-            hear(loaded(&source).as_mut(), &mut fresh, &context);
-            assert_eq!(guesses(&mut fresh, &context, found.guesses.len()), found, "round {round}");
-        }
-    }
+    assert_drafts_as_from_a_fresh_start(&|| Box::new(starter_head(folder.path())), 5);
 }
 
 /// The likeliest guesses after a path of guesses that follow a text, by running the head alone along the path.

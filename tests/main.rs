@@ -7,6 +7,7 @@ mod circles;
 mod exact;
 mod families;
 mod heads;
+mod heard;
 mod invariance;
 mod libraries;
 mod lossless;

@@ -3,18 +3,19 @@
 //! converter would make of it. Its numbers follow from the tensors' names by a rule that
 //! `tests/goldens/block_heads.py` knows, too.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use candle_core::quantized::gguf_file::{self, Value};
+use candle_core::Tensor;
+use candle_core::quantized::gguf_file::Value;
 use candle_core::quantized::{GgmlDType, QTensor};
-use candle_core::{Device, Tensor};
 use foretoken_engine::model::{ModelConfig, ModelSource};
 use foretoken_engine::token::TokenId;
 use serde_json::{Value as Json, json};
 
-use crate::random_head::{made_up, widen};
+use crate::head_files::{
+    HEAD_SIZE, HEADS, INTERMEDIATE, KV_HEADS, made_up_tensor, matrices, metadata, write_folder, write_gguf,
+};
 
 /// A head before it is written.
 #[derive(Clone)]
@@ -70,10 +71,6 @@ impl BlockKind {
 pub const BLOCK_ROWS: usize = 8;
 pub const MASK: TokenId = 5;
 const LAYERS: usize = 2;
-const INTERMEDIATE: usize = 352;
-const HEADS: usize = 4;
-const KV_HEADS: usize = 2;
-const HEAD_SIZE: usize = 64;
 const WINDOW: usize = 6;
 const TAPS: usize = 2;
 const GROUP: usize = 16;
@@ -92,7 +89,7 @@ impl RandomBlockHead {
     }
 
     fn draw(&mut self) {
-        let (hidden, queries, keys) = (self.hidden, HEADS * HEAD_SIZE, KV_HEADS * HEAD_SIZE);
+        let hidden = self.hidden;
         self.matrix("fc", hidden, self.entering.len() * hidden);
         self.norm("hidden_norm", hidden);
         self.norm("norm", hidden);
@@ -100,15 +97,7 @@ impl RandomBlockHead {
             self.matrix("lm_head", self.guessed.len(), hidden);
         }
         for layer in 0..LAYERS {
-            for (part, rows, columns) in [
-                ("self_attn.q_proj", queries, hidden),
-                ("self_attn.k_proj", keys, hidden),
-                ("self_attn.v_proj", keys, hidden),
-                ("self_attn.o_proj", hidden, queries),
-                ("mlp.gate_proj", INTERMEDIATE, hidden),
-                ("mlp.up_proj", INTERMEDIATE, hidden),
-                ("mlp.down_proj", hidden, INTERMEDIATE),
-            ] {
+            for (part, rows, columns) in matrices(hidden, hidden) {
                 self.matrix(&format!("layers.{layer}.{part}"), rows, columns);
             }
             for (part, length) in [
@@ -158,8 +147,7 @@ impl RandomBlockHead {
     }
 
     fn insert(&mut self, name: &str, shape: &[usize], centre: f32, most: f32) {
-        let numbers = made_up(name, shape.iter().product()).into_iter().map(|number| centre + most * number);
-        let tensor = Tensor::from_vec(numbers.collect(), shape, &Device::Cpu).unwrap();
+        let tensor = made_up_tensor(name, shape, centre, most);
         self.tensors.insert(name.to_owned(), tensor);
     }
 
@@ -236,17 +224,9 @@ impl RandomBlockHead {
 
     fn write(&self, path: &Path, form: &str, config: &Json) -> foretoken_engine::error::Result<ModelSource> {
         let folder = path.join(format!("{form} {:?}", self.kind));
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("config.json"), config.to_string()).unwrap();
-        let mut tensors: HashMap<String, Tensor> = self.tensors.clone().into_iter().collect();
-        if self.kind.is_reduced() {
-            let offsets = self.guessed.iter().enumerate().map(|(row, &token)| i64::from(token) - row as i64);
-            tensors.insert("d2t".to_owned(), Tensor::from_iter(offsets, &Device::Cpu).unwrap());
-            let known = (0..self.vocabulary as TokenId).map(|token| u8::from(self.guessed.contains(&token)));
-            tensors.insert("t2d".to_owned(), Tensor::from_iter(known, &Device::Cpu).unwrap());
-        }
-        candle_core::safetensors::save(&tensors, folder.join("model.safetensors")).unwrap();
-        ModelSource::open(&folder)
+        let tensors = self.tensors.clone().into_iter().collect();
+        let guessed = self.kind.is_reduced().then_some((&self.guessed[..], self.vocabulary));
+        write_folder(&folder, config, tensors, guessed)
     }
 
     /// As llama.cpp's converter writes it.
@@ -257,52 +237,24 @@ impl RandomBlockHead {
             let dtype = if tensor.rank() == 2 && whole { quantisation } else { GgmlDType::F32 };
             (gguf_name(name), QTensor::quantize(tensor, dtype).unwrap())
         });
-        let mut tensors: Vec<(String, QTensor)> = tensors.collect();
-        if self.kind.is_reduced() {
-            let halves = |&token: &TokenId| [token, 0].map(f32::from_bits);
-            let halves: Vec<f32> = self.guessed.iter().flat_map(halves).collect();
-            let halves = Tensor::new(halves, &Device::Cpu).unwrap();
-            tensors.push(("d2t".to_owned(), QTensor::quantize(&halves, GgmlDType::F32).unwrap()));
-        }
-        let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-        let metadata = self.metadata();
-        let metadata: Vec<_> = metadata.iter().map(|(key, value)| (*key, value)).collect();
-        gguf_file::write(&mut File::create(&path).unwrap(), &metadata, &tensors).unwrap();
-        if self.kind.is_reduced() {
-            let mut file = fs::read(&path).unwrap();
-            widen(&mut file, "d2t", self.guessed.len());
-            fs::write(&path, file).unwrap();
-        }
-        ModelSource::open(&path).unwrap()
+        let guessed = self.kind.is_reduced().then_some(&self.guessed[..]);
+        write_gguf(&path, &self.metadata(), tensors.collect(), guessed).unwrap()
     }
 
-    fn metadata(&self) -> Vec<(&'static str, Value)> {
+    fn metadata(&self) -> Vec<(String, Value)> {
         let size = |size: usize| Value::U32(size as u32);
-        let layers = self.entering.iter().map(|&layer| Value::I32(layer as i32)).collect();
-        let mut metadata = vec![
-            ("general.architecture", Value::String("dflash".to_owned())),
-            ("dflash.block_count", size(LAYERS)),
-            ("dflash.context_length", size(512)),
-            ("dflash.embedding_length", size(self.hidden)),
-            ("dflash.feed_forward_length", size(INTERMEDIATE)),
-            ("dflash.attention.head_count", size(HEADS)),
-            ("dflash.attention.head_count_kv", size(KV_HEADS)),
-            ("dflash.attention.key_length", size(HEAD_SIZE)),
-            ("dflash.attention.value_length", size(HEAD_SIZE)),
-            ("dflash.attention.layer_norm_rms_epsilon", Value::F32(1e-5)),
-            ("dflash.rope.freq_base", Value::F32(1e4)),
-            ("dflash.vocab_size", size(self.vocabulary)),
-            ("dflash.target_layers", Value::Array(layers)),
+        let mut metadata = metadata("dflash", LAYERS, (self.hidden, self.vocabulary), &self.entering);
+        let mut own = vec![
             ("dflash.block_size", size(BLOCK_ROWS)),
             ("tokenizer.ggml.mask_token_id", size(MASK as usize)),
         ];
         if self.kind.has_window() {
             let pattern = Value::Array(vec![Value::Bool(true), Value::Bool(false)]);
-            metadata.push(("dflash.attention.sliding_window", size(WINDOW)));
-            metadata.push(("dflash.attention.sliding_window_pattern", pattern));
+            own.push(("dflash.attention.sliding_window", size(WINDOW)));
+            own.push(("dflash.attention.sliding_window_pattern", pattern));
         }
         if self.kind == BlockKind::DFlash2 {
-            metadata.extend([
+            own.extend([
                 ("dflash.attention.causal", Value::Bool(false)),
                 ("dflash.conv_kernel_size", size(TAPS)),
                 ("dflash.conv_group_size", size(GROUP)),
@@ -311,8 +263,9 @@ impl RandomBlockHead {
             ]);
         }
         if self.kind == BlockKind::DSpark {
-            metadata.push(("dflash.sample_from_anchor", Value::Bool(false)));
+            own.push(("dflash.sample_from_anchor", Value::Bool(false)));
         }
+        metadata.extend(own.into_iter().map(|(key, value)| (key.to_owned(), value)));
         metadata
     }
 }

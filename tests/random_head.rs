@@ -2,17 +2,20 @@
 //! authors, by speculators, and as the GGUF file that llama.cpp's converter would make of it. Its numbers follow from
 //! the tensors' names by a rule that `tests/goldens/heads.py` knows, too.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use candle_core::quantized::gguf_file::{self, Value};
+use candle_core::Tensor;
+use candle_core::quantized::gguf_file::Value;
 use candle_core::quantized::{GgmlDType, QTensor};
-use candle_core::{Device, Tensor};
 use foretoken_engine::error::Result;
 use foretoken_engine::model::{ModelConfig, ModelSource};
 use foretoken_engine::token::TokenId;
 use serde_json::{Value as Json, json};
+
+use crate::head_files::{
+    HEAD_SIZE, HEADS, INTERMEDIATE, KV_HEADS, made_up_tensor, matrices, metadata, write_folder, write_gguf,
+};
 
 /// A head before it is written.
 #[derive(Clone)]
@@ -55,11 +58,6 @@ impl Flags {
     }
 }
 
-const INTERMEDIATE: usize = 352;
-const HEADS: usize = 4;
-const KV_HEADS: usize = 2;
-const HEAD_SIZE: usize = 64;
-
 impl RandomHead {
     pub fn new(target: &ModelConfig, flags: Flags) -> Self {
         let (hidden, vocabulary) = (target.hidden, target.vocabulary);
@@ -76,7 +74,7 @@ impl RandomHead {
     }
 
     fn draw(&mut self) {
-        let (hidden, queries, keys) = (self.hidden, HEADS * HEAD_SIZE, KV_HEADS * HEAD_SIZE);
+        let hidden = self.hidden;
         self.matrix("embed_tokens", self.vocabulary, hidden);
         self.matrix("fc", hidden, 3 * hidden);
         self.matrix("lm_head", self.guessed.len(), hidden);
@@ -84,15 +82,7 @@ impl RandomHead {
         for part in ["input_layernorm", "hidden_norm", "post_attention_layernorm"] {
             self.norm(&format!("midlayer.{part}"), hidden);
         }
-        for (part, rows, columns) in [
-            ("self_attn.q_proj", queries, 2 * hidden),
-            ("self_attn.k_proj", keys, 2 * hidden),
-            ("self_attn.v_proj", keys, 2 * hidden),
-            ("self_attn.o_proj", hidden, queries),
-            ("mlp.gate_proj", INTERMEDIATE, hidden),
-            ("mlp.up_proj", INTERMEDIATE, hidden),
-            ("mlp.down_proj", hidden, INTERMEDIATE),
-        ] {
+        for (part, rows, columns) in matrices(hidden, 2 * hidden) {
             self.matrix(&format!("midlayer.{part}"), rows, columns);
         }
         if self.flags.norm_before_fc {
@@ -117,9 +107,8 @@ impl RandomHead {
 
     fn insert(&mut self, name: &str, shape: &[usize], centre: f32, most: f32) {
         let name = format!("{name}.weight");
-        let numbers: Vec<f32> =
-            made_up(&name, shape.iter().product()).into_iter().map(|number| centre + most * number).collect();
-        self.tensors.insert(name, Tensor::from_vec(numbers, shape, &Device::Cpu).unwrap());
+        let tensor = made_up_tensor(&name, shape, centre, most);
+        self.tensors.insert(name, tensor);
     }
 
     /// The block of config.json.
@@ -169,16 +158,8 @@ impl RandomHead {
         rename: impl Fn(&str) -> String,
     ) -> Result<ModelSource> {
         let folder = path.join(format!("{form} {}", self.flags.name()));
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("config.json"), config.to_string()).unwrap();
-        let mut tensors: HashMap<String, Tensor> =
-            self.tensors.iter().map(|(name, tensor)| (rename(name), tensor.clone())).collect();
-        let offsets = self.guessed.iter().enumerate().map(|(row, &token)| i64::from(token) - row as i64);
-        tensors.insert("d2t".to_owned(), Tensor::from_iter(offsets, &Device::Cpu).unwrap());
-        let known = (0..self.vocabulary as TokenId).map(|token| u8::from(self.guessed.contains(&token)));
-        tensors.insert("t2d".to_owned(), Tensor::from_iter(known, &Device::Cpu).unwrap());
-        candle_core::safetensors::save(&tensors, folder.join("model.safetensors")).unwrap();
-        ModelSource::open(&folder)
+        let tensors = self.tensors.iter().map(|(name, tensor)| (rename(name), tensor.clone())).collect();
+        write_folder(&folder, config, tensors, Some((&self.guessed, self.vocabulary)))
     }
 
     /// As llama.cpp's converter writes it, which knows neither a norm for each state nor normed outputs.
@@ -197,58 +178,19 @@ impl RandomHead {
                 (gguf_name(name), QTensor::quantize(&tensor, dtype).unwrap())
             })
             .collect();
-        let halves = |&token: &TokenId| [token, 0].map(f32::from_bits);
-        let halves: Vec<f32> = self.guessed.iter().flat_map(halves).collect();
-        let halves = QTensor::quantize(&Tensor::new(halves, &Device::Cpu).unwrap(), GgmlDType::F32).unwrap();
-        let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-        let tensors = [&tensors[..], &[("d2t", &halves)]].concat();
-        let metadata = self.metadata();
-        let metadata: Vec<_> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
-        gguf_file::write(&mut File::create(&path).unwrap(), &metadata, &tensors).unwrap();
-        let mut file = fs::read(&path).unwrap();
-        widen(&mut file, "d2t", self.guessed.len());
-        fs::write(&path, file).unwrap();
-        ModelSource::open(&path)
+        write_gguf(&path, &self.metadata(), tensors, Some(&self.guessed))
     }
 
     fn metadata(&self) -> Vec<(String, Value)> {
-        let size = |size: usize| Value::U32(size as u32);
-        let layers = self.entering.iter().map(|&layer| Value::I32(layer as i32)).collect();
-        [
-            ("general.architecture", Value::String("eagle3".to_owned())),
-            ("eagle3.block_count", size(1)),
-            ("eagle3.context_length", size(512)),
-            ("eagle3.embedding_length", size(self.hidden)),
-            ("eagle3.feed_forward_length", size(INTERMEDIATE)),
-            ("eagle3.attention.head_count", size(HEADS)),
-            ("eagle3.attention.head_count_kv", size(KV_HEADS)),
-            ("eagle3.attention.key_length", size(HEAD_SIZE)),
-            ("eagle3.attention.value_length", size(HEAD_SIZE)),
-            ("eagle3.attention.layer_norm_rms_epsilon", Value::F32(1e-5)),
-            ("eagle3.rope.freq_base", Value::F32(1e4)),
-            ("eagle3.vocab_size", size(self.vocabulary)),
-            ("eagle3.target_layers", Value::Array(layers)),
-            ("eagle3.target_hidden_size", size(self.hidden)),
-            ("eagle3.norm_before_residual", Value::Bool(self.flags.norm_before_residual)),
-            ("eagle3.norm_before_fc", Value::Bool(self.flags.norm_before_fc)),
-        ]
-        .map(|(key, value)| (key.to_owned(), value))
-        .into()
+        let mut metadata = metadata("eagle3", 1, (self.hidden, self.vocabulary), &self.entering);
+        let own = [
+            ("target_hidden_size", Value::U32(self.hidden as u32)),
+            ("norm_before_residual", Value::Bool(self.flags.norm_before_residual)),
+            ("norm_before_fc", Value::Bool(self.flags.norm_before_fc)),
+        ];
+        metadata.extend(own.map(|(key, value)| (format!("eagle3.{key}"), value)));
+        metadata
     }
-}
-
-/// Numbers between -1 and 1 that follow from a name.
-pub fn made_up(name: &str, count: usize) -> Vec<f32> {
-    let seed =
-        name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let number = |index: usize| {
-        let mut x = seed.wrapping_add((index as u32).wrapping_mul(2_654_435_761));
-        x = (x ^ (x >> 16)).wrapping_mul(2_246_822_519);
-        x = (x ^ (x >> 13)).wrapping_mul(3_266_489_917);
-        x ^= x >> 16;
-        (f64::from(x) / f64::from(u32::MAX) * 2.0 - 1.0) as f32
-    };
-    (0..count).map(number).collect()
 }
 
 /// A Llama's halves of a head, row by row in turns.
@@ -278,13 +220,4 @@ fn gguf_name(name: &str) -> String {
     let found = parts.iter().find(|(from, _)| *from == stem);
     let stem = found.map_or(if stem == "norm" { "output_norm" } else { stem }, |(_, to)| to);
     format!("{stem}.{end}")
-}
-
-/// Makes of a tensor of numbers of 32 bits one of half as many whole numbers of 64 bits: candle writes none.
-pub(crate) fn widen(file: &mut [u8], name: &str, count: usize) {
-    let place = [&(name.len() as u64).to_le_bytes(), name.as_bytes()].concat();
-    let at = file.windows(place.len()).position(|bytes| bytes == place).unwrap() + place.len();
-    // The number of dimensions, the only one, the type.
-    file[at + 4..at + 12].copy_from_slice(&(count as u64).to_le_bytes());
-    file[at + 12..at + 16].copy_from_slice(&27u32.to_le_bytes());
 }

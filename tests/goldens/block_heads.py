@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from heads import made_up
 from safetensors.torch import save_file
 from speculators.config import SpeculatorsConfig, VerifierConfig
 from speculators.models.dflash.config import DFlashSpeculatorConfig
@@ -29,18 +30,9 @@ LENGTHS = [2, 5, BLOCK]
 TOKENS = [8 + i * 97 % 300 for i in range(TEXT + BLOCK)]
 
 
-def made_up(name: str, shape) -> torch.Tensor:
-    """Numbers between -1 and 1 that follow from a name."""
-    seed = 0x811C9DC5
-    for byte in name.encode():
-        seed = (seed ^ byte) * 0x01000193 & 0xFFFFFFFF
-    with np.errstate(over="ignore"):
-        x = np.uint32(seed) + np.arange(int(np.prod(shape)), dtype=np.uint32) * np.uint32(2_654_435_761)
-        x = (x ^ (x >> np.uint32(16))) * np.uint32(2_246_822_519)
-        x = (x ^ (x >> np.uint32(13))) * np.uint32(3_266_489_917)
-        x = x ^ (x >> np.uint32(16))
-    numbers = x.astype(np.float64) / float(0xFFFFFFFF) * 2 - 1
-    return torch.tensor(numbers.astype(np.float32)).reshape(tuple(shape))
+def shaped(name: str, shape) -> torch.Tensor:
+    """Numbers that follow from a name, in a shape."""
+    return torch.from_numpy(made_up(name, int(np.prod(shape)))).reshape(tuple(shape))
 
 
 def weight(name: str, shape) -> torch.Tensor:
@@ -53,7 +45,7 @@ def weight(name: str, shape) -> torch.Tensor:
         centre, most = 0.0, 1.0
     else:
         centre, most = 0.0, 0.09
-    return centre + np.float32(most) * made_up(name, shape)
+    return centre + np.float32(most) * shaped(name, shape)
 
 
 def model(kind: str):
@@ -110,7 +102,7 @@ def rows_of(kind: str, rows: int) -> dict[str, torch.Tensor]:
         # A convolution counts its rows within blocks of this length.
         for layer in head.layers:
             layer.attention_conv.block_size = layer.mlp_conv.block_size = rows
-    states = made_up("states", (1, TEXT, STATES * HIDDEN))
+    states = shaped("states", (1, TEXT, STATES * HIDDEN))
     context = head.hidden_norm(head.fc(states))
     x = head.embed_tokens(torch.tensor([[TOKENS[TEXT]] + [MASK] * (rows - 1)]))
     positions = head.rotary_emb(x, torch.arange(TEXT + rows)[None])

@@ -36,7 +36,7 @@ pub(crate) use measure::Sample;
 pub use model::ModelDrafter;
 pub use ngram::NgramDrafter;
 pub use recycling::RecyclingDrafter;
-pub use seen::Seen;
+pub use seen::{Seen, let_hear};
 pub use trial::{Ground, Trial};
 pub use vocabulary::{Intersection, Vocabulary};
 

@@ -1,6 +1,11 @@
 //! What the target ran of the text, as drafters hear it.
 
-use crate::forward::{Features, Row};
+use std::ops::ControlFlow;
+
+use super::Drafter;
+use crate::context::Context;
+use crate::error::Result;
+use crate::forward::{Features, Model, Part, Row, catch_up_with};
 use crate::token::TokenId;
 
 /// Tokens of the text that the target ran. What was heard of their positions and of later ones before no longer
@@ -14,4 +19,25 @@ pub struct Seen<'a> {
     pub rows: Option<&'a [Row<'a>]>,
     /// Of each token its hidden states; `None` where no drafter reads any.
     pub features: Option<Features<'a>>,
+}
+
+/// Brings the target to all of `context` but its last token, and lets a drafter hear what it lacks of that. `go_on` is
+/// asked between passes; returns whether it was carried through.
+///
+/// # Errors
+/// Those of the target, and of [`Drafter::observe`].
+pub fn let_hear(
+    target: &mut dyn Model,
+    drafter: &mut dyn Drafter,
+    context: &Context,
+    go_on: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<ControlFlow<()>> {
+    let taps = drafter.taps().cloned().unwrap_or_default();
+    target.truncate(context.len() - 1 - drafter.deaf(context));
+    let mut heard = Ok(());
+    let (_, ended) = catch_up_with(target, context, &taps, &mut |Part { at, tokens, features, .. }| {
+        heard = drafter.observe(&Seen { at, tokens, rows: None, features });
+        if heard.is_ok() { go_on() } else { ControlFlow::Break(()) }
+    })?;
+    heard.map(|()| ended)
 }

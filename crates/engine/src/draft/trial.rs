@@ -3,11 +3,11 @@
 
 use std::ops::ControlFlow;
 
-use super::{DraftRequest, Drafter, Seen, measure};
+use super::{DraftRequest, Drafter, Seen, let_hear, measure};
 use crate::context::Context;
 use crate::distribution::Distribution;
 use crate::error::Result;
-use crate::forward::{Features, Model, Part, Taps, Want, catch_up, catch_up_with};
+use crate::forward::{Features, Model, Want, catch_up};
 use crate::governor::{Costs, Governor};
 use crate::sampler::Sampler;
 use crate::sampling::{Mode, Sampling};
@@ -112,7 +112,7 @@ impl Ground {
         let want = Want::all_rows().interest(Distribution::interest(sampling)).features(&taps);
         let first = (text.len() + 1).saturating_sub(PLACES).max(1);
         let mut context = Context::from(&text[..first]);
-        if Self::hear(target, drafter, &context, &taps, go_on)?.is_break()
+        if let_hear(target, drafter, &context, go_on)?.is_break()
             || drafter.prepare(&context, &mut |_, _| go_on())?.is_break()
         {
             return Ok(None);
@@ -142,23 +142,5 @@ impl Ground {
             }
         }
         Ok(Some(chances))
-    }
-
-    /// Brings the target to all of `context` but its last token, and lets the drafter hear what it lacks of that.
-    fn hear(
-        target: &mut dyn Model,
-        drafter: &mut dyn Drafter,
-        context: &Context,
-        taps: &Taps,
-        go_on: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>> {
-        target.truncate(context.len() - 1 - drafter.deaf(context));
-        let mut heard = Ok(());
-        let (_, ended) =
-            catch_up_with(target, context, taps, &mut |Part { at, tokens, features, .. }| {
-                heard = drafter.observe(&Seen { at, tokens, rows: None, features });
-                if heard.is_ok() { go_on() } else { ControlFlow::Break(()) }
-            })?;
-        heard.map(|()| ended)
     }
 }

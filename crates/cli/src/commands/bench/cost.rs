@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use foretoken_engine::context::Context;
 use foretoken_engine::decoder::Request;
-use foretoken_engine::draft::{DraftRequest, Seen};
-use foretoken_engine::forward::{Interest, Model, Part, Want, catch_up_with};
+use foretoken_engine::draft::{DraftRequest, let_hear};
+use foretoken_engine::forward::{Interest, Model, Want};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::session::Session;
 use foretoken_engine::speculation::MAX_DRAFT_LENGTH;
@@ -90,15 +90,8 @@ pub fn draft_cost(session: &mut Session, requests: &[Request]) -> Result<Option<
     let mut times = Vec::new();
     let Session { decoder, draft, .. } = session;
     let Some(drafter) = draft.drafters.first() else { return Ok(None) };
-    if let Some(taps) = drafter.taps().cloned() {
-        decoder.target_mut().truncate(0);
-        let mut heard = Ok(());
-        let _ = catch_up_with(decoder.target_mut(), &context, &taps, &mut |part| {
-            let Part { at, tokens, features, .. } = part;
-            heard = drafter.observe(&Seen { at, tokens, rows: None, features });
-            if heard.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        heard?;
+    if drafter.taps().is_some() {
+        let _ = let_hear(decoder.target_mut(), drafter, &context, &mut || ControlFlow::Continue(()))?;
     }
     // The first time it reads the context.
     for repeat in 0..=REPEATS {

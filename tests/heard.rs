@@ -1,0 +1,70 @@
+//! What drafters hear that read the target's states: whatever came before, they draft what they would from a fresh
+//! start.
+
+use std::ops::ControlFlow;
+
+use foretoken_engine::context::Context;
+use foretoken_engine::draft::{Draft, DraftRequest, Drafter, let_hear};
+use foretoken_engine::forward::Model;
+use foretoken_engine::sampler::Sampler;
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::token::TokenId;
+use foretoken_tests::{loaded, starter_target};
+
+/// Runs the target over a text and lets the drafter hear it from where its cache differs.
+pub fn hear(target: &mut dyn Model, drafter: &mut dyn Drafter, context: &Context) {
+    let ended = let_hear(target, drafter, context, &mut || ControlFlow::Continue(())).unwrap();
+    assert!(ended.is_continue());
+    assert_eq!(drafter.deaf(context), 0);
+}
+
+fn guesses(drafter: &mut dyn Drafter, context: &Context, length: usize) -> Draft {
+    let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+    drafter.draft(context, &DraftRequest::chain(length), &mut sampler).unwrap()
+}
+
+/// Of a drafter for the starter's target, through sixty texts; its drafts are up to `longest` tokens.
+#[track_caller]
+pub fn assert_drafts_as_from_a_fresh_start(fresh: &dyn Fn() -> Box<dyn Drafter>, longest: usize) {
+    let source = starter_target();
+    let mut target = loaded(&source);
+    let mut drafter = fresh();
+    let mut random = 7u64;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % below
+    };
+    let mut text: Vec<TokenId> = (0..60).map(|_| 3 + next(900) as TokenId).collect();
+    let mut context = Context::new(text.clone());
+    for round in 0..60 {
+        // Some tokens more, as after a round; now and then an edit, a shorter text, or a long page.
+        match next(8) {
+            0 => {
+                let length = 2 + next(text.len() - 2);
+                text.truncate(length);
+                context.truncate(length);
+            }
+            1 => text.extend((0..100).map(|_| 3 + next(900) as TokenId)),
+            2 => {
+                // Often the last token, after which was drafted and which was not heard yet.
+                let at = [text.len() - 1, next(text.len())][next(2)];
+                text[at] = 3 + next(900) as TokenId;
+                text.push(3 + next(900) as TokenId);
+                context.truncate(at);
+            }
+            _ => text.extend((0..1 + next(4)).map(|_| 3 + next(900) as TokenId)),
+        }
+        text.truncate(480);
+        context.truncate(text.len());
+        context.extend(text[context.len()..].iter().copied());
+        hear(target.as_mut(), drafter.as_mut(), &context);
+        let found = guesses(drafter.as_mut(), &context, 1 + next(longest));
+        assert!(!found.guesses.is_empty());
+        assert_eq!(guesses(drafter.as_mut(), &context, found.guesses.len()), found, "asked again");
+        if round % 4 == 0 {
+            let mut fresh = fresh();
+            hear(loaded(&source).as_mut(), fresh.as_mut(), &context);
+            assert_eq!(guesses(fresh.as_mut(), &context, found.guesses.len()), found, "round {round}");
+        }
+    }
+}
