@@ -26,10 +26,10 @@ use crate::error::{Error, Result};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Speculation")]
 pub struct SpeculationArgs {
-    /// A smaller model that drafts; `ngram` for repetitions alone, `none` for no drafts at all
+    /// A smaller model or a draft head that drafts; `ngram` for repetitions alone, `none` for no drafts at all
     #[arg(long, value_name = "MODEL|ngram|none")]
     pub draft: Option<DraftChoice>,
-    /// Who may draft: the draft model, `ngram` (repeats what the conversation already said), `recycling`
+    /// Who may draft: the draft model or head, `ngram` (repeats what the conversation already said), `recycling`
     /// (reuses the target's earlier predictions after the same token), or in each round whichever drafter is
     /// expected to save most
     /// [default: combined with a draft model, else none]

@@ -21,7 +21,8 @@ use crate::session::{choose_draft, form, library, load, reply};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The model that writes [default: smollm2, or starter where that is missing]. Unless --draft says
-    /// otherwise, `starter-draft` drafts for `starter`, and what needs no model for any other
+    /// otherwise, `starter-draft` drafts for `starter`, `smollm2-head` for `smollm2`, and what needs no model for any
+    /// other
     #[arg(long, value_name = "MODEL")]
     target: Option<String>,
     /// Longest reply in tokens [default: as long as the context allows]
