@@ -97,6 +97,16 @@ test("the embedded pair cannot be removed, and an added file is not deleted", as
   expect(document.body.textContent).not.toContain("mamba");
 });
 
+test("what drafts for the target and is none itself is not said to be unusable", async () => {
+  await show(Installed);
+  const id = row("installed-model", "mamba").dataset.model ?? expect.fail();
+  const drafts = [{ id, label: "mamba", detail: "", merit: null, problem: null }];
+  app.engine.status = { ...app.engine.status, drafts };
+  flushSync();
+  const summary = find("refusal", row("installed-model", "mamba"))?.querySelector("summary");
+  expect(summary?.textContent).toBe("Not as a target: unknown architecture");
+});
+
 test("a pair comes with one click, and is used with another", async () => {
   await show(GetModels);
   const offer = () => row("offer", "Llama 3.1 8B");
