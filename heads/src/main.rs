@@ -25,7 +25,7 @@ enum Command {
         /// The target
         #[arg(long)]
         model: PathBuf,
-        /// A line of JSON each: {"prompt": "...", "temperature": 0.7}
+        /// A line of JSON each: {"prompt": "...", "temperature": 0.7}; without a prompt the target writes that, too
         #[arg(long)]
         prompts: PathBuf,
         /// Gets a line for each reply

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 /// What the target is asked.
 #[derive(Debug, Deserialize)]
 pub struct Prompt {
-    pub prompt: String,
+    /// `None` where the target writes the prompt, too.
+    pub prompt: Option<String>,
     pub temperature: f32,
 }
 

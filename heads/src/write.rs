@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use foretoken_engine::context::{After, Context};
 use foretoken_engine::forward::{CpuModel, Model, Want};
-use foretoken_engine::model::{ModelSource, Renderer};
+use foretoken_engine::model::{ModelSource, Renderer, Tokenizer};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::Form;
@@ -22,19 +22,95 @@ use crate::text::{Prompt, Text, lines};
 /// Nodes of a tree after which no further reply is begun in it: every node is looked at in each pass.
 const LARGE: usize = 2_048;
 
-/// A reply under way.
+/// Tokens of a prompt that the target writes, at most: a longer one is left out.
+const LONGEST_PROMPT: usize = 256;
+
+/// What the template puts around a first message.
+struct Turn {
+    before: Vec<TokenId>,
+    after: Vec<TokenId>,
+}
+
+impl Turn {
+    /// Two conversations of one message differ in the message alone.
+    fn of(form: &Form, tokenizer: &Tokenizer) -> Result<Self, Box<dyn Error>> {
+        let tokens = |message: &str| form.tokens(tokenizer, &[form.said(message)?]);
+        let (one, two) = (tokens("1")?, tokens("2")?);
+        let at = one.iter().zip(&two).position(|(one, two)| one != two).unwrap_or(one.len() - 1);
+        let after = one[at + 1..].to_vec();
+        if !two.ends_with(&after) {
+            return Err("the template repeats what is said in a first message".into());
+        }
+        Ok(Self { before: one[..at].to_vec(), after })
+    }
+}
+
+/// What comes next of a text.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Token,
+    End,
+    /// It is no text to learn from.
+    Nothing,
+}
+
+/// A text under way.
 struct Branch {
     text: Text,
     sampler: Sampler,
-    /// Its last node that was run.
+    /// How the target replies to the prompt that it still writes.
+    replies: Option<Sampler>,
+    /// Tokens that were run, and the node of the last of them.
+    run: usize,
     node: Option<usize>,
+    next: Next,
 }
 
 impl Branch {
-    /// Runs with the next pass: its last token, the others having been run.
-    fn next(&mut self, tree: &mut TokenTree) {
-        let last = self.text.tokens.last().copied().unwrap_or_default();
-        self.node = Some(tree.push(last, self.node));
+    fn begin(
+        number: usize,
+        prompt: &Prompt,
+        turn: &Turn,
+        tokens: impl Fn(&str) -> foretoken_engine::error::Result<Vec<TokenId>>,
+    ) -> Result<Self, Box<dyn Error>> {
+        let sampler = |temperature| {
+            Sampler::new(&Sampling { temperature, seed: Some(number as u32), ..Sampling::default() })
+        };
+        let reply = sampler(prompt.temperature)?;
+        let (tokens, sampler, replies) = match &prompt.prompt {
+            Some(prompt) => (tokens(prompt)?, reply, None),
+            None => (turn.before.clone(), sampler(1.0)?, Some(reply)),
+        };
+        let text = Text { number, prompt: tokens.len(), tokens };
+        Ok(Self { text, sampler, replies, run: 0, node: None, next: Next::Token })
+    }
+
+    /// Runs with the next pass: its tokens up to `end`.
+    fn run(&mut self, tree: &mut TokenTree, end: usize) {
+        let tokens = self.text.tokens[self.run..end].iter();
+        self.node = tokens.fold(self.node, |parent, &token| Some(tree.push(token, parent)));
+        self.run = end;
+    }
+
+    /// Takes in its next token, which may `end` its part of the conversation; a reply has up to `most`.
+    fn take(&mut self, token: TokenId, ends: bool, most: usize, turn: &Turn) {
+        let Self { text, replies, .. } = self;
+        let written = text.tokens.len() - text.prompt;
+        match replies.take_if(|_| ends) {
+            Some(reply) if written > 0 => {
+                text.tokens.extend(&turn.after);
+                (text.prompt, self.sampler) = (text.tokens.len(), reply);
+            }
+            Some(_) => self.next = Next::Nothing,
+            None => {
+                text.tokens.push(token);
+                if replies.is_some() && written >= LONGEST_PROMPT {
+                    self.next = Next::Nothing;
+                } else if replies.is_none() && (ends || written + 1 >= most) {
+                    self.next = Next::End;
+                }
+            }
+        }
     }
 }
 
@@ -52,6 +128,8 @@ pub fn write(
     let source = ModelSource::open(model)?;
     let tokenizer = source.tokenizer()?;
     let form = Form::chat(&source, &Renderer::in_this_process())?;
+    let turn = Turn::of(&form, &tokenizer)?;
+    let prompt_tokens = |prompt: &str| form.tokens(&tokenizer, &[form.said(prompt)?]);
     let mut target = CpuModel::load(&source)?;
     let prompts: Vec<Prompt> = lines(prompts)?;
     let done: HashSet<usize> = lines::<Text>(texts)?.into_iter().map(|text| text.number).collect();
@@ -67,34 +145,34 @@ pub fn write(
         loop {
             while branches.len() < at_a_time && tree.len() < LARGE {
                 let Some((number, prompt)) = left.next() else { break };
-                let branch =
-                    begin_reply(number, prompt, form.tokens(&tokenizer, &[form.said(&prompt.prompt)?])?)?;
-                branches.push(branch);
+                branches.push(Branch::begin(number, prompt, &turn, prompt_tokens)?);
             }
             if branches.is_empty() {
                 break;
             }
             let new = tree.len();
-            for branch in branches.iter_mut().filter(|branch| branch.node.is_none()) {
-                let before = &branch.text.tokens[..branch.text.prompt - 1];
-                branch.node = before.iter().fold(None, |parent, &token| Some(tree.push(token, parent)));
+            for branch in &mut branches {
+                branch.run(&mut tree, branch.text.tokens.len() - 1);
             }
             if tree.len() > new {
                 pass = pass.grow(&tree, &Want::nothing())?;
             }
-            branches.iter_mut().for_each(|branch| branch.next(&mut tree));
+            for branch in &mut branches {
+                branch.run(&mut tree, branch.text.tokens.len());
+            }
             pass = pass.grow(&tree, &Want::all_rows())?;
             let logits = pass.logits();
-            for (row, Branch { text, sampler, .. }) in branches.iter_mut().enumerate() {
-                let guesses = sampler.guess(logits.row(row), After { text: &nothing, guesses: &[] }, 1)?;
-                text.tokens.extend(guesses.first().map(|guess| guess.token));
+            for (row, branch) in branches.iter_mut().enumerate() {
+                let nothing = After { text: &nothing, guesses: &[] };
+                let guesses = branch.sampler.guess(logits.row(row), nothing, 1)?;
+                let token = guesses.first().ok_or("the target gives no token")?.token;
+                branch.take(token, tokenizer.ends().contains(&token), tokens, &turn);
             }
             written += branches.len();
-            let over = |text: &Text| {
-                text.tokens.len() >= text.prompt + tokens
-                    || text.tokens.last().is_some_and(|last| tokenizer.ends().contains(last))
-            };
-            for Branch { text, .. } in branches.extract_if(.., |branch| over(&branch.text)) {
+            for Branch { text, .. } in branches
+                .extract_if(.., |branch| branch.next != Next::Token)
+                .filter(|branch| branch.next == Next::End)
+            {
                 writeln!(out, "{}", serde_json::to_string(&text)?)?;
                 replies += 1;
             }
@@ -103,11 +181,4 @@ pub fn write(
         eprintln!("{replies} of {} replies, {speed:.0} tokens/s", prompts.len());
     }
     Ok(())
-}
-
-fn begin_reply(number: usize, prompt: &Prompt, tokens: Vec<TokenId>) -> Result<Branch, Box<dyn Error>> {
-    let sampling =
-        Sampling { temperature: prompt.temperature, seed: Some(number as u32), ..Sampling::default() };
-    let text = Text { number, prompt: tokens.len(), tokens };
-    Ok(Branch { text, sampler: Sampler::new(&sampling)?, node: None })
 }
