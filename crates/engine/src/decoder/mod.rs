@@ -243,7 +243,7 @@ impl<'a> Writing<'a> {
                 if self.run_unheard(&mut on_prompt)?.is_break() {
                     return Ok(Finish::Cancelled);
                 }
-                self.drafters.measure_heard(&self.context);
+                self.drafters.measure_heard(self.target, &self.context);
             }
             let (round, finish) = self.round(waits)?;
             let stopped = on_progress(Progress::Round(&round)).is_break();

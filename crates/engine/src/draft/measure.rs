@@ -7,7 +7,7 @@ use super::{DraftRequest, Drafter};
 use crate::context::Context;
 use crate::error::Result;
 use crate::forward::{Interest, Model, Want};
-use crate::governor::{Costs, MAX_ROWS};
+use crate::governor::{Costs, DraftCosts, MAX_ROWS};
 use crate::model::{Special, Tokenizer};
 use crate::sampler::Sampler;
 use crate::sampling::Sampling;
@@ -37,6 +37,9 @@ const PAGE: &str = "The lighthouse on the northern cape was built in 1873, after
 
 /// Tokens of a text to measure with.
 const SAMPLE: usize = 96;
+
+/// Rows of the passes by which it is measured what a draft does to the next pass.
+const POLLUTED_ROWS: usize = 2;
 
 /// What costs are measured on.
 #[derive(Debug)]
@@ -87,6 +90,8 @@ pub fn verify(target: &mut dyn Model, text: &[TokenId]) -> Result<Costs> {
     // The first pass touches memory for the first time and is not counted.
     pass(target, *rows.last().unwrap_or(&1), text)?;
     for repeat in 1..=REPEATS {
+        // One row follows many here, and one in plain decoding.
+        pass(target, 1, text)?;
         for (&rows, times) in rows.iter().zip(&mut times) {
             times.push(pass(target, rows, text)?);
         }
@@ -136,11 +141,17 @@ pub fn reading(drafter: &mut dyn Drafter, context: &Context) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// The costs of drafts after `context`; `None` of one that drafts nothing there, or at no cost.
+/// The costs of drafts after `context`; `None` of one that drafts nothing there, or at no cost. What they do to passes
+/// of `target` is measured over tokens of `text`, as by [`verify`].
 ///
 /// # Errors
-/// Those of [`Drafter::draft`].
-pub fn draft(drafter: &mut dyn Drafter, context: &Context) -> Result<Option<Costs>> {
+/// Those of [`Drafter::draft`] and [`Model::run`].
+pub fn draft(
+    drafter: &mut dyn Drafter,
+    context: &Context,
+    target: &mut dyn Model,
+    text: &[TokenId],
+) -> Result<Option<DraftCosts>> {
     let (lengths, at_once) = (drafter.cost().lengths(), drafter.cost().at_once().is_some());
     let mut sampler = Sampler::new(&Sampling::greedy())?;
     let mut times = vec![Vec::new(); lengths.len()];
@@ -161,7 +172,36 @@ pub fn draft(drafter: &mut dyn Drafter, context: &Context) -> Result<Option<Cost
     }
     let measured = lengths.iter().copied().zip(times).filter(|(_, times)| !times.is_empty());
     let points: Vec<_> = measured.map(|(length, times)| (length, middle(times))).collect();
-    Ok((!points.is_empty()).then(|| Costs::measured(&points)))
+    if points.is_empty() {
+        return Ok(None);
+    }
+    let pollution = pollution(drafter, context, target, text)?;
+    Ok(Some(DraftCosts { draft: Costs::measured(&points), pollution }))
+}
+
+/// [`DraftCosts::pollution`] of drafts after `context`; `text` is as for [`verify`].
+fn pollution(
+    drafter: &mut dyn Drafter,
+    context: &Context,
+    target: &mut dyn Model,
+    text: &[TokenId],
+) -> Result<f64> {
+    let text = &mut Text { tokens: text, at: 0 };
+    if target.config().context < target.cached().len() + POLLUTED_ROWS {
+        return Ok(1.0);
+    }
+    let mut sampler = Sampler::new(&Sampling::greedy())?;
+    let (mut after_draft, mut after_pass) = (Vec::new(), Vec::new());
+    let begin = Instant::now();
+    for repeat in 1..=REPEATS {
+        drafter.draft(context, &DraftRequest::chain(1), &mut sampler)?;
+        after_draft.push(pass(target, POLLUTED_ROWS, text)?);
+        after_pass.push(pass(target, POLLUTED_ROWS, text)?);
+        if repeat >= FEWEST && begin.elapsed() > TIME {
+            break;
+        }
+    }
+    Ok(middle(after_draft) / middle(after_pass))
 }
 
 fn middle(mut times: Vec<f64>) -> f64 {

@@ -85,7 +85,11 @@ impl Ground {
     ) -> Result<Option<Trial>> {
         let Some(chances) = self.chances(target, drafter, go_on)? else { return Ok(None) };
         let cost = drafter.cost();
-        let draft = if cost.is_free() { None } else { measure::draft(drafter, &self.text[..].into())? };
+        let draft = if cost.is_free() {
+            None
+        } else {
+            measure::draft(drafter, &self.text[..].into(), target, &self.text)?
+        };
         let mut governor = Governor::new(self.verify.clone(), vec![(drafter.kind(), draft)]);
         cost.at_once().into_iter().for_each(|longest| governor.drafts_at_once(0, longest));
         let acceptance = chances.iter().sum::<f64>() / chances.len().max(1) as f64;

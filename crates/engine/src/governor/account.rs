@@ -1,7 +1,7 @@
 //! What is known of one drafter: what its drafts cost, and how the governor used it last.
 
 use super::READING;
-use super::costs::{Costs, Estimate};
+use super::costs::{Costs, DraftCosts, Estimate};
 use super::probe::Probes;
 use super::shape::KnownTree;
 use crate::drafter_kind::DrafterKind;
@@ -20,6 +20,8 @@ pub(super) struct Account {
     pub asked: usize,
     /// What drafts cost by length, by itself and staged.
     pub draft: [Costs; 2],
+    /// Of [`DraftCosts`].
+    pub pollution: Estimate,
     /// What a tree's draft takes against what its levels would as tokens of a chain.
     pub level: Estimate,
     /// Milliseconds in which it reads a token of the context.
@@ -36,9 +38,10 @@ pub(super) struct Account {
 
 impl Account {
     /// `draft` is what its drafts cost by length; `None` where they are free.
-    pub fn new(label: DrafterKind, draft: Option<Costs>) -> Self {
-        let is_free = draft.is_none();
-        let draft = draft.unwrap_or_else(|| Costs::measured(&[(1, 0.0)]));
+    pub fn new(label: DrafterKind, costs: Option<DraftCosts>) -> Self {
+        let is_free = costs.is_none();
+        let free = || DraftCosts { draft: Costs::measured(&[(1, 0.0)]), pollution: 1.0 };
+        let DraftCosts { draft, pollution } = costs.unwrap_or_else(free);
         Self {
             label,
             is_free,
@@ -46,6 +49,7 @@ impl Account {
             asked: 0,
             reading: draft.get(1) * READING,
             draft: [draft.clone(), draft],
+            pollution: Estimate::new(pollution),
             level: Estimate::new(1.0),
             tree: KnownTree::default(),
             length: 0,

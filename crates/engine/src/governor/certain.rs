@@ -8,11 +8,11 @@ impl Governor {
     /// How many of a drafter's chain of certain guesses to verify, and what to expect of it. With `whole` all of
     /// them.
     pub fn verifiable(&self, drafter: usize, guesses: &[Guess], whole: bool) -> (usize, Prospect) {
-        let plain = Prospect { tokens: 1.0, ms: self.time(0, 0.0) };
+        let plain = Prospect { tokens: 1.0, ms: self.time(0) };
         let mut best = (0, plain);
         let mut least = HYSTERESIS;
         for (length, tokens) in (1..).zip(self.tokens(drafter, guesses, 1.0)) {
-            let prospect = Prospect { tokens: 1.0 + tokens, ms: self.time(length, 0.0) };
+            let prospect = Prospect { tokens: 1.0 + tokens, ms: self.time(length) };
             let worth = self.round_value(prospect);
             if worth > least || whole {
                 (best, least) = ((length, prospect), worth);
@@ -37,7 +37,7 @@ impl Governor {
         let mut best = (0, 0.0);
         for (length, tokens) in (1..).zip(self.tokens(drafter, guesses, survival)) {
             let rows = drafted.len() + length;
-            let gain = tokens - rate * (self.time(rows, 0.0) - self.time(drafted.len(), 0.0));
+            let gain = tokens - rate * (self.time(rows) - self.time(drafted.len()));
             if gain > best.1 {
                 best = (length, gain);
             }

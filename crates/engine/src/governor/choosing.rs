@@ -99,7 +99,7 @@ impl Governor {
         if !best_case[1..].iter().any(|&rate| rate > best_case[0] * HYSTERESIS) {
             return plan(0, LengthReason::CannotPay);
         }
-        let loss = self.chain_time(drafter, Probes::LENGTH, staged) - self.time(0, 0.0);
+        let loss = self.chain_time(drafter, Probes::LENGTH, staged) - self.time(0);
         let trial = Probes::LENGTH.min(self.drafters[drafter].longest());
         if longest >= trial && self.drafters[drafter].probes.due(loss + reading) {
             return Plan { trial_ms: loss + reading, ..plan(trial, LengthReason::Probe) };
@@ -115,7 +115,7 @@ impl Governor {
     /// Milliseconds a token without the drafter: plain, and where it is far behind, which others have seen
     /// to, as they do.
     fn ms_without(&self, behind: usize) -> f64 {
-        let plain = self.time(0, 0.0);
+        let plain = self.time(0);
         let alone = self.texts[self.kind.index()].alone.tokens();
         if behind < FAR_BEHIND { plain } else { plain / alone.max(1.0) }
     }

@@ -119,6 +119,16 @@ impl Costs {
     }
 }
 
+/// What a drafter's drafts cost.
+#[derive(Debug, Clone)]
+pub struct DraftCosts {
+    /// By length.
+    pub draft: Costs,
+    /// What a pass of the target takes after a draft against one after a pass: what drafted has taken the place of
+    /// the target's weights in the cache (cache pollution).
+    pub pollution: f64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -71,7 +71,7 @@ impl Governor {
         // At once it is as deep as it is.
         let first = if account.at_once.is_some() { shape.depth() } else { 1 };
         let draft_ms = account.chain_ms(first, staged) + levels * account.level.get();
-        Prospect { tokens: 1.0 + accepted, ms: self.time(shape.len(), draft_ms) }
+        Prospect { tokens: 1.0 + accepted, ms: self.drafted_time(drafter, shape.len(), draft_ms) }
     }
 
     /// Of a pass of the draft over several rows, which is taken to cost more by as much as the target's.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Governor;
 use super::account::Account;
-use super::costs::{Costs, Estimate, LARGEST};
+use super::costs::{Costs, DraftCosts, Estimate, LARGEST};
 use super::text::{Alone, Lessons, Record, TextKind};
 use crate::drafter_kind::DrafterKind;
 
@@ -43,15 +43,27 @@ struct Known {
 struct KnownCosts {
     /// Milliseconds by tokens, by itself and staged.
     draft: [Vec<f32>; 2],
+    /// What a pass takes after a draft against one after a pass; earlier programs did not tell them apart.
+    #[serde(default = "unpolluted")]
+    pollution: f64,
     level: f64,
     /// Milliseconds in which it reads a token.
     reading: f64,
 }
 
+fn unpolluted() -> f64 {
+    1.0
+}
+
 impl KnownCosts {
     fn of(account: &Account) -> Self {
         let draft = account.draft.each_ref().map(Costs::to_vec);
-        Self { draft, level: account.level.get(), reading: account.reading }
+        Self {
+            draft,
+            pollution: account.pollution.get(),
+            level: account.level.get(),
+            reading: account.reading,
+        }
     }
 
     /// `None` for what cannot have been learned.
@@ -59,14 +71,10 @@ impl KnownCosts {
         let sound = |number: f64| number > 0.0 && number < LARGEST;
         let [alone, staged] = &self.draft;
         let draft = [Costs::from_slice(alone)?, Costs::from_slice(staged)?];
+        let costs = DraftCosts { draft: draft[0].clone(), pollution: self.pollution };
         let level = Estimate::new(self.level);
-        let account = Account {
-            draft,
-            level,
-            reading: self.reading,
-            ..Account::new(label, Some(Costs::from_slice(alone)?))
-        };
-        (sound(self.level) && sound(self.reading)).then_some(account)
+        let account = Account { draft, level, reading: self.reading, ..Account::new(label, Some(costs)) };
+        [self.pollution, self.level, self.reading].into_iter().all(sound).then_some(account)
     }
 }
 
@@ -194,9 +202,11 @@ impl Governor {
         passes.iter().all(expected)
     }
 
-    /// Takes `draft` for what drafts of this drafter cost by length.
-    pub fn cost_of(&mut self, drafter: usize, draft: Costs) {
-        self.drafters[drafter].draft = [draft.clone(), draft];
+    /// Takes `costs` for what drafts of this drafter cost.
+    pub fn cost_of(&mut self, drafter: usize, costs: DraftCosts) {
+        let account = &mut self.drafters[drafter];
+        account.pollution = Estimate::new(costs.pollution);
+        account.draft = [costs.draft.clone(), costs.draft];
     }
 
     /// Takes the costs of `measured`, and stays with what texts taught.
@@ -217,8 +227,9 @@ mod tests {
     const DRAFTERS: [(DrafterKind, bool); 3] =
         [(DrafterKind::Ngram, true), (DrafterKind::Model, false), (DrafterKind::Recycling, true)];
 
-    fn drafters() -> Vec<(DrafterKind, Option<Costs>)> {
-        let costs = |is_free: bool| (!is_free).then(|| Costs::measured(&[(1, 12.0), (4, 48.0)]));
+    fn drafters() -> Vec<(DrafterKind, Option<DraftCosts>)> {
+        let draft = || Costs::measured(&[(1, 12.0), (4, 48.0)]);
+        let costs = |is_free: bool| (!is_free).then(|| DraftCosts { draft: draft(), pollution: 1.1 });
         DRAFTERS.map(|(label, is_free)| (label, costs(is_free))).into()
     }
 
@@ -290,6 +301,7 @@ mod tests {
         spoiled(&|knowledge| costs(knowledge).draft[0][0] = 0.0);
         spoiled(&|knowledge| costs(knowledge).draft[1][16] = 1e9);
         spoiled(&|knowledge| costs(knowledge).level = -1.0);
+        spoiled(&|knowledge| costs(knowledge).pollution = 0.0);
         spoiled(&|knowledge| costs(knowledge).reading = f64::INFINITY);
         for share in ["[3.0,2.0]", "[-1.0,2.0]"] {
             let text = serde_json::to_string(&sound).unwrap().replacen("[0.0,0.0]", share, 1);

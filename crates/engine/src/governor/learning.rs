@@ -2,6 +2,7 @@
 
 use super::Governor;
 use super::plan::Part;
+use super::probe::Lesson;
 use crate::accept::{Guess, Guesses};
 use crate::speculation::MAX_DRAFT_LENGTH;
 use crate::token::TokenId;
@@ -20,11 +21,9 @@ impl Governor {
     pub fn learn(&mut self, round: &Round, guesses: &Guesses, parts: &[Part], behind: usize) {
         let times = &round.times;
         let (drafted, tokens) = (guesses.len(), round.emitted().count());
-        if self.plain.learn(drafted) {
-            self.verify.learn(drafted + 1, f64::from(times.verify_ms));
-        }
-        self.judge.learn(drafted + 1, f64::from(times.sample_ms + times.rest_ms));
         let paid = parts.first().filter(|part| !self.drafters[part.drafter].is_free);
+        self.learn_pass(drafted + 1, f64::from(times.verify_ms), paid.map(|part| part.drafter));
+        self.judge.learn(drafted + 1, f64::from(times.sample_ms + times.rest_ms));
         // What one whose drafts take time drafted would have come plain without it: where others had more to
         // offer, they drafted.
         let mut rounds = tokens as f64;
@@ -33,7 +32,7 @@ impl Governor {
             let account = &mut self.drafters[part.drafter];
             account.probes.drafted(!account.is_on_trial);
         } else {
-            rounds = self.time(drafted, 0.0) / self.time(0, 0.0);
+            rounds = self.time(drafted) / self.time(0);
         }
         let reading = paid.map_or(0.0, |part| self.reading_ms(part.drafter, behind));
         let drafting = paid.map(|part| part.drafter);
@@ -44,6 +43,19 @@ impl Governor {
         let ms = f64::from(times.draft_ms + times.verify_ms + times.sample_ms + times.rest_ms);
         self.usual.learn(tokens, (ms - reading).max(0.0));
         self.learn_acceptance(round, guesses, parts);
+    }
+
+    /// A pass over `rows` took `ms`, after a draft of `drafter`. Right after a run of passes without one what differs
+    /// is the draft's doing, and later the computer's.
+    fn learn_pass(&mut self, rows: usize, ms: f64, drafter: Option<usize>) {
+        let lesson = self.plain.learn(drafter.is_some());
+        let pollution = drafter.map(|drafter| &mut self.drafters[drafter].pollution);
+        match (lesson, pollution) {
+            (Lesson::Pass, _) => self.verify.learn(rows, ms),
+            (Lesson::Pollution, Some(pollution)) => pollution.learn(ms / self.verify.get(rows)),
+            (Lesson::Polluted, Some(pollution)) => self.verify.learn(rows, ms / pollution.get()),
+            _ => {}
+        }
     }
 
     /// A drafter read `tokens` of the context in `ms`. That is seldom seen and takes so long that little disturbs

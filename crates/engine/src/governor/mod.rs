@@ -35,7 +35,7 @@ use crate::speculation::MAX_DRAFT_LENGTH;
 use account::Account;
 
 pub use acceptance::{Acceptance, Calibration};
-pub use costs::{Costs, Estimate, MAX_ROWS};
+pub use costs::{Costs, DraftCosts, Estimate, MAX_ROWS};
 pub use knowledge::Knowledge;
 pub use plan::{Cutoff, Part, Plan, Prospect};
 pub use probe::{PlainRuns, Probes};
@@ -78,9 +78,9 @@ pub struct Governor {
 }
 
 impl Governor {
-    /// From what passes of the target cost, and of each drafter its label and what its drafts cost by length;
-    /// `None` for one that guesses at no cost.
-    pub fn new(verify: Costs, drafters: Vec<(DrafterKind, Option<Costs>)>) -> Self {
+    /// From what passes of the target cost, and of each drafter its label and what its drafts cost; `None` for one
+    /// that guesses at no cost.
+    pub fn new(verify: Costs, drafters: Vec<(DrafterKind, Option<DraftCosts>)>) -> Self {
         let texts = std::array::from_fn(|_| Lessons::new(drafters.len()));
         Self {
             verify,
@@ -129,17 +129,26 @@ impl Governor {
 
     /// Tokens per millisecond of plain decoding.
     pub fn plain_rate(&self) -> f64 {
-        1.0 / self.time(0, 0.0)
+        1.0 / self.time(0)
     }
 
     /// Of a round with a chain of `length` tokens of a drafter.
     fn chain_time(&self, drafter: usize, length: usize, staged: bool) -> f64 {
-        self.time(length, self.drafters[drafter].chain_ms(length, staged))
+        if length == 0 {
+            return self.time(0);
+        }
+        self.drafted_time(drafter, length, self.drafters[drafter].chain_ms(length, staged))
     }
 
-    /// Of a round that verifies `drafted` tokens, drafted in `draft_ms`.
-    fn time(&self, drafted: usize, draft_ms: f64) -> f64 {
-        draft_ms + self.verify.get(drafted + 1) + self.judge.get(drafted + 1)
+    /// Of a round that verifies `drafted` tokens which a drafter took `draft_ms` for.
+    fn drafted_time(&self, drafter: usize, drafted: usize, draft_ms: f64) -> f64 {
+        let polluted = (self.drafters[drafter].pollution.get() - 1.0) * self.verify.get(drafted + 1);
+        draft_ms + polluted + self.time(drafted)
+    }
+
+    /// Of a round that verifies `drafted` tokens which are there at no cost.
+    fn time(&self, drafted: usize) -> f64 {
+        self.verify.get(drafted + 1) + self.judge.get(drafted + 1)
     }
 
     /// What to expect by draft length, 0 to [`MAX_DRAFT_LENGTH`]: 1 + sum over j <= N of S_j tokens, S_j the product
@@ -166,7 +175,7 @@ impl Governor {
     /// takes three times as long keeps better ones from being made: every round is another chance that repetition
     /// has something to offer.
     pub fn round_value(&self, Prospect { tokens, ms }: Prospect) -> f64 {
-        let plain = self.time(0, 0.0);
+        let plain = self.time(0);
         tokens - self.usual.rate(plain) * (ms - plain)
     }
 

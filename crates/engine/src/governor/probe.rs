@@ -56,19 +56,36 @@ impl Probes {
     }
 }
 
-/// Runs of plain rounds between drafts. A pass after a draft takes longer than one after a pass of the same
-/// model, whose weights and keys are still near; so what plain decoding costs shows only in a run.
+/// What the time of a round's pass tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lesson {
+    /// What a pass takes after a pass.
+    Pass,
+    /// What it takes after a draft, where it is known from right before what it takes after a pass.
+    Pollution,
+    /// The two together.
+    Polluted,
+    /// Nothing: it follows a pass that followed a draft.
+    Nothing,
+}
+
+/// Runs of rounds without a draft that takes time, plain ones above all, between those with one. A pass after a draft
+/// takes longer than one after a pass of the same model, whose weights and keys are still near; so what plain decoding
+/// costs shows only in a run.
 #[derive(Debug, Clone, Default)]
 pub struct PlainRuns {
-    /// Whether the last round was plain.
+    /// Whether the last round had no such draft.
     follows: bool,
-    /// Plain rounds, and all, since there was a run.
-    plain: usize,
+    /// Rounds that told what a pass takes after a pass, and all, since there was a run.
+    passes: usize,
     since: usize,
 }
 
 impl PlainRuns {
-    const LENGTH: usize = 4;
+    /// Rounds of a run after its first, which tells nothing.
+    const LENGTH: usize = 3;
+    /// Rounds after a run in which what it told still holds.
+    const FRESH: usize = 3;
     /// Rounds between runs where drafting promises little, and where it promises much.
     const EVERY: [usize; 2] = [64, 256];
     const MUCH: f64 = 1.3;
@@ -78,15 +95,21 @@ impl PlainRuns {
         self.since >= Self::EVERY[usize::from(gain > Self::MUCH)]
     }
 
-    /// A round with so many drafted tokens is over. Says whether its pass took what such passes take. Rounds
-    /// that others draft may come in between: a run is over after so many plain ones all the same.
-    pub fn learn(&mut self, drafted: usize) -> bool {
-        let follows = std::mem::replace(&mut self.follows, drafted == 0);
-        (self.plain, self.since) = (self.plain + usize::from(drafted == 0), self.since + 1);
-        if self.plain >= Self::LENGTH {
-            (self.plain, self.since) = (0, 0);
+    /// A round is over; `drafted` says whether its draft took time. Rounds with drafts may come in between: a run is
+    /// over after so many without all the same.
+    pub fn learn(&mut self, drafted: bool) -> Lesson {
+        let follows = std::mem::replace(&mut self.follows, !drafted);
+        let lesson = match (drafted, follows) {
+            (false, true) => Lesson::Pass,
+            (false, false) => Lesson::Nothing,
+            (true, _) if self.since < Self::FRESH => Lesson::Pollution,
+            (true, _) => Lesson::Polluted,
+        };
+        (self.passes, self.since) = (self.passes + usize::from(lesson == Lesson::Pass), self.since + 1);
+        if self.passes >= Self::LENGTH {
+            (self.passes, self.since) = (0, 0);
         }
-        drafted > 0 || follows
+        lesson
     }
 }
 
@@ -126,14 +149,16 @@ mod tests {
         let mut rounds = Vec::new();
         for _ in 0..200 {
             let plain = runs.due(1.1);
-            rounds.push((plain, runs.learn(if plain { 0 } else { 3 })));
+            rounds.push((plain, runs.learn(!plain)));
         }
         let plain: Vec<usize> = (0..200).filter(|&round| rounds[round].0).collect();
         assert_eq!(plain, [64, 65, 66, 67, 132, 133, 134, 135]);
-        assert_eq!(rounds[64..68].iter().map(|round| round.1).collect::<Vec<_>>(), [false, true, true, true]);
-        assert!(rounds[68].1, "drafts always are");
+        let told: Vec<_> = rounds[63..72].iter().map(|round| round.1).collect();
+        let (pass, pollution, polluted) = (Lesson::Pass, Lesson::Pollution, Lesson::Polluted);
+        let run = [polluted, Lesson::Nothing, pass, pass, pass, pollution, pollution, pollution, polluted];
+        assert_eq!(told, run);
         let mut fresh = PlainRuns::default();
-        fresh.learn(0);
+        fresh.learn(false);
         assert!(!fresh.due(1.1), "a plain round for another reason begins no run");
         assert!(!runs.due(2.0), "what pays well is compared less often");
     }

@@ -29,7 +29,7 @@ impl Pair {
         let draft = Costs::measured(&[1, 2].map(|length| (length, length as f64 * self.token_ms)));
         Governor::new(
             Costs::measured(&points),
-            vec![(DrafterKind::Model, Some(draft)), (DrafterKind::Ngram, None)],
+            vec![(DrafterKind::Model, Some(unpolluted(draft))), (DrafterKind::Ngram, None)],
         )
     }
 
@@ -52,6 +52,17 @@ impl Pair {
     /// Tokens per millisecond over `tokens` tokens that the governor's plans bring, and how many rounds had a
     /// draft.
     fn run(&self, governor: &mut Governor, speculation: &Speculation, tokens: usize) -> (f64, usize) {
+        self.run_polluted(governor, speculation, tokens, 1.0)
+    }
+
+    /// The same where a pass takes `pollution` times as long after a draft.
+    fn run_polluted(
+        &self,
+        governor: &mut Governor,
+        speculation: &Speculation,
+        tokens: usize,
+        pollution: f64,
+    ) -> (f64, usize) {
         let random = &mut StdRng::seed_from_u64(1);
         let (mut written, mut ms, mut drafts) = (0, 0.0, 0);
         let mut behind = 0;
@@ -66,7 +77,8 @@ impl Pair {
             let reading = if plan.length > 0 { behind as f64 * self.token_ms * READING } else { 0.0 };
             let times = Times {
                 draft_ms: (plan.length as f64 * self.token_ms + reading) as f32,
-                verify_ms: (self.verify)(plan.length + 1) as f32,
+                verify_ms: ((self.verify)(plan.length + 1) * if plan.length > 0 { pollution } else { 1.0 })
+                    as f32,
                 ..Times::default()
             };
             let (round, guesses) = round(&plan, accepted, times);
@@ -78,6 +90,10 @@ impl Pair {
         }
         (written as f64 / ms, drafts)
     }
+}
+
+fn unpolluted(draft: Costs) -> DraftCosts {
+    DraftCosts { draft, pollution: 1.0 }
 }
 
 fn round(plan: &Plan, accepted: usize, times: Times) -> (Round, Guesses) {
@@ -158,6 +174,26 @@ fn a_draft_that_is_never_right_costs_less_than_two_percent() {
     let (rate, drafts) = pair.run(&mut pair.governor(), &chains(), 2000);
     assert!(rate > 0.98 * pair.rate(0), "{rate} of {}", pair.rate(0));
     assert!(drafts > 3, "it was given a chance");
+}
+
+#[test]
+fn a_draft_that_slows_the_next_pass_is_not_made_where_that_takes_all_it_gains() {
+    let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 0.5, acceptance: |_| 0.18 };
+    let mut governor = pair.governor();
+    pair.run(&mut governor, &chains(), 500);
+    assert!(governor.plan(MODEL, &chains(), room(100), 0).length > 0, "it pays where nothing is slower");
+    let mut governor = pair.governor();
+    pair.run_polluted(&mut governor, &chains(), 1000, 1.2);
+    let (rate, drafts) = pair.run_polluted(&mut governor, &chains(), 2000, 1.2);
+    assert!(rate > 0.98 * pair.rate(0) && drafts < 100, "{rate} of {}, {drafts} drafts", pair.rate(0));
+    // And the computer itself becomes slower while everything is drafted.
+    let good = Pair { acceptance: |_| 0.8, ..pair };
+    let slower = Pair { verify: |rows| 2.0 * (10.0 + 0.3 * rows as f64), ..good };
+    let mut governor = good.governor();
+    good.run_polluted(&mut governor, &chains(), 1000, 1.2);
+    slower.run_polluted(&mut governor, &chains(), 1000, 1.2);
+    let plain = governor.plain_rate() / slower.rate(0);
+    assert!((0.95..1.05).contains(&plain), "plain decoding is known: {plain}");
 }
 
 #[test]
@@ -378,7 +414,7 @@ fn of_two_that_draft_the_better_one_does_and_when_that_changes_the_other() {
     let verify: fn(usize) -> f64 = |rows| 10.0 + 0.3 * rows as f64;
     let good = || Pair { verify, token_ms: 0.8, acceptance: |_| 0.85 };
     let poor = || Pair { verify, token_ms: 0.8, acceptance: |_| 0.4 };
-    let costs = || Some(Costs::measured(&[1, 2].map(|length| (length, 0.8 * length as f64))));
+    let costs = || Some(unpolluted(Costs::measured(&[1, 2].map(|length| (length, 0.8 * length as f64)))));
     let points = [1, 9, 17].map(|rows| (rows, verify(rows)));
     let drafters = vec![(DrafterKind::Model, costs()), (DrafterKind::Model, costs())];
     let mut governor = Governor::new(Costs::measured(&points), drafters);
@@ -395,8 +431,10 @@ fn of_two_that_draft_the_better_one_does_and_when_that_changes_the_other() {
 /// length it mostly asks for in the end.
 fn usual_length(draft_ms: fn(usize) -> f64) -> usize {
     let draft = Costs::measured(&[1, 4, 8].map(|length| (length, draft_ms(length))));
-    let mut governor =
-        Governor::new(Costs::measured(&[(1, 20.0), (9, 20.0)]), vec![(DrafterKind::Head, Some(draft))]);
+    let mut governor = Governor::new(
+        Costs::measured(&[(1, 20.0), (9, 20.0)]),
+        vec![(DrafterKind::Head, Some(unpolluted(draft)))],
+    );
     governor.drafts_at_once(0, 8);
     let random = &mut StdRng::seed_from_u64(1);
     let mut asked = [0u16; MAX_ROWS];
@@ -424,8 +462,10 @@ fn a_block_that_costs_the_same_at_any_length_is_drafted_whole_and_one_that_does_
 #[test]
 fn a_draft_at_once_that_ended_early_has_cost_what_was_asked_for() {
     let draft = Costs::measured(&[(1, 4.0), (8, 4.0)]);
-    let mut governor =
-        Governor::new(Costs::measured(&[(1, 20.0), (9, 20.0)]), vec![(DrafterKind::Head, Some(draft))]);
+    let mut governor = Governor::new(
+        Costs::measured(&[(1, 20.0), (9, 20.0)]),
+        vec![(DrafterKind::Head, Some(unpolluted(draft)))],
+    );
     governor.drafts_at_once(0, 8);
     let fixed = Speculation::fixed(16);
     for _ in 0..100 {

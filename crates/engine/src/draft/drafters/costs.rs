@@ -8,7 +8,7 @@ use crate::draft::measure::{self, Sample};
 use crate::draft::member::Member;
 use crate::error::Result;
 use crate::forward::Model;
-use crate::governor::{Costs, Governor};
+use crate::governor::{Costs, DraftCosts, Governor};
 
 /// Tokens after which a draft is measured, of a text that it was measured on reading.
 const FEW: usize = 16;
@@ -53,7 +53,7 @@ impl Drafters {
                 drafters.push((member.kind(), None));
                 continue;
             }
-            let measured = Self::measured_draft(member.drafter.as_mut(), text);
+            let measured = Self::measured_draft(target, member.drafter.as_mut(), text);
             let measured = measured.unwrap_or_else(|error| {
                 member.fail(&error);
                 None
@@ -64,7 +64,8 @@ impl Drafters {
             let share = if member.is_measured { 1.0 } else { ASSUMED };
             let token_ms = share * verify.get(1);
             let second = if member.drafter.cost().at_once().is_some() { token_ms } else { 2.0 * token_ms };
-            let assumed = || Costs::measured(&[(1, token_ms), (2, second)]);
+            let assumed =
+                || DraftCosts { draft: Costs::measured(&[(1, token_ms), (2, second)]), pollution: 1.0 };
             drafters.push((member.kind(), Some(measured.map_or_else(assumed, |(_, costs)| costs))));
         }
         let mut governor = Governor::new(verify, drafters);
@@ -84,28 +85,32 @@ impl Drafters {
 
     /// What a drafter's drafts cost, and the milliseconds in which it reads `text`; the latter `None` for one that
     /// reads what the target ran, which drafts after nothing else.
-    fn measured_draft(drafter: &mut dyn Drafter, text: &Sample<'_>) -> Result<Option<(Option<f64>, Costs)>> {
+    fn measured_draft(
+        target: &mut dyn Model,
+        drafter: &mut dyn Drafter,
+        text: &Sample<'_>,
+    ) -> Result<Option<(Option<f64>, DraftCosts)>> {
         let Sample { context, text } = text;
         if drafter.taps().is_none() {
             let reading = measure::reading(drafter, &text[..].into())?;
-            let draft = measure::draft(drafter, &text[..FEW.min(text.len())].into())?;
+            let draft = measure::draft(drafter, &text[..FEW.min(text.len())].into(), target, text)?;
             return Ok(draft.map(|costs| (Some(reading), costs)));
         }
         if context.is_empty() || drafter.deaf(context) > 0 {
             return Ok(None);
         }
-        Ok(measure::draft(drafter, context)?.map(|costs| (None, costs)))
+        Ok(measure::draft(drafter, context, target, text)?.map(|costs| (None, costs)))
     }
 
     /// Measures who had heard nothing when the others were measured, and has heard all of `context` since.
-    pub(crate) fn measure_heard(&mut self, context: &Context) {
+    pub(crate) fn measure_heard(&mut self, target: &mut dyn Model, context: &Context) {
         let Some(governor) = &mut self.governor else { return };
         for member in self.members.iter_mut().filter(|member| !member.is_measured && !member.failed) {
             if member.is_free() || !member.has_heard(context) {
                 continue;
             }
             member.is_measured = true;
-            match measure::draft(member.drafter.as_mut(), context) {
+            match measure::draft(member.drafter.as_mut(), context, target, context) {
                 Ok(Some(costs)) => governor.cost_of(member.number(), costs),
                 Ok(None) => {}
                 Err(error) => member.fail(&error),
