@@ -2,6 +2,7 @@
 //! cores with other tests is too slow to be waited for.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod accessibility;
 mod e2e;
 mod seeing;
 mod staying;

@@ -30,13 +30,15 @@ export default ts.config(
   },
   {
     files: ["**/*.svelte"],
-    // The linter does not see the types of event handlers and snippets in markup; svelte-check does.
+    // The linter does not see the types of components, and of event handlers and snippets in markup;
+    // svelte-check does.
     // `void state` is how an effect names something it depends on.
     rules: {
       "@typescript-eslint/no-unsafe-argument": "off",
       "@typescript-eslint/no-unsafe-assignment": "off",
       "@typescript-eslint/no-unsafe-call": "off",
       "@typescript-eslint/no-unsafe-member-access": "off",
+      "@typescript-eslint/no-unsafe-return": "off",
       "@typescript-eslint/no-meaningless-void-operator": "off",
     },
   },

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 /** What a feature of the page shows, and with what: all but the backend and the other features. */
 const SHOWN = [
   ...["bindings", "trace", "arena", "check", "speculation", "heatmap", "markdown"],
-  ...["state", "components/ui"],
+  ...["search", "settings", "commands", "state", "components/ui"],
 ];
 
 /** What the files of a folder may import besides each other; a new folder needs a line here. */
@@ -18,13 +18,17 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   markdown: ["bindings", "trace"],
   backend: ["bindings", "trace", "arena"],
   "frames.ts": [],
-  state: ["bindings", "trace", "arena", "backend", "frames.ts"],
+  search: [],
+  settings: ["search"],
+  state: ["bindings", "trace", "arena", "search", "settings", "backend", "frames.ts"],
+  commands: ["bindings", "search", "settings", "state"],
   // General controls: all they know is what they are given.
   "components/ui": [],
   "components/reply": SHOWN,
   "components/sidebar": SHOWN,
   "components/library": SHOWN,
   "components/settings": SHOWN,
+  "components/commands": SHOWN,
   "components/drop": SHOWN,
   // The card of a token is the same in a reply and in the heatmap.
   "components/inspector": [...SHOWN, "components/reply"],

@@ -1,97 +1,38 @@
 import { Blob } from "node:buffer";
-import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import Window from "./Window.svelte";
-import { Replay } from "./backend/replay";
-import { App } from "./state/app.svelte";
+import type { App } from "./state/app.svelte";
 import { drafted, extra, round, threeRounds } from "./trace/fixtures";
 import { MARKUP } from "./trace/file/mutate";
 import { readTrace } from "./trace/file/read";
+import { WindowFixture } from "./windowFixture";
 
 // Plots are drawn by a library that needs a canvas.
 vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
 
+let window: WindowFixture;
 let app: App;
-let shown: ReturnType<typeof mount> | undefined;
 let saved: { name: string; text: string }[];
 
 beforeEach(async () => {
-  vi.useFakeTimers({
-    toFake: [
-      ...(["setTimeout", "clearTimeout", "requestAnimationFrame", "cancelAnimationFrame"] as const),
-      ...(["performance", "Date"] as const),
-    ],
-  });
-  localStorage.clear();
-  Element.prototype.scrollIntoView = vi.fn();
-  HTMLCanvasElement.prototype.getContext = () => null;
-  vi.stubGlobal(
-    "ResizeObserver",
-    class {
-      observe() {}
-      unobserve() {}
-      disconnect() {}
-    },
-  );
-  vi.stubGlobal("matchMedia", () => ({
-    matches: false,
-    addEventListener: () => undefined,
-    removeEventListener: () => undefined,
-  }));
-  // Everything is in view.
-  vi.stubGlobal(
-    "IntersectionObserver",
-    class {
-      constructor(readonly tell: (entries: object[]) => void) {}
-      observe(target: Element) {
-        this.tell([{ target, isIntersecting: true, boundingClientRect: { height: 100 } }]);
-      }
-      unobserve() {}
-      disconnect() {}
-    },
-  );
-  const backend = new Replay(new URLSearchParams());
+  window = await WindowFixture.open();
+  app = window.app;
   saved = [];
-  backend.saveFile = (name, text) => {
+  window.backend.saveFile = (name, text) => {
     saved.push({ name, text });
     return Promise.resolve(`/home/me/Downloads/${name}`);
   };
-  app = new App(backend);
-  await app.settings.load();
-  shown = mount(Window, { target: document.body, props: { app } });
-  await app.start();
-  await pass(1000);
-  const first = app.conversations.list[0] ?? expect.fail("no conversation");
-  await app.open(first.id);
-  await pass(100);
 });
 
-afterEach(async () => {
-  if (shown) await unmount(shown);
-  vi.unstubAllGlobals();
-  vi.useRealTimers();
-});
+afterEach(() => window.close());
 
-async function pass(ms = 50) {
-  await vi.advanceTimersByTimeAsync(ms);
-  flushSync();
-}
-
-const find = (testid: string) => document.querySelector<HTMLElement>(`[data-testid="${testid}"]`);
-const present = (testid: string) => find(testid) ?? expect.fail(`no ${testid}`);
+const pass = (ms?: number) => window.pass(ms);
+const find = (testid: string) => window.find(testid);
+const present = (testid: string) => window.present(testid);
+const click = (testid: string) => window.click(testid);
+const press = (key: string, element?: Element) => window.press(key, element);
 const rounds = () => Number(present("heatmap").dataset["rounds"]);
 const chips = () => document.querySelectorAll('[data-testid="token-chip"]').length;
 const toasts = () => app.toasts.list.map(({ text }) => text).join("\n");
-
-async function click(testid: string) {
-  present(testid).click();
-  await pass();
-}
-
-async function press(key: string, element: Element = document.activeElement ?? document.body) {
-  element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
-  await pass();
-}
 
 async function importFile(name: string, ...lines: (object | string)[]) {
   const text = lines.map((line) => (typeof line === "string" ? line : JSON.stringify(line)));

@@ -45,6 +45,11 @@ const PAIRS: [string, string[], number][] = [
   ["soft", ["bg", "panel", "raise", "accepted-bg", "bonus-bg", "recovered-bg"], TEXT],
   ["faint", ["bg", "panel", "raise"], TEXT],
   ["accent", ["bg", "panel"], TEXT],
+  // The ring around what has the keyboard, and the bar at the line that the keys are at.
+  ["accent", ["raise", "hover"], GRAPHIC],
+  ["accent", ["accepted-bg", "rejected-bg", "bonus-bg", "recovered-bg"], GRAPHIC],
+  // On the ground of short notes, which is that of text.
+  ["bg", ["text"], GRAPHIC],
   ["danger", ["panel", "bg"], TEXT],
   ["rejected", ["rejected-bg", "panel"], TEXT],
   // Colours of code.
@@ -110,4 +115,25 @@ describe.each(["dark", "light"])("the outcomes of the %s theme", (theme) => {
   test("let the stroke of a rejected cell be seen on its casing, whatever the cell's strength", () => {
     expect(contrast(colour("rejected"), colour("bg"))).toBeGreaterThanOrEqual(GRAPHIC);
   });
+});
+
+const components = import.meta.glob<string>("./**/*.svelte", {
+  query: "?raw",
+  import: "default",
+  eager: true,
+});
+
+test("what has the keyboard has a ring around it, and the two without one show it in another way", () => {
+  const without = Object.entries(components).filter(([, source]) =>
+    /outline: (none|0)\b/.test(source),
+  );
+  expect(without.map(([file]) => file).sort()).toEqual([
+    "./components/conversation/Composer.svelte",
+    "./components/ui/listbox/FilterList.svelte",
+  ]);
+  for (const [file, source] of without) {
+    expect(source, file).toMatch(/:focus-visible[^{]*\{\s*border-color: var\(--accent\);/);
+  }
+  const shared = readFileSync(new URL("./app.css", import.meta.url), "utf8");
+  expect(shared).toMatch(/:focus-visible \{\s*outline: 2px solid var\(--accent\);/);
 });

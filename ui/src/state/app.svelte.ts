@@ -15,6 +15,7 @@ import { Imports } from "./imports.svelte";
 import { Library } from "./library.svelte";
 import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
+import { SettingSearch } from "./settingSearch.svelte";
 import { Settings } from "./settings.svelte";
 import { Storage } from "./storage.svelte";
 import { Toasts } from "./toasts.svelte";
@@ -28,6 +29,7 @@ export class App {
   readonly engine: Engine;
   readonly library: Library;
   readonly settings: Settings;
+  readonly settingSearch = new SettingSearch();
   readonly conversations: Conversations;
   readonly traces: Traces;
   readonly reply: Reply;
@@ -62,7 +64,7 @@ export class App {
       this.playback.close();
       if (conversation === this.conversations.current) this.view.inspect(null);
     });
-    const occupied = () => this.#occupied();
+    const occupied = () => this.occupied;
     this.check = new Check(backend, occupied, (message, position) => {
       void this.showToken(message, position);
     });
@@ -78,7 +80,7 @@ export class App {
   }
 
   /** What keeps the engine busy, in a sentence that says what to do; null while nothing does. */
-  #occupied(): string | null {
+  get occupied(): string | null {
     const wait = "stop it or wait until it finishes.";
     if (this.reply.active) return `A reply is being written: ${wait}`;
     if (this.check.running !== null) return `A reply is being checked: ${wait}`;

@@ -1,4 +1,5 @@
 /** What the window shows besides the messages: which trace, which token of it, which panels. */
+import { SvelteMap } from "svelte/reactivity";
 import type { Place } from "../trace/round";
 import { Collapsed } from "./collapsed.svelte";
 
@@ -8,10 +9,14 @@ const REMEMBERED = "foretoken.reply-view";
 
 export class View {
   readonly collapsed = new Collapsed();
+  paletteOpen = $state(false);
+  shortcutsOpen = $state(false);
   settingsOpen = $state(false);
   settingsSection = $state("speculation");
   libraryOpen = $state(false);
   librarySection = $state("installed");
+  /** The conversation in the sidebar whose title is being changed. */
+  renaming = $state<number | null>(null);
   /** The arena in the conversation's place. */
   arenaOpen = $state(false);
   /** The reply whose trace the inspector shows; null follows the newest. */
@@ -20,10 +25,25 @@ export class View {
   selected = $state.raw<Place | null>(null);
   /** How replies that come into view are shown; changed by the last toggle. */
   replyView = $state<ReplyView>(localStorage.getItem(REMEMBERED) === "text" ? "text" : "tokens");
+  /** How those on the page are shown, each for itself. */
+  readonly shownAs = new SvelteMap<number, ReplyView>();
+
+  /** Whether something lies over the window that has the keyboard. */
+  get dialogOpen(): boolean {
+    return this.paletteOpen || this.shortcutsOpen || this.settingsOpen || this.libraryOpen;
+  }
 
   remember(view: ReplyView) {
     this.replyView = view;
     localStorage.setItem(REMEMBERED, view);
+  }
+
+  /** Shows a reply as its tokens, or as its text again. */
+  toggleTokens(reply: number) {
+    const next = this.shownAs.get(reply) === "tokens" ? "text" : "tokens";
+    this.shownAs.set(reply, next);
+    this.remember(next);
+    this.inspect(reply);
   }
 
   openSettings(section = this.settingsSection) {

@@ -1,0 +1,71 @@
+//! What axe finds in the real window, where text has colours and everything has a place, in both themes.
+#![cfg(target_os = "linux")]
+
+use foretoken_tests::repository;
+use foretoken_tests::window::Window;
+use serde_json::{Value, json};
+
+use crate::e2e::always_drafting;
+
+/// A screen, and how one gets there: what is clicked, one after the other, in a window that shows a conversation.
+const SCREENS: [(&str, &[&str]); 8] = [
+    ("a conversation", &[]),
+    ("the palette", &["palette-open"]),
+    ("the settings of speculation", &["settings-open"]),
+    ("the settings of sampling", &["settings-open", "settings-tab-sampling"]),
+    ("the settings of data", &["settings-open", "settings-tab-data"]),
+    ("installed models", &["library-open", "library-tab-installed"]),
+    ("models to get", &["library-open", "library-tab-get"]),
+    ("the arena", &["arena-open"]),
+];
+
+/// What axe calls serious or critical, a line for each element.
+async fn findings(window: &Window) -> Vec<String> {
+    let axe = std::fs::read_to_string(repository().join("ui/node_modules/axe-core/axe.min.js")).unwrap();
+    window.page.execute(&axe, vec![]).await.unwrap();
+    let script = "const done = arguments[0];
+        axe.run(document, { resultTypes: ['violations'] }).then(
+            ({ violations }) => done(violations
+                .filter(({ impact }) => ['serious', 'critical'].includes(impact))
+                .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))),
+            (error) => done([`axe failed: ${error.message}`]));";
+    let found = window.page.execute_async(script, vec![]).await.unwrap();
+    serde_json::from_value(found).unwrap()
+}
+
+async fn change_theme(window: &Window, theme: &str) {
+    let script = "const { invoke } = window.__TAURI_INTERNALS__;
+        const done = arguments[0];
+        invoke('settings', {}).then((settings) => done(settings.appearance));";
+    let mut appearance = window.page.execute_async(script, vec![]).await.unwrap();
+    appearance["theme"] = json!(theme);
+    window.configure(json!({ "appearance": appearance })).await;
+    let shown = window.page.execute("return document.documentElement.dataset.theme", vec![]).await.unwrap();
+    assert_eq!(shown, Value::from(theme));
+}
+
+#[tokio::test]
+async fn axe_finds_nothing_grave_on_any_screen_in_either_theme() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    always_drafting(&data);
+    let window = Window::open(&data).await;
+    window.ask("Tell me a story about a fox.").await;
+    window.wait_for_reply(1).await;
+    for theme in ["dark", "light"] {
+        change_theme(&window, theme).await;
+        for (screen, clicks) in SCREENS {
+            window.open_page("").await;
+            window.click("conversation-item").await;
+            window.wait_for_reply(1).await;
+            for name in clicks {
+                window.click(name).await;
+            }
+            // What fades in has to be there: half of it has half the contrast.
+            tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+            let found = findings(&window).await;
+            assert!(found.is_empty(), "{screen}, {theme}: {found:#?}");
+        }
+    }
+    window.close().await;
+}

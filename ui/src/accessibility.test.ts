@@ -1,0 +1,119 @@
+import axe from "axe-core";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { LIBRARY_SECTIONS } from "./commands/sections";
+import { SECTIONS } from "./settings/words";
+import { WindowFixture } from "./windowFixture";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
+
+/** What a page without layout cannot be asked: theme.test.ts and the test of the real window look at that. */
+const NEED_LAYOUT = ["color-contrast", "scrollable-region-focusable", "target-size"];
+const GRAVE = ["serious", "critical"];
+
+let window: WindowFixture;
+
+afterEach(() => window.close());
+
+/** What axe finds, a line for each element. */
+async function findings(): Promise<string[]> {
+  // Its own clock has to run.
+  vi.useRealTimers();
+  const rules = Object.fromEntries(NEED_LAYOUT.map((rule) => [rule, { enabled: false }]));
+  const { violations } = await axe.run(document, { rules, resultTypes: ["violations"] });
+  return violations
+    .filter(({ impact }) => GRAVE.includes(impact ?? ""))
+    .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
+}
+
+type Screen = [name: string, show: () => Promise<void>];
+
+const SCREENS: Screen[] = [
+  ["a conversation with the inspector", () => Promise.resolve()],
+  ["the welcome", () => window.press("Ctrl n")],
+  ["a reply as its text", () => window.press("Ctrl Shift T")],
+  [
+    "a question, a menu and a picker",
+    async () => {
+      await window.click("reply-more");
+      await window.press("Ctrl d");
+    },
+  ],
+  ["a replay", () => window.click("replay-open")],
+  [
+    "a reply that was checked",
+    async () => {
+      await window.click("check-reply");
+      await window.pass(5000);
+    },
+  ],
+  [
+    "what a search found",
+    async () => {
+      await window.type("search", "fox");
+      await window.pass(500);
+    },
+  ],
+  ["the arena", () => window.press("Ctrl e")],
+  [
+    "the arena with a result",
+    async () => {
+      await window.press("Ctrl e");
+      await window.type("arena-prompt", "Why?");
+      await window.click("arena-start");
+      await window.pass(60_000);
+      window.present("arena-verdict");
+    },
+  ],
+  ["the palette", () => window.press("Ctrl k")],
+  [
+    "the palette with what was typed",
+    async () => {
+      await window.press("Ctrl k");
+      await window.type("palette-field", "model");
+    },
+  ],
+  [
+    "the palette with nothing found",
+    async () => {
+      await window.press("Ctrl k");
+      await window.type("palette-field", "zebra");
+    },
+  ],
+  ["the keyboard shortcuts", () => window.press("Ctrl /")],
+  ...SECTIONS.map(({ id, name }): Screen => [
+    `the settings: ${name}`,
+    async () => {
+      await window.press("Ctrl ,");
+      await window.click(`settings-tab-${id}`);
+    },
+  ]),
+  [
+    "settings that were looked for",
+    async () => {
+      await window.press("Ctrl ,");
+      await window.type("settings-search", "draft");
+    },
+  ],
+  ...LIBRARY_SECTIONS.map(({ id, name }): Screen => [
+    `the library: ${name}`,
+    async () => {
+      await window.press("Ctrl l");
+      await window.click(`library-tab-${id}`);
+      await window.pass(1000);
+    },
+  ]),
+];
+
+beforeEach(async () => {
+  // As index.html has them.
+  document.title = "Foretoken";
+  document.documentElement.lang = "en";
+  window = await WindowFixture.open();
+});
+
+// The themes differ in colours alone, which this page does not have.
+test.each(SCREENS)("axe finds nothing grave in %s", async (_, show) => {
+  await show();
+  expect(await findings()).toEqual([]);
+});

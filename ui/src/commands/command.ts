@@ -1,0 +1,48 @@
+/** What can be done in the window, as the table says it. */
+import type { App } from "../state/app.svelte";
+import type { Message } from "../bindings/Message";
+import type { Keys } from "./keys";
+
+/** What only the window's parts can do, as the window hands it to commands. */
+export interface Desk {
+  focusComposer: () => void;
+  focusSearch: () => void;
+  showConversations: () => void;
+  chooseTarget: () => void;
+  chooseDraft: () => void;
+  importTrace: () => void;
+  exportTrace: (reply: Message) => void;
+  copyReply: (reply: Message) => void;
+}
+
+export const GROUPS = [
+  "Window",
+  "Conversations",
+  "Models",
+  "Reply",
+  "Library",
+  "Settings",
+] as const;
+export type Group = (typeof GROUPS)[number];
+
+export interface Command {
+  id: string;
+  group: Group;
+  name: string;
+  /** What else it is found by. */
+  more?: string;
+  keys?: readonly Keys[];
+  /** Whether there is anything to do; what has nothing to do is not listed. */
+  applies?: (app: App) => boolean;
+  /** Why it cannot be done now, in a sentence that says what to do; null when it can. */
+  obstacle?: (app: App) => string | null;
+  run: (app: App, desk: Desk) => void;
+}
+
+export function applies(command: Command, app: App): boolean {
+  return command.applies?.(app) ?? true;
+}
+
+export function obstacleOf(command: Command, app: App): string | null {
+  return command.obstacle?.(app) ?? null;
+}

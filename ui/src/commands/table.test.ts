@@ -1,0 +1,157 @@
+import { expect, test, vi } from "vitest";
+import { App } from "../state/app.svelte";
+import type { Desk } from "./command";
+import { entriesFor } from "./entries";
+import { keyNames, type Keys } from "./keys";
+import { PLACE_KEYS, PLACE_NAMES, type PlaceKey } from "./placeKeys";
+import { COMMANDS, commandFor, keysOf, runCommand } from "./table";
+
+const desk: Desk = {
+  focusComposer: vi.fn(),
+  focusSearch: vi.fn(),
+  showConversations: vi.fn(),
+  chooseTarget: vi.fn(),
+  chooseDraft: vi.fn(),
+  importTrace: vi.fn(),
+  exportTrace: vi.fn(),
+  copyReply: vi.fn(),
+};
+const REPLY = { id: 7, conversation: 1, role: "assistant", text: "words" } as never;
+const CONVERSATION = {
+  id: 1,
+  title: "A fox finds a lantern",
+  pinned: false,
+  updated_at: 0,
+} as never;
+
+function makeApp(): App {
+  vi.stubGlobal("matchMedia", () => ({ matches: false }));
+  return new App({} as never);
+}
+
+/** With a conversation that has a reply. */
+function makeAppWithReply(): App {
+  const app = makeApp();
+  app.conversations.list = [CONVERSATION];
+  app.conversations.current = 1;
+  app.conversations.messages = [REPLY];
+  return app;
+}
+
+const named = (app: App, query: string) => entriesFor(app, desk, query).map(({ name }) => name);
+const entry = (app: App, id: string) => entriesFor(app, desk, "").find((one) => one.id === id);
+const names = (keys: Keys) => keyNames(keys, false).join(" ");
+const ESCAPE = new KeyboardEvent("keydown", { key: "Escape" });
+
+test("no two commands have the same name or id", () => {
+  for (const key of ["id", "name"] as const) {
+    const all = COMMANDS.map((command) => command[key]);
+    expect(new Set(all).size).toBe(all.length);
+  }
+});
+
+test("no keys have two commands, but for Esc, which leaves what is open before it stops anything", () => {
+  const taken = COMMANDS.flatMap(({ id, keys = [] }) => keys.map((one) => [names(one), id]));
+  const others = taken.filter(([name]) => name !== "Esc").map(([name]) => name);
+  expect(new Set(others).size).toBe(others.length);
+  const escapes = taken.filter(([name]) => name === "Esc").map(([, id]) => id);
+  expect(escapes).toEqual(["close-arena", "close-replay", "stop"]);
+});
+
+test("no keys of a place mean two things, and none are those of a command that works everywhere", () => {
+  const everywhere = COMMANDS.flatMap(({ keys = [] }) => keys.map(names));
+  for (const [place, keys] of Object.entries(PLACE_KEYS)) {
+    const own = Object.values<PlaceKey>(keys).flatMap((one) => one.keys.map(names));
+    expect(new Set(own).size, place).toBe(own.length);
+    // In a dialog, which has the keyboard for itself, and where Esc clears a selection first.
+    const shared = own.filter((name) => everywhere.includes(name) && name !== "Esc");
+    expect(shared, place).toEqual(place === "settings" ? ["Ctrl F"] : []);
+    expect(PLACE_NAMES).toHaveProperty(place);
+  }
+});
+
+test("the shortcuts of controls are those of the table, and an unknown one is a mistake", () => {
+  expect(names(keysOf("new-chat"))).toBe("Ctrl N");
+  expect(() => keysOf("nothing")).toThrow("no keys");
+});
+
+test("Esc closes the arena, then the replay, and only then stops the reply", () => {
+  const app = makeAppWithReply();
+  expect(commandFor(ESCAPE, app)).toBeUndefined();
+  app.reply.active = true;
+  expect(commandFor(ESCAPE, app)?.id).toBe("stop");
+  app.playback.message = 7;
+  expect(commandFor(ESCAPE, app)?.id).toBe("close-replay");
+  app.view.arenaOpen = true;
+  expect(commandFor(ESCAPE, app)?.id).toBe("close-arena");
+});
+
+test("what cannot be done is listed after all that can, with the reason", () => {
+  const app = makeApp();
+  expect(entry(app, "regenerate")?.obstacle).toBe("There is no reply yet: ask something first.");
+  const possible = entriesFor(app, desk, "").map(({ obstacle }) => obstacle === null);
+  expect(possible.lastIndexOf(true)).toBeLessThan(possible.indexOf(false));
+});
+
+test("keys of what cannot be done say why and do nothing", () => {
+  const app = makeAppWithReply();
+  app.reply.active = true;
+  const regenerate = vi.fn();
+  Object.assign(app.reply, { regenerate });
+  runCommand(COMMANDS.find(({ id }) => id === "regenerate") ?? expect.fail(), app, desk);
+  expect(regenerate).not.toHaveBeenCalled();
+  expect(app.toasts.list.map(({ text }) => text)).toEqual([entry(app, "regenerate")?.obstacle]);
+});
+
+test("with a reply all of them can be done, and they are done with the newest one", () => {
+  const app = makeAppWithReply();
+  const about = ["regenerate", "check", "tokens", "replay", "copy", "export"];
+  expect(about.map((id) => entry(app, id)?.obstacle)).toEqual(about.map(() => null));
+  const regenerate = vi.fn();
+  Object.assign(app.reply, { regenerate });
+  app.view.arenaOpen = true;
+  entry(app, "regenerate")?.run();
+  expect(regenerate).toHaveBeenCalledExactlyOnceWith(7);
+  expect(app.view.arenaOpen).toBe(false);
+  entry(app, "export")?.run();
+  expect(desk.exportTrace).toHaveBeenCalledExactlyOnceWith(REPLY);
+});
+
+test("while a reply is written nothing else is asked of the engine", () => {
+  const app = makeAppWithReply();
+  app.reply.active = true;
+  expect(entry(app, "check")?.obstacle).toContain("A reply is being written");
+  expect(entry(app, "stop")?.obstacle).toBeNull();
+  app.reply.active = false;
+  expect(entry(app, "stop")).toBeUndefined();
+});
+
+test("the theme that is chosen already is not offered", () => {
+  const app = makeApp();
+  expect(named(app, "theme").filter((name) => name.startsWith("Theme:"))).toEqual([
+    "Theme: light",
+    "Theme: dark",
+  ]);
+  entry(app, "theme-dark")?.run();
+  expect(app.settings.values.appearance.theme).toBe("dark");
+  expect(named(app, "theme")).not.toContain("Theme: dark");
+});
+
+test("conversations and settings are found by name once something is typed", () => {
+  const app = makeAppWithReply();
+  expect(named(app, "")).not.toContain("A fox finds a lantern");
+  expect(named(app, "lantern fox")[0]).toBe("A fox finds a lantern");
+  const temperature = entriesFor(app, desk, "temper")[0];
+  expect(temperature).toMatchObject({ name: "Temperature", kind: "Settings: Sampling" });
+  temperature?.run();
+  expect(app.view).toMatchObject({ settingsOpen: true, settingsSection: "sampling" });
+  expect(app.settingSearch.wanted).toBe("temperature");
+});
+
+test("a command comes before what merely has the word among others", () => {
+  const app = makeAppWithReply();
+  expect(named(app, "arena")[0]).toBe("Open or close the arena");
+  expect(named(app, "draft model")[0]).toBe("Draft model");
+  expect(named(app, "choose draft")[0]).toBe("Choose the draft model");
+  expect(named(app, "shortcuts")[0]).toBe("Keyboard shortcuts");
+});

@@ -1,0 +1,91 @@
+/**
+ * Finds by words as a person types them: in any order, in any case, with or without accents, and by
+ * their beginnings. What is searched is up to those who ask.
+ */
+
+/** A text in pieces: those that were looked for, and what is between them. */
+export interface Piece {
+  text: string;
+  hit: boolean;
+}
+
+/** What something is found by. */
+export interface Found {
+  name: string;
+  /** What else it is found by, though never before a name that has the words. */
+  more?: string;
+}
+
+/** Which part of the text a word is, best first. */
+const WHOLE = 4;
+const BEGINNING = 3;
+const INSIDE = 1;
+/** A name's words weigh so much more than the others that no number of those outweighs them. */
+const NAME = 10;
+/** A name that begins with what was typed. */
+const FIRST = 5;
+
+/** Every letter stays one letter, so that a place in the result is a place in the text. */
+function fold(text: string): string {
+  return [...Array(text.length).keys()]
+    .map((at) => text.charAt(at).normalize("NFD").charAt(0).toLowerCase().charAt(0))
+    .join("");
+}
+
+export function wordsOf(query: string): string[] {
+  return fold(query)
+    .split(/\s+/)
+    .filter((word) => word !== "");
+}
+
+/** How well a text has a word; 0 when it does not. */
+function weigh(word: string, text: string): number {
+  let best = 0;
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
+    const begins = !isLetter(text.charAt(at - 1));
+    const ends = !isLetter(text.charAt(at + word.length));
+    best = Math.max(best, begins ? (ends ? WHOLE : BEGINNING) : INSIDE);
+  }
+  return best;
+}
+
+function isLetter(text: string): boolean {
+  return /[\p{L}\p{N}]/u.test(text);
+}
+
+/** How well this has all the words; 0 when one is missing, and the same for all when there are none. */
+export function score({ name, more = "" }: Found, words: readonly string[]): number {
+  const [folded, others] = [fold(name), fold(more)];
+  const first = words[0] !== undefined && folded.startsWith(words[0]) ? FIRST : 0;
+  const weights = words.map((word) => weigh(word, folded) * NAME || weigh(word, others));
+  if (weights.includes(0)) return 0;
+  return weights.reduce((sum, weight) => sum + weight, 1 + first);
+}
+
+/** Those that have all the words, the best first; equals stay in their order. */
+export function narrow<T>(all: readonly T[], query: string, foundBy: (one: T) => Found): T[] {
+  const words = wordsOf(query);
+  return all
+    .map((one) => ({ one, score: score(foundBy(one), words) }))
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score)
+    .map(({ one }) => one);
+}
+
+/** The text in pieces, so that all places where it has one of the words can be marked. */
+export function marked(text: string, words: readonly string[]): Piece[] {
+  const folded = fold(text);
+  const hit = Array<boolean>(text.length).fill(false);
+  for (const word of words) {
+    for (let at = folded.indexOf(word); at >= 0; at = folded.indexOf(word, at + 1)) {
+      hit.fill(true, at, at + word.length);
+    }
+  }
+  const pieces: Piece[] = [];
+  for (const [at, isHit] of hit.entries()) {
+    const last = pieces.at(-1);
+    if (last?.hit === isHit) last.text += text.charAt(at);
+    else pieces.push({ text: text.charAt(at), hit: isHit });
+  }
+  return pieces;
+}

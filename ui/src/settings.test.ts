@@ -1,0 +1,123 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { defaults } from "./bindings/defaults";
+import { SETTINGS, type SettingId } from "./settings/words";
+import { WindowFixture } from "./windowFixture";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
+
+let window: WindowFixture;
+
+beforeEach(async () => {
+  window = await WindowFixture.open();
+  await window.press("Ctrl ,");
+});
+afterEach(() => window.close());
+
+const shown = () => window.all("setting").map(({ dataset }) => dataset["setting"]);
+const marks = () =>
+  [...window.present("settings-panel").querySelectorAll("mark")].map((mark) => mark.textContent);
+const resets = () => [
+  ...window.present("settings-panel").querySelectorAll<HTMLElement>("[aria-label^=Reset]"),
+];
+
+test("what is looked for is found in all sections, with its words marked", async () => {
+  await window.type("settings-search", "draft model");
+  expect(shown()).toEqual(["draft", "drafter", "staged", "verification", "draft_device"]);
+  expect(new Set(marks().map((mark) => mark.toLowerCase()))).toEqual(new Set(["draft", "model"]));
+  const headings = [...window.present("settings-panel").querySelectorAll("h3")];
+  expect(headings.map(({ textContent }) => textContent)).toEqual(["Speculation", "Device"]);
+});
+
+test("also what is no setting is found, and nothing else of its section is shown", async () => {
+  await window.type("settings-search", "stored here");
+  expect(shown()).toEqual([]);
+  expect(window.present("settings-panel").textContent).toContain("Data folder");
+  expect(window.find("trace-storage")).toBeNull();
+});
+
+test("where nothing is found it is said", async () => {
+  await window.type("settings-search", "zebra");
+  expect(shown()).toEqual([]);
+  expect(window.present("settings-none").textContent).toBe("No setting has these words.");
+});
+
+test("Esc leaves what was looked for and not the settings, and so does choosing a section", async () => {
+  await window.type("settings-search", "seed");
+  await window.press("Escape", window.present("settings-search"));
+  expect((window.present("settings-search") as HTMLInputElement).value).toBe("");
+  expect(shown()).toContain("drafter");
+  await window.type("settings-search", "seed");
+  await window.click("settings-tab-appearance");
+  expect(shown()).toEqual(["theme", "text_size", "motion"]);
+});
+
+test("closed and opened again, nothing is looked for", async () => {
+  await window.type("settings-search", "seed");
+  await window.click("settings-close");
+  expect(window.find("settings-panel")).toBeNull();
+  await window.press("Ctrl ,");
+  expect((window.present("settings-search") as HTMLInputElement).value).toBe("");
+});
+
+test("the keys that search conversations search the settings while these are open", async () => {
+  await window.press("Ctrl f");
+  expect(document.activeElement).toBe(window.present("settings-search"));
+});
+
+/** A value that is not the default, for every setting that has one. */
+const OTHERS = {
+  draft: { drafts: { starter: "ngram" } },
+  drafter: { speculation: { ...defaults.speculation, drafter: "ngram" } },
+  draft_length: { speculation: { ...defaults.speculation, length: { type: "off" } } },
+  mode: { sampling: { ...defaults.sampling, mode: "reproducible" } },
+  learn_from_earlier: { learn_from_earlier: true },
+  threshold: { speculation: { ...defaults.speculation, threshold: { type: "auto" } } },
+  tree: { speculation: { ...defaults.speculation, tree: { type: "off" } } },
+  staged: { speculation: { ...defaults.speculation, staged: "off" } },
+  verification: { speculation: { ...defaults.speculation, verification: "token" } },
+  temperature: { sampling: { ...defaults.sampling, temperature: 1 } },
+  top_k: { sampling: { ...defaults.sampling, top_k: 40 } },
+  top_p: { sampling: { ...defaults.sampling, top_p: 0.5 } },
+  min_p: { sampling: { ...defaults.sampling, min_p: 0.1 } },
+  repetition_penalty: { sampling: { ...defaults.sampling, repetition_penalty: 1.1 } },
+  seed: { sampling: { ...defaults.sampling, seed: 7 } },
+  max_tokens: { max_tokens: 100 },
+  device: { device: "cpu" },
+  draft_device: { draft_device: "cpu" },
+  system_prompt: { system_prompt: "Be brief." },
+  theme: { appearance: { ...defaults.appearance, theme: "dark" } },
+  text_size: { appearance: { ...defaults.appearance, text_size: 120 } },
+  motion: { appearance: { ...defaults.appearance, reduced_motion: true } },
+  keep_traces: { keep_traces: false },
+} as const satisfies Partial<Record<SettingId, object>>;
+
+test("every setting that has a default is tried below", () => {
+  const all = Object.entries(SETTINGS).filter(([, { standard }]) => standard !== undefined);
+  expect(all.map(([id]) => id).sort()).toEqual(Object.keys(OTHERS).sort());
+});
+
+test.each(Object.entries(OTHERS))(
+  "%s is set back to its default by a button that says what that is",
+  async (id, other) => {
+    const { label, standard = "", section } = SETTINGS[id as SettingId];
+    const { settings } = window.app;
+    const { target } = window.app.engine.status;
+    settings.values = { ...defaults, target: target?.id ?? "", drafts: {} };
+    const before = settings.values;
+    await window.click(`settings-tab-${section}`);
+    expect(resets()).toEqual([]);
+    settings.change(id === "draft" ? { drafts: { [target?.id ?? ""]: "ngram" } } : other);
+    await window.pass(0);
+    const [reset] = resets();
+    expect(resets()).toHaveLength(1);
+    expect(reset?.getAttribute("aria-label")).toBe(`Reset ${label} to its default, ${standard}`);
+    reset?.focus();
+    reset?.click();
+    await window.pass();
+    expect(settings.values).toEqual(before);
+    expect(resets()).toEqual([]);
+    const row = document.activeElement?.closest<HTMLElement>("[data-testid=setting]");
+    expect(row?.dataset["setting"]).toBe(id);
+  },
+);

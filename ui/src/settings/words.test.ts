@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { defaults } from "../bindings/defaults";
+import { SECTIONS, SETTING_IDS, SETTINGS, settingsWith } from "./words";
+
+test("settings are found by their names and explanations, by words in any order", () => {
+  expect([...settingsWith("penalty repetition")]).toEqual(["repetition_penalty"]);
+  expect([...settingsWith("text varied")]).toEqual(["temperature"]);
+  expect([...settingsWith("zebra")]).toEqual([]);
+  expect(settingsWith("draft").size).toBeGreaterThan(5);
+});
+
+test("every section has settings, and no two of one section have the same name", () => {
+  for (const { id } of SECTIONS) {
+    const labels = SETTING_IDS.map((setting) => SETTINGS[setting])
+      .filter(({ section }) => section === id)
+      .map(({ label }) => label);
+    expect(labels.length).toBeGreaterThan(0);
+    expect(new Set(labels).size).toBe(labels.length);
+  }
+});
+
+test("the words for the defaults are the defaults", () => {
+  const { sampling, speculation, appearance } = defaults;
+  const values = {
+    temperature: sampling.temperature,
+    top_k: sampling.top_k,
+    top_p: sampling.top_p,
+    min_p: sampling.min_p,
+    repetition_penalty: sampling.repetition_penalty,
+    mode: sampling.mode,
+    drafter: speculation.drafter,
+    draft_length: speculation.length.type,
+    threshold: speculation.threshold.type,
+    tree: speculation.tree.type,
+    staged: speculation.staged,
+    verification: speculation.verification,
+    theme: appearance.theme,
+    text_size: appearance.text_size,
+    learn_from_earlier: defaults.learn_from_earlier ? "on" : "off",
+    keep_traces: defaults.keep_traces ? "on" : "off",
+    seed: sampling.seed ?? "empty",
+    max_tokens: defaults.max_tokens === 0 ? "empty" : defaults.max_tokens,
+    system_prompt: defaults.system_prompt === "" ? "empty" : defaults.system_prompt,
+    motion: appearance.reduced_motion ? "reduced" : "same as the system",
+    device: defaults.device === "auto" ? "automatic" : defaults.device,
+    draft_device: defaults.draft_device === "auto" ? "automatic" : defaults.draft_device,
+  } as const;
+  for (const [id, value] of Object.entries(values)) {
+    expect(SETTINGS[id as keyof typeof values].standard, id).toBe(String(value));
+  }
+});

@@ -1,0 +1,136 @@
+/**
+ * The whole window for tests, around recorded replies, in a page that has no layout: everything is in view,
+ * nothing has a size, and time passes only when it is told to.
+ */
+import { flushSync, mount, unmount } from "svelte";
+import { expect, vi } from "vitest";
+import Window from "./Window.svelte";
+import { Replay } from "./backend/replay";
+import { App } from "./state/app.svelte";
+
+export class WindowFixture {
+  private constructor(
+    readonly app: App,
+    readonly backend: Replay,
+    readonly shown: ReturnType<typeof mount>,
+  ) {}
+
+  /** With its newest conversation open. */
+  static async open(): Promise<WindowFixture> {
+    stubBrowser();
+    const backend = new Replay(new URLSearchParams());
+    const app = new App(backend);
+    await app.settings.load();
+    const shown = mount(Window, { target: document.body, props: { app } });
+    const fixture = new WindowFixture(app, backend, shown);
+    await app.start();
+    await fixture.pass(1000);
+    const first = app.conversations.list[0] ?? expect.fail("no conversation");
+    await app.open(first.id);
+    await fixture.pass(100);
+    return fixture;
+  }
+
+  async close() {
+    await unmount(this.shown);
+    vi.unstubAllGlobals();
+    vi.useRealTimers();
+  }
+
+  async pass(ms = 50) {
+    await vi.advanceTimersByTimeAsync(ms);
+    flushSync();
+  }
+
+  find(testid: string): HTMLElement | null {
+    return document.querySelector<HTMLElement>(`[data-testid="${testid}"]`);
+  }
+
+  all(testid: string): HTMLElement[] {
+    return [...document.querySelectorAll<HTMLElement>(`[data-testid="${testid}"]`)];
+  }
+
+  present(testid: string): HTMLElement {
+    return this.find(testid) ?? expect.fail(`no ${testid}`);
+  }
+
+  async click(testid: string) {
+    this.present(testid).click();
+    await this.pass();
+  }
+
+  async type(testid: string, value: string) {
+    const field = this.present(testid) as HTMLInputElement;
+    field.value = value;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    await this.pass();
+  }
+
+  /** "Ctrl Shift R", or "ArrowDown". */
+  async press(keys: string, element: Element = document.activeElement ?? document.body) {
+    const names = keys === " " ? [keys] : keys.split(" ");
+    const event = new KeyboardEvent("keydown", {
+      key: names.at(-1) ?? "",
+      ctrlKey: names.includes("Ctrl"),
+      shiftKey: names.includes("Shift"),
+      bubbles: true,
+      cancelable: true,
+    });
+    element.dispatchEvent(event);
+    await this.pass();
+  }
+}
+
+/** What the page asks of a browser and jsdom does not have. */
+function stubBrowser() {
+  vi.useFakeTimers({
+    toFake: [
+      ...(["setTimeout", "clearTimeout", "requestAnimationFrame", "cancelAnimationFrame"] as const),
+      ...(["performance", "Date"] as const),
+    ],
+  });
+  localStorage.clear();
+  Element.prototype.scrollIntoView = vi.fn();
+  HTMLCanvasElement.prototype.getContext = () => null;
+  vi.stubGlobal(
+    "ResizeObserver",
+    class {
+      observe() {}
+      unobserve() {}
+      disconnect() {}
+    },
+  );
+  vi.stubGlobal("matchMedia", () => ({
+    matches: false,
+    addEventListener: () => undefined,
+    removeEventListener: () => undefined,
+  }));
+  vi.stubGlobal("IntersectionObserver", InView);
+  stubDialogs();
+}
+
+/** Everything is in view. */
+class InView {
+  constructor(readonly tell: (entries: object[]) => void) {}
+  observe(target: Element) {
+    this.tell([{ target, isIntersecting: true, boundingClientRect: { height: 100 } }]);
+  }
+  unobserve() {}
+  disconnect() {}
+}
+
+/** As in browsers: who had the keyboard before gets it back. */
+function stubDialogs() {
+  const before = new WeakMap<HTMLDialogElement, Element | null>();
+  HTMLDialogElement.prototype.showModal = function () {
+    before.set(this, document.activeElement);
+    this.open = true;
+    this.querySelector<HTMLElement>("input, button")?.focus();
+  };
+  HTMLDialogElement.prototype.close = function () {
+    this.open = false;
+    const opener = before.get(this);
+    if (opener instanceof HTMLElement) opener.focus();
+    this.dispatchEvent(new Event("close"));
+  };
+}
