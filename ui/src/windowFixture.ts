@@ -7,6 +7,7 @@ import { expect, vi } from "vitest";
 import Window from "./Window.svelte";
 import { Replay } from "./backend/replay";
 import { App } from "./state/app.svelte";
+import { stubResizeObserver } from "./resizeObserver";
 
 export class WindowFixture {
   private constructor(
@@ -92,14 +93,7 @@ function stubBrowser() {
   localStorage.clear();
   Element.prototype.scrollIntoView = vi.fn();
   HTMLCanvasElement.prototype.getContext = () => null;
-  vi.stubGlobal(
-    "ResizeObserver",
-    class {
-      observe() {}
-      unobserve() {}
-      disconnect() {}
-    },
-  );
+  stubResizeObserver();
   vi.stubGlobal("matchMedia", () => ({
     matches: false,
     addEventListener: () => undefined,

@@ -73,8 +73,7 @@ pub fn run(
         let contender = (pair + turn) % 2;
         let Contender { request, drafters: which } = &contenders[contender];
         go_on(on_event(Event::Begun { pair, contender }))?;
-        decoder.target_mut().truncate(0);
-        drafters[*which].forget();
+        decoder.forget(&mut drafters[*which]);
         let reply = decoder.reply(request, &mut drafters[*which], &mut |progress| match progress {
             Progress::Round(round) => on_event(Event::Round(round)),
             Progress::Prompt { .. } => ControlFlow::Continue(()),

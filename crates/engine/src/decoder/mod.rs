@@ -132,6 +132,13 @@ impl Decoder {
         self.target.as_mut()
     }
 
+    /// Lets the target and `drafters` forget every text. A target that still knew a prompt would run it again for a
+    /// head that does not.
+    pub fn forget(&mut self, drafters: &mut Drafters) {
+        self.target.truncate(0);
+        drafters.forget();
+    }
+
     /// Measures what passes and drafts cost, if that is not known or no longer so. A first reply does so otherwise.
     ///
     /// # Errors

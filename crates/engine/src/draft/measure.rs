@@ -86,19 +86,16 @@ pub fn verify(target: &mut dyn Model, text: &[TokenId]) -> Result<Costs> {
     let room = target.config().context - target.cached().len();
     let rows: Vec<usize> = ROWS.into_iter().filter(|&rows| rows <= room).collect();
     let mut times = vec![Vec::new(); rows.len()];
-    let begin = Instant::now();
     // The first pass touches memory for the first time and is not counted.
     pass(target, *rows.last().unwrap_or(&1), text)?;
-    for repeat in 1..=REPEATS {
+    repeatedly(|| {
         // One row follows many here, and one in plain decoding.
         pass(target, 1, text)?;
         for (&rows, times) in rows.iter().zip(&mut times) {
             times.push(pass(target, rows, text)?);
         }
-        if repeat >= FEWEST && begin.elapsed() > TIME {
-            break;
-        }
-    }
+        Ok(())
+    })?;
     let points: Vec<_> = rows.into_iter().zip(times.into_iter().map(middle)).collect();
     Ok(Costs::measured(&points))
 }
@@ -192,16 +189,25 @@ fn pollution(
     }
     let mut sampler = Sampler::new(&Sampling::greedy())?;
     let (mut after_draft, mut after_pass) = (Vec::new(), Vec::new());
-    let begin = Instant::now();
-    for repeat in 1..=REPEATS {
+    repeatedly(|| {
         drafter.draft(context, &DraftRequest::chain(1), &mut sampler)?;
         after_draft.push(pass(target, POLLUTED_ROWS, text)?);
         after_pass.push(pass(target, POLLUTED_ROWS, text)?);
+        Ok(())
+    })?;
+    Ok(middle(after_draft) / middle(after_pass))
+}
+
+/// Measures [`FEWEST`] times and then until [`TIME`] is over, at most [`REPEATS`] times.
+fn repeatedly(mut measure: impl FnMut() -> Result<()>) -> Result<()> {
+    let begin = Instant::now();
+    for repeat in 1..=REPEATS {
+        measure()?;
         if repeat >= FEWEST && begin.elapsed() > TIME {
             break;
         }
     }
-    Ok(middle(after_draft) / middle(after_pass))
+    Ok(())
 }
 
 fn middle(mut times: Vec<f64>) -> f64 {

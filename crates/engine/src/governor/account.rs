@@ -37,7 +37,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// `draft` is what its drafts cost by length; `None` where they are free.
+    /// `costs` is what its drafts cost; `None` where they are free.
     pub fn new(label: DrafterKind, costs: Option<DraftCosts>) -> Self {
         let is_free = costs.is_none();
         let free = || DraftCosts { draft: Costs::measured(&[(1, 0.0)]), pollution: 1.0 };

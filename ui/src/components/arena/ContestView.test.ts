@@ -4,6 +4,7 @@ import { arena, drafted, plain, run } from "../../arena/fixtures";
 import { App } from "../../state/app.svelte";
 import { Contest } from "../../state/contest.svelte";
 import ContestView from "./ContestView.svelte";
+import { stubResizeObserver } from "../../resizeObserver";
 
 const app = new App({} as never);
 let shown: ReturnType<typeof mount>;
@@ -18,14 +19,7 @@ vi.mock("../ui/plot/Plot.svelte", () => ({ default: () => undefined }));
 const find = (testid: string) => document.querySelector<HTMLElement>(`[data-testid="${testid}"]`);
 
 function show(contest: Contest | undefined) {
-  vi.stubGlobal(
-    "ResizeObserver",
-    class {
-      observe = () => undefined;
-      unobserve = () => undefined;
-      disconnect = () => undefined;
-    },
-  );
+  stubResizeObserver();
   shown = mount(ContestView, {
     target: document.body,
     props: { contest: contest ?? expect.fail() },

@@ -5,6 +5,7 @@ import { App } from "../../state/app.svelte";
 import { Trace } from "../../state/trace.svelte";
 import { round, summary, threeRounds } from "../../trace/fixtures";
 import Inspector from "./Inspector.svelte";
+import { stubResizeObserver } from "../../resizeObserver";
 
 // It draws on a canvas, which the tests' page does not have.
 vi.mock("uplot", () => ({ default: vi.fn() }));
@@ -34,14 +35,7 @@ let shown: ReturnType<typeof mount> | undefined;
 
 beforeEach(() => {
   localStorage.clear();
-  vi.stubGlobal(
-    "ResizeObserver",
-    class {
-      observe() {}
-      unobserve() {}
-      disconnect() {}
-    },
-  );
+  stubResizeObserver();
   Object.defineProperty(document, "fonts", { value: { status: "loaded" }, configurable: true });
   HTMLCanvasElement.prototype.getContext = () => null;
   app = new App({ trace: () => Promise.resolve([]) } as never);

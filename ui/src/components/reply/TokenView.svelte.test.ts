@@ -6,6 +6,7 @@ import { View } from "../../state/view.svelte";
 import { drafted, extra, round, threeRounds } from "../../trace/fixtures";
 import { textOf } from "../../trace/text";
 import TokenView from "./TokenView.svelte";
+import { stubResizeObserver } from "../../resizeObserver";
 
 const MESSAGE = 1;
 let view: View;
@@ -18,14 +19,7 @@ vi.mock("../../state/app.svelte", () => ({
 beforeEach(() => {
   view = new View();
   Element.prototype.scrollIntoView = () => undefined;
-  vi.stubGlobal(
-    "ResizeObserver",
-    class {
-      observe() {}
-      unobserve() {}
-      disconnect() {}
-    },
-  );
+  stubResizeObserver();
 });
 afterEach(async () => {
   if (shown) await unmount(shown);

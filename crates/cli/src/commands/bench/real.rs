@@ -19,7 +19,7 @@ use super::cost::{RowCost, draft_cost, verify_cost};
 use super::numbers::{median, number};
 use super::prompts::Workload;
 use super::random::llama_cpp::{Ask, LlamaCpp, Timing};
-use super::runs::{Speed, Totals, forget, write};
+use super::runs::{Speed, Totals, write};
 use super::{bandwidth, prompts};
 use crate::args::DraftChoice;
 use crate::error::{Error, Result};
@@ -251,7 +251,8 @@ impl<'a> Subject<'a> {
     }
 
     fn one(&mut self, speculation: &Speculation, prompt: usize, totals: &mut Totals) -> Result<()> {
-        forget(&mut self.session);
+        // Nobody says the same twice.
+        self.session.decoder.forget(&mut self.session.draft.drafters);
         let request = Request { speculation: speculation.clone(), ..self.requests[prompt].clone() };
         totals.add(&write(&mut self.session, &request)?);
         Ok(())

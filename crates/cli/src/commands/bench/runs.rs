@@ -54,7 +54,8 @@ pub fn compare(
                 // Who is first in one repeat is last in the next.
                 let way = (turn + repeat as usize) % ways.len();
                 let ((_, speculation), totals) = (&ways[way], &mut totals[way]);
-                forget(session);
+                // Nobody says the same twice.
+                session.decoder.forget(&mut session.draft.drafters);
                 session.draft.drafters.recall(known[way].as_ref());
                 let reply = write(session, &Request { speculation: speculation.clone(), ..request.clone() })?;
                 if !cold {
@@ -74,13 +75,6 @@ pub fn compare(
         }
     }
     Ok(totals)
-}
-
-/// Lets target and drafters forget every text: nobody says the same twice. A target that still knew the prompt would
-/// run it again for a head that does not, in the time that is measured.
-pub fn forget(session: &mut Session) {
-    session.decoder.target_mut().truncate(0);
-    session.draft.drafters.forget();
 }
 
 /// Writes a reply.
