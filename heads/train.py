@@ -133,11 +133,32 @@ class RMSNorm(nn.Module):
         return F.rms_norm(x.float(), self.weight.shape, self.weight.float(), self.epsilon).to(x.dtype)
 
 
+def as_q4_1(weight):
+    """A matrix as it comes back from Q4_1: blocks of 32 weights, 16 steps from the least to the greatest. The gradient
+    passes as if nothing were rounded (Bengio et al. 2013)."""
+    blocks = weight.detach().view(-1, 32)
+    low, high = blocks.amin(1, keepdim=True), blocks.amax(1, keepdim=True)
+    step = ((high - low) / 15).clamp(min=1e-12)
+    rounded = ((blocks - low) / step).round() * step.half().float() + low.half().float()
+    return weight + (rounded.view_as(weight) - weight.detach())
+
+
+class Matrix(nn.Linear):
+    """One of the matrices, used as the file will have it where `q4_1` is set."""
+
+    def __init__(self, inputs, outputs, q4_1):
+        super().__init__(inputs, outputs, bias=False)
+        self.q4_1 = q4_1
+
+    def forward(self, x):
+        return F.linear(x, as_q4_1(self.weight) if self.q4_1 else self.weight)
+
+
 class Head(nn.Module):
-    def __init__(self, target, draft_vocabulary):
+    def __init__(self, target, draft_vocabulary, q4_1):
         super().__init__()
         h, hd = target.hidden, target.head_dim
-        linear = lambda inputs, outputs: nn.Linear(inputs, outputs, bias=False)
+        linear = lambda inputs, outputs: Matrix(inputs, outputs, q4_1)
         self.heads, self.kv_heads, self.hd, self.base = target.heads, target.kv_heads, hd, target.rope_base
         self.fc = linear(3 * h, h)
         self.input_norm, self.hidden_norm = RMSNorm(h, target.epsilon), RMSNorm(h, target.epsilon)
@@ -248,6 +269,7 @@ def main():
     parser.add_argument("--init", help="a head.pt or a GGUF file to go on from")
     parser.add_argument("--vocabulary", type=int, default=4096, help="tokens that are guessed")
     parser.add_argument("--train-output", action="store_true", help="train the output matrix, too, which else is the target's")
+    parser.add_argument("--q4-1", action="store_true", help="train and evaluate with matrices rounded to Q4_1")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--steps", type=int, default=4, help="of training-time test at the end")
     parser.add_argument("--first", type=int, default=1, help="steps of training-time test at the beginning")
@@ -273,7 +295,7 @@ def main():
     rows_of = torch.full((data.index["vocabulary"],), -1, dtype=torch.long)
     rows_of[guessed] = torch.arange(len(guessed))
     rows_of = rows_of.to(device)
-    head = Head(target, len(guessed))
+    head = Head(target, len(guessed), arguments.q4_1)
     head.load_state_dict(saved["head"]) if saved else head.begin_like(target, guessed)
     head.to(device)
     head.lm_head.requires_grad_(arguments.train_output)

@@ -38,8 +38,8 @@ const PAGE: &str = "The lighthouse on the northern cape was built in 1873, after
 /// Tokens of a text to measure with.
 const SAMPLE: usize = 96;
 
-/// Rows of the passes by which it is measured what a draft does to the next pass.
-const POLLUTED_ROWS: usize = 2;
+/// Rows of the passes between measured drafts.
+const PASS_ROWS: usize = 2;
 
 /// What costs are measured on.
 #[derive(Debug)]
@@ -138,8 +138,9 @@ pub fn reading(drafter: &mut dyn Drafter, context: &Context) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// The costs of drafts after `context`; `None` of one that drafts nothing there, or at no cost. What they do to passes
-/// of `target` is measured over tokens of `text`, as by [`verify`].
+/// The costs of drafts after `context`; `None` of one that drafts nothing there, or at no cost. As in a reply, a draft
+/// follows a pass of `target`, whose weights have displaced the drafter's in the cache, and another pass follows it;
+/// the passes run over tokens of `text`, as by [`verify`].
 ///
 /// # Errors
 /// Those of [`Drafter::draft`] and [`Model::run`].
@@ -151,51 +152,48 @@ pub fn draft(
 ) -> Result<Option<DraftCosts>> {
     let (lengths, at_once) = (drafter.cost().lengths(), drafter.cost().at_once().is_some());
     let mut sampler = Sampler::new(&Sampling::greedy())?;
-    let mut times = vec![Vec::new(); lengths.len()];
-    let begin = Instant::now();
-    for repeat in 0..=REPEATS {
-        for (&length, times) in lengths.iter().zip(&mut times) {
-            let start = Instant::now();
-            let drafted = drafter.draft(context, &DraftRequest::chain(length), &mut sampler)?.guesses.len();
-            // A draft that ended its text is taken for a part of a whole one, if it could end early.
-            if repeat > 0 && drafted > 0 {
-                let drafted = if at_once { length } else { drafted };
-                times.push(start.elapsed().as_secs_f64() * 1e3 * length as f64 / drafted as f64);
+    let mut timed = |length: usize| -> Result<Option<f64>> {
+        let start = Instant::now();
+        let drafted = drafter.draft(context, &DraftRequest::chain(length), &mut sampler)?.guesses.len();
+        let time = start.elapsed().as_secs_f64() * 1e3;
+        // A draft that ended its text is taken for a part of a whole one, if it could end early.
+        Ok(match drafted {
+            0 => None,
+            _ if at_once => Some(time),
+            part => Some(time * length as f64 / part as f64),
+        })
+    };
+    // The first drafts touch memory for the first time and are not counted.
+    let mut drafts_here = false;
+    for &length in &lengths {
+        drafts_here |= timed(length)?.is_some();
+    }
+    if !drafts_here {
+        return Ok(None);
+    }
+    let text = &mut Text { tokens: text, at: 0 };
+    let passes = target.cached().len() + PASS_ROWS <= target.config().context;
+    let mut drafts = vec![Vec::new(); lengths.len()];
+    let (mut after_draft, mut after_pass) = (Vec::new(), Vec::new());
+    repeatedly(|| {
+        for (&length, drafts) in lengths.iter().zip(&mut drafts) {
+            drafts.extend(timed(length)?);
+            if passes {
+                after_draft.push(pass(target, PASS_ROWS, text)?);
             }
         }
-        if repeat >= FEWEST && begin.elapsed() > TIME {
-            break;
+        if passes {
+            after_pass.push(pass(target, PASS_ROWS, text)?);
         }
-    }
-    let measured = lengths.iter().copied().zip(times).filter(|(_, times)| !times.is_empty());
+        Ok(())
+    })?;
+    let measured = lengths.into_iter().zip(drafts).filter(|(_, times)| !times.is_empty());
     let points: Vec<_> = measured.map(|(length, times)| (length, middle(times))).collect();
     if points.is_empty() {
         return Ok(None);
     }
-    let pollution = pollution(drafter, context, target, text)?;
+    let pollution = if passes { middle(after_draft) / middle(after_pass) } else { 1.0 };
     Ok(Some(DraftCosts { draft: Costs::measured(&points), pollution }))
-}
-
-/// [`DraftCosts::pollution`] of drafts after `context`; `text` is as for [`verify`].
-fn pollution(
-    drafter: &mut dyn Drafter,
-    context: &Context,
-    target: &mut dyn Model,
-    text: &[TokenId],
-) -> Result<f64> {
-    let text = &mut Text { tokens: text, at: 0 };
-    if target.config().context < target.cached().len() + POLLUTED_ROWS {
-        return Ok(1.0);
-    }
-    let mut sampler = Sampler::new(&Sampling::greedy())?;
-    let (mut after_draft, mut after_pass) = (Vec::new(), Vec::new());
-    repeatedly(|| {
-        drafter.draft(context, &DraftRequest::chain(1), &mut sampler)?;
-        after_draft.push(pass(target, POLLUTED_ROWS, text)?);
-        after_pass.push(pass(target, POLLUTED_ROWS, text)?);
-        Ok(())
-    })?;
-    Ok(middle(after_draft) / middle(after_pass))
 }
 
 /// Measures [`FEWEST`] times and then until [`TIME`] is over, at most [`REPEATS`] times.
