@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write a trained head as a GGUF file, as llama.cpp's converter does (architecture eagle3).
 
-    python export.py --head runs/head/head.pt --model smollm2.gguf --out smollm2-head-Q8_0.gguf
+    python export.py --head runs/head/head.pt --model smollm2.gguf --out smollm2-head.gguf
 
 Its embedding is its target's and stays there.
 """
@@ -24,8 +24,8 @@ def main():
     parser.add_argument("--model", required=True, help="the target")
     parser.add_argument("--out", required=True)
     parser.add_argument("--name", default="SmolLM2 135M Instruct head")
-    parser.add_argument("--blocks", default="Q8_0", help="format of the block and of fc")
-    parser.add_argument("--output", default="Q8_0", help="format of the output matrix")
+    parser.add_argument("--blocks", default="Q4_1", help="format of the block and of fc")
+    parser.add_argument("--output", default="Q4_1", help="format of the output matrix")
     arguments = parser.parse_args()
     saved, target = torch.load(arguments.head, map_location="cpu"), Target(arguments.model)
     head, guessed = saved["head"], saved["guessed"]

@@ -10,5 +10,7 @@ model=$(realpath "$model") folder=$(realpath "$folder")
 [ -e "$folder/prompts.jsonl" ] || "$python" "$here/prompts.py" --count "$prompts" --out "$folder/prompts.jsonl"
 head_data write --model "$model" --prompts "$folder/prompts.jsonl" --texts "$folder/texts.jsonl"
 [ -e "$folder/states/texts.json" ] || head_data states --model "$model" --texts "$folder/texts.jsonl" --folder "$folder/states"
-"$python" "$here/train.py" --data "$folder/states" --model "$model" --out "$folder/head" --minutes "$minutes"
-"$python" "$here/export.py" --head "$folder/head/head.pt" --model "$model" --out "$folder/head.gguf"
+train() { "$python" "$here/train.py" --data "$folder/states" --model "$model" "$@"; }
+train --out "$folder/head" --minutes "$minutes"
+train --out "$folder/rounded" --minutes $((minutes / 4 + 1)) --init "$folder/head/head.pt" --q4-1 --train-output --first 2 --rate 3e-4
+"$python" "$here/export.py" --head "$folder/rounded/head.pt" --model "$model" --out "$folder/head.gguf"

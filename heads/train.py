@@ -4,13 +4,15 @@
     python train.py --data states --model smollm2.gguf --out runs/head --minutes 60
     python train.py --data states --model smollm2.gguf --out runs/more --init runs/head/head.pt --minutes 60
     python train.py --data states --model smollm2.gguf --out runs/more --init ../smollm2/smollm2-head.gguf --first 2
+    python train.py --data states --model smollm2.gguf --out runs/q4 --init runs/head/head.pt --q4-1 --train-output --first 2
     python train.py --data states --model smollm2.gguf --init runs/head/head.pt --evaluate
 
 Of a text x and the target's fused states g, row p reads the pair (x[p+1], g[p]) and predicts what follows x[p+1]. With
 training-time test the head goes on from there with what it gave itself: step t reads x[p+1+t] and its own state of step
 t-1, and attends to the true rows up to p and to its own steps at p. All rows of a step are run at once.
 
-The schedule follows the clock; a head takes first steps before it goes on from them. Runs on CUDA by itself if there is a GPU (--device to override).
+The schedule follows the clock; a head takes first steps before it goes on from them. Runs on CUDA by
+itself if there is a GPU (--device to override).
 """
 import argparse, json, math, os, random, time
 import numpy as np

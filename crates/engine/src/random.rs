@@ -74,26 +74,36 @@ fn draw_by_sum(uniform: f64, distribution: &Distribution) -> TokenId {
 
 /// ln p + G(seed, position, token): the token of the highest is drawn.
 pub(crate) fn coupled_score(seed: u64, position: usize, token: TokenId, probability: f64) -> f64 {
-    probability.ln() + gumbel(mix(seed ^ mix(position as u64)), token)
+    probability.ln() - (-uniform(stream(seed, position), token).ln()).ln()
 }
 
+/// The token of the highest [`coupled_score`], which is that of the least -ln(u) / p.
 fn draw_by_gumbel(seed: u64, position: usize, distribution: &Distribution) -> TokenId {
-    let mut best = (0, f64::NEG_INFINITY);
+    let stream = stream(seed, position);
+    let mut best = (0, f64::INFINITY);
     for &(token, probability) in distribution.entries() {
-        let score = coupled_score(seed, position, token, probability);
-        if score > best.1 {
-            best = (token, score);
+        let uniform = uniform(stream, token);
+        // -ln(u) is 1 - u or more: most tokens cannot win, and need no logarithm.
+        if 1.0 - uniform < best.1 * probability {
+            let time = -uniform.ln() / probability;
+            if time < best.1 {
+                best = (token, time);
+            }
         }
     }
     best.0
 }
 
-/// A standard Gumbel variate, -ln(-ln u), that is a function of its arguments.
-fn gumbel(stream: u64, token: TokenId) -> f64 {
+/// What is random about a position.
+fn stream(seed: u64, position: usize) -> u64 {
+    mix(seed ^ mix(position as u64))
+}
+
+/// A number between 0 and 1 that is a function of its arguments; -ln(-ln u) is a standard Gumbel variate.
+fn uniform(stream: u64, token: TokenId) -> f64 {
     let bits = mix(stream.wrapping_add((u64::from(token) + 1).wrapping_mul(GOLDEN_GAMMA)));
     // 53 bits, moved off 0 by half a step.
-    let uniform = ((bits >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64);
-    -(-uniform.ln()).ln()
+    ((bits >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)
 }
 
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -105,4 +115,25 @@ fn mix(value: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_with_the_highest_score_is_drawn() {
+        for position in 0..300 {
+            let weight = |token: TokenId| 1.0 / f64::from(1 + mix(u64::from(token) + position) as u32 % 1000);
+            let distribution =
+                Distribution::from_weights((0..500).map(|token| (token, weight(token)))).unwrap();
+            let score = |&(token, probability): &(TokenId, f64)| {
+                coupled_score(7, position as usize, token, probability)
+            };
+            let expected =
+                distribution.entries().iter().max_by(|left, right| score(left).total_cmp(&score(right)));
+            let drawn = Generator::Coupled { seed: 7 }.draw(position as usize, &distribution);
+            assert_eq!(Some(drawn), expected.map(|&(token, _)| token));
+        }
+    }
 }
