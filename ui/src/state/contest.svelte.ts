@@ -13,6 +13,7 @@ import { distinct, labelOf } from "../arena/label";
 import { verdictOf, type Pair, type Side } from "../arena/pairs";
 import { BackendError } from "../backend/backend";
 import { frames } from "../frames";
+import { errorWords } from "../messages/shell";
 
 export type Stage = "running" | "finished" | "stopped" | "failed";
 
@@ -108,7 +109,7 @@ export class Contest {
   fail(error: BackendError) {
     this.#show();
     this.#settle(error.code === "cancelled" ? "stopped" : "failed");
-    this.problem = error.message;
+    this.problem = errorWords(error);
   }
 
   #settle(stage: Stage) {
