@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { showLanguage } from "./locale.svelte";
 import { errorWords, shellWords, TERMS } from "./shell";
 
-const CRATES = join(process.cwd(), "../crates");
+const CRATES = `${import.meta.dirname}/../../../crates`;
 
 afterEach(() => showLanguage("en"));
 
