@@ -1,6 +1,9 @@
 import axe from "axe-core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { LIBRARY_SECTIONS } from "./commands/sections";
+import { de } from "./messages/de";
+import { en } from "./messages/en";
+import type { Key } from "./messages/say";
 import { SECTIONS } from "./settings/words";
 import { WindowFixture } from "./windowFixture";
 
@@ -24,6 +27,28 @@ async function findings(): Promise<string[]> {
   return violations
     .filter(({ impact }) => GRAVE.includes(impact ?? ""))
     .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
+}
+
+/** What is asked by example or found by stands in the recorded conversations, too. */
+const IN_CONVERSATIONS = /^welcome\.story$|\.more$/;
+/** Messages that are others in German: one of them on the page was said before the language changed. */
+const ENGLISH = new Set(
+  (Object.keys(en) as Key[])
+    .filter((key) => !IN_CONVERSATIONS.test(key) && !Object.values<string>(de).includes(en[key]))
+    .map((key): string => en[key]),
+);
+
+/** What is shown or read aloud and is an English message. */
+function englishTexts(): string[] {
+  const texts: string[] = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) texts.push(walker.currentNode.textContent?.trim() ?? "");
+  for (const element of document.body.querySelectorAll("*")) {
+    for (const name of ["title", "aria-label", "placeholder", "aria-valuetext"]) {
+      texts.push(element.getAttribute(name) ?? "");
+    }
+  }
+  return texts.filter((text) => ENGLISH.has(text));
 }
 
 type Screen = [name: string, show: () => Promise<void>];
@@ -116,4 +141,22 @@ beforeEach(async () => {
 test.each(SCREENS)("axe finds nothing grave in %s", async (_, show) => {
   await show();
   expect(await findings()).toEqual([]);
+});
+
+test.each(SCREENS)("nor in German, where nothing is left in English: %s", async (_, show) => {
+  window.app.settings.changeAppearance({ language: "de" });
+  await window.pass();
+  await show();
+  expect(document.documentElement.lang).toBe("de");
+  expect(englishTexts()).toEqual([]);
+  expect(await findings()).toEqual([]);
+});
+
+test.each(SCREENS)("and what is open changes its language: %s", async (_, show) => {
+  await show();
+  const before = document.querySelectorAll("*").length;
+  window.app.settings.changeAppearance({ language: "de" });
+  await window.pass();
+  expect(englishTexts()).toEqual([]);
+  expect(document.querySelectorAll("*").length).toBeGreaterThan(0.9 * before);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 /** What a feature of the page shows, and with what: all but the backend and the other features. */
 const SHOWN = [
-  ...["bindings", "trace", "arena", "check", "speculation", "heatmap", "markdown"],
+  ...["bindings", "messages", "trace", "arena", "check", "speculation", "heatmap", "markdown"],
   ...["search", "settings", "commands", "state", "components/ui"],
 ];
 
@@ -10,20 +10,21 @@ const SHOWN = [
 const MAY_IMPORT: Record<string, readonly string[]> = {
   // Its table of commands names the channel that they answer through.
   bindings: ["backend"],
-  trace: ["bindings"],
-  arena: ["bindings"],
-  check: ["bindings"],
-  speculation: ["bindings"],
+  messages: ["bindings"],
+  trace: ["bindings", "messages"],
+  arena: ["bindings", "messages"],
+  check: ["bindings", "messages"],
+  speculation: ["bindings", "messages"],
   heatmap: ["bindings", "trace"],
-  markdown: ["bindings", "trace"],
+  markdown: ["bindings", "messages", "trace"],
   backend: ["bindings", "trace", "arena"],
   "frames.ts": [],
   search: [],
-  settings: ["search"],
-  state: ["bindings", "trace", "arena", "search", "settings", "backend", "frames.ts"],
-  commands: ["bindings", "search", "settings", "state"],
-  // General controls: all they know is what they are given.
-  "components/ui": [],
+  settings: ["messages", "search"],
+  state: ["bindings", "messages", "trace", "arena", "search", "settings", "backend", "frames.ts"],
+  commands: ["bindings", "messages", "search", "settings", "state"],
+  // General controls: all they know is what they are given, and the language.
+  "components/ui": ["messages"],
   "components/reply": SHOWN,
   "components/sidebar": SHOWN,
   "components/library": SHOWN,

@@ -10,10 +10,12 @@ import { mount } from "svelte";
 import Window from "./Window.svelte";
 import { chooseBackend } from "./backend/choose";
 import { frames } from "./frames";
+import { rememberedLanguage, showLanguage } from "./messages/locale.svelte";
 import { App } from "./state/app.svelte";
 import { rememberedTheme, showTheme } from "./theme";
 
 showTheme(rememberedTheme());
+showLanguage(rememberedLanguage());
 
 let backend = await chooseBackend();
 if (new URLSearchParams(location.search).has("meter")) {
@@ -23,7 +25,7 @@ if (new URLSearchParams(location.search).has("meter")) {
 }
 const app = new App(backend);
 const target = document.getElementById("app");
-// Read before the first paint, so that panels and colours do not jump.
+// Read before the first paint, so that panels, colours and words do not jump.
 await app.settings.load();
 if (target) mount(Window, { target, props: { app } });
 void app.start();

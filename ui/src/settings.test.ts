@@ -49,7 +49,7 @@ test("Esc leaves what was looked for and not the settings, and so does choosing 
   expect(shown()).toContain("drafter");
   await window.type("settings-search", "seed");
   await window.click("settings-tab-appearance");
-  expect(shown()).toEqual(["theme", "text_size", "motion"]);
+  expect(shown()).toEqual(["theme", "language", "text_size", "motion"]);
 });
 
 test("closed and opened again, nothing is looked for", async () => {
@@ -87,6 +87,7 @@ const OTHERS = {
   draft_device: { draft_device: "cpu" },
   system_prompt: { system_prompt: "Be brief." },
   theme: { appearance: { ...defaults.appearance, theme: "dark" } },
+  language: { appearance: { ...defaults.appearance, language: "en" } },
   text_size: { appearance: { ...defaults.appearance, text_size: 120 } },
   motion: { appearance: { ...defaults.appearance, reduced_motion: true } },
   keep_traces: { keep_traces: false },

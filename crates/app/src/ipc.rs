@@ -28,7 +28,7 @@ pub use proof::{
     ARENA_PAIRS, ARENA_TOKENS, Arena, ArenaEvent, ArenaRequest, ArenaRun, ArenaSetup, Candidate,
     CheckProgress, ReplyCheck, Setup, TextDifference, TraceStorage, Verdict,
 };
-pub use settings::{Appearance, DRAFT_NGRAM, DRAFT_NONE, Settings, TEXT_SIZE, Theme};
+pub use settings::{Appearance, DRAFT_NGRAM, DRAFT_NONE, Language, Settings, TEXT_SIZE, Theme};
 
 /// Facts for the about line and the settings panel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

@@ -11,7 +11,7 @@ use foretoken_store::Store;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Result, bad_setting};
-use crate::ipc::{Appearance, Settings, TEXT_SIZE, Theme};
+use crate::ipc::{Appearance, Language, Settings, TEXT_SIZE, Theme};
 
 impl Default for Settings {
     fn default() -> Self {
@@ -36,6 +36,7 @@ impl Default for Appearance {
     fn default() -> Self {
         Self {
             theme: Theme::System,
+            language: Language::System,
             reduced_motion: false,
             text_size: 100,
             sidebar_open: true,
@@ -300,6 +301,7 @@ mod tests {
             "system_prompt": "Be brief.",
             "appearance": {
                 "theme": "dark",
+                "language": "de",
                 "reduced_motion": true,
                 "text_size": 120,
                 "sidebar_open": false,

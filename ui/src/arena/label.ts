@@ -1,12 +1,13 @@
 /** What a set-up is called. */
 import type { DraftOption } from "../bindings/DraftOption";
-import type { DrafterChoice } from "../bindings/DrafterChoice";
 import type { Setup } from "../bindings/Setup";
-import type { Staged } from "../bindings/Staged";
 import type { Threshold } from "../bindings/Threshold";
 import type { Tree } from "../bindings/Tree";
 import { facts } from "../bindings/facts";
 import { SIDES, type Pair } from "./pairs";
+import { t } from "../messages/say";
+import { count } from "../messages/numbers";
+import { shellWords } from "../messages/shell";
 
 export const LETTERS: Pair<string> = ["A", "B"];
 
@@ -15,14 +16,6 @@ export function isPlain({ draft, speculation: { length } }: Setup): boolean {
   return draft === facts.draftNone || length.type === "off";
 }
 
-const ALONE: Record<DrafterChoice, string | null> = {
-  combined: null,
-  model: "draft model only",
-  ngram: "n-grams only",
-  recycling: "recycling only",
-};
-const STAGED: Record<Staged, string | null> = { auto: null, off: "not staged", on: "staged" };
-
 /** The label of a set-up's draft; one that is not listed is called by its file's name. */
 export function draftName({ draft }: Setup, drafts: readonly DraftOption[]): string {
   return drafts.find(({ id }) => id === draft)?.label ?? draft.split("/").at(-1) ?? draft;
@@ -30,29 +23,33 @@ export function draftName({ draft }: Setup, drafts: readonly DraftOption[]): str
 
 /** "Starter draft, K auto" and whatever differs from the default, or "no draft". */
 export function labelOf(setup: Setup, draft: string): string {
-  if (isPlain(setup)) return "no draft";
+  if (isPlain(setup)) return t("arena.noDraft");
   const { speculation, mode } = setup;
   const { drafter, length, staged } = speculation;
   const parts = [
-    draft.split(" · ")[0] ?? draft,
+    shellWords(draft.split(" · ")[0] ?? draft),
     length.type === "fixed" ? `K = ${length.tokens}` : `K ${length.type}`,
-    ALONE[drafter],
+    drafter === "combined" ? null : t(`arena.only.${drafter}`),
     treeWords(speculation.tree),
     thresholdWords(speculation.threshold),
-    STAGED[staged],
-    mode === "reproducible" ? "reproducible" : null,
+    staged === "auto" ? null : t(`arena.staged.${staged}`),
+    mode === "reproducible" ? t("arena.reproducible") : null,
   ];
   return parts.filter((part) => part !== null).join(", ");
 }
 
 function treeWords(tree: Tree): string | null {
   if (tree.type === "auto") return null;
-  return tree.type === "off" ? "no tree" : `tree width ${tree.guesses}`;
+  return tree.type === "off"
+    ? t("arena.noTree")
+    : t("arena.treeWidth", { width: count(tree.guesses) });
 }
 
 function thresholdWords(threshold: Threshold): string | null {
   if (threshold.type === "off") return null;
-  return threshold.type === "auto" ? "threshold auto" : `threshold ${threshold.chance}`;
+  return threshold.type === "auto"
+    ? t("arena.thresholdAuto")
+    : t("arena.threshold", { chance: count(threshold.chance, 6) });
 }
 
 /** The labels of two set-ups, with a letter where they would be the same. */
@@ -68,10 +65,14 @@ export function obstacleOf(setups: Pair<Setup>, drafts: readonly DraftOption[]):
     if (draft === facts.draftNone) continue;
     const option = drafts.find(({ id }) => id === draft);
     if (!option) {
-      return `The draft model of set-up ${LETTERS[side]}, ${draft}, is no longer on this computer. Choose another.`;
+      return t("arena.draftGone", { letter: LETTERS[side], draft });
     }
     if (option.problem !== null) {
-      return `${option.label} in set-up ${LETTERS[side]} cannot draft for this target model: ${option.problem.reason}. Choose another.`;
+      return t("arena.cannotDraft", {
+        draft: option.label,
+        letter: LETTERS[side],
+        reason: option.problem.reason,
+      });
     }
   }
   return null;

@@ -4,6 +4,8 @@ import type { Sampling } from "../bindings/Sampling";
 import type { Setup } from "../bindings/Setup";
 import type { Verdict } from "../bindings/Verdict";
 import type { Pair } from "./pairs";
+import { t } from "../messages/say";
+import { count, decimal } from "../messages/numbers";
 
 export interface VerdictWords {
   /** "1.42x"; null where nobody won. */
@@ -17,30 +19,27 @@ export interface VerdictWords {
 /** Two digits behind the point, and a third where two would say that nothing differs. */
 export function times(ratio: number): string {
   const digits = ratio !== 1 && Math.abs(ratio - 1) < 0.005 ? 3 : 2;
-  return `${ratio.toFixed(digits)}x`;
+  return `${decimal(ratio, digits)}x`;
 }
 
 export function verdictWords(verdict: Verdict, names: Pair<string>, same: boolean): VerdictWords {
   const { winner, ratio, lowest, highest, pairs } = verdict;
-  const over = `over ${pairs} ${pairs === 1 ? "pair" : "pairs"}`;
+  const range = { low: times(lowest), high: times(highest), pairs };
   if (pairs === 0) {
     return {
       figure: null,
-      sentence: "Nothing to compare",
-      spread: "No pair of runs was finished.",
+      sentence: t("arena.nothing"),
+      spread: t("arena.noPair"),
     };
   }
-  const noise = same ? " Both set-ups are the same, so any difference is chance." : "";
+  const noise = same ? ` ${t("arena.noise")}` : "";
   if (winner === null) {
-    const spread = `The pairs disagree: ${times(lowest)} to ${times(highest)} ${over}.`;
-    return { figure: null, sentence: "No winner", spread: spread + noise };
+    const spread = t("arena.disagree", range);
+    return { figure: null, sentence: t("arena.noWinner"), spread: spread + noise };
   }
   const [fast, slow] = winner === 0 ? names : [names[1], names[0]];
-  const spread =
-    pairs === 1
-      ? "This is one pair only: run more to see how certain it is."
-      : `${times(lowest)} to ${times(highest)} ${over}.`;
-  const sentence = `${fast} is ${times(ratio)} as fast as ${slow}`;
+  const spread = pairs === 1 ? t("arena.onePair") : t("arena.spread", range);
+  const sentence = t("arena.faster", { fast, ratio: times(ratio), slow });
   return { figure: times(ratio), sentence, spread: spread + noise };
 }
 
@@ -62,32 +61,32 @@ export interface TextWords {
 /** Whether the two texts are the same, and what it means that they are not. */
 export function textWords(arena: Arena): TextWords {
   const { first_difference: at, texts, setups, sampling } = arena;
-  if (at === null) return { verdict: "identical", sentence: "The texts are identical." };
-  const where = `token ${(at + 1).toLocaleString("en")}`;
+  if (at === null) return { verdict: "identical", sentence: t("arena.identical") };
+  const token = count(at + 1);
   const modes = setups.map(({ setup }) => setup);
   if (byChance(sampling, modes)) {
     return {
       verdict: "chance",
-      sentence: `The texts differ from ${where} on, as expected: the fastest sampling mode is random.`,
+      sentence: t("arena.differByChance", { token }),
     };
   }
   if (texts[0] === texts[1]) {
     return {
       verdict: "different",
-      sentence: `The texts read the same, but their tokens differ from ${where} on.`,
+      sentence: t("arena.tokensDiffer", { token }),
     };
   }
   return {
     verdict: "different",
-    sentence: `The texts diverge at ${where}. “Check” below a reply in a chat shows whether rounding is the cause.`,
+    sentence: t("arena.diverge", { token }),
   };
 }
 
 /** What the texts will be like, said before the start. */
 export function expectationOf(setups: Pair<Setup>, sampling: Sampling): string {
-  if (sampling.temperature === 0) return "Temperature 0: the texts should be identical.";
+  if (sampling.temperature === 0) return t("arena.expectIdentical0");
   if (byChance(sampling, setups)) {
-    return "Fastest sampling mode: the texts will differ by chance, but their speeds can be compared.";
+    return t("arena.expectChance");
   }
-  return "Reproducible sampling mode: the texts should be identical.";
+  return t("arena.expectIdentical");
 }

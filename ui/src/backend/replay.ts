@@ -63,7 +63,13 @@ const DRAFTS: DraftOption[] = [
     merit: "needs no model",
     problem: null,
   },
-  { id: facts.draftNone, label: "None", detail: "plain decoding", merit: null, problem: null },
+  {
+    id: facts.draftNone,
+    label: "None",
+    detail: "plain decoding, one token at a time",
+    merit: null,
+    problem: null,
+  },
   {
     id: "/models/tinyllama-1.1b.gguf",
     label: "TinyLlama 1.1B · Q4_K_M",

@@ -34,6 +34,7 @@ export const defaults: Settings = {
   "system_prompt": "",
   "appearance": {
     "theme": "system",
+    "language": "system",
     "reduced_motion": false,
     "text_size": 100,
     "sidebar_open": true,

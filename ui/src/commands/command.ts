@@ -1,6 +1,7 @@
 /** What can be done in the window, as the table says it. */
 import type { App } from "../state/app.svelte";
 import type { Message } from "../bindings/Message";
+import { t, type Key } from "../messages/say";
 import type { Keys } from "./keys";
 
 /** What only the window's parts can do, as the window hands it to commands. */
@@ -16,27 +17,49 @@ export interface Desk {
 }
 
 export const GROUPS = [
-  "Window",
-  "Conversations",
-  "Models",
-  "Reply",
-  "Library",
-  "Settings",
+  "window",
+  "conversations",
+  "models",
+  "reply",
+  "library",
+  "settings",
 ] as const;
 export type Group = (typeof GROUPS)[number];
 
 export interface Command {
   id: string;
   group: Group;
-  name: string;
+  readonly name: string;
   /** What else it is found by. */
-  more?: string;
+  readonly more: string;
   keys?: readonly Keys[];
   /** Whether there is anything to do; what has nothing to do is not listed. */
   applies?: (app: App) => boolean;
   /** Why it cannot be done now, in a sentence that says what to do; null when it can. */
   obstacle?: (app: App) => string | null;
   run: (app: App, desk: Desk) => void;
+}
+
+/** Those that are called by a message of their own. */
+type NamedId = IdOf<Key>;
+type IdOf<K extends Key> = K extends `command.${infer Id}.more`
+  ? `command.${Id}` extends Key
+    ? Id
+    : never
+  : never;
+
+/** A command that is called what its message says, in the language of the moment. */
+export function named(command: Omit<Command, "name" | "more"> & { id: NamedId }): Command {
+  const { id } = command;
+  return {
+    ...command,
+    get name() {
+      return t(`command.${id}`);
+    },
+    get more() {
+      return t(`command.${id}.more`);
+    },
+  };
 }
 
 export function applies(command: Command, app: App): boolean {

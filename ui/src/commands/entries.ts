@@ -5,6 +5,7 @@ import type { App } from "../state/app.svelte";
 import { applies, obstacleOf, type Command, type Desk } from "./command";
 import type { Keys } from "./keys";
 import { COMMANDS } from "./table";
+import { t } from "../messages/say";
 
 export interface Entry extends Found {
   id: string;
@@ -31,11 +32,11 @@ export function entriesFor(app: App, desk: Desk, query: string): Entry[] {
 }
 
 function entryOf(command: Command, app: App, desk: Desk): Entry {
-  const { id, name, more = "", group, keys } = command;
+  const { id, name, more, group, keys } = command;
   return {
     id,
     name,
-    more: `${more} ${group}`,
+    more: `${more} ${t(`command.group.${group}`)}`,
     kind: null,
     keys: keys?.[0] ?? null,
     obstacle: obstacleOf(command, app),
@@ -53,13 +54,13 @@ function conversationsOf(app: App): Entry[] {
     ...app.conversations.list.map(({ id, title }) => ({ id, name: title })),
   ];
   return titles.map(({ id, name }) =>
-    jump(`conversation-${id}`, { name }, "Conversation", () => void app.open(id)),
+    jump(`conversation-${id}`, { name }, t("command.conversation"), () => void app.open(id)),
   );
 }
 
 function settingsOf(app: App): Entry[] {
   return SETTING_IDS.map((id) =>
-    jump(`setting-${id}`, foundBy(id), `Settings: ${sectionOf(id)}`, () => {
+    jump(`setting-${id}`, foundBy(id), t("command.settingOf", { section: sectionOf(id) }), () => {
       app.settingSearch.wanted = id;
       app.view.openSettings(SETTINGS[id].section);
     }),

@@ -1,4 +1,5 @@
 /** How keys are recognised and written on this system. Which there are: table.ts and placeKeys.ts. */
+import { t } from "../messages/say";
 
 export interface Keys {
   /** As `KeyboardEvent.key` names it; letters as capitals. */
@@ -10,17 +11,29 @@ export interface Keys {
 
 const APPLE = /Mac|iPhone|iPad/.test(navigator.userAgent);
 
-const NAMES: Readonly<Record<string, string>> = {
-  " ": "Space",
-  Escape: "Esc",
-  Delete: "Del",
-  PageUp: "Page up",
-  PageDown: "Page down",
+const ARROWS: Readonly<Record<string, string>> = {
   ArrowLeft: "←",
   ArrowRight: "→",
   ArrowUp: "↑",
   ArrowDown: "↓",
 };
+
+/** Those that have a name and not just a sign. */
+const NAMED = {
+  " ": "keys.space",
+  Escape: "keys.escape",
+  Delete: "keys.delete",
+  Enter: "keys.enter",
+  Home: "keys.home",
+  End: "keys.end",
+  PageUp: "keys.pageUp",
+  PageDown: "keys.pageDown",
+} as const;
+
+function nameOf(key: string): string {
+  const named = Object.entries(NAMED).find(([known]) => known === key);
+  return named ? t(named[1]) : (ARROWS[key] ?? key);
+}
 
 /** Whether one of these is what was pressed. */
 export function pressed(event: KeyboardEvent, any: readonly Keys[], apple = APPLE): boolean {
@@ -42,9 +55,9 @@ function isSign(key: string): boolean {
 
 /** The names of keys that are pressed together, in the system's order. */
 export function keyNames({ key, command, shift }: Keys, apple = APPLE): string[] {
-  const name = NAMES[key] ?? key;
-  const withShift = shift ? [apple ? "⇧" : "Shift"] : [];
-  const withCommand = command ? [apple ? "⌘" : "Ctrl"] : [];
+  const name = nameOf(key);
+  const withShift = shift ? [apple ? "⇧" : t("keys.shift")] : [];
+  const withCommand = command ? [apple ? "⌘" : t("keys.control")] : [];
   return apple ? [...withShift, ...withCommand, name] : [...withCommand, ...withShift, name];
 }
 

@@ -2,77 +2,77 @@
  * The keys that mean something in one part of the window alone, while that has the keyboard. What they do
  * is up to the part. The keys of general controls, such as lists, are those of every program.
  */
+import { t, type Key } from "../messages/say";
 import { pressed, type Keys } from "./keys";
 
+/** One at least. */
+type Some<Value> = readonly [Value, ...Value[]];
+
 export interface PlaceKey {
-  name: string;
-  keys: readonly Keys[];
+  readonly name: string;
+  keys: Some<Keys>;
 }
 
+type NameKey = Extract<Key, `placeKeys.${string}.${string}`>;
 type Place = Readonly<Record<string, PlaceKey>>;
 
-const one = (name: string, ...keys: string[]): PlaceKey => ({
-  name,
-  keys: keys.map((key) => ({ key })),
+/** A name in the language of the moment. */
+const called = (name: NameKey, ...keys: Some<Keys>): PlaceKey => ({
+  get name() {
+    return t(name);
+  },
+  keys,
 });
+const one = (name: NameKey, first: string, ...others: string[]) =>
+  called(name, { key: first }, ...others.map((key) => ({ key })));
 
 export const PLACE_KEYS = {
   composer: {
-    send: { name: "Send the message", keys: [{ key: "Enter" }, { key: "Enter", command: true }] },
-    newLine: { name: "Start a new line", keys: [{ key: "Enter", shift: true }] },
+    send: called("placeKeys.composer.send", { key: "Enter" }, { key: "Enter", command: true }),
+    newLine: called("placeKeys.composer.newLine", { key: "Enter", shift: true }),
   },
   conversations: {
-    rename: one("Rename", "F2"),
-    delete: one("Delete", "Delete"),
+    rename: one("placeKeys.conversations.rename", "F2"),
+    delete: one("placeKeys.conversations.delete", "Delete"),
   },
   tokens: {
-    previous: one("Previous token", "ArrowLeft"),
-    next: one("Next token", "ArrowRight"),
-    first: one("First token", "Home"),
-    last: one("Last token", "End"),
-    clear: one("Select none", "Escape"),
+    previous: one("placeKeys.tokens.previous", "ArrowLeft"),
+    next: one("placeKeys.tokens.next", "ArrowRight"),
+    first: one("placeKeys.tokens.first", "Home"),
+    last: one("placeKeys.tokens.last", "End"),
+    clear: one("placeKeys.tokens.clear", "Escape"),
   },
   heatmap: {
-    previous: one("Previous round", "ArrowLeft"),
-    next: one("Next round", "ArrowRight"),
-    above: one("Token above", "ArrowUp"),
-    below: one("Token below", "ArrowDown"),
-    first: one("First token", "Home"),
-    last: one("Newest token", "End"),
-    earlier: one("Scroll to earlier rounds", "PageUp"),
-    later: one("Scroll to later rounds", "PageDown"),
-    zoomIn: one("Zoom in", "+", "="),
-    zoomOut: one("Zoom out", "-"),
-    whole: one("Show the whole reply", "0"),
-    only: one("Show one round alone, or all", "Enter"),
-    clear: one("Select none", "Escape"),
+    previous: one("placeKeys.heatmap.previous", "ArrowLeft"),
+    next: one("placeKeys.heatmap.next", "ArrowRight"),
+    above: one("placeKeys.heatmap.above", "ArrowUp"),
+    below: one("placeKeys.heatmap.below", "ArrowDown"),
+    first: one("placeKeys.heatmap.first", "Home"),
+    last: one("placeKeys.heatmap.last", "End"),
+    earlier: one("placeKeys.heatmap.earlier", "PageUp"),
+    later: one("placeKeys.heatmap.later", "PageDown"),
+    zoomIn: one("placeKeys.heatmap.zoomIn", "+", "="),
+    zoomOut: one("placeKeys.heatmap.zoomOut", "-"),
+    whole: one("placeKeys.heatmap.whole", "0"),
+    only: one("placeKeys.heatmap.only", "Enter"),
+    clear: one("placeKeys.heatmap.clear", "Escape"),
   },
   replay: {
-    toggle: one("Play or pause", " "),
-    previous: one("Previous round or stage", "ArrowLeft"),
-    next: one("Next round or stage", "ArrowRight"),
-    start: one("Go to the beginning", "Home"),
-    end: one("Go to the end", "End"),
+    toggle: one("placeKeys.replay.toggle", " "),
+    previous: one("placeKeys.replay.previous", "ArrowLeft"),
+    next: one("placeKeys.replay.next", "ArrowRight"),
+    start: one("placeKeys.replay.start", "Home"),
+    end: one("placeKeys.replay.end", "End"),
   },
   arena: {
-    start: { name: "Start", keys: [{ key: "Enter", command: true }] },
+    start: called("placeKeys.arena.start", { key: "Enter", command: true }),
   },
   settings: {
-    search: { name: "Search settings", keys: [{ key: "F", command: true }] },
+    search: called("placeKeys.settings.search", { key: "F", command: true }),
   },
 } as const satisfies Record<string, Place>;
 
 export type PlaceId = keyof typeof PLACE_KEYS;
-
-export const PLACE_NAMES: Readonly<Record<PlaceId, string>> = {
-  composer: "In the message field",
-  conversations: "On a conversation in the sidebar",
-  tokens: "In the tokens of a reply",
-  heatmap: "In the heatmap",
-  replay: "During a replay",
-  arena: "In the arena's prompt",
-  settings: "In the settings",
-};
 
 /** Which of a place's keys were pressed. */
 export function keyIn<Id extends PlaceId>(

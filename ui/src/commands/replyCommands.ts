@@ -2,20 +2,21 @@
 import type { Message } from "../bindings/Message";
 import type { App } from "../state/app.svelte";
 import { isImported } from "../state/imports.svelte";
-import type { Command } from "./command";
+import { t } from "../messages/say";
+import { named, type Command } from "./command";
 
 /** Why nothing can be done with the newest reply; null when there is one and it is whole. */
 function noReply(app: App): string | null {
   const reply = app.newestReply;
-  if (reply === null) return "There is no reply yet: ask something first.";
+  if (reply === null) return t("command.noReply");
   if (app.reply.message?.id !== reply.id) return null;
-  return "This reply is being written: stop it or wait until it finishes.";
+  return t("command.unfinished");
 }
 
 /** The same for what needs its conversation, which an imported trace does not bring along. */
-function noConversation(app: App, words: string): string | null {
+function noConversation(app: App, act: "regenerate" | "check"): string | null {
   const imported = isImported(app.conversations.current);
-  return noReply(app) ?? (imported ? `An imported trace cannot be ${words}.` : app.occupied);
+  return noReply(app) ?? (imported ? t(`command.${act}.imported`) : app.occupied);
 }
 
 /** Does it where it can be seen. */
@@ -25,92 +26,71 @@ function withReply(app: App, act: (reply: Message) => void) {
 }
 
 export const REPLY_COMMANDS: readonly Command[] = [
-  {
+  named({
     id: "close-arena",
-    group: "Window",
-    name: "Close the arena",
-    more: "back to the conversation",
+    group: "window",
     keys: [{ key: "Escape" }],
     applies: ({ view }) => view.arenaOpen,
     run: ({ view }) => (view.arenaOpen = false),
-  },
-  {
+  }),
+  named({
     id: "close-replay",
-    group: "Reply",
-    name: "Close the replay",
+    group: "reply",
     keys: [{ key: "Escape" }],
     applies: ({ playback }) => playback.message !== null,
     run: ({ playback }) => playback.close(),
-  },
-  {
+  }),
+  named({
     id: "stop",
-    group: "Reply",
-    name: "Stop the reply or the check",
-    more: "cancel",
+    group: "reply",
     keys: [{ key: "Escape" }],
     applies: ({ reply, check }) => reply.active || check.running !== null,
     run: ({ reply, check }) => void (check.running === null ? reply : check).stop(),
-  },
-  {
+  }),
+  named({
     id: "stop-arena",
-    group: "Window",
-    name: "Stop the arena",
-    more: "cancel",
+    group: "window",
     applies: ({ arena }) => arena.running,
     run: ({ arena }) => void arena.stop(),
-  },
-  {
+  }),
+  named({
     id: "regenerate",
-    group: "Reply",
-    name: "Regenerate the last reply",
-    more: "again retry",
+    group: "reply",
     keys: [{ key: "R", command: true, shift: true }],
-    obstacle: (app) => noConversation(app, "written again"),
+    obstacle: (app) => noConversation(app, "regenerate"),
     run: (app) => withReply(app, ({ id }) => void app.reply.regenerate(id)),
-  },
-  {
+  }),
+  named({
     id: "check",
-    group: "Reply",
-    name: "Check the last reply",
-    more: "compare prove without drafts",
-    obstacle: (app) => noConversation(app, "checked"),
+    group: "reply",
+    obstacle: (app) => noConversation(app, "check"),
     run: (app) => withReply(app, ({ id }) => void app.check.start(id)),
-  },
-  {
+  }),
+  named({
     id: "tokens",
-    group: "Reply",
-    name: "Show the last reply as tokens or as text",
-    more: "token view outcomes markdown",
+    group: "reply",
     keys: [{ key: "T", command: true, shift: true }],
-    obstacle: ({ newestReply }) =>
-      newestReply ? null : "There is no reply yet: ask something first.",
+    obstacle: ({ newestReply }) => (newestReply ? null : t("command.noReply")),
     run: (app) => withReply(app, ({ id }) => app.view.toggleTokens(id)),
-  },
-  {
+  }),
+  named({
     id: "replay",
-    group: "Reply",
-    name: "Replay the last reply",
-    more: "watch play round by round",
+    group: "reply",
     applies: ({ playback }) => playback.message === null,
     obstacle: noReply,
     run: (app) => withReply(app, (reply) => void app.replay(reply)),
-  },
-  {
+  }),
+  named({
     id: "copy",
-    group: "Reply",
-    name: "Copy the last reply",
-    more: "clipboard text",
+    group: "reply",
     obstacle: noReply,
     run: (app, desk) => withReply(app, desk.copyReply),
-  },
-  {
+  }),
+  named({
     id: "export",
-    group: "Reply",
-    name: "Export the trace of the last reply",
-    more: "save file jsonl",
+    group: "reply",
     obstacle: (app) =>
-      noReply(app) ??
-      (isImported(app.conversations.current) ? "This trace comes from a file already." : null),
+      noReply(app) ?? (isImported(app.conversations.current) ? t("command.export.imported") : null),
     run: (app, desk) => withReply(app, desk.exportTrace),
-  },
+  }),
 ];

@@ -1,10 +1,21 @@
 /** The sections of the library: those of the settings are beside their words. */
-export const LIBRARY_SECTIONS = [
-  { id: "installed", name: "Installed" },
-  { id: "get", name: "Get models" },
-  { id: "downloads", name: "Downloads" },
-  { id: "advisor", name: "Draft advisor" },
-  { id: "token", name: "Access token" },
-] as const;
+import { t } from "../messages/say";
 
-export type LibrarySectionId = (typeof LIBRARY_SECTIONS)[number]["id"];
+const IDS = ["installed", "get", "downloads", "advisor", "token"] as const;
+
+export type LibrarySectionId = (typeof IDS)[number];
+
+export interface LibrarySection {
+  id: LibrarySectionId;
+  readonly name: string;
+}
+
+const section = (id: LibrarySectionId): LibrarySection => ({
+  id,
+  get name() {
+    return t(`library.${id}`);
+  },
+});
+const [first, ...others] = IDS;
+
+export const LIBRARY_SECTIONS = [section(first), ...others.map(section)] as const;

@@ -3,22 +3,23 @@
  * shortcuts show, and what the keys do, so that they never differ. Where keys have several commands,
  * the first that applies is meant.
  */
+import { LOCALES } from "../messages/locale.svelte";
+import { t } from "../messages/say";
 import { SECTIONS } from "../settings/words";
 import type { App } from "../state/app.svelte";
+import type { Language } from "../bindings/Language";
 import type { Theme } from "../bindings/Theme";
-import { applies, obstacleOf, type Command, type Desk } from "./command";
+import { applies, named, obstacleOf, type Command, type Desk } from "./command";
 import { pressed, type Keys } from "./keys";
 import { REPLY_COMMANDS } from "./replyCommands";
 import { LIBRARY_SECTIONS } from "./sections";
-
-const NOT_STORED = "Open one of your conversations first.";
 
 function openConversation({ conversations }: App) {
   return conversations.list.find(({ id }) => id === conversations.current) ?? null;
 }
 
 function noOpenConversation(app: App): string | null {
-  return openConversation(app) ? null : NOT_STORED;
+  return openConversation(app) ? null : t("command.notStored");
 }
 
 const withCommand = (key: string, shift = false): readonly Keys[] => [
@@ -26,196 +27,184 @@ const withCommand = (key: string, shift = false): readonly Keys[] => [
 ];
 
 const windowCommands: readonly Command[] = [
-  {
+  named({
     id: "palette",
-    group: "Window",
-    name: "Find a command",
-    more: "palette actions",
+    group: "window",
     keys: withCommand("K"),
     // Whoever reads the list of commands has found it.
     applies: ({ view }) => !view.paletteOpen,
     run: ({ view }) => (view.paletteOpen = true),
-  },
-  {
+  }),
+  named({
     id: "shortcuts",
-    group: "Window",
-    name: "Keyboard shortcuts",
-    more: "keys help",
+    group: "window",
     keys: [...withCommand("/"), { key: "?" }],
     run: ({ view }) => (view.shortcutsOpen = true),
-  },
-  {
+  }),
+  named({
     id: "sidebar",
-    group: "Window",
-    name: "Show or hide the sidebar",
-    more: "toggle conversations left",
+    group: "window",
     keys: withCommand("B"),
     run: ({ settings }) =>
       settings.changeAppearance({ sidebar_open: !settings.values.appearance.sidebar_open }),
-  },
-  {
+  }),
+  named({
     id: "inspector",
-    group: "Window",
-    name: "Show or hide the inspector",
-    more: "toggle heatmap numbers right",
+    group: "window",
     keys: withCommand("I"),
-    obstacle: ({ view }) =>
-      view.arenaOpen ? "There is no inspector in the arena: close the arena first." : null,
+    obstacle: ({ view }) => (view.arenaOpen ? t("command.inspector.obstacle") : null),
     run: ({ settings }) =>
       settings.changeAppearance({ inspector_open: !settings.values.appearance.inspector_open }),
-  },
-  {
+  }),
+  named({
     id: "arena",
-    group: "Window",
-    name: "Open or close the arena",
-    more: "toggle compare two set-ups",
+    group: "window",
     keys: withCommand("E"),
     run: ({ view }) => (view.arenaOpen = !view.arenaOpen),
-  },
+  }),
 ];
 
 const conversationCommands: readonly Command[] = [
-  {
+  named({
     id: "new-chat",
-    group: "Conversations",
-    name: "New chat",
-    more: "conversation start",
+    group: "conversations",
     keys: withCommand("N"),
     run: (app, desk) => {
       app.startNew();
       desk.focusComposer();
     },
-  },
-  {
+  }),
+  named({
     id: "search",
-    group: "Conversations",
-    name: "Search conversations",
-    more: "find messages",
+    group: "conversations",
     keys: withCommand("F"),
     run: (_, desk) => desk.focusSearch(),
-  },
-  {
+  }),
+  named({
     id: "compose",
-    group: "Conversations",
-    name: "Go to the message field",
-    more: "write ask composer focus",
+    group: "conversations",
     obstacle: ({ playback, imports, conversations }) => {
-      if (playback.message !== null) return "A reply is being replayed: close the replay first.";
-      return imports.find(conversations.current) ? NOT_STORED : null;
+      if (playback.message !== null) return t("command.compose.obstacle");
+      return imports.find(conversations.current) ? t("command.notStored") : null;
     },
     run: (app, desk) => {
       app.view.arenaOpen = false;
       desk.focusComposer();
     },
-  },
-  {
+  }),
+  named({
     id: "rename",
-    group: "Conversations",
-    name: "Rename this conversation",
-    more: "title",
+    group: "conversations",
     obstacle: noOpenConversation,
     run: (app, desk) => {
       desk.showConversations();
       app.view.renaming = app.conversations.current;
     },
-  },
-  {
+  }),
+  named({
     id: "pin",
-    group: "Conversations",
-    name: "Pin or unpin this conversation",
-    more: "keep top",
+    group: "conversations",
     obstacle: noOpenConversation,
     run: (app) => {
       const conversation = openConversation(app);
       if (conversation) void app.conversations.togglePin(conversation);
     },
-  },
-  {
+  }),
+  named({
     id: "delete",
-    group: "Conversations",
-    name: "Delete this conversation",
-    more: "remove",
+    group: "conversations",
     obstacle: noOpenConversation,
     run: (app) => {
       const conversation = openConversation(app);
       if (conversation) void app.conversations.delete(conversation);
     },
-  },
-  {
+  }),
+  named({
     id: "import",
-    group: "Conversations",
-    name: "Import a trace",
-    more: "open file jsonl",
+    group: "conversations",
     run: (_, desk) => desk.importTrace(),
-  },
+  }),
 ];
 
 const modelCommands: readonly Command[] = [
-  {
+  named({
     id: "target",
-    group: "Models",
-    name: "Choose the target model",
-    more: "switch picker",
+    group: "models",
     keys: withCommand("T"),
     run: (_, desk) => desk.chooseTarget(),
-  },
-  {
+  }),
+  named({
     id: "draft",
-    group: "Models",
-    name: "Choose the draft model",
-    more: "switch drafter picker",
+    group: "models",
     keys: withCommand("D"),
     run: (_, desk) => desk.chooseDraft(),
-  },
+  }),
 ];
 
 const libraryCommands: readonly Command[] = [
-  {
+  named({
     id: "library",
-    group: "Library",
-    name: "Library",
-    more: "open models",
+    group: "library",
     keys: withCommand("L"),
     run: ({ view }) => view.openLibrary(),
-  },
-  ...LIBRARY_SECTIONS.map(({ id, name }): Command => ({
-    id: `library-${id}`,
-    group: "Library",
-    name: `Library: ${name}`,
-    more: "open models",
-    run: ({ view }) => view.openLibrary(id),
+  }),
+  ...LIBRARY_SECTIONS.map((section): Command => ({
+    id: `library-${section.id}`,
+    group: "library",
+    get name() {
+      return t("command.libraryOf", { section: section.name });
+    },
+    get more() {
+      return t("command.library.more");
+    },
+    run: ({ view }) => view.openLibrary(section.id),
   })),
 ];
 
-const THEMES: readonly (readonly [Theme, string])[] = [
-  ["light", "Theme: light"],
-  ["dark", "Theme: dark"],
-  ["system", "Theme: same as the system"],
-];
+const THEMES: readonly Theme[] = ["light", "dark", "system"];
+const LANGUAGES: readonly Language[] = ["system", ...LOCALES];
 
 const settingsCommands: readonly Command[] = [
-  {
+  named({
     id: "settings",
-    group: "Settings",
-    name: "Settings",
-    more: "open preferences options",
+    group: "settings",
     keys: withCommand(","),
     run: ({ view }) => view.openSettings(),
-  },
-  ...SECTIONS.map(({ id, name }): Command => ({
-    id: `settings-${id}`,
-    group: "Settings",
-    name: `Settings: ${name}`,
-    more: "open preferences options",
-    run: ({ view }) => view.openSettings(id),
+  }),
+  ...SECTIONS.map((section): Command => ({
+    id: `settings-${section.id}`,
+    group: "settings",
+    get name() {
+      return t("command.settingOf", { section: section.name });
+    },
+    get more() {
+      return t("command.settings.more");
+    },
+    run: ({ view }) => view.openSettings(section.id),
   })),
-  ...THEMES.map(([theme, name]): Command => ({
+  ...THEMES.map((theme): Command => ({
     id: `theme-${theme}`,
-    group: "Settings",
-    name,
-    more: "appearance colours mode",
+    group: "settings",
+    get name() {
+      return t(`command.theme.${theme}`);
+    },
+    get more() {
+      return t("command.theme.more");
+    },
     applies: ({ settings }) => settings.values.appearance.theme !== theme,
     run: ({ settings }) => settings.changeAppearance({ theme }),
+  })),
+  ...LANGUAGES.map((language): Command => ({
+    id: `language-${language}`,
+    group: "settings",
+    get name() {
+      return t(`command.language.${language}`);
+    },
+    get more() {
+      return t("command.language.more");
+    },
+    applies: ({ settings }) => settings.values.appearance.language !== language,
+    run: ({ settings }) => settings.changeAppearance({ language }),
   })),
 ];
 

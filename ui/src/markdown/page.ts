@@ -5,6 +5,7 @@
 import type { ReplyDocument } from "./document";
 import type { Block } from "./section";
 import { change, make, removed, type ElementShape } from "./shapes";
+import { t } from "../messages/say";
 
 /** How a view draws a block; null for one that shows nothing in it. */
 export type Draw = (block: Block, last: boolean) => ElementShape | null;
@@ -29,7 +30,8 @@ export class ReplyPage {
   show({ thinking, thought, answer }: ReplyDocument, draw: Draw, growing: boolean) {
     if (!thinking) this.#thinking.remove();
     else if (!this.#thinking.parentNode) this.#answer.root.before(this.#thinking);
-    const words = thinking && !thinking.closed && growing ? "Thinking …" : "Thoughts";
+    const words =
+      thinking && !thinking.closed && growing ? t("reply.thinkingNow") : t("reply.thoughts");
     if (this.#summary.textContent !== words) this.#summary.textContent = words;
     const isAnswered = answer.length > 0;
     this.#thought.show(thought, (block, last) => draw(block, last && !isAnswered));

@@ -4,6 +4,7 @@ import { formula } from "./formula";
 import { highlighted } from "./highlight";
 import { isLeaf, leavesOf, type Branch, type Node } from "./nodes";
 import { element, type ElementShape, type Shape } from "./shapes";
+import { t } from "../messages/say";
 
 export class TextShapes {
   readonly #text: string;
@@ -56,7 +57,7 @@ export class TextShapes {
     const language = branch.language ?? "";
     const head = [
       element("span", undefined, [language === "" ? "text" : language]),
-      element("button", undefined, ["Copy"], { type: "button", "data-copy": "code" }),
+      element("button", undefined, [t("common.copy")], { type: "button", "data-copy": "code" }),
     ];
     const code = highlighted(this.#read(branch), language, this.#whenHere);
     const text = element("code", undefined, joined(code));

@@ -3,194 +3,114 @@
  * is in. Rows show them, and the search and the palette find settings by them. Also of what stands
  * beside the settings and is looked for there, such as the data folder.
  */
+import { t, type Key } from "../messages/say";
 import { narrow, type Found } from "../search/words";
 
-export const SECTIONS = [
-  { id: "speculation", name: "Speculation" },
-  { id: "sampling", name: "Sampling" },
-  { id: "device", name: "Device" },
-  { id: "system-prompt", name: "System prompt" },
-  { id: "appearance", name: "Appearance" },
-  { id: "data", name: "Data" },
+const SECTION_IDS = [
+  "speculation",
+  "sampling",
+  "device",
+  "system-prompt",
+  "appearance",
+  "data",
 ] as const;
 
-export type SectionId = (typeof SECTIONS)[number]["id"];
+export type SectionId = (typeof SECTION_IDS)[number];
+
+export interface Section {
+  id: SectionId;
+  readonly name: string;
+}
+
+const section = (id: SectionId): Section => ({
+  id,
+  get name() {
+    return t(`settings.${id}`);
+  },
+});
+const [first, ...others] = SECTION_IDS;
+
+export const SECTIONS = [section(first), ...others.map(section)] as const;
 
 export interface SettingWords {
   section: SectionId;
-  label: string;
-  explanation: string;
+  readonly label: string;
+  readonly explanation: string;
   /** The default in words; what is no setting has none. */
-  standard?: string;
+  readonly standard?: string;
 }
 
-/** In the order in which they are shown. */
-const words = {
-  draft: {
-    section: "speculation",
-    label: "Draft model",
-    explanation:
-      "Guesses the next tokens for the target model to check. Applies from the next reply, and is remembered for each target model.",
-    standard: "the best fit for the target model",
-  },
-  drafter: {
-    section: "speculation",
-    label: "Drafting method",
-    explanation: "Which methods may guess tokens, of those the draft model offers.",
-    standard: "combined",
-  },
-  draft_length: {
-    section: "speculation",
-    label: "Draft length",
-    explanation:
-      "How many tokens to guess per round (K). Auto uses what is expected to be fastest, which may be none.",
-    standard: "auto",
-  },
-  mode: {
-    section: "speculation",
-    label: "Sampling mode",
-    explanation:
-      "Fastest accepts the most tokens. Reproducible: the same seed always gives the same text, with or without drafts.",
-    standard: "fastest",
-  },
-  learn_from_earlier: {
-    section: "speculation",
-    label: "Learn from earlier conversations",
-    explanation: "Lets the n-gram drafter also repeat text from your other conversations.",
-    standard: "off",
-  },
-  threshold: {
-    section: "speculation",
-    label: "Threshold",
-    explanation:
-      "Stops drafting when the chance that the whole draft is accepted falls below this. Auto stops where another token would cost more time than it saves.",
-    standard: "off",
-  },
-  tree: {
-    section: "speculation",
-    label: "Tree",
-    explanation:
-      "Drafts several alternatives for the same position, so that one wrong guess does not end the draft. Width is the maximum number of alternatives.",
-    standard: "auto",
-  },
-  staged: {
-    section: "speculation",
-    label: "Staged drafting",
-    explanation:
-      "Uses repetition to speed up the draft model, as the draft model speeds up the target model. Auto does so where it is faster.",
-    standard: "auto",
-  },
-  verification: {
-    section: "speculation",
-    label: "Verification",
-    explanation:
-      "Block judges the draft as a whole and accepts at least as many tokens. Both keep the target model's probabilities exactly.",
-    standard: "block",
-  },
-  temperature: {
-    section: "sampling",
-    label: "Temperature",
-    explanation: "0 always picks the most likely token. Higher values give more varied text.",
-    standard: "0.7",
-  },
-  top_k: {
-    section: "sampling",
-    label: "Top-k",
-    explanation: "Considers only this many of the most likely tokens. 0 considers all.",
-    standard: "0",
-  },
-  top_p: {
-    section: "sampling",
-    label: "Top-p",
-    explanation: "Considers only the most likely tokens that together reach this probability.",
-    standard: "0.95",
-  },
-  min_p: {
-    section: "sampling",
-    label: "Min-p",
-    explanation: "Ignores tokens less likely than this fraction of the most likely one.",
-    standard: "0",
-  },
-  repetition_penalty: {
-    section: "sampling",
-    label: "Repetition penalty",
-    explanation: "Makes tokens that are already in the context less likely. 1 turns it off.",
-    standard: "1",
-  },
-  seed: {
-    section: "sampling",
-    label: "Seed",
-    explanation:
-      "The same seed gives the same text again in the reproducible sampling mode. Leave empty for a new seed with each reply.",
-    standard: "empty",
-  },
-  max_tokens: {
-    section: "sampling",
-    label: "Maximum length",
-    explanation: "Longest reply in tokens. Leave empty to allow the whole context window.",
-    standard: "empty",
-  },
-  device: {
-    section: "device",
-    label: "Target model",
-    explanation: "Where the target model runs. Changing it reloads the model.",
-    standard: "automatic",
-  },
-  draft_device: {
-    section: "device",
-    label: "Draft model",
-    explanation: "Where the draft model runs.",
-    standard: "automatic",
-  },
-  system_prompt: {
-    section: "system-prompt",
-    label: "System prompt",
-    explanation: "Instructions at the start of every conversation. Applies from the next reply.",
-    standard: "empty",
-  },
-  theme: {
-    section: "appearance",
-    label: "Theme",
-    explanation: "Light, dark, or the same as the system.",
-    standard: "system",
-  },
-  text_size: {
-    section: "appearance",
-    label: "Text size",
-    explanation: "In percent of the normal size.",
-    standard: "100",
-  },
-  motion: {
-    section: "appearance",
-    label: "Motion",
-    explanation: "Reduced turns off all animations.",
-    standard: "same as the system",
-  },
-  keep_traces: {
-    section: "data",
-    label: "Save traces",
-    explanation:
-      "A trace records what happened in each round. Token view, heatmap, replay and check need it.",
-    standard: "on",
-  },
-  stored_traces: {
-    section: "data",
-    label: "Stored traces",
-    explanation: "How much space the traces take, and deleting them.",
-  },
-  data_folder: {
-    section: "data",
-    label: "Data folder",
-    explanation: "Conversations, traces and settings are stored here and nowhere else.",
-  },
-  version: { section: "data", label: "Version", explanation: "Foretoken" },
-} as const satisfies Record<string, SettingWords>;
+/** In the order in which they are shown, with their sections. */
+const sections = {
+  draft: "speculation",
+  drafter: "speculation",
+  draft_length: "speculation",
+  mode: "speculation",
+  learn_from_earlier: "speculation",
+  threshold: "speculation",
+  tree: "speculation",
+  staged: "speculation",
+  verification: "speculation",
+  temperature: "sampling",
+  top_k: "sampling",
+  top_p: "sampling",
+  min_p: "sampling",
+  repetition_penalty: "sampling",
+  seed: "sampling",
+  max_tokens: "sampling",
+  device: "device",
+  draft_device: "device",
+  system_prompt: "system-prompt",
+  theme: "appearance",
+  language: "appearance",
+  text_size: "appearance",
+  motion: "appearance",
+  keep_traces: "data",
+  stored_traces: "data",
+  data_folder: "data",
+  version: "data",
+} as const satisfies Record<string, SectionId>;
 
-export type SettingId = keyof typeof words;
+export type SettingId = keyof typeof sections;
 
-export const SETTINGS: Readonly<Record<SettingId, SettingWords>> = words;
+export const SETTING_IDS = Object.keys(sections) as SettingId[];
 
-export const SETTING_IDS = Object.keys(words) as SettingId[];
+/** Those that have a message for their default. */
+type WithStandard = {
+  [Id in SettingId]: `setting.${Id}.standard` extends Key ? Id : never;
+}[SettingId];
+
+const WITHOUT_STANDARD: readonly string[] = [
+  "stored_traces",
+  "data_folder",
+  "version",
+] satisfies Exclude<SettingId, WithStandard>[];
+
+function hasStandard(id: SettingId): id is WithStandard {
+  return !WITHOUT_STANDARD.includes(id);
+}
+
+/** Its words in the language of the moment. */
+function wordsOf(id: SettingId): SettingWords {
+  const words = {
+    section: sections[id],
+    get label() {
+      return t(`setting.${id}`);
+    },
+    get explanation() {
+      return t(`setting.${id}.explanation`);
+    },
+  };
+  if (!hasStandard(id)) return words;
+  return Object.defineProperty(words, "standard", {
+    enumerable: true,
+    get: () => t(`setting.${id}.standard`),
+  });
+}
+
+export const SETTINGS = Object.fromEntries(SETTING_IDS.map((id) => [id, wordsOf(id)])) as Readonly<
+  Record<SettingId, SettingWords>
+>;
 
 /** What a setting is found by: its name, and what explains it. */
 export function foundBy(id: SettingId): Found {

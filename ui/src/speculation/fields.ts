@@ -7,6 +7,7 @@ import type { Mode } from "../bindings/Mode";
 import type { Threshold } from "../bindings/Threshold";
 import type { Tree } from "../bindings/Tree";
 import { facts } from "../bindings/facts";
+import { t } from "../messages/say";
 
 interface NumberField {
   value: number | null;
@@ -53,9 +54,9 @@ export function lengthField(
   return {
     value: length.type,
     options: [
-      { value: "auto", label: "Auto" },
-      { value: "fixed", label: "Fixed" },
-      { value: "off", label: "Off" },
+      { value: "auto", label: t("field.auto") },
+      { value: "fixed", label: t("field.fixed") },
+      { value: "off", label: t("field.off") },
     ],
     testid: `${testid}-mode`,
     onchange: (type) => change(LENGTHS[type]),
@@ -82,9 +83,9 @@ export function thresholdField(
   return {
     value: threshold.type,
     options: [
-      { value: "off", label: "Off" },
-      { value: "auto", label: "Auto" },
-      { value: "fixed", label: "Fixed" },
+      { value: "off", label: t("field.off") },
+      { value: "auto", label: t("field.auto") },
+      { value: "fixed", label: t("field.fixed") },
     ],
     testid,
     onchange: (type) => change(THRESHOLDS[type]),
@@ -110,9 +111,9 @@ export function treeField(
   return {
     value: tree.type,
     options: [
-      { value: "off", label: "Off" },
-      { value: "auto", label: "Auto" },
-      { value: "width", label: "Width" },
+      { value: "off", label: t("field.off") },
+      { value: "auto", label: t("field.auto") },
+      { value: "width", label: t("field.width") },
     ],
     testid,
     onchange: (type) => change(TREES[type]),
@@ -134,8 +135,8 @@ export function modeField(mode: Mode, testid: string, change: (mode: Mode) => vo
   return {
     value: mode,
     options: [
-      { value: "fastest", label: "Fastest" },
-      { value: "reproducible", label: "Reproducible" },
+      { value: "fastest", label: t("field.fastest") },
+      { value: "reproducible", label: t("field.reproducible") },
     ],
     testid,
     onchange: change,

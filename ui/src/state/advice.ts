@@ -5,6 +5,7 @@ import type { EngineStatus } from "../bindings/EngineStatus";
 import type { Problem } from "../bindings/Problem";
 import { facts } from "../bindings/facts";
 import { sizeHint } from "./pairs";
+import { t } from "../messages/say";
 
 /** A draft, what its size lets expect, and what a trial has come to. */
 export interface DraftAdvice extends Advice {
@@ -26,7 +27,7 @@ export function unprobed(status: EngineStatus): DraftAdvice[] {
 
 function before({ id, label, problem }: DraftOption, status: EngineStatus): DraftAdvice {
   const model = status.targets.find((target) => target.id === id);
-  const hint = model && status.target ? sizeHint(status.target, model) : "needs no model";
+  const hint = model && status.target ? sizeHint(status.target, model) : t("shell.needsNoModel");
   return {
     id,
     label,

@@ -22,6 +22,8 @@ import { Toasts } from "./toasts.svelte";
 import type { Trace } from "./trace.svelte";
 import { Traces } from "./traces.svelte";
 import { View } from "./view.svelte";
+import { t } from "../messages/say";
+import { errorWords } from "../messages/shell";
 
 export class App {
   readonly toasts = new Toasts();
@@ -81,10 +83,9 @@ export class App {
 
   /** What keeps the engine busy, in a sentence that says what to do; null while nothing does. */
   get occupied(): string | null {
-    const wait = "stop it or wait until it finishes.";
-    if (this.reply.active) return `A reply is being written: ${wait}`;
-    if (this.check.running !== null) return `A reply is being checked: ${wait}`;
-    return this.arena.running ? `The arena is running: ${wait}` : null;
+    if (this.reply.active) return t("window.replyWritten");
+    if (this.check.running !== null) return t("window.replyChecked");
+    return this.arena.running ? t("window.arenaRuns") : null;
   }
 
   get inspectedTrace(): Trace | undefined {
@@ -106,7 +107,7 @@ export class App {
       this.engine.watch(),
       this.library.watch(),
       this.conversations.load(),
-      info.catch((thrown: unknown) => this.toasts.show(BackendError.from(thrown).message)),
+      info.catch((thrown: unknown) => this.toasts.show(errorWords(BackendError.from(thrown)))),
       this.#tellNotices(),
       this.#openGiven(),
     ]);
@@ -151,7 +152,7 @@ export class App {
     await this.traces.want(id);
     const rounds = this.traces.of(id)?.rounds ?? [];
     if (rounds.length === 0) {
-      this.toasts.show("There is nothing to replay: no trace of this reply is stored.");
+      this.toasts.show(t("window.noReplay"));
       return;
     }
     this.view.inspect(id);
@@ -172,7 +173,7 @@ export class App {
       const text = await writeTrace({ reply, rounds, prompt, program });
       return await this.#backend.saveFile(traceFileName(title, reply.id), text);
     } catch (thrown) {
-      this.toasts.show(BackendError.from(thrown).message);
+      this.toasts.show(errorWords(BackendError.from(thrown)));
       return null;
     }
   }
@@ -186,8 +187,8 @@ export class App {
         const reason =
           thrown instanceof TraceFileError
             ? thrown.message
-            : `it could not be read (${BackendError.from(thrown).message}). Is it still there?`;
-        this.toasts.show(`“${file.name}” was not imported: ${reason}`);
+            : t("window.notRead", { detail: errorWords(BackendError.from(thrown)) });
+        this.toasts.show(t("window.notImported", { file: file.name, reason }));
       }
     }
   }
@@ -211,7 +212,7 @@ export class App {
       await this.#backend.cancelLoading();
       await this.settings.refreshModels();
     } catch (thrown) {
-      this.toasts.show(BackendError.from(thrown).message);
+      this.toasts.show(errorWords(BackendError.from(thrown)));
     }
   }
 
@@ -226,7 +227,7 @@ export class App {
   async addDropped(dropped: string[]) {
     const paths = dropped.filter((path) => !path.toLowerCase().endsWith(".jsonl"));
     if (paths.length < dropped.length) {
-      this.toasts.show("To open a trace, use “Import a trace” in the sidebar.");
+      this.toasts.show(t("window.openTrace"));
     }
     if (paths.length === 0) return;
     this.view.settingsOpen = false;
@@ -266,7 +267,7 @@ export class App {
       const file = await this.#backend.traceToOpen();
       if (file) await this.importTraces([file]);
     } catch (thrown) {
-      this.toasts.show(BackendError.from(thrown).message);
+      this.toasts.show(errorWords(BackendError.from(thrown)));
     }
   }
 
@@ -274,7 +275,7 @@ export class App {
     try {
       return await ask();
     } catch (thrown) {
-      this.toasts.show(BackendError.from(thrown).message);
+      this.toasts.show(errorWords(BackendError.from(thrown)));
       return null;
     }
   }
@@ -287,7 +288,7 @@ export class App {
       await this.settings.refreshModels();
       return null;
     } catch (thrown) {
-      return BackendError.from(thrown).message;
+      return errorWords(BackendError.from(thrown));
     }
   }
 }

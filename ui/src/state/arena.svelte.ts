@@ -13,6 +13,8 @@ import { Contest } from "./contest.svelte";
 import type { Engine } from "./engine.svelte";
 import type { Settings } from "./settings.svelte";
 import type { Toasts } from "./toasts.svelte";
+import { t } from "../messages/say";
+import { errorWords } from "../messages/shell";
 
 export const USUAL_TOKENS = 256;
 const USUAL_PAIRS = 5;
@@ -71,7 +73,7 @@ export class Arena {
   /** Why it cannot start as it stands, in a sentence that says what to do; null when it can. */
   get obstacle(): string | null {
     const { target, drafts } = this.#engine.status;
-    if (target === null) return "No model is loaded: wait, or choose one in the Library.";
+    if (target === null) return t("arena.noModel");
     return obstacleOf(this.setups, drafts) ?? this.#occupied();
   }
 
@@ -85,7 +87,7 @@ export class Arena {
     try {
       this.stored = await this.#backend.arenas();
     } catch (thrown) {
-      this.#toasts.show(BackendError.from(thrown).message);
+      this.#toasts.show(errorWords(BackendError.from(thrown)));
     }
   }
 
@@ -121,7 +123,7 @@ export class Arena {
       await this.#backend.stop();
     } catch (thrown) {
       contest.stopping = false;
-      this.#toasts.show(BackendError.from(thrown).message);
+      this.#toasts.show(errorWords(BackendError.from(thrown)));
     }
   }
 
@@ -130,9 +132,8 @@ export class Arena {
     const contest = Contest.of(stored);
     if (contest) this.contest = contest;
     else {
-      const found = `expected two set-ups, found ${stored.setups.length}`;
       this.#toasts.show(
-        `Arena ${stored.id} cannot be shown: ${found}. Delete it and run it again.`,
+        t("arena.cannotShow", { id: String(stored.id), count: stored.setups.length }),
       );
     }
   }
@@ -148,7 +149,7 @@ export class Arena {
       this.stored = this.stored.filter((arena) => arena.id !== id);
       if (this.contest?.stored?.id === id) this.contest = null;
     } catch (thrown) {
-      this.#toasts.show(BackendError.from(thrown).message);
+      this.#toasts.show(errorWords(BackendError.from(thrown)));
     }
   }
 
@@ -158,9 +159,9 @@ export class Arena {
     const text = JSON.stringify(exported, null, 2);
     try {
       const path = await this.#backend.saveFile(`foretoken-arena-${arena.id}.json`, `${text}\n`);
-      this.#toasts.show(`Saved as ${path}`);
+      this.#toasts.show(t("arena.saved", { path }));
     } catch (thrown) {
-      this.#toasts.show(BackendError.from(thrown).message);
+      this.#toasts.show(errorWords(BackendError.from(thrown)));
     }
   }
 
@@ -185,7 +186,7 @@ export class Arena {
       if (contest.begun) return;
       // Refused: there is something to mend in the form.
       this.contest = null;
-      if (error.code !== "cancelled") this.problem = error.message;
+      if (error.code !== "cancelled") this.problem = errorWords(error);
     }
   }
 }

@@ -6,6 +6,7 @@ import { SvelteMap } from "svelte/reactivity";
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { ReplyCheck } from "../bindings/ReplyCheck";
 import { BackendError, type Backend } from "../backend/backend";
+import { errorWords } from "../messages/shell";
 
 /** What came of a check: what it found, or why there was none. */
 export type Finding = { check: ReplyCheck } | { refusal: string };
@@ -57,7 +58,7 @@ export class Check {
         this.#onDifference(message, check.difference.position);
       }
     } catch (thrown) {
-      this.#findings.set(message, { refusal: BackendError.from(thrown).message });
+      this.#findings.set(message, { refusal: errorWords(BackendError.from(thrown)) });
     } finally {
       this.running = null;
       this.stopping = false;

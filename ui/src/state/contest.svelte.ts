@@ -13,6 +13,7 @@ import { distinct, labelOf } from "../arena/label";
 import { verdictOf, type Pair, type Side } from "../arena/pairs";
 import { BackendError } from "../backend/backend";
 import { frames } from "../frames";
+import { errorWords } from "../messages/shell";
 
 export type Stage = "running" | "finished" | "stopped" | "failed";
 
@@ -25,7 +26,6 @@ export class Contest {
 
   stage = $state<Stage>("running");
   stopping = $state(false);
-  names = $state.raw<Pair<string>>(["", ""]);
   /** Runs that are over. */
   runs = $state.raw<readonly ArenaRun[]>([]);
   /** The run under way. */
@@ -36,12 +36,15 @@ export class Contest {
   problem = $state<string | null>(null);
   /** As it was stored, when it has finished. */
   stored = $state.raw<Arena | null>(null);
+  /** What the set-ups are called: as it was said at the start, and of a stored one in the language of the moment. */
+  readonly names: Pair<string> = $derived(distinct(this.#names()));
   readonly verdict: Verdict = $derived(this.stored?.verdict ?? verdictOf(this.runs));
 
   /** Whether a run has begun: before, a refusal has something to say about the request. */
   begun = false;
   #writing = "";
   #points: [number, number][] = [];
+  readonly #labels: Pair<string>;
 
   constructor(request: ArenaRequest, labels: Pair<string>, target: string) {
     this.prompt = request.prompt;
@@ -49,7 +52,7 @@ export class Contest {
     this.pairs = request.pairs;
     this.maxTokens = request.max_tokens;
     this.target = target;
-    this.names = distinct(labels);
+    this.#labels = labels;
   }
 
   /** One that was stored; undefined if it lacks one of its two set-ups. */
@@ -95,12 +98,17 @@ export class Contest {
     }
   }
 
+  #names(): Pair<string> {
+    if (!this.stored) return this.#labels;
+    const { setups } = this.stored;
+    const [one = "", other = ""] = setups.map(({ setup, draft }) => labelOf(setup, draft));
+    return [one, other];
+  }
+
   finish(stored: Arena) {
     this.#settle("finished");
     this.stored = stored;
     this.runs = stored.runs;
-    const [one = "", other = ""] = stored.setups.map(({ setup, draft }) => labelOf(setup, draft));
-    this.names = distinct([one, other]);
     const [first = "", second = ""] = stored.texts;
     this.texts = [first, second];
   }
@@ -108,7 +116,7 @@ export class Contest {
   fail(error: BackendError) {
     this.#show();
     this.#settle(error.code === "cancelled" ? "stopped" : "failed");
-    this.problem = error.message;
+    this.problem = errorWords(error);
   }
 
   #settle(stage: Stage) {

@@ -5,6 +5,8 @@ import type { SearchHit } from "../bindings/SearchHit";
 import { BackendError, type Backend } from "../backend/backend";
 import { isImported } from "./imports.svelte";
 import type { Toasts } from "./toasts.svelte";
+import { t } from "../messages/say";
+import { errorWords } from "../messages/shell";
 
 /** How often it is looked whether a reply that could not be stored is. */
 const LOOK_MS = 2000;
@@ -156,7 +158,7 @@ export class Conversations {
       this.list = this.list.filter((other) => other.id !== id);
       if (this.current === id) this.startNew();
       const run = () => void this.#restore(id);
-      this.#toasts.show(`Deleted “${title}”`, { label: "Undo", run });
+      this.#toasts.show(t("sidebar.deleted", { title }), { label: t("sidebar.undo"), run });
     });
   }
 
@@ -187,7 +189,7 @@ export class Conversations {
     try {
       await act();
     } catch (thrown) {
-      this.#toasts.show(BackendError.from(thrown).message);
+      this.#toasts.show(errorWords(BackendError.from(thrown)));
     }
   }
 }

@@ -2,10 +2,11 @@
 import { frames } from "../frames";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import { BackendError, type Backend } from "../backend/backend";
+import { errorWords } from "../messages/shell";
 
 const STARTING: EngineStatus = {
   phase: "loading",
-  message: "Starting",
+  message: null,
   loading: null,
   target: null,
   targets: [],
@@ -59,7 +60,7 @@ export class Engine {
         else this.#show();
       });
     } catch (thrown) {
-      const { message } = BackendError.from(thrown);
+      const message = errorWords(BackendError.from(thrown));
       this.status = { ...STARTING, phase: "failed", message };
     }
   }

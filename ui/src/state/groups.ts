@@ -1,5 +1,6 @@
 /** Puts conversations under headings by date, the pinned ones first. */
 import type { Conversation } from "../bindings/Conversation";
+import { t } from "../messages/say";
 
 export interface Group {
   heading: string;
@@ -10,7 +11,9 @@ export interface Group {
 export function groupsOf(conversations: readonly Conversation[], now: number): Group[] {
   const groups: Group[] = [];
   for (const conversation of conversations) {
-    const heading = conversation.pinned ? "Pinned" : headingOf(conversation.updated_at, now);
+    const heading = conversation.pinned
+      ? t("sidebar.pinned")
+      : headingOf(conversation.updated_at, now);
     const group = groups.find((known) => known.heading === heading);
     if (group) group.conversations.push(conversation);
     else groups.push({ heading, conversations: [conversation] });
@@ -22,9 +25,9 @@ function headingOf(updatedAt: number, now: number): string {
   const today = new Date(now);
   const daysAgo = (days: number) =>
     new Date(today.getFullYear(), today.getMonth(), today.getDate() - days).getTime();
-  if (updatedAt >= daysAgo(0)) return "Today";
-  if (updatedAt >= daysAgo(1)) return "Yesterday";
-  if (updatedAt >= daysAgo(7)) return "Last week";
-  if (updatedAt >= daysAgo(30)) return "Last month";
-  return "Older";
+  if (updatedAt >= daysAgo(0)) return t("sidebar.today");
+  if (updatedAt >= daysAgo(1)) return t("sidebar.yesterday");
+  if (updatedAt >= daysAgo(7)) return t("sidebar.lastWeek");
+  if (updatedAt >= daysAgo(30)) return t("sidebar.lastMonth");
+  return t("sidebar.older");
 }

@@ -13,6 +13,7 @@ import type { TokenSource } from "../bindings/TokenSource";
 import { BackendError, type Backend } from "../backend/backend";
 import { sorted, unprobed } from "./advice";
 import type { Engine } from "./engine.svelte";
+import { errorWords } from "../messages/shell";
 
 /** Why something did not happen, and where it was asked for. */
 export interface Problem {
@@ -131,8 +132,12 @@ export class Library {
     try {
       answer = { state: "found", repository: await this.#backend.findRepository(wanted) };
     } catch (thrown) {
-      const { code, message } = BackendError.from(thrown);
-      answer = { state: "failed", name: wanted, problem: { code, message } };
+      const error = BackendError.from(thrown);
+      answer = {
+        state: "failed",
+        name: wanted,
+        problem: { code: error.code, message: errorWords(error) },
+      };
     }
     // Something else may have been asked for since.
     if (this.lookup === asking) this.lookup = answer;
@@ -198,8 +203,8 @@ export class Library {
       await act();
       return true;
     } catch (thrown) {
-      const { code, message } = BackendError.from(thrown);
-      this.problem = { code, message };
+      const error = BackendError.from(thrown);
+      this.problem = { code: error.code, message: errorWords(error) };
       return false;
     }
   }

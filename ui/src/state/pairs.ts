@@ -1,4 +1,6 @@
 /** Which draft suits which target, before anything is measured: by their sizes. */
+import { t } from "../messages/say";
+import { count } from "../messages/numbers";
 
 /** A draft does best at about this share of its target's parameters. */
 const RULE_OF_THUMB = 0.1;
@@ -19,12 +21,12 @@ export function draftFor<Draft extends Sized>(
 
 /** What the sizes alone let expect of a draft. */
 export function sizeHint(target: Sized, draft: Sized): string {
-  if (target.parameters === 0 || draft.parameters === 0) return "size unknown";
+  if (target.parameters === 0 || draft.parameters === 0) return t("advisor.sizeUnknown");
   const share = draft.parameters / target.parameters;
-  if (share > 0.75) return "as large as the target model: too large to gain from drafting";
-  const words = share < 0.01 ? "less than 1 %" : `${Math.round(share * 100)} %`;
-  const size = `${words} of the target model's size`;
-  if (share > 0.35) return `${size}: probably too large to be faster`;
-  if (share < 0.02) return `${size}: fast, but it may guess badly`;
-  return share <= 0.2 ? `${size}: about right` : `${size}: rather large`;
+  if (share > 0.75) return t("advisor.asLarge");
+  const words =
+    share < 0.01 ? t("advisor.lessThanOne", { percent: "1 %" }) : `${count(share * 100)} %`;
+  if (share > 0.35) return t("advisor.tooLarge", { share: words });
+  if (share < 0.02) return t("advisor.tiny", { share: words });
+  return t(share <= 0.2 ? "advisor.right" : "advisor.large", { share: words });
 }

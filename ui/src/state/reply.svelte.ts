@@ -11,6 +11,8 @@ import { BackendError, type Backend } from "../backend/backend";
 import type { Conversations } from "./conversations.svelte";
 import { Trace } from "./trace.svelte";
 import type { Traces } from "./traces.svelte";
+import { t } from "../messages/say";
+import { errorWords } from "../messages/shell";
 
 /** A question that no longer fits into the context together with its conversation. */
 interface TooLong {
@@ -91,7 +93,7 @@ export class Reply {
       const { conversation, text } = offer;
       this.#conversations.update(await this.#backend.leaveOutOldest(conversation, text));
     } catch (thrown) {
-      this.problem = BackendError.from(thrown).message;
+      this.problem = errorWords(BackendError.from(thrown));
       return;
     }
     await offer.again();
@@ -110,7 +112,7 @@ export class Reply {
       await this.#backend.stop();
     } catch (thrown) {
       this.stopping = false;
-      this.problem = BackendError.from(thrown).message;
+      this.problem = errorWords(BackendError.from(thrown));
     }
   }
 
@@ -137,9 +139,9 @@ export class Reply {
     try {
       await this.#finish(await ask((event) => this.#take(event)));
     } catch (thrown) {
-      const { code, message } = BackendError.from(thrown);
-      if (code === "prompt_too_long") this.tooLong = offer;
-      await this.#fail(message);
+      const error = BackendError.from(thrown);
+      if (error.code === "prompt_too_long") this.tooLong = offer;
+      await this.#fail(errorWords(error));
     } finally {
       this.active = false;
       this.stopping = false;
@@ -190,7 +192,8 @@ export class Reply {
     if (reply.instead_of === null && reply.id === begun) this.#conversations.place(reply);
     // One that was to take another's place and is not whole leaves that where it was.
     else await this.#conversations.refresh();
-    this.announcement = reply.finish === "cancelled" ? "Reply stopped." : "Reply finished.";
+    this.announcement =
+      reply.finish === "cancelled" ? t("window.replyStopped") : t("window.replyFinished");
   }
 
   async #fail(problem: string) {

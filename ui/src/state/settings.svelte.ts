@@ -8,6 +8,7 @@ import type { Settings as Values } from "../bindings/Settings";
 import type { Speculation } from "../bindings/Speculation";
 import { defaults } from "../bindings/defaults";
 import { BackendError, type Backend } from "../backend/backend";
+import { errorWords } from "../messages/shell";
 
 const SAVE_AFTER_MS = 300;
 
@@ -33,7 +34,7 @@ export class Settings {
       this.#changes = 0;
       this.#loaded = true;
     } catch (thrown) {
-      this.problem = BackendError.from(thrown).message;
+      this.problem = errorWords(BackendError.from(thrown));
     }
   }
 
@@ -88,7 +89,7 @@ export class Settings {
       const { added_models, target, device, drafts } = await this.#backend.settings();
       this.values = { ...this.values, added_models, target, device, drafts };
     } catch (thrown) {
-      this.problem = BackendError.from(thrown).message;
+      this.problem = errorWords(BackendError.from(thrown));
     }
   }
 
@@ -105,7 +106,7 @@ export class Settings {
       this.values = stored;
       this.#changes = 0;
     } catch (thrown) {
-      this.problem = BackendError.from(thrown).message;
+      this.problem = errorWords(BackendError.from(thrown));
     }
   }
 }

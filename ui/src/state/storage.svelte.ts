@@ -1,6 +1,7 @@
 /** How much the stored traces take, and deleting them. */
 import type { TraceStorage } from "../bindings/TraceStorage";
 import { BackendError, type Backend } from "../backend/backend";
+import { errorWords } from "../messages/shell";
 
 export class Storage {
   /** Null until it is known. */
@@ -32,7 +33,7 @@ export class Storage {
       this.used = await ask();
       this.problem = null;
     } catch (thrown) {
-      this.problem = BackendError.from(thrown).message;
+      this.problem = errorWords(BackendError.from(thrown));
     }
   }
 }

@@ -2,6 +2,7 @@
 import { SvelteMap } from "svelte/reactivity";
 import { BackendError, type Backend } from "../backend/backend";
 import { Trace } from "./trace.svelte";
+import { errorWords } from "../messages/shell";
 
 export class Traces {
   readonly #backend: Backend;
@@ -32,7 +33,7 @@ export class Traces {
     try {
       this.#loaded.set(message, Trace.of(await this.#backend.trace(message)));
     } catch (thrown) {
-      this.#onProblem(BackendError.from(thrown).message);
+      this.#onProblem(errorWords(BackendError.from(thrown)));
     }
   }
 

@@ -2,8 +2,10 @@
 import type { Decision } from "../bindings/Decision";
 import { duration, percent } from "./describe";
 import type { Decided } from "./history";
-import { REASON_WORDS } from "./reasons";
+import { reasonWords } from "./reasons";
 import { times } from "./savings";
+import { t } from "../messages/say";
+import { count, decimal } from "../messages/numbers";
 
 /** "K 5 → 0: no drafts, it would be 8 % slower", "K = 5: 2.1x plain speed expected". */
 export function decisionWords(decision: Decision): string {
@@ -21,21 +23,23 @@ export function whyWords({ reason, decision }: Decided): string {
   const expectation = expectationWords(decision);
   switch (reason) {
     case "fixed":
-      return expectation === null ? "as set" : `as set, ${expectation}`;
+      return expectation === null
+        ? reasonWords("fixed").short
+        : t("decision.asSet", { expectation });
     case "cannot_pay":
     case "off":
     case "no_room":
     case "draft_context_full":
     case "drafter_failed":
-      return REASON_WORDS[reason].short;
+      return reasonWords(reason).short;
     default:
-      return expectation ?? REASON_WORDS[reason].short;
+      return expectation ?? reasonWords(reason).short;
   }
 }
 
 /** What the best draft would lose, as a share of the speed: "it would be 8 % slower". */
 export function lossWords(loss: number): string {
-  return loss < 0.005 ? "too little to gain" : `it would be ${percent(loss)} slower`;
+  return loss < 0.005 ? t("decision.tooLittle") : t("decision.slower", { percent: percent(loss) });
 }
 
 /** "2.1x plain speed expected", "no drafts, it would be 8 % slower"; null for a decision without a curve. */
@@ -44,9 +48,11 @@ function expectationWords({ chosen, tokens_per_second }: Decision): string | nul
   if (plain <= 0) return null;
   if (chosen > 0) {
     const promised = tokens_per_second[chosen];
-    return promised === undefined ? null : `${times(promised / plain)} plain speed expected`;
+    return promised === undefined
+      ? null
+      : t("decision.expected", { speedup: times(promised / plain) });
   }
-  return `no drafts, ${lossWords(1 - Math.max(0, ...drafting) / plain)}`;
+  return t("decision.noDrafts", { loss: lossWords(1 - Math.max(0, ...drafting) / plain) });
 }
 
 /** All that the curve knows of one draft length, in a sentence. */
@@ -54,15 +60,17 @@ export function lengthWords(decision: Decision, length: number): string {
   const plain = decision.tokens_per_second[0] ?? 0;
   const expected = decision.tokens_per_second[length];
   const verify = decision.verify_ms[length];
-  const facts = [expected === undefined ? "" : `${expected.toFixed(1)} tokens/s`];
+  const facts = [expected === undefined ? "" : t("decision.rate", { rate: decimal(expected, 1) })];
   if (length > 0) {
     const acceptance = decision.acceptance[length - 1];
     const drafting = decision.drafting_ms[length - 1];
-    if (expected !== undefined && plain > 0) facts.push(`${times(expected / plain)} plain`);
-    if (acceptance !== undefined) facts.push(`${percent(acceptance)} accepted at depth ${length}`);
-    if (drafting !== undefined) facts.push(`${duration(drafting)} to draft`);
+    if (expected !== undefined && plain > 0)
+      facts.push(t("decision.plainTimes", { speedup: times(expected / plain) }));
+    if (acceptance !== undefined)
+      facts.push(t("decision.accepted", { percent: percent(acceptance), depth: count(length) }));
+    if (drafting !== undefined) facts.push(t("decision.toDraft", { time: duration(drafting) }));
   }
-  if (verify !== undefined) facts.push(`${duration(verify)} to verify`);
+  if (verify !== undefined) facts.push(t("decision.toVerify", { time: duration(verify) }));
   const known = facts.filter((fact) => fact !== "");
-  return `K = ${length}: ${known.join(", ")}${length === 0 ? " (plain decoding)" : ""}`;
+  return `K = ${length}: ${known.join(", ")}${length === 0 ? ` ${t("decision.plain")}` : ""}`;
 }

@@ -5,22 +5,13 @@ import { picture, visibleBlank, type ChipKind } from "./chips";
 import { tokenAt, type Place } from "./round";
 import { roundMs } from "./statistics";
 import { depthsOf, longestPath, parentsOf, replacedBy } from "./tree";
+import { t } from "../messages/say";
+import { count, decimal } from "../messages/numbers";
+import { shellWords } from "../messages/shell";
 
-export const OUTCOME_WORDS: Record<ChipKind, string> = {
-  accepted: "accepted",
-  rejected: "rejected",
-  discarded: "never judged",
-  bonus: "bonus token",
-  recovered: "recovered token",
-  plain: "not drafted",
-};
-
-const DRAFTER_WORDS: Record<DrafterKind, string> = {
-  model: "draft model",
-  head: "draft head",
-  ngram: "n-gram",
-  recycling: "recycling",
-};
+export function outcomeWords(kind: ChipKind): string {
+  return t(`outcome.${kind}`);
+}
 
 /** Everything known about one token, ready to be shown. */
 export interface TokenCard {
@@ -93,7 +84,7 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
 }
 
 function drafterWords(drafter: DrafterKind, staged: boolean): string {
-  return DRAFTER_WORDS[drafter] + (staged && drafter === "model" ? ", staged" : "");
+  return t(staged && drafter === "model" ? "drafter.modelStaged" : `drafter.${drafter}`);
 }
 
 function rejectedTexts(round: Round, slot: number): string[] {
@@ -112,18 +103,24 @@ function guessOf(round: Round, slot: number): TokenCard["guess"] {
 
 /** Which models wrote a reply: "Written by Starter, drafted by n-gram". */
 export function authorWords(target: string, draft: string | null): string {
-  return `Written by ${target}, ${draft === null ? "without drafts" : `drafted by ${draft}`}`;
+  return draft === null
+    ? t("trace.writtenPlain", { target })
+    : t("trace.writtenDrafted", { target, draft: shellWords(draft) });
 }
 
 /** One sentence for a screen reader. */
 export function sentenceOf(card: TokenCard): string {
   const words = card.text.trim();
   const name = shortened(words === "" ? JSON.stringify(card.text) : words, picture);
-  const where = card.position === null ? "" : `, position ${card.position} of ${card.draftLength}`;
-  const guess = card.guess ? `, guess ${card.guess.number} of ${card.guess.of}` : "";
-  const acceptance =
-    card.acceptance === null ? "" : `, acceptance probability ${percent(card.acceptance)}`;
-  return `${name}: ${OUTCOME_WORDS[card.kind]}, round ${card.round}${where}${guess}${acceptance}`;
+  const parts = [
+    t("trace.token", { token: name, outcome: outcomeWords(card.kind), round: count(card.round) }),
+    card.position &&
+      t("trace.tokenPosition", { position: count(card.position), length: count(card.draftLength) }),
+    card.guess &&
+      t("trace.tokenGuess", { number: count(card.guess.number), of: count(card.guess.of) }),
+    card.acceptance !== null && t("trace.tokenAcceptance", { percent: percent(card.acceptance) }),
+  ];
+  return parts.filter(Boolean).join(", ");
 }
 
 /** What a card has room for, in characters. */
@@ -138,22 +135,22 @@ function shortened(text: string, show: (part: string) => string): string {
   if (text.length <= MAX_SHOWN) return show(text);
   // Not between the halves of an emoji.
   const cut = text.slice(0, MAX_SHOWN).replace(/[\ud800-\udbff]$/, "");
-  return `${show(cut)}… (${text.length.toLocaleString("en")} characters)`;
+  return t("trace.shortened", { text: show(cut), count: text.length });
 }
 
 /** "81 %"; a no-break space keeps the sign with its number. */
 export function percent(share: number): string {
-  return `${Math.round(share * 100)}\u00a0%`;
+  return `${count(share * 100)}\u00a0%`;
 }
 
 /** A probability with enough digits to tell small ones apart. */
 export function probability(value: number): string {
-  if (value > 0 && value < 0.001) return "< 0.001";
-  return value.toFixed(3);
+  if (value > 0 && value < 0.001) return `< ${decimal(0.001, 3)}`;
+  return decimal(value, 3);
 }
 
 /** A time with sensible digits: "3.4 ms", "212 ms", "4.1 s". */
 export function duration(ms: number): string {
-  if (ms >= 1000) return `${(ms / 1000).toFixed(1)}\u00a0s`;
-  return ms < 10 ? `${ms.toFixed(1)}\u00a0ms` : `${Math.round(ms)}\u00a0ms`;
+  if (ms >= 1000) return `${decimal(ms / 1000, 1)}\u00a0s`;
+  return ms < 10 ? `${decimal(ms, 1)}\u00a0ms` : `${count(ms)}\u00a0ms`;
 }

@@ -8,6 +8,8 @@ import { duration } from "./describe";
 import { emitted } from "./round";
 import type { Round } from "../bindings/Round";
 import type { Statistics } from "./statistics";
+import { t } from "../messages/say";
+import { decimal } from "../messages/numbers";
 
 /** How fast a reply was written, and how fast plain decoding is. */
 export interface Pace {
@@ -71,7 +73,7 @@ export function savingOf(paces: readonly (Pace | null)[]): Saving | null {
 
 /** "2.1x"; two decimals near 1, where they decide. */
 export function times(ratio: number): string {
-  return `${ratio.toFixed(ratio >= 0.905 && ratio < 1.095 ? 2 : 1)}x`;
+  return `${decimal(ratio, ratio >= 0.905 && ratio < 1.095 ? 2 : 1)}x`;
 }
 
 /** "+2.4 s", "−0.3 s": a minus sign, not a hyphen. */
@@ -81,6 +83,7 @@ export function signed(ms: number): string {
 
 /** "2.4 s saved, 1.7x the speed without drafts", "0.3 s lost, 0.9x the speed without drafts". */
 export function savingWords({ ms, speedup }: Saving): string {
-  if (times(speedup) === "1.00x") return "as fast as without drafts";
-  return `${duration(Math.abs(ms))} ${ms < 0 ? "lost" : "saved"}, ${times(speedup)} the speed without drafts`;
+  if (speedup >= 0.995 && speedup < 1.005) return t("trace.asFast");
+  const given = { time: duration(Math.abs(ms)), speedup: times(speedup) };
+  return t(ms < 0 ? "trace.lost" : "trace.saved", given);
 }

@@ -1,36 +1,30 @@
 /** Words for the settings a reply was written with. */
-import type { DrafterChoice } from "../bindings/DrafterChoice";
 import type { DraftLength } from "../bindings/DraftLength";
 import type { ReplySettings } from "../bindings/ReplySettings";
 import type { Sampling } from "../bindings/Sampling";
 import type { Speculation } from "../bindings/Speculation";
 import type { Threshold } from "../bindings/Threshold";
 import type { Tree } from "../bindings/Tree";
+import { count } from "../messages/numbers";
+import { t } from "../messages/say";
 
 export type Row = [name: string, value: string];
 
-const DRAFTERS: Record<DrafterChoice, string> = {
-  combined: "combined",
-  model: "draft model or head",
-  ngram: "repetition (n-gram)",
-  recycling: "recycling",
-};
-
 export function settingRows({ speculation, sampling, system_prompt }: ReplySettings): Row[] {
-  const prompt: Row[] = system_prompt === "" ? [] : [["System prompt", system_prompt]];
+  const prompt: Row[] = system_prompt === "" ? [] : [[t("setting.system_prompt"), system_prompt]];
   return [...speculationRows(speculation), ...samplingRows(sampling), ...prompt];
 }
 
 function speculationRows(speculation: Speculation): Row[] {
-  const length: Row = ["Draft length", lengthWords(speculation.length)];
+  const length: Row = [t("setting.draft_length"), lengthWords(speculation.length)];
   if (speculation.length.type === "off") return [length];
   return [
-    ["Drafting method", DRAFTERS[speculation.drafter]],
+    [t("setting.drafter"), t(`written.drafter.${speculation.drafter}`)],
     length,
-    ["Threshold", thresholdWords(speculation.threshold)],
-    ["Tree", treeWords(speculation.tree)],
-    ["Staged drafting", speculation.staged],
-    ["Verification", speculation.verification === "block" ? "block" : "token by token"],
+    [t("setting.threshold"), thresholdWords(speculation.threshold)],
+    [t("setting.tree"), treeWords(speculation.tree)],
+    [t("setting.staged"), t(`written.${speculation.staged}`)],
+    [t("setting.verification"), t(`written.${speculation.verification}`)],
   ];
 }
 
@@ -39,27 +33,34 @@ function samplingRows(sampling: Sampling): Row[] {
   const penalty: Row[] =
     sampling.repetition_penalty === 1
       ? []
-      : [["Repetition penalty", String(sampling.repetition_penalty)]];
-  if (sampling.temperature === 0) return [["Temperature", "0, greedy"], ...penalty];
+      : [[t("setting.repetition_penalty"), count(sampling.repetition_penalty, 6)]];
+  if (sampling.temperature === 0)
+    return [[t("setting.temperature"), t("field.greedy")], ...penalty];
   return [
-    ["Temperature", String(sampling.temperature)],
-    ["Top-k", sampling.top_k === 0 ? "off" : String(sampling.top_k)],
-    ["Top-p", sampling.top_p === 1 ? "off" : String(sampling.top_p)],
-    ["Min-p", sampling.min_p === 0 ? "off" : String(sampling.min_p)],
+    [t("setting.temperature"), count(sampling.temperature, 6)],
+    [t("setting.top_k"), sampling.top_k === 0 ? t("written.off") : count(sampling.top_k, 6)],
+    [t("setting.top_p"), sampling.top_p === 1 ? t("written.off") : count(sampling.top_p, 6)],
+    [t("setting.min_p"), sampling.min_p === 0 ? t("written.off") : count(sampling.min_p, 6)],
     ...penalty,
-    ["Sampling mode", sampling.mode],
-    ["Seed", sampling.seed === null ? "random" : String(sampling.seed)],
+    [t("setting.mode"), t(`written.${sampling.mode}`)],
+    [t("setting.seed"), sampling.seed === null ? t("settings.random") : String(sampling.seed)],
   ];
 }
 
 function lengthWords(length: DraftLength): string {
-  return length.type === "fixed" ? `fixed, ${length.tokens}` : length.type;
+  return length.type === "fixed"
+    ? t("written.fixed", { value: count(length.tokens) })
+    : t(`written.${length.type}`);
 }
 
 function thresholdWords(threshold: Threshold): string {
-  return threshold.type === "fixed" ? `fixed, ${threshold.chance}` : threshold.type;
+  return threshold.type === "fixed"
+    ? t("written.fixed", { value: count(threshold.chance, 6) })
+    : t(`written.${threshold.type}`);
 }
 
 function treeWords(tree: Tree): string {
-  return tree.type === "width" ? `width, ${tree.guesses}` : tree.type;
+  return tree.type === "width"
+    ? t("written.width", { value: count(tree.guesses) })
+    : t(`written.${tree.type}`);
 }

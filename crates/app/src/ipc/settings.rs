@@ -51,6 +51,7 @@ pub const TEXT_SIZE: RangeInclusive<u32> = 80..=160;
 #[ts(export)]
 pub struct Appearance {
     pub theme: Theme,
+    pub language: Language,
     pub reduced_motion: bool,
     /// Percent of the normal size: [`TEXT_SIZE`].
     pub text_size: u32,
@@ -66,4 +67,16 @@ pub enum Theme {
     System,
     Light,
     Dark,
+}
+
+/// What the window is written in; what models write is not touched by it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Language {
+    /// The system's, where there are messages in it; else English.
+    #[default]
+    System,
+    En,
+    De,
 }

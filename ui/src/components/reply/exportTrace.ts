@@ -2,9 +2,13 @@
 import type { Message } from "../../bindings/Message";
 import type { App } from "../../state/app.svelte";
 import { copyText } from "../ui/clipboard";
+import { t } from "../../messages/say";
 
 export async function exportTrace(app: App, reply: Message) {
   const path = await app.exportTrace(reply);
   if (path === null) return;
-  app.toasts.show(`Trace saved: ${path}`, { label: "Copy path", run: () => void copyText(path) });
+  app.toasts.show(t("reply.traceSaved", { path }), {
+    label: t("common.copyPath"),
+    run: () => void copyText(path),
+  });
 }

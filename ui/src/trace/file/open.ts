@@ -2,6 +2,8 @@
 import { pause } from "./pause";
 import { TraceFileError } from "./problem";
 import { TraceReader, type TraceFile } from "./read";
+import { t } from "../../messages/say";
+import { count } from "../../messages/numbers";
 
 /** Larger files are refused: what they hold would not fit into a page. */
 const MAX_BYTES = 500e6;
@@ -50,23 +52,17 @@ export async function openTrace(
 
 function refuse({ size }: Source) {
   if (size === 0) {
-    throw new TraceFileError("it is empty: expected lines of JSON. Export the reply again.");
+    throw new TraceFileError(t("traceFile.empty"));
   }
   if (size <= MAX_BYTES) return;
-  const megabytes = Math.ceil(size / 1e6).toLocaleString("en");
-  throw new TraceFileError(
-    `it is too large: expected at most 500 MB, found ${megabytes} MB. Choose a shorter reply.`,
-  );
+  const found = count(Math.ceil(size / 1e6));
+  throw new TraceFileError(t("traceFile.tooLarge", { found }));
 }
 
 function binary(): TraceFileError {
-  return new TraceFileError(
-    "it is not a trace: expected lines of JSON, found a file that is not text. Choose an exported trace.",
-  );
+  return new TraceFileError(t("traceFile.binary"));
 }
 
 function tooLong(): TraceFileError {
-  return new TraceFileError(
-    "it is not a trace: expected a line for each round, found one of more than 16 MB. Choose an exported trace.",
-  );
+  return new TraceFileError(t("traceFile.longLine"));
 }

@@ -1,5 +1,6 @@
 /** Why a file is not shown as a trace: a sentence that says what was expected, what was found, what to do. */
 import type { BaseIssue } from "valibot";
+import { t } from "../../messages/say";
 
 /** Longest excerpt of a file that a message quotes, in characters. */
 const EXCERPT = 40;
@@ -13,8 +14,10 @@ export class TraceFileError extends Error {
 
 /** The error for a line; `field` is empty where the whole line is meant. */
 export function lineProblem(line: number, field: string, wrong: string): TraceFileError {
-  const where = field === "" ? `line ${line}` : `line ${line}, field ${field}`;
-  return new TraceFileError(`${where}: ${wrong}. Export the reply again, or correct this line.`);
+  const given = { line: String(line), wrong };
+  return new TraceFileError(
+    field === "" ? t("traceFile.line", given) : t("traceFile.field", { ...given, field }),
+  );
 }
 
 /** The same for what a schema objects to; its messages say what it expected. */

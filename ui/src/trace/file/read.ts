@@ -7,6 +7,8 @@ import type { Round } from "../../bindings/Round";
 import { textOf } from "../text";
 import { TraceFileError, excerpt, found, issueProblem, lineProblem } from "./problem";
 import { DONE, HEADER, ROUND, VERSION, type Done, type Header } from "./schema";
+import { t } from "../../messages/say";
+import { count } from "../../messages/numbers";
 
 export interface TraceFile {
   /** Null for what the terminal writes, which has no first line. */
@@ -87,7 +89,9 @@ export class TraceReader {
     // First, since the other fields of a newer version may mean anything.
     const version: unknown = "version" in value ? value.version : undefined;
     if (typeof version === "number" && version > VERSION) {
-      throw new TraceFileError(`expected version ${VERSION}, found ${version}: update Foretoken.`);
+      throw new TraceFileError(
+        t("traceFile.newer", { version: String(VERSION), found: String(version) }),
+      );
     }
     this.#header = this.#checked(HEADER, value);
   }
@@ -143,41 +147,40 @@ export class TraceReader {
     const text = this.#done?.text;
     if (this.#broken) {
       const { line } = this.#broken;
-      notices.push(`The last line, ${line}, is incomplete: everything before it is shown.`);
+      notices.push(t("traceFile.incomplete", { line: count(line) }));
     } else if (!this.#done) {
-      notices.push("The file ends before the reply does: everything up to there is shown.");
+      notices.push(t("traceFile.endsEarly"));
     }
-    if (this.#rounds.length === 0)
-      notices.push("The file has no rounds, so there is nothing to replay.");
+    if (this.#rounds.length === 0) notices.push(t("traceFile.noRounds"));
     else if (this.#missing > 0) {
-      const count = this.#missing === 1 ? "1 round is" : `${this.#missing} rounds are`;
-      notices.push(`${count} missing, the first is round ${this.#firstMissing + 1}.`);
+      notices.push(
+        t("traceFile.missing", { count: this.#missing, first: count(this.#firstMissing + 1) }),
+      );
     } else if (text !== undefined && text !== joined) {
-      notices.push("The text in the file does not match its rounds: the rounds are shown.");
+      notices.push(t("traceFile.otherText"));
     }
     if (this.#untimed) {
-      notices.push("Some rounds have no end time: it is calculated from their parts.");
+      notices.push(t("traceFile.noTimes"));
     }
     if (this.#unknown > 0) {
-      const lines = this.#unknown === 1 ? "1 line" : `${this.#unknown} lines`;
-      notices.push(`${lines} of unknown type ignored.`);
+      notices.push(t("traceFile.unknownLines", { count: this.#unknown }));
     }
-    if (this.#beyond) notices.push("The file holds more than one trace: the first is shown.");
+    if (this.#beyond) notices.push(t("traceFile.more"));
     return notices;
   }
 
   #notJson({ line, text }: { line: number; text: string }): TraceFileError {
     if (!this.#header && this.#rounds.length === 0 && this.#unknown === 0) {
-      const wrong = `expected lines of JSON, found ${excerpt(JSON.stringify(text))}`;
-      return new TraceFileError(`it is not a trace: ${wrong}. Choose an exported trace.`);
+      return new TraceFileError(t("traceFile.notJson", { found: excerpt(JSON.stringify(text)) }));
     }
     return lineProblem(line, "", `expected JSON, found ${excerpt(JSON.stringify(text))}`);
   }
 
   #noTrace(): TraceFileError {
-    const seen = this.#unknown === 0 ? "no lines" : `${this.#unknown} of other types`;
-    return new TraceFileError(
-      `it is not a trace: expected lines of the types trace, round and done, found ${seen}. Choose an exported trace.`,
-    );
+    const found =
+      this.#unknown === 0
+        ? t("traceFile.noLines")
+        : t("traceFile.others", { count: count(this.#unknown) });
+    return new TraceFileError(t("traceFile.otherTypes", { found }));
   }
 }

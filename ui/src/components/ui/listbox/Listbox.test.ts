@@ -1,6 +1,6 @@
 import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { DO_NOT_FIT, type Choice } from "./choice";
+import type { Choice } from "./choice";
 import Listbox from "./Listbox.svelte";
 
 const CHOICES: Choice[] = [
@@ -48,7 +48,7 @@ function show(more: { choices?: Choice[]; value?: string; folded?: boolean } = {
       choices,
       value,
       look: "header" as const,
-      ...(folded ? { unusable: DO_NOT_FIT } : {}),
+      ...(folded ? { unusable: "choice.doNotFit" } : {}),
       more: [{ label: "Get more models", run: getMore }],
       testid: "draft-picker",
       optionTestid: "draft-option",

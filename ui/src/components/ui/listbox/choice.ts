@@ -11,13 +11,5 @@ export interface Choice {
   problem: { short: string; reason: string } | null;
 }
 
-/** What the line that hides those that cannot be chosen says of one and of several. */
-export type Words = readonly [one: string, several: string];
-
-export const DO_NOT_FIT: Words = ["does not fit", "do not fit"];
-export const CANNOT_BE_USED: Words = ["cannot be used", "cannot be used"];
-
-/** "1 does not fit", "5 do not fit". */
-export function counted(count: number, [one, several]: Words): string {
-  return `${count} ${count === 1 ? one : several}`;
-}
+/** What the line that hides those that cannot be chosen says of them: a message that counts them. */
+export type Unusable = "choice.doNotFit" | "choice.cannotBeUsed";

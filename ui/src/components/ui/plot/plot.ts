@@ -1,4 +1,5 @@
 /** What a plot shows, and the lists uPlot wants for it. Draws nothing itself. */
+import { count } from "../../../messages/numbers";
 
 /** Rising x, then for each series its y there: what uPlot calls aligned data. */
 export type Aligned = [xs: number[], ...ys: (number | null)[][]];
@@ -69,16 +70,11 @@ export function nearestY(points: readonly Point[], x: number): number | null {
   return best && best[1];
 }
 
-const digitsAtMost = (maximumFractionDigits: number) =>
-  new Intl.NumberFormat("en", { maximumFractionDigits });
-/** Made once: making one takes longer than a frame has. */
-const FORMATS = [digitsAtMost(0), digitsAtMost(1), digitsAtMost(2)] as const;
-
 /** A number with as many digits as its size deserves: "0.42", "3.1", "1,210". */
 export function short(value: number): string {
   const size = Math.abs(value);
   const digits = size === 0 || size >= 100 ? 0 : size >= 1 ? 1 : 2;
-  return FORMATS[digits].format(value);
+  return count(value, digits);
 }
 
 /** An amount with its unit, or after its name where it has none: "3.2 s", "draft length 5". */

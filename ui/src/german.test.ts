@@ -1,0 +1,89 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { locale } from "./messages/locale.svelte";
+import { WindowFixture } from "./windowFixture";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
+
+let window: WindowFixture;
+
+beforeEach(async () => {
+  window = await WindowFixture.open();
+});
+afterEach(() => window.close());
+
+const speak = async (language: "system" | "en" | "de") => {
+  window.app.settings.changeAppearance({ language });
+  await window.pass();
+};
+const composer = () => window.present("composer") as HTMLTextAreaElement;
+
+test("a message that is half written stays when the language changes", async () => {
+  await window.type("composer", "Why is the");
+  await speak("de");
+  expect(composer().value).toBe("Why is the");
+  expect(composer().placeholder).toBe("Frag irgendetwas");
+  expect(window.present("send").textContent).toContain("Senden");
+});
+
+test("the settings stay open where they are, and are found by the words of the new language", async () => {
+  await window.press("Ctrl ,");
+  await window.click("settings-tab-appearance");
+  const panel = window.present("settings-panel");
+  const german = [...panel.querySelectorAll<HTMLInputElement>("input[value=de]")][0];
+  german?.click();
+  await window.pass();
+  expect(window.present("settings-panel")).toBe(panel);
+  expect(panel.textContent).toContain("Farbschema");
+  expect(window.app.view.settingsSection).toBe("appearance");
+  await window.type("settings-search", "sprache");
+  expect(window.all("setting").map(({ dataset }) => dataset["setting"])).toContain("language");
+});
+
+test("a reply that is being written goes on, and its text is the same", async () => {
+  await window.press("Ctrl Shift T");
+  await window.press("Ctrl n");
+  await window.type("composer", "Tell me a story");
+  await window.click("send");
+  await window.pass(400);
+  expect(window.app.reply.active).toBe(true);
+  const before = window.app.reply.trace?.length ?? 0;
+  await speak("de");
+  expect(window.present("stop").textContent).toContain("Stoppen");
+  await window.pass(60_000);
+  expect(window.app.reply.active).toBe(false);
+  const reply = window.app.newestReply;
+  expect(window.app.traces.of(reply?.id ?? 0)?.length).toBeGreaterThan(before);
+  expect(window.all("reply-text").at(-1)?.textContent).toContain(reply?.text.slice(0, 12));
+});
+
+test("what a model wrote is not touched", async () => {
+  const texts = () => window.all("message-user").map(({ textContent }) => textContent);
+  const before = texts();
+  await speak("de");
+  expect(texts()).toEqual(before);
+});
+
+test("the page says which language it is in, and remembers it for the next start", async () => {
+  await speak("de");
+  expect(document.documentElement.lang).toBe("de");
+  expect(localStorage.getItem("foretoken.language")).toBe("de");
+  await speak("en");
+  expect(document.documentElement.lang).toBe("en");
+});
+
+test("of the system's languages the first is taken that the page speaks, else English", async () => {
+  const languages = vi.spyOn(navigator, "languages", "get");
+  const spoken = async (...tags: string[]) => {
+    languages.mockReturnValue(tags);
+    globalThis.dispatchEvent(new Event("languagechange"));
+    await window.pass();
+    return locale();
+  };
+  await speak("system");
+  expect(await spoken("de-AT", "en-US")).toBe("de");
+  expect(await spoken("fr-FR", "de", "en")).toBe("de");
+  expect(await spoken("fr-FR")).toBe("en");
+  expect(await spoken("C")).toBe("en");
+  languages.mockRestore();
+});

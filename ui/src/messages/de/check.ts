@@ -1,0 +1,38 @@
+/** Was die Prüfung einer Antwort ergeben hat. */
+import type { check as english } from "../en/check";
+
+export const check = {
+  "check.theTarget": "das Zielmodell",
+  "check.temperature0": "Temperatur 0",
+  "check.seed": "Seed {seed}",
+  "check.identical":
+    "{tokens, plural, one {Identisch: Ohne Drafts schreibt {target} dasselbe Token ({how}).} other {Identisch: Ohne Drafts schreibt {target} dieselben # Token ({how}).}}",
+  "check.diverge": "Die Texte trennen sich bei Token {number}.",
+  "check.bug": "Das ist ein Fehler in Foretoken: Bitte melde ihn.",
+  "check.exactTie":
+    "Gleichstand: Zwei Token waren gleich wahrscheinlich, und die Rundung entschied. Das ist kein Fehler.",
+  "check.nearTie":
+    "Fast Gleichstand: Zwei Token waren beinahe gleich wahrscheinlich, und die Rundung entschied. Das ist kein Fehler.",
+  "check.why":
+    "Im schnellsten Sampling-Modus schreibt jeder Lauf einen anderen Text, darum lassen sich die Texte selbst nicht vergleichen.",
+  "check.nothingJudged": "Kein geratenes Token wurde geprüft, also gibt es nichts zu vergleichen.",
+  "check.same":
+    "{judged, plural, one {{target} gab die Wahrscheinlichkeit, nach der das eine geratene Token geprüft wurde, ohne Drafts noch einmal an: bis aufs letzte Bit dieselbe.} other {{target} gab die # Wahrscheinlichkeiten, nach denen geratene Token geprüft wurden, ohne Drafts noch einmal an: bis aufs letzte Bit dieselben.}}",
+  "check.sameAlmost":
+    "{judged, plural, one {{target} gab die Wahrscheinlichkeit, nach der das eine geratene Token geprüft wurde, ohne Drafts noch einmal an: dieselbe (größter Unterschied {difference}).} other {{target} gab die # Wahrscheinlichkeiten, nach denen geratene Token geprüft wurden, ohne Drafts noch einmal an: dieselben (größter Unterschied {difference}).}}",
+  "check.differ":
+    "{judged, plural, one {{target} gab die Wahrscheinlichkeit, nach der das eine geratene Token geprüft wurde, ohne Drafts noch einmal an;} other {{target} gab die # Wahrscheinlichkeiten, nach denen geratene Token geprüft wurden, ohne Drafts noch einmal an;}} {different, plural, one {# weicht ab, um höchstens {difference}.} other {# weichen ab, um höchstens {difference}.}}",
+  "check.running": "Wird ohne Drafts neu geschrieben",
+  "check.runningAt": "Wird ohne Drafts neu geschrieben: {done} von {total} Token",
+  "check.progress": "Fortschritt der Prüfung",
+  "check.dismiss": "Ergebnis ausblenden",
+  "check.show": "Token {number} in der Antwort zeigen",
+  "check.how":
+    "Foretoken hat diese Antwort ohne Drafts neu geschrieben und beide Token für Token verglichen.",
+  "check.thisReply": "Diese Antwort",
+  "check.withoutDrafts": "{target} ohne Drafts",
+  "check.tokenId": "Token {id}",
+  "check.logit": "Logit {value}",
+  "check.ended": "war schon zu Ende",
+  "check.gap": "Abstand",
+} as const satisfies Record<keyof typeof english, string>;

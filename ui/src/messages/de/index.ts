@@ -1,0 +1,32 @@
+/** Alle Meldungen auf Deutsch. */
+import { arena } from "./arena";
+import { check } from "./check";
+import { commands } from "./commands";
+import { common } from "./common";
+import { conversation } from "./conversation";
+import { inspector } from "./inspector";
+import { library } from "./library";
+import { reply } from "./reply";
+import { settings } from "./settings";
+import { shell } from "./shell";
+import { sidebar } from "./sidebar";
+import { trace } from "./trace";
+import { traceFile } from "./traceFile";
+import { window } from "./window";
+
+export const de = {
+  ...arena,
+  ...check,
+  ...commands,
+  ...common,
+  ...conversation,
+  ...inspector,
+  ...library,
+  ...reply,
+  ...settings,
+  ...shell,
+  ...sidebar,
+  ...trace,
+  ...traceFile,
+  ...window,
+} as const;

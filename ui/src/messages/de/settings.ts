@@ -1,0 +1,162 @@
+/** Die Einstellungen: Namen, Erklärungen und Vorgaben. */
+import type { settings as english } from "../en/settings";
+
+export const settings = {
+  "settings.speculation": "Spekulation",
+  "settings.sampling": "Sampling",
+  "settings.device": "Gerät",
+  "settings.system-prompt": "System-Prompt",
+  "settings.appearance": "Aussehen",
+  "settings.data": "Daten",
+  "setting.draft": "Draft-Modell",
+  "setting.draft.explanation":
+    "Rät die nächsten Token, die das Zielmodell dann prüft. Gilt ab der nächsten Antwort und wird für jedes Zielmodell gemerkt.",
+  "setting.draft.standard": "was am besten zum Zielmodell passt",
+  "setting.drafter": "Draft-Methode",
+  "setting.drafter.explanation":
+    "Welche Methoden Token raten dürfen, von denen, die das Draft-Modell bietet.",
+  "setting.drafter.standard": "kombiniert",
+  "setting.draft_length": "Draft-Länge",
+  "setting.draft_length.explanation":
+    "Wie viele Token pro Runde geraten werden (K). Auto nimmt, was voraussichtlich am schnellsten ist; das kann auch keines sein.",
+  "setting.draft_length.standard": "auto",
+  "setting.mode": "Sampling-Modus",
+  "setting.mode.explanation":
+    "Schnellster nimmt die meisten Token an. Reproduzierbar: Derselbe Seed ergibt immer denselben Text, mit und ohne Drafts.",
+  "setting.mode.standard": "schnellster",
+  "setting.learn_from_earlier": "Aus früheren Unterhaltungen lernen",
+  "setting.learn_from_earlier.explanation":
+    "Lässt den N-Gramm-Drafter auch Text aus deinen anderen Unterhaltungen wiederholen.",
+  "setting.learn_from_earlier.standard": "aus",
+  "setting.threshold": "Schwelle",
+  "setting.threshold.explanation":
+    "Beendet den Draft, wenn die Aussicht, dass er ganz angenommen wird, darunter fällt. Auto hört auf, wo ein weiteres Token mehr Zeit kosten würde, als es spart.",
+  "setting.threshold.standard": "aus",
+  "setting.tree": "Baum",
+  "setting.tree.explanation":
+    "Rät mehrere Alternativen für dieselbe Stelle, damit ein falsches Token den Draft nicht beendet. Die Breite ist die größte Zahl der Alternativen.",
+  "setting.tree.standard": "auto",
+  "setting.staged": "Gestufter Draft",
+  "setting.staged.explanation":
+    "Beschleunigt das Draft-Modell durch Wiederholung, so wie das Draft-Modell das Zielmodell beschleunigt. Auto tut das, wo es schneller ist.",
+  "setting.staged.standard": "auto",
+  "setting.verification": "Prüfung",
+  "setting.verification.explanation":
+    "Block beurteilt den Draft als Ganzes und nimmt mindestens so viele Token an. Beide erhalten die Wahrscheinlichkeiten des Zielmodells genau.",
+  "setting.verification.standard": "Block",
+  "setting.temperature": "Temperatur",
+  "setting.temperature.explanation":
+    "0 wählt immer das wahrscheinlichste Token. Höhere Werte ergeben abwechslungsreicheren Text.",
+  "setting.temperature.standard": "0,7",
+  "setting.top_k": "Top-k",
+  "setting.top_k.explanation":
+    "Berücksichtigt nur so viele der wahrscheinlichsten Token. 0 berücksichtigt alle.",
+  "setting.top_k.standard": "0",
+  "setting.top_p": "Top-p",
+  "setting.top_p.explanation":
+    "Berücksichtigt nur die wahrscheinlichsten Token, die zusammen diese Wahrscheinlichkeit erreichen.",
+  "setting.top_p.standard": "0,95",
+  "setting.min_p": "Min-p",
+  "setting.min_p.explanation":
+    "Übergeht Token, die weniger wahrscheinlich sind als dieser Bruchteil des wahrscheinlichsten.",
+  "setting.min_p.standard": "0",
+  "setting.repetition_penalty": "Wiederholungsstrafe",
+  "setting.repetition_penalty.explanation":
+    "Macht Token, die schon im Kontext stehen, weniger wahrscheinlich. 1 schaltet sie aus.",
+  "setting.repetition_penalty.standard": "1",
+  "setting.seed": "Seed",
+  "setting.seed.explanation":
+    "Derselbe Seed ergibt im reproduzierbaren Sampling-Modus wieder denselben Text. Leer lassen für einen neuen Seed bei jeder Antwort.",
+  "setting.seed.standard": "leer",
+  "setting.max_tokens": "Höchstlänge",
+  "setting.max_tokens.explanation":
+    "Die längste Antwort in Token. Leer lassen, um das ganze Kontextfenster zu erlauben.",
+  "setting.max_tokens.standard": "leer",
+  "setting.device": "Zielmodell",
+  "setting.device.explanation": "Wo das Zielmodell läuft. Eine Änderung lädt das Modell neu.",
+  "setting.device.standard": "automatisch",
+  "setting.draft_device": "Draft-Modell",
+  "setting.draft_device.explanation": "Wo das Draft-Modell läuft.",
+  "setting.draft_device.standard": "automatisch",
+  "setting.system_prompt": "System-Prompt",
+  "setting.system_prompt.explanation":
+    "Anweisungen am Anfang jeder Unterhaltung. Gilt ab der nächsten Antwort.",
+  "setting.system_prompt.standard": "leer",
+  "setting.theme": "Farbschema",
+  "setting.theme.explanation": "Hell, dunkel oder wie das System.",
+  "setting.theme.standard": "System",
+  "setting.language": "Sprache",
+  "setting.language.explanation":
+    "Worin das Fenster geschrieben ist. Modelle antworten in der Sprache, in der du schreibst, soweit sie sie können.",
+  "setting.language.standard": "System",
+  "setting.text_size": "Textgröße",
+  "setting.text_size.explanation": "In Prozent der normalen Größe.",
+  "setting.text_size.standard": "100",
+  "setting.motion": "Bewegung",
+  "setting.motion.explanation": "Reduziert schaltet alle Animationen aus.",
+  "setting.motion.standard": "wie das System",
+  "setting.keep_traces": "Traces speichern",
+  "setting.keep_traces.explanation":
+    "Ein Trace hält fest, was in jeder Runde geschah. Token-Ansicht, Heatmap, Wiedergabe und Prüfung brauchen ihn.",
+  "setting.keep_traces.standard": "an",
+  "setting.stored_traces": "Gespeicherte Traces",
+  "setting.stored_traces.explanation": "Wie viel Platz die Traces belegen, und wie du sie löschst.",
+  "setting.data_folder": "Datenordner",
+  "setting.data_folder.explanation":
+    "Unterhaltungen, Traces und Einstellungen werden hier gespeichert und nirgends sonst.",
+  "setting.version": "Version",
+  "setting.version.explanation": "Foretoken",
+  "field.auto": "Auto",
+  "field.fixed": "Fest",
+  "field.off": "Aus",
+  "field.width": "Breite",
+  "field.fastest": "Schnellster",
+  "field.reproducible": "Reproduzierbar",
+  "field.system": "System",
+  "field.light": "Hell",
+  "field.dark": "Dunkel",
+  "field.reduced": "Reduziert",
+  "settings.automaticTarget": "eine GPU, wenn eine verwendbar ist, sonst die CPU",
+  "settings.automaticDraft": "wie das Zielmodell",
+  "settings.cannotBeUsed": "nicht verwendbar",
+  "settings.looking": "Geräte werden gesucht",
+  "settings.inUse": "In Gebrauch",
+  "settings.found":
+    "{count, plural, one {# Einstellung gefunden} other {# Einstellungen gefunden}}",
+  "settings.noneFound": "Keine Einstellung enthält diese Wörter.",
+  "settings.random": "zufällig",
+  "settings.noLimit": "unbegrenzt",
+  "settings.resetTitle": "Auf die Vorgabe zurücksetzen: {standard}",
+  "settings.resetLabel": "{label} auf die Vorgabe zurücksetzen, {standard}",
+  "settings.standard": "Vorgabe: {standard}.",
+  "settings.reset": "Zurücksetzen",
+  "settings.search": "Einstellungen suchen",
+  "settings.notSaved": "Nicht gespeichert: {problem}",
+  "settings.combined": "Kombiniert",
+  "settings.combinedDetail": "in jeder Runde, was voraussichtlich am meisten spart",
+  "settings.model": "Draft-Modell oder -Kopf",
+  "settings.modelDetail":
+    "ein kleineres Modell, oder ein Kopf, der die verborgenen Zustände des Zielmodells liest, rät die nächsten Token",
+  "settings.ngram": "Wiederholung (N-Gramm)",
+  "settings.ngramDetail": "wiederholt früheren Text",
+  "settings.recycling": "Recycling",
+  "settings.recyclingDetail":
+    "was das Zielmodell nach demselben Token schon einmal wahrscheinlich fand",
+  "field.on": "An",
+  "field.block": "Block",
+  "field.token": "Token für Token",
+  "settings.systemPromptExample": "Du bist ein hilfreicher Assistent, der kurz antwortet.",
+  "settings.replies": "{count, plural, one {# Antwort} other {# Antworten}}",
+  "settings.deleteAllTraces":
+    "Alle Traces löschen? Antworten behalten Text und Zahlen, verlieren aber Token-Ansicht, Heatmap, Wiedergabe und Prüfung. Das lässt sich nicht rückgängig machen.",
+  "settings.deleteOldTraces":
+    "{days, plural, one {Traces löschen, die älter als # Tag sind?} other {Traces löschen, die älter als # Tage sind?}} Antworten behalten Text und Zahlen, verlieren aber Token-Ansicht, Heatmap, Wiedergabe und Prüfung. Das lässt sich nicht rückgängig machen.",
+  "settings.noTraces": "Keine Traces sind gespeichert.",
+  "settings.amount": "{amount} für {replies}",
+  "settings.tracesSoFar": "Bisher gespeicherte Traces",
+  "settings.deleteOld":
+    "{days, plural, one {Älter als # Tag löschen} other {Älter als # Tage löschen}}",
+  "settings.deleteAll": "Alle löschen",
+  "settings.keepThem": "Behalten",
+  "field.greedy": "0, gierig",
+} as const satisfies Record<keyof typeof english, string>;

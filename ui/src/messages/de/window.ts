@@ -1,0 +1,25 @@
+/** Das Fenster: Hinweise, und Dateien darüber. */
+import type { window as english } from "../en/window";
+
+export const window = {
+  "window.replyCopied": "Antwort kopiert.",
+  "window.replyNotCopied": "Die Antwort konnte nicht kopiert werden.",
+  "drop.add":
+    "{count, plural, one {Loslassen, um ein Modell hinzuzufügen} other {Loslassen, um # Modelle hinzuzufügen}}",
+  "drop.what":
+    "Eine .gguf-Datei oder ein Ordner mit safetensors-Dateien. Sie bleiben, wo sie sind.",
+  "window.replyWritten":
+    "Gerade wird eine Antwort geschrieben: Stopp sie oder warte, bis sie fertig ist.",
+  "window.replyChecked":
+    "Gerade wird eine Antwort geprüft: Stopp die Prüfung oder warte, bis sie fertig ist.",
+  "window.arenaRuns": "Die Arena läuft: Stopp sie oder warte, bis sie fertig ist.",
+  "window.noReplay": "Es gibt nichts abzuspielen: Von dieser Antwort ist kein Trace gespeichert.",
+  "window.notImported": "„{file}“ wurde nicht importiert: {reason}",
+  "window.notRead": "Die Datei konnte nicht gelesen werden ({detail}). Ist sie noch da?",
+  "window.openTrace": "Um einen Trace zu öffnen, nimm „Trace importieren“ in der Seitenleiste.",
+  "window.replyStopped": "Antwort gestoppt.",
+  "window.replyFinished": "Antwort fertig.",
+  "window.phase.loading": "lädt",
+  "window.phase.ready": "bereit",
+  "window.phase.failed": "misslungen",
+} as const satisfies Record<keyof typeof english, string>;

@@ -1,0 +1,36 @@
+/** What the check of a reply has found. */
+export const check = {
+  "check.theTarget": "the target",
+  "check.temperature0": "temperature 0",
+  "check.seed": "seed {seed}",
+  "check.identical":
+    "{tokens, plural, one {Identical: without drafts {target} writes the same token ({how}).} other {Identical: without drafts {target} writes the same # tokens ({how}).}}",
+  "check.diverge": "The texts diverge at token {number}.",
+  "check.bug": "This is a bug in Foretoken: please report it.",
+  "check.exactTie":
+    "Exact tie: two tokens were equally likely, and rounding decided. This is not an error.",
+  "check.nearTie":
+    "Near tie: two tokens were almost equally likely, and rounding decided. This is not an error.",
+  "check.why":
+    "In the fastest sampling mode every run writes another text, so the texts themselves cannot be compared.",
+  "check.nothingJudged": "No drafted token was judged, so there is nothing to compare.",
+  "check.same":
+    "{judged, plural, one {{target} gave the probability by which the one drafted token was judged again, without drafts, and they are the same to the last bit.} other {{target} gave the # probabilities by which drafted tokens were judged again, without drafts, and they are the same to the last bit.}}",
+  "check.sameAlmost":
+    "{judged, plural, one {{target} gave the probability by which the one drafted token was judged again, without drafts, and they are the same (largest difference {difference}).} other {{target} gave the # probabilities by which drafted tokens were judged again, without drafts, and they are the same (largest difference {difference}).}}",
+  "check.differ":
+    "{judged, plural, one {{target} gave the probability by which the one drafted token was judged again, without drafts,} other {{target} gave the # probabilities by which drafted tokens were judged again, without drafts,}} {different, plural, one {and # differs, by {difference} at most.} other {and # differ, by {difference} at most.}}",
+  "check.running": "Regenerating without drafts",
+  "check.runningAt": "Regenerating without drafts: {done} of {total} tokens",
+  "check.progress": "Progress of the check",
+  "check.dismiss": "Dismiss the result",
+  "check.show": "Show token {number} in the reply",
+  "check.how":
+    "Foretoken regenerated this reply without drafts and compared the two token by token.",
+  "check.thisReply": "This reply",
+  "check.withoutDrafts": "{target} without drafts",
+  "check.tokenId": "Token {id}",
+  "check.logit": "logit {value}",
+  "check.ended": "had already ended",
+  "check.gap": "Gap",
+} as const;

@@ -1,0 +1,49 @@
+/** Numbers, dates and lists as the language of the page writes them. */
+import { locale } from "./locale.svelte";
+
+const numbers = new Map<string, Intl.NumberFormat>();
+
+/** "1,234", "1.234": at most `digits` decimals. */
+export function count(value: number, digits = 0): string {
+  return format(value, 0, digits);
+}
+
+/** "2.10", "2,10": always `digits` decimals. */
+export function decimal(value: number, digits: number): string {
+  return format(value, digits, digits);
+}
+
+/** "81 %"; a no-break space keeps the sign with its number. */
+export function percent(share: number): string {
+  return `${count(share * 100)}\u00a0%`;
+}
+
+/** "12 Mar 2026, 14:05", "12.03.2026, 14:05"; `at` in milliseconds since 1970. */
+export function date(at: number): string {
+  const spoken = locale() === "en" ? "en-GB" : locale();
+  return new Intl.DateTimeFormat(spoken, { dateStyle: "medium", timeStyle: "short" }).format(at);
+}
+
+/** "A, B and C", "A, B und C". */
+export function list(parts: readonly string[]): string {
+  return new Intl.ListFormat(locale() === "en" ? "en-GB" : locale()).format(parts);
+}
+
+function format(value: number, least: number, most: number): string {
+  const name = `${locale()} ${least} ${most}`;
+  let known = numbers.get(name);
+  if (!known) {
+    known = new Intl.NumberFormat(locale(), {
+      minimumFractionDigits: least,
+      maximumFractionDigits: most,
+    });
+    numbers.set(name, known);
+  }
+  return known.format(value);
+}
+
+/** "2.4e-7", "2,4e-7": two digits that matter, of what is very small. */
+export function scientific(value: number): string {
+  const [digits = "", exponent = ""] = value.toExponential(1).split("e");
+  return `${decimal(Number(digits), 1)}e${exponent}`;
+}

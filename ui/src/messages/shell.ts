@@ -1,0 +1,73 @@
+/**
+ * What the shell says. It speaks English: the page has messages of its own for its terms, and its
+ * sentences stand behind one that says in the language of the page what kind of problem they are about.
+ */
+import type { CommandError } from "../bindings/CommandError";
+import { decimal } from "./numbers";
+import { t } from "./say";
+
+/** What is known of the words that the shell uses; `shell.test.ts` looks for them in its source. */
+export const TERMS = {
+  "no model is loaded": "shell.noModel",
+  "no model is loaded yet": "shell.noModelYet",
+  "no draft is chosen": "shell.noDraft",
+  "it is turned off in the settings": "shell.turnedOff",
+  None: "shell.none",
+  "plain decoding, one token at a time": "shell.plain",
+  "N-gram": "shell.ngram",
+  "repeats what the conversation already said": "shell.ngramDetail",
+  "last used": "shell.lastUsed",
+  "made for this model": "shell.madeForThis",
+  "known pair": "shell.knownPair",
+  "same vocabulary": "shell.sameVocabulary",
+  "needs no model": "shell.needsNoModel",
+  "may not fit in memory": "shell.mayNotFit",
+  "tried: does not pay": "shell.doesNotPay",
+  "other vocabulary": "shell.otherVocabulary",
+  "not found": "shell.notFound",
+  "larger than the target": "shell.largerThanTarget",
+  "cannot be read": "shell.cannotBeRead",
+  "does not answer": "shell.doesNotAnswer",
+  "damaged file": "shell.damaged",
+  "unsupported format": "shell.unsupportedFormat",
+  "unsupported architecture": "shell.unsupportedArchitecture",
+  "no chat template": "shell.noTemplate",
+  "unsupported chat template": "shell.unsupportedTemplate",
+  "unsupported tokenizer": "shell.unsupportedTokenizer",
+  "made for another model": "shell.madeForAnother",
+  "draft head": "shell.draftHead",
+  "cannot be used": "shell.cannotBeUsed",
+  Automatic: "shell.automatic",
+} as const;
+
+/** Sentences with something in them that is not the shell's, such as a model's name. */
+const SENTENCES = [
+  { pattern: /^Loading (?<model>.+)$/, key: "shell.loading" },
+  { pattern: /^tried: (?<speedup>\d+\.\d)x$/, key: "shell.tried" },
+  { pattern: /^(?<facts>.+), context (?<tokens>\d+) tokens$/, key: "shell.context" },
+] as const;
+
+/** A term or a sentence of the shell that is known; others stay as they are. */
+export function shellWords(words: string): string {
+  const known = Object.entries(TERMS).find(([english]) => english === words);
+  if (known) return t(known[1]);
+  for (const { pattern, key } of SENTENCES) {
+    const found = pattern.exec(words)?.groups;
+    if (found) return t(key, { model: "", speedup: "", facts: "", tokens: "", ...inLocale(found) });
+  }
+  return words;
+}
+
+/** With decimals as the language writes them: "8.8 MB", "8,8 MB". */
+function inLocale(found: Record<string, string>): Record<string, string> {
+  const written = (text: string) =>
+    text.replace(/(?<= |^)\d+\.\d(?= |$)/g, (digits) => decimal(Number(digits), 1));
+  return Object.fromEntries(
+    Object.entries(found).map(([name, text]) => [name, name === "model" ? text : written(text)]),
+  );
+}
+
+/** Why something failed, by its code; the shell's own sentence says more. */
+export function errorWords({ code, message }: Pick<CommandError, "code" | "message">): string {
+  return t(`error.${code}`, { detail: message });
+}
