@@ -6,7 +6,6 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use foretoken_engine::model::{ChatMessage, Role};
-use foretoken_engine::trace::Finish;
 use foretoken_store::{self as store, Store};
 
 use crate::app::App;

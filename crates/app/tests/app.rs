@@ -338,7 +338,7 @@ fn any_reply_is_written_again_as_it_was_and_checked_on_the_branch_it_is_on() {
 #[test]
 fn a_reply_that_was_cut_goes_on_as_if_it_had_not_been_and_both_parts_are_checked() {
     let fixture = Fixture::new();
-    fixture.set(|_| ());
+    fixture.set(|settings| settings.max_tokens = 0);
     let (whole, _) = fixture.send(None, "What is speculative decoding?");
     fixture.set(|settings| settings.max_tokens = 12);
     let (cut, _) = fixture.send(None, "What is speculative decoding?");
