@@ -11,6 +11,7 @@ export const SECTIONS = [
   { id: "device", name: "Device" },
   { id: "system-prompt", name: "System prompt" },
   { id: "appearance", name: "Appearance" },
+  { id: "server", name: "Local server" },
   { id: "data", name: "Data" },
 ] as const;
 
@@ -165,6 +166,31 @@ const words = {
     label: "Motion",
     explanation: "Reduced turns off all animations.",
     standard: "same as the system",
+  },
+  server_enabled: {
+    section: "server",
+    label: "Local server",
+    explanation: "Lets other programs use the loaded model, by OpenAI’s protocol.",
+    standard: "off",
+  },
+  server_host: {
+    section: "server",
+    label: "Address",
+    explanation:
+      "127.0.0.1 is for this computer alone. 0.0.0.0 lets other computers connect, and needs a key.",
+    standard: "127.0.0.1",
+  },
+  server_port: {
+    section: "server",
+    label: "Port",
+    explanation: "The number that programs connect to at this address.",
+    standard: "8642",
+  },
+  server_key: {
+    section: "server",
+    label: "Key",
+    explanation: "Programs must send it as their API key. Leave empty for none.",
+    standard: "empty",
   },
   keep_traces: {
     section: "data",
