@@ -16,7 +16,8 @@ use crate::colour;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::output;
-use crate::session::{Ready, choose_draft, form, ready, reply};
+use crate::ready::{Ready, ready};
+use crate::session::{choose_draft, form, reply};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

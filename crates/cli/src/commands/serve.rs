@@ -15,7 +15,8 @@ use crate::args::TalkArgs;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::output;
-use crate::session::{Ready, form, ready};
+use crate::ready::{Ready, ready};
+use crate::session::form;
 
 /// Where a key may be that is not to be seen in the list of processes.
 const KEY_VARIABLE: &str = "FORETOKEN_SERVER_KEY";
