@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests model page run run-window run-terminal test test-tensors test-sanitized test-arm fuzz kill-test soak setup-check check bench bench-ui pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-sanitized test-arm fuzz kill-test soak setup-check check bench bench-ui pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -78,6 +78,12 @@ DEVICE := cpu
 FEATURES :=
 test-tensors: setup-tests $(PAGE) ## run the engine's tests on tensors, as on GPUs (several minutes)
 	FORETOKEN_TEST_DEVICE=$(DEVICE) cargo test $(CARGO_ALL) $(FEATURES) --test integration -- $(if $(filter cpu,$(DEVICE)),,--test-threads=1) lossless:: trial:: safetensors:: tensors::
+
+# The package is another project's and changes with OpenAI's own service, so it is no part of `make test`.
+test-openai: setup-tests $(PAGE) ## ask a local server with the openai package from PyPI
+	@python3 -m pip install --quiet --upgrade --target .tools/openai -r tests/openai/requirements.txt
+	@cargo build $(CARGO_ALL) --bins
+	@PYTHONPATH=.tools/openai python3 tests/openai/client.py $(CARGO_TARGET_DIR)/debug/foretoken-cli
 
 # A stable compiler has sanitisers too, if it is told that it is not one.
 test-sanitized: setup-tests ## test kernels and packing under the address sanitiser (Linux on x86-64)

@@ -1,7 +1,8 @@
 //! For tests: models, that is the starter pair and small ones with random weights made on the spot; a
-//! [`hub`] to download from; and the real [`window`] with the [`picture`]s it is compared with.
+//! [`hub`] to download from; a [`client`] of a server; and the real [`window`] with the [`picture`]s it is compared with.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
+pub mod client;
 mod head_files;
 pub mod hub;
 #[cfg(target_os = "linux")]

@@ -16,7 +16,7 @@ use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, CatalogueFamily, CheckProgress, CommandError,
     Conversation, Download, EngineChange, ErrorCode, FileDrag, Message, ModelEntry, Reply, ReplyCheck,
-    ReplyEvent, Repository, SearchHit, Settings, TokenSource, TraceStorage,
+    ReplyEvent, Repository, SearchHit, ServerStatus, Settings, TokenSource, TraceStorage,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
@@ -56,6 +56,7 @@ commands! {
     fn take_notices(shell) -> Vec<String> { Ok(shell.app()?.take_notices()) }
     fn settings(shell) -> Settings { Ok(shell.app()?.settings()) }
     fn save_settings(shell, settings: Settings) -> Settings { shell.app()?.save_settings(settings) }
+    fn server_status(shell) -> ServerStatus { Ok(shell.app()?.server_status()) }
     fn watch_engine(shell, on_change: Channel<EngineChange>) -> () {
         shell.app()?.watch_engine_changes(move |change| on_change.send(change).is_ok());
         Ok(())

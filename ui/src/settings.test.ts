@@ -90,6 +90,10 @@ const OTHERS = {
   language: { appearance: { ...defaults.appearance, language: "en" } },
   text_size: { appearance: { ...defaults.appearance, text_size: 120 } },
   motion: { appearance: { ...defaults.appearance, reduced_motion: true } },
+  server_enabled: { server: { ...defaults.server, enabled: true } },
+  server_host: { server: { ...defaults.server, host: "0.0.0.0" } },
+  server_port: { server: { ...defaults.server, port: 8080 } },
+  server_key: { server: { ...defaults.server, key: "secret" } },
   keep_traces: { keep_traces: false },
 } as const satisfies Partial<Record<SettingId, object>>;
 

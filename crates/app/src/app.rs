@@ -15,7 +15,7 @@ use crate::engine::{Engine, OnAdvice};
 use crate::error::Result;
 use crate::ipc::{
     AppInfo, CommandError, Conversation, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Message,
-    ModelEntry, SearchHit, Settings,
+    ModelEntry, SearchHit, ServerStatus, Settings,
 };
 use crate::learning::LearnedFile;
 use crate::lock::lock;
@@ -24,6 +24,7 @@ use crate::models::{InstalledModel, Models};
 use crate::remote::Remote;
 use crate::replier::Replier;
 use crate::save::{downloads, save};
+use crate::serving::Serving;
 use crate::start_problem::StartProblem;
 use crate::unstored::Unstored;
 use crate::{settings, shown};
@@ -37,6 +38,7 @@ const MAX_EARLIER: u32 = 200;
 /// The application behind the window.
 pub struct App {
     pub(crate) engine: Engine,
+    serving: Serving,
     store: Mutex<Store>,
     /// What the store refused and shall still have.
     pub(crate) unstored: Unstored,
@@ -87,8 +89,11 @@ impl App {
         let engine = Engine::start(host, models, replier, settings.clone(), earlier)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
         let remote = Remote::open(&folders, engine.lister());
+        let serving = Serving::new(engine.writer());
+        serving.apply(&settings.server);
         Ok(Self {
             engine,
+            serving,
             remote,
             library,
             store: Mutex::new(store),
@@ -134,11 +139,18 @@ impl App {
         settings.validate()?;
         settings.save(&mut self.store())?;
         lock(&self.settings).clone_from(&settings);
-        // What concerns the page alone is no work for the engine.
-        if (Settings { appearance: before.appearance.clone(), ..settings.clone() }) != before {
+        self.serving.apply(&settings.server);
+        // What concerns the page and the server alone is no work for the engine.
+        let (appearance, server) = (before.appearance.clone(), before.server.clone());
+        if (Settings { appearance, server, ..settings.clone() }) != before {
             self.engine.apply_settings(settings.clone(), earlier(&self.store(), &settings)?);
         }
         Ok(settings)
+    }
+
+    /// Whether the local server runs, and where.
+    pub fn server_status(&self) -> ServerStatus {
+        self.serving.status()
     }
 
     pub fn watch_engine(&self, watcher: impl Fn(&EngineStatus) -> bool + Send + Sync + 'static) {

@@ -5,7 +5,7 @@
 //! - `local`: the models on this computer; `loading`: which of them are loaded, and what becomes of them when a
 //!   device fails
 //! - `choosing`: who drafts; `advise`: trials of every draft
-//! - `replying`, `check`, `arena`: what the models are there for; `why`: whether replies are drafted
+//! - `replying`, `serving`, `check`, `arena`: what the models are there for; `why`: whether replies are drafted
 
 mod advise;
 mod arena;
@@ -15,6 +15,7 @@ mod job;
 mod loading;
 mod local;
 mod replying;
+mod serving;
 mod why;
 mod worker;
 
@@ -23,10 +24,12 @@ use std::thread;
 
 use foretoken_engine::model::ChatMessage;
 use foretoken_engine::session::Host;
+use foretoken_server::Writer;
 
 use self::job::Job;
 pub use self::job::{OnAdvice, OnArena, OnCheck, OnReply, Stored};
 use self::local::{Chosen, Local};
+use self::serving::ServerWriter;
 use self::worker::Worker;
 use crate::board::Board;
 use crate::cancel::Cancel;
@@ -41,7 +44,7 @@ use crate::shown::{self, Wish};
 pub struct Engine {
     jobs: mpsc::Sender<Job>,
     /// The latest trials of drafts; anything else that is asked for ends them.
-    trials: Mutex<Cancel>,
+    trials: Arc<Mutex<Cancel>>,
     chosen: Arc<Mutex<Chosen>>,
     /// Written by the thread alone.
     board: Arc<Board>,
@@ -66,7 +69,7 @@ impl Engine {
         let worker = Worker { local, replier };
         thread::Builder::new().name("engine".to_owned()).spawn(move || worker.work(queue))?;
         let engine =
-            Self { jobs, trials: Mutex::default(), chosen, board, wishes: Board::showing(Wish::default()) };
+            Self { jobs, trials: Arc::default(), chosen, board, wishes: Board::showing(Wish::default()) };
         engine.apply_settings(settings, earlier);
         Ok(engine)
     }
@@ -103,6 +106,12 @@ impl Engine {
         move || {
             let _ = jobs.send(Job::List);
         }
+    }
+
+    /// What replies for the local server.
+    pub fn writer(&self) -> Arc<dyn Writer> {
+        let (jobs, trials) = (self.jobs.clone(), Arc::clone(&self.trials));
+        Arc::new(ServerWriter { jobs, trials, board: Arc::clone(&self.board) })
     }
 
     /// Queues a reply to `messages` and returns where its outcome will arrive.

@@ -3,13 +3,14 @@
 //!
 //! - [`settings`], [`engine`], [`models`], [`conversations`]: what their names say
 //! - [`library`]: what the hub offers, downloads, advice on drafts
-//! - [`proof`]: checks of replies, the arena
+//! - [`proof`]: checks of replies, the arena; [`server`]: the local server
 
 mod conversations;
 mod engine;
 mod library;
 mod models;
 mod proof;
+mod server;
 mod settings;
 
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,10 @@ pub use proof::{
     ARENA_PAIRS, ARENA_TOKENS, Arena, ArenaEvent, ArenaRequest, ArenaRun, ArenaSetup, Candidate,
     CheckProgress, ReplyCheck, Setup, TextDifference, TraceStorage, Verdict,
 };
-pub use settings::{Appearance, DRAFT_NGRAM, DRAFT_NONE, Language, Settings, TEXT_SIZE, Theme};
+pub use server::ServerStatus;
+pub use settings::{
+    Appearance, DRAFT_NGRAM, DRAFT_NONE, Language, ServerSettings, Settings, TEXT_SIZE, Theme,
+};
 
 /// Facts for the about line and the settings panel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

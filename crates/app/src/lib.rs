@@ -12,6 +12,7 @@
 //! - [`remote`]: what comes from the hub
 //! - [`models`]: the lists of targets and drafts; [`looking`]: a look into a file that fails by itself;
 //!   [`drafts`]: which draft a target gets; [`memory`]: whether they fit
+//! - `serving`: the local server
 //! - [`pace`]: events told no more often than they are shown; [`save`]: files for the person
 //! - `learning`: where it is kept what was learned about models
 //! - [`error`], `stored`: other crates' types as the page's; `shown`: what a page sees of the engine; `history`: stored messages as a conversation
@@ -39,6 +40,7 @@ pub mod reply;
 pub mod room;
 pub mod round;
 pub mod save;
+mod serving;
 pub mod settings;
 mod shown;
 pub mod start;

@@ -7,11 +7,12 @@ use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
 use foretoken_library::{Library, SMOLLM2};
+use foretoken_server::address::{DEFAULT_PORT, LOOPBACK};
 use foretoken_store::Store;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Result, bad_setting};
-use crate::ipc::{Appearance, Language, Settings, TEXT_SIZE, Theme};
+use crate::ipc::{Appearance, Language, ServerSettings, Settings, TEXT_SIZE, Theme};
 
 impl Default for Settings {
     fn default() -> Self {
@@ -28,7 +29,14 @@ impl Default for Settings {
             appearance: Appearance::default(),
             keep_traces: true,
             added_models: Vec::new(),
+            server: ServerSettings::default(),
         }
+    }
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self { enabled: false, host: LOOPBACK.to_owned(), port: DEFAULT_PORT, key: String::new() }
     }
 }
 
@@ -95,6 +103,9 @@ impl Settings {
         self.speculation.validate()?;
         if !TEXT_SIZE.contains(&self.appearance.text_size) {
             return Err(bad_setting("text size", "80 to 160 percent", self.appearance.text_size));
+        }
+        if self.server.port == 0 {
+            return Err(bad_setting("server port", "1 to 65535", self.server.port));
         }
         Ok(())
     }
@@ -308,7 +319,8 @@ mod tests {
                 "inspector_open": false
             },
             "keep_traces": false,
-            "added_models": ["/a.gguf"]
+            "added_models": ["/a.gguf"],
+            "server": { "enabled": true, "host": "0.0.0.0", "port": 7, "key": "secret" }
         })
     }
 
@@ -361,6 +373,7 @@ mod tests {
             ("sampling", "temperature", json!(-1)),
             ("sampling", "top_p", json!(0)),
             ("appearance", "text_size", json!(5)),
+            ("server", "port", json!(0)),
         ];
         for (group, name, value) in cases {
             let mut stored = all_changed();
@@ -475,6 +488,7 @@ mod tests {
         assert!(refused(|s| s.speculation.threshold = Threshold::Fixed(f32::NAN)).contains("threshold"));
         assert!(refused(|s| s.speculation.tree = Tree::Width(0)).contains("tree width"));
         assert!(refused(|s| s.appearance.text_size = 500).contains("text size"));
+        assert_eq!(refused(|s| s.server.port = 0), "server port: expected 1 to 65535, found 0.");
         assert!(refused(|s| s.sampling.temperature = f32::NAN).contains("temperature"));
         assert!(refused(|s| s.sampling.top_p = 0.0).contains("top-p"));
         assert_eq!(Settings::default().validate(), Ok(()));

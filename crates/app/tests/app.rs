@@ -7,6 +7,8 @@ mod cancelling;
 mod devices;
 #[path = "app/scripted.rs"]
 mod scripted;
+#[path = "app/serving.rs"]
+mod serving;
 #[path = "app/starting.rs"]
 mod starting;
 #[path = "app/strangers.rs"]

@@ -4,6 +4,7 @@
 mod device;
 mod reply;
 mod sampling;
+mod talk;
 mod tokens;
 
 use std::convert::Infallible;
@@ -19,6 +20,7 @@ use foretoken_engine::speculation::{
 pub use self::device::{DeviceArgs, PairDeviceArgs};
 pub use self::reply::{ReplyArgs, read_text};
 pub use self::sampling::SamplingArgs;
+pub use self::talk::TalkArgs;
 pub use self::tokens::TokenIds;
 use crate::error::{Error, Result};
 

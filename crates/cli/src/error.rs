@@ -14,6 +14,9 @@ pub enum Error {
     #[error(transparent)]
     Library(#[from] foretoken_library::Error),
 
+    #[error(transparent)]
+    Server(#[from] foretoken_server::StartError),
+
     /// What was asked for makes no sense together.
     #[error("{0}")]
     Usage(String),

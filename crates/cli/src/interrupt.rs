@@ -4,6 +4,7 @@
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
 
 const IDLE: u8 = 0;
 const WORKING: u8 = 1;
@@ -22,12 +23,14 @@ impl Interrupt {
     pub fn listen() -> Self {
         let interrupt = Self::default();
         let state = Arc::clone(&interrupt.state);
+        let listener = thread::current();
         let listening = ctrlc::set_handler(move || {
             let working =
                 state.compare_exchange(WORKING, STOPPED, Ordering::Relaxed, Ordering::Relaxed).is_ok();
             if !working {
                 process::exit(INTERRUPTED.into());
             }
+            listener.unpark();
         });
         if let Err(error) = listening {
             tracing::warn!(%error, "Ctrl-C will end the program instead of the reply");
@@ -37,6 +40,14 @@ impl Interrupt {
 
     pub fn begin(&self) {
         self.state.store(WORKING, Ordering::Relaxed);
+    }
+
+    /// Waits until it is pressed; for the thread that listens.
+    pub fn wait(&self) {
+        self.begin();
+        while !self.stopped() {
+            thread::park();
+        }
     }
 
     pub fn end(&self) {

@@ -4,7 +4,7 @@
 //! A map:
 //! - [`commands`]: what can be asked for, one command a file
 //! - [`args`]: options that several commands share
-//! - [`session`]: from what a command names to the engine's session
+//! - [`session`]: from what a command names to the engine's session; [`ready`]: who replies in conversations
 //! - [`output`], [`colour`]: what is written, and how it looks on a terminal
 //! - [`interrupt`], [`error`]: Ctrl-C, what can go wrong
 
@@ -16,6 +16,7 @@ mod commands;
 mod error;
 mod interrupt;
 mod output;
+mod ready;
 mod session;
 
 use std::process::ExitCode;

@@ -23,6 +23,7 @@ import type { ReplyEvent } from "../bindings/ReplyEvent";
 import type { Repository } from "../bindings/Repository";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
+import type { ServerStatus } from "../bindings/ServerStatus";
 import type { Settings } from "../bindings/Settings";
 import type { TokenSource } from "../bindings/TokenSource";
 import type { TraceStorage } from "../bindings/TraceStorage";
@@ -35,6 +36,8 @@ export interface Backend {
   settings(): Promise<Settings>;
   /** Resolves with the settings as stored. */
   saveSettings(settings: Settings): Promise<Settings>;
+  /** Whether the local server runs by the settings that were saved last. */
+  serverStatus(): Promise<ServerStatus>;
   /** Calls `onStatus` with the present status at once, then at each change. */
   watchEngine(onStatus: (status: EngineStatus) => void): Promise<void>;
   addModel(path: string): Promise<ModelEntry>;

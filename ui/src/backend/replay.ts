@@ -177,6 +177,12 @@ export class Replay implements Backend {
     return this.settings();
   };
 
+  serverStatus = () => {
+    const { enabled } = this.#settings.server;
+    const problem = enabled ? "A page in a browser cannot listen on a port." : null;
+    return Promise.resolve({ url: null, problem });
+  };
+
   watchEngine = (onStatus: (status: EngineStatus) => void) => {
     this.#watchers.push(onStatus);
     onStatus(this.#status());

@@ -27,6 +27,7 @@ export const tauri: Backend = {
   takeNotices: () => call("take_notices", {}),
   settings: () => call("settings", {}),
   saveSettings: (settings) => call("save_settings", { settings }),
+  serverStatus: () => call("server_status", {}),
   watchEngine: async (onStatus) => {
     // The first change is all of it.
     let status = {} as EngineStatus;

@@ -2,6 +2,7 @@
 import type { Appearance } from "./Appearance";
 import type { DeviceChoice } from "./DeviceChoice";
 import type { Sampling } from "./Sampling";
+import type { ServerSettings } from "./ServerSettings";
 import type { Speculation } from "./Speculation";
 
 /**
@@ -44,4 +45,4 @@ keep_traces: boolean,
 /**
  * Models a person added by path.
  */
-added_models: Array<string>, };
+added_models: Array<string>, server: ServerSettings, };

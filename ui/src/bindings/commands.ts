@@ -19,6 +19,7 @@ import type { ReplyEvent } from "./ReplyEvent";
 import type { Repository } from "./Repository";
 import type { Round } from "./Round";
 import type { SearchHit } from "./SearchHit";
+import type { ServerStatus } from "./ServerStatus";
 import type { Settings } from "./Settings";
 import type { TokenSource } from "./TokenSource";
 import type { TraceStorage } from "./TraceStorage";
@@ -28,6 +29,7 @@ export type Commands = {
   take_notices: { args: {}, returns: Array<string> },
   settings: { args: {}, returns: Settings },
   save_settings: { args: { settings: Settings }, returns: Settings },
+  server_status: { args: {}, returns: ServerStatus },
   watch_engine: { args: { onChange: Channel<Partial<EngineStatus>> }, returns: null },
   add_model: { args: { path: string }, returns: ModelEntry },
   remove_model: { args: { id: string }, returns: null },

@@ -41,5 +41,11 @@ export const defaults: Settings = {
     "inspector_open": true
   },
   "keep_traces": true,
-  "added_models": []
+  "added_models": [],
+  "server": {
+    "enabled": false,
+    "host": "127.0.0.1",
+    "port": 8642,
+    "key": ""
+  }
 };

@@ -43,6 +43,10 @@ test("the words for the defaults are the defaults", () => {
     system_prompt: defaults.system_prompt === "" ? "empty" : defaults.system_prompt,
     motion: appearance.reduced_motion ? "reduced" : "same as the system",
     device: defaults.device === "auto" ? "automatic" : defaults.device,
+    server_enabled: defaults.server.enabled ? "on" : "off",
+    server_host: defaults.server.host,
+    server_port: defaults.server.port,
+    server_key: defaults.server.key === "" ? "empty" : defaults.server.key,
     draft_device: defaults.draft_device === "auto" ? "automatic" : defaults.draft_device,
   } as const;
   for (const [id, value] of Object.entries(values)) {

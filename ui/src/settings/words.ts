@@ -12,6 +12,7 @@ const SECTION_IDS = [
   "device",
   "system-prompt",
   "appearance",
+  "server",
   "data",
 ] as const;
 
@@ -65,6 +66,10 @@ const sections = {
   language: "appearance",
   text_size: "appearance",
   motion: "appearance",
+  server_enabled: "server",
+  server_host: "server",
+  server_port: "server",
+  server_key: "server",
   keep_traces: "data",
   stored_traces: "data",
   data_folder: "data",

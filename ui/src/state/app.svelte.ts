@@ -15,6 +15,7 @@ import { Imports } from "./imports.svelte";
 import { Library } from "./library.svelte";
 import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
+import { Server } from "./server.svelte";
 import { SettingSearch } from "./settingSearch.svelte";
 import { Settings } from "./settings.svelte";
 import { Storage } from "./storage.svelte";
@@ -40,6 +41,7 @@ export class App {
   readonly check: Check;
   readonly arena: Arena;
   readonly storage: Storage;
+  readonly server: Server;
   info = $state.raw<AppInfo | null>(null);
 
   readonly #backend: Backend;
@@ -72,6 +74,7 @@ export class App {
     });
     this.arena = new Arena(backend, this.settings, this.engine, this.toasts, occupied);
     this.storage = new Storage(backend);
+    this.server = new Server(backend);
   }
 
   /** Lights up a token of a reply on the page, by its number from 0. */

@@ -4,6 +4,7 @@
  */
 import type { Appearance } from "../bindings/Appearance";
 import type { Sampling } from "../bindings/Sampling";
+import type { ServerSettings } from "../bindings/ServerSettings";
 import type { Settings as Values } from "../bindings/Settings";
 import type { Speculation } from "../bindings/Speculation";
 import { defaults } from "../bindings/defaults";
@@ -56,6 +57,10 @@ export class Settings {
 
   changeAppearance(change: Partial<Appearance>) {
     this.change({ appearance: { ...this.values.appearance, ...change } });
+  }
+
+  changeServer(change: Partial<ServerSettings>) {
+    this.change({ server: { ...this.values.server, ...change } });
   }
 
   /**

@@ -4,6 +4,7 @@ use std::sync::mpsc;
 
 use foretoken_engine::model::ChatMessage;
 use foretoken_engine::trace::{Round, Summary};
+use foretoken_server::{Order, Teller};
 
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -50,6 +51,11 @@ pub(super) enum Job {
         on: OnReply,
         cancel: Cancel,
         done: mpsc::Sender<Result<Ending>>,
+    },
+    /// A reply for the local server.
+    Serve {
+        order: Box<Order>,
+        teller: Teller,
     },
     Measure {
         messages: Vec<ChatMessage>,

@@ -62,6 +62,10 @@ impl Worker {
                 let _ = done.send(outcome);
                 self.local.keep_learned();
             }
+            Job::Serve { order, teller } => {
+                local.serve(*order, teller);
+                local.keep_learned();
+            }
             Job::Measure { messages, done } => {
                 let settings = self.local.settings.clone();
                 let _ = done.send(self.replier().measure(&messages, &settings));

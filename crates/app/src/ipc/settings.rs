@@ -36,6 +36,22 @@ pub struct Settings {
     pub keep_traces: bool,
     /// Models a person added by path.
     pub added_models: Vec<String>,
+    pub server: ServerSettings,
+}
+
+/// The local server, by which other programs use the loaded models.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(default)]
+#[ts(export)]
+pub struct ServerSettings {
+    /// Whether it runs while the window does.
+    pub enabled: bool,
+    /// The address that it listens on.
+    pub host: String,
+    /// 1 to 65535.
+    pub port: u16,
+    /// What clients must know; empty for nothing.
+    pub key: String,
 }
 
 /// No draft model: what was said and thought before is repeated.

@@ -11,7 +11,7 @@ use crate::output;
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
     /// 0 always takes the likeliest token, 1 leaves the target's probabilities alone [default: 0; chat:
-    /// 0.7]
+    /// 0.7; serve: 1]
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f32>,
     /// Keep the K likeliest tokens; 0 keeps all

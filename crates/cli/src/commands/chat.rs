@@ -11,29 +11,18 @@ use foretoken_engine::speculation::DraftLength;
 use foretoken_engine::trace::{Round, Summary};
 use foretoken_library::STARTER;
 
-use crate::args::{DraftChoice, PairDeviceArgs, SamplingArgs, SpeculationArgs, draft_length};
+use crate::args::{DraftChoice, PairDeviceArgs, TalkArgs, draft_length};
 use crate::colour;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::output;
-use crate::session::{choose_draft, form, library, load, reply};
+use crate::ready::{Ready, ready};
+use crate::session::{choose_draft, form, reply};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The model that writes [default: smollm2, or starter where that is missing]. Unless --draft says
-    /// otherwise, `starter-draft` drafts for `starter`, `smollm2-head` for `smollm2`, and what needs no model for any
-    /// other
-    #[arg(long, value_name = "MODEL")]
-    target: Option<String>,
-    /// Longest reply in tokens [default: as long as the context allows]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    max_tokens: Option<usize>,
     #[command(flatten)]
-    speculation: SpeculationArgs,
-    #[command(flatten)]
-    sampling: SamplingArgs,
-    #[command(flatten)]
-    pub device: PairDeviceArgs,
+    pub talk: TalkArgs,
 }
 
 const HELP: &str = "\
@@ -49,20 +38,10 @@ const TINY: &str = "\
 The starter is a tiny model for trying things out: it tells short stories and answers questions on \
 speculative decoding. For real work name a larger model with --target.";
 
-pub fn run(args: &Args) -> Result<()> {
+pub fn run(Args { talk: args }: &Args) -> Result<()> {
     let sampling = args.sampling.over(Sampling::default())?;
     let speculation = args.speculation.speculation()?;
-    let target = match &args.target {
-        Some(target) => target,
-        None => library()?.default_target(),
-    };
-    let source = args.device.target.open(target)?;
-    let mut session = load(&source, form(&source, false)?, &args.device)?;
-    let draft = args.speculation.draft_or(default_draft(target)?);
-    choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
-    if !args.speculation.cold {
-        session.prepare()?;
-    }
+    let Ready { target, draft, session } = ready(args, |source| form(source, false))?;
     if target == STARTER {
         output::note(TINY);
     }
@@ -80,11 +59,6 @@ pub fn run(args: &Args) -> Result<()> {
     let cold = args.speculation.cold;
     let (devices, messages, last) = (&args.device, Vec::new(), None);
     Chat { session, devices, cold, request, messages, last, colours, interrupt }.run()
-}
-
-fn default_draft(target: &str) -> Result<DraftChoice> {
-    let draft = library()?.draft_of(target);
-    Ok(draft.map_or(DraftChoice::Ngram, |draft| DraftChoice::Model(draft.to_owned())))
 }
 
 struct Chat<'a> {

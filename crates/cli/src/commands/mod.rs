@@ -11,6 +11,7 @@ mod logits;
 mod models;
 mod pull;
 mod render;
+mod serve;
 mod tokenize;
 
 use std::num::NonZeroUsize;
@@ -24,6 +25,8 @@ use crate::error::Result;
 pub enum Command {
     /// Talk with a model and see what became of every drafted token
     Chat(chat::Args),
+    /// Reply to other programs by OpenAI's protocol
+    Serve(serve::Args),
     /// Write one reply
     Generate(generate::Args),
     /// Write a reply with and without drafts and compare: exit code 1 when the two differ
@@ -53,7 +56,8 @@ impl Command {
     /// The number of threads asked for.
     pub fn threads(&self) -> Option<NonZeroUsize> {
         match self {
-            Self::Chat(args) => args.device.target.threads,
+            Self::Chat(args) => args.talk.device.target.threads,
+            Self::Serve(args) => args.talk.device.target.threads,
             Self::Generate(args) => args.reply.device.target.threads,
             Self::Check(args) => args.reply.device.target.threads,
             Self::Bench(args) => args.device.target.threads,
@@ -66,6 +70,7 @@ impl Command {
     pub fn run(&self) -> Result<ExitCode> {
         match self {
             Self::Chat(args) => chat::run(args)?,
+            Self::Serve(args) => serve::run(args)?,
             Self::Generate(args) => generate::run(args)?,
             Self::Check(args) => return check::run(args),
             Self::Bench(args) => bench::run(args)?,

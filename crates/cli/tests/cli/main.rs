@@ -10,5 +10,6 @@ mod measure;
 mod models;
 mod program;
 mod reply;
+mod serve;
 mod templates;
 mod wrong_models;

@@ -7,6 +7,7 @@ export const settings = {
   "settings.device": "Gerät",
   "settings.system-prompt": "System-Prompt",
   "settings.appearance": "Aussehen",
+  "settings.server": "Lokaler Server",
   "settings.data": "Daten",
   "setting.draft": "Draft-Modell",
   "setting.draft.explanation":
@@ -95,6 +96,22 @@ export const settings = {
   "setting.motion": "Bewegung",
   "setting.motion.explanation": "Reduziert schaltet alle Animationen aus.",
   "setting.motion.standard": "wie das System",
+  "setting.server_enabled": "Lokaler Server",
+  "setting.server_enabled.explanation":
+    "Lässt andere Programme das geladene Modell benutzen, mit dem Protokoll von OpenAI.",
+  "setting.server_enabled.standard": "aus",
+  "setting.server_host": "Adresse",
+  "setting.server_host.explanation":
+    "127.0.0.1 ist nur für diesen Computer. 0.0.0.0 lässt auch andere Computer zu und braucht einen Schlüssel.",
+  "setting.server_host.standard": "127.0.0.1",
+  "setting.server_port": "Port",
+  "setting.server_port.explanation": "Die Nummer, unter der Programme diese Adresse erreichen.",
+  "setting.server_port.standard": "8642",
+  "setting.server_key": "Schlüssel",
+  "setting.server_key.explanation":
+    "Programme müssen ihn als API-Schlüssel senden. Leer lassen für keinen.",
+  "setting.server_key.standard": "leer",
+  "setting.server_key.new": "Neuer Schlüssel",
   "setting.keep_traces": "Traces speichern",
   "setting.keep_traces.explanation":
     "Ein Trace hält fest, was in jeder Runde geschah. Token-Ansicht, Heatmap, Wiedergabe und Prüfung brauchen ihn.",

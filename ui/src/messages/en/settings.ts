@@ -5,6 +5,7 @@ export const settings = {
   "settings.device": "Device",
   "settings.system-prompt": "System prompt",
   "settings.appearance": "Appearance",
+  "settings.server": "Local server",
   "settings.data": "Data",
   "setting.draft": "Draft model",
   "setting.draft.explanation":
@@ -92,6 +93,21 @@ export const settings = {
   "setting.motion": "Motion",
   "setting.motion.explanation": "Reduced turns off all animations.",
   "setting.motion.standard": "same as the system",
+  "setting.server_enabled": "Local server",
+  "setting.server_enabled.explanation":
+    "Lets other programs use the loaded model, by OpenAI’s protocol.",
+  "setting.server_enabled.standard": "off",
+  "setting.server_host": "Address",
+  "setting.server_host.explanation":
+    "127.0.0.1 is for this computer alone. 0.0.0.0 lets other computers connect, and needs a key.",
+  "setting.server_host.standard": "127.0.0.1",
+  "setting.server_port": "Port",
+  "setting.server_port.explanation": "The number that programs connect to at this address.",
+  "setting.server_port.standard": "8642",
+  "setting.server_key": "Key",
+  "setting.server_key.explanation": "Programs must send it as their API key. Leave empty for none.",
+  "setting.server_key.standard": "empty",
+  "setting.server_key.new": "New key",
   "setting.keep_traces": "Save traces",
   "setting.keep_traces.explanation":
     "A trace records what happened in each round. Token view, heatmap, replay and check need it.",

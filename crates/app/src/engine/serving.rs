@@ -1,0 +1,65 @@
+//! Replies for the local server: the models that are loaded, as the settings have them, in turn with the window's
+//! replies.
+
+use std::sync::{Arc, Mutex, mpsc};
+
+use foretoken_engine::trace::Summary;
+use foretoken_server::session::write;
+use foretoken_server::{Defaults, Order, Refusal, Teller, Writer, model_name};
+
+use super::job::Job;
+use super::local::Local;
+use super::replying::{longest, speculation};
+use crate::board::Board;
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::ipc::{CommandError, ErrorCode};
+use crate::lock::lock;
+
+/// The engine thread, as the server sees it.
+pub(super) struct ServerWriter {
+    pub(super) jobs: mpsc::Sender<Job>,
+    pub(super) trials: Arc<Mutex<Cancel>>,
+    pub(super) board: Arc<Board>,
+}
+
+impl Writer for ServerWriter {
+    fn model(&self) -> Option<String> {
+        self.board.status().target.map(|target| model_name(&target.name))
+    }
+
+    fn begin(&self, order: Order, teller: Teller) {
+        lock(&self.trials).cancel();
+        // Where the thread is gone, so is the teller then, which says so.
+        let _ = self.jobs.send(Job::Serve { order: Box::new(order), teller });
+    }
+}
+
+impl Local {
+    /// Writes a reply for the server. The conversation is the client's own: the system prompt of the settings is not
+    /// put before it.
+    pub(super) fn serve(&mut self, order: Order, teller: Teller) {
+        let outcome = self.write(order, &teller).map_err(refusal);
+        teller.end(outcome);
+    }
+
+    fn write(&mut self, order: Order, teller: &Teller) -> Result<Summary> {
+        let settings = &self.settings;
+        let defaults = Defaults {
+            sampling: settings.sampling.clone(),
+            speculation: speculation(self.chosen_draft(), &settings.speculation),
+            max_tokens: longest(settings),
+        };
+        let written = write(&mut self.loaded()?.session, order, &defaults, teller);
+        written.map_err(|error| self.failed(error))
+    }
+}
+
+fn refusal(CommandError { code, message }: CommandError) -> Refusal {
+    match code {
+        ErrorCode::NoTarget => Refusal::not_ready(message),
+        ErrorCode::PromptTooLong => Refusal::context_length(message),
+        ErrorCode::EmptyPrompt | ErrorCode::BadSetting | ErrorCode::BadModel => Refusal::bad_request(message),
+        _ => Refusal::failed(message),
+    }
+}

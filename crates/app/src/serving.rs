@@ -1,0 +1,56 @@
+//! The local server, as the settings want it: started, moved and ended with them.
+
+use std::sync::{Arc, Mutex};
+
+use foretoken_server::{Address, Server, Writer};
+
+use crate::ipc::{ServerSettings, ServerStatus};
+use crate::lock::lock;
+
+/// See the module.
+pub(crate) struct Serving {
+    writer: Arc<dyn Writer>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What the server runs by.
+    settings: ServerSettings,
+    server: Option<Server>,
+    /// Why it does not.
+    problem: Option<String>,
+}
+
+impl Serving {
+    /// Has `writer` reply; nothing runs before settings want it.
+    pub fn new(writer: Arc<dyn Writer>) -> Self {
+        Self { writer, state: Mutex::default() }
+    }
+
+    /// Makes what runs what `settings` want. What could not be started is tried again.
+    pub fn apply(&self, settings: &ServerSettings) {
+        let mut state = lock(&self.state);
+        if state.settings == *settings && state.problem.is_none() {
+            return;
+        }
+        // The one before may have the port.
+        *state = State { settings: settings.clone(), ..State::default() };
+        if !settings.enabled {
+            return;
+        }
+        let ServerSettings { host, port, key, .. } = settings.clone();
+        match Server::start(&Address { host, port, key }, Arc::clone(&self.writer)) {
+            Ok(server) => state.server = Some(server),
+            Err(error) => {
+                tracing::warn!("the local server does not run: {error}");
+                state.problem = Some(error.to_string());
+            }
+        }
+    }
+
+    pub fn status(&self) -> ServerStatus {
+        let state = lock(&self.state);
+        ServerStatus { url: state.server.as_ref().map(Server::url), problem: state.problem.clone() }
+    }
+}

@@ -1,0 +1,41 @@
+//! Who replies in conversations, loaded: the target and the draft that were named, or those to begin with.
+
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::session::{Form, Session};
+
+use crate::args::{DraftChoice, TalkArgs};
+use crate::error::Result;
+use crate::session::{choose_draft, library, load};
+
+/// See the module.
+pub struct Ready {
+    /// What the target was named by.
+    pub target: String,
+    pub draft: DraftChoice,
+    pub session: Session,
+}
+
+/// Loads who replies: the target that is named, or the one to begin with, and who drafts for it. `form` says what its
+/// prompts take.
+///
+/// # Errors
+/// Those of opening and loading models.
+pub fn ready(args: &TalkArgs, form: impl FnOnce(&ModelSource) -> Result<Form>) -> Result<Ready> {
+    let target = match &args.target {
+        Some(target) => target.clone(),
+        None => library()?.default_target().to_owned(),
+    };
+    let source = args.device.target.open(&target)?;
+    let mut session = load(&source, form(&source)?, &args.device)?;
+    let draft = args.speculation.draft_or(default_draft(&target)?);
+    choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
+    if !args.speculation.cold {
+        session.prepare()?;
+    }
+    Ok(Ready { target, draft, session })
+}
+
+fn default_draft(target: &str) -> Result<DraftChoice> {
+    let draft = library()?.draft_of(target);
+    Ok(draft.map_or(DraftChoice::Ngram, |draft| DraftChoice::Model(draft.to_owned())))
+}

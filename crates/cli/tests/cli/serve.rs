@@ -1,0 +1,234 @@
+//! `serve` on the starter pair, asked as any program asks.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use foretoken_tests::client::{Answer, asked, post};
+use serde_json::{Value, json};
+
+use crate::program::{PAIR, STORY, json as lines, program, run};
+use crate::wrong_models::starter_draft;
+
+/// A server that runs until it is dropped.
+struct Served {
+    child: Child,
+    /// "127.0.0.1:8642"
+    at: String,
+}
+
+impl Served {
+    fn start(arguments: &[&str]) -> Self {
+        let mut command = program(&[&["serve", "--port", "0"], arguments].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let at = line.trim().strip_prefix("Listening on http://").and_then(|url| url.strip_suffix("/v1"));
+        let at = at.unwrap_or_else(|| panic!("no address: {line:?}")).to_owned();
+        Self { child, at }
+    }
+
+    fn ask(&self, path: &str, body: &Value) -> Answer {
+        post(&self.at, &format!("/v1/{path}"), &body.to_string())
+    }
+
+    /// The answer to [`STORY`] with what is asked for beside it, which must be a reply.
+    #[track_caller]
+    fn story(&self, more: Value) -> Value {
+        let answer = self.ask("chat/completions", &story(more));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.json()
+    }
+
+    /// The pieces of a reply as it is streamed.
+    fn streamed(&self, more: Value) -> Vec<String> {
+        let mut body = story(more);
+        body["stream"] = true.into();
+        let answer = self.ask("chat/completions", &body);
+        let pieces = answer.events().into_iter().filter(|event| *event != "[DONE]");
+        let pieces = pieces.map(|piece| serde_json::from_str::<Value>(piece).unwrap());
+        pieces
+            .filter_map(|piece| piece["choices"][0]["delta"]["content"].as_str().map(str::to_owned))
+            .collect()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn story(more: Value) -> Value {
+    let mut body = json!({ "messages": [{ "role": "user", "content": STORY }] });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+fn text(answer: &Value) -> &str {
+    answer["choices"][0]["message"]["content"].as_str().unwrap()
+}
+
+/// What `generate` writes.
+fn generated(more: &[&str]) -> Value {
+    lines(&[&["generate"][..], &PAIR, &["--prompt", STORY], more].concat()).pop().unwrap()
+}
+
+#[test]
+fn a_reply_is_the_one_of_generate_whole_and_streamed_and_its_usage_tells_of_the_drafts() {
+    let served = Served::start(&[&PAIR[..], &["--draft-length", "4"]].concat());
+    let done = generated(&["--max-tokens", "60"]);
+    let whole = served.story(json!({ "temperature": 0, "max_tokens": 60 }));
+    assert_eq!(text(&whole), done["text"]);
+    assert_eq!(
+        served.streamed(json!({ "temperature": 0, "max_tokens": 60 })).concat(),
+        done["text"].as_str().unwrap()
+    );
+    let usage = &whole["usage"];
+    assert_eq!(
+        (&usage["prompt_tokens"], &whole["choices"][0]["finish_reason"]),
+        (&done["prompt_tokens"], &json!("length"))
+    );
+    assert_eq!(usage["completion_tokens"], 60);
+    let number = |name: &str| usage[name].as_u64().unwrap();
+    assert!(number("drafted") >= number("judged") && number("judged") >= number("accepted"), "{usage}");
+    assert!(number("accepted") > 0, "{usage}");
+    assert_eq!(whole["model"], "starter");
+}
+
+#[test]
+fn the_same_seed_writes_the_same_reply_and_another_another() {
+    let served = Served::start(&PAIR);
+    let seeded = |seed: u32| json!({ "temperature": 0.9, "seed": seed, "max_tokens": 40 });
+    let [first, again, other] = [7, 7, 8].map(|seed| text(&served.story(seeded(seed))).to_owned());
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+    let done = generated(&["--temperature", "0.9", "--seed", "7", "--max-tokens", "40"]);
+    assert_eq!(first, done["text"]);
+}
+
+#[test]
+fn a_stop_string_ends_a_reply_wherever_it_begins_and_no_part_of_it_comes() {
+    let served = Served::start(&PAIR);
+    let done = generated(&["--max-tokens", "60"]);
+    let all = done["text"].as_str().unwrap();
+    // Of different lengths, so that they begin and end within tokens and between them.
+    for (at, length) in [(30, 3), (41, 7), (52, 12), (60, 25)] {
+        let stop = &all[at..at + length];
+        let ends = all.find(stop).unwrap();
+        let asked = json!({ "temperature": 0, "max_tokens": 60, "stop": ["never written", stop] });
+        let whole = served.story(asked.clone());
+        assert_eq!(
+            (text(&whole), &whole["choices"][0]["finish_reason"]),
+            (&all[..ends], &json!("stop")),
+            "{stop:?}"
+        );
+        assert_eq!(served.streamed(asked).concat(), all[..ends], "{stop:?}");
+    }
+}
+
+#[test]
+fn a_text_goes_on_as_generate_does_with_it_raw() {
+    let served = Served::start(&PAIR);
+    let prompt = "Once upon a time";
+    let raw = ["generate", "--target", "starter", "--raw", "--prompt", prompt, "--max-tokens", "20"];
+    let done = lines(&raw).pop().unwrap();
+    let asked = json!({ "prompt": prompt, "temperature": 0, "max_tokens": 20 });
+    assert_eq!(served.ask("completions", &asked).json()["choices"][0]["text"], done["text"]);
+    let short = served.ask("completions", &json!({ "prompt": prompt, "ignore_eos": true })).json();
+    assert_eq!(short["usage"]["completion_tokens"], 16);
+}
+
+#[test]
+fn what_the_engine_refuses_is_said_and_the_next_request_is_replied_to() {
+    let served = Served::start(&PAIR);
+    let long =
+        json!({ "messages": [{ "role": "user", "content": "a story ".repeat(3000) }], "stream": true });
+    let mut cases = vec![(long, "the prompt is too long: ", json!("context_length_exceeded"))];
+    for (more, message) in [
+        (json!({ "temperature": 9 }), "temperature: expected 0 to 5, found 9."),
+        (json!({ "top_p": 0 }), "top-p: expected more than 0"),
+        (json!({ "min_p": 1 }), "min-p: expected at least 0"),
+    ] {
+        cases.push((story(more), message, Value::Null));
+    }
+    for (body, message, code) in cases {
+        let refused = served.ask("chat/completions", &body);
+        assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &code));
+        assert!(refused.message().starts_with(message), "{}", refused.body);
+    }
+    assert!(!text(&served.story(json!({ "max_tokens": 4 }))).is_empty());
+}
+
+#[test]
+fn a_reply_that_nobody_waits_for_any_more_is_stopped() {
+    let served = Served::start(&PAIR);
+    let endless = story(json!({ "stream": true, "ignore_eos": true, "temperature": 0 })).to_string();
+    let whole = Instant::now();
+    served.story(json!({ "ignore_eos": true, "temperature": 0 }));
+    let whole = whole.elapsed();
+    let streams: Vec<TcpStream> =
+        (0..20).map(|_| asked(&served.at, "/v1/chat/completions", &endless)).collect();
+    drop(streams);
+    let next = Instant::now();
+    served.story(json!({ "max_tokens": 1 }));
+    assert!(next.elapsed() < 5 * whole + Duration::from_secs(1), "{:?} of {whole:?}", next.elapsed());
+}
+
+#[test]
+fn a_model_is_called_by_the_name_of_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("My Model.gguf");
+    std::fs::copy(starter_draft(), &path).unwrap();
+    let served = Served::start(&["--target", path.to_str().unwrap()]);
+    assert_eq!(served.story(json!({ "max_tokens": 2 }))["model"], "My Model");
+}
+
+#[test]
+fn a_server_that_cannot_start_says_why() {
+    let taken = Served::start(&PAIR);
+    let port = taken.at.rsplit_once(':').unwrap().1;
+    for (arguments, message) in [
+        (
+            &["--host", "0.0.0.0", "--port", "0"][..],
+            "Other computers can reach 0.0.0.0, so the server needs a key",
+        ),
+        (&["--port", port][..], "is in use. Choose another port"),
+        (&["--host", "no such host"][..], "'no such host' is no address of this computer."),
+        (&["--key", "with space"][..], "The server's key can have letters"),
+    ] {
+        let refused = run(&[&["serve"][..], &PAIR, arguments].concat());
+        assert_eq!((refused.code, refused.out.as_str()), (1, ""), "{}", refused.err);
+        assert!(refused.err.contains(message), "{}", refused.err);
+    }
+    assert_eq!(run(&["serve", "--port", "65536"]).code, 2);
+}
+
+#[test]
+fn a_key_from_the_environment_is_asked_for() {
+    let mut command = program(&[&["serve", "--port", "0"][..], &PAIR].concat());
+    command.env("FORETOKEN_SERVER_KEY", "secret");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let at = line.trim().trim_start_matches("Listening on http://").trim_end_matches("/v1").to_owned();
+    let served = Served { child, at };
+    assert_eq!(served.ask("chat/completions", &story(json!({}))).status, 401);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_lets_the_reply_under_way_end_and_then_the_program() {
+    let mut served = Served::start(&PAIR);
+    let body = story(json!({ "max_tokens": 30, "temperature": 0, "stream": true })).to_string();
+    let mut stream = asked(&served.at, "/v1/chat/completions", &body);
+    let mut first = [0; 16];
+    stream.read_exact(&mut first).unwrap();
+    Command::new("kill").args(["-INT", &served.child.id().to_string()]).status().unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("data: [DONE]\n\n"), "{answer}");
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}

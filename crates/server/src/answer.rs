@@ -1,0 +1,150 @@
+//! Replies as the protocol's JSON, whole and piece by piece. What drafts did is in the usage; `timings` say the same
+//! and how long it took in the words of llama-server, which many programs read.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use foretoken_engine::trace::{Finish, Summary};
+use serde_json::{Map, Value, json};
+
+use crate::body::Endpoint;
+
+/// What is the same in all pieces of a reply.
+pub struct Head {
+    endpoint: Endpoint,
+    id: String,
+    /// Seconds since 1970.
+    created: u64,
+    model: String,
+}
+
+impl Head {
+    pub fn new(endpoint: Endpoint, model: String) -> Self {
+        let prefix = match endpoint {
+            Endpoint::Chat => "chatcmpl",
+            Endpoint::Completion => "cmpl",
+        };
+        let id = format!("{prefix}-{:032x}", rand::random::<u128>());
+        Self { endpoint, id, created: now(), model }
+    }
+
+    pub fn whole(&self, text: &str, summary: &Summary) -> Value {
+        let finish = finish_reason(summary.finish);
+        let choice = match self.endpoint {
+            Endpoint::Chat => {
+                let message = json!({ "role": "assistant", "content": text, "refusal": null });
+                json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": finish })
+            }
+            Endpoint::Completion => {
+                json!({ "index": 0, "text": text, "logprobs": null, "finish_reason": finish })
+            }
+        };
+        let object = match self.endpoint {
+            Endpoint::Chat => "chat.completion",
+            Endpoint::Completion => "text_completion",
+        };
+        let mut answer = self.answer(object, json!([choice]));
+        answer.insert("usage".to_owned(), usage(summary));
+        answer.insert("timings".to_owned(), timings(summary));
+        answer.into()
+    }
+
+    /// The piece before all text, where there is one.
+    pub fn begin(&self) -> Option<Map<String, Value>> {
+        let delta = json!({ "role": "assistant", "content": "" });
+        (self.endpoint == Endpoint::Chat).then(|| self.piece(json!({ "delta": delta })))
+    }
+
+    pub fn text(&self, text: &str) -> Map<String, Value> {
+        self.piece(match self.endpoint {
+            Endpoint::Chat => json!({ "delta": { "content": text } }),
+            Endpoint::Completion => json!({ "text": text }),
+        })
+    }
+
+    /// The piece after all text. Its timings come with it unless its usage comes after it.
+    pub fn end(&self, summary: &Summary, usage_follows: bool) -> Map<String, Value> {
+        let mut piece = self.piece(match self.endpoint {
+            Endpoint::Chat => json!({ "delta": {} }),
+            Endpoint::Completion => json!({ "text": "" }),
+        });
+        piece["choices"][0]["finish_reason"] = finish_reason(summary.finish).into();
+        if !usage_follows {
+            piece.insert("timings".to_owned(), timings(summary));
+        }
+        piece
+    }
+
+    pub fn usage(&self, summary: &Summary) -> Map<String, Value> {
+        let mut piece = self.answer(self.piece_object(), json!([]));
+        piece.insert("usage".to_owned(), usage(summary));
+        piece.insert("timings".to_owned(), timings(summary));
+        piece
+    }
+
+    fn piece(&self, mut choice: Value) -> Map<String, Value> {
+        choice["index"] = 0.into();
+        choice["logprobs"] = Value::Null;
+        choice["finish_reason"] = Value::Null;
+        self.answer(self.piece_object(), json!([choice]))
+    }
+
+    fn piece_object(&self) -> &'static str {
+        match self.endpoint {
+            Endpoint::Chat => "chat.completion.chunk",
+            Endpoint::Completion => "text_completion",
+        }
+    }
+
+    fn answer(&self, object: &str, choices: Value) -> Map<String, Value> {
+        let fields = [
+            ("id", self.id.as_str().into()),
+            ("object", object.into()),
+            ("created", self.created.into()),
+            ("model", self.model.as_str().into()),
+            ("choices", choices),
+        ];
+        fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
+    }
+}
+
+/// A model as the list of models has it.
+pub fn model(name: &str) -> Value {
+    json!({ "id": name, "object": "model", "created": now(), "owned_by": "foretoken" })
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn finish_reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop | Finish::Cancelled => "stop",
+        Finish::Length | Finish::ContextFull => "length",
+    }
+}
+
+fn usage(summary: &Summary) -> Value {
+    json!({
+        "prompt_tokens": summary.prompt_tokens,
+        "completion_tokens": summary.tokens,
+        "total_tokens": summary.prompt_tokens + summary.tokens,
+        "prompt_tokens_details": { "cached_tokens": summary.reused_tokens },
+        "drafted": summary.drafted,
+        "judged": summary.judged,
+        "accepted": summary.accepted,
+    })
+}
+
+/// Reading the prompt ends with the first round.
+fn timings(summary: &Summary) -> Value {
+    json!({
+        "cache_n": summary.reused_tokens,
+        "prompt_n": summary.prompt_tokens - summary.reused_tokens,
+        "prompt_ms": summary.ttft_ms,
+        "predicted_n": summary.tokens,
+        "predicted_ms": summary.elapsed_ms - summary.ttft_ms,
+        "predicted_per_second": summary.tokens_per_second,
+        "draft_n": summary.drafted,
+        "draft_n_accepted": summary.accepted,
+    })
+}

@@ -1,0 +1,349 @@
+//! What is asked, read from JSON. A field that would change the reply and that nothing here can follow is refused, not
+//! passed over; of others, those that say nothing about the reply, nobody takes notice.
+
+use foretoken_engine::model::{ChatMessage, Role};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::order::{Order, Prompt, SamplingChoices};
+use crate::refusal::Refusal;
+
+/// What of its two ways of asking a client took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoint {
+    Chat,
+    Completion,
+}
+
+/// A request.
+#[derive(Debug, PartialEq)]
+pub struct Asked {
+    /// The model that is to reply; `None` for the one that is loaded.
+    pub model: Option<String>,
+    pub order: Order,
+    pub streams: bool,
+    /// A stream is to end with its usage.
+    pub streams_usage: bool,
+}
+
+/// The protocol's own limit where a text is gone on with, in tokens.
+const COMPLETION_TOKENS: usize = 16;
+
+/// Texts that may end a reply, and how many bytes long they may be: every token is searched for them.
+const MAX_STOPS: usize = 16;
+const MAX_STOP: usize = 256;
+
+/// Letters of an error that quotes what it found.
+const MAX_MESSAGE: usize = 300;
+
+/// What both endpoints take, and what one of them alone does.
+#[derive(Deserialize)]
+struct Body {
+    model: Option<String>,
+    messages: Option<Vec<Message>>,
+    prompt: Option<Texts>,
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+    max_tokens: Option<usize>,
+    max_completion_tokens: Option<usize>,
+    temperature: Option<f32>,
+    top_k: Option<i64>,
+    top_p: Option<f32>,
+    min_p: Option<f32>,
+    /// As vLLM and as llama-server call it.
+    #[serde(alias = "repeat_penalty")]
+    repetition_penalty: Option<f32>,
+    seed: Option<u32>,
+    stop: Option<Texts>,
+    ignore_eos: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct StreamOptions {
+    include_usage: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+    content: Content,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a text, or a list of parts of the type text")]
+enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part {
+    Text { text: String },
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a text or a list of texts")]
+enum Texts {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Texts {
+    fn list(self) -> Vec<String> {
+        match self {
+            Self::One(text) => vec![text],
+            Self::Many(texts) => texts,
+        }
+    }
+}
+
+impl Asked {
+    /// # Errors
+    /// What is wrong with it, in one sentence.
+    pub fn read(json: &[u8], endpoint: Endpoint) -> Result<Self, Refusal> {
+        let not_json = |error| Refusal::bad_request(format!("The request is not valid JSON: {error}."));
+        let fields: Map<String, Value> = serde_json::from_slice(json).map_err(not_json)?;
+        refuse_unsupported(&fields)?;
+        let body: Body = serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
+            let message: String =
+                format!("{}: {}", error.path(), error.inner()).chars().take(MAX_MESSAGE).collect();
+            Refusal::bad_request(format!("{message}."))
+        })?;
+        body.asked(endpoint)
+    }
+}
+
+impl Body {
+    fn asked(self, endpoint: Endpoint) -> Result<Asked, Refusal> {
+        let sampling = SamplingChoices {
+            temperature: self.temperature,
+            // Others say -1 for all.
+            top_k: self.top_k.map(|k| u32::try_from(k.max(0)).unwrap_or(u32::MAX)),
+            top_p: self.top_p,
+            min_p: self.min_p,
+            repetition_penalty: self.repetition_penalty,
+            seed: self.seed,
+        };
+        let max_tokens = self.max_completion_tokens.or(self.max_tokens);
+        if max_tokens == Some(0) {
+            return Err(Refusal::bad_field("max_tokens", "1 or more"));
+        }
+        let order = Order {
+            sampling,
+            stop: stops(self.stop)?,
+            ignore_end: self.ignore_eos.unwrap_or(false),
+            prompt: match endpoint {
+                Endpoint::Chat => Prompt::Conversation(conversation(self.messages.unwrap_or_default())?),
+                Endpoint::Completion => Prompt::Text(text(self.prompt)?),
+            },
+            max_tokens: match endpoint {
+                Endpoint::Chat => max_tokens,
+                Endpoint::Completion => max_tokens.or(Some(COMPLETION_TOKENS)),
+            },
+        };
+        let usage = self.stream_options.and_then(|options| options.include_usage);
+        Ok(Asked {
+            model: self.model.filter(|model| !model.is_empty()),
+            order,
+            streams: self.stream.unwrap_or(false),
+            streams_usage: usage.unwrap_or(false),
+        })
+    }
+}
+
+fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
+    if messages.is_empty() {
+        return Err(Refusal::bad_field("messages", "a list with at least one message"));
+    }
+    let message = |(at, Message { role, content }): (usize, Message)| {
+        let role = match role.as_str() {
+            "system" | "developer" => Role::System,
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            _ => {
+                return Err(Refusal::bad_field(&format!("messages[{at}].role"), "system, user or assistant"));
+            }
+        };
+        let content = match content {
+            Content::Text(text) => text,
+            Content::Parts(parts) => parts.into_iter().map(|Part::Text { text }| text).collect(),
+        };
+        Ok(ChatMessage { role, content })
+    };
+    messages.into_iter().enumerate().map(message).collect()
+}
+
+fn text(prompt: Option<Texts>) -> Result<String, Refusal> {
+    match prompt.map(Texts::list).as_deref() {
+        Some([only]) if !only.is_empty() => Ok(only.clone()),
+        _ => Err(Refusal::bad_field("prompt", "one text that is not empty")),
+    }
+}
+
+fn stops(stop: Option<Texts>) -> Result<Vec<String>, Refusal> {
+    let stops = stop.map(Texts::list).unwrap_or_default();
+    let fits = |stop: &String| (1..=MAX_STOP).contains(&stop.len());
+    if stops.len() > MAX_STOPS || !stops.iter().all(fits) {
+        let expected = format!("at most {MAX_STOPS} texts of 1 to {MAX_STOP} bytes");
+        return Err(Refusal::bad_field("stop", &expected));
+    }
+    Ok(stops)
+}
+
+/// Refuses fields that ask for what is not there. Values that ask for nothing are what clients send by default.
+fn refuse_unsupported(fields: &Map<String, Value>) -> Result<(), Refusal> {
+    const UNSUPPORTED: [&str; 15] = [
+        "audio",
+        "best_of",
+        "echo",
+        "frequency_penalty",
+        "function_call",
+        "functions",
+        "logit_bias",
+        "logprobs",
+        "n",
+        "prediction",
+        "presence_penalty",
+        "response_format",
+        "suffix",
+        "tools",
+        "top_logprobs",
+    ];
+    let asks = |name: &&&str| fields.get(**name).is_some_and(|value| !asks_for_nothing(name, value));
+    match UNSUPPORTED.iter().find(asks) {
+        Some(&name) => {
+            let message = format!("This server has no {name}: leave it out.");
+            Err(Refusal::unsupported(name, message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn asks_for_nothing(name: &str, value: &Value) -> bool {
+    match (name, value) {
+        (_, Value::Null | Value::Bool(false)) => true,
+        ("n" | "best_of", Value::Number(number)) => number.as_u64() == Some(1),
+        (_, Value::Number(number)) => number.as_f64() == Some(0.0),
+        ("response_format", Value::Object(format)) => format.get("type").is_some_and(|kind| kind == "text"),
+        ("function_call", Value::String(choice)) => choice == "none",
+        (_, Value::String(text)) => text.is_empty(),
+        (_, Value::Array(list)) => list.is_empty(),
+        (_, Value::Object(fields)) => fields.is_empty(),
+        (_, Value::Bool(true)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn chat(more: Value) -> Result<Asked, Refusal> {
+        let mut body = json!({ "messages": [{ "role": "user", "content": "Hello" }] });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Asked::read(body.to_string().as_bytes(), Endpoint::Chat)
+    }
+
+    fn message(refused: Result<Asked, Refusal>) -> String {
+        refused.unwrap_err().json()["error"]["message"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn messages_of_every_role_and_parts_of_text_make_a_conversation() {
+        let asked = chat(json!({ "messages": [
+            { "role": "developer", "content": "Be brief." },
+            { "role": "user", "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }] },
+            { "role": "assistant", "content": "", "name": "x" },
+        ] }));
+        let Prompt::Conversation(messages) = asked.unwrap().order.prompt else { panic!() };
+        let said: Vec<_> = messages.iter().map(|said| (said.role, said.content.as_str())).collect();
+        assert_eq!(said, [(Role::System, "Be brief."), (Role::User, "ab"), (Role::Assistant, "")]);
+    }
+
+    #[test]
+    fn what_clients_send_without_asking_for_anything_is_taken() {
+        let asked = chat(json!({
+            "n": 1, "best_of": 1, "tools": [], "logit_bias": {}, "logprobs": false, "presence_penalty": 0,
+            "frequency_penalty": 0.0, "response_format": { "type": "text" }, "suffix": null, "user": "me",
+            "stop": null, "seed": null, "model": "", "metadata": { "a": 1 }, "max_tokens": 5,
+            "max_completion_tokens": 7, "top_k": -1, "stream_options": null,
+        }))
+        .unwrap();
+        assert_eq!((asked.model, asked.streams, asked.streams_usage), (None, false, false));
+        assert_eq!((asked.order.max_tokens, asked.order.sampling.top_k), (Some(7), Some(0)));
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_refused_by_name() {
+        for (name, value) in [
+            ("n", json!(2)),
+            ("tools", json!([{ "type": "function" }])),
+            ("logprobs", json!(true)),
+            ("logprobs", json!(1)),
+            ("response_format", json!({ "type": "json_object" })),
+            ("presence_penalty", json!(0.5)),
+            ("logit_bias", json!({ "50256": -100 })),
+            ("echo", json!(true)),
+        ] {
+            let refusal = chat(json!({ name: value })).unwrap_err();
+            assert_eq!(refusal.json()["error"]["param"], name);
+        }
+    }
+
+    #[test]
+    fn a_wrong_field_is_named_and_what_was_found_is_not_repeated_endlessly() {
+        for (more, begins) in [
+            (json!({ "temperature": "hot" }), "temperature: invalid type: string \"hot\""),
+            (json!({ "seed": -1 }), "seed: invalid value"),
+            (json!({ "max_tokens": 0 }), "max_tokens: expected 1 or more."),
+            (json!({ "max_tokens": 1.5 }), "max_tokens: invalid type"),
+            (json!({ "stop": 7 }), "stop: expected a text or a list of texts"),
+            (json!({ "stop": [""] }), "stop: expected at most 16 texts of 1 to 256 bytes."),
+            (json!({ "stop": vec!["a"; 17] }), "stop: expected at most"),
+            (json!({ "stop": "x".repeat(257) }), "stop: expected at most"),
+            (json!({ "messages": [] }), "messages: expected a list with at least one message."),
+            (json!({ "messages": "Hello" }), "messages: invalid type"),
+            (
+                json!({ "messages": [{ "role": "tool", "content": "" }] }),
+                "messages[0].role: expected system, user",
+            ),
+            (
+                json!({ "messages": [{ "role": "user", "content": null }] }),
+                "messages[0].content: expected a text",
+            ),
+            (
+                json!({ "messages": [{ "role": "user", "content": [{ "type": "image_url" }] }] }),
+                "messages[0].content",
+            ),
+            (json!({ "stream": "x".repeat(10_000) }), "stream: invalid type"),
+        ] {
+            let message = message(chat(more));
+            assert!(message.starts_with(begins) && message.len() < 400, "{begins}: {message}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_object_is_refused() {
+        for body in ["", "{", "[]", "7", "{\"messages\": [}", &"[".repeat(100_000), "\u{0}", "{\"a\":1e999}"]
+        {
+            let message = message(Asked::read(body.as_bytes(), Endpoint::Chat));
+            assert!(message.starts_with("The request is not valid JSON: "), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_completion_has_one_prompt_and_the_protocols_length() {
+        let read = |body: Value| Asked::read(body.to_string().as_bytes(), Endpoint::Completion);
+        let asked = read(json!({ "prompt": ["Once"] })).unwrap();
+        assert_eq!((asked.order.prompt, asked.order.max_tokens), (Prompt::Text("Once".to_owned()), Some(16)));
+        assert_eq!(read(json!({ "prompt": "a", "max_tokens": 9 })).unwrap().order.max_tokens, Some(9));
+        for wrong in
+            [json!({}), json!({ "prompt": "" }), json!({ "prompt": ["a", "b"] }), json!({ "prompt": [] })]
+        {
+            assert_eq!(message(read(wrong)), "prompt: expected one text that is not empty.");
+        }
+        assert!(message(read(json!({ "prompt": [1, 2] }))).starts_with("prompt: expected a text"));
+    }
+}

@@ -1,0 +1,109 @@
+//! What a client wants written.
+
+use foretoken_engine::decoder::Request;
+use foretoken_engine::error::{Error, Result};
+use foretoken_engine::model::ChatMessage;
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::session::{Form, Session, whole_text};
+use foretoken_engine::speculation::Speculation;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Order {
+    pub prompt: Prompt,
+    pub sampling: SamplingChoices,
+    /// Longest reply in tokens; `None` for the writer's own limit.
+    pub max_tokens: Option<usize>,
+    /// Texts that end the reply and are not part of it.
+    pub stop: Vec<String>,
+    /// Go on after the model ended its text.
+    pub ignore_end: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Prompt {
+    /// To be replied to, in the form of the model's own template.
+    Conversation(Vec<ChatMessage>),
+    /// To be gone on with as it is.
+    Text(String),
+}
+
+/// What a client says of sampling; see [`Sampling`] for the units and ranges.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SamplingChoices {
+    pub temperature: Option<f32>,
+    pub top_k: Option<u32>,
+    pub top_p: Option<f32>,
+    pub min_p: Option<f32>,
+    pub repetition_penalty: Option<f32>,
+    pub seed: Option<u32>,
+}
+
+/// What holds where a client says nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Defaults {
+    pub sampling: Sampling,
+    pub speculation: Speculation,
+    /// Longest reply in tokens; `None` means as long as the context allows.
+    pub max_tokens: Option<usize>,
+}
+
+impl SamplingChoices {
+    /// These, and those of `base` where nothing was said. Whoever gives a seed wants the same text again, whatever
+    /// drafts.
+    fn over(&self, base: &Sampling) -> Sampling {
+        let seed = self.seed.or(base.seed);
+        Sampling {
+            temperature: self.temperature.unwrap_or(base.temperature),
+            top_k: self.top_k.unwrap_or(base.top_k),
+            top_p: self.top_p.unwrap_or(base.top_p),
+            min_p: self.min_p.unwrap_or(base.min_p),
+            repetition_penalty: self.repetition_penalty.unwrap_or(base.repetition_penalty),
+            seed,
+            mode: if seed.is_some() { Mode::Reproducible } else { base.mode },
+        }
+    }
+}
+
+impl Order {
+    /// What is asked of the engine.
+    ///
+    /// # Errors
+    /// Those of the template and the tokenizer, and of [`Request::admit`].
+    pub(crate) fn request(self, session: &Session, defaults: &Defaults) -> Result<Request> {
+        let prompt = match &self.prompt {
+            Prompt::Conversation(messages) => match session.form() {
+                Form::Raw => return Err(Error::NoTemplate { path: session.path().to_owned() }),
+                Form::Chat(_) => session.conversation(messages)?,
+            },
+            Prompt::Text(text) => whole_text(session.tokenizer(), text)?,
+        };
+        let request = Request {
+            sampling: self.sampling.over(&defaults.sampling),
+            speculation: defaults.speculation.clone(),
+            max_tokens: self.max_tokens.or(defaults.max_tokens),
+            continues: matches!(self.prompt, Prompt::Text(_)),
+            stop: self.stop,
+            ignore_end: self.ignore_end,
+            ..Request::new(prompt)
+        };
+        request.admit(session.context())?;
+        Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_does_not_say_is_as_by_default_and_a_seed_makes_it_reproducible() {
+        let base = Sampling { top_k: 40, ..Sampling::default() };
+        assert_eq!(SamplingChoices::default().over(&base), base);
+        let said = SamplingChoices { temperature: Some(0.1), seed: Some(7), ..SamplingChoices::default() };
+        let expected = Sampling { temperature: 0.1, seed: Some(7), mode: Mode::Reproducible, ..base.clone() };
+        assert_eq!(said.over(&base), expected);
+        let seeded = Sampling { seed: Some(3), ..base };
+        assert_eq!(SamplingChoices::default().over(&seeded).mode, Mode::Reproducible);
+    }
+}

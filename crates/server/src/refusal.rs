@@ -1,0 +1,176 @@
+//! What is not done, in the protocol's form: a status, a kind, and one sentence.
+
+use axum::http::StatusCode;
+use axum::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::response::{IntoResponse, Response};
+use foretoken_engine::Error;
+use serde_json::{Value, json};
+
+/// Seconds after which a client may find a place in the queue.
+const RETRY_SECONDS: &str = "1";
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    kind: Kind,
+    message: String,
+    /// The field of the request that is wrong, where it is one.
+    field: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    BadRequest,
+    ContextLength,
+    NoKey,
+    Forbidden,
+    UnknownPath,
+    UnknownModel,
+    WrongMethod,
+    TooSlow,
+    TooLarge,
+    WrongType,
+    QueueFull,
+    NotReady,
+    Failed,
+}
+
+impl Refusal {
+    fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), field: None }
+    }
+
+    /// A request that makes no sense as a whole.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(Kind::BadRequest, message)
+    }
+
+    /// A request in which `field` makes none.
+    pub(crate) fn bad_field(field: &str, expected: &str) -> Self {
+        let field = field.to_owned();
+        let message = format!("{field}: expected {expected}.");
+        Self { field: Some(field), ..Self::bad_request(message) }
+    }
+
+    /// A request for what is not there.
+    pub(crate) fn unsupported(field: &str, message: String) -> Self {
+        Self { field: Some(field.to_owned()), ..Self::bad_request(message) }
+    }
+
+    /// A prompt that is longer than the model's context.
+    pub fn context_length(message: impl Into<String>) -> Self {
+        Self::new(Kind::ContextLength, message)
+    }
+
+    /// No model is loaded yet, or any more.
+    pub fn not_ready(message: impl Into<String>) -> Self {
+        Self::new(Kind::NotReady, message)
+    }
+
+    /// What is no fault of the client.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(Kind::Failed, message)
+    }
+
+    pub(crate) fn no_key() -> Self {
+        Self::new(Kind::NoKey, "The key is missing or wrong: send it as 'Authorization: Bearer KEY'.")
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(Kind::Forbidden, message)
+    }
+
+    pub(crate) fn unknown_path(path: &str) -> Self {
+        let message = format!(
+            "There is no {path} here; there are /v1/chat/completions, /v1/completions, /v1/models and /health."
+        );
+        Self::new(Kind::UnknownPath, message)
+    }
+
+    pub(crate) fn unknown_model(found: &str, loaded: &str) -> Self {
+        let message = format!("The model '{found}' is not loaded; '{loaded}' is. Name that one, or none.");
+        Self { field: Some("model".to_owned()), ..Self::new(Kind::UnknownModel, message) }
+    }
+
+    pub(crate) fn wrong_method(allowed: &str) -> Self {
+        Self::new(Kind::WrongMethod, format!("This address takes {allowed} only."))
+    }
+
+    pub(crate) fn too_slow() -> Self {
+        Self::new(Kind::TooSlow, "The request did not arrive in time: send it again.")
+    }
+
+    pub(crate) fn too_large(limit: usize) -> Self {
+        Self::new(Kind::TooLarge, format!("The request is too large: at most {} MiB are read.", limit >> 20))
+    }
+
+    pub(crate) fn wrong_type() -> Self {
+        Self::new(Kind::WrongType, "The request must be JSON: send 'Content-Type: application/json'.")
+    }
+
+    pub(crate) fn queue_full() -> Self {
+        Self::new(Kind::QueueFull, "Too many requests are waiting for a reply: try again in a moment.")
+    }
+
+    fn status(&self) -> StatusCode {
+        match self.kind {
+            Kind::BadRequest | Kind::ContextLength => StatusCode::BAD_REQUEST,
+            Kind::NoKey => StatusCode::UNAUTHORIZED,
+            Kind::Forbidden => StatusCode::FORBIDDEN,
+            Kind::UnknownPath | Kind::UnknownModel => StatusCode::NOT_FOUND,
+            Kind::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Kind::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Kind::WrongType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Kind::QueueFull => StatusCode::TOO_MANY_REQUESTS,
+            Kind::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+            Kind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The protocol's own words for the kind, and for what clients act on.
+    fn words(&self) -> (&'static str, Option<&'static str>) {
+        match self.kind {
+            Kind::NoKey => ("authentication_error", Some("invalid_api_key")),
+            Kind::Forbidden => ("permission_error", None),
+            Kind::ContextLength => ("invalid_request_error", Some("context_length_exceeded")),
+            Kind::UnknownModel => ("invalid_request_error", Some("model_not_found")),
+            Kind::QueueFull => ("rate_limit_error", Some("queue_full")),
+            Kind::NotReady => ("server_error", Some("model_not_loaded")),
+            Kind::Failed => ("server_error", None),
+            _ => ("invalid_request_error", None),
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let (kind, code) = self.words();
+        json!({ "error": { "message": self.message, "type": kind, "param": self.field, "code": code } })
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::PromptTooLong { .. } => Self::context_length(message),
+            Error::Setting { .. }
+            | Error::EmptyPrompt
+            | Error::NoTemplate { .. }
+            | Error::Template { .. } => Self::bad_request(message),
+            _ => Self::failed(message),
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = (self.status(), axum::Json(self.json())).into_response();
+        let headers = response.headers_mut();
+        match self.kind {
+            Kind::QueueFull => drop(headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS))),
+            Kind::NoKey => drop(headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+            _ => {}
+        }
+        response
+    }
+}

@@ -1,0 +1,131 @@
+//! What can be asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::timeout;
+
+use crate::answer::{Head, model};
+use crate::body::{Asked, Endpoint};
+use crate::guard::{Guard, HEALTH, guard};
+use crate::queue::{Queue, WAITING};
+use crate::refusal::Refusal;
+use crate::stream::streamed;
+use crate::writer::{Event, Teller, Writer};
+
+/// Bytes of the longest request: more than the longest context holds.
+const MAX_BODY: usize = 4 << 20;
+
+/// What a request may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(30);
+
+type Answer = Result<Response, Refusal>;
+
+/// What all requests share.
+#[derive(Clone)]
+struct Desk {
+    writer: Arc<dyn Writer>,
+    queue: Queue,
+}
+
+pub fn router(writer: Arc<dyn Writer>, who: Guard) -> Router {
+    let chat = |State(desk): State<Desk>, request: Request| desk.reply(request, Endpoint::Chat);
+    let completion = |State(desk): State<Desk>, request: Request| desk.reply(request, Endpoint::Completion);
+    let wrong_method = |uri: Uri| async move {
+        Refusal::wrong_method(if uri.path().ends_with("completions") { "POST" } else { "GET" })
+    };
+    Router::new()
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/completions", post(completion))
+        .route("/v1/models", get(list_models))
+        .route("/v1/models/{*name}", get(one_model))
+        .route(HEALTH, get(health))
+        .fallback(|uri: Uri| async move { Refusal::unknown_path(uri.path()) })
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(from_fn_with_state(who, guard))
+        .with_state(Desk { writer, queue: Queue::new(WAITING) })
+}
+
+async fn list_models(State(desk): State<Desk>) -> axum::Json<Value> {
+    let models: Vec<Value> = desk.writer.model().iter().map(|name| model(name)).collect();
+    axum::Json(json!({ "object": "list", "data": models }))
+}
+
+async fn one_model(State(desk): State<Desk>, Path(name): Path<String>) -> Answer {
+    Ok(axum::Json(model(&desk.loaded(Some(&name))?)).into_response())
+}
+
+async fn health(State(desk): State<Desk>) -> Answer {
+    desk.loaded(None)?;
+    Ok((StatusCode::OK, axum::Json(json!({ "status": "ok" }))).into_response())
+}
+
+impl Desk {
+    /// The model that replies, if it is the one that is `wanted`.
+    fn loaded(&self, wanted: Option<&str>) -> Result<String, Refusal> {
+        let not_ready = || Refusal::not_ready("No model is loaded yet: try again in a moment.");
+        let loaded = self.writer.model().ok_or_else(not_ready)?;
+        match wanted {
+            Some(wanted) if wanted != loaded => Err(Refusal::unknown_model(wanted, &loaded)),
+            _ => Ok(loaded),
+        }
+    }
+
+    async fn reply(self, request: Request, endpoint: Endpoint) -> Answer {
+        let Asked { model, order, streams, streams_usage } = read(request, endpoint).await?;
+        self.loaded(model.as_deref())?;
+        let turn = self.queue.turn().await?;
+        // Another may have been loaded meanwhile.
+        let head = Head::new(endpoint, self.loaded(model.as_deref())?);
+        let (teller, mut told) = Teller::new(turn);
+        self.writer.begin(order, teller);
+        // Only now it is known whether there will be a reply.
+        if let Some(Event::Failed(refusal)) = told.recv().await {
+            return Err(refusal);
+        }
+        if streams { Ok(streamed(head, told, streams_usage)) } else { whole(&head, told).await }
+    }
+}
+
+async fn read(request: Request, endpoint: Endpoint) -> Result<Asked, Refusal> {
+    if !is_json(request.headers()) {
+        return Err(Refusal::wrong_type());
+    }
+    let arrived =
+        timeout(ARRIVAL, Bytes::from_request(request, &())).await.map_err(|_| Refusal::too_slow())?;
+    let body = arrived.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Refusal::too_large(MAX_BODY),
+        _ => Refusal::bad_request("The request did not arrive whole."),
+    })?;
+    Asked::read(&body, endpoint)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+}
+
+async fn whole(head: &Head, mut told: UnboundedReceiver<Event>) -> Answer {
+    let mut text = String::new();
+    while let Some(event) = told.recv().await {
+        match event {
+            Event::Started => {}
+            Event::Text(more) => text.push_str(&more),
+            Event::Ended(summary) => return Ok(axum::Json(head.whole(&text, &summary)).into_response()),
+            Event::Failed(refusal) => return Err(refusal),
+        }
+    }
+    Err(Refusal::failed("The engine is gone."))
+}

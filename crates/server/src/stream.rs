@@ -1,0 +1,50 @@
+//! A reply while it is written, as server-sent events.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, StreamExt};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::answer::Head;
+use crate::writer::Event;
+
+/// A comment is sent this often while nothing is written, so that nobody on the way takes the connection for dead.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The protocol's last word.
+const DONE: &str = "[DONE]";
+
+/// What is told of a reply that has begun; `usage` asks for its usage at the end.
+pub fn streamed(head: Head, mut told: UnboundedReceiver<Event>, usage: bool) -> Response {
+    let begin: Vec<String> = head.begin().map(|piece| line(piece, usage)).into_iter().collect();
+    let rest = stream::poll_fn(move |context| told.poll_recv(context));
+    let lines =
+        stream::iter(begin).chain(rest.flat_map(move |event| stream::iter(lines(&head, event, usage))));
+    let events = lines.map(|line| Ok::<_, Infallible>(sse::Event::default().data(line)));
+    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+}
+
+fn lines(head: &Head, event: Event, usage: bool) -> Vec<String> {
+    match event {
+        Event::Started => Vec::new(),
+        Event::Text(text) => vec![line(head.text(&text), usage)],
+        Event::Ended(summary) => {
+            let end = line(head.end(&summary, usage), usage);
+            let usage = usage.then(|| Value::from(head.usage(&summary)).to_string());
+            [end].into_iter().chain(usage).chain([DONE.to_owned()]).collect()
+        }
+        Event::Failed(refusal) => vec![refusal.json().to_string()],
+    }
+}
+
+/// A piece; where usage comes at the end, all before say that it is not there yet.
+fn line(mut piece: Map<String, Value>, usage: bool) -> String {
+    if usage {
+        piece.insert("usage".to_owned(), Value::Null);
+    }
+    Value::from(piece).to_string()
+}

@@ -1,0 +1,434 @@
+//! The server with a made-up writer, whose replies a test writes itself: who is served, who is not, and who waits.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use foretoken_engine::trace::{Finish, Summary};
+use foretoken_server::{Address, Event, Order, Prompt, Refusal, Server, Teller, Writer};
+use foretoken_tests::client::{answer, asked, get, head, leave, post, send};
+use serde_json::{Value, json};
+
+const CHAT: &str = "/v1/chat/completions";
+const HELLO: &str = r#"{"messages":[{"role":"user","content":"Hello"}]}"#;
+const STREAM: &str = r#"{"stream":true,"messages":[{"role":"user","content":"Hello"}]}"#;
+
+/// Hands orders to the test.
+struct MadeUp {
+    model: Mutex<Option<String>>,
+    orders: mpsc::Sender<(Order, Teller)>,
+}
+
+impl Writer for MadeUp {
+    fn model(&self) -> Option<String> {
+        self.model.lock().unwrap().clone()
+    }
+
+    fn begin(&self, order: Order, teller: Teller) {
+        self.orders.send((order, teller)).unwrap();
+    }
+}
+
+/// A server, and the orders that it passes on.
+struct Fixture {
+    server: Server,
+    at: SocketAddr,
+    writer: Arc<MadeUp>,
+    orders: mpsc::Receiver<(Order, Teller)>,
+}
+
+impl Fixture {
+    fn with_key(key: &str) -> Self {
+        let (orders, ordered) = mpsc::channel();
+        let writer = Arc::new(MadeUp { model: Mutex::new(Some("made/up".to_owned())), orders });
+        let address = Address { host: "127.0.0.1".to_owned(), port: 0, key: key.to_owned() };
+        let server = Server::start(&address, writer.clone()).unwrap();
+        Self { at: server.address(), server, writer, orders: ordered }
+    }
+
+    fn start() -> Self {
+        Self::with_key("")
+    }
+
+    fn order(&self) -> (Order, Teller) {
+        self.orders.recv_timeout(Duration::from_secs(10)).unwrap()
+    }
+
+    /// Replies to all that is asked with the same text, on a thread that ends with the server.
+    fn reply_to_all(self) -> (Server, SocketAddr) {
+        let Self { server, at, orders, .. } = self;
+        thread::spawn(move || orders.into_iter().for_each(|(_, teller)| reply(teller)));
+        (server, at)
+    }
+}
+
+fn summary() -> Summary {
+    let summary = Summary::of(&[], Finish::Stop, 9, 4, 20.0);
+    Summary { tokens: 3, drafted: 5, judged: 2, accepted: 1, ..summary }
+}
+
+fn reply(teller: Teller) {
+    teller.tell(Event::Started);
+    for piece in ["Good", " day", "!\n\"é\""] {
+        teller.tell(Event::Text(piece.to_owned()));
+    }
+    teller.end(Ok(summary()));
+}
+
+/// Waits until something holds that will soon.
+#[track_caller]
+fn soon(holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "it does not hold");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_reply_in_pieces_is_the_whole_reply() {
+    let (_server, at) = Fixture::start().reply_to_all();
+    let whole = post(at, CHAT, HELLO).json();
+    assert_eq!((&whole["object"], &whole["model"]), (&json!("chat.completion"), &json!("made/up")));
+    let choice = &whole["choices"][0];
+    assert_eq!(
+        choice["message"],
+        json!({ "role": "assistant", "content": "Good day!\n\"é\"", "refusal": null })
+    );
+    assert_eq!(choice["finish_reason"], "stop");
+
+    let streamed = post(at, CHAT, STREAM);
+    assert_eq!(streamed.header("content-type"), Some("text/event-stream"));
+    let (last, pieces) =
+        streamed.events().split_last().map(|(last, pieces)| (*last, pieces.to_vec())).unwrap();
+    assert_eq!(last, "[DONE]");
+    let pieces: Vec<Value> = pieces.iter().map(|piece| serde_json::from_str(piece).unwrap()).collect();
+    assert_eq!(pieces[0]["choices"][0]["delta"], json!({ "role": "assistant", "content": "" }));
+    let text: String =
+        pieces.iter().filter_map(|piece| piece["choices"][0]["delta"]["content"].as_str()).collect();
+    assert_eq!(text, "Good day!\n\"é\"");
+    let finishes: Vec<&Value> = pieces.iter().map(|piece| &piece["choices"][0]["finish_reason"]).collect();
+    assert_eq!(finishes.iter().filter(|finish| !finish.is_null()).collect::<Vec<_>>(), [&&json!("stop")]);
+    assert!(pieces.iter().all(|piece| piece["id"] == pieces[0]["id"] && piece.get("usage").is_none()));
+    assert_eq!(pieces.last().unwrap()["timings"]["draft_n"], 5);
+
+    let completion = post(at, "/v1/completions", r#"{"prompt":"Good"}"#).json();
+    assert_eq!(
+        (&completion["object"], &completion["choices"][0]["text"]),
+        (&json!("text_completion"), &choice["message"]["content"])
+    );
+}
+
+#[test]
+fn the_usage_tells_of_drafts_and_ends_a_stream_that_asks_for_it() {
+    let (_server, at) = Fixture::start().reply_to_all();
+    let usage = json!({
+        "prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12,
+        "prompt_tokens_details": { "cached_tokens": 4 }, "drafted": 5, "judged": 2, "accepted": 1,
+    });
+    let whole = post(at, CHAT, HELLO).json();
+    assert_eq!(whole["usage"], usage);
+    assert_eq!(
+        (&whole["timings"]["prompt_n"], &whole["timings"]["draft_n_accepted"]),
+        (&json!(5), &json!(1))
+    );
+    for (path, ask) in [
+        (CHAT, "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]"),
+        ("/v1/completions", "\"prompt\":\"a\""),
+    ] {
+        let streamed = post(
+            at,
+            path,
+            &format!("{{\"stream\":true,\"stream_options\":{{\"include_usage\":true}},{ask}}}"),
+        );
+        let events = streamed.events();
+        let pieces: Vec<Value> =
+            events[..events.len() - 1].iter().map(|piece| serde_json::from_str(piece).unwrap()).collect();
+        let (last, before) = pieces.split_last().unwrap();
+        assert_eq!((&last["usage"], &last["choices"]), (&usage, &json!([])));
+        assert!(before.iter().all(|piece| piece["usage"].is_null() && piece.get("timings").is_none()));
+    }
+}
+
+#[test]
+fn what_is_asked_reaches_the_writer() {
+    let fixture = Fixture::start();
+    let body = json!({
+        "model": "made/up", "messages": [{ "role": "user", "content": "Hello" }], "temperature": 0.5, "top_p": 0.9,
+        "top_k": 3, "min_p": 0.1, "repeat_penalty": 1.1, "seed": 7, "stop": "END", "max_completion_tokens": 5,
+        "ignore_eos": true,
+    });
+    let _client = asked(fixture.at, CHAT, &body.to_string());
+    let (order, _teller) = fixture.order();
+    let sampling = &order.sampling;
+    assert_eq!((sampling.temperature, sampling.top_p, sampling.top_k), (Some(0.5), Some(0.9), Some(3)));
+    assert_eq!((sampling.min_p, sampling.repetition_penalty, sampling.seed), (Some(0.1), Some(1.1), Some(7)));
+    assert_eq!((order.max_tokens, order.ignore_end, order.stop), (Some(5), true, vec!["END".to_owned()]));
+    assert!(matches!(order.prompt, Prompt::Conversation(messages) if messages[0].content == "Hello"));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_a_sentence_in_the_protocols_form() {
+    let fixture = Fixture::start();
+    let at = fixture.at;
+    let plain = "POST /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
+    let cut = head("POST", CHAT, "", 50) + "{\"messages\":";
+    let cut = send(at, &cut);
+    cut.shutdown(std::net::Shutdown::Write).unwrap();
+    let cases = [
+        (get(at, "/v2/models"), 404, "There is no /v2/models here"),
+        (get(at, CHAT), 405, "This address takes POST only."),
+        (post(at, "/v1/models", "{}"), 405, "This address takes GET only."),
+        (answer(send(at, plain)), 415, "The request must be JSON"),
+        (post(at, CHAT, "{"), 400, "The request is not valid JSON"),
+        (post(at, CHAT, "{}"), 400, "messages: expected a list"),
+        (post(at, CHAT, &"[".repeat(1 << 20)), 400, "The request is not valid JSON"),
+        (
+            post(at, CHAT, &format!("{{\"a\":\"{}\"}}", "a".repeat(5 << 20))),
+            413,
+            "The request is too large: at most 4 MiB",
+        ),
+        (
+            post(at, CHAT, r#"{"model":"other","messages":[{"role":"user","content":""}]}"#),
+            404,
+            "The model 'other' is not",
+        ),
+        (get(at, "/v1/models/other"), 404, "The model 'other' is not loaded"),
+    ];
+    for (answer, status, message) in cases {
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert!(answer.message().starts_with(message), "{message}: {}", answer.body);
+        assert!(answer.json()["error"]["type"].is_string());
+    }
+    // One that was cut has nobody left who reads.
+    drop(cut);
+    assert!(fixture.orders.try_recv().is_err(), "nothing reached the writer");
+}
+
+#[test]
+fn a_request_longer_than_is_read_is_refused_also_where_it_does_not_say_how_long_it_is() {
+    let fixture = Fixture::start();
+    let mut request =
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                       Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+            .to_owned();
+    for _ in 0..80 {
+        request += &format!("10000\r\n{}\r\n", " ".repeat(0x10000));
+    }
+    let answered = answer(send(fixture.at, &request));
+    assert_eq!(answered.status, 413);
+}
+
+#[test]
+fn strangers_and_pages_are_refused_and_the_key_opens() {
+    let fixture = Fixture::with_key("secret");
+    let ask = |headers: &str| {
+        let request = format!("GET /v1/models HTTP/1.0\r\n{headers}\r\n");
+        answer(send(fixture.at, &request)).status
+    };
+    let key = "Authorization: Bearer secret\r\n";
+    assert_eq!(ask(&format!("Host: localhost\r\n{key}")), 200);
+    assert_eq!(ask(&format!("Host: 127.0.0.1:{}\r\n{key}", fixture.at.port())), 200);
+    assert_eq!(ask("Host: localhost\r\n"), 401);
+    assert_eq!(ask("Host: localhost\r\nAuthorization: Bearer secreT\r\n"), 401);
+    assert_eq!(ask(&format!("Host: evil.example\r\n{key}")), 403);
+    assert_eq!(ask(key), 403);
+    assert_eq!(ask(&format!("Host: localhost\r\nOrigin: https://evil.example\r\n{key}")), 403);
+    assert_eq!(ask(&format!("Host: localhost\r\nOrigin: null\r\n{key}")), 403);
+    // A page's question whether it may ask.
+    let preflight = "OPTIONS /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nOrigin: https://evil.example\r\n\
+                     Access-Control-Request-Method: POST\r\n\r\n";
+    let preflight = answer(send(fixture.at, preflight));
+    assert_eq!((preflight.status, preflight.header("access-control-allow-origin")), (403, None));
+    let refused = answer(send(fixture.at, "GET /v1/models HTTP/1.0\r\nHost: localhost\r\n\r\n"));
+    assert_eq!(
+        (refused.header("www-authenticate"), refused.json()["error"]["code"].clone()),
+        (Some("bearer"), json!("invalid_api_key"))
+    );
+    assert_eq!(get(fixture.at, "/health").status, 200);
+}
+
+#[test]
+fn what_is_loaded_is_listed_and_while_nothing_is_it_is_said() {
+    let fixture = Fixture::start();
+    let listed = get(fixture.at, "/v1/models").json();
+    assert_eq!((&listed["data"][0]["id"], &listed["object"]), (&json!("made/up"), &json!("list")));
+    assert_eq!(get(fixture.at, "/v1/models/made/up").json()["id"], "made/up");
+    assert_eq!(get(fixture.at, "/health").json(), json!({ "status": "ok" }));
+    *fixture.writer.model.lock().unwrap() = None;
+    assert_eq!(get(fixture.at, "/v1/models").json()["data"], json!([]));
+    for answered in [get(fixture.at, "/health"), post(fixture.at, CHAT, HELLO)] {
+        assert_eq!(
+            (answered.status, answered.message().as_str()),
+            (503, "No model is loaded yet: try again in a moment.")
+        );
+    }
+}
+
+#[test]
+fn one_is_replied_to_at_a_time_in_order_and_those_for_whom_there_is_no_place_may_come_again() {
+    let fixture = Fixture::start();
+    let first = asked(fixture.at, CHAT, HELLO);
+    let (_, teller) = fixture.order();
+    let waiting: Vec<TcpStream> = (0..80).map(|_| asked(fixture.at, CHAT, HELLO)).collect();
+    // Refusals come at once; those who wait hear nothing yet.
+    let refused = |stream: &TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        let came = stream.peek(&mut [0]).is_ok();
+        stream.set_nonblocking(false).unwrap();
+        came
+    };
+    soon(|| waiting.iter().filter(|stream| refused(stream)).count() == 80 - 64);
+    assert!(fixture.orders.try_recv().is_err(), "one at a time");
+    let (full, waiting): (Vec<_>, Vec<_>) = waiting.into_iter().partition(refused);
+    for stream in full {
+        let answered = answer(stream);
+        assert_eq!((answered.status, answered.header("retry-after")), (429, Some("1")));
+        assert_eq!(answered.message(), "Too many requests are waiting for a reply: try again in a moment.");
+    }
+    reply(teller);
+    for _ in 0..waiting.len() {
+        reply(fixture.order().1);
+    }
+    for stream in [first].into_iter().chain(waiting) {
+        assert_eq!(answer(stream).status, 200);
+    }
+}
+
+#[test]
+fn a_client_that_leaves_stops_its_reply_whether_it_streams_waits_or_has_not_begun() {
+    let fixture = Fixture::start();
+    for body in [STREAM, HELLO] {
+        let client = asked(fixture.at, CHAT, body);
+        let (_, teller) = fixture.order();
+        teller.tell(Event::Started);
+        teller.tell(Event::Text("Good".to_owned()));
+        thread::sleep(Duration::from_millis(50));
+        assert!(teller.flow().is_continue());
+        // Waits for its turn, and then does no longer.
+        let waits = asked(fixture.at, CHAT, body);
+        thread::sleep(Duration::from_millis(50));
+        leave(waits);
+        leave(client);
+        soon(|| {
+            teller.tell(Event::Text("more".to_owned()));
+            teller.flow().is_break()
+        });
+        drop(teller);
+        let next = asked(fixture.at, CHAT, r#"{"max_tokens":77,"messages":[{"role":"user","content":""}]}"#);
+        let (order, teller) = fixture.order();
+        assert_eq!(order.max_tokens, Some(77), "the one that left was not written for");
+        reply(teller);
+        assert_eq!(answer(next).status, 200);
+    }
+}
+
+#[test]
+fn clients_that_stall_hold_up_nobody() {
+    let fixture = Fixture::start();
+    // In the middle of the head, and of the body.
+    let _halves: Vec<TcpStream> = (0..20)
+        .flat_map(|_| [send(fixture.at, "POST /v1/chat"), send(fixture.at, &head("POST", CHAT, "", 100))])
+        .collect();
+    // One that reads nothing of far more than its connection holds.
+    let stalled = asked(fixture.at, CHAT, STREAM);
+    let (_, teller) = fixture.order();
+    teller.tell(Event::Started);
+    let begun = Instant::now();
+    for _ in 0..64 {
+        teller.tell(Event::Text("x".repeat(1 << 20)));
+    }
+    teller.end(Ok(summary()));
+    assert!(begun.elapsed() < Duration::from_secs(5), "the writer waited for the client");
+    let next = asked(fixture.at, CHAT, HELLO);
+    reply(fixture.order().1);
+    assert_eq!(answer(next).status, 200);
+    // What it did not read is still there.
+    assert!(answer(stalled).body.ends_with("data: [DONE]\n\n"));
+}
+
+#[test]
+fn a_writer_that_refuses_or_fails_is_heard_of() {
+    let fixture = Fixture::start();
+    let client = asked(fixture.at, CHAT, STREAM);
+    fixture.order().1.end(Err(Refusal::context_length("the prompt is too long.")));
+    let refused = answer(client);
+    assert_eq!(
+        (refused.status, refused.json()["error"]["code"].clone()),
+        (400, json!("context_length_exceeded"))
+    );
+
+    for (body, streams) in [(HELLO, false), (STREAM, true)] {
+        let client = asked(fixture.at, CHAT, body);
+        let (_, teller) = fixture.order();
+        teller.tell(Event::Started);
+        teller.tell(Event::Text("Good".to_owned()));
+        // As when its thread ends.
+        drop(teller);
+        let failed = answer(client);
+        let error = if streams { failed.events().last().unwrap().to_string() } else { failed.body.clone() };
+        assert_eq!(failed.status, if streams { 200 } else { 500 });
+        let error: Value = serde_json::from_str(&error).unwrap();
+        assert!(error["error"]["message"].as_str().unwrap().starts_with("The engine failed on this request"));
+        assert!(!failed.body.contains("[DONE]"));
+    }
+}
+
+#[test]
+fn a_connection_serves_several_requests_in_turn() {
+    let (_server, at) = Fixture::start().reply_to_all();
+    let mut stream = send(at, "");
+    let request = format!(
+        "POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: {}\r\n\r\n{HELLO}",
+        HELLO.len()
+    );
+    for _ in 0..3 {
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut read = String::new();
+        while !read.ends_with("}}") {
+            let mut buffer = [0; 4096];
+            let count = stream.read(&mut buffer).unwrap();
+            read += std::str::from_utf8(&buffer[..count]).unwrap();
+        }
+        assert!(read.starts_with("HTTP/1.1 200 OK"), "{read}");
+    }
+}
+
+#[test]
+fn a_server_that_ends_lets_replies_end_and_frees_its_port_at_once() {
+    let fixture = Fixture::start();
+    let at = fixture.at;
+    let client = asked(at, CHAT, STREAM);
+    let (_, teller) = fixture.order();
+    teller.tell(Event::Started);
+    let Fixture { server, writer, .. } = fixture;
+    let ending = thread::spawn(move || server.finish());
+    soon(|| TcpStream::connect(at).is_err());
+    let address = Address { host: at.ip().to_string(), port: at.port(), key: String::new() };
+    let next = Server::start(&address, writer).unwrap();
+    assert!(teller.flow().is_continue());
+    reply_end(teller);
+    assert!(answer(client).body.ends_with("data: [DONE]\n\n"));
+    ending.join().unwrap();
+    assert_eq!(get(next.address(), "/health").status, 200);
+}
+
+fn reply_end(teller: Teller) {
+    teller.tell(Event::Text("Good day".to_owned()));
+    teller.end(Ok(summary()));
+}
+
+#[test]
+fn a_reply_that_does_not_end_is_given_up_soon_after_the_server() {
+    let fixture = Fixture::start();
+    let _client = asked(fixture.at, CHAT, STREAM);
+    let (_, teller) = fixture.order();
+    teller.tell(Event::Started);
+    let begun = Instant::now();
+    fixture.server.finish();
+    assert!((3..9).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    assert!(teller.flow().is_break());
+}

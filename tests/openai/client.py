@@ -1,0 +1,124 @@
+"""Asks a local server with the openai package, as other programs do: `make test-openai`.
+
+    client.py FORETOKEN_CLI
+
+Starts `serve` on the starter pair itself. Every check that fails ends it with the line that did.
+"""
+
+import asyncio
+import subprocess
+import sys
+
+import openai
+
+STORY = [{"role": "user", "content": "Tell me a story about a fox"}]
+KEY = "made-up"
+
+
+def start(program: str) -> tuple[subprocess.Popen, str]:
+    """The server, and its address."""
+    pair = ["--target", "starter", "--draft", "starter-draft", "--draft-length", "4"]
+    command = [program, "serve", "--port", "0", "--key", KEY, *pair]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return server, server.stdout.readline().removeprefix("Listening on ").strip()
+
+
+def replies_are_the_same_whole_and_streamed(client: openai.OpenAI) -> None:
+    asked = {"model": "starter", "messages": STORY, "temperature": 0, "max_tokens": 40}
+    whole = client.chat.completions.create(**asked)
+    choice = whole.choices[0]
+    assert choice.message.role == "assistant" and choice.finish_reason == "length", choice
+    assert whole.usage.completion_tokens == 40 and whole.usage.drafted >= whole.usage.accepted > 0, whole.usage
+    pieces = list(client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True}))
+    text = "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
+    assert text == choice.message.content
+    *before, last = pieces
+    assert last.usage.total_tokens == whole.usage.total_tokens and not last.choices, last
+    assert all(piece.usage is None for piece in before)
+
+
+def seeds_and_stops_hold(client: openai.OpenAI) -> None:
+    def reply(**more) -> str:
+        asked = {"model": "starter", "messages": STORY, "max_completion_tokens": 40}
+        return client.chat.completions.create(**asked, **more).choices[0].message.content
+
+    assert reply(temperature=0.9, seed=7) == reply(temperature=0.9, seed=7)
+    assert reply(temperature=0.9, seed=7) != reply(temperature=0.9, seed=8)
+    whole = reply(temperature=0)
+    stop = whole[30:40]
+    assert reply(temperature=0, stop=["never", stop]) == whole[: whole.index(stop)]
+
+
+def texts_go_on(client: openai.OpenAI) -> None:
+    asked = {"model": "starter", "prompt": "Once upon a time", "temperature": 0, "max_tokens": 12}
+    whole = client.completions.create(**asked)
+    streamed = client.completions.create(**asked, stream=True)
+    assert whole.choices[0].text == "".join(piece.choices[0].text for piece in streamed) != ""
+
+
+def models_are_listed(client: openai.OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == ["starter"]
+    assert client.models.retrieve("starter").object == "model"
+
+
+def refusals_are_the_packages_own_errors(client: openai.OpenAI) -> None:
+    def refused(kind: type[openai.APIStatusError], with_client: openai.OpenAI = client, **more) -> str:
+        try:
+            with_client.chat.completions.create(**{"model": "starter", "messages": STORY, **more})
+        except kind as error:
+            return error.body["message"]
+        raise AssertionError(f"{more} was not refused with {kind.__name__}")
+
+    assert refused(openai.NotFoundError, model="other").startswith("The model 'other' is not loaded")
+    assert refused(openai.BadRequestError, temperature=9).startswith("temperature: expected 0 to 5")
+    tool = {"type": "function", "function": {"name": "look", "parameters": {}}}
+    assert refused(openai.BadRequestError, tools=[tool]) == "This server has no tools: leave it out."
+    long = [{"role": "user", "content": "a story " * 3000}]
+    assert refused(openai.BadRequestError, messages=long).startswith("the prompt is too long")
+    assert refused(openai.AuthenticationError, client.with_options(api_key="wrong")).startswith("The key is")
+
+
+async def many_at_once(url: str) -> None:
+    """32 clients, 5 requests each: those that find no place come again by themselves."""
+    client = openai.AsyncOpenAI(base_url=url, api_key=KEY, max_retries=10)
+
+    async def ask(seed: int) -> str:
+        asked = {"model": "starter", "messages": STORY, "max_tokens": 8, "temperature": 0.9}
+        return (await client.chat.completions.create(**asked, seed=seed)).choices[0].message.content
+
+    async def one(number: int) -> list[str]:
+        return [await ask(seed) for seed in range(5)]
+
+    texts = await asyncio.gather(*[one(number) for number in range(32)])
+    assert all(of_one == texts[0] for of_one in texts)
+    assert len(set(texts[0])) > 1
+    # One that turns away in the middle of a stream.
+    stream = await client.chat.completions.create(model="starter", messages=STORY, stream=True)
+    async for _ in stream:
+        break
+    await stream.close()
+    assert await ask(0) == texts[0][0]
+    await client.close()
+
+
+def main() -> None:
+    server, url = start(sys.argv[1])
+    try:
+        client = openai.OpenAI(base_url=url, api_key=KEY, max_retries=0)
+        for check in (
+            replies_are_the_same_whole_and_streamed,
+            seeds_and_stops_hold,
+            texts_go_on,
+            models_are_listed,
+            refusals_are_the_packages_own_errors,
+        ):
+            check(client)
+            print(f"ok: {check.__name__}")
+        asyncio.run(many_at_once(url))
+        print("ok: many_at_once")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+main()

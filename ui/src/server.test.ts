@@ -1,0 +1,48 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { defaults } from "./bindings/defaults";
+import { WindowFixture } from "./windowFixture";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
+
+let window: WindowFixture;
+
+beforeEach(async () => {
+  window = await WindowFixture.open();
+  await window.press("Ctrl ,");
+  await window.click("settings-tab-server");
+});
+afterEach(() => window.close());
+
+const status = () => window.present("server-status").textContent.trim();
+
+test("the switch says why the server does not run, and nothing while it is off", async () => {
+  expect(status()).toBe("");
+  window.app.settings.changeServer({ enabled: true });
+  await window.app.settings.save();
+  await window.pass();
+  expect(status()).toBe("A page in a browser cannot listen on a port.");
+  window.app.settings.changeServer({ enabled: false });
+  await window.app.settings.save();
+  await window.pass();
+  expect(status()).toBe("");
+});
+
+test("where the server runs, its address can be copied", async () => {
+  window.app.server.status = { url: "http://127.0.0.1:8642/v1", problem: null };
+  await window.pass(0);
+  expect(status()).toContain("http://127.0.0.1:8642/v1");
+  expect(window.present("server-status").querySelector("button")?.textContent.trim()).toBe("Copy");
+});
+
+test("a new key is long, and another each time", async () => {
+  const newKey = async () => {
+    await window.click("settings-server-new-key");
+    return window.app.settings.values.server.key;
+  };
+  const [first, second] = [await newKey(), await newKey()];
+  expect(second).not.toBe(first);
+  expect(first).toMatch(/^[0-9a-f]{32}$/);
+  expect(second).toMatch(/^[0-9a-f]{32}$/);
+  expect(window.app.settings.values.server).toEqual({ ...defaults.server, key: second });
+});
