@@ -234,6 +234,18 @@ test("a reply that brought nothing leaves what was there before", async () => {
   expect(app.conversations.messages).toEqual([question, old]);
 });
 
+test("where there was nothing to go on with, the reply that was cut is the last again", async () => {
+  const cut = { ...stored, finish: "length" as const };
+  app.conversations.current = 1;
+  app.conversations.messages = [question, cut];
+  const asked = app.reply.continue(3);
+  fake.begin(null, message(4, { parent: 3 }));
+  fake.stored = [question, cut];
+  fake.settle?.resolve({ conversation: home, reply: cut });
+  await asked;
+  expect(app.conversations.messages).toEqual([question, cut]);
+});
+
 test("a message whose parent is not shown is not put on the page", () => {
   app.conversations.current = 1;
   app.conversations.messages = [question];
