@@ -35,6 +35,7 @@ test.each([
   ["fields of a tree", tree, rewrite],
 ])(
   "a file with other %s is read and can be drawn, or is refused with a sentence",
+  { timeout: 60_000 },
   (_, good, break_) => {
     const random = randomFrom(7);
     const met = { read: 0, refused: 0 };
