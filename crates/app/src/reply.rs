@@ -132,7 +132,8 @@ impl App {
     /// A message by this speaker.
     fn asked(&self, id: i64, role: store::Role) -> Result<store::Message> {
         let stored = self.unstored.over(|| Ok(vec![self.store().message(id)?]))?;
-        let mut by_them = stored.into_iter().map(|(message, _)| message).filter(|message| message.role == role);
+        let mut by_them =
+            stored.into_iter().map(|(message, _)| message).filter(|message| message.role == role);
         by_them.next().ok_or_else(|| {
             let message = "This message is not there any more: open the conversation again.";
             CommandError::new(ErrorCode::NotFound, message)
@@ -251,14 +252,7 @@ impl App {
     fn close(self: &Arc<Self>, written: Written, outcome: Result<Ending>) -> Result<Reply> {
         let rounds = written.rounds();
         let Written { begun: (conversation, begun), text, .. } = written;
-        let mut ended = Ended {
-            begun,
-            text,
-            rounds,
-            finish: None,
-            summary: None,
-            problem: None,
-        };
+        let mut ended = Ended { begun, text, rounds, finish: None, summary: None, problem: None };
         match outcome {
             Ok(Ending { finish, summary }) => {
                 ended.finish = serde_json::to_value(finish)?.as_str().map(str::to_owned);

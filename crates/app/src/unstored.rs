@@ -70,14 +70,15 @@ impl Unstored {
     ) -> Result<Vec<(store::Message, Option<String>)>> {
         // Held meanwhile: what is stored in between would be in neither.
         let waiting = lock(&self.0);
-        let over = |message: store::Message| {
-            match waiting.replies.iter().find(|(ended, _)| ended.begun.id == message.id) {
-                Some((ended, reason)) => (
-                    store::Message { siblings: message.siblings, ..ended.message() },
-                    Some(reason.clone()),
-                ),
-                None => (message, None),
+        let over = |message: store::Message| match waiting
+            .replies
+            .iter()
+            .find(|(ended, _)| ended.begun.id == message.id)
+        {
+            Some((ended, reason)) => {
+                (store::Message { siblings: message.siblings, ..ended.message() }, Some(reason.clone()))
             }
+            None => (message, None),
         };
         Ok(stored()?.into_iter().map(over).collect())
     }

@@ -124,8 +124,8 @@ const BELOW: &str = "
 
 /// The last message that a conversation shows.
 pub(crate) fn leaf(connection: &Connection, conversation: i64) -> Result<Option<i64>> {
-    let mut statement = connection
-        .prepare_cached("SELECT leaf FROM conversations WHERE id = ?1 AND deleted_at IS NULL")?;
+    let mut statement =
+        connection.prepare_cached("SELECT leaf FROM conversations WHERE id = ?1 AND deleted_at IS NULL")?;
     statement.query_row([conversation], |row| row.get(0)).optional()?.ok_or(missing(conversation))
 }
 
@@ -358,8 +358,11 @@ mod tests {
         talk(&mut fixture, Some(conversation), "And?", "a hen");
         fixture.store.delete_message(second).unwrap();
         let fixture = fixture.reopen_for_a_day();
-        let left: i64 =
-            fixture.store.connection.query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).unwrap();
+        let left: i64 = fixture
+            .store
+            .connection
+            .query_row("SELECT count(*) FROM messages", [], |row| row.get(0))
+            .unwrap();
         assert_eq!((left, shown(&fixture, conversation).len()), (2, 2));
         assert!(fixture.store.rounds(second).is_err());
     }
@@ -382,8 +385,11 @@ mod tests {
         assert_eq!(shown(&fixture, conversation).len(), 6_000);
         fixture.store.delete_conversation(conversation).unwrap();
         let fixture = fixture.reopen_for_a_day();
-        let left: i64 =
-            fixture.store.connection.query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).unwrap();
+        let left: i64 = fixture
+            .store
+            .connection
+            .query_row("SELECT count(*) FROM messages", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(left, 0);
     }
 

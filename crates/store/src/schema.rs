@@ -6,7 +6,8 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::{Error, Result};
 
 /// `user_version` counts how many of these a database has been through.
-const MIGRATIONS: &[&str] = &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT, BRANCHES];
+const MIGRATIONS: &[&str] =
+    &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT, BRANCHES];
 
 /// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
 /// only miss, never hit something else.
