@@ -119,12 +119,21 @@ commands! {
         let app = shell.app()?;
         shell.paced(on_events, |tell| app.send(conversation, &text, Arc::new(tell)))
     }
+    fn send_instead(shell, message: i64, text: String, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
+        let app = shell.app()?;
+        shell.paced(on_events, |tell| app.send_instead(message, &text, Arc::new(tell)))
+    }
     fn regenerate(shell, message: i64, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
         let app = shell.app()?;
         shell.paced(on_events, |tell| app.regenerate(message, Arc::new(tell)))
     }
-    fn choose_alternative(shell, message: i64) -> Vec<Message> { shell.app()?.choose_alternative(message) }
-    fn discard_alternative(shell, message: i64) -> Vec<Message> { shell.app()?.discard_alternative(message) }
+    fn continue_reply(shell, message: i64, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
+        let app = shell.app()?;
+        shell.paced(on_events, |tell| app.continue_reply(message, Arc::new(tell)))
+    }
+    fn choose_branch(shell, message: i64) -> Vec<Message> { shell.app()?.choose_branch(message) }
+    fn delete_message(shell, message: i64) -> Vec<Message> { shell.app()?.delete_message(message) }
+    fn restore_message(shell, message: i64) -> Vec<Message> { shell.app()?.restore_message(message) }
     fn leave_out_oldest(shell, conversation: i64, text: Option<String>) -> Conversation {
         shell.app()?.leave_out_oldest(conversation, text.as_deref())
     }

@@ -64,6 +64,18 @@ const SCREENS: Screen[] = [
       await window.press("Ctrl d");
     },
   ],
+  [
+    "several branches",
+    async () => {
+      const reply = window.app.newestReply ?? expect.fail();
+      void window.backend.regenerate(reply.id, () => undefined);
+      await window.pass(120_000);
+      await window.app.open(reply.conversation);
+      await window.pass();
+      window.present("previous-branch");
+    },
+  ],
+  ["a question that is changed", () => window.click("edit-question")],
   ["a replay", () => window.click("replay-open")],
   [
     "a reply that was checked",

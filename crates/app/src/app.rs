@@ -199,12 +199,9 @@ impl App {
         Ok(self.store().conversations()?.into_iter().map(Into::into).collect())
     }
 
-    /// Oldest first, with what is kept beside replies.
+    /// The messages that a conversation shows, oldest first.
     pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
-        let messages = self.unstored.over(conversation, || {
-            let store = self.store();
-            Ok([store.messages(conversation)?, store.alternatives(conversation)?].concat())
-        })?;
+        let messages = self.unstored.over(|| self.store().messages(conversation))?;
         messages
             .into_iter()
             .map(|(row, unstored)| Ok(Message { unstored, ..Message::try_from(row)? }))

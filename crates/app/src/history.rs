@@ -22,12 +22,14 @@ pub(crate) fn chat_messages(messages: Vec<store::Message>) -> Vec<ChatMessage> {
     chat
 }
 
-/// Adds a turn. Two in a row by the same speaker, as after a reply that was stopped at once, become
-/// one: some templates insist on taking turns.
+/// Adds a turn. Two in a row by the same speaker become one, since some templates insist on taking turns: questions of
+/// which the first was not replied to, and a reply that goes on where another was cut.
 pub(crate) fn push(chat: &mut Vec<ChatMessage>, role: Role, text: &str) {
     match chat.last_mut() {
         Some(last) if last.role == role => {
-            last.content.push_str("\n\n");
+            if role == Role::User {
+                last.content.push_str("\n\n");
+            }
             last.content.push_str(text);
         }
         _ => chat.push(ChatMessage { role, content: text.to_owned() }),
@@ -50,15 +52,23 @@ mod tests {
             target: None,
             draft: None,
             problem: None,
-            instead_of: None,
             seen_from: None,
+            parent: None,
+            siblings: vec![1],
         }
     }
 
     #[test]
-    fn speakers_take_turns_also_after_a_reply_without_text() {
+    fn speakers_take_turns_also_after_a_reply_without_text_and_one_that_goes_on() {
         use store::Role::{Assistant, User};
-        let stored = [(User, "One?"), (Assistant, ""), (User, "Two?"), (Assistant, "Two."), (User, "Three?")];
+        let stored = [
+            (User, "One?"),
+            (Assistant, ""),
+            (User, "Two?"),
+            (Assistant, "Tw"),
+            (Assistant, "o."),
+            (User, "Three?"),
+        ];
         let chat = chat_messages(stored.into_iter().map(|(role, text)| message(role, text)).collect());
         let chat: Vec<_> = chat.iter().map(|turn| (turn.role, turn.content.as_str())).collect();
         assert_eq!(chat, [(Role::User, "One?\n\nTwo?"), (Role::Assistant, "Two."), (Role::User, "Three?")]);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::app::App;
 use crate::engine::{OnArena, OnCheck, Stored};
 use crate::error::Result;
-use crate::history::chat_messages;
+use crate::history::{chat_messages, seen_since};
 use crate::ipc::{Arena, ArenaRequest, CommandError, ErrorCode, ReplyCheck, TraceStorage};
 use crate::reply::engine_gone;
 
@@ -34,13 +34,11 @@ impl App {
             let message = "Only a reply that has ended can be checked.";
             return Err(CommandError::new(ErrorCode::NotFound, message));
         };
-        let mut before = store.messages(message.conversation)?;
-        // What the model saw then.
-        before
-            .retain(|earlier| earlier.id < reply && message.seen_from.is_none_or(|from| earlier.id >= from));
+        let before = message.parent.map(|parent| store.messages_up_to(parent)).transpose()?;
         drop(store);
         Ok(Stored {
-            messages: chat_messages(before),
+            // What the model saw then.
+            messages: chat_messages(seen_since(before.unwrap_or_default(), message.seen_from)),
             target: message.target,
             summary: serde_json::from_str::<Summary>(&summary)?,
             rounds: self.trace(reply)?,

@@ -6,8 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use foretoken_engine::model::{ChatMessage, Role};
-use foretoken_engine::trace::Finish;
-use foretoken_store as store;
+use foretoken_store::{self as store, Store};
 
 use crate::app::App;
 use crate::cancel::{Cancel, Turn};
@@ -26,10 +25,14 @@ pub type Events = Arc<dyn Fn(ReplyEvent) + Send + Sync>;
 
 /// What is answered.
 enum Question {
-    /// A new message in a conversation, or in a new one.
+    /// A new message at the end of a conversation, or in a new one.
     Sent { conversation: Option<i64>, text: String },
-    /// The message before this reply, which stays until another is whole.
-    Again { conversation: i64, reply: i64 },
+    /// Another message in the place of this one.
+    Changed { question: i64, text: String },
+    /// The message before this reply.
+    Again { reply: i64 },
+    /// This reply, which was cut, is gone on with.
+    More { reply: i64 },
 }
 
 impl App {
@@ -40,85 +43,122 @@ impl App {
     /// reply that fails later is returned with its problem.
     pub fn send(self: &Arc<Self>, conversation: Option<i64>, text: &str, events: Events) -> Result<Reply> {
         let turn = self.take_turn()?;
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(foretoken_engine::Error::EmptyPrompt.into());
-        }
+        let text = words(text)?;
         let mut messages = match conversation {
             Some(id) => self.seen(id)?,
             None => Vec::new(),
         };
         push(&mut messages, Role::User, text);
-        self.answer(messages, Question::Sent { conversation, text: text.to_owned() }, events, turn.cancel())
+        let question = Question::Sent { conversation, text: text.to_owned() };
+        self.answer(conversation, messages, question, events, turn.cancel())
     }
 
-    /// Regenerates the last reply of its conversation, which stays until the new one is whole. One that is stopped or
-    /// fails is kept beside it, see [`Self::choose_alternative`].
+    /// Asks `text` in the place of a question, which is kept with all that followed it, and replies to it.
     ///
     /// # Errors
-    /// As [`Self::send`], and `NotFound` for what is not the last reply of a conversation.
+    /// As [`Self::send`], and `NotFound` for what is no question.
+    pub fn send_instead(self: &Arc<Self>, question: i64, text: &str, events: Events) -> Result<Reply> {
+        let turn = self.take_turn()?;
+        let text = words(text)?;
+        let before = self.asked(question, store::Role::User)?;
+        let mut messages = self.seen_up_to(&before, before.parent)?;
+        push(&mut messages, Role::User, text);
+        let question = Question::Changed { question, text: text.to_owned() };
+        self.answer(Some(before.conversation), messages, question, events, turn.cancel())
+    }
+
+    /// Replies once more to what a reply answered; that one is kept with all that followed it.
+    ///
+    /// # Errors
+    /// As [`Self::send`], and `NotFound` for what is no reply.
     pub fn regenerate(self: &Arc<Self>, reply: i64, events: Events) -> Result<Reply> {
         let turn = self.take_turn()?;
-        let conversation = self.store().message(reply)?.conversation;
-        let mut messages = self.shown(conversation)?;
-        let last = messages.pop().filter(|last| last.id == reply && last.role == store::Role::Assistant);
-        if last.is_none() {
-            let message = "Only the last reply of a conversation can be regenerated.";
-            return Err(CommandError::new(ErrorCode::NotFound, message));
-        }
-        let seen_from = self.store().conversation(conversation)?.seen_from;
-        let messages = chat_messages(seen_since(messages, seen_from));
-        self.answer(messages, Question::Again { conversation, reply }, events, turn.cancel())
+        let before = self.asked(reply, store::Role::Assistant)?;
+        let messages = self.seen_up_to(&before, before.parent)?;
+        self.answer(Some(before.conversation), messages, Question::Again { reply }, events, turn.cancel())
     }
 
-    /// Puts what is kept beside the last reply of a conversation in its place, and that beside it.
+    /// Goes on where a reply was cut: by its maximum length, a stop, a problem or the end of the program.
     ///
     /// # Errors
-    /// `Busy`; `NotFound` for what is no alternative, or one to an earlier reply, on which others build.
-    pub fn choose_alternative(&self, alternative: i64) -> Result<Vec<Message>> {
-        let _turn = self.take_turn()?;
-        let Some((conversation, shown)) = self.alternative(alternative)? else {
-            return Err(no_alternative());
-        };
-        if self.shown(conversation)?.last().is_none_or(|last| last.id != shown) {
-            let message = "Only the last reply of a conversation can be exchanged: later ones build on it.";
+    /// As [`Self::send`], and `NotFound` for what is no reply or has no text yet.
+    pub fn continue_reply(self: &Arc<Self>, reply: i64, events: Events) -> Result<Reply> {
+        let turn = self.take_turn()?;
+        let before = self.asked(reply, store::Role::Assistant)?;
+        if before.text.is_empty() {
+            let message = "There is nothing to go on with in this reply: regenerate it.";
             return Err(CommandError::new(ErrorCode::NotFound, message));
         }
-        self.store().choose_alternative(alternative)?;
-        self.messages(conversation)
+        let messages = self.seen_up_to(&before, Some(reply))?;
+        self.answer(Some(before.conversation), messages, Question::More { reply }, events, turn.cancel())
     }
 
-    /// Deletes what is kept beside a reply.
+    /// Shows the branch that a message is in; returns what the conversation shows then.
     ///
     /// # Errors
-    /// `Busy`; `NotFound` for what is no alternative.
-    pub fn discard_alternative(&self, alternative: i64) -> Result<Vec<Message>> {
-        let _turn = self.take_turn()?;
-        let Some((conversation, _)) = self.alternative(alternative)? else {
-            return Err(no_alternative());
-        };
-        self.store().discard_alternative(alternative)?;
-        self.messages(conversation)
+    /// `Busy`, `NotFound`.
+    pub fn choose_branch(&self, message: i64) -> Result<Vec<Message>> {
+        self.change_branch(message, Store::choose_branch)
     }
 
-    /// The conversation of an alternative, and the reply that is shown in its place.
-    fn alternative(&self, id: i64) -> Result<Option<(i64, i64)>> {
+    /// Deletes a message and all that follows it; [`Self::restore_message`] brings them back for a day.
+    ///
+    /// # Errors
+    /// `Busy`, `NotFound`.
+    pub fn delete_message(&self, message: i64) -> Result<Vec<Message>> {
+        self.change_branch(message, Store::delete_message)
+    }
+
+    /// Brings back what [`Self::delete_message`] deleted.
+    ///
+    /// # Errors
+    /// `Busy`, `NotFound`.
+    pub fn restore_message(&self, message: i64) -> Result<Vec<Message>> {
+        self.change_branch(message, Store::restore_message)
+    }
+
+    fn change_branch(
+        &self,
+        message: i64,
+        change: impl FnOnce(&mut Store, i64) -> store::Result<()>,
+    ) -> Result<Vec<Message>> {
+        let _turn = self.take_turn()?;
         self.store_rest();
-        let message = self.store().message(id)?;
-        Ok(message.instead_of.map(|shown| (message.conversation, shown)))
+        let conversation = self.store().message(message)?.conversation;
+        change(&mut self.store(), message)?;
+        self.messages(conversation)
+    }
+
+    /// A message by this speaker.
+    fn asked(&self, id: i64, role: store::Role) -> Result<store::Message> {
+        let stored = self.unstored.over(|| Ok(vec![self.store().message(id)?]))?;
+        let mut by_them =
+            stored.into_iter().map(|(message, _)| message).filter(|message| message.role == role);
+        by_them.next().ok_or_else(|| {
+            let message = "This message is not there any more: open the conversation again.";
+            CommandError::new(ErrorCode::NotFound, message)
+        })
     }
 
     /// What a conversation shows, with what could not be stored of it yet.
     pub(crate) fn shown(&self, conversation: i64) -> Result<Vec<store::Message>> {
-        let messages = self.unstored.over(conversation, || self.store().messages(conversation))?;
-        let messages = messages.into_iter().map(|(message, _)| message);
-        Ok(messages.filter(|message| message.instead_of.is_none()).collect())
+        let messages = self.unstored.over(|| self.store().messages(conversation))?;
+        Ok(messages.into_iter().map(|(message, _)| message).collect())
     }
 
-    /// What the model sees of a conversation.
+    /// What the model sees of what a conversation shows.
     pub(crate) fn seen(&self, conversation: i64) -> Result<Vec<ChatMessage>> {
         let seen_from = self.store().conversation(conversation)?.seen_from;
         Ok(chat_messages(seen_since(self.shown(conversation)?, seen_from)))
+    }
+
+    /// What the model sees of the conversation of `of` up to the message `last`.
+    fn seen_up_to(&self, of: &store::Message, last: Option<i64>) -> Result<Vec<ChatMessage>> {
+        let seen_from = self.store().conversation(of.conversation)?.seen_from;
+        let Some(last) = last else { return Ok(Vec::new()) };
+        let messages = self.unstored.over(|| self.store().messages_up_to(last))?;
+        let messages = messages.into_iter().map(|(message, _)| message).collect();
+        Ok(chat_messages(seen_since(messages, seen_from)))
     }
 
     /// One reply at a time: what is read from now on until the turn is dropped does not change.
@@ -129,8 +169,10 @@ impl App {
         })
     }
 
+    /// `conversation` is that of the question, where it is not new.
     fn answer(
         self: &Arc<Self>,
+        conversation: Option<i64>,
         messages: Vec<ChatMessage>,
         question: Question,
         events: Events,
@@ -139,8 +181,16 @@ impl App {
         let (records, written) = mpsc::channel();
         let app = Arc::clone(self);
         let cancelling = cancel.clone();
-        let mut recorder =
-            ReplyRecorder { app, question, events, records, cancel: cancelling, refused: false, round: None };
+        let mut recorder = ReplyRecorder {
+            app,
+            conversation,
+            question,
+            events,
+            records,
+            cancel: cancelling,
+            refused: false,
+            round: None,
+        };
         let outcome = self.engine.reply(messages, Box::new(move |event| recorder.take(event)), cancel);
         let written = self.record(&written);
         let outcome = outcome.recv().unwrap_or_else(|_| Err(engine_gone()));
@@ -202,15 +252,7 @@ impl App {
     fn close(self: &Arc<Self>, written: Written, outcome: Result<Ending>) -> Result<Reply> {
         let rounds = written.rounds();
         let Written { begun: (conversation, begun), text, .. } = written;
-        let mut ended = Ended {
-            begun,
-            text,
-            rounds,
-            finish: None,
-            summary: None,
-            problem: None,
-            whole: outcome.as_ref().is_ok_and(|ending| ending.finish != Finish::Cancelled),
-        };
+        let mut ended = Ended { begun, text, rounds, finish: None, summary: None, problem: None };
         match outcome {
             Ok(Ending { finish, summary }) => {
                 ended.finish = serde_json::to_value(finish)?.as_str().map(str::to_owned);
@@ -228,11 +270,10 @@ impl App {
     }
 }
 
-fn no_alternative() -> CommandError {
-    CommandError::new(
-        ErrorCode::NotFound,
-        "This reply is not kept beside another: open the conversation again.",
-    )
+/// What there is to say in `text`.
+fn words(text: &str) -> Result<&str> {
+    let text = text.trim();
+    if text.is_empty() { Err(foretoken_engine::Error::EmptyPrompt.into()) } else { Ok(text) }
 }
 
 pub(crate) fn engine_gone() -> CommandError {
@@ -283,6 +324,8 @@ impl Written {
 /// Is told of a reply on the engine thread: stores the question, tells the page, hands text and rounds to the record.
 struct ReplyRecorder {
     app: Arc<App>,
+    /// That of the question, where it is not new.
+    conversation: Option<i64>,
     question: Question,
     events: Events,
     records: Sender<Record>,
@@ -329,23 +372,16 @@ impl ReplyRecorder {
 
     /// Stores the question and an empty reply.
     fn begin(&self, target: &str, draft: Option<&str>) -> Result<Box<Begun>> {
-        let (Question::Sent { conversation: Some(earlier), .. }
-        | Question::Again { conversation: earlier, .. }) = &self.question
-        else {
-            return self.begin_in_store(target, draft);
-        };
-        self.app.store_rest_of(*earlier)?;
-        self.begin_in_store(target, draft)
-    }
-
-    fn begin_in_store(&self, target: &str, draft: Option<&str>) -> Result<Box<Begun>> {
+        if let Some(conversation) = self.conversation {
+            self.app.store_rest_of(conversation)?;
+        }
         let mut store = self.app.store();
+        let both = |(user, reply)| (Some(user), reply);
         let (user, reply) = match &self.question {
-            Question::Again { reply, .. } => (None, store.begin_again(*reply, target, draft)?),
-            Question::Sent { conversation, text } => {
-                let (user, reply) = store.ask(*conversation, text, target, draft)?;
-                (Some(user), reply)
-            }
+            Question::Sent { conversation, text } => both(store.ask(*conversation, text, target, draft)?),
+            Question::Changed { question, text } => both(store.ask_instead(*question, text, target, draft)?),
+            Question::Again { reply } => (None, store.begin_again(*reply, target, draft)?),
+            Question::More { reply } => (None, store.begin_continuation(*reply, target, draft)?),
         };
         let conversation = store.conversation(reply.conversation)?;
         drop(store);

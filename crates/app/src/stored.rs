@@ -48,7 +48,8 @@ impl TryFrom<store::Message> for Message {
             target: row.target,
             draft: row.draft,
             problem: row.problem,
-            instead_of: row.instead_of,
+            parent: row.parent,
+            siblings: row.siblings,
             unstored: None,
         })
     }

@@ -17,8 +17,6 @@ pub(crate) struct Ended {
     pub(crate) finish: Option<String>,
     pub(crate) summary: Option<String>,
     pub(crate) problem: Option<String>,
-    /// It was neither stopped nor did it fail.
-    pub(crate) whole: bool,
 }
 
 impl Ended {
@@ -33,7 +31,6 @@ impl Ended {
             finish: self.finish.as_deref(),
             summary: self.summary.as_deref(),
             problem: self.problem.as_deref(),
-            whole: self.whole,
         };
         store.finish_reply(self.begun.id, ending)
     }
@@ -45,7 +42,6 @@ impl Ended {
             finish: self.finish.clone(),
             summary: self.summary.clone(),
             problem: self.problem.clone(),
-            instead_of: self.begun.instead_of.filter(|_| !self.whole),
             ..self.begun.clone()
         }
     }
@@ -64,27 +60,27 @@ pub(crate) struct Waiting {
 }
 
 impl Unstored {
-    /// What the store has of a conversation, and over it the replies that wait, each with why it does.
+    /// What the store has, and of the replies in it that wait what will be stored, each with why it waits.
     ///
     /// # Errors
     /// Those of the store.
     pub(crate) fn over(
         &self,
-        conversation: i64,
         stored: impl FnOnce() -> store::Result<Vec<store::Message>>,
     ) -> Result<Vec<(store::Message, Option<String>)>> {
         // Held meanwhile: what is stored in between would be in neither.
         let waiting = lock(&self.0);
-        let mut messages: Vec<_> = stored()?.into_iter().map(|message| (message, None)).collect();
-        let of_it = |(ended, _): &&(Ended, String)| ended.begun.conversation == conversation;
-        for (ended, reason) in waiting.replies.iter().filter(of_it) {
-            let message = ended.message();
-            let gone = ended.begun.instead_of.filter(|_| ended.whole);
-            messages.retain(|(stored, _)| stored.id != message.id && Some(stored.id) != gone);
-            messages.push((message, Some(reason.clone())));
-        }
-        messages.sort_by_key(|(message, _)| message.id);
-        Ok(messages)
+        let over = |message: store::Message| match waiting
+            .replies
+            .iter()
+            .find(|(ended, _)| ended.begun.id == message.id)
+        {
+            Some((ended, reason)) => {
+                (store::Message { siblings: message.siblings, ..ended.message() }, Some(reason.clone()))
+            }
+            None => (message, None),
+        };
+        Ok(stored()?.into_iter().map(over).collect())
     }
 
     /// The rounds that the store has of a reply, and those that wait.

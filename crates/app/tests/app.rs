@@ -325,16 +325,32 @@ fn replies_before_and_after_turns_were_left_out_are_checked_with_what_their_mode
 }
 
 #[test]
-fn the_last_reply_can_be_regenerated_and_no_other() {
+fn any_reply_is_written_again_as_it_was_and_checked_on_the_branch_it_is_on() {
     let fixture = Fixture::new();
     fixture.set(|_| ());
     let (first, _) = fixture.send(None, "What is speculative decoding?");
+    let (thanked, _) = fixture.send(Some(first.conversation.id), "Thank you.");
     let again = fixture.app.regenerate(first.reply.id, listen().0).unwrap();
-    assert_eq!((again.reply.text, again.reply.conversation), (first.reply.text, first.reply.conversation));
-    let (_, _) = fixture.send(Some(first.conversation.id), "Thank you.");
-    let refused = fixture.app.regenerate(again.reply.id, listen().0).unwrap_err();
-    assert_eq!(refused.code, ErrorCode::NotFound);
-    assert_eq!(fixture.app.messages(first.conversation.id).unwrap().len(), 4);
+    assert_eq!(again.reply.text, first.reply.text);
+    assert_eq!(fixture.app.messages(first.conversation.id).unwrap().len(), 2);
+    let check = fixture.app.check_reply(thanked.reply.id, Box::new(|_| ())).unwrap();
+    assert!(matches!(check, ReplyCheck::Text { difference: None, .. }), "{check:?}");
+}
+
+#[test]
+fn a_reply_that_was_cut_goes_on_as_if_it_had_not_been_and_both_parts_are_checked() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.max_tokens = 0);
+    let (whole, _) = fixture.send(None, "What is speculative decoding?");
+    fixture.set(|settings| settings.max_tokens = 12);
+    let (cut, _) = fixture.send(None, "What is speculative decoding?");
+    fixture.set(|settings| settings.max_tokens = 0);
+    let more = fixture.app.continue_reply(cut.reply.id, listen().0).unwrap();
+    assert_eq!(cut.reply.text.clone() + &more.reply.text, whole.reply.text);
+    for part in [cut.reply.id, more.reply.id] {
+        let check = fixture.app.check_reply(part, Box::new(|_| ())).unwrap();
+        assert!(matches!(check, ReplyCheck::Text { difference: None, .. }), "{check:?}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! - [`Store`]: the open database (`store.rs`), made and upgraded by `schema.rs`
 //! - [`Conversation`]: create, list, rename, pin, delete with undo
 //! - [`Message`]: what a person wrote and what the model replied; [`Ending`] closes a reply
-//! - alternatives: replies in the place of others, kept beside the conversation
+//! - branches: other ways a conversation went; one is shown, all are kept
 //! - rounds: the trace of a reply, appended while it is written and packed when it ends; [`TraceStorage`] is
 //!   what all of them take
 //! - [`Arena`]: what an arena brought, one JSON document each
@@ -19,9 +19,9 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod age;
-mod alternatives;
 mod arenas;
 mod aside;
+mod branches;
 mod conversations;
 mod error;
 mod messages;

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::conversations::{self, missing};
 use crate::rounds;
-use crate::{Error, Result, Store, alternatives, title_from};
+use crate::{Error, Result, Store, branches, title_from};
 
 /// Who wrote a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,15 +44,19 @@ pub struct Message {
     pub draft: Option<String>,
     /// Why the reply failed.
     pub problem: Option<String>,
-    /// The reply that the conversation shows in its place, see [`crate::alternatives`]; `None` for what it shows.
-    pub instead_of: Option<i64>,
+    /// The message it follows; `None` for the first of a conversation.
+    pub parent: Option<i64>,
+    /// What follows the same message, itself among it, oldest first.
+    pub siblings: Vec<i64>,
     /// The first message that the model saw when it wrote the reply; `None` where it saw all.
     pub seen_from: Option<i64>,
 }
 
 impl Message {
     pub(crate) const COLUMNS: &str = "id, conversation, role, text, created_at, finish, summary, target, draft, \
-                                      problem, instead_of, seen_from";
+                                      problem, seen_from, parent, (SELECT group_concat(sibling.id) \
+                                      FROM messages AS sibling WHERE sibling.conversation = messages.conversation \
+                                      AND sibling.parent IS messages.parent AND sibling.deleted_with IS NULL)";
 
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -66,8 +70,9 @@ impl Message {
             target: row.get(7)?,
             draft: row.get(8)?,
             problem: row.get(9)?,
-            instead_of: row.get(10)?,
-            seen_from: row.get(11)?,
+            seen_from: row.get(10)?,
+            parent: row.get(11)?,
+            siblings: ids(row.get::<_, Option<String>>(12)?.as_deref()),
         })
     }
 }
@@ -82,13 +87,11 @@ pub struct Ending<'a> {
     pub summary: Option<&'a str>,
     /// Why it failed.
     pub problem: Option<&'a str>,
-    /// It came to its end: neither stopped nor failed.
-    pub whole: bool,
 }
 
 impl Store {
-    /// Stores a question and an empty reply to it by the models with these labels, in a conversation
-    /// or in a new one named after the question: both or neither.
+    /// Stores a question and an empty reply to it by the models with these labels, at the end of what a conversation
+    /// shows or in a new one named after the question: both or neither.
     pub fn ask(
         &mut self,
         conversation: Option<i64>,
@@ -102,37 +105,39 @@ impl Store {
             Some(id) => id,
             None => conversations::insert(&transaction, &title_from(text), now)?,
         };
-        let question = add_question(&transaction, conversation, text, now)?;
-        let reply = add_reply(&transaction, conversation, target, draft, None, now)?;
+        let parent = branches::leaf(&transaction, conversation)?;
+        let asked = add_both(&transaction, conversation, parent, text, (target, draft), now)?;
         transaction.commit()?;
-        Ok((question, reply))
+        Ok(asked)
     }
 
-    /// Stores what a person wrote.
+    /// Stores what a person wrote at the end of what a conversation shows.
     pub fn add_user_message(&mut self, conversation: i64, text: &str) -> Result<Message> {
         let now = self.now();
         let transaction = self.writing()?;
-        let question = add_question(&transaction, conversation, text, now)?;
+        let parent = branches::leaf(&transaction, conversation)?;
+        let question = add_question(&transaction, conversation, parent, text, now)?;
         transaction.commit()?;
         Ok(question)
     }
 
-    /// Stores an empty reply by the models with these labels.
+    /// Stores an empty reply by the models with these labels at the end of what a conversation shows.
     pub fn begin_reply(&mut self, conversation: i64, target: &str, draft: Option<&str>) -> Result<Message> {
         let now = self.now();
         let transaction = self.writing()?;
-        let reply = add_reply(&transaction, conversation, target, draft, None, now)?;
+        let parent = branches::leaf(&transaction, conversation)?;
+        let reply = add_reply(&transaction, conversation, parent, (target, draft), now)?;
         transaction.commit()?;
         Ok(reply)
     }
 
-    /// Ends a reply: from now on search finds it, unless it is an alternative. Its rounds are packed. An alternative
-    /// that is whole takes the place of the reply it was written instead of, which is removed with its rounds for
-    /// good; one that brought nothing is removed itself, and the reply that stays is returned.
+    /// Ends a reply: from now on search finds it. Its rounds are packed. One in which nothing is is removed where
+    /// something can be shown in its place: another reply to the same question, or the one it goes on with. What is
+    /// shown then is returned.
     pub fn finish_reply(&mut self, reply: i64, ending: Ending<'_>) -> Result<Message> {
         let transaction = self.writing()?;
         let finished = transaction.execute(
-            "UPDATE messages SET text = ?2, finish = ?3, summary = ?4, problem = ?5, indexed = instead_of IS NULL
+            "UPDATE messages SET text = ?2, finish = ?3, summary = ?4, problem = ?5, indexed = deleted_with IS NULL
              WHERE id = ?1 AND role = 'assistant'",
             params![reply, ending.text, ending.finish, ending.summary, ending.problem],
         )?;
@@ -140,17 +145,9 @@ impl Store {
             return Err(Error::NotFound { what: "reply", id: reply });
         }
         rounds::pack(&transaction, reply)?;
-        let mut shown = reply;
-        if let Some(before) = find(&transaction, reply)?.instead_of {
-            if ending.whole {
-                alternatives::exchange(&transaction, before, reply)?;
-                remove(&transaction, before)?;
-            } else if ending.text.is_empty() && ending.problem.is_none() {
-                remove(&transaction, reply)?;
-                shown = before;
-            }
-        }
-        let message = find(&transaction, shown)?;
+        let barren = ending.text.is_empty() && ending.problem.is_none();
+        let instead = if barren { branches::remove_barren(&transaction, reply)? } else { None };
+        let message = find(&transaction, instead.unwrap_or(reply))?;
         transaction.commit()?;
         Ok(message)
     }
@@ -163,52 +160,92 @@ impl Store {
     pub fn latest_texts(&self, most: u32) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT text FROM messages JOIN conversations ON conversations.id = conversation
-             WHERE deleted_at IS NULL AND instead_of IS NULL AND text <> '' ORDER BY messages.id DESC LIMIT ?1",
+             WHERE conversations.deleted_at IS NULL AND deleted_with IS NULL AND text <> '' ORDER BY messages.id DESC LIMIT ?1",
         )?;
         Ok(statement.query_map([most], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
     }
 
     /// All messages that a conversation shows, oldest first.
     pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
-        self.conversation(conversation)?;
+        match branches::leaf(&self.connection, conversation)? {
+            Some(leaf) => self.messages_up_to(leaf),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// A message and those that it follows, oldest first.
+    pub fn messages_up_to(&self, message: i64) -> Result<Vec<Message>> {
         let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {} FROM messages WHERE conversation = ?1 AND instead_of IS NULL ORDER BY id",
+            "WITH RECURSIVE branch (id, parent) AS (
+                 SELECT id, parent FROM messages WHERE id = ?1
+                 UNION ALL
+                 SELECT messages.id, messages.parent FROM branch JOIN messages ON messages.id = branch.parent
+             )
+             SELECT {} FROM messages WHERE id IN (SELECT id FROM branch) ORDER BY id",
             Message::COLUMNS
         ))?;
-        Ok(statement.query_map([conversation], Message::read)?.collect::<rusqlite::Result<_>>()?)
+        Ok(statement.query_map([message], Message::read)?.collect::<rusqlite::Result<_>>()?)
     }
 }
 
-fn add_question(connection: &Connection, conversation: i64, text: &str, now: i64) -> Result<Message> {
-    add(
-        connection,
-        conversation,
-        now,
-        "INSERT INTO messages (conversation, created_at, role, text, indexed) VALUES (?1, ?2, 'user', ?3, 1)",
-        &[&text],
-    )
+/// The numbers of a list that SQLite concatenated, ascending.
+fn ids(list: Option<&str>) -> Vec<i64> {
+    let mut ids: Vec<i64> = list.unwrap_or_default().split(',').flat_map(str::parse).collect();
+    ids.sort_unstable();
+    ids
 }
 
-pub(crate) fn add_reply(
+/// A question after `parent` and an empty reply to it by the models with these labels.
+pub(crate) fn add_both(
     connection: &Connection,
     conversation: i64,
-    target: &str,
-    draft: Option<&str>,
-    instead_of: Option<i64>,
+    parent: Option<i64>,
+    text: &str,
+    by: (&str, Option<&str>),
+    now: i64,
+) -> Result<(Message, Message)> {
+    let question = add_question(connection, conversation, parent, text, now)?;
+    let reply = add_reply(connection, conversation, Some(question.id), by, now)?;
+    Ok((question, reply))
+}
+
+fn add_question(
+    connection: &Connection,
+    conversation: i64,
+    parent: Option<i64>,
+    text: &str,
     now: i64,
 ) -> Result<Message> {
     add(
         connection,
         conversation,
         now,
-        "INSERT INTO messages
-             (conversation, created_at, role, text, indexed, seen_from, target, draft, instead_of)
-         SELECT ?1, ?2, 'assistant', '', 0, seen_from, ?3, ?4, ?5 FROM conversations WHERE id = ?1",
-        &[&target, &draft, &instead_of],
+        "INSERT INTO messages (conversation, created_at, parent, role, text, indexed)
+         VALUES (?1, ?2, ?3, 'user', ?4, 1)",
+        &[&parent, &text],
     )
 }
 
-/// Runs `sql`, which inserts a message, with the conversation, the time and `values`.
+/// An empty reply by the target and the draft with these labels.
+pub(crate) fn add_reply(
+    connection: &Connection,
+    conversation: i64,
+    parent: Option<i64>,
+    (target, draft): (&str, Option<&str>),
+    now: i64,
+) -> Result<Message> {
+    add(
+        connection,
+        conversation,
+        now,
+        "INSERT INTO messages (conversation, created_at, parent, role, text, indexed, seen_from, target, draft)
+         SELECT ?1, ?2, ?3, 'assistant', '', 0, seen_from, ?4, ?5 FROM conversations WHERE id = ?1",
+        &[&parent, &target, &draft],
+    )
+}
+
+/// Runs `sql`, which inserts a message, with the conversation, the time and `values`. The branch that ends with it is
+/// shown from now on.
 fn add(
     connection: &Connection,
     conversation: i64,
@@ -225,12 +262,9 @@ fn add(
     }
     let values = [&[&conversation as &dyn rusqlite::ToSql, &now], values].concat();
     connection.execute(sql, values.as_slice())?;
-    find(connection, connection.last_insert_rowid())
-}
-
-pub(crate) fn remove(connection: &Connection, id: i64) -> Result<()> {
-    connection.execute("DELETE FROM messages WHERE id = ?1", [id])?;
-    Ok(())
+    let id = connection.last_insert_rowid();
+    branches::show(connection, conversation, Some(id))?;
+    find(connection, id)
 }
 
 pub(crate) fn find(connection: &Connection, id: i64) -> Result<Message> {
@@ -262,7 +296,6 @@ mod tests {
             finish: Some("stop"),
             summary: Some(r#"{"rounds":1}"#),
             problem: None,
-            whole: true,
         };
         let reply = fixture.store.finish_reply(begun.id, ending).unwrap();
         let expected = Message {

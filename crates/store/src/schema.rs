@@ -6,7 +6,8 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::{Error, Result};
 
 /// `user_version` counts how many of these a database has been through.
-const MIGRATIONS: &[&str] = &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT];
+const MIGRATIONS: &[&str] =
+    &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT, BRANCHES];
 
 /// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
 /// only miss, never hit something else.
@@ -111,6 +112,31 @@ const ALTERNATIVES_AND_SIGHT: &str = "
     ALTER TABLE conversations ADD COLUMN seen_from INTEGER;
 ";
 
+/// What follows a message has it as its `parent`: a conversation is a tree, of which the branch that ends with
+/// `conversations.leaf` is shown. What was an alternative becomes a branch. Deleting does not cascade along `parent`,
+/// since SQLite follows no chain of more than 1,000; whoever deletes a message deletes what follows it.
+/// What is deleted has the number of the message that was deleted, itself or one before it, in `deleted_with`.
+const BRANCHES: &str = "
+    ALTER TABLE messages ADD COLUMN parent INTEGER REFERENCES messages (id);
+    ALTER TABLE messages ADD COLUMN deleted_with INTEGER;
+    ALTER TABLE messages ADD COLUMN deleted_at INTEGER;
+    ALTER TABLE conversations ADD COLUMN leaf INTEGER REFERENCES messages (id);
+    UPDATE messages SET parent = (
+        SELECT max(earlier.id) FROM messages AS earlier
+        WHERE earlier.conversation = messages.conversation AND earlier.instead_of IS NULL
+          AND earlier.id < coalesce(messages.instead_of, messages.id)
+    );
+    UPDATE conversations SET leaf = (
+        SELECT max(id) FROM messages WHERE conversation = conversations.id AND instead_of IS NULL
+    );
+    UPDATE messages SET indexed = 1 WHERE indexed = 0;
+    DROP INDEX messages_instead_of;
+    ALTER TABLE messages DROP COLUMN instead_of;
+    CREATE INDEX messages_by_parent ON messages (parent, conversation);
+    CREATE INDEX conversations_by_leaf ON conversations (leaf);
+    CREATE INDEX messages_deleted ON messages (deleted_at) WHERE deleted_at IS NOT NULL;
+";
+
 /// Brings a database up to this program's version, all of the way or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -154,7 +180,7 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 7).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 7, known: 4 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 7, known: 5 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
@@ -181,28 +207,28 @@ mod tests {
     }
 
     #[test]
-    fn a_database_from_before_alternatives_keeps_all_that_is_in_it() {
+    fn a_database_from_before_branches_keeps_all_that_is_in_it() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(&[CONVERSATIONS, TRACES_AND_ARENAS].concat()).unwrap();
+        let before = [CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT].concat();
+        connection.execute_batch(&before).unwrap();
+        connection.pragma_update(None, "foreign_keys", true).unwrap();
         connection
             .execute_batch(
-                "INSERT INTO conversations (title, created_at, updated_at) VALUES ('c', 1, 2);
-                 INSERT INTO messages (conversation, role, text, created_at, indexed)
-                 VALUES (1, 'user', 'fox', 1, 1), (1, 'assistant', 'a fox', 2, 1);
-                 PRAGMA user_version = 2;",
+                "INSERT INTO conversations (title, created_at, updated_at) VALUES ('c', 1, 2), ('empty', 1, 2);
+                 INSERT INTO messages (conversation, role, text, created_at, indexed, instead_of)
+                 VALUES (1, 'user', 'fox', 1, 1, NULL), (1, 'assistant', 'a fox', 2, 1, NULL),
+                        (1, 'assistant', 'half a fox', 3, 0, 2), (1, 'user', 'and?', 4, 1, NULL);
+                 PRAGMA user_version = 4;",
             )
             .unwrap();
         migrate(&mut connection).unwrap();
-        let kept: i64 = connection
-            .query_row(
-                "SELECT count(*) FROM messages JOIN conversations ON conversations.id = conversation
-                 WHERE instead_of IS NULL AND messages.seen_from IS NULL AND conversations.seen_from IS NULL",
-                [],
-                |row| row.get(0),
-            )
-            .unwrap();
-        let found: i64 =
-            connection.query_row("SELECT count(*) FROM messages_text('fox')", [], |row| row.get(0)).unwrap();
-        assert_eq!((kept, found, version(&connection).unwrap()), (2, 2, MIGRATIONS.len() as i64));
+        let column = |sql: &str| -> Vec<Option<i64>> {
+            let mut statement = connection.prepare(sql).unwrap();
+            statement.query_map([], |row| row.get(0)).unwrap().collect::<rusqlite::Result<_>>().unwrap()
+        };
+        assert_eq!(column("SELECT parent FROM messages ORDER BY id"), [None, Some(1), Some(1), Some(2)]);
+        assert_eq!(column("SELECT leaf FROM conversations ORDER BY id"), [Some(4), None]);
+        assert_eq!(column("SELECT rowid FROM messages_text('fox')").len(), 3);
+        assert_eq!(version(&connection).unwrap(), MIGRATIONS.len() as i64);
     }
 }

@@ -27,7 +27,7 @@ impl Store {
              FROM messages_text
              JOIN messages ON messages.id = messages_text.rowid
              JOIN conversations ON conversations.id = messages.conversation
-             WHERE messages_text MATCH ?1 AND deleted_at IS NULL
+             WHERE messages_text MATCH ?1 AND conversations.deleted_at IS NULL
              ORDER BY messages_text.rank, messages.id DESC
              LIMIT ?2",
             Conversation::COLUMNS
@@ -119,12 +119,9 @@ mod tests {
         assert!(excerpts(&fixture.store, "fox").is_empty());
         let other = fixture.store.begin_again(reply, "Starter", None).unwrap().id;
         fixture.store.append_rounds(other, "a bird", &[(0, "{}")]).unwrap();
-        assert_eq!(excerpts(&fixture.store, "wolf").len(), 1, "the one before stays until there is another");
-        fixture
-            .store
-            .finish_reply(other, Ending { text: "a bird", whole: true, ..Ending::default() })
-            .unwrap();
-        assert!(excerpts(&fixture.store, "wolf").is_empty());
+        assert!(excerpts(&fixture.store, "bird").is_empty());
+        fixture.store.finish_reply(other, Ending { text: "a bird", ..Ending::default() }).unwrap();
+        assert_eq!(excerpts(&fixture.store, "wolf").len(), 1, "the one before is kept");
         assert_eq!(excerpts(&fixture.store, "bird").len(), 1);
         integrity(&fixture.store);
     }

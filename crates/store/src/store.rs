@@ -70,10 +70,11 @@ impl Store {
     fn tidy(&mut self) -> Result<()> {
         let over = self.grow_older()? - UNDO;
         let purged = self.connection.execute("DELETE FROM conversations WHERE deleted_at <= ?1", [over])?;
+        let removed = self.connection.execute("DELETE FROM messages WHERE deleted_at <= ?1", [over])?;
         let ended = self
             .connection
-            .execute("UPDATE messages SET indexed = 1 WHERE indexed = 0 AND instead_of IS NULL", [])?;
-        let barren = self.drop_barren_alternatives()?;
+            .execute("UPDATE messages SET indexed = 1 WHERE indexed = 0 AND deleted_with IS NULL", [])?;
+        let barren = self.remove_all_barren()?;
         let packed = self.pack_all()?;
         // The log still has the pages as they were. It cannot be emptied while another program reads.
         let busy: bool =
@@ -81,7 +82,7 @@ impl Store {
         if busy {
             tracing::info!("another program reads; the log is emptied at a later start");
         }
-        tracing::debug!(purged, ended, barren, packed, "store opened");
+        tracing::debug!(purged, removed, ended, barren, packed, "store opened");
         Ok(())
     }
 

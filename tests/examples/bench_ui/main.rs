@@ -123,8 +123,7 @@ fn many_messages(data: &Path, count: usize) {
             .unwrap();
         conversation = Some(reply.conversation);
         store.append_rounds(reply.id, &text, &rounds).unwrap();
-        let ending =
-            Ending { text: &text, finish: Some("stop"), summary: Some(&summary), problem: None, whole: true };
+        let ending = Ending { text: &text, finish: Some("stop"), summary: Some(&summary), problem: None };
         store.finish_reply(reply.id, ending).unwrap();
     }
 }

@@ -77,7 +77,7 @@ export interface Backend {
   stopAdvice(): Promise<void>;
   /** Pinned first, then newest. */
   conversations(): Promise<Conversation[]>;
-  /** Oldest first, with those that are kept beside others. */
+  /** The branch that the conversation shows, oldest first. */
   messages(conversation: number): Promise<Message[]>;
   trace(message: number): Promise<Round[]>;
   rename(conversation: number, title: string): Promise<Conversation>;
@@ -92,12 +92,17 @@ export interface Backend {
     text: string,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply>;
-  /** Writes the last reply of its conversation again; that one stays until the new one is whole. */
+  /** Asks `text` in the place of a question, which is kept with all that followed it. */
+  sendInstead(message: number, text: string, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
+  /** Replies once more to what a reply answered; that one is kept with all that followed it. */
   regenerate(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
-  /** Shows what is kept beside the last reply, and keeps that beside it; resolves with all messages. */
-  chooseAlternative(message: number): Promise<Message[]>;
-  /** Deletes what is kept beside a reply; resolves with all messages. */
-  discardAlternative(message: number): Promise<Message[]>;
+  /** Goes on where a reply was cut, in a reply that follows it. */
+  continueReply(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
+  /** Shows the branch that a message is in; resolves with what the conversation shows then. */
+  chooseBranch(message: number): Promise<Message[]>;
+  /** Deletes a message and all that follows it; {@link restoreMessage} undoes it. */
+  deleteMessage(message: number): Promise<Message[]>;
+  restoreMessage(message: number): Promise<Message[]>;
   /**
    * Lets the model no longer see the oldest messages of a conversation, as few as leave room for `text`, or with
    * null for the last reply again.

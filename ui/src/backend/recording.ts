@@ -2,6 +2,7 @@
 import type { Finish } from "../bindings/Finish";
 import type { Round } from "../bindings/Round";
 import { readTrace } from "../trace/file/read";
+import { textOf } from "../trace/text";
 
 export interface Recording {
   rounds: Round[];
@@ -19,6 +20,20 @@ export function recordingOf(lines: string): Recording {
     promptTokens: done?.prompt_tokens ?? 0,
     finish: done?.finish ?? "stop",
   };
+}
+
+/** What is left of a reply after its first `letters` UTF-16 units, by whole rounds. */
+export function restOf(recording: Recording, letters: number): Recording {
+  let said = 0;
+  const next = recording.rounds.findIndex((round) => {
+    if (said >= letters) return true;
+    said += textOf([round]).length;
+    return false;
+  });
+  const left = next < 0 ? [] : recording.rounds.slice(next);
+  const begin = recording.rounds[next - 1]?.at_ms ?? 0;
+  const rounds = left.map((round, index) => ({ ...round, index, at_ms: round.at_ms - begin }));
+  return { ...recording, rounds, text: textOf(rounds) };
 }
 
 /** The same reply decoded without drafts: a round a token, each as slow as a round's verifying. */

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ArenaEvent } from "../bindings/ArenaEvent";
 import type { ArenaRequest } from "../bindings/ArenaRequest";
 import type { EngineStatus } from "../bindings/EngineStatus";
+import type { Message } from "../bindings/Message";
+import type { Reply } from "../bindings/Reply";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
 import { emitted } from "../trace/round";
 import { textOf } from "../trace/text";
@@ -180,6 +182,87 @@ test("a synthetic reply comes at its rate, behind the rounds that are there at o
   const { reply } = await sent;
   expect(reply.finish).toBe("cancelled");
   expect((await replay.trace(reply.id)).length).toBe(rounds);
+});
+
+/** Asks in the newest conversation, or goes on in it, and waits for the reply. */
+async function played(reply: Promise<Reply>): Promise<Message> {
+  await vi.advanceTimersByTimeAsync(120_000);
+  return (await reply).reply;
+}
+
+const nothing = () => undefined;
+
+test("a conversation is a tree of which one branch is shown, and search finds all of them", async () => {
+  const replay = await ready();
+  const first = await played(replay.send(null, "Tell me a story", nothing));
+  const { conversation } = first;
+  const shown = async () => (await replay.messages(conversation)).map(({ id }) => id);
+  const question = (await shown())[0] ?? expect.fail();
+  const second = await played(replay.regenerate(first.id, nothing));
+  expect(second).toMatchObject({ parent: question, siblings: [first.id, second.id] });
+  expect(await shown()).toEqual([question, second.id]);
+  const third = await played(replay.sendInstead(question, "Count to zebra", nothing));
+  const [changed] = await replay.messages(conversation);
+  expect(changed).toMatchObject({ text: "Count to zebra", parent: null });
+  expect(changed?.siblings).toEqual([question, changed?.id]);
+  expect(await shown()).toEqual([changed?.id, third.id]);
+  await replay.chooseBranch(question);
+  expect(await shown(), "the newest of its branches").toEqual([question, second.id]);
+  await replay.chooseBranch(first.id);
+  await replay.chooseBranch(question);
+  expect(await shown(), "shown already").toEqual([question, first.id]);
+  expect((await replay.search("zebra"))[0]?.message).toBe(changed?.id);
+  await expect(replay.regenerate(question, nothing)).rejects.toMatchObject({ code: "not_found" });
+  await expect(replay.sendInstead(question, " ", nothing)).rejects.toMatchObject({
+    code: "empty_prompt",
+  });
+});
+
+test("a deleted message goes with what follows it, leaves what stands beside it, and comes back", async () => {
+  const replay = await ready();
+  const first = await played(replay.send(null, "Tell me a story", nothing));
+  const shown = async () => (await replay.messages(first.conversation)).map(({ id }) => id);
+  const question = (await shown())[0] ?? expect.fail();
+  const second = await played(replay.regenerate(first.id, nothing));
+  await played(replay.send(first.conversation, "And?", nothing));
+  const all = await shown();
+  await replay.deleteMessage(second.id);
+  expect(await shown()).toEqual([question, first.id]);
+  expect((await replay.messages(first.conversation))[1]?.siblings).toEqual([first.id]);
+  await replay.deleteMessage(question);
+  expect(await shown()).toEqual([]);
+  await expect(replay.chooseBranch(first.id)).rejects.toMatchObject({ code: "not_found" });
+  await expect(replay.restoreMessage(second.id)).rejects.toMatchObject({ code: "not_found" });
+  await replay.restoreMessage(question);
+  expect(await shown()).toEqual([question, first.id]);
+  await replay.restoreMessage(second.id);
+  expect(await shown()).toEqual(all);
+});
+
+test("a reply that was stopped is gone on with to the text that it would have had", async () => {
+  const replay = await ready();
+  const whole = await played(replay.send(null, "Tell me a story", nothing));
+  const sent = replay.send(null, "Tell me a story", nothing);
+  await vi.advanceTimersByTimeAsync(800);
+  await replay.stop();
+  const cut = await played(sent);
+  const more = await played(replay.continueReply(cut.id, nothing));
+  expect(more).toMatchObject({ parent: cut.id, finish: whole.finish });
+  expect(cut.text + more.text).toBe(whole.text);
+  expect((await replay.trace(more.id))[0]?.index).toBe(0);
+  const again = await played(replay.continueReply(more.id, nothing));
+  expect(again.id, "nothing is left to say").toBe(more.id);
+  expect((await replay.messages(cut.conversation)).at(-1)?.id).toBe(more.id);
+});
+
+test("while a reply is written the branches stay as they are", async () => {
+  const replay = await ready();
+  const first = await played(replay.send(null, "Tell me a story", nothing));
+  void replay.regenerate(first.id, nothing);
+  const busy = { code: "busy" };
+  await expect(replay.chooseBranch(first.id)).rejects.toMatchObject(busy);
+  await expect(replay.deleteMessage(first.id)).rejects.toMatchObject(busy);
+  await expect(replay.continueReply(first.id, nothing)).rejects.toMatchObject(busy);
 });
 
 test("a conversation can be as long as one asks for", async () => {

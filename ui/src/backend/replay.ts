@@ -32,11 +32,13 @@ import { Synthesis } from "../trace/synthetic";
 import { summaryOf } from "../trace/summary";
 import { textOf } from "../trace/text";
 import { BackendError, type Backend } from "./backend";
+import { restOf, type Recording } from "./recording";
 import { recordingFor } from "./recordings";
 import { ReplayArena } from "./replayArena";
 import { checkReply } from "./replayCheck";
 import type { Desk } from "./replayDesk";
 import { ReplayLibrary } from "./replayLibrary";
+import { ReplayMessages } from "./replayMessages";
 import { STARTER, TARGETS, memoryOf } from "./replayModels";
 
 const STARTER_DRAFT: DraftOption = {
@@ -107,7 +109,7 @@ export class Replay implements Backend {
   #settings: Settings = { ...structuredClone(defaults), target: "starter" };
   #conversations = new Map<number, Conversation>();
   #deleted = new Map<number, Conversation>();
-  #messages: Message[] = [];
+  readonly #messages = new ReplayMessages();
   #traces = new Map<number, Round[]>();
   #targets = [...TARGETS];
   #watchers: ((status: EngineStatus) => void)[] = [];
@@ -246,8 +248,7 @@ export class Replay implements Backend {
       ),
     );
 
-  messages = (conversation: number) =>
-    Promise.resolve(this.#messages.filter((message) => message.conversation === conversation));
+  messages = (conversation: number) => Promise.resolve(this.#messages.shown(conversation));
 
   trace = (message: number) => Promise.resolve(this.#traces.get(message) ?? []);
 
@@ -271,7 +272,7 @@ export class Replay implements Backend {
 
   search = (query: string) => {
     const wanted = query.trim().toLowerCase();
-    const hits = this.#messages.flatMap((message): SearchHit[] => {
+    const hits = this.#messages.all().flatMap((message): SearchHit[] => {
       const at = message.text.toLowerCase().indexOf(wanted);
       const conversation = this.#conversations.get(message.conversation);
       if (wanted === "" || at < 0 || !conversation) return [];
@@ -291,45 +292,46 @@ export class Replay implements Backend {
     text: string,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply> => {
-    if (text.trim() === "") {
-      throw new BackendError("empty_prompt", "the prompt is empty: write something first.");
-    }
-    this.#refuse(Math.ceil(text.length / 4));
+    this.#refuseText(text);
     const home = this.#home(conversation, text);
-    const user = this.#write(home.id, "user", text);
-    return await this.#play(home, user, text, onEvent);
+    const user = this.#write(home.id, "user", text, this.#messages.leaf(home.id));
+    return await this.#play(home, user, user.id, onEvent);
+  };
+
+  sendInstead = async (
+    message: number,
+    text: string,
+    onEvent: (event: ReplyEvent) => void,
+  ): Promise<Reply> => {
+    this.#refuseText(text);
+    const { home, found } = this.#found(message, "user");
+    const user = this.#write(home.id, "user", text, found.parent);
+    return await this.#play(home, user, user.id, onEvent);
   };
 
   regenerate = async (message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply> => {
     this.#refuse(0);
-    const old = this.#messages.find(({ id }) => id === message);
-    const home = old && this.#conversations.get(old.conversation);
-    if (!home) throw notFound(message);
-    const asked = this.#messages.findLast(
-      ({ conversation, role }) => conversation === home.id && role === "user",
-    );
-    const played = await this.#play(home, null, asked?.text ?? "", onEvent, message);
-    if (played.reply.finish !== "cancelled") {
-      this.#messages = this.#messages.filter(({ id }) => id !== message);
-      this.#exchange(message, played.reply.id);
-    }
-    const reply = this.#messages.find(({ id }) => id === played.reply.id) ?? played.reply;
-    return { ...played, reply };
+    const { home, found } = this.#found(message, "assistant");
+    return await this.#play(home, null, found.parent, onEvent);
   };
 
-  chooseAlternative = (message: number) => {
-    const chosen = this.#messages.find(({ id }) => id === message);
-    const shown = chosen?.instead_of;
-    if (!chosen || typeof shown !== "number") return Promise.reject(notFound(message));
-    this.#exchange(shown, message);
-    return this.messages(chosen.conversation);
+  continueReply = async (message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply> => {
+    this.#refuse(0);
+    const { home, found } = this.#found(message, "assistant");
+    if (found.text === "") throw notFound(message);
+    return await this.#play(home, null, message, onEvent);
   };
 
-  discardAlternative = (message: number) => {
-    const found = this.#messages.find(({ id }) => id === message);
-    if (typeof found?.instead_of !== "number") return Promise.reject(notFound(message));
-    this.#messages = this.#messages.filter(({ id }) => id !== message);
-    return this.messages(found.conversation);
+  chooseBranch = (message: number) =>
+    this.#changeBranch(message, (found) => this.#messages.choose(found));
+
+  deleteMessage = (message: number) =>
+    this.#changeBranch(message, (found) => this.#messages.delete(found));
+
+  restoreMessage = async (message: number): Promise<Message[]> => {
+    const restored = this.#messages.restore(message);
+    if (!restored) throw notFound(message);
+    return await this.messages(restored.conversation);
   };
 
   leaveOutOldest = async (conversation: number, text: string | null) => {
@@ -378,21 +380,24 @@ export class Replay implements Backend {
 
   deleteTraces = (olderThanDays: number | null) => {
     const before = olderThanDays === null ? Infinity : Date.now() - olderThanDays * DAY_MS;
-    for (const { id, conversation } of this.#messages) {
+    for (const { id, conversation } of this.#messages.all()) {
       const at = this.#conversations.get(conversation)?.updated_at ?? 0;
       if (at < before) this.#traces.delete(id);
     }
     return this.traceStorage();
   };
 
+  /** Why a question cannot be answered now, thrown. */
+  #refuseText(text: string) {
+    if (text.trim() === "") {
+      throw new BackendError("empty_prompt", "the prompt is empty: write something first.");
+    }
+    this.#refuse(Math.ceil(text.length / 4));
+  }
+
   /** Why a prompt of about `tokens` tokens cannot be answered now, thrown. */
   #refuse(tokens: number) {
-    if (this.#phase === "replying") {
-      throw new BackendError(
-        "busy",
-        "a reply, a check or an arena is running: stop it or wait until it finishes.",
-      );
-    }
+    this.#refuseBusy();
     if (this.#phase !== "ready") {
       throw new BackendError(
         "no_target",
@@ -404,22 +409,45 @@ export class Replay implements Backend {
     throw new BackendError("prompt_too_long", message);
   }
 
+  #refuseBusy() {
+    if (this.#phase !== "replying") return;
+    const message = "a reply, a check or an arena is running: stop it or wait until it finishes.";
+    throw new BackendError("busy", message);
+  }
+
+  /** A message by this speaker, and its conversation. */
+  #found(message: number, role: Message["role"]): { home: Conversation; found: Message } {
+    const found = this.#messages.find(message);
+    const home = found && this.#conversations.get(found.conversation);
+    if (!home || found.role !== role) throw notFound(message);
+    return { home, found };
+  }
+
+  async #changeBranch(id: number, change: (message: Message) => void): Promise<Message[]> {
+    this.#refuseBusy();
+    const found = this.#messages.find(id);
+    if (!found) throw notFound(id);
+    change(found);
+    return await this.messages(found.conversation);
+  }
+
+  /** Replies to the branch that ends with the message `after`: to a question, or further to a reply. */
   async #play(
     home: Conversation,
     user: Message | null,
-    question: string,
+    after: number | null,
     onEvent: (event: ReplyEvent) => void,
-    insteadOf: number | null = null,
   ): Promise<Reply> {
     this.#stopped = false;
     this.#enter("replying");
-    const reply = this.#write(home.id, "assistant", "", insteadOf);
+    const before = this.#messages.upTo(after);
+    const reply = this.#write(home.id, "assistant", "", after);
     onEvent({ type: "started", conversation: home, user, reply });
     if (this.#rate > 0) {
       const stored = await this.#synthesise(reply, onEvent);
       return { conversation: this.#touch(home), reply: stored };
     }
-    const { rounds, promptTokens, finish } = recordingFor(question, this.#drafts());
+    const { rounds, promptTokens, finish } = this.#rest(before);
     onEvent({ type: "prompt", done: 0, total: promptTokens });
     const played: Round[] = [];
     const begin = performance.now();
@@ -433,7 +461,16 @@ export class Replay implements Backend {
     const end: Finish = this.#hasStopped() ? "cancelled" : whole ? finish : "length";
     const stored = this.#store(reply, played, end, promptTokens);
     this.#enter("ready");
-    return { conversation: this.#touch(home), reply: stored };
+    const instead = stored.text === "" ? this.#messages.withdraw(stored) : undefined;
+    return { conversation: this.#touch(home), reply: instead ?? stored };
+  }
+
+  /** What is played after these messages: the recording for the last question, less what was said of it. */
+  #rest(before: Message[]): Recording {
+    const asked = before.findLastIndex(({ role }) => role === "user");
+    const recording = recordingFor(before[asked]?.text ?? "", this.#drafts());
+    const said = before.slice(asked + 1).reduce((letters, { text }) => letters + text.length, 0);
+    return said === 0 ? recording : restOf(recording, said);
   }
 
   /** Streams a reply without end, until it is stopped. */
@@ -470,17 +507,8 @@ export class Replay implements Backend {
     const summary = { ...summaryOf(rounds, finish, promptTokens), settings };
     const stored: Message = { ...reply, text: textOf(rounds), finish, summary };
     if (this.#settings.keep_traces) this.#traces.set(reply.id, rounds);
-    this.#messages = this.#messages.map((message) => (message.id === reply.id ? stored : message));
+    this.#messages.change(reply.id, stored);
     return stored;
-  }
-
-  /** Shows an alternative where another reply was, which becomes one of its alternatives. */
-  #exchange(shown: number, alternative: number) {
-    this.#messages = this.#messages.map((message) => {
-      if (message.id === alternative) return { ...message, instead_of: null };
-      const beside = message.id === shown || message.instead_of === shown;
-      return beside ? { ...message, instead_of: alternative } : message;
-    });
   }
 
   /** A conversation from before this page was opened. */
@@ -488,9 +516,9 @@ export class Replay implements Backend {
     const home = this.#home(null, question);
     const updated_at = Date.now() - agoMs;
     this.#conversations.set(home.id, { ...home, updated_at, pinned });
-    this.#write(home.id, "user", question);
+    const { id } = this.#write(home.id, "user", question, null);
     const { rounds, finish, promptTokens } = recordingFor(question, this.#drafts());
-    this.#store(this.#write(home.id, "assistant", ""), rounds, finish, promptTokens);
+    this.#store(this.#write(home.id, "assistant", "", id), rounds, finish, promptTokens);
   }
 
   /** A conversation of so many messages, questions and synthetic replies by turns. */
@@ -498,9 +526,10 @@ export class Replay implements Backend {
     if (messages === 0) return;
     const home = this.#home(null, LONG_TITLE);
     for (let turn = 0; turn < messages / 2; turn += 1) {
-      this.#write(home.id, "user", `What happened on night ${turn + 1}?`);
+      const before = this.#messages.leaf(home.id);
+      const { id } = this.#write(home.id, "user", `What happened on night ${turn + 1}?`, before);
       const rounds = new Synthesis(turn, STORED_RATE).take(30 + ((turn * 37) % 90));
-      this.#store(this.#write(home.id, "assistant", ""), rounds, "stop", 20 + turn);
+      this.#store(this.#write(home.id, "assistant", "", id), rounds, "stop", 20 + turn);
     }
   }
 
@@ -524,10 +553,10 @@ export class Replay implements Backend {
     conversation: number,
     role: Message["role"],
     text: string,
-    insteadOf: number | null = null,
+    parent: number | null,
   ): Message {
     const byReply = role === "assistant";
-    const message: Message = {
+    return this.#messages.add({
       id: this.#nextId++,
       conversation,
       role,
@@ -538,11 +567,9 @@ export class Replay implements Backend {
       target: byReply ? this.#target().label : null,
       draft: byReply ? this.#draft().label : null,
       problem: null,
-      instead_of: insteadOf,
+      parent,
       unstored: null,
-    };
-    this.#messages.push(message);
-    return message;
+    });
   }
 
   #change(conversation: number, change: Partial<Conversation>): Promise<Conversation> {

@@ -83,9 +83,14 @@ export const tauri: Backend = {
   search: (query) => call("search_messages", { query }),
   send: (conversation, text, onEvent) =>
     call("send", { conversation, text, onEvents: batches(onEvent) }),
+  sendInstead: (message, text, onEvent) =>
+    call("send_instead", { message, text, onEvents: batches(onEvent) }),
   regenerate: (message, onEvent) => call("regenerate", { message, onEvents: batches(onEvent) }),
-  chooseAlternative: (message) => call("choose_alternative", { message }),
-  discardAlternative: (message) => call("discard_alternative", { message }),
+  continueReply: (message, onEvent) =>
+    call("continue_reply", { message, onEvents: batches(onEvent) }),
+  chooseBranch: (message) => call("choose_branch", { message }),
+  deleteMessage: (message) => call("delete_message", { message }),
+  restoreMessage: (message) => call("restore_message", { message }),
   leaveOutOldest: (conversation, text) => call("leave_out_oldest", { conversation, text }),
   seeAll: (conversation) => call("see_all", { conversation }),
   stop: async () => {

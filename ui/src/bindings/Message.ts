@@ -25,9 +25,13 @@ target: string | null, draft: string | null,
  */
 problem: string | null, 
 /**
- * Replies that are kept beside the one with this number, which the conversation shows in their place.
+ * The message it follows; `None` for the first of a conversation.
  */
-instead_of: number | null, 
+parent: number | null, 
+/**
+ * What follows the same message, itself among it, oldest first: each begins a branch.
+ */
+siblings: Array<number>, 
 /**
  * Replies that could not be stored yet: the sentence that says why.
  */

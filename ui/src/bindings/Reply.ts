@@ -3,6 +3,7 @@ import type { Conversation } from "./Conversation";
 import type { Message } from "./Message";
 
 /**
- * What `send` and `regenerate` return: the stored reply, which replaces the streamed preview.
+ * What a reply ends with: as it is stored, which replaces the streamed preview. One in which nothing is may have left
+ * another in its place.
  */
 export type Reply = { conversation: Conversation, reply: Message, };

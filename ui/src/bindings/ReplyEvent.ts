@@ -4,6 +4,6 @@ import type { Message } from "./Message";
 import type { Round } from "./Round";
 
 /**
- * Sent on the channel of `send` and `regenerate`.
+ * Sent on the channel of what begins a reply.
  */
 export type ReplyEvent = { "type": "started", conversation: Conversation, user: Message | null, reply: Message, } | { "type": "prompt", done: number, total: number, } | { "type": "round", round: Round, } | { "type": "text", delta: string, };

@@ -31,6 +31,11 @@ export const PLACE_KEYS = {
     send: called("placeKeys.composer.send", { key: "Enter" }, { key: "Enter", command: true }),
     newLine: called("placeKeys.composer.newLine", { key: "Enter", shift: true }),
   },
+  edit: {
+    send: called("placeKeys.edit.send", { key: "Enter" }, { key: "Enter", command: true }),
+    newLine: called("placeKeys.edit.newLine", { key: "Enter", shift: true }),
+    cancel: one("placeKeys.edit.cancel", "Escape"),
+  },
   conversations: {
     rename: one("placeKeys.conversations.rename", "F2"),
     delete: one("placeKeys.conversations.delete", "Delete"),

@@ -1,6 +1,7 @@
-/** Commands for the newest reply of the open conversation, and for what runs. */
+/** Commands for the newest messages of the open conversation, and for what runs. */
 import type { Message } from "../bindings/Message";
 import type { App } from "../state/app.svelte";
+import { besideOf, hasBranches, wasCut } from "../state/branches";
 import { isImported } from "../state/imports.svelte";
 import { t } from "../messages/say";
 import { named, type Command } from "./command";
@@ -14,9 +15,48 @@ function noReply(app: App): string | null {
 }
 
 /** The same for what needs its conversation, which an imported trace does not bring along. */
-function noConversation(app: App, act: "regenerate" | "check"): string | null {
+function noConversation(app: App, act: "regenerate" | "continue" | "check"): string | null {
   const imported = isImported(app.conversations.current);
   return noReply(app) ?? (imported ? t(`command.${act}.imported`) : app.occupied);
+}
+
+/** Why no reply can be continued. */
+function notCut(app: App): string | null {
+  const reply = app.newestReply;
+  const cut = reply !== null && wasCut(reply) && app.conversations.messages.at(-1) === reply;
+  return noConversation(app, "continue") ?? (cut ? null : t("command.continue.whole"));
+}
+
+/** The last message that was asked in a conversation that is stored. */
+function lastQuestion({ conversations }: App): Message | undefined {
+  return conversations.stored === null
+    ? undefined
+    : conversations.messages.findLast(({ role }) => role === "user");
+}
+
+/** The last message beside which other branches begin. */
+function lastWithBranches({ conversations }: App): Message | undefined {
+  return conversations.messages.findLast(hasBranches);
+}
+
+/** Shows the branch before (-1) or after (1) that of the last message that has several. */
+function branchCommand(id: "previous-branch" | "next-branch", step: -1 | 1): Command {
+  const end = () => t(step < 0 ? "command.firstBranch" : "command.lastBranch");
+  return named({
+    id,
+    group: "conversations",
+    obstacle: (app) => {
+      const message = lastWithBranches(app);
+      if (!message) return t("command.noBranches");
+      return app.occupied ?? (besideOf(message, step) === null ? end() : null);
+    },
+    run: (app) => {
+      const message = lastWithBranches(app);
+      const beside = message ? besideOf(message, step) : null;
+      app.view.arenaOpen = false;
+      if (beside !== null) void app.conversations.choose(beside);
+    },
+  });
 }
 
 /** Does it where it can be seen. */
@@ -60,6 +100,25 @@ export const REPLY_COMMANDS: readonly Command[] = [
     obstacle: (app) => noConversation(app, "regenerate"),
     run: (app) => withReply(app, ({ id }) => void app.reply.regenerate(id)),
   }),
+  named({
+    id: "continue",
+    group: "reply",
+    keys: [{ key: "Enter", command: true, shift: true }],
+    obstacle: notCut,
+    run: (app) => withReply(app, ({ id }) => void app.reply.continue(id)),
+  }),
+  named({
+    id: "edit",
+    group: "conversations",
+    keys: [{ key: "E", command: true, shift: true }],
+    obstacle: (app) => (lastQuestion(app) ? app.occupied : t("command.edit.none")),
+    run: (app) => {
+      app.view.arenaOpen = false;
+      app.view.editing = lastQuestion(app)?.id ?? null;
+    },
+  }),
+  branchCommand("previous-branch", -1),
+  branchCommand("next-branch", 1),
   named({
     id: "check",
     group: "reply",

@@ -16,7 +16,18 @@ const desk: Desk = {
   exportTrace: vi.fn(),
   copyReply: vi.fn(),
 };
-const REPLY = { id: 7, conversation: 1, role: "assistant", text: "words" } as never;
+const REPLY = {
+  id: 7,
+  conversation: 1,
+  role: "assistant",
+  text: "words",
+  finish: "stop",
+  siblings: [7],
+} as never;
+const cut = (id: number, siblings: number[]) =>
+  ({ ...(REPLY as object), id, siblings, finish: "length" }) as never;
+const question = (id: number, siblings: number[]) =>
+  ({ id, conversation: 1, role: "user", text: "Why?", siblings }) as never;
 const CONVERSATION = {
   id: 1,
   title: "A fox finds a lantern",
@@ -123,6 +134,47 @@ test("while a reply is written nothing else is asked of the engine", () => {
   expect(entry(app, "stop")?.obstacle).toBeNull();
   app.reply.active = false;
   expect(entry(app, "stop")).toBeUndefined();
+});
+
+test("the last reply can be continued where it was cut, and where nothing follows it", () => {
+  const app = makeAppWithReply();
+  const proceed = vi.fn();
+  Object.assign(app.reply, { continue: proceed });
+  expect(entry(app, "continue")?.obstacle).toContain("was not cut");
+  app.conversations.messages = [cut(7, [7]), question(8, [8])];
+  expect(entry(app, "continue")?.obstacle).toContain("was not cut");
+  app.conversations.messages = [question(6, [6]), cut(7, [7])];
+  expect(entry(app, "continue")?.obstacle).toBeNull();
+  entry(app, "continue")?.run();
+  expect(proceed).toHaveBeenCalledExactlyOnceWith(7);
+});
+
+test("the last question is edited, and nothing is where none was asked or a reply is written", () => {
+  const app = makeAppWithReply();
+  expect(entry(app, "edit")?.obstacle).toContain("You have not sent");
+  app.conversations.messages = [question(5, [5]), REPLY, question(8, [8]), REPLY];
+  app.view.arenaOpen = true;
+  entry(app, "edit")?.run();
+  expect(app.view).toMatchObject({ editing: 8, arenaOpen: false });
+  app.reply.active = true;
+  expect(entry(app, "edit")?.obstacle).toContain("A reply is being written");
+});
+
+test("the branches before and after are those of the last message that has several", () => {
+  const app = makeAppWithReply();
+  const choose = vi.fn();
+  Object.assign(app.conversations, { choose });
+  expect(entry(app, "next-branch")?.obstacle).toContain("No message here has several branches");
+  app.conversations.messages = [question(1, [1, 2]), cut(7, [3, 7]), question(8, [8])];
+  expect(entry(app, "next-branch")?.obstacle).toBe("This is the last branch.");
+  entry(app, "previous-branch")?.run();
+  expect(choose).toHaveBeenCalledExactlyOnceWith(3);
+  app.conversations.messages = [question(1, [1, 2])];
+  expect(entry(app, "previous-branch")?.obstacle).toBe("This is the first branch.");
+  entry(app, "next-branch")?.run();
+  expect(choose).toHaveBeenLastCalledWith(2);
+  app.reply.active = true;
+  expect(entry(app, "next-branch")?.obstacle).toContain("A reply is being written");
 });
 
 test("the theme that is chosen already is not offered", () => {

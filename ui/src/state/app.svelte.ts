@@ -61,7 +61,7 @@ export class App {
     this.engine = new Engine(backend);
     this.library = new Library(backend, this.engine, (paths) => void this.addDropped(paths));
     this.settings = new Settings(backend, (message) => this.toasts.show(message));
-    this.conversations = new Conversations(backend, this.toasts);
+    this.conversations = new Conversations(backend, this.toasts, () => this.playback.close());
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
     this.reply = new Reply(backend, this.conversations, this.traces, (conversation) => {
       // What has just been asked for is what one wants to watch.

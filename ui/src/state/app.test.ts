@@ -28,13 +28,14 @@ const message = (id: number, change: Partial<Message> = {}): Message => ({
   target: null,
   draft: null,
   problem: null,
-  instead_of: null,
+  parent: null,
+  siblings: [id],
   unstored: null,
   ...change,
 });
 const question = message(2, { role: "user", text: "Hello" });
-const preview = message(3);
-const stored = message(3, { text: "a b c d e", finish: "stop" });
+const preview = message(3, { parent: 2 });
+const stored = message(3, { parent: 2, text: "a b c d e", finish: "stop" });
 
 /** A backend whose replies a test ends by hand. */
 class Fake {
@@ -44,6 +45,8 @@ class Fake {
   refuse: BackendError | null = null;
   stored: Message[] = [];
   stops = 0;
+  branches: [string, number][] = [];
+  onBranch: () => void = () => undefined;
   leftOut: [number, string | null][] = [];
 
   readonly backend = {
@@ -59,7 +62,12 @@ class Fake {
     send: (_: number | null, __: string, onEvent: (event: ReplyEvent) => void) =>
       this.#ask(onEvent),
     regenerate: (_: number, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
-    chooseAlternative: () => Promise.resolve(this.stored),
+    sendInstead: (_: number, __: string, onEvent: (event: ReplyEvent) => void) =>
+      this.#ask(onEvent),
+    continueReply: (_: number, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
+    chooseBranch: (id: number) => this.#branch("choose", id),
+    deleteMessage: (id: number) => this.#branch("delete", id),
+    restoreMessage: (id: number) => this.#branch("restore", id),
     leaveOutOldest: (conversation: number, text: string | null) => {
       this.leftOut.push([conversation, text]);
       return this.refuse ? Promise.reject(this.refuse) : Promise.resolve({ ...home, seen_from: 7 });
@@ -70,6 +78,13 @@ class Fake {
       return Promise.resolve();
     },
   } as unknown as Backend;
+
+  #branch(change: string, id: number): Promise<Message[]> {
+    if (this.refuse) return Promise.reject(this.refuse);
+    this.branches.push([change, id]);
+    this.onBranch();
+    return Promise.resolve(this.stored);
+  }
 
   #ask(onEvent: (event: ReplyEvent) => void): Promise<Reply> {
     this.emit = onEvent;
@@ -167,60 +182,168 @@ test("rounds that arrive after the stored reply are shown all the same, and at o
   expect(app.traces.of(3)?.plotted).toBe(3);
 });
 
-test("a new reply takes the old one's place when regenerating, whatever its number", async () => {
+test("a reply that is written again is shown after its question, and what was there goes", async () => {
+  const old = message(9, { text: "old", parent: 2, siblings: [9] });
+  const later = message(10, { role: "user", text: "And?", parent: 9 });
   app.conversations.current = 1;
-  app.conversations.messages = [question, message(9, { text: "old" })];
+  app.conversations.messages = [question, old, later, message(11, { parent: 10 })];
   const asked = app.reply.regenerate(9);
-  const begun = { ...preview, instead_of: 9 };
+  const begun = { ...preview, siblings: [9, 3] };
   fake.begin(null, begun);
   expect(app.conversations.messages).toEqual([question, begun]);
-  fake.settle?.resolve({ conversation: home, reply: stored });
+  const whole = { ...stored, siblings: [9, 3] };
+  fake.settle?.resolve({ conversation: home, reply: whole });
   await asked;
-  expect(app.conversations.messages).toEqual([question, stored]);
+  expect(app.conversations.messages).toEqual([question, whole]);
 });
 
-test("a new reply that is stopped stands beside the old one, and the person may exchange them", async () => {
-  const old = message(9, { text: "old", finish: "stop" });
-  const stopped = message(3, { text: "half", finish: "cancelled", instead_of: 9 });
+test("a question that is asked in the place of the first takes the place of all", async () => {
+  app.conversations.current = 1;
+  app.conversations.messages = [question, stored];
+  const asked = app.reply.sendInstead(2, "Who?");
+  const other = message(5, { role: "user", text: "Who?", siblings: [2, 5] });
+  fake.begin(other, message(6, { parent: 5 }));
+  expect(app.conversations.messages.map(({ id }) => id)).toEqual([5, 6]);
+  const whole = message(6, { parent: 5, text: "a hen", finish: "stop" });
+  fake.settle?.resolve({ conversation: home, reply: whole });
+  await asked;
+  expect(app.conversations.messages).toEqual([other, whole]);
+});
+
+test("a reply that goes on stands after the one that was cut", async () => {
+  const cut = { ...stored, finish: "cancelled" as const };
+  app.conversations.current = 1;
+  app.conversations.messages = [question, cut];
+  const asked = app.reply.continue(3);
+  fake.begin(null, message(4, { parent: 3 }));
+  const more = message(4, { parent: 3, text: " f", finish: "stop" });
+  fake.settle?.resolve({ conversation: home, reply: more });
+  await asked;
+  expect(app.conversations.messages).toEqual([question, cut, more]);
+});
+
+test("a reply that brought nothing leaves what was there before", async () => {
+  const old = message(9, { text: "old", finish: "stop", parent: 2 });
   app.conversations.current = 1;
   app.conversations.messages = [question, old];
   const asked = app.reply.regenerate(9);
-  fake.begin(null, { ...preview, instead_of: 9 });
-  fake.stored = [question, stopped, old];
-  fake.settle?.resolve({ conversation: home, reply: stopped });
-  await asked;
-  expect(app.conversations.messages).toEqual([question, old]);
-  expect(app.conversations.alternatives).toEqual([stopped]);
-  fake.stored = [question, { ...stopped, instead_of: null }, { ...old, instead_of: 3 }];
-  await app.conversations.choose(3);
-  expect(app.conversations.messages.at(-1)?.text).toBe("half");
-  expect(app.conversations.alternatives.map(({ text }) => text)).toEqual(["old"]);
-});
-
-test("a reply that is written again is found again in place of the old one", async () => {
-  const old = message(2, { text: "old", finish: "stop" });
-  const begun = { ...preview, instead_of: 2 };
-  app.conversations.current = 1;
-  app.conversations.messages = [old];
-  void app.reply.regenerate(2);
-  fake.begin(null, begun);
-  app.startNew();
-  fake.stored = [old, begun];
-  await app.open(1);
-  expect(app.conversations.messages).toEqual([begun]);
-  expect(app.conversations.alternatives).toEqual([]);
-});
-
-test("a reply that brought nothing leaves the old one alone", async () => {
-  const old = message(9, { text: "old", finish: "stop" });
-  app.conversations.current = 1;
-  app.conversations.messages = [question, old];
-  const asked = app.reply.regenerate(9);
-  fake.begin(null, { ...preview, instead_of: 9 });
+  fake.begin(null, preview);
   fake.stored = [question, old];
   fake.settle?.resolve({ conversation: home, reply: old });
   await asked;
   expect(app.conversations.messages).toEqual([question, old]);
+});
+
+test("where there was nothing to go on with, the reply that was cut is the last again", async () => {
+  const cut = { ...stored, finish: "length" as const };
+  app.conversations.current = 1;
+  app.conversations.messages = [question, cut];
+  const asked = app.reply.continue(3);
+  fake.begin(null, message(4, { parent: 3 }));
+  fake.stored = [question, cut];
+  fake.settle?.resolve({ conversation: home, reply: cut });
+  await asked;
+  expect(app.conversations.messages).toEqual([question, cut]);
+});
+
+test("a message whose parent is not shown is not put on the page", () => {
+  app.conversations.current = 1;
+  app.conversations.messages = [question];
+  app.conversations.place(message(8, { parent: 7 }));
+  expect(app.conversations.messages).toEqual([question]);
+});
+
+test("another branch is shown, said, and what was replayed is closed", async () => {
+  const old = message(9, { text: "old", parent: 2, siblings: [9, 3] });
+  app.conversations.current = 1;
+  app.conversations.messages = [question, { ...stored, siblings: [9, 3] }];
+  app.playback.message = 3;
+  fake.stored = [question, old];
+  await app.conversations.choose(9);
+  expect(fake.branches).toEqual([["choose", 9]]);
+  expect(app.conversations.messages).toEqual([question, old]);
+  expect(app.conversations.announcement).toBe("Branch 1 of 2");
+  expect(app.conversations.reveal).toEqual({ message: 9, found: false });
+  expect(app.playback.message).toBeNull();
+});
+
+test("a branch that is refused changes nothing, and it is said why", async () => {
+  app.conversations.current = 1;
+  app.conversations.messages = [question, stored];
+  app.playback.message = 3;
+  fake.refuse = new BackendError("busy", "a reply is under way");
+  await app.conversations.choose(9);
+  await app.conversations.deleteMessage(stored);
+  expect(app.conversations.messages).toEqual([question, stored]);
+  expect(app.playback.message).toBe(3);
+  expect(app.toasts.list.map(({ action }) => action)).toEqual([null, null]);
+});
+
+test("a deleted message goes with what follows it, and comes back", async () => {
+  app.conversations.current = 1;
+  app.conversations.messages = [question, stored];
+  fake.stored = [];
+  await app.conversations.deleteMessage(question);
+  expect(app.conversations.messages).toEqual([]);
+  const [toast] = app.toasts.list;
+  expect(toast?.text).toBe("Message deleted, with everything after it");
+  fake.stored = [question, stored];
+  toast?.action?.run();
+  await vi.waitFor(() => expect(app.conversations.messages).toEqual([question, stored]));
+  expect(fake.branches).toEqual([
+    ["delete", 2],
+    ["restore", 2],
+  ]);
+});
+
+test("a message that is undone elsewhere does not change what is open there", async () => {
+  app.conversations.current = 1;
+  app.conversations.messages = [question, stored];
+  await app.conversations.deleteMessage(stored);
+  app.startNew();
+  app.toasts.list[0]?.action?.run();
+  await vi.waitFor(() => expect(fake.branches).toHaveLength(2));
+  expect(app.conversations.messages).toEqual([]);
+});
+
+test("a hit on another branch shows that branch; one on this branch changes none", async () => {
+  fake.stored = [question, stored];
+  await app.open(1, 3);
+  expect(fake.branches).toEqual([]);
+  expect(app.conversations.reveal).toEqual({ message: 3, found: true });
+  const hidden = message(9, { text: "old", parent: 2, siblings: [9, 3] });
+  fake.onBranch = () => (fake.stored = [question, hidden]);
+  await app.open(1, 9);
+  expect(fake.branches).toEqual([["choose", 9]]);
+  expect(app.conversations.messages).toEqual([question, hidden]);
+  expect(app.conversations.reveal).toEqual({ message: 9, found: true });
+});
+
+test("a hit that is gone is said, and nothing is waited for", async () => {
+  fake.stored = [question];
+  fake.refuse = new BackendError("not_found", "this message is gone");
+  await app.open(1, 9);
+  expect(app.conversations.messages).toEqual([question]);
+  expect(app.conversations.reveal).toBeNull();
+  expect(app.toasts.list).toHaveLength(1);
+});
+
+test("to leave out the oldest messages is offered for the last question and reply alone", async () => {
+  const tooLong = new BackendError("prompt_too_long", "the prompt is too long");
+  const second = message(4, { role: "user", text: "And?", parent: 3 });
+  app.conversations.current = 1;
+  app.conversations.messages = [question, stored, second, message(5, { parent: 4 })];
+  const offered = async (ask: () => Promise<void>) => {
+    const asked = ask();
+    fake.settle?.reject(tooLong);
+    await asked;
+    return app.reply.tooLong !== null;
+  };
+  expect(await offered(() => app.reply.sendInstead(2, "Who?"))).toBe(false);
+  expect(await offered(() => app.reply.sendInstead(4, "Who?"))).toBe(true);
+  expect(await offered(() => app.reply.regenerate(3))).toBe(false);
+  expect(await offered(() => app.reply.regenerate(5))).toBe(true);
+  expect(await offered(() => app.reply.continue(5))).toBe(false);
 });
 
 test("a reply that could not be stored stays on the page and is looked for until it is", async () => {

@@ -3,6 +3,7 @@ import type { Conversation } from "../bindings/Conversation";
 import type { Message } from "../bindings/Message";
 import type { SearchHit } from "../bindings/SearchHit";
 import { BackendError, type Backend } from "../backend/backend";
+import { placeWords } from "./branches";
 import { isImported } from "./imports.svelte";
 import type { Toasts } from "./toasts.svelte";
 import { t } from "../messages/say";
@@ -15,20 +16,24 @@ export class Conversations {
   list = $state.raw<Conversation[]>([]);
   /** The open conversation; null is a new one that has no message yet. */
   current = $state<number | null>(null);
+  /** The branch that the open conversation shows, oldest first. */
   messages = $state.raw<Message[]>([]);
-  /** Replies that are kept beside those that are shown, until a person decides. */
-  alternatives = $state.raw<Message[]>([]);
-  /** A message to bring into view, set by a search hit. */
-  reveal = $state<number | null>(null);
+  /** A message to bring into view. One that was found is shown from its beginning, and marked for a moment. */
+  reveal = $state.raw<{ message: number; found: boolean } | null>(null);
+  /** Said to screen readers when another branch is shown. */
+  announcement = $state("");
   loaded = $state(false);
 
   #looking = false;
   readonly #backend: Backend;
   readonly #toasts: Toasts;
+  readonly #onBranch: () => void;
 
-  constructor(backend: Backend, toasts: Toasts) {
+  /** `onBranch` runs before another branch is shown. */
+  constructor(backend: Backend, toasts: Toasts, onBranch: () => void) {
     this.#backend = backend;
     this.#toasts = toasts;
+    this.#onBranch = onBranch;
   }
 
   /** The open conversation, if the store knows it. */
@@ -54,7 +59,7 @@ export class Conversations {
       this.#show([]);
     }
     await this.refresh();
-    if (this.current === conversation) this.reveal = message;
+    if (message !== null && this.current === conversation) await this.#find(message);
   }
 
   /** Opens a conversation that is not stored. */
@@ -75,16 +80,23 @@ export class Conversations {
   }
 
   #show(messages: Message[]) {
-    this.messages = messages.filter(({ instead_of }) => instead_of === null);
-    this.alternatives = messages.filter(({ instead_of }) => instead_of !== null);
+    this.messages = messages;
     this.#lookAgain();
+  }
+
+  #shows(message: number): boolean {
+    return this.messages.some(({ id }) => id === message);
+  }
+
+  /** Brings a message into view, whatever branch it is in. */
+  async #find(message: number) {
+    if (!this.#shows(message)) await this.#branch(() => this.#backend.chooseBranch(message));
+    if (this.#shows(message)) this.reveal = { message, found: true };
   }
 
   /** While a reply could not be stored, looks whether it is by now. */
   #lookAgain() {
-    const waits = [...this.messages, ...this.alternatives].some(
-      ({ unstored }) => unstored !== null,
-    );
+    const waits = this.messages.some(({ unstored }) => unstored !== null);
     if (!waits || this.#looking) return;
     this.#looking = true;
     setTimeout(() => {
@@ -99,26 +111,40 @@ export class Conversations {
     this.reveal = null;
   }
 
-  /** Puts a message in its place: over an older state of itself, over what it is written instead of, or at the end. */
+  /**
+   * Puts a message in its place: over an older state of itself, or after the message that it follows, where it takes
+   * the place of all that was shown.
+   */
   place(message: Message) {
     if (message.conversation !== this.current) return;
-    this.alternatives = this.alternatives.filter(({ id }) => id !== message.id);
-    const others = this.messages.filter(({ id }) => id !== message.instead_of);
-    const known = others.some(({ id }) => id === message.id);
-    this.messages = known
-      ? others.map((old) => (old.id === message.id ? message : old))
-      : [...others, message];
+    const known = this.messages.findIndex(({ id }) => id === message.id);
+    const before = this.messages.findIndex(({ id }) => id === message.parent);
+    if (known >= 0) this.messages = this.messages.with(known, message);
+    else if (before >= 0 || message.parent === null) {
+      this.messages = [...this.messages.slice(0, before + 1), message];
+    }
     this.#lookAgain();
   }
 
-  /** Shows what is kept beside the last reply, and keeps that beside it. */
-  async choose(alternative: number) {
-    await this.#exchange(() => this.#backend.chooseAlternative(alternative));
+  /** Shows another branch: that of a message which stands beside one that is shown. */
+  async choose(message: number) {
+    await this.#branch(() => this.#backend.chooseBranch(message));
+    const chosen = this.messages.find(({ id }) => id === message);
+    if (!chosen) return;
+    this.reveal = { message, found: false };
+    this.announcement = placeWords(chosen);
   }
 
-  /** Deletes what is kept beside a reply. */
-  async discard(alternative: number) {
-    await this.#exchange(() => this.#backend.discardAlternative(alternative));
+  /** Deletes a message and all that follows it; a toast offers to undo it. */
+  async deleteMessage({ id }: Message) {
+    const last = this.messages.at(-1)?.id === id;
+    await this.#branch(async () => {
+      const messages = await this.#backend.deleteMessage(id);
+      const text = t(last ? "conversation.messageDeleted" : "conversation.messagesDeleted");
+      const run = () => void this.#branch(() => this.#backend.restoreMessage(id));
+      this.#toasts.show(text, { label: t("sidebar.undo"), run });
+      return messages;
+    });
   }
 
   /** Lets the model see all of the open conversation again. */
@@ -170,11 +196,14 @@ export class Conversations {
     return hits;
   }
 
-  async #exchange(exchange: () => Promise<Message[]>) {
+  /** Shows what a conversation shows after a change of its branches. */
+  async #branch(change: () => Promise<Message[]>) {
     const conversation = this.current;
     await this.#try(async () => {
-      const messages = await exchange();
-      if (this.current === conversation) this.#show(messages);
+      const messages = await change();
+      if (this.current !== conversation) return;
+      this.#onBranch();
+      this.#show(messages);
     });
   }
 

@@ -67,12 +67,16 @@ export class Imports {
       conversation: id,
       created_at: file.header?.created_at ?? 0,
       problem: null,
-      instead_of: null,
       unstored: null,
     };
+    const prompt = file.header?.prompt ?? "";
+    const asked = prompt === "" ? null : this.#nextId();
+    const replied = this.#nextId();
     const reply: Message = {
       ...common,
-      id: this.#nextId(),
+      id: replied,
+      parent: asked,
+      siblings: [replied],
       role: "assistant",
       text: file.text,
       // Of a file that is cut off the notice speaks; how the reply ended is not known.
@@ -81,17 +85,22 @@ export class Imports {
       target: file.header?.target ?? null,
       draft: file.header?.draft ?? null,
     };
-    const question: Message = {
-      ...common,
-      id: this.#nextId(),
-      role: "user",
-      text: file.header?.prompt ?? "",
-      finish: null,
-      summary: null,
-      target: null,
-      draft: null,
-    };
-    const messages = question.text === "" ? [reply] : [question, reply];
+    const question: Message | null =
+      asked === null
+        ? null
+        : {
+            ...common,
+            id: asked,
+            parent: null,
+            siblings: [asked],
+            role: "user",
+            text: prompt,
+            finish: null,
+            summary: null,
+            target: null,
+            draft: null,
+          };
+    const messages = question === null ? [reply] : [question, reply];
     const { notices } = file;
     return { id, name, messages, reply, trace, notices };
   }

@@ -76,12 +76,37 @@ export class Reply {
     );
   }
 
-  /** Writes a conversation's last reply again; it stays until the new one is whole. */
+  /** Asks in the place of a question, which is kept with all that followed it. */
+  async sendInstead(question: number, text: string) {
+    const again = () => this.sendInstead(question, text);
+    await this.#run(this.#offer("user", question, text, again), (onEvent) =>
+      this.#backend.sendInstead(question, text, onEvent),
+    );
+  }
+
+  /** Replies once more to what a reply answered; that one is kept with all that followed it. */
   async regenerate(message: number) {
-    const conversation = this.#conversations.current;
     const again = () => this.regenerate(message);
-    const offer = conversation === null ? null : { conversation, text: null, again };
-    await this.#run(offer, (onEvent) => this.#backend.regenerate(message, onEvent));
+    await this.#run(this.#offer("assistant", message, null, again), (onEvent) =>
+      this.#backend.regenerate(message, onEvent),
+    );
+  }
+
+  /** Goes on where a reply was cut. */
+  async continue(message: number) {
+    await this.#run(null, (onEvent) => this.#backend.continueReply(message, onEvent));
+  }
+
+  /** What is left out makes room at the end of a conversation, so it helps with the last of its messages alone. */
+  #offer(
+    role: Message["role"],
+    message: number,
+    text: string | null,
+    again: () => Promise<void>,
+  ): TooLong | null {
+    const { current, messages } = this.#conversations;
+    const last = messages.findLast((other) => other.role === role)?.id === message;
+    return current !== null && last ? { conversation: current, text, again } : null;
   }
 
   /** Lets the model no longer see the oldest messages of the conversation, and asks again. */
@@ -189,8 +214,8 @@ export class Reply {
     if (this.trace?.gap || this.trace === null) void this.#traces.refresh(reply.id);
     this.#conversations.update(conversation);
     const begun = this.message?.id ?? reply.id;
-    if (reply.instead_of === null && reply.id === begun) this.#conversations.place(reply);
-    // One that was to take another's place and is not whole leaves that where it was.
+    if (reply.id === begun) this.#conversations.place(reply);
+    // One in which nothing is leaves another in its place.
     else await this.#conversations.refresh();
     this.announcement =
       reply.finish === "cancelled" ? t("window.replyStopped") : t("window.replyFinished");

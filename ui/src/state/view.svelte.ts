@@ -17,6 +17,8 @@ export class View {
   librarySection = $state("installed");
   /** The conversation in the sidebar whose title is being changed. */
   renaming = $state<number | null>(null);
+  /** The question in the conversation that is being changed. */
+  editing = $state<number | null>(null);
   /** The arena in the conversation's place. */
   arenaOpen = $state(false);
   /** The reply whose trace the inspector shows; null follows the newest. */

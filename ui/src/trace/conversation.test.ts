@@ -16,7 +16,8 @@ function message(id: number, change: Partial<Message> = {}): Message {
     target: null,
     draft: null,
     problem: null,
-    instead_of: null,
+    parent: null,
+    siblings: [id],
     unstored: null,
     ...change,
   };

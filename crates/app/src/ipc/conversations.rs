@@ -50,9 +50,12 @@ pub struct Message {
     pub draft: Option<String>,
     /// Replies that failed: the sentence that says why.
     pub problem: Option<String>,
-    /// Replies that are kept beside the one with this number, which the conversation shows in their place.
+    /// The message it follows; `None` for the first of a conversation.
     #[ts(type = "number | null")]
-    pub instead_of: Option<i64>,
+    pub parent: Option<i64>,
+    /// What follows the same message, itself among it, oldest first: each begins a branch.
+    #[ts(type = "Array<number>")]
+    pub siblings: Vec<i64>,
     /// Replies that could not be stored yet: the sentence that says why.
     pub unstored: Option<String>,
 }
@@ -68,13 +71,14 @@ pub struct SearchHit {
     pub excerpt: String,
 }
 
-/// Sent on the channel of `send` and `regenerate`.
+/// Sent on the channel of what begins a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[ts(export)]
 #[allow(clippy::large_enum_variant, reason = "sent and gone; nobody keeps many")]
 pub enum ReplyEvent {
-    /// The question is stored and the reply begins. `user` is `None` when regenerating.
+    /// The question is stored and the reply begins: both are shown after the message they follow. `user` is `None` where
+    /// nothing was asked anew.
     Started { conversation: Conversation, user: Option<Message>, reply: Message },
     /// Prompt tokens processed so far.
     Prompt { done: u32, total: u32 },
@@ -87,7 +91,8 @@ pub enum ReplyEvent {
     Text { delta: String },
 }
 
-/// What `send` and `regenerate` return: the stored reply, which replaces the streamed preview.
+/// What a reply ends with: as it is stored, which replaces the streamed preview. One in which nothing is may have left
+/// another in its place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Reply {

@@ -22,7 +22,8 @@ use super::{Fixture, PATIENCE, listen};
 
 /// Says what the question asks for: "echo ..." the words in it, one by one, "fail ..." as well and then fails, "wait"
 /// one word until it is cancelled, "forget ..." the words after it has deleted every conversation, "recall" what was
-/// replied before, and nothing else. What begins with "first" is echoed the first time, and then does what follows.
+/// replied before, and nothing else. What begins with "first" is echoed the first time, and then does what follows. A
+/// reply goes on with " after" and its own words.
 /// A word is a token.
 struct Scripted {
     database: PathBuf,
@@ -41,7 +42,7 @@ impl Replier for Scripted {
         cancel: &Cancel,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Ending> {
-        let asked = conversation.last().filter(|message| message.role == Role::User).unwrap();
+        let asked = conversation.last().unwrap();
         let PromptSize { tokens: found, context: limit } = self.measure(conversation, settings)?;
         if found >= limit {
             return Err(foretoken_engine::Error::PromptTooLong { found, limit }.into());
@@ -54,6 +55,7 @@ impl Replier for Scripted {
             None if asked.content == "recall" => {
                 format!("echo {}", conversation[conversation.len() - 2].content)
             }
+            None if asked.role == Role::Assistant => format!("echo  after {}", asked.content),
             None => asked.content.clone(),
         };
         let (order, words) = order.split_once(' ').unwrap_or((&order, "word"));
@@ -178,43 +180,88 @@ fn nothing_is_told_of_a_reply_that_could_not_be_begun() {
     assert_eq!(*heard.lock().unwrap(), []);
 }
 
-/// Of a message its text, and whether it is kept beside another.
-fn shape(messages: &[Message]) -> Vec<(&str, bool)> {
-    messages.iter().map(|message| (message.text.as_str(), message.instead_of.is_some())).collect()
+fn shown(messages: &[Message]) -> Vec<&str> {
+    messages.iter().map(|message| message.text.as_str()).collect()
 }
 
 #[test]
-fn a_reply_stays_when_another_in_its_place_fails_or_is_stopped_and_a_person_decides_between_them() {
-    for (question, begun) in [("first fail in the middle", "in the middle"), ("first wait for it", "for it")]
-    {
+fn a_reply_is_kept_with_what_followed_it_when_it_is_written_again_whatever_becomes_of_the_other() {
+    for (question, begun) in [
+        ("first fail in the middle", "in the middle"),
+        ("first wait for it", "for it"),
+        ("first echo once more", "once more"),
+    ] {
         let fixture = fixture();
         let (first, _) = fixture.send(None, question);
         let echoed = question.split_once(' ').unwrap().1;
-        let again = fixture.app.regenerate(first.reply.id, stopper(&fixture)).unwrap().reply;
-        assert_eq!((again.instead_of, again.text.as_str()), (Some(first.reply.id), begun));
-        let messages = fixture.app.messages(first.conversation.id).unwrap();
-        assert_eq!(shape(&messages), [(question, false), (echoed, false), (begun, true)]);
-        assert_eq!(messages[1], first.reply, "it is as it was");
-        let (next, _) = fixture.send(Some(first.conversation.id), "recall");
-        assert_eq!(next.reply.text, echoed, "what is kept beside it is no part of the conversation");
-        let refused = fixture.app.choose_alternative(again.id).unwrap_err();
-        assert!(refused.message.contains("later ones"), "{}", refused.message);
-        let left = fixture.app.discard_alternative(again.id).unwrap();
-        assert_eq!(left.len(), 4);
+        let conversation = first.conversation.id;
+        fixture.send(Some(conversation), "recall");
+        let events: Events = if question.contains("wait") { stopper(&fixture) } else { listen().0 };
+        let again = fixture.app.regenerate(first.reply.id, events).unwrap().reply;
+        assert_eq!((again.text.as_str(), &again.siblings), (begun, &vec![first.reply.id, again.id]));
+        assert_eq!(shown(&fixture.app.messages(conversation).unwrap()), [question, begun]);
+        let (next, _) = fixture.send(Some(conversation), "recall");
+        assert_eq!(next.reply.text, begun, "the other is no part of the conversation");
+
+        let back = fixture.app.choose_branch(first.reply.id).unwrap();
+        assert_eq!(shown(&back), [question, echoed, "recall", echoed]);
+        assert_eq!(shown(&fixture.app.choose_branch(next.reply.id).unwrap()).len(), 4);
+        assert_eq!(shown(&fixture.app.messages(conversation).unwrap())[1], begun);
     }
 }
 
 #[test]
-fn a_reply_that_was_stopped_can_be_shown_in_place_of_the_one_before_and_back() {
+fn a_question_that_is_changed_is_asked_after_what_came_before_it_and_the_old_one_is_kept() {
     let fixture = fixture();
-    let question = "first wait for it";
-    let (first, _) = fixture.send(None, question);
-    let again = fixture.app.regenerate(first.reply.id, stopper(&fixture)).unwrap().reply;
-    let exchanged = fixture.app.choose_alternative(again.id).unwrap();
-    assert_eq!(shape(&exchanged), [(question, false), ("wait for it", true), ("for it", false)]);
-    let back = fixture.app.choose_alternative(first.reply.id).unwrap();
-    assert_eq!(shape(&back), [(question, false), ("wait for it", false), ("for it", true)]);
-    assert_eq!(fixture.app.choose_alternative(first.reply.id).unwrap_err().code, ErrorCode::NotFound);
+    let (first, _) = fixture.send(None, "echo a fox");
+    let conversation = first.conversation.id;
+    let (second, _) = fixture.send(Some(conversation), "echo a hen");
+    let messages = fixture.app.messages(conversation).unwrap();
+    let changed = fixture.app.send_instead(messages[2].id, " recall ", listen().0).unwrap();
+    assert_eq!(changed.reply.text, "a fox", "it knows nothing of the hen");
+    let now = fixture.app.messages(conversation).unwrap();
+    assert_eq!(shown(&now), ["echo a fox", "a fox", "recall", "a fox"]);
+    assert_eq!(now[2].siblings, [messages[2].id, now[2].id]);
+    let first_again = fixture.app.send_instead(messages[0].id, "echo an owl", listen().0).unwrap();
+    assert_eq!(first_again.conversation.id, conversation);
+    assert_eq!(shown(&fixture.app.messages(conversation).unwrap()), ["echo an owl", "an owl"]);
+    let back = fixture.app.choose_branch(second.reply.id).unwrap();
+    assert_eq!(shown(&back), ["echo a fox", "a fox", "echo a hen", "a hen"]);
+    for (message, text) in [(second.reply.id, "echo"), (99, "echo")] {
+        let refused = fixture.app.send_instead(message, text, listen().0).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::NotFound);
+    }
+    let empty = fixture.app.send_instead(messages[0].id, "  ", listen().0).unwrap_err();
+    assert_eq!(empty.code, ErrorCode::EmptyPrompt);
+}
+
+#[test]
+fn a_reply_that_was_cut_is_gone_on_with_in_place() {
+    let fixture = fixture();
+    let reply = fixture.app.send(None, "wait patiently", stopper(&fixture)).unwrap();
+    let conversation = reply.conversation.id;
+    let more = fixture.app.continue_reply(reply.reply.id, listen().0).unwrap().reply;
+    assert_eq!((more.parent, more.text.as_str()), (Some(reply.reply.id), " after patiently"));
+    let messages = fixture.app.messages(conversation).unwrap();
+    assert_eq!(shown(&messages), ["wait patiently", "patiently", " after patiently"]);
+    let (next, _) = fixture.send(Some(conversation), "recall");
+    assert_eq!(next.reply.text, "patiently after patiently", "one turn");
+    for nothing in [messages[0].id, 99] {
+        let refused = fixture.app.continue_reply(nothing, listen().0).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::NotFound);
+    }
+}
+
+#[test]
+fn a_message_is_deleted_with_what_follows_it_and_comes_back() {
+    let fixture = fixture();
+    let (first, _) = fixture.send(None, "echo a fox");
+    let conversation = first.conversation.id;
+    fixture.send(Some(conversation), "echo a hen");
+    assert_eq!(shown(&fixture.app.delete_message(first.reply.id).unwrap()), ["echo a fox"]);
+    let back = fixture.app.restore_message(first.reply.id).unwrap();
+    assert_eq!(shown(&back), ["echo a fox", "a fox", "echo a hen", "a hen"]);
+    assert_eq!(fixture.app.delete_message(99).unwrap_err().code, ErrorCode::NotFound);
 }
 
 #[test]
@@ -304,20 +351,18 @@ fn what_could_not_be_stored_is_stored_when_the_program_ends() {
 }
 
 #[test]
-fn another_reply_that_cannot_be_stored_is_shown_in_place_of_the_one_before_and_stored_there() {
+fn another_reply_that_cannot_be_stored_is_shown_and_stored_beside_the_one_before() {
     let fixture = fixture();
     let (first, _) = fixture.send(None, "first echo again");
     meddle(&fixture, REFUSE_ENDS);
     let again = fixture.app.regenerate(first.reply.id, listen().0).unwrap().reply;
-    assert!(again.unstored.is_some() && again.instead_of.is_none());
-    let shown = fixture.app.messages(first.conversation.id).unwrap();
-    assert_eq!(shape(&shown), [("first echo again", false), ("again", false)]);
+    assert!(again.unstored.is_some());
+    let messages = fixture.app.messages(first.conversation.id).unwrap();
+    assert_eq!(shown(&messages), ["first echo again", "again"]);
+    assert_eq!(messages[1].siblings, [first.reply.id, again.id]);
     meddle(&fixture, ALLOW);
     let stored = until_stored(&fixture, first.conversation.id);
     assert_eq!(stored[1], Message { unstored: None, ..again });
-    assert!(
-        Store::open(&Folders::at(fixture.folder.path()).database()).unwrap().message(first.reply.id).is_err()
-    );
 }
 
 #[test]

@@ -46,19 +46,20 @@ impl Form {
         }
     }
 
-    /// The prompt that asks for the next reply of a conversation; raw, what was said as it is.
+    /// The prompt that asks for the next reply of a conversation, or where it ends with a reply, for more of that;
+    /// raw, what was said as it is.
     ///
     /// # Errors
     /// What the template reports.
     pub fn conversation(&self, messages: &[ChatMessage]) -> Result<String> {
         match self {
             Self::Raw => Ok(messages.iter().map(|message| message.content.as_str()).collect()),
-            Self::Chat(template) => template.render(messages, true),
+            Self::Chat(template) => opened(template, messages),
         }
     }
 
-    /// The tokens of the prompt that asks for the next reply of a conversation. The template's own parts may be
-    /// special tokens, what was said may not; raw, special tokens are read as such.
+    /// The tokens of that prompt. The template's own parts may be special tokens, what was said may not; raw, special
+    /// tokens are read as such.
     ///
     /// # Errors
     /// What the template and the tokenizer report.
@@ -66,7 +67,7 @@ impl Form {
         let Self::Chat(template) = self else {
             return whole_text(tokenizer, &self.conversation(messages)?);
         };
-        let prompt = spellings::render(tokenizer, messages, |messages| template.render(messages, true))?;
+        let prompt = spellings::render(tokenizer, messages, |messages| opened(template, messages))?;
         if prompt.broken > 0 {
             tracing::warn!(
                 "the model reads {} names of special tokens in this conversation with spaces in them, because its \
@@ -75,6 +76,16 @@ impl Form {
             );
         }
         tokenizer.encode_around(&prompt.text, &prompt.plain)
+    }
+}
+
+/// A conversation with the turn of the assistant open, after as much of a reply as there is at its end.
+fn opened(template: &ChatTemplate, messages: &[ChatMessage]) -> Result<String> {
+    match messages.split_last() {
+        Some((reply, before)) if reply.role == Role::Assistant => {
+            Ok(template.render(before, true)? + &reply.content)
+        }
+        _ => template.render(messages, true),
     }
 }
 

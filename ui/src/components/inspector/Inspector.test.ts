@@ -27,7 +27,8 @@ const reply: Message = {
   target: "Starter",
   draft: "Starter draft",
   problem: null,
-  instead_of: null,
+  parent: null,
+  siblings: [7],
   unstored: null,
 };
 

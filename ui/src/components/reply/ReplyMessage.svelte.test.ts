@@ -17,7 +17,8 @@ const REPLY: Message = {
   target: "Elsewhere",
   draft: null,
   problem: null,
-  instead_of: null,
+  parent: null,
+  siblings: [1],
   unstored: null,
 };
 
@@ -53,31 +54,10 @@ afterEach(async () => {
   vi.unstubAllGlobals();
 });
 
-function show() {
-  shown = mount(ReplyMessage, { target: document.body, props: { message: REPLY, last: true } });
+function show(message = REPLY, { last = true, continued = false } = {}) {
+  shown = mount(ReplyMessage, { target: document.body, props: { message, last, continued } });
   flushSync();
 }
-
-test("what is kept beside a reply can be read, shown instead and discarded", () => {
-  const stopped = { ...REPLY, id: 2, text: "half", finish: "cancelled" as const, instead_of: 1 };
-  const failed = { ...REPLY, id: 3, text: "", finish: null, problem: "it broke.", instead_of: 1 };
-  const elsewhere = { ...stopped, id: 4, instead_of: 9 };
-  app.conversations.alternatives = [stopped, failed, elsewhere];
-  const [choose, discard] = [vi.fn(), vi.fn()];
-  Object.assign(app.conversations, { choose, discard });
-  show();
-  const kept = [...document.querySelectorAll<HTMLElement>("[data-testid=alternative]")];
-  expect(kept.map((other) => other.textContent)).toEqual([
-    expect.stringContaining("begun and stopped"),
-    expect.stringContaining("Another reply failed: it broke."),
-  ]);
-  expect(kept[0]?.querySelector("p")?.textContent).toBe("half");
-  expect(kept[1]?.querySelector("[data-testid=choose-alternative]")).toBeNull();
-  find("choose-alternative")?.click();
-  expect(choose).toHaveBeenCalledExactlyOnceWith(2);
-  kept[1]?.querySelector<HTMLElement>("[data-testid=discard-alternative]")?.click();
-  expect(discard).toHaveBeenCalledExactlyOnceWith(3);
-});
 
 const find = (id: string) => document.querySelector<HTMLElement>(`[data-testid=${id}]`);
 
@@ -92,4 +72,23 @@ test("a reply without rounds that is still being written is copied as its text",
   show();
   find("copy-reply")?.click();
   expect(writeText).toHaveBeenCalledExactlyOnceWith("plain words");
+});
+
+test.each([
+  ["that reached its maximum length", { finish: "length" }, true],
+  ["that was stopped", { finish: "cancelled" }, true],
+  ["that a closed program left", { finish: null }, true],
+  ["that failed half way", { finish: null, problem: "it broke." }, true],
+  ["that is whole", { finish: "stop" }, false],
+  ["that filled the context", { finish: "context_full" }, false],
+  ["in which nothing is", { finish: "cancelled", text: "" }, false],
+] as const)("a reply %s can be continued, or not", (_, change, offered) => {
+  show({ ...REPLY, ...change });
+  expect(find("continue-reply") !== null).toBe(offered);
+});
+
+test("a reply that something follows cannot be continued, and one that is gone on with says no ending", () => {
+  show({ ...REPLY, finish: "cancelled" }, { last: false, continued: true });
+  expect(find("continue-reply")).toBeNull();
+  expect(find("reply-ending")).toBeNull();
 });

@@ -2,13 +2,6 @@
 import type { reply as english } from "../en/reply";
 
 export const reply = {
-  "reply.otherFailed": "Eine andere Antwort ist misslungen: {problem}",
-  "reply.otherStopped": "Eine andere Antwort wurde begonnen und gestoppt.",
-  "reply.otherClosed": "Eine andere Antwort war begonnen, als Foretoken beendet wurde.",
-  "reply.otherKept": "Eine andere Antwort ist aufgehoben.",
-  "reply.other": "Eine andere Antwort",
-  "reply.showInstead": "Stattdessen zeigen",
-  "reply.discard": "Verwerfen",
   "replay.place": "Runde {round} von {rounds}",
   "replay.fastest": "Schnellstes",
   "replay.name": "Wiedergabe",
@@ -28,7 +21,10 @@ export const reply = {
   "replay.judged":
     "{count, plural, one {Runde {round}: # Token vom Zielmodell geprüft} other {Runde {round}: # Token vom Zielmodell geprüft}}",
   "reply.regenerate": "Neu schreiben",
-  "reply.regenerateTitle": "Diese Antwort noch einmal schreiben lassen",
+  "reply.regenerateTitle": "Eine andere Antwort schreiben lassen; diese wird aufgehoben",
+  "reply.continue": "Weiterschreiben",
+  "reply.continueTitle": "Dort weiterschreiben, wo diese Antwort abbrach",
+  "reply.deleteTitle": "Diese Nachricht löschen, mit allem, was ihr folgt",
   "reply.export": "Trace exportieren",
   "reply.exportTitle": "Was in jeder Runde geschah, in einer Datei speichern",
   "reply.asText": "Den formatierten Text zeigen",

@@ -1,12 +1,5 @@
 /** A reply, what can be done with it, its tokens and its replay. */
 export const reply = {
-  "reply.otherFailed": "Another reply failed: {problem}",
-  "reply.otherStopped": "Another reply was begun and stopped.",
-  "reply.otherClosed": "Another reply was begun when Foretoken was closed.",
-  "reply.otherKept": "Another reply is kept.",
-  "reply.other": "Another reply",
-  "reply.showInstead": "Show it instead",
-  "reply.discard": "Discard",
   "replay.place": "round {round} of {rounds}",
   "replay.fastest": "Fastest",
   "replay.name": "Replay",
@@ -26,7 +19,10 @@ export const reply = {
   "replay.judged":
     "{count, plural, one {Round {round}: # token judged by the target} other {Round {round}: # tokens judged by the target}}",
   "reply.regenerate": "Regenerate",
-  "reply.regenerateTitle": "Generate this reply again",
+  "reply.regenerateTitle": "Generate another reply; this one is kept",
+  "reply.continue": "Continue",
+  "reply.continueTitle": "Go on where this reply was cut",
+  "reply.deleteTitle": "Delete this message and what follows it",
   "reply.export": "Export trace",
   "reply.exportTitle": "Save what happened in each round to a file",
   "reply.asText": "Show the formatted text",

@@ -24,7 +24,8 @@ const reply: Message = {
   target: "Starter",
   draft: null,
   problem: null,
-  instead_of: null,
+  parent: null,
+  siblings: [3],
   unstored: null,
 };
 const program = "Foretoken 0.1.0";

@@ -1,0 +1,172 @@
+/** Branches in the whole window: switching, editing, continuing, deleting. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { WindowFixture } from "./windowFixture";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
+
+let window: WindowFixture;
+
+beforeEach(async () => {
+  window = await WindowFixture.open();
+});
+afterEach(() => window.close());
+
+const questions = () => window.all("message-user").map(({ textContent }) => textContent);
+const replies = () => window.all("message-reply").map(({ dataset }) => Number(dataset["message"]));
+const places = () => window.all("branch-place").map(({ textContent }) => textContent);
+const editor = () => window.present("question-editor") as HTMLTextAreaElement;
+const wholeReply = () => window.pass(120_000);
+const button = (testid: string) => window.present(testid) as HTMLButtonElement;
+
+async function regenerate() {
+  await window.click("reply-more");
+  await window.click("regenerate");
+  await wholeReply();
+}
+
+async function edit(text: string) {
+  await window.click("edit-question");
+  await window.type("question-editor", text);
+  await window.press("Enter", editor());
+  await wholeReply();
+}
+
+test("a reply that was written again can be compared with the one before, by pointer and keyboard", async () => {
+  const [first] = replies();
+  expect(places()).toEqual([]);
+  await regenerate();
+  const [second] = replies();
+  expect(second).not.toBe(first);
+  expect(places()).toEqual(["2 / 2"]);
+  expect(button("next-branch").disabled).toBe(true);
+  button("previous-branch").focus();
+  await window.click("previous-branch");
+  await window.pass();
+  expect(replies()).toEqual([first]);
+  expect(places()).toEqual(["1 / 2"]);
+  expect(document.activeElement, "at the end the other one").toBe(button("next-branch"));
+  expect(window.present("branch-announcement").textContent).toContain("Branch 1 of 2");
+  await window.click("next-branch");
+  expect(replies()).toEqual([second]);
+});
+
+test("while a reply is written there is no other branch to go to", async () => {
+  await regenerate();
+  await window.click("reply-more");
+  await window.click("regenerate");
+  expect(places()).toEqual(["3 / 3"]);
+  expect(button("previous-branch").disabled).toBe(true);
+  expect(button("edit-question").disabled).toBe(true);
+  expect(button("delete-question").disabled).toBe(true);
+  await wholeReply();
+  expect(button("previous-branch").disabled).toBe(false);
+});
+
+test("a question is changed in its place; the one before is kept with its reply", async () => {
+  const [asked] = questions();
+  const [first] = replies();
+  await edit("Tell me a story about a hen.");
+  expect(questions()).toEqual(["Tell me a story about a hen."]);
+  expect(window.find("question-editor")).toBeNull();
+  expect(replies()).not.toEqual([first]);
+  expect(places()).toEqual(["2 / 2"]);
+  await window.click("previous-branch");
+  expect(questions()).toEqual([asked]);
+  expect(replies()).toEqual([first]);
+  expect(window.find("question-editor"), "it is not being changed any more").toBeNull();
+});
+
+test("nothing is asked with a text that is empty or the same, and Esc leaves all as it was", async () => {
+  const sendInstead = vi.spyOn(window.backend, "sendInstead");
+  const [asked] = questions();
+  await window.click("edit-question");
+  expect(document.activeElement).toBe(editor());
+  expect(editor().value).toBe(asked);
+  for (const text of [asked ?? "", ` ${asked} `, "  "]) {
+    await window.type("question-editor", text);
+    expect(button("send-edit").disabled).toBe(true);
+    await window.press("Enter", editor());
+  }
+  await window.type("question-editor", "Another");
+  await window.press("Shift Enter", editor());
+  expect(sendInstead).not.toHaveBeenCalled();
+  await window.press("Escape", editor());
+  expect(questions()).toEqual([asked]);
+  expect(document.activeElement).toBe(button("edit-question"));
+});
+
+test("a changed question that is refused stays where it is written, and it is said why", async () => {
+  await window.click("edit-question");
+  const long = "a ".repeat(20_000);
+  await window.type("question-editor", long);
+  await window.press("Enter", editor());
+  expect(window.present("error-note").textContent).toContain("too long");
+  expect(editor().value).toBe(long);
+});
+
+test("the last question is edited by the keyboard", async () => {
+  await window.press("Ctrl Shift E");
+  expect(document.activeElement).toBe(editor());
+  await window.click("cancel-edit");
+  expect(window.find("question-editor")).toBeNull();
+});
+
+test("a reply that was stopped goes on under itself, and offers it no more when it is whole", async () => {
+  await window.click("reply-more");
+  await window.click("regenerate");
+  await window.pass(800);
+  await window.click("stop");
+  await window.pass(1000);
+  const [cut] = replies();
+  expect(window.present("reply-ending").textContent).toContain("Stopped by you.");
+  await window.click("continue-reply");
+  expect(window.find("reply-ending")).toBeNull();
+  await wholeReply();
+  expect(replies()[0]).toBe(cut);
+  expect(replies()).toHaveLength(2);
+  expect(window.all("message-reply")[0]?.classList).toContain("continued");
+  expect(window.find("continue-reply")).toBeNull();
+});
+
+test("a message that is deleted goes with what follows, and the toast brings both back", async () => {
+  const before = [questions(), replies()];
+  await window.click("delete-question");
+  expect([questions(), replies()]).toEqual([[], []]);
+  window.app.toasts.list[0]?.action?.run();
+  await window.pass();
+  expect([questions(), replies()]).toEqual(before);
+  await window.click("reply-more");
+  await window.click("delete-reply");
+  expect(questions()).toEqual(before[0]);
+  expect(replies()).toEqual([]);
+  expect(window.app.toasts.list.at(-1)?.text).toBe("Message deleted");
+});
+
+test("a search finds what is on another branch, and shows it there", async () => {
+  await edit("Tell me of a zebra.");
+  const last = questions();
+  await window.click("previous-branch");
+  expect(questions()).not.toEqual(last);
+  const hits = await window.app.conversations.search("zebra");
+  const hit = hits[0] ?? expect.fail();
+  await window.app.open(hit.conversation.id, hit.message);
+  await window.pass();
+  expect(questions()).toEqual(last);
+  expect(document.querySelector(`[data-message="${hit.message}"]`)?.classList).toContain("found");
+});
+
+test("an imported trace is looked at and not changed", async () => {
+  const [reply] = window.app.conversations.messages.slice(-1);
+  const imported = window.app.conversations.messages.map((message) => ({
+    ...message,
+    conversation: -1,
+  }));
+  window.app.conversations.show(-1, imported);
+  await window.pass();
+  expect(replies()).toEqual([reply?.id]);
+  for (const testid of ["edit-question", "delete-question", "reply-more", "continue-reply"]) {
+    expect(window.find(testid), testid).toBeNull();
+  }
+  expect(window.find("copy-question")).not.toBeNull();
+});
