@@ -27,22 +27,27 @@ impl Store {
 
     /// Stores an empty reply beside another one, by the models with these labels; it is shown.
     pub fn begin_again(&mut self, reply: i64, target: &str, draft: Option<&str>) -> Result<Message> {
-        let now = self.now();
-        let transaction = self.writing()?;
-        let before = visible(&transaction, reply, Role::Assistant)?;
-        let again = add_reply(&transaction, before.conversation, before.parent, (target, draft), now)?;
-        transaction.commit()?;
-        Ok(again)
+        self.begin_after(reply, |reply| reply.parent, (target, draft))
     }
 
     /// Stores an empty reply that goes on where another one was cut, by the models with these labels; it is shown.
     pub fn begin_continuation(&mut self, reply: i64, target: &str, draft: Option<&str>) -> Result<Message> {
+        self.begin_after(reply, |reply| Some(reply.id), (target, draft))
+    }
+
+    /// Stores an empty reply after the message that `parent` names for another one.
+    fn begin_after(
+        &mut self,
+        reply: i64,
+        parent: impl FnOnce(&Message) -> Option<i64>,
+        by: (&str, Option<&str>),
+    ) -> Result<Message> {
         let now = self.now();
         let transaction = self.writing()?;
-        let before = visible(&transaction, reply, Role::Assistant)?;
-        let more = add_reply(&transaction, before.conversation, Some(reply), (target, draft), now)?;
+        let reply = visible(&transaction, reply, Role::Assistant)?;
+        let begun = add_reply(&transaction, reply.conversation, parent(&reply), by, now)?;
         transaction.commit()?;
-        Ok(more)
+        Ok(begun)
     }
 
     /// Shows the branch that a message is in: of several, the one that was written last. No change where the
