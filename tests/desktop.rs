@@ -5,4 +5,5 @@
 mod accessibility;
 mod e2e;
 mod seeing;
+mod serving;
 mod staying;

@@ -83,6 +83,7 @@ const OTHERS = {
   repetition_penalty: { sampling: { ...defaults.sampling, repetition_penalty: 1.1 } },
   seed: { sampling: { ...defaults.sampling, seed: 7 } },
   max_tokens: { max_tokens: 100 },
+  thinking: { thinking: true },
   device: { device: "cpu" },
   draft_device: { draft_device: "cpu" },
   system_prompt: { system_prompt: "Be brief." },

@@ -30,6 +30,7 @@ impl Board {
             message: None,
             loading: None,
             target: None,
+            thinks: None,
             targets: Vec::new(),
             drafts: Vec::new(),
             draft: String::new(),

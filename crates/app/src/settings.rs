@@ -24,6 +24,7 @@ impl Default for Settings {
             speculation: Speculation::default(),
             learn_from_earlier: false,
             sampling: Sampling::default(),
+            thinking: None,
             max_tokens: 0,
             system_prompt: String::new(),
             appearance: Appearance::default(),

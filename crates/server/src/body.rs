@@ -56,6 +56,15 @@ struct Body {
     seed: Option<u32>,
     stop: Option<Texts>,
     ignore_eos: Option<bool>,
+    /// As vLLM, SGLang and llama-server take what templates are told.
+    chat_template_kwargs: Option<ToTemplate>,
+}
+
+/// Of what templates can be told, the switch for thinking, by either of its names.
+#[derive(Deserialize)]
+struct ToTemplate {
+    #[serde(alias = "thinking")]
+    enable_thinking: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -132,6 +141,7 @@ impl Body {
         let order = Order {
             sampling,
             stop: stops(self.stop)?,
+            thinking: self.chat_template_kwargs.and_then(|given| given.enable_thinking),
             ignore_end: self.ignore_eos.unwrap_or(false),
             prompt: match endpoint {
                 Endpoint::Chat => Prompt::Conversation(conversation(self.messages.unwrap_or_default())?),
@@ -273,6 +283,18 @@ mod tests {
         .unwrap();
         assert_eq!((asked.model, asked.streams, asked.streams_usage), (None, false, false));
         assert_eq!((asked.order.max_tokens, asked.order.sampling.top_k), (Some(7), Some(0)));
+    }
+
+    #[test]
+    fn thinking_is_switched_by_what_is_told_to_the_template() {
+        let told =
+            |given: Value| chat(json!({ "chat_template_kwargs": given })).map(|asked| asked.order.thinking);
+        assert_eq!(told(json!({ "enable_thinking": false })), Ok(Some(false)));
+        assert_eq!(told(json!({ "thinking": true, "other": 7 })), Ok(Some(true)));
+        assert_eq!(told(json!({})), Ok(None));
+        assert_eq!(told(Value::Null), Ok(None));
+        let wrong = message(chat(json!({ "chat_template_kwargs": { "enable_thinking": "no" } })));
+        assert!(wrong.starts_with("chat_template_kwargs.enable_thinking: invalid type"), "{wrong}");
     }
 
     #[test]

@@ -502,8 +502,8 @@ export class Replay implements Backend {
   }
 
   #store(reply: Message, rounds: Round[], finish: Finish, promptTokens: number): Message {
-    const { speculation, sampling, system_prompt } = this.#settings;
-    const settings = structuredClone({ speculation, sampling, system_prompt });
+    const { speculation, sampling, system_prompt, thinking } = this.#settings;
+    const settings = structuredClone({ speculation, sampling, system_prompt, thinking });
     const summary = { ...summaryOf(rounds, finish, promptTokens), settings };
     const stored: Message = { ...reply, text: textOf(rounds), finish, summary };
     if (this.#settings.keep_traces) this.#traces.set(reply.id, rounds);
@@ -620,6 +620,7 @@ export class Replay implements Backend {
       loading:
         this.#phase === "loading" ? { label: STARTER.label, percent: 43, draft: false } : null,
       target: loaded ? this.#target() : null,
+      thinks: null,
       targets: this.#targets,
       drafts: DRAFTS,
       draft: this.#draft().id,

@@ -25,6 +25,11 @@ loading: Loading | null,
  */
 target: ModelEntry | null, 
 /**
+ * Whether the target thinks before it answers when nothing is said about it; `None` where its template has no
+ * switch for that.
+ */
+thinks: boolean | null, 
+/**
  * All models on this computer, usable as target or not, with the reason if not.
  */
 targets: Array<ModelEntry>, 

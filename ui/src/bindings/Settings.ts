@@ -31,6 +31,11 @@ draft_device: DeviceChoice, speculation: Speculation,
  */
 learn_from_earlier: boolean, sampling: Sampling, 
 /**
+ * Whether the target shall think before it answers, where its template has a switch for that; `None` as its
+ * makers have it.
+ */
+thinking: boolean | null, 
+/**
  * Longest reply in tokens; 0 means as long as the context allows.
  */
 max_tokens: number, 

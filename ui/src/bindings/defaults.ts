@@ -30,6 +30,7 @@ export const defaults: Settings = {
     "seed": null,
     "mode": "fastest"
   },
+  "thinking": null,
   "max_tokens": 0,
   "system_prompt": "",
   "appearance": {

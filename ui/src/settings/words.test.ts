@@ -40,6 +40,7 @@ test("the words for the defaults are the defaults", () => {
     keep_traces: defaults.keep_traces ? "on" : "off",
     seed: sampling.seed ?? "empty",
     max_tokens: defaults.max_tokens === 0 ? "empty" : defaults.max_tokens,
+    thinking: defaults.thinking ?? "as the model has it",
     system_prompt: defaults.system_prompt === "" ? "empty" : defaults.system_prompt,
     motion: appearance.reduced_motion ? "reduced" : "same as the system",
     device: defaults.device === "auto" ? "automatic" : defaults.device,

@@ -59,6 +59,7 @@ const sections = {
   repetition_penalty: "sampling",
   seed: "sampling",
   max_tokens: "sampling",
+  thinking: "sampling",
   device: "device",
   draft_device: "device",
   system_prompt: "system-prompt",

@@ -9,6 +9,7 @@ const STARTING: EngineStatus = {
   message: null,
   loading: null,
   target: null,
+  thinks: null,
   targets: [],
   drafts: [],
   draft: "",

@@ -52,14 +52,15 @@ impl Local {
     /// Returns what is to be said about where it is.
     fn set_target(&mut self, id: String, mut entry: ModelEntry, session: Session) -> Option<String> {
         entry.context = session.context() as u32;
+        let thinks = session.form().thinks();
         // The draft may take as long again.
         self.board.update(|status| {
-            (status.target, status.loading) = (Some(entry.clone()), None);
+            (status.target, status.thinks, status.loading) = (Some(entry.clone()), thinks, None);
             // Those of the target before.
             (status.drafts, status.draft) = (Vec::new(), String::new());
         });
         let fell_back = session.fell_back().map(str::to_owned);
-        self.target = Some(Target { id, entry, session });
+        self.target = Some(Target { id, entry, session, thinks });
         self.choice = None;
         fell_back
     }
@@ -173,7 +174,7 @@ impl Local {
     /// After a job: loads again what failed in it on a GPU.
     pub(super) fn recover(&mut self) {
         while let Some(remedy) = self.remedy.take() {
-            let Some(Target { id, entry, session }) = self.target.take() else { return };
+            let Some(Target { id, entry, session, .. }) = self.target.take() else { return };
             self.show_loading(&entry);
             let message = match session.recover(remedy, |source| self.watched(source, &entry.label, false)) {
                 Ok(session) => self.set_target(id, entry, session).or_else(|| Some(remedy.message())),

@@ -40,6 +40,8 @@ pub(super) struct Target {
     pub(super) id: String,
     pub(super) entry: ModelEntry,
     pub(super) session: Session,
+    /// See [`EngineStatus::thinks`](crate::ipc::EngineStatus::thinks).
+    pub(super) thinks: Option<bool>,
 }
 
 /// Who drafts for the loaded target.
@@ -171,6 +173,7 @@ impl Local {
             status.loading = None;
             status.message = message;
             status.target = target.map(|target| target.entry.clone());
+            status.thinks = target.and_then(|target| target.thinks);
             status.device = session.map_or_else(String::new, |session| session.device().label.clone());
             status.device_choice = session.map_or(self.settings.device, Session::device_choice);
             let draft = session.and_then(|session| session.draft.device());

@@ -50,6 +50,7 @@ impl Replier for Local {
         let mut summary = reply.map_err(|error| self.failed(error))?.summary;
         if let Some(written_with) = &mut summary.settings {
             written_with.system_prompt.clone_from(&settings.system_prompt);
+            written_with.thinking = settings.thinking;
         }
         Ok(Ending { finish: summary.finish, summary: Some(summary) })
     }
@@ -82,7 +83,7 @@ pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Se
         sampling,
         speculation: settings.speculation.clone(),
         max_tokens: longest(settings),
-        ..Request::new(session.conversation(&messages)?)
+        ..Request::new(session.conversation(&messages, settings.thinking)?)
     })
 }
 

@@ -48,6 +48,7 @@ impl Local {
         let defaults = Defaults {
             sampling: settings.sampling.clone(),
             speculation: speculation(self.chosen_draft(), &settings.speculation),
+            thinking: settings.thinking,
             max_tokens: longest(settings),
         };
         let written = write(&mut self.loaded()?.session, order, &defaults, teller);

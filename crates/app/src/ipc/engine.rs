@@ -18,6 +18,9 @@ pub struct EngineStatus {
     pub loading: Option<Loading>,
     /// The loaded target.
     pub target: Option<ModelEntry>,
+    /// Whether the target thinks before it answers when nothing is said about it; `None` where its template has no
+    /// switch for that.
+    pub thinks: Option<bool>,
     /// All models on this computer, usable as target or not, with the reason if not.
     pub targets: Vec<ModelEntry>,
     /// All drafts for the loaded target, the best first, the unusable ones last and with their reason.
@@ -70,6 +73,7 @@ impl EngineStatus {
             message,
             loading,
             target,
+            thinks,
             targets,
             drafts,
             draft,

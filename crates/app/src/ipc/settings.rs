@@ -27,6 +27,9 @@ pub struct Settings {
     /// Whether texts of earlier conversations may be repeated by the n-gram drafter.
     pub learn_from_earlier: bool,
     pub sampling: Sampling,
+    /// Whether the target shall think before it answers, where its template has a switch for that; `None` as its
+    /// makers have it.
+    pub thinking: Option<bool>,
     /// Longest reply in tokens; 0 means as long as the context allows.
     pub max_tokens: u32,
     /// Instructions put before every conversation; empty for none.

@@ -17,6 +17,8 @@ export const conversation = {
   "conversation.gauge": "{used} von {limit} Token",
   "conversation.elsewhere": "Antwortet in einer anderen Unterhaltung",
   "conversation.send": "Senden",
+  "conversation.think": "Nachdenken",
+  "conversation.thinkTitle": "Vor der Antwort nachdenken: besser bei schweren Fragen, langsamer",
   "conversation.you": "Du",
   "conversation.edit": "Bearbeiten",
   "conversation.editTitle": "Diese Nachricht ändern; die alte wird aufgehoben",

@@ -73,6 +73,11 @@ export const settings = {
   "setting.max_tokens.explanation":
     "Die längste Antwort in Token. Leer lassen, um das ganze Kontextfenster zu erlauben.",
   "setting.max_tokens.standard": "leer",
+  "setting.thinking": "Nachdenken",
+  "setting.thinking.explanation":
+    "Ob das Modell nachdenkt, bevor es antwortet, wenn seine Chat-Vorlage einen Schalter dafür hat. Ohne kommt die Antwort früher, mit wird sie bei schweren Fragen besser.",
+  "setting.thinking.standard": "wie beim Modell vorgesehen",
+  "setting.thinking.own": "Wie vorgesehen",
   "setting.device": "Zielmodell",
   "setting.device.explanation": "Wo das Zielmodell läuft. Eine Änderung lädt das Modell neu.",
   "setting.device.standard": "automatisch",

@@ -15,6 +15,8 @@ export const conversation = {
   "conversation.gauge": "{used} of {limit} tokens",
   "conversation.elsewhere": "Replying in another conversation",
   "conversation.send": "Send",
+  "conversation.think": "Think",
+  "conversation.thinkTitle": "Think before answering: better for hard questions, slower",
   "conversation.you": "You",
   "conversation.edit": "Edit",
   "conversation.editTitle": "Change this message; the old one is kept",

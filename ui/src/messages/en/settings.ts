@@ -70,6 +70,11 @@ export const settings = {
   "setting.max_tokens.explanation":
     "Longest reply in tokens. Leave empty to allow the whole context window.",
   "setting.max_tokens.standard": "empty",
+  "setting.thinking": "Thinking",
+  "setting.thinking.explanation":
+    "Whether the model thinks before it answers, where its chat template has a switch for that. Answers begin sooner without, and are better with where the question is hard.",
+  "setting.thinking.standard": "as the model has it",
+  "setting.thinking.own": "As the model has it",
   "setting.device": "Target model",
   "setting.device.explanation": "Where the target model runs. Changing it reloads the model.",
   "setting.device.standard": "automatic",
