@@ -5,6 +5,7 @@
 //! - [`Conversation`]: create, list, rename, pin, delete with undo
 //! - [`Message`]: what a person wrote and what the model replied; [`Ending`] closes a reply
 //! - branches: other ways a conversation went; one is shown, all are kept
+//! - [`Tree`]: a conversation as a whole, with all its branches: copied, exported, imported
 //! - rounds: the trace of a reply, appended while it is written and packed when it ends; [`TraceStorage`] is
 //!   what all of them take
 //! - [`Arena`]: what an arena brought, one JSON document each
@@ -32,6 +33,7 @@ mod search;
 mod settings;
 mod store;
 mod title;
+mod tree;
 
 pub use arenas::Arena;
 pub use conversations::Conversation;
@@ -40,4 +42,5 @@ pub use messages::{Ending, Message, Role};
 pub use rounds::TraceStorage;
 pub use search::Hit;
 pub use store::Store;
-use title::title_from;
+pub use title::{LONGEST_TITLE, title_from};
+pub use tree::{Node, Tree};

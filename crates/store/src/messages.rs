@@ -103,7 +103,7 @@ impl Store {
         let transaction = self.writing()?;
         let conversation = match conversation {
             Some(id) => id,
-            None => conversations::insert(&transaction, &title_from(text), now)?,
+            None => conversations::insert(&transaction, &title_from(text), false, now)?,
         };
         let parent = branches::leaf(&transaction, conversation)?;
         let asked = add_both(&transaction, conversation, parent, text, (target, draft), now)?;

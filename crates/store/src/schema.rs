@@ -7,7 +7,7 @@ use crate::{Error, Result};
 
 /// `user_version` counts how many of these a database has been through.
 const MIGRATIONS: &[&str] =
-    &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT, BRANCHES];
+    &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT, BRANCHES, NAMES];
 
 /// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
 /// only miss, never hit something else.
@@ -137,6 +137,12 @@ const BRANCHES: &str = "
     CREATE INDEX messages_deleted ON messages (deleted_at) WHERE deleted_at IS NOT NULL;
 ";
 
+/// A conversation that is `named` has a title that a person or a model gave it; else those are the first words of what
+/// was asked. Of older ones it is not known, so that their titles stay.
+const NAMES: &str = "
+    ALTER TABLE conversations ADD COLUMN named INTEGER NOT NULL DEFAULT 1 CHECK (named IN (0, 1));
+";
+
 /// Brings a database up to this program's version, all of the way or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -180,7 +186,7 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 7).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 7, known: 5 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 7, known: 6 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
