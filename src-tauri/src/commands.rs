@@ -15,8 +15,9 @@ use foretoken_app::App;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, CatalogueFamily, CheckProgress, CommandError,
-    Conversation, Download, EngineChange, ErrorCode, FileDrag, Message, ModelEntry, Reply, ReplyCheck,
-    ReplyEvent, Repository, SearchHit, ServerStatus, Settings, TokenSource, TraceStorage,
+    Conversation, Download, EngineChange, ErrorCode, Export, FileDrag, ImportProgress, Imported, Message,
+    ModelEntry, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, ServerStatus, Settings, TokenSource,
+    TraceStorage,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
@@ -108,6 +109,30 @@ commands! {
     }
     fn restore_conversation(shell, conversation: i64) -> Conversation {
         shell.app()?.restore_conversation(conversation)
+    }
+    fn write_title(shell, conversation: i64) -> Option<Conversation> {
+        shell.app()?.write_title(conversation)
+    }
+    fn duplicate_conversation(shell, conversation: i64, title: String) -> Conversation {
+        shell.app()?.duplicate_conversation(conversation, &title)
+    }
+    fn export_conversations(shell, export: Export) -> String { shell.app()?.export_conversations(&export) }
+    fn choose_conversation_files(shell) -> Vec<String> {
+        let dialog = shell.0.dialog().file().set_title("Choose files of conversations");
+        let files = dialog.add_filter("Conversations", &["json", "zip"]).blocking_pick_files();
+        Ok(files.into_iter().flatten().map(|path| path.to_string()).collect())
+    }
+    fn import_conversations(
+        shell,
+        path: String,
+        on_progress: Channel<Vec<ImportProgress>>
+    ) -> Imported {
+        let app = shell.app()?;
+        shell.paced(on_progress, |tell| app.import_conversations(&path, &mut |progress| tell(progress)))
+    }
+    fn stop_import(shell) -> () {
+        shell.app()?.stop_import();
+        Ok(())
     }
     fn search_messages(shell, query: String) -> Vec<SearchHit> { shell.app()?.search_messages(&query) }
     fn send(

@@ -1,7 +1,7 @@
 //! What a person can do, without a window: every command is a method here. Puts store, library and engine
 //! together; whoever has a window or a terminal only passes on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use foretoken_engine::model::{ModelSource, Renderer};
@@ -10,7 +10,7 @@ use foretoken_engine::trace::Round;
 use foretoken_library::{Folders, Library};
 use foretoken_store::Store;
 
-use crate::cancel::Turns;
+use crate::cancel::{Latest, Turns};
 use crate::engine::{Engine, OnAdvice};
 use crate::error::Result;
 use crate::ipc::{
@@ -44,6 +44,8 @@ pub struct App {
     pub(crate) unstored: Unstored,
     /// Replies, checks and arenas: one at a time.
     pub(crate) turns: Turns,
+    /// The import under way.
+    pub(crate) importing: Latest,
     settings: Mutex<Settings>,
     /// Held while settings change, so that store, memory and engine agree on the last.
     saving: Mutex<()>,
@@ -99,6 +101,7 @@ impl App {
             store: Mutex::new(store),
             unstored: Unstored::default(),
             turns: Turns::default(),
+            importing: Latest::default(),
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
             folders,
@@ -285,8 +288,12 @@ impl App {
 
     /// Writes a file for the person, see [`crate::save`]; into the data folder where there is no other place.
     pub fn save_file(&self, name: &str, text: &str) -> Result<String> {
-        let folder = downloads().unwrap_or_else(|| self.folders.root().join("exports"));
-        Ok(save(&folder, name, text)?.display().to_string())
+        Ok(save(&self.exports(), name, text)?.display().to_string())
+    }
+
+    /// Where files for the person go.
+    pub(crate) fn exports(&self) -> PathBuf {
+        downloads().unwrap_or_else(|| self.folders.root().join("exports"))
     }
 
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {

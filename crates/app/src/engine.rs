@@ -32,7 +32,7 @@ use self::local::{Chosen, Local};
 use self::serving::ServerWriter;
 use self::worker::Worker;
 use crate::board::Board;
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, GiveWay};
 use crate::error::Result;
 use crate::ipc::{Arena, ArenaRequest, EngineStatus, ReplyCheck, Settings};
 use crate::lock::lock;
@@ -43,8 +43,8 @@ use crate::shown::{self, Wish};
 /// The way to the engine thread. Dropping it ends the thread after the job under way.
 pub struct Engine {
     jobs: mpsc::Sender<Job>,
-    /// The latest trials of drafts; anything else that is asked for ends them.
-    trials: Arc<Mutex<Cancel>>,
+    /// The latest of what anything else that is asked for ends.
+    give_way: Arc<GiveWay>,
     chosen: Arc<Mutex<Chosen>>,
     /// Written by the thread alone.
     board: Arc<Board>,
@@ -69,7 +69,7 @@ impl Engine {
         let worker = Worker { local, replier };
         thread::Builder::new().name("engine".to_owned()).spawn(move || worker.work(queue))?;
         let engine =
-            Self { jobs, trials: Arc::default(), chosen, board, wishes: Board::showing(Wish::default()) };
+            Self { jobs, give_way: Arc::default(), chosen, board, wishes: Board::showing(Wish::default()) };
         engine.apply_settings(settings, earlier);
         Ok(engine)
     }
@@ -92,7 +92,7 @@ impl Engine {
     /// Makes these the settings of every later reply; loads what they name, and no longer what others named.
     /// `earlier` are texts that drafts may repeat.
     pub fn apply_settings(&self, settings: Settings, earlier: Vec<String>) {
-        self.stop_advising();
+        self.give_way.all();
         *lock(&self.chosen) = Chosen::by(&settings);
         let revision = self.wishes.status().revision + 1;
         self.wishes.update(|wish| *wish = Wish::of(&settings, revision));
@@ -110,8 +110,8 @@ impl Engine {
 
     /// What replies for the local server.
     pub fn writer(&self) -> Arc<dyn Writer> {
-        let (jobs, trials) = (self.jobs.clone(), Arc::clone(&self.trials));
-        Arc::new(ServerWriter { jobs, trials, board: Arc::clone(&self.board) })
+        let (jobs, give_way) = (self.jobs.clone(), Arc::clone(&self.give_way));
+        Arc::new(ServerWriter { jobs, give_way, board: Arc::clone(&self.board) })
     }
 
     /// Queues a reply to `messages` and returns where its outcome will arrive.
@@ -149,10 +149,10 @@ impl Engine {
         self.begin(|done| Job::Arena { request: Box::new(request), on_event, cancel, done })
     }
 
-    /// Queues what goes before trials of drafts.
+    /// Queues what goes before trials of drafts and titles.
     fn begin<T>(&self, job: impl FnOnce(mpsc::Sender<Result<T>>) -> Job) -> mpsc::Receiver<Result<T>> {
         let (done, outcome) = mpsc::channel();
-        self.stop_advising();
+        self.give_way.all();
         let _ = self.jobs.send(job(done));
         outcome
     }
@@ -160,14 +160,23 @@ impl Engine {
     /// Queues a trial of every draft on `text`, a conversation, and returns where the end of it will arrive.
     pub fn advise(&self, text: Vec<ChatMessage>, on_advice: OnAdvice) -> mpsc::Receiver<Result<()>> {
         let (done, outcome) = mpsc::channel();
-        let cancel = Cancel::default();
-        std::mem::replace(&mut *lock(&self.trials), cancel.clone()).cancel();
+        self.give_way.title.end();
+        let cancel = self.give_way.trials.begin();
         let _ = self.jobs.send(Job::Advise { text, on_advice, cancel, done });
         outcome
     }
 
     /// Ends trials that are queued or under way, after the present pass.
     pub fn stop_advising(&self) {
-        lock(&self.trials).cancel();
+        self.give_way.trials.end();
+    }
+
+    /// Queues a title for `messages`, a conversation that ends with a reply, and returns where the answer
+    /// will arrive; `None` where there is none, for anything else that is asked for ends it.
+    pub fn title(&self, messages: Vec<ChatMessage>) -> mpsc::Receiver<Result<Option<String>>> {
+        let (done, outcome) = mpsc::channel();
+        let cancel = self.give_way.title.begin();
+        let _ = self.jobs.send(Job::Title { messages, cancel, done });
+        outcome
     }
 }

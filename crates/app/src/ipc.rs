@@ -16,7 +16,9 @@ mod settings;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-pub use conversations::{Conversation, Message, Reply, ReplyEvent, Role, SearchHit};
+pub use conversations::{
+    Conversation, Export, ExportForm, ImportProgress, Imported, Message, Reply, ReplyEvent, Role, SearchHit,
+};
 pub use engine::{
     DeviceOption, EngineChange, EnginePhase, EngineStatus, Loading, MemoryUse, Speculating, Why,
 };
@@ -64,6 +66,8 @@ pub enum ErrorCode {
     /// The hub wants a token, or another one.
     NeedsToken,
     BadSetting,
+    /// A file of conversations that cannot be imported.
+    BadFile,
     /// Something else was chosen meanwhile.
     Cancelled,
     NotFound,

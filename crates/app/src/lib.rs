@@ -6,6 +6,8 @@
 //! - [`start`]: what is done about a start that fails
 //! - [`room`]: conversations that outgrow the context; `unstored`: replies that could not be stored yet,
 //!   `storing`: when they are
+//! - [`exchange`]: conversations as files, exported and imported
+//! - `title`: titles that a model writes
 //! - [`cancel`]: ending a job, and one job at a time
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
 //! - [`replier`]: who replies, be it the engine or another; [`round`]: a round, turned into JSON once
@@ -25,6 +27,7 @@ pub mod cancel;
 pub mod drafts;
 pub mod engine;
 pub mod error;
+pub mod exchange;
 mod history;
 pub mod ipc;
 mod learning;
@@ -47,6 +50,7 @@ pub mod start;
 mod start_problem;
 mod stored;
 mod storing;
+mod title;
 mod unstored;
 
 pub use app::App;

@@ -27,6 +27,7 @@ impl Default for Settings {
             max_tokens: 0,
             system_prompt: String::new(),
             appearance: Appearance::default(),
+            write_titles: true,
             keep_traces: true,
             added_models: Vec::new(),
             server: ServerSettings::default(),
@@ -318,6 +319,7 @@ mod tests {
                 "sidebar_open": false,
                 "inspector_open": false
             },
+            "write_titles": false,
             "keep_traces": false,
             "added_models": ["/a.gguf"],
             "server": { "enabled": true, "host": "0.0.0.0", "port": 7, "key": "secret" }

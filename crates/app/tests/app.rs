@@ -5,6 +5,8 @@
 mod cancelling;
 #[path = "app/devices.rs"]
 mod devices;
+#[path = "app/exchange.rs"]
+mod exchange;
 #[path = "app/scripted.rs"]
 mod scripted;
 #[path = "app/serving.rs"]

@@ -39,6 +39,10 @@ max_tokens: number,
  */
 system_prompt: string, appearance: Appearance, 
 /**
+ * Whether the model names new conversations, where it is large enough to.
+ */
+write_titles: boolean, 
+/**
  * Whether replies keep their traces; without one there is no token view, replay or check later.
  */
 keep_traces: boolean, 

@@ -10,7 +10,10 @@ import type { CheckProgress } from "./CheckProgress";
 import type { Conversation } from "./Conversation";
 import type { Download } from "./Download";
 import type { EngineStatus } from "./EngineStatus";
+import type { Export } from "./Export";
 import type { FileDrag } from "./FileDrag";
+import type { ImportProgress } from "./ImportProgress";
+import type { Imported } from "./Imported";
 import type { Message } from "./Message";
 import type { ModelEntry } from "./ModelEntry";
 import type { Reply } from "./Reply";
@@ -54,6 +57,12 @@ export type Commands = {
   pin_conversation: { args: { conversation: number, pinned: boolean }, returns: Conversation },
   delete_conversation: { args: { conversation: number }, returns: null },
   restore_conversation: { args: { conversation: number }, returns: Conversation },
+  write_title: { args: { conversation: number }, returns: Conversation | null },
+  duplicate_conversation: { args: { conversation: number, title: string }, returns: Conversation },
+  export_conversations: { args: { export: Export }, returns: string },
+  choose_conversation_files: { args: {}, returns: Array<string> },
+  import_conversations: { args: { path: string, onProgress: Channel<Array<ImportProgress>> }, returns: Imported },
+  stop_import: { args: {}, returns: null },
   search_messages: { args: { query: string }, returns: Array<SearchHit> },
   send: { args: { conversation: number | null, text: string, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   send_instead: { args: { message: number, text: string, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },

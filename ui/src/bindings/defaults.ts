@@ -40,6 +40,7 @@ export const defaults: Settings = {
     "sidebar_open": true,
     "inspector_open": true
   },
+  "write_titles": true,
   "keep_traces": true,
   "added_models": [],
   "server": {

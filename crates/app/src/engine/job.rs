@@ -52,6 +52,12 @@ pub(super) enum Job {
         cancel: Cancel,
         done: mpsc::Sender<Result<Ending>>,
     },
+    /// The answer to the question for a conversation's title; `None` where none was written.
+    Title {
+        messages: Vec<ChatMessage>,
+        cancel: Cancel,
+        done: mpsc::Sender<Result<Option<String>>>,
+    },
     /// A reply for the local server.
     Serve {
         order: Box<Order>,

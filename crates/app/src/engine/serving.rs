@@ -1,7 +1,7 @@
 //! Replies for the local server: the models that are loaded, as the settings have them, in turn with the window's
 //! replies.
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 
 use foretoken_engine::trace::Summary;
 use foretoken_server::session::write;
@@ -11,15 +11,14 @@ use super::job::Job;
 use super::local::Local;
 use super::replying::{longest, speculation};
 use crate::board::Board;
-use crate::cancel::Cancel;
+use crate::cancel::GiveWay;
 use crate::error::Result;
 use crate::ipc::{CommandError, ErrorCode};
-use crate::lock::lock;
 
 /// The engine thread, as the server sees it.
 pub(super) struct ServerWriter {
     pub(super) jobs: mpsc::Sender<Job>,
-    pub(super) trials: Arc<Mutex<Cancel>>,
+    pub(super) give_way: Arc<GiveWay>,
     pub(super) board: Arc<Board>,
 }
 
@@ -29,7 +28,7 @@ impl Writer for ServerWriter {
     }
 
     fn begin(&self, order: Order, teller: Teller) {
-        lock(&self.trials).cancel();
+        self.give_way.all();
         // Where the thread is gone, so is the teller then, which says so.
         let _ = self.jobs.send(Job::Serve { order: Box::new(order), teller });
     }

@@ -11,6 +11,7 @@ use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::EnginePhase;
 use crate::replier::{Ending, Event, Replier};
+use crate::title;
 
 /// What the engine thread works with.
 pub(super) struct Worker {
@@ -62,6 +63,9 @@ impl Worker {
                 let _ = done.send(outcome);
                 self.local.keep_learned();
             }
+            Job::Title { messages, cancel, done } => {
+                let _ = done.send(self.title(&messages, &cancel));
+            }
             Job::Serve { order, teller } => {
                 local.serve(*order, teller);
                 local.keep_learned();
@@ -77,6 +81,19 @@ impl Worker {
                 let _ = done.send(local.arena(&request, &on_event, &cancel));
             }
         }
+    }
+
+    /// Asks whoever replies for a title, which is not shown as a reply. Small models on this computer are not asked.
+    fn title(&mut self, messages: &[ChatMessage], cancel: &Cancel) -> Result<Option<String>> {
+        let parameters = self.local.target.as_ref().map_or(0, |target| target.entry.parameters);
+        if cancel.is_cancelled() || (self.replier.is_none() && parameters < title::MIN_PARAMETERS) {
+            return Ok(None);
+        }
+        let (settings, board) = (self.local.settings.clone(), Arc::clone(&self.local.board));
+        let why = board.status().why;
+        let outcome = title::ask(self.replier(), messages, &settings, cancel);
+        board.update(|status| status.why = why);
+        outcome
     }
 
     fn replier(&mut self) -> &mut dyn Replier {

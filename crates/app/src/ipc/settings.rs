@@ -32,6 +32,8 @@ pub struct Settings {
     /// Instructions put before every conversation; empty for none.
     pub system_prompt: String,
     pub appearance: Appearance,
+    /// Whether the model names new conversations, where it is large enough to.
+    pub write_titles: bool,
     /// Whether replies keep their traces; without one there is no token view, replay or check later.
     pub keep_traces: bool,
     /// Models a person added by path.
