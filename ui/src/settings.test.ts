@@ -94,6 +94,7 @@ const OTHERS = {
   server_host: { server: { ...defaults.server, host: "0.0.0.0" } },
   server_port: { server: { ...defaults.server, port: 8080 } },
   server_key: { server: { ...defaults.server, key: "secret" } },
+  write_titles: { write_titles: false },
   keep_traces: { keep_traces: false },
 } as const satisfies Partial<Record<SettingId, object>>;
 

@@ -14,7 +14,10 @@ import type { Conversation } from "../bindings/Conversation";
 import type { Download } from "../bindings/Download";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import type { ErrorCode } from "../bindings/ErrorCode";
+import type { Export } from "../bindings/Export";
 import type { FileDrag } from "../bindings/FileDrag";
+import type { Imported } from "../bindings/Imported";
+import type { ImportProgress } from "../bindings/ImportProgress";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Reply } from "../bindings/Reply";
@@ -85,6 +88,24 @@ export interface Backend {
   /** Can be undone with {@link restore}. */
   delete(conversation: number): Promise<void>;
   restore(conversation: number): Promise<Conversation>;
+  /**
+   * Has a title written for a conversation that is called by its first words; null where it keeps them, as when
+   * anything else is asked for meanwhile.
+   */
+  writeTitle(conversation: number): Promise<Conversation | null>;
+  /** Copies a conversation with all its branches and traces. */
+  duplicate(conversation: number, title: string): Promise<Conversation>;
+  /** Writes conversations into a file in the person's Downloads folder; resolves with its path. */
+  exportConversations(wanted: Export): Promise<string>;
+  /** Asks for files in the system's own dialog; none when the person closed it. */
+  chooseConversationFiles(): Promise<string[]>;
+  /** Stores what is in a file and not here yet: all of it or nothing. */
+  importConversations(
+    path: string,
+    onProgress: (progress: ImportProgress) => void,
+  ): Promise<Imported>;
+  /** Ends the import under way, which rejects with the code "cancelled". */
+  stopImport(): Promise<void>;
   search(query: string): Promise<SearchHit[]>;
   /** Asks in a conversation, or in a new one when it is null. Resolves with the stored reply. */
   send(

@@ -270,6 +270,30 @@ export class Replay implements Backend {
     return Promise.resolve(found);
   };
 
+  writeTitle = () => Promise.resolve(null);
+
+  duplicate = async (conversation: number, title: string) => {
+    const found = this.#conversations.get(conversation);
+    if (!found) throw notFound(conversation);
+    const copy = { ...found, id: this.#nextId++, title, pinned: false, updated_at: Date.now() };
+    this.#conversations.set(copy.id, copy);
+    const ids = new Map<number | null, number>();
+    for (const message of this.#messages.all()) {
+      if (message.conversation !== conversation) continue;
+      const id = this.#nextId++;
+      ids.set(message.id, id);
+      this.#traces.set(id, this.#traces.get(message.id) ?? []);
+      const parent = ids.get(message.parent) ?? null;
+      this.#messages.add({ ...message, id, parent, conversation: copy.id });
+    }
+    return await Promise.resolve(copy);
+  };
+
+  exportConversations = () => Promise.reject(noFiles());
+  chooseConversationFiles = () => Promise.resolve(["/exports/conversations.json"]);
+  importConversations = () => Promise.reject(noFiles());
+  stopImport = () => Promise.resolve();
+
   search = (query: string) => {
     const wanted = query.trim().toLowerCase();
     const hits = this.#messages.all().flatMap((message): SearchHit[] => {
@@ -665,6 +689,11 @@ const MESSAGES: Record<EngineStatus["phase"], string | null> = {
   ready: null,
   replying: null,
 };
+
+function noFiles(): BackendError {
+  const message = "A page in a browser has no files of conversations: use the application.";
+  return new BackendError("bad_file", message);
+}
 
 function notFound(id: number): BackendError {
   return new BackendError("not_found", `nothing has the number ${id}: it may have been deleted.`);

@@ -80,6 +80,15 @@ export const tauri: Backend = {
     await call("delete_conversation", { conversation });
   },
   restore: (conversation) => call("restore_conversation", { conversation }),
+  writeTitle: (conversation) => call("write_title", { conversation }),
+  duplicate: (conversation, title) => call("duplicate_conversation", { conversation, title }),
+  exportConversations: (wanted) => call("export_conversations", { export: wanted }),
+  chooseConversationFiles: () => call("choose_conversation_files", {}),
+  importConversations: (path, onProgress) =>
+    call("import_conversations", { path, onProgress: batches(onProgress) }),
+  stopImport: async () => {
+    await call("stop_import", {});
+  },
   search: (query) => call("search_messages", { query }),
   send: (conversation, text, onEvent) =>
     call("send", { conversation, text, onEvents: batches(onEvent) }),

@@ -8,6 +8,7 @@ import type { Keys } from "./keys";
 export interface Desk {
   focusComposer: () => void;
   focusSearch: () => void;
+  focusFind: () => void;
   showConversations: () => void;
   chooseTarget: () => void;
   chooseDraft: () => void;

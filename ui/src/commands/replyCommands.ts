@@ -74,6 +74,13 @@ export const REPLY_COMMANDS: readonly Command[] = [
     run: ({ view }) => (view.arenaOpen = false),
   }),
   named({
+    id: "close-find",
+    group: "conversations",
+    keys: [{ key: "Escape" }],
+    applies: ({ find }) => find.open,
+    run: ({ find }) => find.close(),
+  }),
+  named({
     id: "close-replay",
     group: "reply",
     keys: [{ key: "Escape" }],

@@ -70,6 +70,9 @@ const sections = {
   server_host: "server",
   server_port: "server",
   server_key: "server",
+  write_titles: "data",
+  export: "data",
+  import: "data",
   keep_traces: "data",
   stored_traces: "data",
   data_folder: "data",
@@ -86,6 +89,8 @@ type WithStandard = {
 }[SettingId];
 
 const WITHOUT_STANDARD: readonly string[] = [
+  "export",
+  "import",
   "stored_traces",
   "data_folder",
   "version",

@@ -2,6 +2,7 @@
 import { createContext } from "svelte";
 import type { AppInfo } from "../bindings/AppInfo";
 import { BackendError, type Backend } from "../backend/backend";
+import type { Conversation } from "../bindings/Conversation";
 import type { Message } from "../bindings/Message";
 import { frames } from "../frames";
 import { TraceFileError } from "../trace/file/problem";
@@ -11,6 +12,8 @@ import { Arena } from "./arena.svelte";
 import { Check } from "./check.svelte";
 import { Conversations } from "./conversations.svelte";
 import { Engine } from "./engine.svelte";
+import { Exchange } from "./exchange.svelte";
+import { Find } from "./find.svelte";
 import { Imports } from "./imports.svelte";
 import { Library } from "./library.svelte";
 import { Playback } from "./playback.svelte";
@@ -38,6 +41,8 @@ export class App {
   readonly reply: Reply;
   readonly playback = new Playback();
   readonly imports = new Imports();
+  readonly find = new Find();
+  readonly exchange: Exchange;
   readonly check: Check;
   readonly arena: Arena;
   readonly storage: Storage;
@@ -68,6 +73,7 @@ export class App {
       this.playback.close();
       if (conversation === this.conversations.current) this.view.inspect(null);
     });
+    this.exchange = new Exchange(backend, this.conversations, this.toasts);
     const occupied = () => this.occupied;
     this.check = new Check(backend, occupied, (message, position) => {
       void this.showToken(message, position);
@@ -126,11 +132,14 @@ export class App {
     this.playback.close();
     this.view.arenaOpen = false;
     this.view.inspect(null);
+    this.find.close();
     this.conversations.startNew();
   }
 
-  async open(conversation: number, message: number | null = null) {
+  /** Opens a conversation, at a message and with what was looked for in it lit up. */
+  async open(conversation: number, message: number | null = null, query = "") {
     this.view.arenaOpen = false;
+    this.find.close();
     if (conversation !== this.conversations.current) {
       this.playback.close();
       this.view.inspect(null);
@@ -142,11 +151,18 @@ export class App {
     } else {
       await this.conversations.open(conversation, message);
       this.reply.replaceIn(conversation);
+      if (message !== null && query !== "") this.find.show(query, message);
     }
     const shown = new Set(this.conversations.messages.map(({ id }) => id));
     if (this.reply.message) shown.add(this.reply.message.id);
     this.traces.retain(shown);
     this.check.retain(shown);
+  }
+
+  /** Opens a copy of a conversation. */
+  async duplicate(conversation: Conversation) {
+    const copy = await this.conversations.duplicate(conversation);
+    if (copy) await this.open(copy.id);
   }
 
   /** Shows a stored reply again, round by round. */
@@ -226,12 +242,13 @@ export class App {
     });
   }
 
-  /** Adds what was dropped on the window, and shows the library with it. */
+  /** Adds the models that were dropped on the window, and shows the library with them; imports conversations. */
   async addDropped(dropped: string[]) {
-    const paths = dropped.filter((path) => !path.toLowerCase().endsWith(".jsonl"));
-    if (paths.length < dropped.length) {
-      this.toasts.show(t("window.openTrace"));
-    }
+    const ends = (path: string, ...all: string[]) =>
+      all.some((end) => path.toLowerCase().endsWith(end));
+    if (dropped.some((path) => ends(path, ".jsonl"))) this.toasts.show(t("window.openTrace"));
+    void this.exchange.import(dropped.filter((path) => ends(path, ".json", ".zip")));
+    const paths = dropped.filter((path) => !ends(path, ".jsonl", ".json", ".zip"));
     if (paths.length === 0) return;
     this.view.settingsOpen = false;
     this.view.openLibrary("installed");

@@ -178,6 +178,23 @@ export class Conversations {
     });
   }
 
+  /** Has a title written for a conversation that is called by its first words. Nobody waits for it. */
+  async writeTitle(conversation: number) {
+    // The first words do as well.
+    const named = await this.#backend.writeTitle(conversation).catch(() => null);
+    if (named && this.list.some(({ id }) => id === conversation)) this.update(named);
+  }
+
+  /** Copies a conversation, with all its branches and traces; resolves with the copy, or null where that failed. */
+  async duplicate({ id, title }: Conversation): Promise<Conversation | null> {
+    let copy: Conversation | null = null;
+    await this.#try(async () => {
+      copy = await this.#backend.duplicate(id, t("sidebar.copyOf", { title }));
+      this.update(copy);
+    });
+    return copy;
+  }
+
   async delete({ id, title }: Conversation) {
     await this.#try(async () => {
       await this.#backend.delete(id);

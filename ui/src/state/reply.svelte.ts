@@ -219,6 +219,7 @@ export class Reply {
     else await this.#conversations.refresh();
     this.announcement =
       reply.finish === "cancelled" ? t("window.replyStopped") : t("window.replyFinished");
+    void this.#conversations.writeTitle(conversation.id);
   }
 
   async #fail(problem: string) {

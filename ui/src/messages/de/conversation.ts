@@ -52,4 +52,13 @@ export const conversation = {
   "welcome.story": "Erzähl mir eine Geschichte von einem Fuchs, der eine Laterne findet.",
   "welcome.sky": "Warum ist der Himmel blau?",
   "welcome.palindrome": "Schreib eine Python-Funktion, die prüft, ob ein Wort ein Palindrom ist.",
+  "find.label": "In dieser Unterhaltung suchen",
+  "find.count": "{number} / {hits}",
+  "find.none": "Keine Treffer",
+  "find.next": "Nächster Treffer ({keys})",
+  "find.nextLabel": "Nächster Treffer",
+  "find.previous": "Vorheriger Treffer ({keys})",
+  "find.previousLabel": "Vorheriger Treffer",
+  "find.close": "Suche beenden (Esc)",
+  "find.closeLabel": "Suche beenden",
 } as const satisfies Record<keyof typeof english, string>;

@@ -112,6 +112,20 @@ export const settings = {
     "Programme müssen ihn als API-Schlüssel senden. Leer lassen für keinen.",
   "setting.server_key.standard": "leer",
   "setting.server_key.new": "Neuer Schlüssel",
+  "setting.write_titles": "Titel vom Modell",
+  "setting.write_titles.explanation":
+    "Nach der ersten Antwort benennt das Modell die Unterhaltung. Modelle unter einer Milliarde Parametern tun es nicht: Die ersten Worte sagen mehr.",
+  "setting.write_titles.standard": "an",
+  "setting.export": "Alle Unterhaltungen exportieren",
+  "setting.export.explanation":
+    "Markdown enthält, was jede Unterhaltung zeigt. JSON enthält alle Zweige und Einstellungen und lässt sich wieder importieren.",
+  "setting.export.markdown": "Als Markdown",
+  "setting.export.json": "Als JSON",
+  "setting.export.traces": "Als JSON mit Traces",
+  "setting.import": "Unterhaltungen importieren",
+  "setting.import.explanation":
+    "Aus Foretokens JSON und aus Exporten von ChatGPT (.json oder .zip), LM Studio und Open WebUI. Du kannst die Dateien auch auf das Fenster ziehen.",
+  "setting.import.choose": "Dateien wählen …",
   "setting.keep_traces": "Traces speichern",
   "setting.keep_traces.explanation":
     "Ein Trace hält fest, was in jeder Runde geschah. Token-Ansicht, Heatmap, Wiedergabe und Prüfung brauchen ihn.",

@@ -50,4 +50,13 @@ export const conversation = {
   "welcome.story": "Tell me a story about a fox who finds a lantern.",
   "welcome.sky": "Why is the sky blue?",
   "welcome.palindrome": "Write a Python function that checks whether a word is a palindrome.",
+  "find.label": "Find in this conversation",
+  "find.count": "{number} / {hits}",
+  "find.none": "No hits",
+  "find.next": "Next hit ({keys})",
+  "find.nextLabel": "Next hit",
+  "find.previous": "Previous hit ({keys})",
+  "find.previousLabel": "Previous hit",
+  "find.close": "End the search (Esc)",
+  "find.closeLabel": "End the search",
 } as const;

@@ -108,6 +108,20 @@ export const settings = {
   "setting.server_key.explanation": "Programs must send it as their API key. Leave empty for none.",
   "setting.server_key.standard": "empty",
   "setting.server_key.new": "New key",
+  "setting.write_titles": "Titles by the model",
+  "setting.write_titles.explanation":
+    "After the first reply the model names the conversation. Models below a billion parameters do not: the first words say more.",
+  "setting.write_titles.standard": "on",
+  "setting.export": "Export all conversations",
+  "setting.export.explanation":
+    "Markdown has what each conversation shows. JSON has all branches and settings, and can be imported again.",
+  "setting.export.markdown": "As Markdown",
+  "setting.export.json": "As JSON",
+  "setting.export.traces": "As JSON with traces",
+  "setting.import": "Import conversations",
+  "setting.import.explanation":
+    "From Foretoken’s JSON, and from exports of ChatGPT (.json or .zip), LM Studio and Open WebUI. You can also drop the files onto the window.",
+  "setting.import.choose": "Choose files…",
   "setting.keep_traces": "Save traces",
   "setting.keep_traces.explanation":
     "A trace records what happened in each round. Token view, heatmap, replay and check need it.",

@@ -2,12 +2,21 @@
 export const window = {
   "window.replyCopied": "Reply copied.",
   "window.replyNotCopied": "The reply could not be copied.",
-  "drop.add": "{count, plural, one {Drop to add a model} other {Drop to add # models}}",
-  "drop.what": "A .gguf file, or a folder with safetensors files. It stays where it is.",
+  "drop.add": "{count, plural, one {Drop to add this file} other {Drop to add # files}}",
+  "drop.what":
+    "A model: a .gguf file, or a folder with safetensors files. Conversations: .json or .zip. Files stay where they are.",
   "window.replyWritten": "A reply is being written: stop it or wait until it finishes.",
   "window.replyChecked": "A reply is being checked: stop it or wait until it finishes.",
   "window.arenaRuns": "The arena is running: stop it or wait until it finishes.",
   "window.noReplay": "There is nothing to replay: no trace of this reply is stored.",
+  "window.exported": "Saved to {path}",
+  "window.imported":
+    "{count, plural, one {# conversation imported} other {# conversations imported}}",
+  "window.known": "{count, plural, one {# was here already} other {# were here already}}",
+  "window.allKnown":
+    "{count, plural, one {Nothing was imported: its conversation is here already.} other {Nothing was imported: all # conversations are here already.}}",
+  "window.importedMore": "{imported}, {known}.",
+  "window.importedOnly": "{imported}.",
   "window.notImported": "“{file}” was not imported: {reason}",
   "window.notRead": "it could not be read ({detail}). Is it still there?",
   "window.openTrace": "To open a trace, use “Import a trace” in the sidebar.",
