@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use foretoken_app::ipc::{ARENA_PAIRS, ARENA_TOKENS, DRAFT_NGRAM, DRAFT_NONE, Settings, TEXT_SIZE};
+use foretoken_app::ipc::{
+    ARENA_PAIRS, ARENA_TOKENS, DRAFT_NGRAM, DRAFT_NONE, PRESET_NAME, Settings, TEXT_SIZE,
+};
+use foretoken_app::presets::BUILT_IN;
 use foretoken_engine::model::Thinking;
 use foretoken_engine::speculation::{MAX_DRAFT_LENGTH, MAX_TREE_WIDTH};
 use serde_json::json;
@@ -109,6 +112,8 @@ fn the_facts_that_the_page_needs_are_written() {
         "arenaPairs": range(ARENA_PAIRS),
         "arenaTokens": range(ARENA_TOKENS),
         "textSize": range(TEXT_SIZE),
+        "presetName": range(PRESET_NAME),
+        "presetIds": BUILT_IN,
         "draftNgram": DRAFT_NGRAM,
         "draftNone": DRAFT_NONE,
         "thinkingTags": Thinking::KNOWN,

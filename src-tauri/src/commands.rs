@@ -15,8 +15,9 @@ use foretoken_app::App;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, CatalogueFamily, CheckProgress, CommandError,
-    Conversation, Download, EngineChange, ErrorCode, FileDrag, Message, ModelEntry, Reply, ReplyCheck,
-    ReplyEvent, Repository, SearchHit, ServerStatus, Settings, TokenSource, TraceStorage,
+    Conversation, ConversationSetup, Download, EngineChange, ErrorCode, FileDrag, Message, ModelEntry,
+    Preset, PresetValues, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, ServerStatus, Settings,
+    TokenSource, TraceStorage,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
@@ -56,6 +57,18 @@ commands! {
     fn take_notices(shell) -> Vec<String> { Ok(shell.app()?.take_notices()) }
     fn settings(shell) -> Settings { Ok(shell.app()?.settings()) }
     fn save_settings(shell, settings: Settings) -> Settings { shell.app()?.save_settings(settings) }
+    fn built_in_presets(shell) -> Vec<Preset> { Ok(shell.app()?.built_in_presets()) }
+    fn open_setup(shell, conversation: Option<i64>) -> ConversationSetup {
+        shell.app()?.open_setup(conversation)
+    }
+    fn save_setup(
+        shell,
+        conversation: Option<i64>,
+        preset: Option<String>,
+        values: PresetValues
+    ) -> ConversationSetup {
+        shell.app()?.save_setup(conversation, preset, values)
+    }
     fn server_status(shell) -> ServerStatus { Ok(shell.app()?.server_status()) }
     fn watch_engine(shell, on_change: Channel<EngineChange>) -> () {
         shell.app()?.watch_engine_changes(move |change| on_change.send(change).is_ok());

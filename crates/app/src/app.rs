@@ -25,6 +25,7 @@ use crate::remote::Remote;
 use crate::replier::Replier;
 use crate::save::{downloads, save};
 use crate::serving::Serving;
+use crate::setup::Facing;
 use crate::start_problem::StartProblem;
 use crate::unstored::Unstored;
 use crate::{settings, shown};
@@ -46,7 +47,9 @@ pub struct App {
     pub(crate) turns: Turns,
     settings: Mutex<Settings>,
     /// Held while settings change, so that store, memory and engine agree on the last.
-    saving: Mutex<()>,
+    pub(crate) saving: Mutex<()>,
+    /// The conversation that is open. Locked while `saving` is held, and before the store.
+    pub(crate) facing: Mutex<Facing>,
     /// What comes from the hub; an error when nothing can.
     pub(crate) remote: Result<Remote>,
     pub(crate) library: Library,
@@ -101,6 +104,7 @@ impl App {
             turns: Turns::default(),
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
+            facing: Mutex::default(),
             folders,
             notices: Mutex::new(settings::notice(&unreadable).into_iter().collect()),
         })
@@ -140,11 +144,7 @@ impl App {
         settings.save(&mut self.store())?;
         lock(&self.settings).clone_from(&settings);
         self.serving.apply(&settings.server);
-        // What concerns the page and the server alone is no work for the engine.
-        let (appearance, server) = (before.appearance.clone(), before.server.clone());
-        if (Settings { appearance, server, ..settings.clone() }) != before {
-            self.engine.apply_settings(settings.clone(), earlier(&self.store(), &settings)?);
-        }
+        self.apply_settings(concerns_engine(&before, &settings))?;
         Ok(settings)
     }
 
@@ -190,6 +190,7 @@ impl App {
                 settings.target = self.library.default_target().to_owned();
             }
             settings.drafts.retain(|target, draft| target != id && draft != id);
+            settings.model_presets.remove(id);
             settings
         };
         self.change_settings(remove).map(drop)
@@ -294,7 +295,13 @@ impl App {
     }
 }
 
+/// Whether there is more in a change than what concerns the page, the server and conversations that are to come.
+fn concerns_engine(before: &Settings, settings: &Settings) -> bool {
+    let Settings { appearance, server, presets, hidden_presets, model_presets, .. } = before.clone();
+    *before != Settings { appearance, server, presets, hidden_presets, model_presets, ..settings.clone() }
+}
+
 /// What may be repeated of earlier conversations.
-fn earlier(store: &Store, settings: &Settings) -> Result<Vec<String>> {
+pub(crate) fn earlier(store: &Store, settings: &Settings) -> Result<Vec<String>> {
     Ok(if settings.learn_from_earlier { store.latest_texts(MAX_EARLIER)? } else { Vec::new() })
 }

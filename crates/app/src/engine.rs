@@ -34,7 +34,7 @@ use self::worker::Worker;
 use crate::board::Board;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::{Arena, ArenaRequest, EngineStatus, ReplyCheck, Settings};
+use crate::ipc::{Arena, ArenaRequest, EngineStatus, PresetValues, ReplyCheck, Settings};
 use crate::lock::lock;
 use crate::models::Models;
 use crate::replier::{Ending, PromptSize, Replier};
@@ -70,7 +70,8 @@ impl Engine {
         thread::Builder::new().name("engine".to_owned()).spawn(move || worker.work(queue))?;
         let engine =
             Self { jobs, trials: Arc::default(), chosen, board, wishes: Board::showing(Wish::default()) };
-        engine.apply_settings(settings, earlier);
+        let values = settings.values();
+        engine.apply_settings(settings, values, earlier);
         Ok(engine)
     }
 
@@ -89,15 +90,18 @@ impl Engine {
         shown::watch_from_page(&self.board, &self.wishes, watcher);
     }
 
-    /// Makes these the settings of every later reply; loads what they name, and no longer what others named.
-    /// `earlier` are texts that drafts may repeat.
-    pub fn apply_settings(&self, settings: Settings, earlier: Vec<String>) {
+    /// Makes these the settings of every later reply, written with `values` and for the local server with the
+    /// settings' own; loads what they name, and no longer what others named. `earlier` are texts that drafts may
+    /// repeat.
+    pub fn apply_settings(&self, settings: Settings, values: PresetValues, earlier: Vec<String>) {
         self.stop_advising();
         *lock(&self.chosen) = Chosen::by(&settings);
         let revision = self.wishes.status().revision + 1;
         self.wishes.update(|wish| *wish = Wish::of(&settings, revision));
         // The thread lives as long as this handle, so someone is listening.
-        let _ = self.jobs.send(Job::Settings { settings: Box::new(settings), earlier, revision });
+        let defaults = Box::new(settings.values());
+        let settings = Box::new(settings.with(values));
+        let _ = self.jobs.send(Job::Settings { settings, defaults, earlier, revision });
     }
 
     /// Looks for models on this computer again: call it when one has come or gone.

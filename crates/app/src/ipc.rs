@@ -1,7 +1,7 @@
 //! What crosses between the page and the shell: every type of every command, and nothing else.
 //! The TypeScript twins in `ui/src/bindings/` are generated from here.
 //!
-//! - [`settings`], [`engine`], [`models`], [`conversations`]: what their names say
+//! - [`settings`], [`presets`], [`engine`], [`models`], [`conversations`]: what their names say
 //! - [`library`]: what the hub offers, downloads, advice on drafts
 //! - [`proof`]: checks of replies, the arena; [`server`]: the local server
 
@@ -9,6 +9,7 @@ mod conversations;
 mod engine;
 mod library;
 mod models;
+mod presets;
 mod proof;
 mod server;
 mod settings;
@@ -25,6 +26,7 @@ pub use library::{
     Repository, RepositoryFile, TokenSource,
 };
 pub use models::{DraftOption, ModelEntry, ModelKind, Problem};
+pub use presets::{ConversationSetup, PRESET_NAME, Preset, PresetValues};
 pub use proof::{
     ARENA_PAIRS, ARENA_TOKENS, Arena, ArenaEvent, ArenaRequest, ArenaRun, ArenaSetup, Candidate,
     CheckProgress, ReplyCheck, Setup, TextDifference, TraceStorage, Verdict,

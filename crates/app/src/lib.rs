@@ -3,6 +3,7 @@
 //!
 //! - [`ipc`]: every type that crosses to the page
 //! - [`app`], [`reply`], [`proof`], [`settings`]: conversations, replies, checks and arenas, what is set
+//! - [`presets`]: named values to write with; `setup`: what a conversation is written with
 //! - [`start`]: what is done about a start that fails
 //! - [`room`]: conversations that outgrow the context; `unstored`: replies that could not be stored yet,
 //!   `storing`: when they are
@@ -33,6 +34,7 @@ pub mod looking;
 pub mod memory;
 pub mod models;
 pub mod pace;
+pub mod presets;
 pub mod proof;
 pub mod remote;
 pub mod replier;
@@ -42,6 +44,7 @@ pub mod round;
 pub mod save;
 mod serving;
 pub mod settings;
+mod setup;
 mod shown;
 pub mod start;
 mod start_problem;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use foretoken_engine::compat::{self, Compatibility, Method};
 use foretoken_engine::model::{Description, ModelSource, Tokenizer};
-use foretoken_library::{Installed, Kind, Library, STARTER, STARTER_DRAFT, is_known_pair};
+use foretoken_engine::recommended::Recommended;
+use foretoken_library::{Installed, Kind, Library, STARTER, STARTER_DRAFT, is_known_pair, makers_sampling};
 
 use crate::drafts::Candidate;
 use crate::error::Result;
@@ -71,6 +72,7 @@ impl InstalledModel {
                 let known = source.memory_bytes(memory::TOKENS);
                 entry.memory_bytes = known.unwrap_or_else(|_| memory::needed(description.bytes));
                 entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
+                entry.recommended = source.recommended().or_else(|| known_to_catalogue(&self.path));
                 let usable = source.check_target().and_then(|()| source.config());
                 let usable = usable.and_then(|_| source.template_source());
                 entry.problem = usable.err().map(Problem::from);
@@ -95,6 +97,7 @@ impl InstalledModel {
             fits: false,
             parameters: 0,
             context: 0,
+            recommended: None,
             problem: None,
         }
     }
@@ -298,6 +301,16 @@ fn bytes(bytes: u64) -> String {
         n if n >= 1e9 => format!("{:.1} GB", n / 1e9),
         n => format!("{:.1} MB", n / 1e6),
     }
+}
+
+fn known_to_catalogue(path: &Path) -> Option<Recommended> {
+    let makers = makers_sampling(&file_name(path))?;
+    Some(Recommended {
+        temperature: Some(makers.temperature),
+        top_k: Some(makers.top_k),
+        top_p: Some(makers.top_p),
+        ..Recommended::default()
+    })
 }
 
 fn file_name(path: &Path) -> String {

@@ -15,6 +15,7 @@ use crate::history::{chat_messages, push, seen_since};
 use crate::ipc::{CommandError, ErrorCode, Message, Reply, ReplyEvent};
 use crate::replier::{Ending, Event};
 use crate::round::SharedRound;
+use crate::setup::Values;
 use crate::unstored::Ended;
 
 /// A killed program loses at most this much of a reply.
@@ -178,12 +179,14 @@ impl App {
         events: Events,
         cancel: Cancel,
     ) -> Result<Reply> {
+        let values = self.face(conversation)?;
         let (records, written) = mpsc::channel();
         let app = Arc::clone(self);
         let cancelling = cancel.clone();
         let mut recorder = ReplyRecorder {
             app,
             conversation,
+            values,
             question,
             events,
             records,
@@ -326,6 +329,8 @@ struct ReplyRecorder {
     app: Arc<App>,
     /// That of the question, where it is not new.
     conversation: Option<i64>,
+    /// What it is written with.
+    values: Values,
     question: Question,
     events: Events,
     records: Sender<Record>,
@@ -385,6 +390,7 @@ impl ReplyRecorder {
         };
         let conversation = store.conversation(reply.conversation)?;
         drop(store);
+        self.app.keep_setup(conversation.id, self.values.clone());
         let user = user.map(TryInto::try_into).transpose()?;
         let begun = (conversation.clone(), reply.clone());
         let started =

@@ -20,6 +20,7 @@ impl App {
     /// `PromptTooLong` when that alone does not fit; `Busy`, `NoTarget`, `NotFound`.
     pub fn leave_out_oldest(&self, conversation: i64, text: Option<&str>) -> Result<Conversation> {
         let _turn = self.take_turn()?;
+        self.face(Some(conversation))?;
         let seen_from = self.store().conversation(conversation)?.seen_from;
         let mut messages = self.shown(conversation)?;
         if text.is_none() {
@@ -57,6 +58,7 @@ impl App {
     /// `PromptTooLong` where it does not fit; `Busy`, `NoTarget`, `NotFound`.
     pub fn see_all(&self, conversation: i64) -> Result<Conversation> {
         let _turn = self.take_turn()?;
+        self.face(Some(conversation))?;
         let size = self.measure(chat_messages(self.shown(conversation)?))?;
         if !size.fits() {
             return Err(too_long(format!(

@@ -21,11 +21,21 @@ pub struct CatalogueModel {
     pub gated: bool,
 }
 
+/// How the makers of a family say that the tokens of its models are best chosen, on their pages on the hub.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MakersSampling {
+    pub temperature: f32,
+    pub top_p: f32,
+    /// 0 where they name none.
+    pub top_k: u32,
+}
+
 /// Models of one family, which share a vocabulary: any of the drafts suits any of the targets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CatalogueFamily {
     /// "Qwen3"
     pub name: &'static str,
+    pub sampling: MakersSampling,
     pub drafts: &'static [CatalogueModel],
     pub targets: &'static [CatalogueModel],
     /// Draft heads, each for one of the targets.
@@ -68,6 +78,15 @@ pub fn is_known_pair(target: &str, draft: &str) -> bool {
     FAMILIES.iter().any(|family| has(family.targets, &target) && has(family.drafts, &draft))
 }
 
+/// How the makers of a model say that its tokens are best chosen, where the catalogue knows it: by the name of its
+/// file, wherever that lies, and in any quantisation. What is said in the file itself goes first.
+pub fn makers_sampling(file: &str) -> Option<MakersSampling> {
+    let model = model_of(file);
+    let is_it = |one: &CatalogueModel| one.file.is_some_and(|file| model_of(file) == model);
+    let has = |family: &&CatalogueFamily| family.drafts.iter().chain(family.targets).any(is_it);
+    FAMILIES.iter().find(has).map(|family| family.sampling)
+}
+
 /// "qwen3-8b" of "owner/name:folder/Qwen3-8B-Q4_K_M-00001-of-00002.gguf".
 fn model_of(file: &str) -> String {
     let name = file.rsplit(['/', '\\', ':']).next().unwrap_or(file).to_lowercase();
@@ -108,6 +127,7 @@ const fn head(label: &'static str, repository: &'static str, parameters: u64) ->
 const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
         name: "Qwen3",
+        sampling: MakersSampling { temperature: 0.6, top_p: 0.95, top_k: 20 },
         drafts: &[open(
             "Qwen3 0.6B · Q8_0",
             ["Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf"],
@@ -150,6 +170,7 @@ const FAMILIES: &[CatalogueFamily] = &[
     },
     CatalogueFamily {
         name: "Qwen2.5",
+        sampling: MakersSampling { temperature: 0.7, top_p: 0.8, top_k: 20 },
         drafts: &[open(
             "Qwen2.5 0.5B · Q8_0",
             ["Qwen/Qwen2.5-0.5B-Instruct-GGUF", "qwen2.5-0.5b-instruct-q8_0.gguf"],
@@ -177,6 +198,7 @@ const FAMILIES: &[CatalogueFamily] = &[
     },
     CatalogueFamily {
         name: "Llama 3",
+        sampling: MakersSampling { temperature: 0.6, top_p: 0.9, top_k: 0 },
         drafts: &[open(
             "Llama 3.2 1B · Q4_K_M",
             ["bartowski/Llama-3.2-1B-Instruct-GGUF", "Llama-3.2-1B-Instruct-Q4_K_M.gguf"],
@@ -195,6 +217,7 @@ const FAMILIES: &[CatalogueFamily] = &[
     },
     CatalogueFamily {
         name: "Gemma 3",
+        sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
         drafts: &[
             open(
                 "Gemma 3 270M · Q8_0",
@@ -231,6 +254,7 @@ const FAMILIES: &[CatalogueFamily] = &[
     },
     CatalogueFamily {
         name: "SmolLM2",
+        sampling: MakersSampling { temperature: 0.2, top_p: 0.9, top_k: 0 },
         drafts: &[open(
             "SmolLM2 135M · Q8_0",
             ["bartowski/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct-Q8_0.gguf"],
@@ -275,6 +299,16 @@ mod tests {
         assert!(!is_known_pair(draft, draft), "a draft is no target");
         assert!(!is_known_pair("Qwen3-8B-Q8_0.gguf", "qwen2.5-0.5b-instruct-q8_0.gguf"), "another family");
         assert!(!is_known_pair("Qwen3-8B-Base.gguf", "Qwen3-0.6B-Q8_0.gguf"), "another model");
+    }
+
+    #[test]
+    fn what_makers_recommend_is_known_of_the_models_of_the_catalogue_alone() {
+        let sampling =
+            |file| makers_sampling(file).map(|found| (found.temperature, found.top_p, found.top_k));
+        assert_eq!(sampling("/here/Qwen3-4B-IQ2_XXS.gguf"), Some((0.6, 0.95, 20)));
+        assert_eq!(sampling("SmolLM2-135M-Instruct-Q4_1.gguf"), Some((0.2, 0.9, 0)), "the bundled one, too");
+        assert_eq!(sampling("Qwen3-4B-Base-Q4_K_M.gguf"), None);
+        assert_eq!(sampling("AngelSlim/Qwen3-14B_eagle3"), None);
     }
 
     #[test]

@@ -45,7 +45,9 @@ mod token;
 mod transfer;
 
 pub use bundled::{SMOLLM2, SMOLLM2_HEAD, STARTER, STARTER_DRAFT};
-pub use catalogue::{CatalogueFamily, CatalogueModel, catalogue, is_known_pair};
+pub use catalogue::{
+    CatalogueFamily, CatalogueModel, MakersSampling, catalogue, is_known_pair, makers_sampling,
+};
 pub use downloads::Downloads;
 pub use error::{Error, Result};
 pub use folders::Folders;

@@ -9,7 +9,7 @@
 //!   what all of them take
 //! - [`Arena`]: what an arena brought, one JSON document each
 //! - [`Hit`]: full-text search over all messages
-//! - settings: one JSON document
+//! - settings: one JSON document; what a conversation is written with (`setup.rs`): one each
 //! - `age`: when what was deleted goes for good; `private`: files that nobody else may read; `aside`: a database
 //!   that cannot be used is kept
 //!
@@ -30,6 +30,7 @@ mod rounds;
 mod schema;
 mod search;
 mod settings;
+mod setup;
 mod store;
 mod title;
 

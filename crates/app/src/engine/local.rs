@@ -14,7 +14,7 @@ use super::why::off;
 use crate::board::Board;
 use crate::drafts::Candidate;
 use crate::error::Result;
-use crate::ipc::{CommandError, DeviceOption, EnginePhase, ErrorCode, ModelEntry, Settings};
+use crate::ipc::{CommandError, DeviceOption, EnginePhase, ErrorCode, ModelEntry, PresetValues, Settings};
 use crate::memory;
 use crate::models::{InstalledModel, Models};
 
@@ -54,6 +54,8 @@ pub(super) struct Local {
     pub(super) host: Host,
     pub(super) models: Models,
     pub(super) settings: Settings,
+    /// What the local server writes with: what these would be where nothing is chosen for a conversation.
+    pub(super) defaults: PresetValues,
     /// The number of these.
     pub(super) revision: u64,
     /// What these named before anything took a missing model's place.
@@ -82,6 +84,7 @@ impl Local {
             host,
             models,
             settings: Settings::default(),
+            defaults: PresetValues::default(),
             revision: 0,
             wanted: Chosen::default(),
             earlier: Vec::new(),

@@ -81,14 +81,14 @@ pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Se
     Ok(Request {
         sampling,
         speculation: settings.speculation.clone(),
-        max_tokens: longest(settings),
+        max_tokens: longest(settings.max_tokens),
         ..Request::new(session.conversation(&messages)?)
     })
 }
 
 /// Longest reply in tokens; `None` means as long as the context allows.
-pub(super) fn longest(settings: &Settings) -> Option<usize> {
-    (settings.max_tokens > 0).then_some(settings.max_tokens as usize)
+pub(super) fn longest(max_tokens: u32) -> Option<usize> {
+    (max_tokens > 0).then_some(max_tokens as usize)
 }
 
 /// What was asked for; without a draft model, of the others.

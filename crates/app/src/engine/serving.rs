@@ -13,7 +13,7 @@ use super::replying::{longest, speculation};
 use crate::board::Board;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::{CommandError, ErrorCode};
+use crate::ipc::{CommandError, ErrorCode, PresetValues};
 use crate::lock::lock;
 
 /// The engine thread, as the server sees it.
@@ -44,11 +44,11 @@ impl Local {
     }
 
     fn write(&mut self, order: Order, teller: &Teller) -> Result<Summary> {
-        let settings = &self.settings;
+        let PresetValues { sampling, speculation: asked, max_tokens, .. } = &self.defaults;
         let defaults = Defaults {
-            sampling: settings.sampling.clone(),
-            speculation: speculation(self.chosen_draft(), &settings.speculation),
-            max_tokens: longest(settings),
+            sampling: sampling.clone(),
+            speculation: speculation(self.chosen_draft(), asked),
+            max_tokens: longest(*max_tokens),
         };
         let written = write(&mut self.loaded()?.session, order, &defaults, teller);
         written.map_err(|error| self.failed(error))

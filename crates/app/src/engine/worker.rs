@@ -48,7 +48,8 @@ impl Worker {
     fn carry_out(&mut self, job: Job) {
         let local = &mut self.local;
         match job {
-            Job::Settings { settings, earlier, revision } => {
+            Job::Settings { settings, defaults, earlier, revision } => {
+                local.defaults = *defaults;
                 local.apply_settings(*settings, earlier, revision);
             }
             Job::List => local.list_models(),

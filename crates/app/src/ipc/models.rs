@@ -1,5 +1,6 @@
 //! Models on this computer, as targets and as drafts.
 
+use foretoken_engine::recommended::Recommended;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -32,6 +33,8 @@ pub struct ModelEntry {
     pub parameters: u64,
     /// Context length in tokens; 0 when the model could not be read.
     pub context: u32,
+    /// How its makers say that tokens are best chosen; `None` where nobody knows.
+    pub recommended: Option<Recommended>,
     /// Why it cannot be used as a target; `None` when it can.
     pub problem: Option<Problem>,
 }

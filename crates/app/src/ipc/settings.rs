@@ -9,6 +9,8 @@ use foretoken_engine::speculation::Speculation;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::presets::Preset;
+
 /// Everything a person can set. Stored as one document; missing fields take their defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
@@ -31,6 +33,12 @@ pub struct Settings {
     pub max_tokens: u32,
     /// Instructions put before every conversation; empty for none.
     pub system_prompt: String,
+    /// Of the person's own, in the order in which they were made.
+    pub presets: Vec<Preset>,
+    /// Ids of the presets that come with the program and are not to be listed.
+    pub hidden_presets: Vec<String>,
+    /// By a target's id, that of the preset which new conversations with it begin with.
+    pub model_presets: BTreeMap<String, String>,
     pub appearance: Appearance,
     /// Whether replies keep their traces; without one there is no token view, replay or check later.
     pub keep_traces: bool,

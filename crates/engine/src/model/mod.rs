@@ -11,6 +11,7 @@ pub(crate) mod fixture;
 mod folder;
 mod gguf;
 mod quantisation;
+mod recommendation;
 pub mod template;
 mod tensors;
 #[cfg(test)]
