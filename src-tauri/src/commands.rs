@@ -65,7 +65,7 @@ commands! {
         shell,
         conversation: Option<i64>,
         preset: Option<String>,
-        values: PresetValues
+        values: Option<PresetValues>
     ) -> ConversationSetup {
         shell.app()?.save_setup(conversation, preset, values)
     }

@@ -83,6 +83,7 @@ const OTHERS = {
   repetition_penalty: { sampling: { ...defaults.sampling, repetition_penalty: 1.1 } },
   seed: { sampling: { ...defaults.sampling, seed: 7 } },
   max_tokens: { max_tokens: 100 },
+  model_preset: { model_presets: { starter: "precise" } },
   device: { device: "cpu" },
   draft_device: { draft_device: "cpu" },
   system_prompt: { system_prompt: "Be brief." },
@@ -108,6 +109,7 @@ test.each(Object.entries(OTHERS))(
     const { label, standard = "", section } = SETTINGS[id as SettingId];
     const { settings } = window.app;
     const { target } = window.app.engine.status;
+    window.app.setup.scope = "general";
     settings.values = { ...defaults, target: target?.id ?? "", drafts: {} };
     const before = settings.values;
     await window.click(`settings-tab-${section}`);

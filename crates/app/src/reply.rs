@@ -12,10 +12,9 @@ use crate::app::App;
 use crate::cancel::{Cancel, Turn};
 use crate::error::Result;
 use crate::history::{chat_messages, push, seen_since};
-use crate::ipc::{CommandError, ErrorCode, Message, Reply, ReplyEvent};
+use crate::ipc::{CommandError, ConversationSetup, ErrorCode, Message, Reply, ReplyEvent};
 use crate::replier::{Ending, Event};
 use crate::round::SharedRound;
-use crate::setup::Values;
 use crate::unstored::Ended;
 
 /// A killed program loses at most this much of a reply.
@@ -179,14 +178,14 @@ impl App {
         events: Events,
         cancel: Cancel,
     ) -> Result<Reply> {
-        let values = self.face(conversation)?;
+        let setup = self.face(conversation)?;
         let (records, written) = mpsc::channel();
         let app = Arc::clone(self);
         let cancelling = cancel.clone();
         let mut recorder = ReplyRecorder {
             app,
             conversation,
-            values,
+            setup,
             question,
             events,
             records,
@@ -330,7 +329,7 @@ struct ReplyRecorder {
     /// That of the question, where it is not new.
     conversation: Option<i64>,
     /// What it is written with.
-    values: Values,
+    setup: ConversationSetup,
     question: Question,
     events: Events,
     records: Sender<Record>,
@@ -390,7 +389,7 @@ impl ReplyRecorder {
         };
         let conversation = store.conversation(reply.conversation)?;
         drop(store);
-        self.app.keep_setup(conversation.id, self.values.clone());
+        self.app.keep_setup(conversation.id, self.setup.clone());
         let user = user.map(TryInto::try_into).transpose()?;
         let begun = (conversation.clone(), reply.clone());
         let started =

@@ -1,6 +1,6 @@
-//! What a conversation is written with: a preset or values of its own, kept with the conversation from its first
-//! reply on. A new one takes what the settings say, or the preset of its target. The models are the window's: which
-//! of them wrote is kept too, and loading them again is left to the person.
+//! What a conversation is written with: what the settings say, until something is chosen for it, which is then kept
+//! with it. A new one begins with the preset of its target, if that has one. The models are the window's: which of
+//! them wrote is kept too, and loading them again is left to the person.
 
 use foretoken_store::Store;
 
@@ -9,20 +9,12 @@ use crate::error::Result;
 use crate::ipc::{ConversationSetup, ModelEntry, Preset, PresetValues, Settings};
 use crate::lock::lock;
 
-/// Values, and the preset that they are from.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Values {
-    preset: Option<String>,
-    values: PresetValues,
-}
-
 /// The conversation that is open, and what is chosen for it.
 #[derive(Default)]
 pub(crate) struct Facing {
     /// `None` for one that is to come.
     conversation: Option<i64>,
-    /// `None` while nothing is.
-    own: Option<Values>,
+    setup: ConversationSetup,
     /// What the engine was told to write with.
     applied: Option<PresetValues>,
 }
@@ -34,13 +26,11 @@ impl App {
     /// # Errors
     /// `NotFound`.
     pub fn open_setup(&self, conversation: Option<i64>) -> Result<ConversationSetup> {
-        let Values { preset, values } = self.face(conversation)?;
-        let stored = conversation.map(|id| read(&self.store(), id)).transpose()?.flatten();
-        Ok(ConversationSetup { preset, values, ..stored.unwrap_or_default() })
+        self.face(conversation)
     }
 
-    /// Has the conversation, or the one that is to come, written with these values from its next reply on. `preset`
-    /// is the id of the one that they are from, if they are.
+    /// Has the conversation, or the one that is to come, written with these values from its next reply on, or with
+    /// `None` with what the settings say. `preset` is the id of the one that they are from, if they are.
     ///
     /// # Errors
     /// `BadSetting` naming the first value out of its range; `NotFound`.
@@ -48,22 +38,25 @@ impl App {
         &self,
         conversation: Option<i64>,
         preset: Option<String>,
-        values: PresetValues,
+        values: Option<PresetValues>,
     ) -> Result<ConversationSetup> {
-        values.validate()?;
-        self.face(conversation)?;
-        let own = Values { preset, values };
+        values.as_ref().map_or(Ok(()), PresetValues::validate)?;
+        let before = self.face(conversation)?;
+        let setup = ConversationSetup {
+            own: values.is_some(),
+            preset: preset.filter(|_| values.is_some()),
+            values: values.unwrap_or_else(|| self.settings().values()),
+            ..before
+        };
         if let Some(id) = conversation {
-            let store = self.store();
-            let before = read(&store, id)?.unwrap_or_default();
-            write(
-                &store,
-                id,
-                &ConversationSetup { preset: own.preset.clone(), values: own.values.clone(), ..before },
-            )?;
+            write(&self.store(), id, &setup)?;
         }
-        lock(&self.facing).own = Some(own);
-        self.open_setup(conversation)
+        let mut facing = lock(&self.facing);
+        if facing.conversation == conversation {
+            facing.setup = setup;
+        }
+        drop(facing);
+        self.face(conversation)
     }
 
     /// The presets that come with the program, as the settings and the target have them.
@@ -73,27 +66,29 @@ impl App {
     }
 
     /// Makes this conversation the open one; what it is written with.
-    pub(crate) fn face(&self, conversation: Option<i64>) -> Result<Values> {
+    pub(crate) fn face(&self, conversation: Option<i64>) -> Result<ConversationSetup> {
         let _saving = lock(&self.saving);
         let mut facing = lock(&self.facing);
         if facing.conversation != conversation {
             let stored = conversation.map(|id| read(&self.store(), id)).transpose()?.flatten();
-            facing.own = stored.map(|ConversationSetup { preset, values, .. }| Values { preset, values });
-            facing.conversation = conversation;
+            (facing.conversation, facing.setup) = (conversation, stored.unwrap_or_default());
         }
         self.apply(&mut facing, false)
     }
 
     /// Has the engine write with what the open conversation is written with; with `anew` also where it does.
-    fn apply(&self, facing: &mut Facing, anew: bool) -> Result<Values> {
+    fn apply(&self, facing: &mut Facing, anew: bool) -> Result<ConversationSetup> {
         let settings = self.settings();
-        let own = facing.own.clone().unwrap_or_else(|| self.values_of(&settings, facing.conversation));
-        if anew || facing.applied.as_ref() != Some(&own.values) {
+        let setup = match &facing.setup {
+            own if own.own => own.clone(),
+            following => self.following(following, &settings, facing.conversation),
+        };
+        if anew || facing.applied.as_ref() != Some(&setup.values) {
             let earlier = earlier(&self.store(), &settings)?;
-            self.engine.apply_settings(settings, own.values.clone(), earlier);
-            facing.applied = Some(own.values.clone());
+            self.engine.apply_settings(settings, setup.values.clone(), earlier);
+            facing.applied = Some(setup.values.clone());
         }
-        Ok(own)
+        Ok(setup)
     }
 
     /// After the settings have changed; `anew` where the engine has to know of it.
@@ -101,13 +96,20 @@ impl App {
         self.apply(&mut lock(&self.facing), anew).map(drop)
     }
 
-    /// What a conversation is written with that has nothing of its own: the settings' values, or in a new one those of
-    /// its target's preset.
-    fn values_of(&self, settings: &Settings, conversation: Option<i64>) -> Values {
+    /// The set-up of a conversation for which nothing was chosen: the settings' values, or in a new one those of its
+    /// target's preset.
+    fn following(
+        &self,
+        setup: &ConversationSetup,
+        settings: &Settings,
+        conversation: Option<i64>,
+    ) -> ConversationSetup {
         let target = conversation.is_none().then(|| self.target_of(settings)).flatten();
         match target.and_then(|target| settings.preset_of(&target)) {
-            Some(Preset { id, values, .. }) => Values { preset: Some(id), values },
-            None => Values { preset: None, values: settings.values() },
+            Some(Preset { id, values, .. }) => {
+                ConversationSetup { own: true, preset: Some(id), values, ..setup.clone() }
+            }
+            None => ConversationSetup { values: settings.values(), ..setup.clone() },
         }
     }
 
@@ -117,21 +119,19 @@ impl App {
         status.targets.into_iter().find(|entry| entry.id == settings.target)
     }
 
-    /// Keeps with a conversation what its reply is written with, from the moment it begins.
-    pub(crate) fn keep_setup(&self, conversation: i64, Values { preset, values }: Values) {
+    /// Keeps with a conversation what its reply is written with, and by whom, from the moment it begins.
+    pub(crate) fn keep_setup(&self, conversation: i64, setup: ConversationSetup) {
         let status = self.engine.status();
         let target = status.target.map(|target| target.id);
         let draft = target.is_some().then_some(status.draft);
-        let setup = ConversationSetup { target, draft, preset: preset.clone(), values: values.clone() };
+        let setup = ConversationSetup { target, draft, ..setup };
         if let Err(error) = write(&self.store(), conversation, &setup) {
-            tracing::warn!(
-                "what conversation {conversation} is written with is not stored: {}",
-                error.message
-            );
+            let reason = error.message;
+            tracing::warn!("what conversation {conversation} is written with is not stored: {reason}");
         }
         let mut facing = lock(&self.facing);
-        if facing.conversation.is_none() {
-            (facing.conversation, facing.own) = (Some(conversation), Some(Values { preset, values }));
+        if facing.conversation.is_none_or(|open| open == conversation) {
+            (facing.conversation, facing.setup) = (Some(conversation), setup);
         }
     }
 }

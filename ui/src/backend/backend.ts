@@ -11,12 +11,15 @@ import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { CommandError } from "../bindings/CommandError";
 import type { Conversation } from "../bindings/Conversation";
+import type { ConversationSetup } from "../bindings/ConversationSetup";
 import type { Download } from "../bindings/Download";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import type { ErrorCode } from "../bindings/ErrorCode";
 import type { FileDrag } from "../bindings/FileDrag";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
+import type { Preset } from "../bindings/Preset";
+import type { PresetValues } from "../bindings/PresetValues";
 import type { Reply } from "../bindings/Reply";
 import type { ReplyCheck } from "../bindings/ReplyCheck";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
@@ -36,6 +39,22 @@ export interface Backend {
   settings(): Promise<Settings>;
   /** Resolves with the settings as stored. */
   saveSettings(settings: Settings): Promise<Settings>;
+  /** The presets that come with the program, as the settings and the chosen target have them. */
+  builtInPresets(): Promise<Preset[]>;
+  /**
+   * Makes a conversation, or with null one that is to come, the one that the engine is ready to write in; resolves
+   * with what it is written with. Loads no model.
+   */
+  openSetup(conversation: number | null): Promise<ConversationSetup>;
+  /**
+   * Has it written with these values from its next reply on, with null with what the settings say; `preset` is the id
+   * of the one that they are from.
+   */
+  saveSetup(
+    conversation: number | null,
+    preset: string | null,
+    values: PresetValues | null,
+  ): Promise<ConversationSetup>;
   /** Whether the local server runs by the settings that were saved last. */
   serverStatus(): Promise<ServerStatus>;
   /** Calls `onStatus` with the present status at once, then at each change. */

@@ -20,6 +20,7 @@ import type { FileDrag } from "../bindings/FileDrag";
 import type { Finish } from "../bindings/Finish";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
+import type { PresetValues } from "../bindings/PresetValues";
 import type { Reply } from "../bindings/Reply";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
 import type { Round } from "../bindings/Round";
@@ -39,6 +40,7 @@ import { checkReply } from "./replayCheck";
 import type { Desk } from "./replayDesk";
 import { ReplayLibrary } from "./replayLibrary";
 import { ReplayMessages } from "./replayMessages";
+import { ReplaySetup } from "./replaySetup";
 import { STARTER, TARGETS, memoryOf } from "./replayModels";
 
 const STARTER_DRAFT: DraftOption = {
@@ -110,6 +112,7 @@ export class Replay implements Backend {
   #conversations = new Map<number, Conversation>();
   #deleted = new Map<number, Conversation>();
   readonly #messages = new ReplayMessages();
+  readonly #setup = new ReplaySetup();
   #traces = new Map<number, Round[]>();
   #targets = [...TARGETS];
   #watchers: ((status: EngineStatus) => void)[] = [];
@@ -176,6 +179,17 @@ export class Replay implements Backend {
     this.#announce();
     return this.settings();
   };
+
+  builtInPresets = () => {
+    const target = this.#targets.find(({ id }) => id === this.#settings.target);
+    return Promise.resolve(this.#setup.builtIn(this.#settings, target));
+  };
+
+  openSetup = (conversation: number | null) =>
+    Promise.resolve(this.#setup.open(conversation, this.#settings));
+
+  saveSetup = (conversation: number | null, preset: string | null, values: PresetValues | null) =>
+    Promise.resolve(this.#setup.save(conversation, values && { preset, values }, this.#settings));
 
   serverStatus = () => {
     const { enabled } = this.#settings.server;
@@ -442,6 +456,7 @@ export class Replay implements Backend {
     this.#enter("replying");
     const before = this.#messages.upTo(after);
     const reply = this.#write(home.id, "assistant", "", after);
+    this.#setup.keep(home.id, this.#settings);
     onEvent({ type: "started", conversation: home, user, reply });
     if (this.#rate > 0) {
       const stored = await this.#synthesise(reply, onEvent);

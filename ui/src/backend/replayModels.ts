@@ -23,6 +23,7 @@ export const STARTER: ModelEntry = {
   ...memoryOf(8.8e6),
   parameters: 8.1e6,
   context: 1024,
+  recommended: null,
   problem: null,
 };
 
@@ -49,6 +50,13 @@ export const TARGETS: ModelEntry[] = [
     ...memoryOf(60.6e6),
     parameters: 30.2e6,
     context: 2048,
+    recommended: {
+      temperature: 0.6,
+      top_k: 20,
+      top_p: 0.95,
+      min_p: null,
+      repetition_penalty: null,
+    },
   },
   {
     ...STARTER,

@@ -27,6 +27,9 @@ export const tauri: Backend = {
   takeNotices: () => call("take_notices", {}),
   settings: () => call("settings", {}),
   saveSettings: (settings) => call("save_settings", { settings }),
+  builtInPresets: () => call("built_in_presets", {}),
+  openSetup: (conversation) => call("open_setup", { conversation }),
+  saveSetup: (conversation, preset, values) => call("save_setup", { conversation, preset, values }),
   serverStatus: () => call("server_status", {}),
   watchEngine: async (onStatus) => {
     // The first change is all of it.

@@ -24,7 +24,14 @@ import type { Settings } from "./Settings";
 import type { TokenSource } from "./TokenSource";
 import type { TraceStorage } from "./TraceStorage";
 
+import type { ConversationSetup } from "./ConversationSetup";
+import type { Preset } from "./Preset";
+import type { PresetValues } from "./PresetValues";
+
 export type Commands = {
+  built_in_presets: { args: {}, returns: Array<Preset> },
+  open_setup: { args: { conversation: number | null }, returns: ConversationSetup },
+  save_setup: { args: { conversation: number | null, preset: string | null, values: PresetValues | null }, returns: ConversationSetup },
   app_info: { args: {}, returns: AppInfo },
   take_notices: { args: {}, returns: Array<string> },
   settings: { args: {}, returns: Settings },

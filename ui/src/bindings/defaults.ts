@@ -32,6 +32,9 @@ export const defaults: Settings = {
   },
   "max_tokens": 0,
   "system_prompt": "",
+  "presets": [],
+  "hidden_presets": [],
+  "model_presets": {},
   "appearance": {
     "theme": "system",
     "language": "system",

@@ -9,6 +9,8 @@ export const facts = {
     "max": 2048,
     "min": 16
   },
+  "presetName": { "min": 1, "max": 60 },
+  "presetIds": ["recommended", "precise", "creative", "code"],
   "draftNgram": "ngram",
   "draftNone": "none",
   "maxDraftLength": 16,

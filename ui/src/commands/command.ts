@@ -11,6 +11,7 @@ export interface Desk {
   showConversations: () => void;
   chooseTarget: () => void;
   chooseDraft: () => void;
+  choosePreset: () => void;
   importTrace: () => void;
   exportTrace: (reply: Message) => void;
   copyReply: (reply: Message) => void;

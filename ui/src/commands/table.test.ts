@@ -12,6 +12,7 @@ const desk: Desk = {
   showConversations: vi.fn(),
   chooseTarget: vi.fn(),
   chooseDraft: vi.fn(),
+  choosePreset: vi.fn(),
   importTrace: vi.fn(),
   exportTrace: vi.fn(),
   copyReply: vi.fn(),

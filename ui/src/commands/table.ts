@@ -139,6 +139,15 @@ const modelCommands: readonly Command[] = [
     keys: withCommand("D"),
     run: (_, desk) => desk.chooseDraft(),
   }),
+  named({
+    id: "preset",
+    group: "models",
+    obstacle: ({ playback, imports, conversations }) => {
+      if (playback.message !== null) return t("command.compose.obstacle");
+      return imports.find(conversations.current) ? t("command.notStored") : null;
+    },
+    run: (_, desk) => desk.choosePreset(),
+  }),
 ];
 
 const libraryCommands: readonly Command[] = [

@@ -9,6 +9,7 @@ import { narrow, type Found } from "../search/words";
 const SECTION_IDS = [
   "speculation",
   "sampling",
+  "presets",
   "device",
   "system-prompt",
   "appearance",
@@ -59,6 +60,8 @@ const sections = {
   repetition_penalty: "sampling",
   seed: "sampling",
   max_tokens: "sampling",
+  model_preset: "presets",
+  presets: "presets",
   device: "device",
   draft_device: "device",
   system_prompt: "system-prompt",
@@ -86,6 +89,7 @@ type WithStandard = {
 }[SettingId];
 
 const WITHOUT_STANDARD: readonly string[] = [
+  "presets",
   "stored_traces",
   "data_folder",
   "version",

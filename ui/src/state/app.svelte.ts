@@ -18,6 +18,7 @@ import { Reply } from "./reply.svelte";
 import { Server } from "./server.svelte";
 import { SettingSearch } from "./settingSearch.svelte";
 import { Settings } from "./settings.svelte";
+import { Setup } from "./setup.svelte";
 import { Storage } from "./storage.svelte";
 import { Toasts } from "./toasts.svelte";
 import type { Trace } from "./trace.svelte";
@@ -32,6 +33,7 @@ export class App {
   readonly engine: Engine;
   readonly library: Library;
   readonly settings: Settings;
+  readonly setup: Setup;
   readonly settingSearch = new SettingSearch();
   readonly conversations: Conversations;
   readonly traces: Traces;
@@ -61,6 +63,7 @@ export class App {
     this.engine = new Engine(backend);
     this.library = new Library(backend, this.engine, (paths) => void this.addDropped(paths));
     this.settings = new Settings(backend, (message) => this.toasts.show(message));
+    this.setup = new Setup(backend, this.settings, this.toasts);
     this.conversations = new Conversations(backend, this.toasts, () => this.playback.close());
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
     this.reply = new Reply(backend, this.conversations, this.traces, (conversation) => {
@@ -206,6 +209,12 @@ export class App {
   chooseDraft(draft: string | null): Promise<void> {
     const target = this.engine.status.target?.id ?? this.settings.values.target;
     return this.settings.chooseDraft(target, draft);
+  }
+
+  /** Loads a target, and lets what drafted for it before do so again. */
+  loadTarget(target: string, draft: string | null): Promise<void> {
+    const own: Record<string, string> = draft === null ? {} : { [target]: draft };
+    return this.settings.choose({ target, drafts: { ...this.settings.values.drafts, ...own } });
   }
 
   /** Gives up what is being loaded; the settings are then what is loaded. */

@@ -445,7 +445,7 @@ test("settings changed in a row are saved once, a choice at once", async () => {
   await app.settings.load();
   vi.useFakeTimers();
   app.settings.change({ max_tokens: 5 });
-  app.settings.changeSampling({ temperature: 0 });
+  app.settings.change({ sampling: { ...app.settings.values.sampling, temperature: 0 } });
   expect(fake.saved).toHaveLength(0);
   await vi.advanceTimersByTimeAsync(1000);
   expect(fake.saved).toHaveLength(1);

@@ -5,7 +5,7 @@ import type { Recommended } from "../bindings/Recommended";
 import type { Sampling } from "../bindings/Sampling";
 import { defaults } from "../bindings/defaults";
 import { facts } from "../bindings/facts";
-import { decimals } from "../messages/numbers";
+import { count } from "../messages/numbers";
 import { t } from "../messages/say";
 import type { App } from "./app.svelte";
 
@@ -38,7 +38,7 @@ export function samplingWords(sampling: Sampling | Recommended): string {
   const neutral = { ...defaults.sampling, temperature: null, top_p: 1 };
   return words
     .filter(([key, value]) => value !== null && value !== neutral[key])
-    .map(([key, value]) => t(`preset.value.${key}`, { value: decimals(value ?? 0, 0, 2) }))
+    .map(([key, value]) => t(`preset.value.${key}`, { value: count(value ?? 0, 2) }))
     .join(", ");
 }
 
@@ -48,19 +48,6 @@ export function detailOf({ sampling, system_prompt, max_tokens }: PresetValues):
   if (system_prompt.trim() !== "") parts.push(t("preset.withPrompt"));
   if (max_tokens > 0) parts.push(t("preset.withLength", { count: max_tokens }));
   return parts.join(", ");
-}
-
-/** Equal in all that they say; numbers as the shell stores them. */
-export function sameValues(a: PresetValues, b: PresetValues): boolean {
-  const text = (values: PresetValues) =>
-    JSON.stringify(values, (_, value: unknown) =>
-      typeof value === "number" ? Math.fround(value) : value,
-    );
-  return text(ordered(a)) === text(ordered(b));
-}
-
-function ordered({ system_prompt, sampling, speculation, max_tokens }: PresetValues): PresetValues {
-  return { system_prompt, sampling, speculation, max_tokens };
 }
 
 /** The name itself, or the first of "name 2", "name 3" that no preset has. */
@@ -91,7 +78,7 @@ export function nameProblem(app: App, id: string, name: string): string | null {
 /** Makes a preset of these values and returns it. */
 export async function createPreset(app: App, name: string, values: PresetValues): Promise<Preset> {
   const id = crypto.randomUUID();
-  const preset = { id, name: freeName(app, name), values: structuredClone(ordered(values)) };
+  const preset = { id, name: freeName(app, name), values: values };
   await app.settings.choose({ presets: [...app.settings.values.presets, preset] });
   return preset;
 }

@@ -3,10 +3,8 @@
  * values, and its objection is kept for the panel to show.
  */
 import type { Appearance } from "../bindings/Appearance";
-import type { Sampling } from "../bindings/Sampling";
 import type { ServerSettings } from "../bindings/ServerSettings";
 import type { Settings as Values } from "../bindings/Settings";
-import type { Speculation } from "../bindings/Speculation";
 import { defaults } from "../bindings/defaults";
 import { BackendError, type Backend } from "../backend/backend";
 import { errorWords } from "../messages/shell";
@@ -17,6 +15,8 @@ export class Settings {
   values = $state.raw<Values>(defaults);
   /** Why the last change was not saved. */
   problem = $state<string | null>(null);
+  /** How often they were saved: what follows them in the shell is then to be asked for again. */
+  saved = $state(0);
 
   readonly #backend: Backend;
   readonly #onRefusedChoice: (message: string) => void;
@@ -45,14 +45,6 @@ export class Settings {
     this.#changes += 1;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.save(), SAVE_AFTER_MS);
-  }
-
-  changeSampling(change: Partial<Sampling>) {
-    this.change({ sampling: { ...this.values.sampling, ...change } });
-  }
-
-  changeSpeculation(change: Partial<Speculation>) {
-    this.change({ speculation: { ...this.values.speculation, ...change } });
   }
 
   changeAppearance(change: Partial<Appearance>) {
@@ -107,6 +99,7 @@ export class Settings {
     try {
       const stored = await this.#backend.saveSettings(this.values);
       this.problem = null;
+      this.saved += 1;
       if (saving !== this.#changes) return;
       this.values = stored;
       this.#changes = 0;

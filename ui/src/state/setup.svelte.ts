@@ -1,6 +1,6 @@
 /**
- * What replies are written with: what the open conversation has of its own, or one that is to come takes from the
- * settings. Also whose values the settings panel shows and changes: the conversation's, those of new ones, or a preset's.
+ * What replies are written with: what was chosen for the open conversation, or what the settings say in general. Also
+ * whose values the settings panel shows and changes: the conversation's, the general ones, or a preset's.
  */
 import type { ConversationSetup } from "../bindings/ConversationSetup";
 import type { Preset } from "../bindings/Preset";
@@ -15,7 +15,7 @@ import type { Toasts } from "./toasts.svelte";
 const SAVE_AFTER_MS = 300;
 
 /** Whose values are shown and changed. */
-export type Scope = "conversation" | "new" | { preset: string };
+export type Scope = "conversation" | "general" | { preset: string };
 
 export class Setup {
   /** Of the open conversation, or of one that is to come; null before it is known. */
@@ -33,11 +33,11 @@ export class Setup {
   readonly #settings: Settings;
   readonly #toasts: Toasts;
 
-  /** The scope, where that is there: a new conversation is written with what new ones are. */
+  /** The scope, where that is there. */
   readonly shown: Scope = $derived.by(() => {
     const { scope } = this;
-    if (typeof scope === "object") return this.#presetOf(scope.preset) ? scope : "new";
-    return this.#conversation === null ? "new" : scope;
+    if (typeof scope === "object") return this.#presetOf(scope.preset) ? scope : "general";
+    return this.#conversation === null ? "general" : scope;
   });
 
   /** The values of {@link shown}. */
@@ -45,7 +45,8 @@ export class Setup {
     if (typeof this.shown === "object") {
       return this.#presetOf(this.shown.preset)?.values ?? this.standard;
     }
-    return this.shown === "conversation" ? (this.current?.values ?? this.standard) : this.standard;
+    const own = this.shown === "conversation" && this.current?.own;
+    return own ? this.current.values : this.standard;
   });
 
   constructor(backend: Backend, settings: Settings, toasts: Toasts) {
@@ -54,7 +55,12 @@ export class Setup {
     this.#toasts = toasts;
   }
 
-  /** What new conversations are written with. */
+  /** Whether the open conversation is stored, so that it has something of its own. */
+  get stored(): boolean {
+    return this.#conversation !== null;
+  }
+
+  /** What is written with where nothing else was chosen. */
   get standard(): PresetValues {
     const { system_prompt, sampling, speculation, max_tokens } = this.#settings.values;
     return { system_prompt, sampling, speculation, max_tokens };
@@ -81,7 +87,7 @@ export class Setup {
     const { shown } = this;
     const values = { ...this.values, ...change };
     if (typeof shown === "object") this.#changePreset(shown.preset, values);
-    else if (shown === "new") this.#settings.change(change);
+    else if (shown === "general") this.#settings.change(change);
     else this.#changeConversation(values);
   }
 
@@ -96,7 +102,7 @@ export class Setup {
   /** Has the open conversation, or the one that is to come, written with a preset; null for what the settings say. */
   async choose(preset: Preset | null) {
     this.#forget();
-    await this.#write(preset?.id ?? null, preset?.values ?? this.standard);
+    await this.#write(preset?.id ?? null, preset?.values ?? null);
   }
 
   /** Saves what is not yet saved. */
@@ -119,7 +125,7 @@ export class Setup {
 
   #changeConversation(values: PresetValues) {
     if (!this.current) return;
-    this.current = { ...this.current, preset: null, values };
+    this.current = { ...this.current, own: true, preset: null, values };
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.save(), SAVE_AFTER_MS);
   }
@@ -129,7 +135,7 @@ export class Setup {
     this.#timer = undefined;
   }
 
-  async #write(preset: string | null, values: PresetValues) {
+  async #write(preset: string | null, values: PresetValues | null) {
     const conversation = this.#conversation;
     const asked = (this.#asked += 1);
     await this.#try(async () => {

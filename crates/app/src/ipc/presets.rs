@@ -44,6 +44,8 @@ pub struct ConversationSetup {
     pub target: Option<String>,
     /// Id of what drafted for it.
     pub draft: Option<String>,
+    /// Whether the values were chosen for it; where not, they are the settings', and follow them.
+    pub own: bool,
     /// Id of the preset that the values are from and still are as it had them; it may be gone.
     pub preset: Option<String>,
     pub values: PresetValues,

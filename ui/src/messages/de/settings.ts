@@ -4,6 +4,7 @@ import type { settings as english } from "../en/settings";
 export const settings = {
   "settings.speculation": "Spekulation",
   "settings.sampling": "Sampling",
+  "settings.presets": "Presets",
   "settings.device": "Gerät",
   "settings.system-prompt": "System-Prompt",
   "settings.appearance": "Aussehen",
@@ -73,6 +74,13 @@ export const settings = {
   "setting.max_tokens.explanation":
     "Die längste Antwort in Token. Leer lassen, um das ganze Kontextfenster zu erlauben.",
   "setting.max_tokens.standard": "leer",
+  "setting.model_preset": "Preset des Zielmodells",
+  "setting.model_preset.explanation":
+    "Womit neue Unterhaltungen mit dem geladenen Zielmodell beginnen.",
+  "setting.model_preset.standard": "wie in den Einstellungen",
+  "setting.presets": "Presets",
+  "setting.presets.explanation":
+    "Systemprompt, Sampling und Spekulation unter einem Namen. Wähle eines unter deiner Nachricht, für eine Unterhaltung.",
   "setting.device": "Zielmodell",
   "setting.device.explanation": "Wo das Zielmodell läuft. Eine Änderung lädt das Modell neu.",
   "setting.device.standard": "automatisch",
@@ -81,7 +89,7 @@ export const settings = {
   "setting.draft_device.standard": "automatisch",
   "setting.system_prompt": "System-Prompt",
   "setting.system_prompt.explanation":
-    "Anweisungen am Anfang jeder Unterhaltung. Gilt ab der nächsten Antwort.",
+    "Anweisungen am Anfang einer Unterhaltung. Gilt ab der nächsten Antwort.",
   "setting.system_prompt.standard": "leer",
   "setting.theme": "Farbschema",
   "setting.theme.explanation": "Hell, dunkel oder wie das System.",

@@ -6,6 +6,7 @@ import { common } from "./common";
 import { conversation } from "./conversation";
 import { inspector } from "./inspector";
 import { library } from "./library";
+import { presets } from "./presets";
 import { reply } from "./reply";
 import { settings } from "./settings";
 import { shell } from "./shell";
@@ -22,6 +23,7 @@ export const en = {
   ...conversation,
   ...inspector,
   ...library,
+  ...presets,
   ...reply,
   ...settings,
   ...shell,

@@ -2,6 +2,7 @@
 export const settings = {
   "settings.speculation": "Speculation",
   "settings.sampling": "Sampling",
+  "settings.presets": "Presets",
   "settings.device": "Device",
   "settings.system-prompt": "System prompt",
   "settings.appearance": "Appearance",
@@ -70,6 +71,13 @@ export const settings = {
   "setting.max_tokens.explanation":
     "Longest reply in tokens. Leave empty to allow the whole context window.",
   "setting.max_tokens.standard": "empty",
+  "setting.model_preset": "Preset of the target model",
+  "setting.model_preset.explanation":
+    "What new conversations with the loaded target model begin with.",
+  "setting.model_preset.standard": "as in the settings",
+  "setting.presets": "Presets",
+  "setting.presets.explanation":
+    "A system prompt, sampling and speculation under one name. Choose one below your message, for one conversation.",
   "setting.device": "Target model",
   "setting.device.explanation": "Where the target model runs. Changing it reloads the model.",
   "setting.device.standard": "automatic",
@@ -78,7 +86,7 @@ export const settings = {
   "setting.draft_device.standard": "automatic",
   "setting.system_prompt": "System prompt",
   "setting.system_prompt.explanation":
-    "Instructions at the start of every conversation. Applies from the next reply.",
+    "Instructions at the start of a conversation. Applies from the next reply.",
   "setting.system_prompt.standard": "empty",
   "setting.theme": "Theme",
   "setting.theme.explanation": "Light, dark, or the same as the system.",
