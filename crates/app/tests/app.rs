@@ -9,6 +9,8 @@ mod devices;
 mod scripted;
 #[path = "app/serving.rs"]
 mod serving;
+#[path = "app/setups.rs"]
+mod setups;
 #[path = "app/starting.rs"]
 mod starting;
 #[path = "app/strangers.rs"]
