@@ -49,9 +49,9 @@ export const presets = {
   "scope.general.explanation": "Unterhaltungen ohne eigene Einstellungen folgen diesen.",
   "scope.preset.explanation":
     "Unterhaltungen, die das Preset schon verwenden, bleiben, wie sie sind.",
-  "conversation.writtenWith":
+  "conversation.otherTarget":
     "Die letzte Antwort hier ist von {model}. Die nächste schreibt {loaded}, das geladen ist.",
-  "conversation.writtenWithGone":
+  "conversation.otherTargetGone":
     "Die letzte Antwort hier ist von {model}, das jetzt nicht verwendet werden kann. Die nächste schreibt {loaded}.",
   "conversation.loadIt": "{model} laden",
 } as const satisfies Record<keyof typeof english, string>;

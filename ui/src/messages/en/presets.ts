@@ -46,9 +46,9 @@ export const presets = {
     "Changes apply to this conversation alone, from its next reply on.",
   "scope.general.explanation": "Conversations without settings of their own follow these.",
   "scope.preset.explanation": "Conversations that already use the preset stay as they are.",
-  "conversation.writtenWith":
+  "conversation.otherTarget":
     "{model} wrote the last reply here. The next one is written with {loaded}, which is loaded.",
-  "conversation.writtenWithGone":
+  "conversation.otherTargetGone":
     "{model} wrote the last reply here, and cannot be used now. The next one is written with {loaded}.",
   "conversation.loadIt": "Load {model}",
 } as const;
