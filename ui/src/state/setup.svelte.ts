@@ -45,8 +45,8 @@ export class Setup {
     if (typeof this.shown === "object") {
       return this.#presetOf(this.shown.preset)?.values ?? this.standard;
     }
-    const own = this.shown === "conversation" && this.current?.own;
-    return own ? this.current.values : this.standard;
+    const { shown, current } = this;
+    return shown === "conversation" && current?.own ? current.values : this.standard;
   });
 
   constructor(backend: Backend, settings: Settings, toasts: Toasts) {
