@@ -38,7 +38,19 @@ max_tokens: number,
 /**
  * Instructions put before every conversation; empty for none.
  */
-system_prompt: string, presets: Array<Preset>, hidden_presets: Array<string>, model_presets: { [key in string]: string }, appearance: Appearance, 
+system_prompt: string, 
+/**
+ * Of the person's own, in the order in which they were made.
+ */
+presets: Array<Preset>, 
+/**
+ * Ids of the presets that come with the program and are not to be listed.
+ */
+hidden_presets: Array<string>, 
+/**
+ * By a target's id, that of the preset which new conversations with it begin with.
+ */
+model_presets: { [key in string]: string }, appearance: Appearance, 
 /**
  * Whether replies keep their traces; without one there is no token view, replay or check later.
  */

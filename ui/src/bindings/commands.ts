@@ -8,11 +8,14 @@ import type { ArenaRequest } from "./ArenaRequest";
 import type { CatalogueFamily } from "./CatalogueFamily";
 import type { CheckProgress } from "./CheckProgress";
 import type { Conversation } from "./Conversation";
+import type { ConversationSetup } from "./ConversationSetup";
 import type { Download } from "./Download";
 import type { EngineStatus } from "./EngineStatus";
 import type { FileDrag } from "./FileDrag";
 import type { Message } from "./Message";
 import type { ModelEntry } from "./ModelEntry";
+import type { Preset } from "./Preset";
+import type { PresetValues } from "./PresetValues";
 import type { Reply } from "./Reply";
 import type { ReplyCheck } from "./ReplyCheck";
 import type { ReplyEvent } from "./ReplyEvent";
@@ -24,18 +27,14 @@ import type { Settings } from "./Settings";
 import type { TokenSource } from "./TokenSource";
 import type { TraceStorage } from "./TraceStorage";
 
-import type { ConversationSetup } from "./ConversationSetup";
-import type { Preset } from "./Preset";
-import type { PresetValues } from "./PresetValues";
-
 export type Commands = {
-  built_in_presets: { args: {}, returns: Array<Preset> },
-  open_setup: { args: { conversation: number | null }, returns: ConversationSetup },
-  save_setup: { args: { conversation: number | null, preset: string | null, values: PresetValues | null }, returns: ConversationSetup },
   app_info: { args: {}, returns: AppInfo },
   take_notices: { args: {}, returns: Array<string> },
   settings: { args: {}, returns: Settings },
   save_settings: { args: { settings: Settings }, returns: Settings },
+  built_in_presets: { args: {}, returns: Array<Preset> },
+  open_setup: { args: { conversation: number | null }, returns: ConversationSetup },
+  save_setup: { args: { conversation: number | null, preset: string | null, values: PresetValues | null }, returns: ConversationSetup },
   server_status: { args: {}, returns: ServerStatus },
   watch_engine: { args: { onChange: Channel<Partial<EngineStatus>> }, returns: null },
   add_model: { args: { path: string }, returns: ModelEntry },

@@ -9,12 +9,20 @@ export const facts = {
     "max": 2048,
     "min": 16
   },
-  "presetName": { "min": 1, "max": 60 },
-  "presetIds": ["recommended", "precise", "creative", "code"],
   "draftNgram": "ngram",
   "draftNone": "none",
   "maxDraftLength": 16,
   "maxTreeWidth": 4,
+  "presetIds": [
+    "recommended",
+    "precise",
+    "creative",
+    "code"
+  ],
+  "presetName": {
+    "max": 60,
+    "min": 1
+  },
   "textSize": {
     "max": 160,
     "min": 80
