@@ -4,6 +4,7 @@
 //! - [`Store`]: the open database (`store.rs`), made and upgraded by `schema.rs`
 //! - [`Conversation`]: create, list, rename, pin, delete with undo
 //! - [`Message`]: what a person wrote and what the model replied; [`Ending`] closes a reply
+//! - [`Attachment`]: a file beside a question; [`Attached`]: with what is in it; [`Asked`]: a question and its files
 //! - branches: other ways a conversation went; one is shown, all are kept
 //! - rounds: the trace of a reply, appended while it is written and packed when it ends; [`TraceStorage`] is
 //!   what all of them take
@@ -21,6 +22,7 @@
 mod age;
 mod arenas;
 mod aside;
+mod attachments;
 mod branches;
 mod conversations;
 mod error;
@@ -34,9 +36,10 @@ mod store;
 mod title;
 
 pub use arenas::Arena;
+pub use attachments::{Attached, Attachment, AttachmentKind};
 pub use conversations::Conversation;
 pub use error::{Error, Result};
-pub use messages::{Ending, Message, Role};
+pub use messages::{Asked, Ending, Message, Role};
 pub use rounds::TraceStorage;
 pub use search::Hit;
 pub use store::Store;

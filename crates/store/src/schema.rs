@@ -7,7 +7,7 @@ use crate::{Error, Result};
 
 /// `user_version` counts how many of these a database has been through.
 const MIGRATIONS: &[&str] =
-    &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT, BRANCHES];
+    &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT, BRANCHES, ATTACHMENTS];
 
 /// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
 /// only miss, never hit something else.
@@ -137,6 +137,19 @@ const BRANCHES: &str = "
     CREATE INDEX messages_deleted ON messages (deleted_at) WHERE deleted_at IS NOT NULL;
 ";
 
+/// Files beside a message, as text. Search does not look into them: an index would be as large as they are.
+const ATTACHMENTS: &str = "
+    CREATE TABLE attachments (
+        id       INTEGER PRIMARY KEY AUTOINCREMENT,
+        message  INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        name     TEXT    NOT NULL,
+        kind     TEXT    NOT NULL CHECK (kind IN ('text', 'pdf')),
+        text     TEXT    NOT NULL,
+        UNIQUE (message, position)
+    ) STRICT;
+";
+
 /// Brings a database up to this program's version, all of the way or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -180,7 +193,7 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 7).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 7, known: 5 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 7, known: 6 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
