@@ -14,9 +14,10 @@ use tauri_plugin_dialog::DialogExt;
 use foretoken_app::App;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
-    Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, CatalogueFamily, CheckProgress, CommandError,
-    Conversation, Download, EngineChange, ErrorCode, FileDrag, Message, ModelEntry, Reply, ReplyCheck,
-    ReplyEvent, Repository, SearchHit, ServerStatus, Settings, TokenSource, TraceStorage,
+    Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CatalogueFamily, CheckProgress, CommandError,
+    ContextUse, Conversation, Download, EngineChange, ErrorCode, FileDrag, Message, ModelEntry, Reply,
+    ReplyCheck, ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings, TokenCount, TokenSource,
+    TraceStorage,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
@@ -110,18 +111,17 @@ commands! {
         shell.app()?.restore_conversation(conversation)
     }
     fn search_messages(shell, query: String) -> Vec<SearchHit> { shell.app()?.search_messages(&query) }
-    fn send(
-        shell,
-        conversation: Option<i64>,
-        text: String,
-        on_events: Channel<Vec<ReplyEvent>>
-    ) -> Reply {
+    fn attachment(shell, id: i64) -> Attached { shell.app()?.attachment(id) }
+    fn count_attachment(shell, file: Attached) -> TokenCount { Ok(shell.app()?.count_attachment(&file)) }
+    fn dropped_file(shell, path: String) -> Bytes { Ok(Bytes(shell.state::<Drags>()?.read(&path)?)) }
+    fn context_use(shell, conversation: Option<i64>) -> ContextUse { shell.app()?.context_use(conversation) }
+    fn send(shell, conversation: Option<i64>, sent: Sent, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
         let app = shell.app()?;
-        shell.paced(on_events, |tell| app.send(conversation, &text, Arc::new(tell)))
+        shell.paced(on_events, |tell| app.send(conversation, sent, Arc::new(tell)))
     }
-    fn send_instead(shell, message: i64, text: String, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
+    fn send_instead(shell, message: i64, sent: Sent, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
         let app = shell.app()?;
-        shell.paced(on_events, |tell| app.send_instead(message, &text, Arc::new(tell)))
+        shell.paced(on_events, |tell| app.send_instead(message, sent, Arc::new(tell)))
     }
     fn regenerate(shell, message: i64, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
         let app = shell.app()?;
@@ -134,8 +134,11 @@ commands! {
     fn choose_branch(shell, message: i64) -> Vec<Message> { shell.app()?.choose_branch(message) }
     fn delete_message(shell, message: i64) -> Vec<Message> { shell.app()?.delete_message(message) }
     fn restore_message(shell, message: i64) -> Vec<Message> { shell.app()?.restore_message(message) }
-    fn leave_out_oldest(shell, conversation: i64, text: Option<String>) -> Conversation {
-        shell.app()?.leave_out_oldest(conversation, text.as_deref())
+    fn leave_out_oldest(shell, conversation: i64, next: Option<Sent>) -> Conversation {
+        shell.app()?.leave_out_oldest(conversation, next)
+    }
+    fn see_from(shell, conversation: i64, question: i64) -> Conversation {
+        shell.app()?.see_from(conversation, question)
     }
     fn see_all(shell, conversation: i64) -> Conversation { shell.app()?.see_all(conversation) }
     fn stop(shell) -> () {
@@ -211,5 +214,14 @@ struct Stored<T>(String, PhantomData<T>);
 impl<T> IpcResponse for Stored<T> {
     fn body(self) -> tauri::Result<InvokeResponseBody> {
         Ok(InvokeResponseBody::Json(self.0))
+    }
+}
+
+/// What is in a file, as it is.
+struct Bytes(Vec<u8>);
+
+impl IpcResponse for Bytes {
+    fn body(self) -> tauri::Result<InvokeResponseBody> {
+        Ok(InvokeResponseBody::Raw(self.0))
     }
 }

@@ -40,6 +40,7 @@ impl Board {
             device_remarks: Vec::new(),
             devices: Vec::new(),
             memory: MemoryUse::default(),
+            reading_rate: None,
             revision: 0,
         };
         Self::showing(status)

@@ -5,6 +5,7 @@
 //! - `local`: the models on this computer; `loading`: which of them are loaded, and what becomes of them when a
 //!   device fails
 //! - `choosing`: who drafts; `advise`: trials of every draft
+//! - `reading`: how fast prompts are read
 //! - `replying`, `serving`, `check`, `arena`: what the models are there for; `why`: whether replies are drafted
 
 mod advise;
@@ -14,6 +15,7 @@ mod choosing;
 mod job;
 mod loading;
 mod local;
+mod reading;
 mod replying;
 mod serving;
 mod why;
@@ -22,7 +24,7 @@ mod worker;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use foretoken_engine::model::ChatMessage;
+use foretoken_engine::model::{ChatMessage, Tokenizer};
 use foretoken_engine::session::Host;
 use foretoken_server::Writer;
 
@@ -48,6 +50,7 @@ pub struct Engine {
     chosen: Arc<Mutex<Chosen>>,
     /// Written by the thread alone.
     board: Arc<Board>,
+    tokenizer: Arc<Mutex<Option<Arc<Tokenizer>>>>,
     /// What was chosen last.
     wishes: Board<Wish>,
 }
@@ -66,10 +69,18 @@ impl Engine {
         let chosen = Arc::new(Mutex::new(Chosen::default()));
         let board = Arc::new(Board::starting());
         let local = Local::new(host, models, Arc::clone(&chosen), Arc::clone(&board));
+        // Who replies in their place has a tokenizer that nobody here knows.
+        let tokenizer = if replier.is_none() { Arc::clone(&local.tokenizer) } else { Arc::default() };
         let worker = Worker { local, replier };
         thread::Builder::new().name("engine".to_owned()).spawn(move || worker.work(queue))?;
-        let engine =
-            Self { jobs, trials: Arc::default(), chosen, board, wishes: Board::showing(Wish::default()) };
+        let engine = Self {
+            jobs,
+            trials: Arc::default(),
+            chosen,
+            board,
+            tokenizer,
+            wishes: Board::showing(Wish::default()),
+        };
         engine.apply_settings(settings, earlier);
         Ok(engine)
     }
@@ -77,6 +88,11 @@ impl Engine {
     /// What the thread last said of itself.
     pub fn status(&self) -> EngineStatus {
         self.board.status()
+    }
+
+    /// That of the model that replies; `None` while there is none on this computer.
+    pub fn tokenizer(&self) -> Option<Arc<Tokenizer>> {
+        lock(&self.tokenizer).clone()
     }
 
     /// See [`shown::watch`].

@@ -2,9 +2,11 @@
 //! The TypeScript twins in `ui/src/bindings/` are generated from here.
 //!
 //! - [`settings`], [`engine`], [`models`], [`conversations`]: what their names say
+//! - [`attachments`]: files beside a question
 //! - [`library`]: what the hub offers, downloads, advice on drafts
 //! - [`proof`]: checks of replies, the arena; [`server`]: the local server
 
+mod attachments;
 mod conversations;
 mod engine;
 mod library;
@@ -16,13 +18,17 @@ mod settings;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+pub use attachments::{
+    ATTACHMENT_BYTES, ATTACHMENTS, Attached, Attachment, AttachmentKind, ContextUse, FILE_BYTES, Sent,
+    TokenCount,
+};
 pub use conversations::{Conversation, Message, Reply, ReplyEvent, Role, SearchHit};
 pub use engine::{
     DeviceOption, EngineChange, EnginePhase, EngineStatus, Loading, MemoryUse, Speculating, Why,
 };
 pub use library::{
-    Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, FileDrag, Probe,
-    Repository, RepositoryFile, TokenSource,
+    Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, Dropped, FileDrag,
+    FileKind, Probe, Repository, RepositoryFile, TokenSource,
 };
 pub use models::{DraftOption, ModelEntry, ModelKind, Problem};
 pub use proof::{
@@ -64,6 +70,8 @@ pub enum ErrorCode {
     /// The hub wants a token, or another one.
     NeedsToken,
     BadSetting,
+    /// What is attached is too long, too much, or no text.
+    BadAttachment,
     /// Something else was chosen meanwhile.
     Cancelled,
     NotFound,

@@ -3,6 +3,7 @@
 //!
 //! - [`ipc`]: every type that crosses to the page
 //! - [`app`], [`reply`], [`proof`], [`settings`]: conversations, replies, checks and arenas, what is set
+//! - [`attachments`]: files beside a question, and how a model reads them
 //! - [`start`]: what is done about a start that fails
 //! - [`room`]: conversations that outgrow the context; `unstored`: replies that could not be stored yet,
 //!   `storing`: when they are
@@ -20,6 +21,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod app;
+pub mod attachments;
 pub mod board;
 pub mod cancel;
 pub mod drafts;

@@ -1,6 +1,8 @@
 //! Every command, without a window: what the page would see and what the store keeps.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "app/attachments.rs"]
+mod attachments;
 #[path = "app/cancelling.rs"]
 mod cancelling;
 #[path = "app/devices.rs"]
@@ -312,7 +314,7 @@ fn replies_before_and_after_turns_were_left_out_are_checked_with_what_their_mode
     let (second, _) = fixture.send(Some(conversation), &"And a lantern. ".repeat(60));
     let third = "And a long road. ".repeat(100);
     assert_eq!(fixture.refused(Some(conversation), &third).0, ErrorCode::PromptTooLong);
-    let left = fixture.app.leave_out_oldest(conversation, Some(&third)).unwrap();
+    let left = fixture.app.leave_out_oldest(conversation, Some(third.as_str().into())).unwrap();
     let messages = fixture.app.messages(conversation).unwrap();
     assert!(left.seen_from.is_some_and(|from| from > messages[0].id), "{left:?}");
     let (third, _) = fixture.send(Some(conversation), &third);

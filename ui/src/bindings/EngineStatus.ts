@@ -55,4 +55,8 @@ device_remarks: Array<string>,
 /**
  * What there is to choose from, usable or not.
  */
-devices: Array<DeviceOption>, memory: MemoryUse, };
+devices: Array<DeviceOption>, memory: MemoryUse, 
+/**
+ * Tokens of a prompt that the target reads per second, measured on the last long one; `None` before that.
+ */
+reading_rate: number | null, };

@@ -5,8 +5,10 @@ import type { AppInfo } from "./AppInfo";
 import type { Arena } from "./Arena";
 import type { ArenaEvent } from "./ArenaEvent";
 import type { ArenaRequest } from "./ArenaRequest";
+import type { Attached } from "./Attached";
 import type { CatalogueFamily } from "./CatalogueFamily";
 import type { CheckProgress } from "./CheckProgress";
+import type { ContextUse } from "./ContextUse";
 import type { Conversation } from "./Conversation";
 import type { Download } from "./Download";
 import type { EngineStatus } from "./EngineStatus";
@@ -19,8 +21,10 @@ import type { ReplyEvent } from "./ReplyEvent";
 import type { Repository } from "./Repository";
 import type { Round } from "./Round";
 import type { SearchHit } from "./SearchHit";
+import type { Sent } from "./Sent";
 import type { ServerStatus } from "./ServerStatus";
 import type { Settings } from "./Settings";
+import type { TokenCount } from "./TokenCount";
 import type { TokenSource } from "./TokenSource";
 import type { TraceStorage } from "./TraceStorage";
 
@@ -55,14 +59,19 @@ export type Commands = {
   delete_conversation: { args: { conversation: number }, returns: null },
   restore_conversation: { args: { conversation: number }, returns: Conversation },
   search_messages: { args: { query: string }, returns: Array<SearchHit> },
-  send: { args: { conversation: number | null, text: string, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
-  send_instead: { args: { message: number, text: string, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
+  attachment: { args: { id: number }, returns: Attached },
+  count_attachment: { args: { file: Attached }, returns: TokenCount },
+  dropped_file: { args: { path: string }, returns: ArrayBuffer },
+  context_use: { args: { conversation: number | null }, returns: ContextUse },
+  send: { args: { conversation: number | null, sent: Sent, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
+  send_instead: { args: { message: number, sent: Sent, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   regenerate: { args: { message: number, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   continue_reply: { args: { message: number, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   choose_branch: { args: { message: number }, returns: Array<Message> },
   delete_message: { args: { message: number }, returns: Array<Message> },
   restore_message: { args: { message: number }, returns: Array<Message> },
-  leave_out_oldest: { args: { conversation: number, text: string | null }, returns: Conversation },
+  leave_out_oldest: { args: { conversation: number, next: Sent | null }, returns: Conversation },
+  see_from: { args: { conversation: number, question: number }, returns: Conversation },
   see_all: { args: { conversation: number }, returns: Conversation },
   stop: { args: {}, returns: null },
   pace: { args: { intervalMs: number }, returns: null },

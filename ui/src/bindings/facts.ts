@@ -9,8 +9,11 @@ export const facts = {
     "max": 2048,
     "min": 16
   },
+  "attachmentBytes": 4194304,
+  "attachments": 20,
   "draftNgram": "ngram",
   "draftNone": "none",
+  "fileBytes": 67108864,
   "maxDraftLength": 16,
   "maxTreeWidth": 4,
   "textSize": {

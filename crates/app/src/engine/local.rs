@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use foretoken_engine::device::{DeviceChoice, Gpu, Opened};
+use foretoken_engine::model::Tokenizer;
 use foretoken_engine::session::{Host, Remedy, Session};
 use foretoken_library::STARTER;
 
@@ -15,6 +16,7 @@ use crate::board::Board;
 use crate::drafts::Candidate;
 use crate::error::Result;
 use crate::ipc::{CommandError, DeviceOption, EnginePhase, ErrorCode, ModelEntry, Settings};
+use crate::lock::lock;
 use crate::memory;
 use crate::models::{InstalledModel, Models};
 
@@ -73,6 +75,8 @@ pub(super) struct Local {
     pub(super) trials: HashMap<(String, String), f64>,
     pub(super) chosen: Arc<Mutex<Chosen>>,
     pub(super) board: Arc<Board>,
+    /// That of the loaded target, for who counts tokens meanwhile.
+    pub(super) tokenizer: Arc<Mutex<Option<Arc<Tokenizer>>>>,
 }
 
 impl Local {
@@ -94,6 +98,7 @@ impl Local {
             trials: HashMap::new(),
             chosen,
             board,
+            tokenizer: Arc::default(),
         }
     }
 
@@ -111,6 +116,7 @@ impl Local {
     /// again.
     pub(super) fn give_up(&mut self) {
         (self.target, self.choice, self.remedy) = (None, None, None);
+        *lock(&self.tokenizer) = None;
         self.board.update(|status| {
             status.phase = EnginePhase::Failed;
             status.loading = None;
@@ -166,11 +172,16 @@ impl Local {
         let why = self.prepare_draft();
         let target = self.target.as_ref();
         let session = target.map(|target| &target.session);
+        *lock(&self.tokenizer) = session.map(|session| Arc::clone(session.tokenizer()));
         self.board.update(|status| {
             status.phase = if target.is_some() { EnginePhase::Ready } else { EnginePhase::Failed };
             status.loading = None;
             status.message = message;
-            status.target = target.map(|target| target.entry.clone());
+            let loaded = target.map(|target| target.entry.clone());
+            if status.target != loaded {
+                status.reading_rate = None;
+            }
+            status.target = loaded;
             status.device = session.map_or_else(String::new, |session| session.device().label.clone());
             status.device_choice = session.map_or(self.settings.device, Session::device_choice);
             let draft = session.and_then(|session| session.draft.device());

@@ -1,6 +1,7 @@
 //! Replies by the models on this computer: the conversation in the target's own form, and who drafts.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::model::{ChatMessage, Role};
@@ -9,6 +10,7 @@ use foretoken_engine::session::Session;
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 
 use super::local::{Local, Target};
+use super::reading::Reading;
 use super::why::Reporter;
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -32,9 +34,15 @@ impl Replier for Local {
 
         let mut reporter = Reporter::new(draft.as_deref().unwrap_or_default(), &self.board.status().why);
         let board = Arc::clone(&self.board);
+        let mut reading = Reading::default();
         let reply = self.loaded()?.session.reply(&request, &mut |progress| {
             match progress {
-                Progress::Prompt { done, total } => on(Event::Prompt { done, total }),
+                Progress::Prompt { done, total } => {
+                    if let Some(rate) = reading.hear(done, Instant::now()) {
+                        board.update(|status| status.reading_rate = Some(rate));
+                    }
+                    on(Event::Prompt { done, total });
+                }
                 Progress::Round(round) => {
                     reporter.hear(round, &board);
                     let text: String = round.emitted().map(|(_, text)| text).collect();

@@ -4,6 +4,7 @@ use foretoken_engine::trace::{Finish, Round, Summary};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::Attachment;
 use crate::round::SharedRound;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -56,6 +57,8 @@ pub struct Message {
     /// What follows the same message, itself among it, oldest first: each begins a branch.
     #[ts(type = "Array<number>")]
     pub siblings: Vec<i64>,
+    /// The files beside a question.
+    pub attachments: Vec<Attachment>,
     /// Replies that could not be stored yet: the sentence that says why.
     pub unstored: Option<String>,
 }

@@ -36,6 +36,8 @@ pub struct EngineStatus {
     /// What there is to choose from, usable or not.
     pub devices: Vec<DeviceOption>,
     pub memory: MemoryUse,
+    /// Tokens of a prompt that the target reads per second, measured on the last long one; `None` before that.
+    pub reading_rate: Option<f64>,
     /// Number of the settings that were taken up last; the page is shown the choices of later ones.
     #[serde(skip)]
     #[ts(skip)]
@@ -79,7 +81,8 @@ impl EngineStatus {
             draft_device,
             device_remarks,
             devices,
-            memory
+            memory,
+            reading_rate
         )
     }
 }

@@ -121,9 +121,28 @@ pub enum TokenSource {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[ts(export)]
 pub enum FileDrag {
-    Over { count: u32 },
+    Over { kinds: Vec<FileKind> },
     Left,
-    Dropped { paths: Vec<String> },
+    Dropped { files: Vec<Dropped> },
+}
+
+/// What a file is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum FileKind {
+    Model,
+    Trace,
+    /// Anything else: it is attached, if it is text.
+    Attachment,
+}
+
+/// A file that was let go of over the window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Dropped {
+    pub path: String,
+    pub kind: FileKind,
 }
 
 /// What a trial of an installed draft for the loaded target has come to; sent again whenever that changes.

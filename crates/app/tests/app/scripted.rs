@@ -391,7 +391,7 @@ fn a_conversation_that_outgrew_the_context_goes_on_without_its_oldest_turns_and_
     assert_eq!(fixture.refused(Some(conversation), next).0, ErrorCode::PromptTooLong);
 
     let before = fixture.app.messages(conversation).unwrap();
-    let left = fixture.app.leave_out_oldest(conversation, Some(next)).unwrap();
+    let left = fixture.app.leave_out_oldest(conversation, Some(next.into())).unwrap();
     assert_eq!(left.seen_from, Some(before[2].id), "one turn is enough");
     assert_eq!(fixture.app.messages(conversation).unwrap(), before, "all of it is still there");
     let (reply, _) = fixture.send(Some(conversation), next);
@@ -402,7 +402,7 @@ fn a_conversation_that_outgrew_the_context_goes_on_without_its_oldest_turns_and_
     assert!(refused.message.contains("holds 40"), "{}", refused.message);
 
     let long = "word ".repeat(CONTEXT);
-    let refused = fixture.app.leave_out_oldest(conversation, Some(&long)).unwrap_err();
+    let refused = fixture.app.leave_out_oldest(conversation, Some(long.as_str().into())).unwrap_err();
     assert!(
         refused.message.starts_with("This message alone is too long: its prompt has 40 tokens"),
         "{}",
@@ -411,7 +411,7 @@ fn a_conversation_that_outgrew_the_context_goes_on_without_its_oldest_turns_and_
     assert_eq!(fixture.app.conversations().unwrap()[0].seen_from, left.seen_from, "nothing changed");
 
     let short = fixture.send(None, "echo this").0.conversation.id;
-    fixture.app.leave_out_oldest(short, Some(&"word ".repeat(29))).unwrap();
+    fixture.app.leave_out_oldest(short, Some("word ".repeat(29).as_str().into())).unwrap();
     assert!(
         fixture.app.conversations().unwrap().iter().any(|home| home.id == short && home.seen_from.is_some())
     );
