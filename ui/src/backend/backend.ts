@@ -7,9 +7,11 @@ import type { AppInfo } from "../bindings/AppInfo";
 import type { Arena } from "../bindings/Arena";
 import type { ArenaEvent } from "../bindings/ArenaEvent";
 import type { ArenaRequest } from "../bindings/ArenaRequest";
+import type { Attached } from "../bindings/Attached";
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { CommandError } from "../bindings/CommandError";
+import type { ContextUse } from "../bindings/ContextUse";
 import type { Conversation } from "../bindings/Conversation";
 import type { Download } from "../bindings/Download";
 import type { EngineStatus } from "../bindings/EngineStatus";
@@ -23,8 +25,10 @@ import type { ReplyEvent } from "../bindings/ReplyEvent";
 import type { Repository } from "../bindings/Repository";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
+import type { Sent } from "../bindings/Sent";
 import type { ServerStatus } from "../bindings/ServerStatus";
 import type { Settings } from "../bindings/Settings";
+import type { TokenCount } from "../bindings/TokenCount";
 import type { TokenSource } from "../bindings/TokenSource";
 import type { TraceStorage } from "../bindings/TraceStorage";
 
@@ -51,6 +55,8 @@ export interface Backend {
   chooseModelFolder(): Promise<string | null>;
   /** Calls `onDrag` when files are dragged over the window, away again, or dropped. */
   watchFileDrags(onDrag: (drag: FileDrag) => void): Promise<void>;
+  /** A file that was dropped on the window, by its path. */
+  droppedFile(path: string): Promise<File>;
   /** The known pairs of models, by family. */
   catalogue(): Promise<CatalogueFamily[]>;
   /** Asks the hub what the repository `owner/name` offers. */
@@ -86,14 +92,20 @@ export interface Backend {
   delete(conversation: number): Promise<void>;
   restore(conversation: number): Promise<Conversation>;
   search(query: string): Promise<SearchHit[]>;
+  /** A file that stands beside a message. */
+  attachment(id: number): Promise<Attached>;
+  /** The tokens that a file takes in a prompt. */
+  countAttachment(file: Attached): Promise<TokenCount>;
+  /** What the system prompt and the files in a conversation take of the context. */
+  contextUse(conversation: number | null): Promise<ContextUse>;
   /** Asks in a conversation, or in a new one when it is null. Resolves with the stored reply. */
   send(
     conversation: number | null,
-    text: string,
+    sent: Sent,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply>;
-  /** Asks `text` in the place of a question, which is kept with all that followed it. */
-  sendInstead(message: number, text: string, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
+  /** Asks in the place of a question, which is kept with all that followed it. */
+  sendInstead(message: number, sent: Sent, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
   /** Replies once more to what a reply answered; that one is kept with all that followed it. */
   regenerate(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
   /** Goes on where a reply was cut, in a reply that follows it. */
@@ -104,10 +116,12 @@ export interface Backend {
   deleteMessage(message: number): Promise<Message[]>;
   restoreMessage(message: number): Promise<Message[]>;
   /**
-   * Lets the model no longer see the oldest messages of a conversation, as few as leave room for `text`, or with
-   * null for the last reply again.
+   * Lets the model no longer see the oldest messages of a conversation, as few as leave room for what is sent
+   * next, or with null for the last reply again.
    */
-  leaveOutOldest(conversation: number, text: string | null): Promise<Conversation>;
+  leaveOutOldest(conversation: number, next: Sent | null): Promise<Conversation>;
+  /** Lets the model see a conversation from this question on. */
+  seeFrom(conversation: number, question: number): Promise<Conversation>;
   /** Lets the model see all of a conversation, where it fits. */
   seeAll(conversation: number): Promise<Conversation>;
   /** Ends what is under way: a reply, a check, an arena. */

@@ -10,6 +10,7 @@
 import type { Advice } from "../bindings/Advice";
 import type { ArenaEvent } from "../bindings/ArenaEvent";
 import type { ArenaRequest } from "../bindings/ArenaRequest";
+import type { Attached } from "../bindings/Attached";
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { Conversation } from "../bindings/Conversation";
 import type { DeviceOption } from "../bindings/DeviceOption";
@@ -24,7 +25,9 @@ import type { Reply } from "../bindings/Reply";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
+import type { Sent } from "../bindings/Sent";
 import type { Settings } from "../bindings/Settings";
+import type { TokenCount } from "../bindings/TokenCount";
 import type { Why } from "../bindings/Why";
 import { defaults } from "../bindings/defaults";
 import { facts } from "../bindings/facts";
@@ -37,6 +40,7 @@ import { recordingFor } from "./recordings";
 import { ReplayArena } from "./replayArena";
 import { checkReply } from "./replayCheck";
 import type { Desk } from "./replayDesk";
+import { ReplayDrops } from "./replayDrops";
 import { ReplayLibrary } from "./replayLibrary";
 import { ReplayMessages } from "./replayMessages";
 import { STARTER, TARGETS, memoryOf } from "./replayModels";
@@ -103,6 +107,8 @@ const LONG_TITLE = "A long conversation";
 const STORED_RATE = 40;
 const BYTES_PER_DRAFTED = 14;
 const BYTES_PER_ROUND = 40;
+/** Tokens a second. */
+const READING_RATE = 100;
 
 export class Replay implements Backend {
   // What is played was written by the starter pair.
@@ -124,6 +130,8 @@ export class Replay implements Backend {
   readonly #rate: number;
   readonly #roundsAtOnce: number;
   readonly #library: ReplayLibrary;
+  readonly #drops = new ReplayDrops();
+  readonly #files = new Map<number, Attached>();
   readonly #arena: ReplayArena;
   readonly #answer: string | null;
 
@@ -218,7 +226,8 @@ export class Replay implements Backend {
 
   chooseModelFolder = () => Promise.resolve("/models/no-model-in-here");
 
-  watchFileDrags = (onDrag: (drag: FileDrag) => void) => this.#library.watchFileDrags(onDrag);
+  watchFileDrags = (onDrag: (drag: FileDrag) => void) => this.#drops.watch(onDrag);
+  droppedFile = (path: string) => this.#drops.file(path);
   catalogue = () => this.#library.catalogue();
   findRepository = (name: string) => this.#library.findRepository(name);
   watchDownloads = (onChange: (downloads: Download[]) => void) =>
@@ -287,25 +296,40 @@ export class Replay implements Backend {
     return Promise.resolve(hits);
   };
 
+  attachment = (id: number) => {
+    const file = this.#files.get(id);
+    return file ? Promise.resolve(file) : Promise.reject(notFound(id));
+  };
+
+  countAttachment = ({ text }: Attached) => Promise.resolve(estimated(text));
+
+  contextUse = (conversation: number | null) => {
+    const shown = conversation === null ? [] : this.#messages.shown(conversation);
+    const ids = shown.flatMap(({ attachments }) => attachments.map(({ id }) => id));
+    const files = ids.map((id) => this.#files.get(id)?.text ?? "").join("");
+    const system_prompt = estimated(this.#settings.system_prompt);
+    return Promise.resolve({ system_prompt, attachments: estimated(files) });
+  };
+
   send = async (
     conversation: number | null,
-    text: string,
+    sent: Sent,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply> => {
-    this.#refuseText(text);
-    const home = this.#home(conversation, text);
-    const user = this.#write(home.id, "user", text, this.#messages.leaf(home.id));
+    this.#refuseSent(sent);
+    const home = this.#home(conversation, sent.text || (sent.attached[0]?.name ?? ""));
+    const user = this.#ask(home.id, sent, this.#messages.leaf(home.id));
     return await this.#play(home, user, user.id, onEvent);
   };
 
   sendInstead = async (
     message: number,
-    text: string,
+    sent: Sent,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply> => {
-    this.#refuseText(text);
+    this.#refuseSent(sent);
     const { home, found } = this.#found(message, "user");
-    const user = this.#write(home.id, "user", text, found.parent);
+    const user = this.#ask(home.id, sent, found.parent);
     return await this.#play(home, user, user.id, onEvent);
   };
 
@@ -334,13 +358,16 @@ export class Replay implements Backend {
     return await this.messages(restored.conversation);
   };
 
-  leaveOutOldest = async (conversation: number, text: string | null) => {
+  leaveOutOldest = async (conversation: number, next: Sent | null) => {
     const asked = (await this.messages(conversation)).filter(({ role }) => role === "user");
     const last = this.#nextId;
     return await this.#change(conversation, {
-      seen_from: text === null ? (asked.at(-1)?.id ?? last) : last,
+      seen_from: next === null ? (asked.at(-1)?.id ?? last) : last,
     });
   };
+
+  seeFrom = (conversation: number, question: number) =>
+    this.#change(conversation, { seen_from: question });
 
   seeAll = (conversation: number) => this.#change(conversation, { seen_from: null });
 
@@ -388,11 +415,12 @@ export class Replay implements Backend {
   };
 
   /** Why a question cannot be answered now, thrown. */
-  #refuseText(text: string) {
-    if (text.trim() === "") {
+  #refuseSent({ text, kept, attached }: Sent) {
+    if (text.trim() === "" && kept.length + attached.length === 0) {
       throw new BackendError("empty_prompt", "the prompt is empty: write something first.");
     }
-    this.#refuse(Math.ceil(text.length / 4));
+    const all = [text, ...attached.map((file) => file.text)].join("");
+    this.#refuse(estimated(all).tokens);
   }
 
   /** Why a prompt of about `tokens` tokens cannot be answered now, thrown. */
@@ -568,8 +596,22 @@ export class Replay implements Backend {
       draft: byReply ? this.#draft().label : null,
       problem: null,
       parent,
+      attachments: [],
       unstored: null,
     });
+  }
+
+  /** Writes a question with the files beside it. */
+  #ask(conversation: number, { text, kept, attached }: Sent, parent: number | null): Message {
+    const question = this.#write(conversation, "user", text, parent);
+    const files = [...kept.flatMap((id) => this.#files.get(id) ?? []), ...attached];
+    const attachments = files.map((file) => {
+      const id = this.#nextId++;
+      this.#files.set(id, file);
+      return { id, name: file.name, kind: file.kind, bytes: file.text.length };
+    });
+    this.#messages.change(question.id, { attachments });
+    return { ...question, attachments };
   }
 
   #change(conversation: number, change: Partial<Conversation>): Promise<Conversation> {
@@ -637,8 +679,14 @@ export class Replay implements Backend {
         gpu_bytes: 0,
         gpu_free_bytes: 0,
       },
+      reading_rate: READING_RATE,
     };
   }
+}
+
+/** English has about so many letters to a token. */
+function estimated(text: string): TokenCount {
+  return { tokens: Math.ceil(text.length / 4), exact: false };
 }
 
 function off(text: string): Why {

@@ -7,7 +7,6 @@
 import type { Advice } from "../bindings/Advice";
 import type { Download } from "../bindings/Download";
 import type { DraftOption } from "../bindings/DraftOption";
-import type { FileDrag } from "../bindings/FileDrag";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Probe } from "../bindings/Probe";
 import type { TokenSource } from "../bindings/TokenSource";
@@ -105,29 +104,6 @@ export class ReplayLibrary {
     }
     this.#token = token === null ? "none" : "keyring";
     return this.#token;
-  };
-
-  /** Drags over this page; a browser tells names only, no paths. */
-  watchFileDrags = (onDrag: (drag: FileDrag) => void) => {
-    window.addEventListener("dragenter", (event) => {
-      if (event.relatedTarget === null) {
-        onDrag({ type: "over", count: Math.max(1, event.dataTransfer?.items.length ?? 1) });
-      }
-    });
-    window.addEventListener("dragover", (event) => event.preventDefault());
-    window.addEventListener("dragleave", (event) => {
-      if (event.relatedTarget === null) onDrag({ type: "left" });
-    });
-    window.addEventListener("drop", (event) => {
-      event.preventDefault();
-      // The page opens traces itself; what is left may be models.
-      const names = [...(event.dataTransfer?.files ?? [])].map(({ name }) => name);
-      const models = names.filter((name) => !name.endsWith(".jsonl"));
-      onDrag({ type: "left" });
-      if (models.length === 0) return;
-      onDrag({ type: "dropped", paths: models.map((name) => `/dropped/${name}`) });
-    });
-    return Promise.resolve();
   };
 
   /** Goes through the drafts that can be used, one after the other. */

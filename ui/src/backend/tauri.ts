@@ -48,6 +48,10 @@ export const tauri: Backend = {
   watchFileDrags: async (onDrag) => {
     await call("watch_file_drags", { onDrag: new Channel(onDrag) });
   },
+  droppedFile: async (path) => {
+    const name = path.split(/[/\\]/).at(-1) ?? path;
+    return new File([await call("dropped_file", { path })], name);
+  },
   catalogue: () => call("catalogue", {}),
   findRepository: (name) => call("find_repository", { name }),
   watchDownloads: async (onChange) => {
@@ -81,17 +85,21 @@ export const tauri: Backend = {
   },
   restore: (conversation) => call("restore_conversation", { conversation }),
   search: (query) => call("search_messages", { query }),
-  send: (conversation, text, onEvent) =>
-    call("send", { conversation, text, onEvents: batches(onEvent) }),
-  sendInstead: (message, text, onEvent) =>
-    call("send_instead", { message, text, onEvents: batches(onEvent) }),
+  attachment: (id) => call("attachment", { id }),
+  countAttachment: (file) => call("count_attachment", { file }),
+  contextUse: (conversation) => call("context_use", { conversation }),
+  send: (conversation, sent, onEvent) =>
+    call("send", { conversation, sent, onEvents: batches(onEvent) }),
+  sendInstead: (message, sent, onEvent) =>
+    call("send_instead", { message, sent, onEvents: batches(onEvent) }),
   regenerate: (message, onEvent) => call("regenerate", { message, onEvents: batches(onEvent) }),
   continueReply: (message, onEvent) =>
     call("continue_reply", { message, onEvents: batches(onEvent) }),
   chooseBranch: (message) => call("choose_branch", { message }),
   deleteMessage: (message) => call("delete_message", { message }),
   restoreMessage: (message) => call("restore_message", { message }),
-  leaveOutOldest: (conversation, text) => call("leave_out_oldest", { conversation, text }),
+  leaveOutOldest: (conversation, next) => call("leave_out_oldest", { conversation, next }),
+  seeFrom: (conversation, question) => call("see_from", { conversation, question }),
   seeAll: (conversation) => call("see_all", { conversation }),
   stop: async () => {
     await call("stop", {});

@@ -2,13 +2,17 @@
 import { createContext } from "svelte";
 import type { AppInfo } from "../bindings/AppInfo";
 import { BackendError, type Backend } from "../backend/backend";
+import type { Dropped } from "../bindings/Dropped";
 import type { Message } from "../bindings/Message";
+import type { Source } from "../attachments/read";
 import { frames } from "../frames";
 import { TraceFileError } from "../trace/file/problem";
 import { traceFileName, writeTrace } from "../trace/file/write";
 import { placeOf } from "../trace/position";
 import { Arena } from "./arena.svelte";
+import { Attachments } from "./attachments.svelte";
 import { Check } from "./check.svelte";
+import { Context } from "./context.svelte";
 import { Conversations } from "./conversations.svelte";
 import { Engine } from "./engine.svelte";
 import { Imports } from "./imports.svelte";
@@ -35,6 +39,8 @@ export class App {
   readonly settingSearch = new SettingSearch();
   readonly conversations: Conversations;
   readonly traces: Traces;
+  readonly attachments: Attachments;
+  readonly context: Context;
   readonly reply: Reply;
   readonly playback = new Playback();
   readonly imports = new Imports();
@@ -59,10 +65,12 @@ export class App {
   constructor(backend: Backend) {
     this.#backend = backend;
     this.engine = new Engine(backend);
-    this.library = new Library(backend, this.engine, (paths) => void this.addDropped(paths));
+    this.library = new Library(backend, this.engine, (files) => void this.addDropped(files));
     this.settings = new Settings(backend, (message) => this.toasts.show(message));
     this.conversations = new Conversations(backend, this.toasts, () => this.playback.close());
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
+    this.attachments = new Attachments(backend);
+    this.context = new Context(backend);
     this.reply = new Reply(backend, this.conversations, this.traces, (conversation) => {
       // What has just been asked for is what one wants to watch.
       this.playback.close();
@@ -226,12 +234,38 @@ export class App {
     });
   }
 
-  /** Adds what was dropped on the window, and shows the library with it. */
-  async addDropped(dropped: string[]) {
-    const paths = dropped.filter((path) => !path.toLowerCase().endsWith(".jsonl"));
-    if (paths.length < dropped.length) {
-      this.toasts.show(t("window.openTrace"));
+  /** Takes what was dropped on the window for what it is: models, traces, or files to send. */
+  async addDropped(dropped: readonly Dropped[]) {
+    const of = (kind: Dropped["kind"]) =>
+      dropped.filter((file) => file.kind === kind).map(({ path }) => path);
+    await this.importTraces(await this.#droppedFiles(of("trace")));
+    await this.attach(await this.#droppedFiles(of("attachment")));
+    await this.#addModels(of("model"));
+  }
+
+  /** Reads files into the message that is being written. */
+  async attach(files: Iterable<Source>) {
+    const taken = [...files];
+    if (taken.length === 0) return;
+    this.view.arenaOpen = false;
+    await this.attachments.add(taken);
+  }
+
+  /** Those that can be read; says of the others why not. */
+  async #droppedFiles(paths: readonly string[]): Promise<File[]> {
+    const files: File[] = [];
+    for (const path of paths) {
+      try {
+        files.push(await this.#backend.droppedFile(path));
+      } catch (thrown) {
+        this.toasts.show(errorWords(BackendError.from(thrown)));
+      }
     }
+    return files;
+  }
+
+  /** Adds models, and shows the library with them. */
+  async #addModels(paths: readonly string[]) {
     if (paths.length === 0) return;
     this.view.settingsOpen = false;
     this.view.openLibrary("installed");

@@ -1,4 +1,5 @@
 /** The list of conversations, the open one and its messages. Writes nothing itself: asks the backend. */
+import type { Attached } from "../bindings/Attached";
 import type { Conversation } from "../bindings/Conversation";
 import type { Message } from "../bindings/Message";
 import type { SearchHit } from "../bindings/SearchHit";
@@ -147,6 +148,15 @@ export class Conversations {
     });
   }
 
+  /** Lets the model see the open conversation from this question on. */
+  async seeFrom(question: number) {
+    const conversation = this.stored;
+    if (conversation === null) return;
+    await this.#try(async () => {
+      this.update(await this.#backend.seeFrom(conversation, question));
+    });
+  }
+
   /** Lets the model see all of the open conversation again. */
   async seeAll() {
     const conversation = this.stored;
@@ -194,6 +204,15 @@ export class Conversations {
       hits = await this.#backend.search(query);
     });
     return hits;
+  }
+
+  /** A file that stands beside a message; null where it cannot be had, which is told. */
+  async attachment(id: number): Promise<Attached | null> {
+    let file: Attached | null = null;
+    await this.#try(async () => {
+      file = await this.#backend.attachment(id);
+    });
+    return file;
   }
 
   /** Shows what a conversation shows after a change of its branches. */

@@ -33,6 +33,7 @@ const STARTING: EngineStatus = {
     gpu_bytes: 0,
     gpu_free_bytes: 0,
   },
+  reading_rate: null,
 };
 
 export class Engine {

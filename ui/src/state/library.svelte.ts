@@ -6,7 +6,9 @@ import type { Advice } from "../bindings/Advice";
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { Download } from "../bindings/Download";
 import type { ErrorCode } from "../bindings/ErrorCode";
+import type { Dropped } from "../bindings/Dropped";
 import type { FileDrag } from "../bindings/FileDrag";
+import type { FileKind } from "../bindings/FileKind";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Repository } from "../bindings/Repository";
 import type { TokenSource } from "../bindings/TokenSource";
@@ -49,8 +51,8 @@ export class Library {
   problem = $state.raw<Problem | null>(null);
   /** Id of the model that was added last. */
   newest = $state<string | null>(null);
-  /** How many files are held over the window. */
-  dragged = $state(0);
+  /** What is held over the window, file by file. */
+  dragged = $state.raw<readonly FileKind[]>([]);
   /** Downloads that were asked for and are not in the list yet. */
   asked = $state.raw<readonly string[]>([]);
   advising = $state(false);
@@ -63,7 +65,7 @@ export class Library {
 
   readonly #backend: Backend;
   readonly #engine: Engine;
-  readonly #onDrop: (paths: string[]) => void;
+  readonly #onDrop: (files: Dropped[]) => void;
 
   /** Bytes here and in all of what is under way; null when nothing is. */
   readonly progress = $derived.by(() => {
@@ -80,7 +82,7 @@ export class Library {
     return sorted(unprobed(this.#engine.status).map((draft) => ({ ...draft, ...known[draft.id] })));
   });
 
-  constructor(backend: Backend, engine: Engine, onDrop: (paths: string[]) => void) {
+  constructor(backend: Backend, engine: Engine, onDrop: (files: Dropped[]) => void) {
     this.#backend = backend;
     this.#engine = engine;
     this.#onDrop = onDrop;
@@ -193,8 +195,8 @@ export class Library {
   }
 
   #hearDrag(drag: FileDrag) {
-    this.dragged = drag.type === "over" ? drag.count : 0;
-    if (drag.type === "dropped") this.#onDrop(drag.paths);
+    this.dragged = drag.type === "over" ? drag.kinds : [];
+    if (drag.type === "dropped") this.#onDrop(drag.files);
   }
 
   async #try(act: () => Promise<unknown>): Promise<boolean> {

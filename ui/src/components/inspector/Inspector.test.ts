@@ -29,6 +29,7 @@ const reply: Message = {
   problem: null,
   parent: null,
   siblings: [7],
+  attachments: [],
   unstored: null,
 };
 

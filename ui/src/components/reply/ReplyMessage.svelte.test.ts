@@ -19,6 +19,7 @@ const REPLY: Message = {
   problem: null,
   parent: null,
   siblings: [1],
+  attachments: [],
   unstored: null,
 };
 

@@ -1,5 +1,6 @@
 /** Alle Meldungen auf Deutsch. */
 import { arena } from "./arena";
+import { attachments } from "./attachments";
 import { check } from "./check";
 import { commands } from "./commands";
 import { common } from "./common";
@@ -16,6 +17,7 @@ import { window } from "./window";
 
 export const de = {
   ...arena,
+  ...attachments,
   ...check,
   ...commands,
   ...common,

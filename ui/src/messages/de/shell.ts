@@ -9,6 +9,7 @@ export const shell = {
   "error.bad_model": "Das Modell lässt sich nicht verwenden: {detail}",
   "error.needs_token": "Dafür wird ein Zugangsschlüssel gebraucht: {detail}",
   "error.bad_setting": "Diese Einstellung geht nicht: {detail}",
+  "error.bad_attachment": "Das lässt sich nicht anhängen: {detail}",
   "error.cancelled": "Abgebrochen: {detail}",
   "error.not_found": "Nicht gefunden: {detail}",
   "error.internal": "Das ist misslungen: {detail}",

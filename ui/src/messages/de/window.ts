@@ -6,6 +6,12 @@ export const window = {
   "window.replyNotCopied": "Die Antwort konnte nicht kopiert werden.",
   "drop.add":
     "{count, plural, one {Loslassen, um ein Modell hinzuzufügen} other {Loslassen, um # Modelle hinzuzufügen}}",
+  "drop.attach":
+    "{count, plural, one {Loslassen, um eine Datei anzuhängen} other {Loslassen, um # Dateien anzuhängen}}",
+  "drop.attachWhat": "Text, Code, CSV, JSON oder PDF",
+  "drop.trace":
+    "{count, plural, one {Loslassen, um einen Trace zu öffnen} other {Loslassen, um # Traces zu öffnen}}",
+  "drop.traceWhat": "Du kannst ihn ansehen und abspielen. Er bleibt, wo er ist.",
   "drop.what":
     "Eine .gguf-Datei oder ein Ordner mit safetensors-Dateien. Sie bleiben, wo sie sind.",
   "window.replyWritten":
@@ -16,7 +22,6 @@ export const window = {
   "window.noReplay": "Es gibt nichts abzuspielen: Von dieser Antwort ist kein Trace gespeichert.",
   "window.notImported": "„{file}“ wurde nicht importiert: {reason}",
   "window.notRead": "Die Datei konnte nicht gelesen werden ({detail}). Ist sie noch da?",
-  "window.openTrace": "Um einen Trace zu öffnen, nimm „Trace importieren“ in der Seitenleiste.",
   "window.replyStopped": "Antwort gestoppt.",
   "window.replyFinished": "Antwort fertig.",
   "window.phase.loading": "lädt",

@@ -1,5 +1,6 @@
 /** All messages in English, from which their types follow. */
 import { arena } from "./arena";
+import { attachments } from "./attachments";
 import { check } from "./check";
 import { commands } from "./commands";
 import { common } from "./common";
@@ -16,6 +17,7 @@ import { window } from "./window";
 
 export const en = {
   ...arena,
+  ...attachments,
   ...check,
   ...commands,
   ...common,

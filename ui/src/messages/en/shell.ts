@@ -7,6 +7,7 @@ export const shell = {
   "error.bad_model": "{detail}",
   "error.needs_token": "{detail}",
   "error.bad_setting": "{detail}",
+  "error.bad_attachment": "{detail}",
   "error.cancelled": "{detail}",
   "error.not_found": "{detail}",
   "error.internal": "{detail}",
