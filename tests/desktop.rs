@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accessibility;
+mod attaching;
 mod e2e;
 mod seeing;
 mod staying;
