@@ -53,7 +53,11 @@ export async function textOfPdf(
 
 interface Pages {
   numPages: number;
-  getPage(number: number): Promise<{ getTextContent(): Promise<{ items: readonly object[] }> }>;
+  getPage(number: number): Promise<Page>;
+}
+
+interface Page {
+  streamTextContent(): ReadableStream<{ items: readonly object[] }>;
 }
 
 /** Ends soon after `longest` characters: more is refused anyway. */
@@ -62,12 +66,21 @@ async function pagesOf(opened: Promise<Pages>, longest: number): Promise<string>
   const texts: string[] = [];
   let length = 0;
   for (let number = 1; number <= pages.numPages && length <= longest; number += 1) {
-    const { items } = await (await pages.getPage(number)).getTextContent();
-    const text = items.map(wordsOf).join("").trim();
+    const text = await textOf(await pages.getPage(number));
     if (text !== "") texts.push(text);
     length += text.length;
   }
   return texts.join("\n\n");
+}
+
+/** Read part by part: WebKit cannot walk through a stream in a loop, as pdf.js's own way to the whole does. */
+async function textOf(page: Page): Promise<string> {
+  const parts = page.streamTextContent().getReader();
+  let text = "";
+  for (let part = await parts.read(); !part.done; part = await parts.read()) {
+    text += part.value.items.map(wordsOf).join("");
+  }
+  return text.trim();
 }
 
 /** Of a piece of text; marks between pieces have none. */

@@ -25,7 +25,7 @@ test("a question goes to the shell with the channel its events come back on, sev
   await tauri.send(3, saying("Hello"), onEvent);
   const [name, args] = invoke.mock.lastCall as [string, Record<string, unknown>];
   expect(name).toBe("send");
-  expect(args).toMatchObject({ conversation: 3, text: "Hello" });
+  expect(args).toMatchObject({ conversation: 3, sent: saying("Hello") });
   const { onmessage } = args["onEvents"] as { onmessage: (events: unknown[]) => void };
   onmessage(["first", "second"]);
   expect(onEvent.mock.calls.map(([event]) => event as string)).toEqual(["first", "second"]);
