@@ -26,6 +26,8 @@ impl App {
         if next.is_none() {
             messages.pop_if(|last| last.role == store::Role::Assistant);
         }
+        // Of all, as there may be none left that the model sees.
+        let last = messages.last().map(|last| last.id);
         messages.retain(|message| seen_from.is_none_or(|from| message.id >= from));
         let mut starts: Vec<i64> = messages
             .iter()
@@ -33,7 +35,7 @@ impl App {
             .map(|message| message.id)
             .collect();
         // The number after the last one is that of what is said next, or one before it.
-        starts.extend(messages.last().filter(|_| next.is_some()).map(|last| last.id + 1));
+        starts.extend(last.filter(|_| next.is_some()).map(|last| last + 1));
         let size = |from: i64| {
             let seen = messages.iter().filter(|message| message.id >= from).cloned().collect();
             let mut seen = chat_messages(seen);
