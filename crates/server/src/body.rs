@@ -50,9 +50,9 @@ struct Body {
     top_k: Option<i64>,
     top_p: Option<f32>,
     min_p: Option<f32>,
-    /// As vLLM and as llama-server call it.
-    #[serde(alias = "repeat_penalty")]
     repetition_penalty: Option<f32>,
+    /// The same in llama-server's words; clients of several servers send both.
+    repeat_penalty: Option<f32>,
     seed: Option<u32>,
     stop: Option<Texts>,
     ignore_eos: Option<bool>,
@@ -122,7 +122,7 @@ impl Body {
             top_k: self.top_k.map(|k| u32::try_from(k.max(0)).unwrap_or(u32::MAX)),
             top_p: self.top_p,
             min_p: self.min_p,
-            repetition_penalty: self.repetition_penalty,
+            repetition_penalty: self.repetition_penalty.or(self.repeat_penalty),
             seed: self.seed,
         };
         let max_tokens = self.max_completion_tokens.or(self.max_tokens);
@@ -269,10 +269,14 @@ mod tests {
             "frequency_penalty": 0.0, "response_format": { "type": "text" }, "suffix": null, "user": "me",
             "stop": null, "seed": null, "model": "", "metadata": { "a": 1 }, "max_tokens": 5,
             "max_completion_tokens": 7, "top_k": -1, "stream_options": null,
+            "repetition_penalty": 1.1, "repeat_penalty": 1.2,
         }))
         .unwrap();
         assert_eq!((asked.model, asked.streams, asked.streams_usage), (None, false, false));
         assert_eq!((asked.order.max_tokens, asked.order.sampling.top_k), (Some(7), Some(0)));
+        assert_eq!(asked.order.sampling.repetition_penalty, Some(1.1));
+        let asked = chat(json!({ "repeat_penalty": 1.2 })).unwrap();
+        assert_eq!(asked.order.sampling.repetition_penalty, Some(1.2));
     }
 
     #[test]
