@@ -14,6 +14,7 @@
 //!   `download.rs` what it does, `transfer.rs` one file of it (`headers.rs`, `checksum.rs`), `records.rs` what
 //!   is remembered of them
 //! - [`fuzzing`]: a hub's answers without the network, for those who damage them
+//! - [`Secrets`]: keys of servers elsewhere, in the system's keyring or a file
 //! - [`Learned`]: what the engine learned about pairs of models
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -39,6 +40,7 @@ mod nearest;
 mod records;
 mod remove;
 mod scheduler;
+mod secrets;
 mod size;
 mod speed;
 mod token;
@@ -53,5 +55,6 @@ pub use hub::{Hub, RemoteFile, Repository};
 pub use job::{Download, DownloadState};
 pub use learned::Learned;
 pub use library::{Installed, Kind, Library};
+pub use secrets::Secrets;
 pub use size::size;
 pub use token::TokenSource;
