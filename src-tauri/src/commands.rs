@@ -57,6 +57,11 @@ commands! {
     fn settings(shell) -> Settings { Ok(shell.app()?.settings()) }
     fn save_settings(shell, settings: Settings) -> Settings { shell.app()?.save_settings(settings) }
     fn server_status(shell) -> ServerStatus { Ok(shell.app()?.server_status()) }
+    fn add_server(shell, name: String, address: String, key: Option<String>) -> Settings {
+        shell.app()?.add_server(&name, &address, key.as_deref())
+    }
+    fn test_server(shell, name: String) -> Settings { shell.app()?.test_server(&name) }
+    fn remove_server(shell, name: String) -> Settings { shell.app()?.remove_server(&name) }
     fn watch_engine(shell, on_change: Channel<EngineChange>) -> () {
         shell.app()?.watch_engine_changes(move |change| on_change.send(change).is_ok());
         Ok(())

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
 use foretoken_engine::trace::Round;
-use foretoken_library::{Folders, Library};
+use foretoken_library::{Folders, Library, Secrets};
 use foretoken_store::Store;
 
 use crate::cancel::Turns;
-use crate::engine::{Engine, OnAdvice};
+use crate::engine::{Engine, OnAdvice, Repliers};
 use crate::error::Result;
+use crate::hub::FromHub;
 use crate::ipc::{
     AppInfo, CommandError, Conversation, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Message,
     ModelEntry, SearchHit, ServerStatus, Settings,
@@ -21,7 +22,6 @@ use crate::learning::LearnedFile;
 use crate::lock::lock;
 use crate::looking::Looks;
 use crate::models::{InstalledModel, Models};
-use crate::remote::Remote;
 use crate::replier::Replier;
 use crate::save::{downloads, save};
 use crate::serving::Serving;
@@ -48,8 +48,10 @@ pub struct App {
     /// Held while settings change, so that store, memory and engine agree on the last.
     saving: Mutex<()>,
     /// What comes from the hub; an error when nothing can.
-    pub(crate) remote: Result<Remote>,
+    pub(crate) hub: Result<FromHub>,
     pub(crate) library: Library,
+    /// Keys of servers elsewhere.
+    pub(crate) secrets: Secrets,
     folders: Folders,
     /// What the person is still to be told.
     notices: Mutex<Vec<String>>,
@@ -86,16 +88,19 @@ impl App {
         let earlier = earlier(&store, &settings)?;
         let learning: Arc<dyn Learning> = Arc::new(LearnedFile(folders.clone()));
         let host = Host { hardware, learning: Some(learning), renderer };
-        let engine = Engine::start(host, models, replier, settings.clone(), earlier)
+        let secrets = Secrets::new(&folders);
+        let repliers = Repliers { remote: secrets.clone(), instead: replier };
+        let engine = Engine::start(host, models, repliers, settings.clone(), earlier)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
-        let remote = Remote::open(&folders, engine.lister());
+        let hub = FromHub::open(&folders, engine.lister());
         let serving = Serving::new(engine.writer());
         serving.apply(&settings.server);
         Ok(Self {
             engine,
             serving,
-            remote,
+            hub,
             library,
+            secrets,
             store: Mutex::new(store),
             unstored: Unstored::default(),
             turns: Turns::default(),
@@ -132,7 +137,7 @@ impl App {
         self.change_settings(|_| settings)
     }
 
-    fn change_settings(&self, change: impl FnOnce(Settings) -> Settings) -> Result<Settings> {
+    pub(crate) fn change_settings(&self, change: impl FnOnce(Settings) -> Settings) -> Result<Settings> {
         let _saving = lock(&self.saving);
         let before = self.settings();
         let settings = change(before.clone());

@@ -5,6 +5,7 @@
 //! - `local`: the models on this computer; `loading`: which of them are loaded, and what becomes of them when a
 //!   device fails
 //! - `choosing`: who drafts; `advise`: trials of every draft
+//! - `remote`: replies by models on servers elsewhere
 //! - `replying`, `serving`, `check`, `arena`: what the models are there for; `why`: whether replies are drafted
 
 mod advise;
@@ -14,6 +15,7 @@ mod choosing;
 mod job;
 mod loading;
 mod local;
+mod remote;
 mod replying;
 mod serving;
 mod why;
@@ -24,11 +26,13 @@ use std::thread;
 
 use foretoken_engine::model::ChatMessage;
 use foretoken_engine::session::Host;
+use foretoken_library::Secrets;
 use foretoken_server::Writer;
 
 use self::job::Job;
 pub use self::job::{OnAdvice, OnArena, OnCheck, OnReply, Stored};
 use self::local::{Chosen, Local};
+use self::remote::Remote;
 use self::serving::ServerWriter;
 use self::worker::Worker;
 use crate::board::Board;
@@ -39,6 +43,14 @@ use crate::lock::lock;
 use crate::models::Models;
 use crate::replier::{Ending, PromptSize, Replier};
 use crate::shown::{self, Wish};
+
+/// Who replies beside the models on this computer.
+pub struct Repliers {
+    /// The keys of servers elsewhere, for targets that are there.
+    pub remote: Secrets,
+    /// Who replies in the place of all of them, if anybody.
+    pub instead: Option<Box<dyn Replier>>,
+}
 
 /// The way to the engine thread. Dropping it ends the thread after the job under way.
 pub struct Engine {
@@ -53,12 +65,11 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts the thread, which loads the models that `settings` name. Where there is a `replier`, it replies in
-    /// their place.
+    /// Starts the thread, which loads the models that `settings` name.
     pub fn start(
         host: Host,
         models: Models,
-        replier: Option<Box<dyn Replier>>,
+        repliers: Repliers,
         settings: Settings,
         earlier: Vec<String>,
     ) -> std::io::Result<Self> {
@@ -66,7 +77,7 @@ impl Engine {
         let chosen = Arc::new(Mutex::new(Chosen::default()));
         let board = Arc::new(Board::starting());
         let local = Local::new(host, models, Arc::clone(&chosen), Arc::clone(&board));
-        let worker = Worker { local, replier };
+        let worker = Worker { local, remote: Remote::new(repliers.remote), instead: repliers.instead };
         thread::Builder::new().name("engine".to_owned()).spawn(move || worker.work(queue))?;
         let engine =
             Self { jobs, trials: Arc::default(), chosen, board, wishes: Board::showing(Wish::default()) };

@@ -31,7 +31,8 @@ pub use proof::{
 };
 pub use server::ServerStatus;
 pub use settings::{
-    Appearance, DRAFT_NGRAM, DRAFT_NONE, Language, ServerSettings, Settings, TEXT_SIZE, Theme,
+    Appearance, DRAFT_NGRAM, DRAFT_NONE, Language, RemoteModel, RemoteServer, ServerSettings, Settings,
+    TEXT_SIZE, Theme,
 };
 
 /// Facts for the about line and the settings panel.
@@ -67,5 +68,7 @@ pub enum ErrorCode {
     /// Something else was chosen meanwhile.
     Cancelled,
     NotFound,
+    /// A server elsewhere, see [`Settings::remote_servers`].
+    Remote,
     Internal,
 }

@@ -9,7 +9,7 @@
 //! - [`cancel`]: ending a job, and one job at a time
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
 //! - [`replier`]: who replies, be it the engine or another; [`round`]: a round, turned into JSON once
-//! - [`remote`]: what comes from the hub
+//! - [`hub`]: what comes from the hub; [`servers`]: servers elsewhere that a person added
 //! - [`models`]: the lists of targets and drafts; [`looking`]: a look into a file that fails by itself;
 //!   [`drafts`]: which draft a target gets; [`memory`]: whether they fit
 //! - `serving`: the local server
@@ -26,6 +26,7 @@ pub mod drafts;
 pub mod engine;
 pub mod error;
 mod history;
+pub mod hub;
 pub mod ipc;
 mod learning;
 mod lock;
@@ -34,12 +35,12 @@ pub mod memory;
 pub mod models;
 pub mod pace;
 pub mod proof;
-pub mod remote;
 pub mod replier;
 pub mod reply;
 pub mod room;
 pub mod round;
 pub mod save;
+pub mod servers;
 mod serving;
 pub mod settings;
 mod shown;

@@ -30,6 +30,7 @@ impl Default for Settings {
             keep_traces: true,
             added_models: Vec::new(),
             server: ServerSettings::default(),
+            remote_servers: Vec::new(),
         }
     }
 }
@@ -320,7 +321,8 @@ mod tests {
             },
             "keep_traces": false,
             "added_models": ["/a.gguf"],
-            "server": { "enabled": true, "host": "0.0.0.0", "port": 7, "key": "secret" }
+            "server": { "enabled": true, "host": "0.0.0.0", "port": 7, "key": "secret" },
+            "remote_servers": [{ "name": "gpu", "address": "http://gpu:8000/v1", "models": [{ "id": "m", "context": 7 }] }]
         })
     }
 

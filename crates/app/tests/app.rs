@@ -5,6 +5,8 @@
 mod cancelling;
 #[path = "app/devices.rs"]
 mod devices;
+#[path = "app/remote.rs"]
+mod remote;
 #[path = "app/scripted.rs"]
 mod scripted;
 #[path = "app/serving.rs"]

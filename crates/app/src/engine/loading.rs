@@ -13,6 +13,7 @@ use super::why::{off, ready_to_speculate};
 use crate::error::Result;
 use crate::ipc::{CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading, ModelEntry, Why};
 use crate::lock::lock;
+use crate::servers::{self, is_remote};
 
 /// Said of a draft whose GPU failed.
 const DRAFT_FAILED: &str = "The draft runs on the CPU: it failed on the GPU.";
@@ -22,6 +23,9 @@ impl Local {
     /// ready, and if the new one fails. Returns what is to be said about where it went.
     pub(super) fn load_target(&mut self) -> Result<Option<String>> {
         let (id, choice) = (self.settings.target.clone(), self.settings.device);
+        if is_remote(&id) {
+            servers::chosen(&self.settings)?;
+        }
         let wanted = match self.target.as_mut().filter(|target| target.id == id) {
             Some(target) => target.session.move_target(choice),
             None => Some(self.host.hardware.open(choice)),

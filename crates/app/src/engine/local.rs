@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::ipc::{CommandError, DeviceOption, EnginePhase, ErrorCode, ModelEntry, Settings};
 use crate::memory;
 use crate::models::{InstalledModel, Models};
+use crate::servers::{self, is_remote};
 
 /// What was asked to be loaded, and where. What is being loaded and is no longer wanted is given up.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -140,12 +141,13 @@ impl Local {
         (self.settings, self.earlier, self.revision) = (settings, earlier, revision);
         // Before the target is loaded: if that fails, others can be chosen.
         self.list_targets();
-        let loaded = self.load_target();
+        // What is loaded stays for when it is chosen again.
+        let loaded = if servers::entry(&self.settings).is_some() { Ok(None) } else { self.load_target() };
         let failed = loaded.as_ref().is_err_and(|error| error.code != ErrorCode::Cancelled);
         if failed {
             // The choice stays what it is: the model may be on a disk that is back the next time.
             for replacement in [self.models.default_target(), STARTER] {
-                if self.target.is_none() {
+                if self.target.is_none() || is_remote(&self.settings.target) {
                     self.settings.target = replacement.to_owned();
                     let _ = self.load_target();
                 }
@@ -157,11 +159,16 @@ impl Local {
     /// Looks for models on this computer again.
     pub(super) fn list_models(&mut self) {
         self.list_targets();
-        self.choose_draft();
+        if servers::entry(&self.settings).is_none() {
+            self.choose_draft();
+        }
     }
 
     /// Makes the draft ready, and says how things are: `message`, and what is loaded.
     pub(super) fn announce(&mut self, message: Option<String>) {
+        if let Some(entry) = servers::entry(&self.settings) {
+            return self.announce_elsewhere(entry, message);
+        }
         self.choose_draft();
         let why = self.prepare_draft();
         let target = self.target.as_ref();
@@ -182,6 +189,20 @@ impl Local {
         self.report_memory();
     }
 
+    /// The same of a target on a server: nothing is loaded for it, and nothing drafted here.
+    fn announce_elsewhere(&mut self, entry: ModelEntry, message: Option<String>) {
+        let (device, revision) = (servers::device(&self.settings), self.revision);
+        self.board.update(|status| {
+            (status.phase, status.loading, status.message) = (EnginePhase::Ready, None, message);
+            (status.target, status.device) = (Some(entry), device);
+            (status.drafts, status.draft, status.draft_device) = (Vec::new(), String::new(), None);
+            status.device_remarks = Vec::new();
+            status.why = off("drafts are made by the server, if it is set up to");
+            status.revision = revision;
+        });
+        self.report_memory();
+    }
+
     pub(super) fn report_memory(&self) {
         let target = self.target.as_ref().map(|target| (target.session.device(), target.entry.memory_bytes));
         let draft = self.target.as_ref().map(|target| &target.session.draft);
@@ -198,14 +219,16 @@ impl Local {
         self.listed(id).map_or(0, |entry| entry.memory_bytes)
     }
 
-    /// Opens the models on this computer, unless they are those that are listed.
+    /// Opens the models on this computer, unless they are those that are listed, and lists them before those elsewhere.
     fn list_targets(&mut self) {
         let installed = self.models.installed(&self.settings.added_models);
         if installed.iter().ne(self.listed.iter().map(|(model, _)| model)) {
             let entries = self.models.entries(&installed);
-            self.board.update(|status| status.targets.clone_from(&entries));
             (self.listed, self.listed_for) = (installed.into_iter().zip(entries).collect(), None);
         }
+        let here = self.listed.iter().map(|(_, entry)| entry.clone());
+        let targets = here.chain(servers::entries(&self.settings)).collect();
+        self.board.update(|status| status.targets = targets);
     }
 
     fn listed(&self, id: &str) -> Option<&ModelEntry> {

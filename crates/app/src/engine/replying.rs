@@ -70,9 +70,8 @@ impl Local {
 
 /// What is asked of the target: the conversation in its own form, and how its tokens are chosen.
 pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Settings) -> Result<Request> {
-    let system = settings.system_prompt.trim();
-    let system = (!system.is_empty()).then(|| ChatMessage { role: Role::System, content: system.to_owned() });
-    let messages: Vec<ChatMessage> = system.into_iter().chain(messages.iter().cloned()).collect();
+    let messages: Vec<ChatMessage> =
+        system_prompt(settings).into_iter().chain(messages.iter().cloned()).collect();
     let mut sampling = settings.sampling.clone();
     if sampling.seed.is_some() {
         // Whoever fixes a seed wants the same text again, also with another draft.
@@ -84,6 +83,12 @@ pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Se
         max_tokens: longest(settings),
         ..Request::new(session.conversation(&messages)?)
     })
+}
+
+/// What is put before every conversation.
+pub(super) fn system_prompt(settings: &Settings) -> Option<ChatMessage> {
+    let system = settings.system_prompt.trim();
+    (!system.is_empty()).then(|| ChatMessage { role: Role::System, content: system.to_owned() })
 }
 
 /// Longest reply in tokens; `None` means as long as the context allows.

@@ -13,7 +13,7 @@ use super::replying::{longest, speculation};
 use crate::board::Board;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::{CommandError, ErrorCode};
+use crate::ipc::{CommandError, ErrorCode, ModelKind};
 use crate::lock::lock;
 
 /// The engine thread, as the server sees it.
@@ -25,7 +25,8 @@ pub(super) struct ServerWriter {
 
 impl Writer for ServerWriter {
     fn model(&self) -> Option<String> {
-        self.board.status().target.map(|target| model_name(&target.name))
+        let here = self.board.status().target.filter(|target| target.kind != ModelKind::Remote);
+        here.map(|target| model_name(&target.name))
     }
 
     fn begin(&self, order: Order, teller: Teller) {
@@ -55,7 +56,7 @@ impl Local {
     }
 }
 
-fn refusal(CommandError { code, message }: CommandError) -> Refusal {
+pub(super) fn refusal(CommandError { code, message }: CommandError) -> Refusal {
     match code {
         ErrorCode::NoTarget => Refusal::not_ready(message),
         ErrorCode::PromptTooLong => Refusal::context_length(message),

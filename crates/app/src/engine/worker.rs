@@ -7,16 +7,20 @@ use foretoken_engine::model::ChatMessage;
 
 use super::job::{Job, OnReply};
 use super::local::Local;
+use super::remote::{Remote, not_here};
+use super::serving::refusal;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::EnginePhase;
 use crate::replier::{Ending, Event, Replier};
+use crate::servers::is_remote;
 
 /// What the engine thread works with.
 pub(super) struct Worker {
     pub(super) local: Local,
-    /// Who replies in the place of the models on this computer, if anybody.
-    pub(super) replier: Option<Box<dyn Replier>>,
+    pub(super) remote: Remote,
+    /// Who replies in the place of both, if anybody.
+    pub(super) instead: Option<Box<dyn Replier>>,
 }
 
 impl Worker {
@@ -46,14 +50,13 @@ impl Worker {
 
     /// Whoever asked may have gone, so that nobody hears what comes of it.
     fn carry_out(&mut self, job: Job) {
-        let local = &mut self.local;
         match job {
             Job::Settings { settings, earlier, revision } => {
-                local.apply_settings(*settings, earlier, revision);
+                self.local.apply_settings(*settings, earlier, revision);
             }
-            Job::List => local.list_models(),
+            Job::List => self.local.list_models(),
             Job::Advise { text, on_advice, cancel, done } => {
-                let _ = done.send(local.advise(&text, &on_advice, &cancel));
+                let _ = done.send(self.here().and_then(|local| local.advise(&text, &on_advice, &cancel)));
             }
             Job::Reply { messages, mut on, cancel, done } => {
                 let outcome = self.reply(&messages, &cancel, &mut on);
@@ -63,27 +66,39 @@ impl Worker {
                 self.local.keep_learned();
             }
             Job::Serve { order, teller } => {
-                local.serve(*order, teller);
-                local.keep_learned();
+                match self.here() {
+                    Ok(local) => local.serve(*order, teller),
+                    Err(error) => teller.end(Err(refusal(error))),
+                }
+                self.local.keep_learned();
             }
             Job::Measure { messages, done } => {
                 let settings = self.local.settings.clone();
                 let _ = done.send(self.replier().measure(&messages, &settings));
             }
             Job::Check { stored, on_progress, cancel, done } => {
-                let _ = done.send(local.check(&stored, &on_progress, &cancel));
+                let _ = done.send(self.here().and_then(|local| local.check(&stored, &on_progress, &cancel)));
             }
             Job::Arena { request, on_event, cancel, done } => {
-                let _ = done.send(local.arena(&request, &on_event, &cancel));
+                let _ = done.send(self.here().and_then(|local| local.arena(&request, &on_event, &cancel)));
             }
         }
     }
 
     fn replier(&mut self) -> &mut dyn Replier {
-        match &mut self.replier {
+        match &mut self.instead {
             Some(replier) => replier.as_mut(),
+            None if is_remote(&self.local.settings.target) => &mut self.remote,
             None => &mut self.local,
         }
+    }
+
+    /// What the models on this computer are asked for.
+    ///
+    /// # Errors
+    /// `NoTarget` while the target is elsewhere.
+    fn here(&mut self) -> Result<&mut Local> {
+        if is_remote(&self.local.settings.target) { Err(not_here()) } else { Ok(&mut self.local) }
     }
 
     /// Lets whoever replies do so, and shows it from the moment the conversation is accepted.

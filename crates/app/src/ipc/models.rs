@@ -5,11 +5,11 @@ use ts_rs::TS;
 
 use super::settings::DRAFT_NONE;
 
-/// A model on this computer.
+/// A model on this computer, or on a server elsewhere, where nothing is known of its size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ModelEntry {
-    /// `smollm2`, `starter`, `starter-draft`, or the path of a file or folder.
+    /// `smollm2`, `starter`, `starter-draft`, the path of a file or folder, or `remote:SERVER/MODEL`.
     pub id: String,
     /// "SmolLM2 135M Instruct · Q4_1".
     pub label: String,
@@ -17,7 +17,7 @@ pub struct ModelEntry {
     pub detail: String,
     pub kind: ModelKind,
     /// Where it is from: below the models folder its path there, for a download `owner/name:file` or
-    /// `owner/name`, else its path.
+    /// `owner/name`, of a remote one what its server calls it, else its path.
     pub name: String,
     /// Weights on disk, all parts together; 0 when the model could not be read.
     #[ts(type = "number")]
@@ -30,7 +30,7 @@ pub struct ModelEntry {
     /// 0 when the model could not be read.
     #[ts(type = "number")]
     pub parameters: u64,
-    /// Context length in tokens; 0 when the model could not be read.
+    /// Context length in tokens; 0 when the model could not be read, or its server does not say.
     pub context: u32,
     /// Why it cannot be used as a target; `None` when it can.
     pub problem: Option<Problem>,
@@ -59,6 +59,8 @@ pub enum ModelKind {
     Downloaded,
     /// Added by path: can be taken off the list, and the file stays.
     Added,
+    /// On a server elsewhere, see [`super::RemoteServer`].
+    Remote,
 }
 
 /// A choice in the draft picker.

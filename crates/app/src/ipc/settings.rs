@@ -37,6 +37,31 @@ pub struct Settings {
     /// Models a person added by path.
     pub added_models: Vec<String>,
     pub server: ServerSettings,
+    /// Servers elsewhere that a person added, whose models can be targets.
+    pub remote_servers: Vec<RemoteServer>,
+}
+
+/// A server elsewhere that speaks OpenAI's protocol. Its key is in the system's keyring.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct RemoteServer {
+    /// What the person calls it; no two have the same name, and none has a slash.
+    pub name: String,
+    /// "http://192.168.1.5:8000/v1".
+    pub address: String,
+    /// Those that it had when it was last asked.
+    #[serde(default)]
+    pub models: Vec<RemoteModel>,
+}
+
+/// A model on such a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct RemoteModel {
+    /// What the server calls it.
+    pub id: String,
+    /// Tokens that prompt and reply may have together; 0 where the server does not say.
+    pub context: u32,
 }
 
 /// The local server, by which other programs use the loaded models.

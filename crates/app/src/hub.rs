@@ -17,13 +17,13 @@ use crate::lock::lock;
 use crate::memory;
 
 /// The hub, and what is on its way from there.
-pub(crate) struct Remote {
+pub(crate) struct FromHub {
     hub: Hub,
     downloads: Downloads,
     board: Arc<Board<Vec<Download>>>,
 }
 
-impl Remote {
+impl FromHub {
     /// Calls `on_arrival` when a download is done.
     pub(crate) fn open(folders: &Folders, on_arrival: impl Fn() + Send + Sync + 'static) -> Result<Self> {
         let hub = Hub::new(folders)?;
@@ -54,34 +54,34 @@ impl App {
 
     /// What the repository called `name` offers. Asks the hub.
     pub fn find_repository(&self, name: &str) -> Result<Repository> {
-        Ok(self.remote()?.hub.repository(name.trim())?.into())
+        Ok(self.hub()?.hub.repository(name.trim())?.into())
     }
 
     /// For the page, see [`Board::watch_from_page`].
     pub fn watch_downloads(&self, watcher: impl Fn(&Vec<Download>) -> bool + Send + 'static) -> Result<()> {
-        self.remote()?.board.watch_from_page(watcher);
+        self.hub()?.board.watch_from_page(watcher);
         Ok(())
     }
 
     /// Begins a download, or goes on with it; `None` for the file asks for a safetensors folder. Asks the hub.
     pub fn start_download(&self, repository: &str, file: Option<&str>) -> Result<Download> {
-        Ok((&self.remote()?.downloads.start(repository, file)?).into())
+        Ok((&self.hub()?.downloads.start(repository, file)?).into())
     }
 
     pub fn pause_download(&self, id: &str) -> Result<()> {
-        Ok(self.remote()?.downloads.pause(id)?)
+        Ok(self.hub()?.downloads.pause(id)?)
     }
 
     pub fn resume_download(&self, id: &str) -> Result<()> {
-        Ok(self.remote()?.downloads.resume(id)?)
+        Ok(self.hub()?.downloads.resume(id)?)
     }
 
     pub fn cancel_download(&self, id: &str) -> Result<()> {
-        Ok(self.remote()?.downloads.cancel(id)?)
+        Ok(self.hub()?.downloads.cancel(id)?)
     }
 
     pub fn dismiss_download(&self, id: &str) -> Result<()> {
-        Ok(self.remote()?.downloads.dismiss(id)?)
+        Ok(self.hub()?.downloads.dismiss(id)?)
     }
 
     /// Deletes an installed model from disk. One that is loaded goes on working until another is chosen,
@@ -93,17 +93,17 @@ impl App {
     }
 
     pub fn hub_token(&self) -> Result<TokenSource> {
-        Ok(self.remote()?.hub.token_source().into())
+        Ok(self.hub()?.hub.token_source().into())
     }
 
     /// Keeps a token, or with `None` removes the kept one. Returns where the token comes from then.
     pub fn set_hub_token(&self, token: Option<&str>) -> Result<TokenSource> {
-        self.remote()?.hub.set_token(token.map(str::trim))?;
+        self.hub()?.hub.set_token(token.map(str::trim))?;
         self.hub_token()
     }
 
-    fn remote(&self) -> Result<&Remote> {
-        self.remote.as_ref().map_err(Clone::clone)
+    fn hub(&self) -> Result<&FromHub> {
+        self.hub.as_ref().map_err(Clone::clone)
     }
 }
 
