@@ -38,6 +38,12 @@ export interface Backend {
   saveSettings(settings: Settings): Promise<Settings>;
   /** Whether the local server runs by the settings that were saved last. */
   serverStatus(): Promise<ServerStatus>;
+  /** Adds a server elsewhere, or changes the one of this name; with null its address keeps its key. Asks nobody. */
+  addServer(name: string, address: string, key: string | null): Promise<Settings>;
+  /** Asks a server for its models; resolves with the settings that have them. */
+  testServer(name: string): Promise<Settings>;
+  /** Takes a server off the list and forgets its key. */
+  removeServer(name: string): Promise<Settings>;
   /** Calls `onStatus` with the present status at once, then at each change. */
   watchEngine(onStatus: (status: EngineStatus) => void): Promise<void>;
   addModel(path: string): Promise<ModelEntry>;

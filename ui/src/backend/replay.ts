@@ -183,6 +183,22 @@ export class Replay implements Backend {
     return Promise.resolve({ url: null, problem });
   };
 
+  addServer = (name: string, address: string) => {
+    const others = this.#settings.remote_servers.filter((server) => server.name !== name);
+    return this.saveSettings({
+      ...this.#settings,
+      remote_servers: [...others, { name, address, models: [] }],
+    });
+  };
+
+  testServer = (): Promise<Settings> =>
+    Promise.reject(new BackendError("remote", "A page in a browser cannot ask a server."));
+
+  removeServer = (name: string) => {
+    const left = this.#settings.remote_servers.filter((server) => server.name !== name);
+    return this.saveSettings({ ...this.#settings, remote_servers: left });
+  };
+
   watchEngine = (onStatus: (status: EngineStatus) => void) => {
     this.#watchers.push(onStatus);
     onStatus(this.#status());

@@ -28,6 +28,9 @@ export const tauri: Backend = {
   settings: () => call("settings", {}),
   saveSettings: (settings) => call("save_settings", { settings }),
   serverStatus: () => call("server_status", {}),
+  addServer: (name, address, key) => call("add_server", { name, address, key }),
+  testServer: (name) => call("test_server", { name }),
+  removeServer: (name) => call("remove_server", { name }),
   watchEngine: async (onStatus) => {
     // The first change is all of it.
     let status = {} as EngineStatus;

@@ -47,5 +47,6 @@ export const defaults: Settings = {
     "host": "127.0.0.1",
     "port": 8642,
     "key": ""
-  }
+  },
+  "remote_servers": []
 };

@@ -13,6 +13,7 @@ const SECTION_IDS = [
   "system-prompt",
   "appearance",
   "server",
+  "remote",
   "data",
 ] as const;
 
@@ -70,6 +71,7 @@ const sections = {
   server_host: "server",
   server_port: "server",
   server_key: "server",
+  remote_servers: "remote",
   keep_traces: "data",
   stored_traces: "data",
   data_folder: "data",
@@ -86,6 +88,7 @@ type WithStandard = {
 }[SettingId];
 
 const WITHOUT_STANDARD: readonly string[] = [
+  "remote_servers",
   "stored_traces",
   "data_folder",
   "version",

@@ -16,6 +16,7 @@ import { Library } from "./library.svelte";
 import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
 import { Server } from "./server.svelte";
+import { Servers } from "./servers.svelte";
 import { SettingSearch } from "./settingSearch.svelte";
 import { Settings } from "./settings.svelte";
 import { Storage } from "./storage.svelte";
@@ -42,6 +43,7 @@ export class App {
   readonly arena: Arena;
   readonly storage: Storage;
   readonly server: Server;
+  readonly servers: Servers;
   info = $state.raw<AppInfo | null>(null);
 
   readonly #backend: Backend;
@@ -75,6 +77,7 @@ export class App {
     this.arena = new Arena(backend, this.settings, this.engine, this.toasts, occupied);
     this.storage = new Storage(backend);
     this.server = new Server(backend);
+    this.servers = new Servers(backend, this.settings);
   }
 
   /** Lights up a token of a reply on the page, by its number from 0. */

@@ -91,11 +91,15 @@ export class Settings {
    */
   async refreshModels() {
     try {
-      const { added_models, target, device, drafts } = await this.#backend.settings();
-      this.values = { ...this.values, added_models, target, device, drafts };
+      this.takeModels(await this.#backend.settings());
     } catch (thrown) {
       this.problem = errorWords(BackendError.from(thrown));
     }
+  }
+
+  /** Takes what the shell changed by itself: the lists of models and servers, and which of them are in use. */
+  takeModels({ added_models, remote_servers, target, device, drafts }: Values) {
+    this.values = { ...this.values, added_models, remote_servers, target, device, drafts };
   }
 
   /** Saves what is not yet saved. Before the first load nothing is: it would erase what is stored. */

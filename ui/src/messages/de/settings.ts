@@ -8,6 +8,7 @@ export const settings = {
   "settings.system-prompt": "System-Prompt",
   "settings.appearance": "Aussehen",
   "settings.server": "Lokaler Server",
+  "settings.remote": "Entfernt",
   "settings.data": "Daten",
   "setting.draft": "Draft-Modell",
   "setting.draft.explanation":
@@ -112,6 +113,24 @@ export const settings = {
     "Programme müssen ihn als API-Schlüssel senden. Leer lassen für keinen.",
   "setting.server_key.standard": "leer",
   "setting.server_key.new": "Neuer Schlüssel",
+  "setting.remote_servers": "Server anderswo",
+  "setting.remote_servers.explanation":
+    "Modelle auf vLLM, SGLang, llama-server oder jedem Server mit OpenAIs Protokoll können als Zielmodell antworten. Gewählt werden sie über der Unterhaltung.",
+  "remote.sent":
+    "Was einem solchen Modell geschrieben wird, verlässt diesen Rechner: die Unterhaltung, der System-Prompt und die Sampling-Einstellungen. Nichts wird gesendet, bevor ein Server geprüft oder seinem Modell geschrieben wird.",
+  "remote.name": "Name",
+  "remote.address": "Adresse",
+  "remote.key": "Schlüssel",
+  "remote.add": "Hinzufügen",
+  "remote.asking": "Wird gefragt",
+  "remote.test": "Prüfen",
+  "remote.testLabel": "{server} prüfen",
+  "remote.remove": "Entfernen",
+  "remote.removeLabel": "{server} entfernen",
+  "remote.untested": "Noch nicht gefragt.",
+  "remote.noModels": "Er antwortet und hat keine Modelle.",
+  "remote.models":
+    "{count, plural, one {Er hat ein Modell: {names}} other {Er hat # Modelle: {names}}}",
   "setting.keep_traces": "Traces speichern",
   "setting.keep_traces.explanation":
     "Ein Trace hält fest, was in jeder Runde geschah. Token-Ansicht, Heatmap, Wiedergabe und Prüfung brauchen ihn.",

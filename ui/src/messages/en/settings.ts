@@ -6,6 +6,7 @@ export const settings = {
   "settings.system-prompt": "System prompt",
   "settings.appearance": "Appearance",
   "settings.server": "Local server",
+  "settings.remote": "Remote",
   "settings.data": "Data",
   "setting.draft": "Draft model",
   "setting.draft.explanation":
@@ -108,6 +109,24 @@ export const settings = {
   "setting.server_key.explanation": "Programs must send it as their API key. Leave empty for none.",
   "setting.server_key.standard": "empty",
   "setting.server_key.new": "New key",
+  "setting.remote_servers": "Servers elsewhere",
+  "setting.remote_servers.explanation":
+    "Models on vLLM, SGLang, llama-server or any server with OpenAI's protocol can reply as your target model. Choose them above the conversation.",
+  "remote.sent":
+    "What you send to such a model leaves this computer: the conversation, the system prompt and the sampling settings. Nothing is sent before you test a server or write to its model.",
+  "remote.name": "Name",
+  "remote.address": "Address",
+  "remote.key": "Key",
+  "remote.add": "Add",
+  "remote.asking": "Asking",
+  "remote.test": "Test",
+  "remote.testLabel": "Test {server}",
+  "remote.remove": "Remove",
+  "remote.removeLabel": "Remove {server}",
+  "remote.untested": "Not asked yet.",
+  "remote.noModels": "It answers, and has no models.",
+  "remote.models":
+    "{count, plural, one {It has one model: {names}} other {It has # models: {names}}}",
   "setting.keep_traces": "Save traces",
   "setting.keep_traces.explanation":
     "A trace records what happened in each round. Token view, heatmap, replay and check need it.",
