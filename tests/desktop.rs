@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accessibility;
+mod connections;
 mod e2e;
+mod remote;
 mod seeing;
 mod staying;
