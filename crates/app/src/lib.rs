@@ -9,7 +9,8 @@
 //! - [`cancel`]: ending a job, and one job at a time
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
 //! - [`replier`]: who replies, be it the engine or another; [`round`]: a round, turned into JSON once
-//! - [`hub`]: what comes from the hub; [`servers`]: servers elsewhere that a person added
+//! - [`hub`]: what comes from the hub; [`remote`]: servers elsewhere that a person adds; `servers`: which of
+//!   them is the target
 //! - [`models`]: the lists of targets and drafts; [`looking`]: a look into a file that fails by itself;
 //!   [`drafts`]: which draft a target gets; [`memory`]: whether they fit
 //! - `serving`: the local server
@@ -35,12 +36,13 @@ pub mod memory;
 pub mod models;
 pub mod pace;
 pub mod proof;
+pub mod remote;
 pub mod replier;
 pub mod reply;
 pub mod room;
 pub mod round;
 pub mod save;
-pub mod servers;
+mod servers;
 mod serving;
 pub mod settings;
 mod shown;

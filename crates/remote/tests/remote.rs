@@ -439,8 +439,10 @@ fn who_cannot_be_reached_is_told_by_its_reason() {
     assert!(matches!(told(&free.to_string()), Error::NothingListens { .. }));
     assert!(matches!(told("http://nowhere.invalid:8000"), Error::NoHost { .. }));
     // A server without TLS where it is expected.
-    let server = Scripted::start(vec![sends(&[&whole("400 Bad Request", "", "no TLS here")])]);
-    let error = told(&format!("https://{}", server.at));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    thread::spawn(move || listener.accept().unwrap().0.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+    let error = told(&format!("https://{at}"));
     assert!(matches!(error, Error::Tls { .. }), "{error}");
 }
 

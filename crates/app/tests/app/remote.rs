@@ -91,11 +91,10 @@ fn a_reply_from_elsewhere_is_the_one_that_the_server_writes_with_its_numbers_and
     );
     let (here, there) = (reply.reply.summary.unwrap(), alone.summary.unwrap());
     assert_eq!((here.prompt_tokens, here.tokens, here.rounds), (there.prompt_tokens, there.tokens, 0));
-    assert_eq!(
-        (here.drafted, here.judged, here.accepted, here.acceptance_rate),
-        (there.drafted, there.judged, there.accepted, there.acceptance_rate)
-    );
-    assert!(there.accepted > 0 && here.tokens_per_second.unwrap() > 0.0 && here.ttft_ms > 0.0);
+    // Not the same drafts: the second reply was drafted with what the first one taught.
+    assert!(here.drafted >= here.judged && here.judged >= here.accepted && here.accepted > 0, "{here:?}");
+    assert_eq!(here.acceptance_rate, Some(f64::from(here.accepted) / f64::from(here.judged)));
+    assert!(here.tokens_per_second.unwrap() > 0.0 && here.ttft_ms > 0.0 && here.elapsed_ms > here.ttft_ms);
     assert!(fixture.app.trace(reply.reply.id).unwrap().is_empty());
 
     // The conversation goes on, also where a reply was cut by its length.
