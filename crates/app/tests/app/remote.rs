@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -226,4 +227,41 @@ fn names_and_addresses_that_cannot_be_are_refused() {
         ErrorCode::BadSetting
     );
     assert!(fixture.app.settings().remote_servers.is_empty());
+}
+
+/// Where a server is that has no models, and what it is asked.
+fn hearing() -> (String, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let (sender, asked) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, mut bytes) = (stream.unwrap(), [0; 65536]);
+            let length = stream.read(&mut bytes).unwrap();
+            let _ = sender.send(String::from_utf8_lossy(&bytes[..length]).to_lowercase());
+            let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 11\r\n\r\n{\"data\":[]}";
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    (at, asked)
+}
+
+#[test]
+fn a_key_goes_to_the_address_that_it_was_given_for_and_to_no_other_and_is_in_no_settings() {
+    let fixture = Fixture::new();
+    let ((one, at_one), (two, at_two)) = (hearing(), hearing());
+    let asked = |asked: &mpsc::Receiver<String>| {
+        fixture.app.test_server("far").unwrap();
+        asked.recv_timeout(Duration::from_secs(10)).unwrap().contains("authorization: bearer secret-key")
+    };
+    let settings = fixture.app.add_server("far", &one, Some(" secret-key ")).unwrap();
+    assert!(!serde_json::to_string(&settings).unwrap().contains("secret-key"));
+    assert!(asked(&at_one));
+    fixture.app.add_server("far", &two, None).unwrap();
+    assert!(!asked(&at_two), "another address has no key");
+    fixture.app.add_server("far", &one, None).unwrap();
+    assert!(asked(&at_one), "its own is kept");
+    fixture.app.remove_server("far").unwrap();
+    fixture.app.add_server("far", &one, None).unwrap();
+    assert!(!asked(&at_one), "the key went with the server");
 }
