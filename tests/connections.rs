@@ -89,8 +89,9 @@ fn below(root: u32) -> Vec<u32> {
         processes.filter_map(|process| Some((process, parent(process)?))).collect();
     let mut found = vec![root];
     let mut at = 0;
-    while at < found.len() {
-        found.extend(parents.iter().filter(|(_, parent)| *parent == found[at]).map(|(process, _)| *process));
+    while let Some(&process) = found.get(at) {
+        let started = parents.iter().filter(|(_, parent)| *parent == process);
+        found.extend(started.map(|(child, _)| *child));
         at += 1;
     }
     found.split_off(1)
