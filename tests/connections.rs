@@ -130,9 +130,13 @@ async fn nothing_is_connected_to_that_nobody_asked_for_and_what_is_asked_for_is_
     let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
     elsewhere.set_nonblocking(true).unwrap();
     let address = format!("http://{}", elsewhere.local_addr().unwrap());
-    let proxies =
-        ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy", "HF_ENDPOINT"];
-    let window = Window::open_with(&data, &proxies.map(|name| (name, address.as_str()))).await;
+    let mut variables = vec![("HF_ENDPOINT", address.as_str())];
+    variables.extend(
+        ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map(|name| (name, address.as_str())),
+    );
+    // The driver's own way to the window.
+    variables.extend(["NO_PROXY", "no_proxy"].map(|name| (name, "127.0.0.1,localhost")));
+    let window = Window::open_with(&data, &variables).await;
     let watch = Watch::begin(window.driver());
     use_it(&window, &data).await;
     assert_eq!(watch.end(), BTreeSet::new(), "connections of a day");
