@@ -53,7 +53,10 @@ fn connections(root: u32) -> BTreeSet<String> {
         sockets(root).iter().filter_map(|inode| Some(table.get(inode)?.0.as_str())).collect();
     let inodes = below(root).into_iter().flat_map(sockets);
     let ends = inodes.filter_map(|inode| table.get(&inode).cloned());
-    let away = ends.filter(|(_, to)| !to.ends_with(":0000") && !drivers.contains(to.as_str()));
+    // What it started has the driver's own connections, too, as children do.
+    let away = ends.filter(|(from, to)| {
+        !to.ends_with(":0000") && ![from, to].into_iter().any(|end| drivers.contains(end.as_str()))
+    });
     away.map(|(_, to)| to).collect()
 }
 
