@@ -2,7 +2,7 @@
 //! day, and whatever would go through a proxy or to the hub comes to a listener of the test instead.
 #![cfg(target_os = "linux")]
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -27,12 +27,12 @@ struct Watch {
 }
 
 impl Watch {
-    fn begin(root: u32) -> Self {
+    fn begin(root: u32, port: u16) -> Self {
         let (ends, found) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<BTreeSet<String>>>::default());
         let (end, seen) = (Arc::clone(&ends), Arc::clone(&found));
         let thread = thread::spawn(move || {
             while !end.load(Ordering::Relaxed) {
-                seen.lock().unwrap().extend(connections(root));
+                seen.lock().unwrap().extend(connections(root, port));
                 thread::sleep(EVERY);
             }
         });
@@ -46,29 +46,26 @@ impl Watch {
     }
 }
 
-/// Where the processes below `root` are connected to, but for `root` itself, which drives them.
-fn connections(root: u32) -> BTreeSet<String> {
+/// Where the processes below `root` are connected to on other computers, or at `port` of this one: what else stays
+/// here is how the window is driven.
+fn connections(root: u32, port: u16) -> BTreeSet<String> {
     let table = table();
-    let drivers: HashSet<&str> =
-        sockets(root).iter().filter_map(|inode| Some(table.get(inode)?.0.as_str())).collect();
-    let inodes = below(root).into_iter().flat_map(sockets);
-    let ends = inodes.filter_map(|inode| table.get(&inode).cloned());
-    // What it started has the driver's own connections, too, as children do.
-    let away = ends.filter(|(from, to)| {
-        !to.ends_with(":0000") && ![from, to].into_iter().any(|end| drivers.contains(end.as_str()))
-    });
-    away.map(|(_, to)| to).collect()
+    let ends = below(root).into_iter().flat_map(sockets).filter_map(|inode| table.get(&inode).cloned());
+    let here =
+        |to: &str| ["0100007F:", "00000000000000000000000001000000:"].iter().any(|ip| to.starts_with(ip));
+    let listener = format!(":{port:04X}");
+    ends.filter(|to| !to.ends_with(":0000") && (!here(to) || to.ends_with(&listener))).collect()
 }
 
-/// The two ends of every socket of the internet, by its inode, as the kernel writes them.
-fn table() -> HashMap<u64, (String, String)> {
+/// The far end of every socket of the internet, by its inode, as the kernel writes it.
+fn table() -> HashMap<u64, String> {
     let mut table = HashMap::new();
     for kind in ["tcp", "tcp6", "udp", "udp6"] {
         let lines = fs::read_to_string(format!("/proc/net/{kind}")).unwrap_or_default();
         for line in lines.lines().skip(1) {
             let fields: Vec<&str> = line.split_whitespace().collect();
             if let Some(inode) = fields.get(9).and_then(|inode| inode.parse().ok()) {
-                table.insert(inode, (fields[1].to_owned(), fields[2].to_owned()));
+                table.insert(inode, fields[2].to_owned());
             }
         }
     }
@@ -132,7 +129,8 @@ async fn nothing_is_connected_to_that_nobody_asked_for_and_what_is_asked_for_is_
     always_drafting(&data);
     let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
     elsewhere.set_nonblocking(true).unwrap();
-    let address = format!("http://{}", elsewhere.local_addr().unwrap());
+    let port = elsewhere.local_addr().unwrap().port();
+    let address = format!("http://127.0.0.1:{port}");
     let mut variables = vec![("HF_ENDPOINT", address.as_str())];
     variables.extend(
         ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map(|name| (name, address.as_str())),
@@ -140,13 +138,13 @@ async fn nothing_is_connected_to_that_nobody_asked_for_and_what_is_asked_for_is_
     // The driver's own way to the window.
     variables.extend(["NO_PROXY", "no_proxy"].map(|name| (name, "127.0.0.1,localhost")));
     let window = Window::open_with(&data, &variables).await;
-    let watch = Watch::begin(window.driver());
+    let watch = Watch::begin(window.driver(), port);
     use_it(&window, &data).await;
     assert_eq!(watch.end(), BTreeSet::new(), "connections of a day");
     assert!(elsewhere.accept().is_err(), "somebody was asked");
 
     // The watch is no blind one: a repository of the hub is looked for because a person asks for it.
-    let watch = Watch::begin(window.driver());
+    let watch = Watch::begin(window.driver(), port);
     window.click("library-tab-get").await;
     window.type_into("repository-name", "owner/name").await;
     window.click("repository-find").await;
