@@ -15,6 +15,8 @@ pub struct CatalogueModel {
     /// whether it fits: what is downloaded goes by the hub's own word.
     pub bytes: u64,
     pub parameters: u64,
+    /// Of them those that a token goes through: fewer in a model of experts.
+    pub active: u64,
     /// "unknown" where nobody says it.
     pub licence: &'static str,
     /// Whether its licence has to be accepted on the hub before it can be downloaded.
@@ -39,6 +41,11 @@ impl CatalogueModel {
             Some(file) => format!("{}:{file}", self.repository),
             None => self.repository.to_owned(),
         }
+    }
+
+    /// Bytes that a token reads, about.
+    pub fn read_bytes(&self) -> u64 {
+        (self.bytes as f64 * self.active as f64 / self.parameters as f64) as u64
     }
 }
 
@@ -96,25 +103,105 @@ const fn open(
     parameters: u64,
     licence: &'static str,
 ) -> CatalogueModel {
-    CatalogueModel { label, repository, file: Some(file), bytes, parameters, licence, gated: false }
+    let active = parameters;
+    CatalogueModel { label, repository, file: Some(file), bytes, parameters, active, licence, gated: false }
 }
 
 /// A draft head of 16 bits a weight, of which nobody says a licence.
 const fn head(label: &'static str, repository: &'static str, parameters: u64) -> CatalogueModel {
     let bytes = 2 * parameters;
-    CatalogueModel { label, repository, file: None, bytes, parameters, licence: "unknown", gated: false }
+    let active = parameters;
+    CatalogueModel {
+        label,
+        repository,
+        file: None,
+        bytes,
+        parameters,
+        active,
+        licence: "unknown",
+        gated: false,
+    }
 }
+
+// Those that `pairs.rs` names, too.
+pub(crate) const QWEN3_0_6B: CatalogueModel = open(
+    "Qwen3 0.6B · Q8_0",
+    ["Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf"],
+    639_446_688,
+    600_000_000,
+    "apache-2.0",
+);
+pub(crate) const QWEN3_8B: CatalogueModel = open(
+    "Qwen3 8B · Q4_K_M",
+    ["Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf"],
+    5_027_783_488,
+    8_190_000_000,
+    "apache-2.0",
+);
+pub(crate) const QWEN3_14B: CatalogueModel = open(
+    "Qwen3 14B · Q4_K_M",
+    ["Qwen/Qwen3-14B-GGUF", "Qwen3-14B-Q4_K_M.gguf"],
+    9_001_752_960,
+    14_770_000_000,
+    "apache-2.0",
+);
+pub(crate) const SMOLLM2_135M: CatalogueModel = open(
+    "SmolLM2 135M · Q8_0",
+    ["bartowski/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct-Q8_0.gguf"],
+    145_000_000,
+    135_000_000,
+    "apache-2.0",
+);
+pub(crate) const SMOLLM2_1_7B: CatalogueModel = open(
+    "SmolLM2 1.7B · Q4_K_M",
+    ["bartowski/SmolLM2-1.7B-Instruct-GGUF", "SmolLM2-1.7B-Instruct-Q4_K_M.gguf"],
+    1_055_609_824,
+    1_710_000_000,
+    "apache-2.0",
+);
+pub(crate) const QWEN3_4B_2507: CatalogueModel = open(
+    "Qwen3 4B 2507 · Q4_K_M",
+    ["bartowski/Qwen_Qwen3-4B-Instruct-2507-GGUF", "Qwen_Qwen3-4B-Instruct-2507-Q4_K_M.gguf"],
+    2_497_280_736,
+    4_020_000_000,
+    "apache-2.0",
+);
+pub(crate) const CODER_0_5B: CatalogueModel = open(
+    "Qwen2.5 Coder 0.5B · Q4_K_M",
+    ["Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"],
+    491_400_064,
+    494_000_000,
+    "apache-2.0",
+);
+pub(crate) const CODER_1_5B: CatalogueModel = open(
+    "Qwen2.5 Coder 1.5B · Q4_K_M",
+    ["Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"],
+    1_117_320_768,
+    1_540_000_000,
+    "apache-2.0",
+);
+pub(crate) const CODER_7B: CatalogueModel = open(
+    "Qwen2.5 Coder 7B · Q4_K_M",
+    ["Qwen/Qwen2.5-Coder-7B-Instruct-GGUF", "qwen2.5-coder-7b-instruct-q4_k_m.gguf"],
+    4_680_000_000,
+    7_620_000_000,
+    "apache-2.0",
+);
+pub(crate) const QWEN3_30B_A3B: CatalogueModel = CatalogueModel {
+    active: 3_300_000_000,
+    ..open(
+        "Qwen3 30B A3B 2507 · Q4_K_M",
+        ["bartowski/Qwen_Qwen3-30B-A3B-Instruct-2507-GGUF", "Qwen_Qwen3-30B-A3B-Instruct-2507-Q4_K_M.gguf"],
+        18_600_000_000,
+        30_500_000_000,
+        "apache-2.0",
+    )
+};
 
 const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
         name: "Qwen3",
-        drafts: &[open(
-            "Qwen3 0.6B · Q8_0",
-            ["Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf"],
-            639_446_688,
-            600_000_000,
-            "apache-2.0",
-        )],
+        drafts: &[QWEN3_0_6B],
         targets: &[
             open(
                 "Qwen3 4B · Q4_K_M",
@@ -123,20 +210,10 @@ const FAMILIES: &[CatalogueFamily] = &[
                 4_020_000_000,
                 "apache-2.0",
             ),
-            open(
-                "Qwen3 8B · Q4_K_M",
-                ["Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf"],
-                5_027_783_488,
-                8_190_000_000,
-                "apache-2.0",
-            ),
-            open(
-                "Qwen3 14B · Q4_K_M",
-                ["Qwen/Qwen3-14B-GGUF", "Qwen3-14B-Q4_K_M.gguf"],
-                9_001_752_960,
-                14_770_000_000,
-                "apache-2.0",
-            ),
+            QWEN3_4B_2507,
+            QWEN3_8B,
+            QWEN3_14B,
+            QWEN3_30B_A3B,
         ],
         // Numbers of parameters follow from the targets' sizes: one layer and 32,000 tokens, or five layers.
         heads: &[
@@ -173,6 +250,12 @@ const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             ),
         ],
+        heads: &[],
+    },
+    CatalogueFamily {
+        name: "Qwen2.5 Coder",
+        drafts: &[CODER_0_5B],
+        targets: &[CODER_1_5B, CODER_7B],
         heads: &[],
     },
     CatalogueFamily {
@@ -229,24 +312,7 @@ const FAMILIES: &[CatalogueFamily] = &[
         ],
         heads: &[],
     },
-    CatalogueFamily {
-        name: "SmolLM2",
-        drafts: &[open(
-            "SmolLM2 135M · Q8_0",
-            ["bartowski/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct-Q8_0.gguf"],
-            145_000_000,
-            135_000_000,
-            "apache-2.0",
-        )],
-        targets: &[open(
-            "SmolLM2 1.7B · Q4_K_M",
-            ["bartowski/SmolLM2-1.7B-Instruct-GGUF", "SmolLM2-1.7B-Instruct-Q4_K_M.gguf"],
-            1_055_609_824,
-            1_710_000_000,
-            "apache-2.0",
-        )],
-        heads: &[],
-    },
+    CatalogueFamily { name: "SmolLM2", drafts: &[SMOLLM2_135M], targets: &[SMOLLM2_1_7B], heads: &[] },
 ];
 
 #[cfg(test)]

@@ -8,13 +8,13 @@
 //!   [`STARTER_DRAFT`]
 //! - `cache.rs`: what this and other programs downloaded into the hub's cache
 //! - `model_path.rs`: which files and folders look like a model
-//! - [`catalogue()`]: known pairs, and where the hub has them
+//! - [`catalogue()`]: known pairs, and where the hub has them; [`pairs()`]: which of them to begin with
 //! - [`Hub`]: what a repository holds, and with whose token that is asked
 //! - [`Downloads`]: models on their way; `scheduler.rs` whose turn it is, `job.rs` how one stands,
 //!   `download.rs` what it does, `transfer.rs` one file of it (`headers.rs`, `checksum.rs`), `records.rs` what
 //!   is remembered of them
 //! - [`fuzzing`]: a hub's answers without the network, for those who damage them
-//! - [`Learned`]: what the engine learned about pairs of models
+//! - [`Learned`]: what the engine learned about pairs of models, and how fast they wrote
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -22,6 +22,7 @@ mod bundled;
 mod cache;
 mod catalogue;
 mod checksum;
+mod disk;
 mod download;
 mod downloads;
 mod error;
@@ -36,6 +37,7 @@ mod learned;
 mod library;
 mod model_path;
 mod nearest;
+mod pairs;
 mod records;
 mod remove;
 mod scheduler;
@@ -53,5 +55,6 @@ pub use hub::{Hub, RemoteFile, Repository};
 pub use job::{Download, DownloadState};
 pub use learned::Learned;
 pub use library::{Installed, Kind, Library};
+pub use pairs::{Pair, Purpose, pairs};
 pub use size::size;
 pub use token::TokenSource;
