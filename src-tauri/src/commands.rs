@@ -15,8 +15,8 @@ use foretoken_app::App;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, CatalogueFamily, CheckProgress, CommandError,
-    Conversation, Download, EngineChange, ErrorCode, FileDrag, Message, ModelEntry, Reply, ReplyCheck,
-    ReplyEvent, Repository, SearchHit, ServerStatus, Settings, TokenSource, TraceStorage,
+    Conversation, Download, EngineChange, ErrorCode, FileDrag, Message, ModelEntry, Recommendation, Reply,
+    ReplyCheck, ReplyEvent, Repository, SearchHit, ServerStatus, Settings, TokenSource, TraceStorage,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
@@ -77,6 +77,7 @@ commands! {
         Ok(())
     }
     fn catalogue(shell) -> Vec<CatalogueFamily> { Ok(shell.app()?.catalogue()) }
+    fn recommendations(shell) -> Vec<Recommendation> { Ok(shell.app()?.recommendations()) }
     fn find_repository(shell, name: String) -> Repository { shell.app()?.find_repository(&name) }
     fn watch_downloads(shell, on_change: Channel<Vec<Download>>) -> () {
         shell.app()?.watch_downloads(move |downloads| on_change.send(downloads.clone()).is_ok())

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use foretoken_engine::device::free_memory;
 use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
 use foretoken_engine::trace::Round;
@@ -21,10 +22,12 @@ use crate::learning::LearnedFile;
 use crate::lock::lock;
 use crate::looking::Looks;
 use crate::models::{InstalledModel, Models};
+use crate::recommend::Computer;
 use crate::remote::Remote;
 use crate::replier::Replier;
 use crate::save::{downloads, save};
 use crate::serving::Serving;
+use crate::speeds::Speeds;
 use crate::start_problem::StartProblem;
 use crate::unstored::Unstored;
 use crate::{settings, shown};
@@ -50,6 +53,7 @@ pub struct App {
     /// What comes from the hub; an error when nothing can.
     pub(crate) remote: Result<Remote>,
     pub(crate) library: Library,
+    speeds: Speeds,
     folders: Folders,
     /// What the person is still to be told.
     notices: Mutex<Vec<String>>,
@@ -82,7 +86,8 @@ impl App {
         let library = Library::new(&folders, resources);
         let (mut settings, unreadable) = Settings::load(&store, &library)?;
         settings.forget_gone_models();
-        let models = Models::new(Library::new(&folders, resources));
+        let speeds = Speeds(folders.clone());
+        let models = Models::new(Library::new(&folders, resources), speeds.clone());
         let earlier = earlier(&store, &settings)?;
         let learning: Arc<dyn Learning> = Arc::new(LearnedFile(folders.clone()));
         let host = Host { hardware, learning: Some(learning), renderer };
@@ -96,6 +101,7 @@ impl App {
             serving,
             remote,
             library,
+            speeds,
             store: Mutex::new(store),
             unstored: Unstored::default(),
             turns: Turns::default(),
@@ -241,6 +247,20 @@ impl App {
     pub fn search_messages(&self, query: &str) -> Result<Vec<SearchHit>> {
         let hits = self.store().search(query, MAX_HITS)?;
         Ok(hits.into_iter().map(Into::into).collect())
+    }
+
+    /// What is known of this computer, with the device that the loaded target is on.
+    pub(crate) fn computer(&self) -> Computer {
+        let EngineStatus { memory, device, .. } = self.engine.status();
+        let has_gpu = memory.gpu_bytes > 0;
+        let memory_bytes = match has_gpu {
+            true => memory.gpu_free_bytes,
+            // The loaded models would make way.
+            false => free_memory() + memory.target_bytes + memory.draft_bytes,
+        };
+        let installed = self.library.installed().into_iter().map(|model| model.name).collect();
+        let reading = self.speeds.reading(&device);
+        Computer { memory_bytes, disk_bytes: self.library.free_disk(), has_gpu, reading, installed }
     }
 
     /// Ends the reply, the check or the arena that is queued or under way, after its present round.

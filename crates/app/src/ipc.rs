@@ -22,9 +22,9 @@ pub use engine::{
 };
 pub use library::{
     Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, FileDrag, Probe,
-    Repository, RepositoryFile, TokenSource,
+    Recommendation, RecommendationKind, Repository, RepositoryFile, TokenSource,
 };
-pub use models::{DraftOption, ModelEntry, ModelKind, Problem};
+pub use models::{DraftOption, ModelEntry, ModelKind, ModelSpeed, Problem};
 pub use proof::{
     ARENA_PAIRS, ARENA_TOKENS, Arena, ArenaEvent, ArenaRequest, ArenaRun, ArenaSetup, Candidate,
     CheckProgress, ReplyCheck, Setup, TextDifference, TraceStorage, Verdict,

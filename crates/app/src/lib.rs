@@ -10,6 +10,7 @@
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
 //! - [`replier`]: who replies, be it the engine or another; [`round`]: a round, turned into JSON once
 //! - [`remote`]: what comes from the hub
+//! - [`recommend`]: which models of the catalogue suit this computer; [`speeds`]: how fast models are on it
 //! - [`models`]: the lists of targets and drafts; [`looking`]: a look into a file that fails by itself;
 //!   [`drafts`]: which draft a target gets; [`memory`]: whether they fit
 //! - `serving`: the local server
@@ -34,6 +35,7 @@ pub mod memory;
 pub mod models;
 pub mod pace;
 pub mod proof;
+pub mod recommend;
 pub mod remote;
 pub mod replier;
 pub mod reply;
@@ -43,6 +45,7 @@ pub mod save;
 mod serving;
 pub mod settings;
 mod shown;
+pub mod speeds;
 pub mod start;
 mod start_problem;
 mod stored;

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use foretoken_engine::compat::{self, Compatibility, Method};
 use foretoken_engine::model::{Description, ModelSource, Tokenizer};
-use foretoken_library::{Installed, Kind, Library, STARTER, STARTER_DRAFT, is_known_pair};
+use foretoken_library::{
+    CatalogueFamily, Installed, Kind, Library, STARTER, STARTER_DRAFT, catalogue, is_known_pair,
+};
 
 use crate::drafts::Candidate;
 use crate::error::Result;
@@ -16,10 +18,13 @@ use crate::ipc::{
 };
 use crate::looking::Looks;
 use crate::memory;
+use crate::speeds::Speeds;
 
 /// Looks into models, and remembers verdicts on pairs, since comparing large vocabularies takes time.
 pub struct Models {
     library: Library,
+    /// How fast they are.
+    pub speeds: Speeds,
     looks: Looks,
     /// What is wrong with those that the last look of [`Self::entries`] failed at.
     failed: HashMap<PathBuf, Problem>,
@@ -70,6 +75,8 @@ impl InstalledModel {
                 entry.parameters = description.parameters;
                 let known = source.memory_bytes(memory::TOKENS);
                 entry.memory_bytes = known.unwrap_or_else(|_| memory::needed(description.bytes));
+                entry.licence = description.licence.clone().or_else(|| known_licence(&self.name));
+                entry.read_bytes = source.read_bytes().unwrap_or_default();
                 entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
                 let usable = source.check_target().and_then(|()| source.config());
                 let usable = usable.and_then(|_| source.template_source());
@@ -95,6 +102,9 @@ impl InstalledModel {
             fits: false,
             parameters: 0,
             context: 0,
+            licence: None,
+            read_bytes: 0,
+            speed: None,
             problem: None,
         }
     }
@@ -113,8 +123,8 @@ impl From<Installed> for InstalledModel {
 }
 
 impl Models {
-    pub fn new(library: Library) -> Self {
-        Self { library, looks: Looks::default(), failed: HashMap::new(), verdicts: HashMap::new() }
+    pub fn new(library: Library, speeds: Speeds) -> Self {
+        Self { library, speeds, looks: Looks::default(), failed: HashMap::new(), verdicts: HashMap::new() }
     }
 
     /// See [`Library::default_target`].
@@ -257,6 +267,13 @@ fn compare(draft: &Path, (path, tokenizer): (&Path, &Tokenizer)) -> Result<Compa
     Ok(compat::compare(tokenizer, &source.tokenizer()?))
 }
 
+/// What the catalogue says of the model with this name.
+fn known_licence(name: &str) -> Option<String> {
+    let mut known = catalogue().iter().flat_map(CatalogueFamily::models).map(|(_, model)| model);
+    let found = known.find(|model| model.name() == name && model.licence != "unknown");
+    found.map(|model| model.licence.to_owned())
+}
+
 /// What is wrong with a model that was added and is not there.
 fn gone(path: &Path) -> Problem {
     let reason = format!(
@@ -332,7 +349,8 @@ mod tests {
 
     fn models() -> Models {
         let folder = tempfile::tempdir().unwrap();
-        Models::new(Library::new(&Folders::at(folder.path()), None))
+        let folders = Folders::at(folder.path());
+        Models::new(Library::new(&folders, None), Speeds(folders))
     }
 
     fn starter(name: &str) -> InstalledModel {

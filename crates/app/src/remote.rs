@@ -1,4 +1,4 @@
-//! Models from the hub: the catalogue, repositories, downloads and who watches them, the access token;
+//! Models from the hub: the catalogue, what of it suits this computer, repositories, downloads and who watches them, the access token;
 //! and deleting what was downloaded.
 
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::board::Board;
 use crate::error::Result;
 use crate::ipc::{
-    CatalogueFamily, CatalogueModel, Download, DownloadState, Repository, RepositoryFile, TokenSource,
+    CatalogueFamily, Download, DownloadState, Recommendation, Repository, RepositoryFile, TokenSource,
 };
 use crate::lock::lock;
 use crate::memory;
@@ -49,7 +49,12 @@ impl Remote {
 impl App {
     /// The known pairs, and whether they would fit.
     pub fn catalogue(&self) -> Vec<CatalogueFamily> {
-        library::catalogue().iter().map(CatalogueFamily::from).collect()
+        self.computer().catalogue()
+    }
+
+    /// The pairs to begin with on this computer, three at most.
+    pub fn recommendations(&self) -> Vec<Recommendation> {
+        self.computer().recommendations()
     }
 
     /// What the repository called `name` offers. Asks the hub.
@@ -114,38 +119,6 @@ fn views(downloads: &[library::Download]) -> Vec<Download> {
 /// As downloads and installed models are called: `owner/name:file`, or `owner/name` for a folder.
 fn id(repository: &str, file: Option<&str>) -> String {
     file.map_or_else(|| repository.to_owned(), |file| format!("{repository}:{file}"))
-}
-
-impl From<&library::CatalogueFamily> for CatalogueFamily {
-    fn from(family: &library::CatalogueFamily) -> Self {
-        let drafts: Vec<CatalogueModel> = family.drafts.iter().map(CatalogueModel::from).collect();
-        let beside = drafts.iter().map(|draft| draft.memory_bytes).max().unwrap_or(0);
-        let mut targets: Vec<CatalogueModel> = family.targets.iter().map(CatalogueModel::from).collect();
-        for target in &mut targets {
-            target.memory_bytes += beside;
-            target.fits = memory::holds(target.memory_bytes);
-        }
-        let heads = family.heads.iter().map(CatalogueModel::from).collect();
-        Self { name: family.name.to_owned(), targets, drafts, heads }
-    }
-}
-
-impl From<&library::CatalogueModel> for CatalogueModel {
-    fn from(model: &library::CatalogueModel) -> Self {
-        let memory_bytes = memory::needed(model.bytes);
-        Self {
-            id: model.name(),
-            repository: model.repository.to_owned(),
-            file: model.file.map(str::to_owned),
-            label: model.label.to_owned(),
-            size_bytes: model.bytes,
-            memory_bytes,
-            fits: memory::holds(memory_bytes),
-            parameters: model.parameters,
-            licence: model.licence.to_owned(),
-            gated: model.gated,
-        }
-    }
 }
 
 impl From<library::Repository> for Repository {

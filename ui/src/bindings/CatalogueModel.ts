@@ -20,7 +20,7 @@ memory_bytes: number,
 /**
  * Whether that much memory is free now.
  */
-fits: boolean, parameters: number, 
+fits: boolean, has_disk: boolean, tokens_per_second: number | null, parameters: number, 
 /**
  * "unknown" where nobody says it.
  */

@@ -13,6 +13,7 @@ import type { EngineStatus } from "./EngineStatus";
 import type { FileDrag } from "./FileDrag";
 import type { Message } from "./Message";
 import type { ModelEntry } from "./ModelEntry";
+import type { Recommendation } from "./Recommendation";
 import type { Reply } from "./Reply";
 import type { ReplyCheck } from "./ReplyCheck";
 import type { ReplyEvent } from "./ReplyEvent";
@@ -38,6 +39,7 @@ export type Commands = {
   choose_model_folder: { args: {}, returns: string | null },
   watch_file_drags: { args: { onDrag: Channel<FileDrag> }, returns: null },
   catalogue: { args: {}, returns: Array<CatalogueFamily> },
+  recommendations: { args: {}, returns: Array<Recommendation> },
   find_repository: { args: { name: string }, returns: Repository },
   watch_downloads: { args: { onChange: Channel<Array<Download>> }, returns: null },
   start_download: { args: { repository: string, file: string | null }, returns: Download },

@@ -5,9 +5,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use foretoken_engine::device::{DeviceChoice, Gpu, Opened};
+use foretoken_engine::forward::Reading;
 use foretoken_engine::session::{Host, Remedy, Session};
+use foretoken_engine::trace::Summary;
 use foretoken_library::STARTER;
 
 use super::why::off;
@@ -17,6 +20,10 @@ use crate::error::Result;
 use crate::ipc::{CommandError, DeviceOption, EnginePhase, ErrorCode, ModelEntry, Settings};
 use crate::memory;
 use crate::models::{InstalledModel, Models};
+
+/// How often weights are read to measure how fast that is, and how long at most.
+const TURNS: usize = 5;
+const MEASURING: Duration = Duration::from_millis(80);
 
 /// What was asked to be loaded, and where. What is being loaded and is no longer wanted is given up.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -157,6 +164,7 @@ impl Local {
     /// Looks for models on this computer again.
     pub(super) fn list_models(&mut self) {
         self.list_targets();
+        self.report_speeds();
         self.choose_draft();
     }
 
@@ -180,6 +188,7 @@ impl Local {
             status.why = why;
         });
         self.report_memory();
+        self.report_speeds();
     }
 
     pub(super) fn report_memory(&self) {
@@ -191,6 +200,41 @@ impl Local {
         let gpu = [target, draft].into_iter().flatten().find_map(|(opened, _)| opened.memory());
         let memory = memory::in_use(target.map_or(0, here), draft.map_or(0, here), gpu);
         self.board.update(|status| status.memory = memory);
+    }
+
+    /// Says of every model how fast it is on what computes for the target.
+    pub(super) fn report_speeds(&mut self) {
+        let Some(Target { entry, session, .. }) = &mut self.target else { return };
+        let (device, speeds) = (&session.device().label, &self.models.speeds);
+        entry.speed = speeds.of(session.path(), entry.read_bytes, device);
+        for (model, listed) in &mut self.listed {
+            listed.speed = speeds.of(&model.path, listed.read_bytes, device);
+        }
+        let entries = self.listed.iter().map(|(_, entry)| entry.clone()).collect();
+        let target = Some(entry.clone());
+        self.board.update(|status| (status.targets, status.target) = (entries, target));
+    }
+
+    /// Keeps how fast the target wrote a reply.
+    pub(super) fn keep_speed(&mut self, reply: &Summary) {
+        let Some(Target { session, .. }) = &self.target else { return };
+        self.models.speeds.keep(session.path(), &session.device().label, reply);
+        self.report_speeds();
+    }
+
+    /// Measures how fast this computer reads weights, once, by those of the target: while there is nothing else to do.
+    pub(super) fn measure_reading(&mut self) {
+        let Some(Target { entry, session, .. }) = &mut self.target else { return };
+        let device = session.device().label.clone();
+        if session.device().gpu.is_some() || !self.models.speeds.wants_reading(entry.read_bytes, &device) {
+            return;
+        }
+        match Reading::measure(session.decoder.target_mut(), TURNS, MEASURING) {
+            Ok(Some(reading)) => self.models.speeds.keep_reading(&reading, &device),
+            Ok(None) => {}
+            Err(error) => tracing::warn!("how fast weights are read could not be measured: {error}"),
+        }
+        self.report_speeds();
     }
 
     /// What running a listed model takes; 0 for drafters that are no model.

@@ -23,7 +23,7 @@ impl Worker {
     /// Works until nobody can send jobs any more.
     pub(super) fn work(mut self, queue: mpsc::Receiver<Job>) {
         self.local.list_devices();
-        for job in queue {
+        while let Some(job) = self.next(&queue) {
             let computes = job.computes();
             let done = catch_unwind(AssertUnwindSafe(|| {
                 self.carry_out(job);
@@ -44,6 +44,15 @@ impl Worker {
         }
     }
 
+    /// The next job. Before there is one is the time to measure this computer.
+    fn next(&mut self, queue: &mpsc::Receiver<Job>) -> Option<Job> {
+        if let Ok(job) = queue.try_recv() {
+            return Some(job);
+        }
+        self.local.measure_reading();
+        queue.recv().ok()
+    }
+
     /// Whoever asked may have gone, so that nobody hears what comes of it.
     fn carry_out(&mut self, job: Job) {
         let local = &mut self.local;
@@ -59,8 +68,14 @@ impl Worker {
                 let outcome = self.reply(&messages, &cancel, &mut on);
                 // The recorder ends with what it hears from.
                 drop(on);
+                let written = outcome.as_ref().ok().and_then(|ending| ending.summary.clone());
                 let _ = done.send(outcome);
                 self.local.keep_learned();
+                // What another wrote says nothing of the models here.
+                written
+                    .iter()
+                    .filter(|_| self.replier.is_none())
+                    .for_each(|reply| self.local.keep_speed(reply));
             }
             Job::Serve { order, teller } => {
                 local.serve(*order, teller);

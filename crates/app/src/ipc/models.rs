@@ -32,8 +32,28 @@ pub struct ModelEntry {
     pub parameters: u64,
     /// Context length in tokens; 0 when the model could not be read.
     pub context: u32,
+    /// "apache-2.0"; `None` where nobody says it.
+    pub licence: Option<String>,
+    /// Bytes of weights that a token reads; 0 when the model could not be read.
+    #[serde(skip)]
+    #[ts(skip)]
+    pub read_bytes: u64,
+    /// `None` where nothing is known of how fast it is on this computer.
+    pub speed: Option<ModelSpeed>,
     /// Why it cannot be used as a target; `None` when it can.
     pub problem: Option<Problem>,
+}
+
+/// Tokens per second of a model on this computer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ModelSpeed {
+    /// Without drafts.
+    pub plain: Option<f64>,
+    /// With drafts, in the last reply that had them.
+    pub drafted: Option<f64>,
+    /// In replies; else reckoned from how fast this computer reads weights.
+    pub measured: bool,
 }
 
 /// Why a model cannot be used.
