@@ -4,5 +4,6 @@
 
 mod accessibility;
 mod e2e;
+mod finding;
 mod seeing;
 mod staying;

@@ -35,7 +35,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   "components/inspector": [...SHOWN, "components/reply"],
   // Where the sidebar is hidden, what stands at the left has the button that brings it back.
   "components/arena": [...SHOWN, "components/sidebar"],
-  "components/conversation": [...SHOWN, "components/reply", "components/sidebar"],
+  // The welcome page offers models.
+  "components/conversation": [
+    ...SHOWN,
+    ...["components/reply", "components/sidebar", "components/library"],
+  ],
 };
 
 const sources = import.meta.glob<string>(["./**/*.{css,ts,svelte}", "!./**/*.test.ts"], {

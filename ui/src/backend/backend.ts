@@ -20,6 +20,7 @@ import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Reply } from "../bindings/Reply";
 import type { ReplyCheck } from "../bindings/ReplyCheck";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
+import type { Recommendation } from "../bindings/Recommendation";
 import type { Repository } from "../bindings/Repository";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
@@ -53,6 +54,8 @@ export interface Backend {
   watchFileDrags(onDrag: (drag: FileDrag) => void): Promise<void>;
   /** The known pairs of models, by family. */
   catalogue(): Promise<CatalogueFamily[]>;
+  /** The pairs to begin with on this computer, three at most. */
+  recommendations(): Promise<Recommendation[]>;
   /** Asks the hub what the repository `owner/name` offers. */
   findRepository(name: string): Promise<Repository>;
   /** Calls `onChange` with all downloads at once, then at each change. */

@@ -220,6 +220,7 @@ export class Replay implements Backend {
 
   watchFileDrags = (onDrag: (drag: FileDrag) => void) => this.#library.watchFileDrags(onDrag);
   catalogue = () => this.#library.catalogue();
+  recommendations = () => this.#library.recommendations();
   findRepository = (name: string) => this.#library.findRepository(name);
   watchDownloads = (onChange: (downloads: Download[]) => void) =>
     this.#library.watchDownloads(onChange);

@@ -1,7 +1,7 @@
 /**
  * The library of the backend in a browser: downloads that only count, a hub that answers by the name it
  * is asked for. `?downloads=sample` begins with a download in every state, `?catalogue=none` with an
- * empty catalogue. A name with `missing`, `offline` or
+ * empty catalogue, of which nothing is recommended. A name with `missing`, `offline` or
  * `empty` in it, or one of `meta-llama/`, gets the answer that such a repository would.
  */
 import type { Advice } from "../bindings/Advice";
@@ -12,7 +12,14 @@ import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Probe } from "../bindings/Probe";
 import type { TokenSource } from "../bindings/TokenSource";
 import { BackendError } from "./backend";
-import { FAMILIES, SAMPLE_DOWNLOADS, STARTER, memoryOf, repositoryCalled } from "./replayModels";
+import {
+  FAMILIES,
+  RECOMMENDATIONS,
+  SAMPLE_DOWNLOADS,
+  STARTER,
+  memoryOf,
+  repositoryCalled,
+} from "./replayModels";
 
 const TICK_MS = 100;
 const ANSWER_MS = 700;
@@ -36,6 +43,7 @@ export class ReplayLibrary {
   }
 
   catalogue = () => Promise.resolve(this.#empty ? [] : FAMILIES);
+  recommendations = () => Promise.resolve(this.#empty ? [] : RECOMMENDATIONS);
 
   findRepository = async (name: string) => {
     await wait(ANSWER_MS);

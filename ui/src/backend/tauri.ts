@@ -49,6 +49,7 @@ export const tauri: Backend = {
     await call("watch_file_drags", { onDrag: new Channel(onDrag) });
   },
   catalogue: () => call("catalogue", {}),
+  recommendations: () => call("recommendations", {}),
   findRepository: (name) => call("find_repository", { name }),
   watchDownloads: async (onChange) => {
     await call("watch_downloads", { onChange: new Channel(onChange) });

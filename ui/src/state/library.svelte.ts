@@ -8,11 +8,13 @@ import type { Download } from "../bindings/Download";
 import type { ErrorCode } from "../bindings/ErrorCode";
 import type { FileDrag } from "../bindings/FileDrag";
 import type { ModelEntry } from "../bindings/ModelEntry";
+import type { Recommendation } from "../bindings/Recommendation";
 import type { Repository } from "../bindings/Repository";
 import type { TokenSource } from "../bindings/TokenSource";
 import { BackendError, type Backend } from "../backend/backend";
 import { sorted, unprobed } from "./advice";
 import type { Engine } from "./engine.svelte";
+import { fetchOf } from "./pairFetch";
 import { errorWords } from "../messages/shell";
 
 /** Why something did not happen, and where it was asked for. */
@@ -43,6 +45,8 @@ export function underWay({ state }: Download): boolean {
 export class Library {
   families = $state.raw<CatalogueFamily[] | null>(null);
   lookup = $state.raw<Lookup>({ state: "none" });
+  /** Pairs that suit this computer, two or three. */
+  recommendations = $state.raw<Recommendation[]>([]);
   downloads = $state.raw<Download[]>([]);
   token = $state<TokenSource | null>(null);
   /** Why the last thing asked for did not happen. */
@@ -74,6 +78,14 @@ export class Library {
     return { done: sum((one) => one.done_bytes), total: sum((one) => one.total_bytes) };
   });
 
+  /** Those of the recommended pairs that were asked for and are not here yet. */
+  readonly awaited = $derived(
+    this.recommendations.filter(({ target, draft }) => {
+      const { state } = fetchOf([target, draft], this);
+      return state !== "missing" && state !== "here";
+    }),
+  );
+
   readonly advice = $derived.by(() => {
     const { target, advice } = this.#probed;
     const known = target === this.#engine.status.target?.id ? advice : {};
@@ -100,6 +112,17 @@ export class Library {
     await this.#try(async () => {
       this.families = await this.#backend.catalogue();
     });
+  }
+
+  /** Fetches the pairs that suit this computer; they stay while one of them is on its way, which changes what is free. */
+  async loadRecommendations() {
+    if (this.awaited.length > 0) return;
+    try {
+      this.recommendations = await this.#backend.recommendations();
+    } catch {
+      // The catalogue is in the Library all the same.
+      this.recommendations = [];
+    }
   }
 
   /** Asks where the token comes from, for which a locked keyring asks the person. */
@@ -158,11 +181,29 @@ export class Library {
     );
   }
 
+  getPair = ({ target, draft }: Recommendation) => this.get(target, draft);
+  pausePair = (pair: Recommendation) => this.#each(pair, underWay, this.pause);
+  resumePair = (pair: Recommendation) =>
+    this.#each(pair, ({ state }) => state === "paused", this.resume);
+  /** What is here of it by itself stays. */
+  async cancelPair(pair: Recommendation) {
+    await this.#each(pair, ({ state }) => state !== "done", this.cancel);
+    await this.#each(pair, ({ state }) => state === "done", this.dismiss);
+  }
+
   pause = (id: string) => this.#try(() => this.#backend.pauseDownload(id));
   resume = (id: string) => this.#try(() => this.#backend.resumeDownload(id));
   cancel = (id: string) => this.#try(() => this.#backend.cancelDownload(id));
   dismiss = (id: string) => this.#try(() => this.#backend.dismissDownload(id));
-  delete = (id: string) => this.#try(() => this.#backend.deleteModel(id));
+
+  /** Deletes an installed model, and forgets that it was downloaded. */
+  async delete(id: string): Promise<boolean> {
+    const name = this.#engine.status.targets.find((model) => model.id === id)?.name;
+    const deleted = await this.#try(() => this.#backend.deleteModel(id));
+    const download = this.downloads.find((one) => one.id === name && one.state === "done");
+    if (deleted && download) await this.dismiss(download.id);
+    return deleted;
+  }
 
   /** Resolves with whether the token was kept, or with null removed. */
   setToken(token: string | null): Promise<boolean> {
@@ -190,6 +231,18 @@ export class Library {
     await this.#try(async () => {
       await this.#backend.stopAdvice();
     });
+  }
+
+  /** Does this with those downloads of a pair that it is for. */
+  async #each(
+    { target, draft }: Recommendation,
+    isFor: (download: Download) => boolean,
+    act: (id: string) => Promise<boolean>,
+  ) {
+    const downloads = [target, draft].map(({ id }) => this.download(id));
+    await Promise.all(
+      downloads.flatMap((download) => (download && isFor(download) ? [act(download.id)] : [])),
+    );
   }
 
   #hearDrag(drag: FileDrag) {

@@ -78,6 +78,11 @@ export class Settings {
     this.values = { ...this.values, ...back };
   }
 
+  /** Makes `target` the target, with `draft` as its draft. */
+  choosePair(target: string, draft: string): Promise<void> {
+    return this.choose({ target, drafts: { ...this.values.drafts, [target]: draft } });
+  }
+
   /** Lets `draft` draft for `target` from now on; null leaves it to what fits best. */
   chooseDraft(target: string, draft: string | null): Promise<void> {
     const others = Object.entries(this.values.drafts).filter(([id]) => id !== target);
