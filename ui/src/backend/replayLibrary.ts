@@ -76,7 +76,10 @@ export class ReplayLibrary {
   startDownload = async (repository: string, file: string | null) => {
     await wait(ANSWER_MS / 2);
     const id = file === null ? repository : `${repository}:${file}`;
-    const offered = FAMILIES.flatMap(({ targets, drafts }) => [...targets, ...drafts]);
+    const offered = [
+      ...FAMILIES.flatMap(({ targets, drafts }) => [...targets, ...drafts]),
+      ...RECOMMENDATIONS.flatMap(({ target, draft }) => [target, draft]),
+    ];
     const known = offered.find((model) => model.id === id);
     if (known?.gated && this.#token === "none") throw gated(repository);
     const found = repositoryCalled(repository).files.find((one) => one.id === id);

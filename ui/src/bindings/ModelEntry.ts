@@ -43,7 +43,15 @@ parameters: number,
 /**
  * Context length in tokens; 0 when the model could not be read.
  */
-context: number, licence: string | null, speed: ModelSpeed | null, 
+context: number, 
+/**
+ * "apache-2.0"; `None` where nobody says it.
+ */
+licence: string | null, 
+/**
+ * `None` where nothing is known of how fast it is on this computer.
+ */
+speed: ModelSpeed | null, 
 /**
  * Why it cannot be used as a target; `None` when it can.
  */
