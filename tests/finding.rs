@@ -49,7 +49,9 @@ async fn one_click_on_the_welcome_page_fetches_a_pair_while_the_chat_goes_on_and
     window.photograph("pairs").await;
     assert_eq!(best(&window).await, "missing");
     window.click_in("[data-kind='best']", "pair-get").await;
-    window.wait("both are on their way", async || best(&window).await == "coming" && hub.sent() > 100_000).await;
+    window
+        .wait("both are on their way", async || best(&window).await == "coming" && hub.sent() > 100_000)
+        .await;
     window.photograph("pair-coming").await;
 
     // The chat goes on with the model that is here.
@@ -79,7 +81,9 @@ async fn one_click_on_the_welcome_page_fetches_a_pair_while_the_chat_goes_on_and
     window.click_in("[data-kind='best']", "pair-use").await;
     let file = pair.rsplit([':', '/']).next().unwrap().to_owned();
     window.wait("the pair is loaded", async || chosen(&window, "target-picker").await.ends_with(&file)).await;
-    window.wait("the draft is loaded", async || chosen(&window, "draft-picker").await.ends_with(".gguf")).await;
+    window
+        .wait("the draft is loaded", async || chosen(&window, "draft-picker").await.ends_with(".gguf"))
+        .await;
     window.ask("Count from one to twelve.").await;
     window.wait_for_reply(1).await;
     assert!(window.outcomes().await.iter().any(|outcome| outcome == "accepted"), "nothing was drafted");
@@ -105,9 +109,7 @@ async fn without_a_network_the_welcome_page_says_so_in_a_sentence_and_the_chat_g
     let variables = [("HF_ENDPOINT", nobody), ("HF_HUB_CACHE", cache.to_str().unwrap())];
     let window = Window::open_with(&data, &variables).await;
     window.click_in("[data-kind='best']", "pair-get").await;
-    window
-        .wait("a sentence says so", async || window.text("pairs").await.contains("You can chat on"))
-        .await;
+    window.wait("a sentence says so", async || window.text("pairs").await.contains("You can chat on")).await;
     window.photograph("pairs-offline").await;
     window.ask("Count from one to three.").await;
     window.wait_for_reply(1).await;
