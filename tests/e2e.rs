@@ -93,6 +93,7 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     let body = window.body().await;
     assert!(body.contains("SmolLM2 135M Instruct · Q4_1") && body.contains("small"), "{body}");
     assert!(!body.contains("tiny model"), "{body}");
+    window.wait("speeds are reckoned", async || window.text("pairs").await.contains("tokens/s here")).await;
     window.photograph("first-launch").await;
 
     // The same words each time.

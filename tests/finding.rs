@@ -24,9 +24,9 @@ fn hub_of_pairs(root: &Path) -> Hub {
     Hub::start(root)
 }
 
-/// How the best pair is.
-async fn best(window: &Window) -> String {
-    window.attribute("[data-kind='best']", "data-state").await.unwrap_or_default()
+/// How the pair is on its way here.
+async fn way(window: &Window, pair: &str) -> String {
+    window.attribute(pair, "data-state").await.unwrap_or_default()
 }
 
 async fn chosen(window: &Window, picker: &str) -> String {
@@ -47,10 +47,12 @@ async fn one_click_on_the_welcome_page_fetches_a_pair_while_the_chat_goes_on_and
 
     window.find("pairs").await;
     window.photograph("pairs").await;
-    assert_eq!(best(&window).await, "missing");
-    window.click_in("[data-kind='best']", "pair-get").await;
+    let model = window.attribute("[data-kind='best']", "data-pair").await.unwrap();
+    let pair = format!("[data-pair='{model}']");
+    assert_eq!(way(&window, &pair).await, "missing");
+    window.click_in(&pair, "pair-get").await;
     window
-        .wait("both are on their way", async || best(&window).await == "coming" && hub.sent() > 100_000)
+        .wait("both are on their way", async || way(&window, &pair).await == "coming" && hub.sent() > 100_000)
         .await;
     window.photograph("pair-coming").await;
 
@@ -59,27 +61,26 @@ async fn one_click_on_the_welcome_page_fetches_a_pair_while_the_chat_goes_on_and
     window.wait_for_reply(1).await;
     assert_eq!(chosen(&window, "target-picker").await, "starter");
     window.click("new-chat").await;
-    assert_eq!(best(&window).await, "coming", "it was here before the reply");
-    window.click_in("[data-kind='best']", "pair-pause").await;
-    window.wait("both are paused", async || best(&window).await == "paused").await;
+    assert_eq!(way(&window, &pair).await, "coming", "it was here before the reply");
+    window.click_in(&pair, "pair-pause").await;
+    window.wait("both are paused", async || way(&window, &pair).await == "paused").await;
     window.close().await;
 
     // After a restart it goes on where it was, and is not used before anybody says so.
     let window = Window::open_with(&data, &variables).await;
     window.click("new-chat").await;
-    window.wait("the pair is remembered", async || best(&window).await == "paused").await;
+    window.wait("the pair is remembered", async || way(&window, &pair).await == "paused").await;
     window.photograph("pair-paused").await;
     hub.set(Faults::default());
-    window.click_in("[data-kind='best']", "pair-resume").await;
-    window.wait("both are here", async || best(&window).await == "here").await;
+    window.click_in(&pair, "pair-resume").await;
+    window.wait("both are here", async || way(&window, &pair).await == "here").await;
     assert_eq!(chosen(&window, "target-picker").await, "starter");
     window.configure(json!({ "appearance": { "theme": "light" } })).await;
     window.click("new-chat").await;
-    window.wait("the pair is offered", async || best(&window).await == "here").await;
+    window.wait("the pair is offered", async || way(&window, &pair).await == "here").await;
     window.photograph("pair-here").await;
-    let pair = window.attribute("[data-kind='best']", "data-pair").await.unwrap();
-    window.click_in("[data-kind='best']", "pair-use").await;
-    let file = pair.rsplit([':', '/']).next().unwrap().to_owned();
+    window.click_in(&pair, "pair-use").await;
+    let file = model.rsplit([':', '/']).next().unwrap().to_owned();
     window.wait("the pair is loaded", async || chosen(&window, "target-picker").await.ends_with(&file)).await;
     window
         .wait("the draft is loaded", async || chosen(&window, "draft-picker").await.ends_with(".gguf"))

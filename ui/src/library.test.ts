@@ -324,6 +324,24 @@ test("much that is here of a pair is not thrown away by a slip", async () => {
   expect(card().dataset["state"]).toBe("missing");
 });
 
+test("a draft that two pairs share is fetched once, and goes on when one of them is given up", async () => {
+  await show(Recommendations);
+  const faster = () => document.querySelector<HTMLElement>("[data-kind=faster]") ?? expect.fail();
+  click(find("pair-get", card()));
+  await pass(400);
+  expect(faster().dataset["state"], "nobody asked for it").toBe("missing");
+  click(find("pair-get", faster()));
+  await pass(400);
+  expect(app.library.downloads).toHaveLength(3);
+  click(find("pair-cancel", card()));
+  if (find("confirm-yes")) click(find("confirm-yes"));
+  await pass(10);
+  expect(app.library.downloads.map(({ file }) => file)).toEqual(
+    expect.arrayContaining(["Qwen3-0.6B-Q8_0.gguf", "Qwen3-4B-Q4_K_M.gguf"]),
+  );
+  expect(app.library.downloads).toHaveLength(2);
+});
+
 test("a pair that cannot be fetched says why, and that the chat goes on", async () => {
   await show(Recommendations);
   const offline = new BackendError(

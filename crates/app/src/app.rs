@@ -260,7 +260,8 @@ impl App {
         };
         let installed = self.library.installed().into_iter().map(|model| model.name).collect();
         let reading = self.speeds.reading(&device);
-        Computer { memory_bytes, disk_bytes: self.library.free_disk(), has_gpu, reading, installed }
+        let (disk_bytes, coming) = (self.library.free_disk(), self.coming());
+        Computer { memory_bytes, disk_bytes, has_gpu, reading, installed, coming }
     }
 
     /// Ends the reply, the check or the arena that is queued or under way, after its present round.

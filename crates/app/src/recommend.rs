@@ -14,6 +14,9 @@ const READABLE: f64 = 5.0;
 /// Tokens per second from which nobody asks for more.
 const QUICK: f64 = 30.0;
 
+/// Of the memory: the rest is for what others will want of it.
+const MOST: f64 = 0.95;
+
 /// A faster pair is so many times as fast as the best.
 const FASTER: f64 = 2.0;
 
@@ -29,15 +32,27 @@ pub struct Computer {
     pub reading: Option<Reading>,
     /// Names of the models that are here.
     pub installed: HashSet<String>,
+    /// Names of those that were asked for and are on their way.
+    pub coming: HashSet<String>,
 }
 
 impl Computer {
-    /// The best pair that fits and is fast enough to read along, one that is much faster, and one for code.
+    /// The best pair that fits and is fast enough to read along, one that is much faster, and one for code. What is
+    /// on its way keeps its place, however much memory is free by now.
     pub fn recommendations(&self) -> Vec<Recommendation> {
-        let of = |purpose| pairs().iter().filter(move |pair| pair.purpose == purpose && self.suits(pair));
-        let best = of(Purpose::Chat).next();
-        let faster = best.and_then(|best| of(Purpose::Chat).find(|pair| self.is_relief(best, pair)));
-        let code = of(Purpose::Code).next();
+        let of = |purpose| pairs().iter().filter(move |pair| pair.purpose == purpose);
+        let coming = |purpose| of(purpose).find(|pair| self.coming.contains(&pair.target.name()));
+        let mut best = of(Purpose::Chat).find(|pair| self.suits(pair));
+        let relief = |best| of(Purpose::Chat).find(|pair| self.suits(pair) && self.is_relief(best, pair));
+        let mut faster = best.and_then(relief);
+        let code = coming(Purpose::Code).or_else(|| of(Purpose::Code).find(|pair| self.suits(pair)));
+        match (coming(Purpose::Chat), best) {
+            (Some(pair), Some(stronger)) if pair.target.parameters < stronger.target.parameters => {
+                faster = Some(pair);
+            }
+            (Some(pair), _) => (best, faster) = (Some(pair), faster.filter(|faster| *faster != pair)),
+            _ => {}
+        }
         let kinds = [
             (RecommendationKind::Best, best),
             (RecommendationKind::Faster, faster),
@@ -106,7 +121,8 @@ impl Computer {
     }
 
     fn suits(&self, pair: &Pair) -> bool {
-        self.holds(memory::needed(pair.target.bytes) + memory::needed(pair.draft.bytes))
+        let needed = memory::needed(pair.target.bytes) + memory::needed(pair.draft.bytes);
+        self.holds((needed as f64 / MOST) as u64)
             && self.has_disk(&[&pair.target, &pair.draft])
             && self.speed(&pair.target).is_none_or(|speed| speed >= READABLE)
     }
@@ -178,13 +194,29 @@ mod tests {
                 let computer =
                     Computer { disk_bytes: Some(disk * GB), ..computer(memory * GB / 2, memory as f64) };
                 for Recommendation { target, draft, .. } in computer.recommendations() {
-                    assert!(target.memory_bytes <= computer.memory_bytes, "{computer:?} {target:?}");
+                    let most = MOST * computer.memory_bytes as f64;
+                    assert!(target.memory_bytes as f64 <= most, "{computer:?} {target:?}");
                     assert!(target.size_bytes + draft.size_bytes <= disk * GB, "{computer:?} {target:?}");
                     assert!(target.tokens_per_second.unwrap() >= READABLE, "{computer:?} {target:?}");
                 }
             }
         }
         assert!(computer(GB, 50.0).recommendations().is_empty());
+    }
+
+    #[test]
+    fn what_is_on_its_way_stays_when_more_or_less_memory_is_free_than_before() {
+        let pair = |label: &str| pairs().iter().find(|pair| pair.target.label.starts_with(label)).unwrap();
+        let coming = |memory, label: &str| {
+            let coming = HashSet::from([pair(label).target.name()]);
+            labels(&Computer { coming, ..computer(memory, 40.0) })
+        };
+        let eight = (Best, "Qwen3 8B".to_owned());
+        assert_eq!(coming(9 * GB, "Qwen3 8B")[0], eight);
+        assert_eq!(coming(2 * GB, "Qwen3 8B")[0], eight);
+        let more = coming(58 * GB, "Qwen3 8B");
+        assert_eq!(more[..2], [(Best, "Qwen3 30B A3B 2507".to_owned()), (Faster, eight.1)]);
+        assert_eq!(coming(58 * GB, "Qwen2.5 Coder 1.5B").last().unwrap().1, "Qwen2.5 Coder 1.5B");
     }
 
     #[test]

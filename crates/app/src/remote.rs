@@ -57,6 +57,13 @@ impl App {
         self.computer().recommendations()
     }
 
+    /// Names of the models that were asked for and are on their way.
+    pub(crate) fn coming(&self) -> HashSet<String> {
+        let Ok(remote) = &self.remote else { return HashSet::new() };
+        let downloads = remote.downloads.list().into_iter();
+        downloads.filter(|one| one.state != library::DownloadState::Done).map(|one| one.id).collect()
+    }
+
     /// What the repository called `name` offers. Asks the hub.
     pub fn find_repository(&self, name: &str) -> Result<Repository> {
         Ok(self.remote()?.hub.repository(name.trim())?.into())

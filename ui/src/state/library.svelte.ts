@@ -185,10 +185,14 @@ export class Library {
   pausePair = (pair: Recommendation) => this.#each(pair, underWay, this.pause);
   resumePair = (pair: Recommendation) =>
     this.#each(pair, ({ state }) => state === "paused", this.resume);
-  /** What is here of it by itself stays. */
+  /** What is here of it stays, and a draft that another pair waits for goes on. */
   async cancelPair(pair: Recommendation) {
-    await this.#each(pair, ({ state }) => state !== "done", this.cancel);
-    await this.#each(pair, ({ state }) => state === "done", this.dismiss);
+    const { target, draft } = pair;
+    const others = this.awaited.filter((one) => one.target.id !== target.id);
+    const isShared = others.some((one) => one.draft.id === draft.id);
+    const isFor = ({ id }: Download) => id === target.id || !isShared;
+    await this.#each(pair, (one) => isFor(one) && one.state !== "done", this.cancel);
+    await this.#each(pair, (one) => isFor(one) && one.state === "done", this.dismiss);
   }
 
   pause = (id: string) => this.#try(() => this.#backend.pauseDownload(id));

@@ -48,6 +48,12 @@ test("two downloads are one, with the sum of what is here and of their speeds", 
   expect(stateOf([first, paused]).state, "one that still runs").toBe("coming");
 });
 
+test("a draft that comes for another target says nothing of this one", () => {
+  const draftOnly = [download(draft, { done_bytes: 2e8, bytes_per_second: 3e6 })];
+  expect(stateOf(draftOnly)).toEqual({ state: "missing", bytes: target.size_bytes });
+  expect(stateOf([download(target, {})])).toMatchObject({ state: "coming" });
+});
+
 test("what is being verified, or is here and not yet listed, has nothing left to come", () => {
   const done = (model: CatalogueModel, state: Download["state"]) =>
     download(model, { state, done_bytes: model.size_bytes });

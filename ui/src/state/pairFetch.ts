@@ -26,6 +26,11 @@ export function fetchOf(pair: [CatalogueModel, CatalogueModel], known: Known): P
   const [target, draft] = pair.map(({ id }) => known.installed(id));
   if (target && draft) return { state: "here", target, draft };
   const parts = pair.map((model) => partOf(model, known));
+  // The draft may be on its way for another target.
+  if (parts[0]?.state === "none" && !known.asked.includes(pair[0].id)) {
+    const bytes = parts.map((part) => (part.state === "none" ? part.total : 0));
+    return { state: "missing", bytes: bytes.reduce((total, part) => total + part, 0) };
+  }
   const sum = (of: (part: Part) => number) => parts.reduce((total, part) => total + of(part), 0);
   const [done, total] = [sum((part) => part.done), sum((part) => part.total)];
   const inState = (...states: string[]) => parts.filter(({ state }) => states.includes(state));
