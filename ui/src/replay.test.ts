@@ -197,6 +197,8 @@ test("the menu of a reply is used by keyboard", async () => {
   await press("ArrowDown");
   expect(document.activeElement).toBe(find("trace-export"));
   await press("ArrowDown");
+  expect(document.activeElement).toBe(find("copy-text"));
+  await press("ArrowDown");
   expect(document.activeElement).toBe(find("delete-reply"));
   await press("ArrowDown");
   expect(document.activeElement).toBe(find("regenerate"));

@@ -97,6 +97,57 @@ const OTHERS = {
   keep_traces: { keep_traces: false },
 } as const satisfies Partial<Record<SettingId, object>>;
 
+test.each(Object.entries(OTHERS))(
+  "%s goes back to its default with its section, and with all settings, and both are undone",
+  async (id, other) => {
+    const { settings } = window.app;
+    const { section } = SETTINGS[id as SettingId];
+    settings.values = { ...defaults };
+    const before = settings.values;
+    await window.click(`settings-tab-${section}`);
+    for (const button of ["settings-reset-section", "settings-reset-all"]) {
+      expect((window.present(button) as HTMLButtonElement).disabled, "nothing to reset").toBe(true);
+      settings.change(other);
+      await window.pass(0);
+      const changed = settings.values;
+      await window.click(button);
+      expect(settings.values).toEqual(before);
+      expect(document.activeElement).toBe(window.present("settings-undo"));
+      await window.click("settings-undo");
+      expect(settings.values).toEqual(changed);
+      expect(window.find("settings-undo")).toBeNull();
+      await window.click(button);
+    }
+  },
+);
+
+test("a section takes back its own settings alone, and no panel or model with them", async () => {
+  const { settings } = window.app;
+  settings.values = {
+    ...defaults,
+    sampling: { ...defaults.sampling, temperature: 1, mode: "reproducible" },
+    appearance: { ...defaults.appearance, sidebar_open: false },
+    added_models: ["/a.gguf"],
+  };
+  await window.click("settings-tab-sampling");
+  await window.click("settings-reset-section");
+  expect(settings.values.sampling).toEqual({ ...defaults.sampling, mode: "reproducible" });
+  await window.click("settings-reset-all");
+  expect(settings.values.sampling).toEqual(defaults.sampling);
+  expect(settings.values.appearance.sidebar_open).toBe(false);
+  expect(settings.values.added_models).toEqual(["/a.gguf"]);
+});
+
+test("what was changed after a reset is not undone with it", async () => {
+  window.app.settings.changeSampling({ temperature: 1 });
+  await window.click("settings-tab-sampling");
+  await window.click("settings-reset-section");
+  expect(window.find("settings-undo")).not.toBeNull();
+  window.app.settings.change({ system_prompt: "Be brief." });
+  await window.pass();
+  expect(window.find("settings-undo")).toBeNull();
+});
+
 test("every setting that has a default is tried below", () => {
   const all = Object.entries(SETTINGS).filter(([, { standard }]) => standard !== undefined);
   expect(all.map(([id]) => id).sort()).toEqual(Object.keys(OTHERS).sort());

@@ -13,7 +13,7 @@ export interface Desk {
   chooseDraft: () => void;
   importTrace: () => void;
   exportTrace: (reply: Message) => void;
-  copyReply: (reply: Message) => void;
+  copyReply: (reply: Message, as: "markdown" | "text") => void;
 }
 
 export const GROUPS = [

@@ -143,7 +143,13 @@ export const REPLY_COMMANDS: readonly Command[] = [
     id: "copy",
     group: "reply",
     obstacle: noReply,
-    run: (app, desk) => withReply(app, desk.copyReply),
+    run: (app, desk) => withReply(app, (reply) => desk.copyReply(reply, "markdown")),
+  }),
+  named({
+    id: "copy-text",
+    group: "reply",
+    obstacle: noReply,
+    run: (app, desk) => withReply(app, (reply) => desk.copyReply(reply, "text")),
   }),
   named({
     id: "export",

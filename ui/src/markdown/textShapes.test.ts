@@ -43,6 +43,20 @@ test("a code block keeps its text exactly, names its language and can be copied"
   expect(shown.querySelector("button[data-copy]")).not.toBeNull();
 });
 
+test("a line of code that is too long scrolls, and by the keyboard too, or is wrapped", () => {
+  const code = "```js\nlet a;\n```";
+  const scrolled = draw(code).querySelector("pre");
+  expect(scrolled?.tabIndex).toBe(0);
+  expect(scrolled?.getAttribute("aria-label")).toBe("Code, js");
+  const shapes = new TextShapes(code, () => undefined, true);
+  const parsed = new ReplyDocument();
+  parsed.update(code, true);
+  const root = document.createElement("div");
+  new ReplyPage(root, false).show(parsed, ({ branch }) => shapes.of(branch), false);
+  expect(root.querySelector("pre")?.hasAttribute("tabindex")).toBe(false);
+  expect(root.querySelector("[data-wrap]")?.getAttribute("aria-pressed")).toBe("true");
+});
+
 test("code in a quote or a list has its own text only", () => {
   expect(draw("> ```\n> a\n>\n> b\n> ```").querySelector("pre")?.textContent).toBe("a\n\nb");
   expect(draw("- x\n\n  ```\n  a\n   b\n  ```").querySelector("pre")?.textContent).toBe("a\n b");

@@ -9,6 +9,13 @@ test("settings are found by their names and explanations, by words in any order"
   expect(settingsWith("draft").size).toBeGreaterThan(5);
 });
 
+test("every setting is explained in one line, which ends as a sentence does", () => {
+  for (const id of SETTING_IDS) {
+    const { explanation } = SETTINGS[id];
+    expect(explanation, id).toMatch(/^[^\n]{10,200}[.?]$/);
+  }
+});
+
 test("every section has settings, and no two of one section have the same name", () => {
   for (const { id } of SECTIONS) {
     const labels = SETTING_IDS.map((setting) => SETTINGS[setting])

@@ -149,6 +149,17 @@ export class App {
     this.check.retain(shown);
   }
 
+  /** The text of a reply's parts, also of the one that is being written. */
+  written(parts: readonly Message[]): string {
+    const streamed = this.reply.message?.id;
+    const texts = parts.map(({ id, text }) => {
+      const trace = id === streamed ? this.traces.of(id) : undefined;
+      // A reply may be streamed as text alone.
+      return trace && trace.length > 0 ? trace.offsets.text : text;
+    });
+    return texts.join("");
+  }
+
   /** Shows a stored reply again, round by round. */
   async replay({ id }: Message) {
     if (this.reply.message?.id === id) return;

@@ -8,6 +8,8 @@ import type { ServerSettings } from "../bindings/ServerSettings";
 import type { Settings as Values } from "../bindings/Settings";
 import type { Speculation } from "../bindings/Speculation";
 import { defaults } from "../bindings/defaults";
+import { withDefaults } from "../settings/reset";
+import type { SectionId } from "../settings/words";
 import { BackendError, type Backend } from "../backend/backend";
 import { errorWords } from "../messages/shell";
 
@@ -15,6 +17,8 @@ const SAVE_AFTER_MS = 300;
 
 export class Settings {
   values = $state.raw<Values>(defaults);
+  /** Before the last reset of several, which can be undone while nothing else was changed. */
+  #beforeReset = $state.raw<Values | null>(null);
   /** Why the last change was not saved. */
   problem = $state<string | null>(null);
 
@@ -42,9 +46,23 @@ export class Settings {
   /** Changes and saves a moment later; several changes in a row are saved once. */
   change(change: Partial<Values>) {
     this.values = { ...this.values, ...change };
+    this.#beforeReset = null;
     this.#changes += 1;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.save(), SAVE_AFTER_MS);
+  }
+
+  /** Takes all settings of a section back to their defaults; null is every section. */
+  reset(section: SectionId | null) {
+    const before = this.values;
+    this.change(withDefaults(before, section));
+    this.#beforeReset = before;
+  }
+
+  /** Undoes the last reset; null where there is none, or something was changed since. */
+  get undoReset(): (() => void) | null {
+    const before = this.#beforeReset;
+    return before && (() => this.change(before));
   }
 
   changeSampling(change: Partial<Sampling>) {

@@ -133,6 +133,8 @@ export const commands = {
   "command.replay.more": "ansehen Wiedergabe Runde für Runde",
   "command.copy": "Letzte Antwort kopieren",
   "command.copy.more": "Zwischenablage Text",
+  "command.copy-text": "Letzte Antwort als reinen Text kopieren",
+  "command.copy-text.more": "Zwischenablage ohne Markdown",
   "command.export": "Trace der letzten Antwort exportieren",
   "command.export.more": "Datei speichern jsonl",
   "command.export.imported": "Dieser Trace kommt schon aus einer Datei.",

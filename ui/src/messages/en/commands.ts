@@ -130,6 +130,8 @@ export const commands = {
   "command.replay.more": "watch play round by round",
   "command.copy": "Copy the last reply",
   "command.copy.more": "clipboard text",
+  "command.copy-text": "Copy the last reply as plain text",
+  "command.copy-text.more": "clipboard without Markdown",
   "command.export": "Export the trace of the last reply",
   "command.export.more": "save file jsonl",
   "command.export.imported": "This trace comes from a file already.",
