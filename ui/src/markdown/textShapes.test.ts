@@ -187,6 +187,23 @@ describe("what a model writes cannot", () => {
   });
 
   test.each([
+    "![a cat](https://evil.org/cat.png)",
+    "![a cat][there]\n\n[there]: https://evil.org/cat.png",
+    "<img src='https://evil.org/cat.png'>",
+    '<link rel="stylesheet" href="https://evil.org/x.css"><video src="https://evil.org/v"></video>',
+    '<svg onload="alert(1)"><image href="https://evil.org/x"/></svg>',
+    "<iframe src='https://evil.org'></iframe><object data='https://evil.org'></object>",
+    "<p style='background:url(https://evil.org/x)'>x</p>",
+    "$\\includegraphics{https://evil.org/cat.png}$",
+    "$\\htmlData{x=1}{y}$ $\\url{https://evil.org}$",
+  ])("fetch anything: %s", (text) => {
+    const shown = draw(text);
+    const fetches = "img,link,video,audio,source,svg,image,iframe,object,embed,script,style,[src]";
+    expect(shown.querySelector(fetches)).toBeNull();
+    expect(shown.innerHTML).not.toMatch(/url\(/);
+  });
+
+  test.each([
     ...["javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd"],
     ...["JaVaScRiPt:x", "&#106;avascript:x", "//evil.org", "/etc/passwd", " javascript:x"],
   ])("link to %s", (address) => {

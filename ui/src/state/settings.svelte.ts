@@ -8,7 +8,7 @@ import type { ServerSettings } from "../bindings/ServerSettings";
 import type { Settings as Values } from "../bindings/Settings";
 import type { Speculation } from "../bindings/Speculation";
 import { defaults } from "../bindings/defaults";
-import { withDefaults } from "../settings/reset";
+import { withDefaults } from "./reset";
 import type { SectionId } from "../settings/words";
 import { BackendError, type Backend } from "../backend/backend";
 import { errorWords } from "../messages/shell";

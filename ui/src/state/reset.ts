@@ -1,7 +1,7 @@
 /** The settings of a section at their defaults. What is shown, and which models there are, is no setting. */
 import type { Settings } from "../bindings/Settings";
 import { defaults } from "../bindings/defaults";
-import { SECTIONS, type SectionId } from "./words";
+import { SECTIONS, type SectionId } from "../settings/words";
 
 const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
   speculation: ({ sampling }) => ({
