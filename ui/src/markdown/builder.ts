@@ -56,7 +56,7 @@ export class Builder {
     this.between(at);
     const before = this.#takePending();
     const host = this.open(tag, more);
-    host.children.push(...before);
+    host.children = before;
     this.#lastHost = host;
     this.#hosts += 1;
     return host;
@@ -70,7 +70,7 @@ export class Builder {
     const broken = pending.findLastIndex(({ kind, from, to }) => {
       return kind === "gap" && this.#text(from, to).includes("\n");
     });
-    this.#lastHost.children.push(...pending.slice(0, broken + 1));
+    this.#lastHost.children = this.#lastHost.children.concat(pending.slice(0, broken + 1));
     return pending.slice(broken + 1);
   }
 
@@ -122,8 +122,7 @@ export class Builder {
       if (this.#pending.length > 0) this.openHost("p", end);
       return this.roots;
     }
-    const host: Node[] = this.#lastHost.children;
-    host.push(...this.#pending);
+    this.#lastHost.children = this.#lastHost.children.concat(this.#pending);
     this.#pending = [];
     return this.roots;
   }
