@@ -3,7 +3,7 @@
  * that hold lines of text; what stands between two hosts goes to the end of the first up to its last
  * line break, the rest to the beginning of the second, so that a bullet stands before its item.
  */
-import type { Branch, Leaf, LeafKind, Node, Tag } from "./nodes";
+import type { Branch, Leaf, LeafKind, Tag } from "./nodes";
 
 /** Deeper structure is read as text: it could not be laid out. */
 const DEEPEST = 32;
