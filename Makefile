@@ -65,6 +65,7 @@ test: setup-tests model $(PAGE) ## run all tests, including those of the real wi
 	$(PART) "Rust lints" cargo clippy $(CARGO_ALL) --all-targets -- -D warnings
 	$(PART) "Page lints" $(NPM) run lint
 	$(PART) "Page types" $(NPM) run check
+	$(PART) "The page's size" scripts/check-page.sh ui/dist
 	$(PART) "Building the programs" cargo build $(CARGO_ALL) --bins
 	$(PART) "Where the programs look for libraries" scripts/check-libraries.sh $(addprefix $(CARGO_TARGET_DIR)/debug/,foretoken foretoken-cli)
 	$(PART) "Building the Rust tests" cargo test $(CARGO_ALL) --no-run

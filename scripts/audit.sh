@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 say() { echo "audit: $*" >&2; }
 
 cargo deny check licenses bans sources
+node scripts/page-licences.mjs
 if cargo deny fetch db 2>/dev/null; then
     cargo deny check advisories
 else

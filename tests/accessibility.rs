@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use crate::e2e::always_drafting;
 
 /// A screen, and how one gets there: what is clicked, one after the other, in a window that shows a conversation.
-const SCREENS: [(&str, &[&str]); 9] = [
+const SCREENS: [(&str, &[&str]); 10] = [
     ("a conversation", &[]),
     ("the palette", &["palette-open"]),
     ("the settings of speculation", &["settings-open"]),
     ("the settings of sampling", &["settings-open", "settings-tab-sampling"]),
+    ("the presets", &["settings-open", "settings-tab-presets"]),
     ("the settings of the local server", &["settings-open", "settings-tab-server"]),
     ("the settings of data", &["settings-open", "settings-tab-data"]),
     ("installed models", &["library-open", "library-tab-installed"]),

@@ -3,6 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accessibility;
+mod attaching;
+mod connections;
 mod e2e;
+mod finding;
+mod remote;
 mod seeing;
+mod serving;
 mod staying;

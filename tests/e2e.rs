@@ -290,3 +290,59 @@ async fn a_model_is_found_downloaded_paused_resumed_after_a_restart_and_answers(
     window.wait_for_reply(1).await;
     window.close().await;
 }
+
+#[tokio::test]
+async fn a_conversation_keeps_the_preset_that_was_chosen_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    always_drafting(&data);
+    let window = Window::open(&data).await;
+    let preset = async || window.attribute("[data-testid='preset-picker']", "data-value").await.unwrap();
+
+    // A preset of one's own, from the settings as they are.
+    window.click("settings-open").await;
+    window.click("settings-tab-presets").await;
+    window.click("preset-create").await;
+    window
+        .wait("the preset is listed", async || window.all("[data-testid='preset-name']").await.len() == 1)
+        .await;
+    window.photograph("presets").await;
+    window.click("settings-close").await;
+
+    // One of the program's for a conversation, before it begins.
+    window.click("preset-picker").await;
+    window.photograph("preset-picker").await;
+    window.click("preset-option-creative").await;
+    window.wait("it is chosen", async || preset().await == "creative").await;
+    window.ask("Tell me a story about a fox.").await;
+    window.wait_for_reply(1).await;
+    assert_eq!(preset().await, "creative");
+    window.click("settings-open").await;
+    window.click("settings-tab-sampling").await;
+    window.photograph("scope").await;
+    window.click("settings-close").await;
+
+    // Another conversation is written as the settings say.
+    window.click("new-chat").await;
+    window.wait("it is of that conversation alone", async || preset().await.is_empty()).await;
+    window.ask("Count from one to twelve.").await;
+    window.wait_for_reply(1).await;
+    window.close().await;
+
+    let store = Store::open(&data.join("foretoken.db")).unwrap();
+    let conversations = store.conversations().unwrap();
+    let temperature = |id: i64| {
+        let summary = store.messages(id).unwrap().pop().unwrap().summary.unwrap();
+        let summary: foretoken_engine::trace::Summary = serde_json::from_str(&summary).unwrap();
+        summary.settings.unwrap().sampling.temperature
+    };
+    assert_eq!([0, 1].map(|at: usize| temperature(conversations[at].id)), [0.0, 1.0]);
+    drop(store);
+
+    let window = Window::open(&data).await;
+    let of = |title: &str| format!("//*[@data-testid='conversation-item'][contains(., '{title}')]");
+    window.page.find(fantoccini::Locator::XPath(&of("fox"))).await.unwrap().click().await.unwrap();
+    let preset = async || window.attribute("[data-testid='preset-picker']", "data-value").await.unwrap();
+    window.wait("the preset is back", async || preset().await == "creative").await;
+    window.close().await;
+}

@@ -356,6 +356,17 @@ fn with_router(family: &RandomFamily, write: impl Fn(&Tensor) -> Tensor) -> Rand
 }
 
 #[test]
+fn a_file_says_of_every_family_what_a_pass_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    for family in families() {
+        let source = family.gguf(folder.path(), GgmlDType::Q8_0);
+        let (told, read) = (source.read_bytes().unwrap(), loaded(&source).read_weights());
+        let ratio = told as f64 / read as f64;
+        assert!((0.9..1.1).contains(&ratio), "{}: {told} bytes for {read}", family.label);
+    }
+}
+
+#[test]
 fn shares_of_experts_are_of_all_of_them_where_a_file_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let mut family = RandomFamily { label: "qwen3moe of all", ..family("qwen3moe") };

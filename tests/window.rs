@@ -238,7 +238,11 @@ impl Window {
     /// Opens the page with options, such as `?replay`.
     pub async fn open_page(&self, options: &str) {
         self.page.goto(&format!("tauri://localhost/{options}")).await.unwrap();
-        self.wait("the engine is ready", async || self.text("why-line").await.contains(", with ")).await;
+        self.wait("the engine is ready", async || {
+            let line = self.text("why-line").await;
+            line.contains(", with ") || line.contains("made by the server")
+        })
+        .await;
     }
 
     /// Without compositing the driver waits for the next time something is painted, which may never be: a dot that

@@ -5,7 +5,11 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use foretoken_app::ipc::{ARENA_PAIRS, ARENA_TOKENS, DRAFT_NGRAM, DRAFT_NONE, Settings, TEXT_SIZE};
+use foretoken_app::ipc::{
+    ARENA_PAIRS, ARENA_TOKENS, ATTACHMENT_BYTES, ATTACHMENTS, DRAFT_NGRAM, DRAFT_NONE, FILE_BYTES,
+    PRESET_NAME, Settings, TEXT_SIZE,
+};
+use foretoken_app::presets::BUILT_IN;
 use foretoken_engine::model::Thinking;
 use foretoken_engine::speculation::{MAX_DRAFT_LENGTH, MAX_TREE_WIDTH};
 use serde_json::json;
@@ -18,9 +22,10 @@ pub(crate) struct Signature {
 }
 
 /// Types of ours that have another name in TypeScript than in Rust, or none.
-const OTHERS: [(&str, &str); 6] = [
+const OTHERS: [(&str, &str); 7] = [
     ("EngineChange", "Partial<EngineStatus>"),
     ("String", "string"),
+    ("Bytes", "ArrayBuffer"),
     ("bool", "boolean"),
     ("u32", "number"),
     // Ids, which count from 1 and stay below 2^53.
@@ -49,7 +54,7 @@ fn in_typescript(rust: &str) -> String {
 /// The types of ours in a TypeScript type.
 fn imports(typescript: &str) -> impl Iterator<Item = &str> {
     let words = typescript.split(|letter: char| !letter.is_alphanumeric());
-    let builtin = ["Array", "Channel", "Partial"];
+    let builtin = ["Array", "ArrayBuffer", "Channel", "Partial"];
     words.filter(move |word| word.starts_with(char::is_uppercase) && !builtin.contains(word))
 }
 
@@ -109,6 +114,11 @@ fn the_facts_that_the_page_needs_are_written() {
         "arenaPairs": range(ARENA_PAIRS),
         "arenaTokens": range(ARENA_TOKENS),
         "textSize": range(TEXT_SIZE),
+        "presetName": range(PRESET_NAME),
+        "presetIds": BUILT_IN,
+        "attachments": ATTACHMENTS,
+        "attachmentBytes": ATTACHMENT_BYTES,
+        "fileBytes": FILE_BYTES,
         "draftNgram": DRAFT_NGRAM,
         "draftNone": DRAFT_NONE,
         "thinkingTags": Thinking::KNOWN,

@@ -14,9 +14,10 @@ use tauri_plugin_dialog::DialogExt;
 use foretoken_app::App;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
-    Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, CatalogueFamily, CheckProgress, CommandError,
-    Conversation, Download, EngineChange, ErrorCode, FileDrag, Message, ModelEntry, Reply, ReplyCheck,
-    ReplyEvent, Repository, SearchHit, ServerStatus, Settings, TokenSource, TraceStorage,
+    Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CatalogueFamily, CheckProgress, CommandError,
+    ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export, FileDrag,
+    ImportProgress, Imported, Message, ModelEntry, Preset, PresetValues, Recommendation, Reply, ReplyCheck,
+    ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings, TokenCount, TokenSource, TraceStorage,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
@@ -56,7 +57,24 @@ commands! {
     fn take_notices(shell) -> Vec<String> { Ok(shell.app()?.take_notices()) }
     fn settings(shell) -> Settings { Ok(shell.app()?.settings()) }
     fn save_settings(shell, settings: Settings) -> Settings { shell.app()?.save_settings(settings) }
+    fn built_in_presets(shell) -> Vec<Preset> { Ok(shell.app()?.built_in_presets()) }
+    fn open_setup(shell, conversation: Option<i64>) -> ConversationSetup {
+        shell.app()?.open_setup(conversation)
+    }
+    fn save_setup(
+        shell,
+        conversation: Option<i64>,
+        preset: Option<String>,
+        values: Option<PresetValues>
+    ) -> ConversationSetup {
+        shell.app()?.save_setup(conversation, preset, values)
+    }
     fn server_status(shell) -> ServerStatus { Ok(shell.app()?.server_status()) }
+    fn add_server(shell, name: String, address: String, key: Option<String>) -> Settings {
+        shell.app()?.add_server(&name, &address, key.as_deref())
+    }
+    fn test_server(shell, name: String) -> Settings { shell.app()?.test_server(&name) }
+    fn remove_server(shell, name: String) -> Settings { shell.app()?.remove_server(&name) }
     fn watch_engine(shell, on_change: Channel<EngineChange>) -> () {
         shell.app()?.watch_engine_changes(move |change| on_change.send(change).is_ok());
         Ok(())
@@ -77,6 +95,7 @@ commands! {
         Ok(())
     }
     fn catalogue(shell) -> Vec<CatalogueFamily> { Ok(shell.app()?.catalogue()) }
+    fn recommendations(shell) -> Vec<Recommendation> { Ok(shell.app()?.recommendations()) }
     fn find_repository(shell, name: String) -> Repository { shell.app()?.find_repository(&name) }
     fn watch_downloads(shell, on_change: Channel<Vec<Download>>) -> () {
         shell.app()?.watch_downloads(move |downloads| on_change.send(downloads.clone()).is_ok())
@@ -109,19 +128,42 @@ commands! {
     fn restore_conversation(shell, conversation: i64) -> Conversation {
         shell.app()?.restore_conversation(conversation)
     }
-    fn search_messages(shell, query: String) -> Vec<SearchHit> { shell.app()?.search_messages(&query) }
-    fn send(
-        shell,
-        conversation: Option<i64>,
-        text: String,
-        on_events: Channel<Vec<ReplyEvent>>
-    ) -> Reply {
-        let app = shell.app()?;
-        shell.paced(on_events, |tell| app.send(conversation, &text, Arc::new(tell)))
+    fn write_title(shell, conversation: i64) -> Option<Conversation> {
+        shell.app()?.write_title(conversation)
     }
-    fn send_instead(shell, message: i64, text: String, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
+    fn duplicate_conversation(shell, conversation: i64, title: String) -> Conversation {
+        shell.app()?.duplicate_conversation(conversation, &title)
+    }
+    fn export_conversations(shell, export: Export) -> String { shell.app()?.export_conversations(&export) }
+    fn choose_conversation_files(shell) -> Vec<String> {
+        let dialog = shell.0.dialog().file().set_title("Choose files of conversations");
+        let files = dialog.add_filter("Conversations", &["json", "zip"]).blocking_pick_files();
+        Ok(files.into_iter().flatten().map(|path| path.to_string()).collect())
+    }
+    fn import_conversations(
+        shell,
+        path: String,
+        on_progress: Channel<Vec<ImportProgress>>
+    ) -> Imported {
         let app = shell.app()?;
-        shell.paced(on_events, |tell| app.send_instead(message, &text, Arc::new(tell)))
+        shell.paced(on_progress, |tell| app.import_conversations(&path, &mut |progress| tell(progress)))
+    }
+    fn stop_import(shell) -> () {
+        shell.app()?.stop_import();
+        Ok(())
+    }
+    fn search_messages(shell, query: String) -> Vec<SearchHit> { shell.app()?.search_messages(&query) }
+    fn attachment(shell, id: i64) -> Attached { shell.app()?.attachment(id) }
+    fn count_attachment(shell, file: Attached) -> TokenCount { Ok(shell.app()?.count_attachment(&file)) }
+    fn dropped_file(shell, path: String) -> Bytes { Ok(Bytes(shell.state::<Drags>()?.read(&path)?)) }
+    fn context_use(shell, conversation: Option<i64>) -> ContextUse { shell.app()?.context_use(conversation) }
+    fn send(shell, conversation: Option<i64>, sent: Sent, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
+        let app = shell.app()?;
+        shell.paced(on_events, |tell| app.send(conversation, sent, Arc::new(tell)))
+    }
+    fn send_instead(shell, message: i64, sent: Sent, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
+        let app = shell.app()?;
+        shell.paced(on_events, |tell| app.send_instead(message, sent, Arc::new(tell)))
     }
     fn regenerate(shell, message: i64, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
         let app = shell.app()?;
@@ -134,8 +176,11 @@ commands! {
     fn choose_branch(shell, message: i64) -> Vec<Message> { shell.app()?.choose_branch(message) }
     fn delete_message(shell, message: i64) -> Vec<Message> { shell.app()?.delete_message(message) }
     fn restore_message(shell, message: i64) -> Vec<Message> { shell.app()?.restore_message(message) }
-    fn leave_out_oldest(shell, conversation: i64, text: Option<String>) -> Conversation {
-        shell.app()?.leave_out_oldest(conversation, text.as_deref())
+    fn leave_out_oldest(shell, conversation: i64, next: Option<Sent>) -> Conversation {
+        shell.app()?.leave_out_oldest(conversation, next)
+    }
+    fn see_from(shell, conversation: i64, question: i64) -> Conversation {
+        shell.app()?.see_from(conversation, question)
     }
     fn see_all(shell, conversation: i64) -> Conversation { shell.app()?.see_all(conversation) }
     fn stop(shell) -> () {
@@ -211,5 +256,14 @@ struct Stored<T>(String, PhantomData<T>);
 impl<T> IpcResponse for Stored<T> {
     fn body(self) -> tauri::Result<InvokeResponseBody> {
         Ok(InvokeResponseBody::Json(self.0))
+    }
+}
+
+/// What is in a file, as it is.
+struct Bytes(Vec<u8>);
+
+impl IpcResponse for Bytes {
+    fn body(self) -> tauri::Result<InvokeResponseBody> {
+        Ok(InvokeResponseBody::Raw(self.0))
     }
 }

@@ -1,18 +1,26 @@
 //! What a person drags over the window. The page is told here rather than by Tauri's own events, for
-//! which it would need a permission.
+//! which it would need a permission. It may read what was let go of, and no other file.
 
-use std::sync::Arc;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use foretoken_app::board::Board;
-use foretoken_app::ipc::FileDrag;
+use foretoken_app::error::Result;
+use foretoken_app::ipc::{CommandError, Dropped, ErrorCode, FILE_BYTES, FileDrag, FileKind};
 use tauri::DragDropEvent;
 
 #[derive(Clone)]
-pub struct Drags(Arc<Board<FileDrag>>);
+pub struct Drags {
+    board: Arc<Board<FileDrag>>,
+    /// What was let go of last.
+    dropped: Arc<Mutex<Vec<PathBuf>>>,
+}
 
 impl Default for Drags {
     fn default() -> Self {
-        Self(Arc::new(Board::showing(FileDrag::Left)))
+        Self { board: Arc::new(Board::showing(FileDrag::Left)), dropped: Arc::default() }
     }
 }
 
@@ -20,10 +28,13 @@ impl Drags {
     /// Tells the page of `event`.
     pub fn hear(&self, event: &DragDropEvent) {
         match event {
-            DragDropEvent::Enter { paths, .. } => self.show(FileDrag::Over { count: paths.len() as u32 }),
+            DragDropEvent::Enter { paths, .. } => {
+                self.show(FileDrag::Over { kinds: paths.iter().map(|path| kind(path)).collect() });
+            }
             DragDropEvent::Drop { paths, .. } => {
-                let paths = paths.iter().map(|path| path.display().to_string()).collect();
-                self.show(FileDrag::Dropped { paths });
+                self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone_from(paths);
+                let file = |path: &PathBuf| Dropped { path: path.display().to_string(), kind: kind(path) };
+                self.show(FileDrag::Dropped { files: paths.iter().map(file).collect() });
                 // So that a page that is opened later does not hear of it.
                 self.show(FileDrag::Left);
             }
@@ -34,12 +45,66 @@ impl Drags {
 
     /// For the page, see [`Board::watch_from_page`].
     pub fn watch(&self, watcher: impl Fn(&FileDrag) -> bool + Send + 'static) {
-        self.0.watch_from_page(watcher);
+        self.board.watch_from_page(watcher);
+    }
+
+    /// What is in a file that was let go of.
+    ///
+    /// # Errors
+    /// `NotFound` for any other, `BadAttachment` for one that cannot be read or is larger than [`FILE_BYTES`].
+    pub fn read(&self, path: &str) -> Result<Vec<u8>> {
+        let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = dropped.iter().find(|dropped| dropped.display().to_string() == path).cloned();
+        drop(dropped);
+        let path = found.ok_or_else(|| {
+            CommandError::new(ErrorCode::NotFound, "This file was not dropped on the window: drop it again.")
+        })?;
+        let name = path.file_name().unwrap_or(path.as_os_str()).display().to_string();
+        contents(&path, &name)
     }
 
     fn show(&self, drag: FileDrag) {
-        self.0.update(|shown| *shown = drag);
+        self.board.update(|shown| *shown = drag);
     }
+}
+
+/// What a file is taken for, by its name; a folder may be a model.
+fn kind(path: &Path) -> FileKind {
+    let end = path.extension().map(|end| end.to_ascii_lowercase());
+    match end.as_ref().and_then(|end| end.to_str()) {
+        Some("gguf" | "safetensors") => FileKind::Model,
+        Some("jsonl") => FileKind::Trace,
+        Some("zip") => FileKind::Conversations,
+        Some("json") if holds_conversations(path) => FileKind::Conversations,
+        _ if path.is_dir() => FileKind::Model,
+        _ => FileKind::Attachment,
+    }
+}
+
+/// Whether a JSON file is called what exports of conversations are: our own, ChatGPT's, Open WebUI's, LM Studio's.
+fn holds_conversations(path: &Path) -> bool {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
+    let begins = ["foretoken-", "chat-export"].iter().any(|begin| name.starts_with(begin));
+    begins || name == "conversations" || name.ends_with(".conversation")
+}
+
+fn contents(path: &Path, name: &str) -> Result<Vec<u8>> {
+    let refused = |message: String| CommandError::new(ErrorCode::BadAttachment, message);
+    let too_large =
+        || refused(format!("{name} is larger than {} MB. Attach a part of it.", FILE_BYTES >> 20));
+    let unreadable = |error| refused(format!("{name} could not be read: {error}. Is it still there?"));
+    let facts = path.metadata().map_err(unreadable)?;
+    // A pipe would have it wait for ever.
+    if !facts.is_file() {
+        return Err(refused(format!("{name} is no file.")));
+    }
+    if facts.len() > FILE_BYTES as u64 {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > FILE_BYTES { Err(too_large()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]
@@ -47,6 +112,10 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+
+    fn drop_on(drags: &Drags, paths: &[PathBuf]) {
+        drags.hear(&DragDropEvent::Drop { paths: paths.to_vec(), position: Default::default() });
+    }
 
     #[test]
     fn dropped_files_are_told_once_and_not_to_a_page_that_comes_later() {
@@ -57,11 +126,63 @@ mod tests {
         drags.hear(&DragDropEvent::Enter { paths: paths.clone(), position });
         drags.hear(&DragDropEvent::Over { position });
         drags.hear(&DragDropEvent::Drop { paths, position });
-        let dropped = FileDrag::Dropped { paths: vec!["/models/a.gguf".to_owned()] };
+        let file = Dropped { path: "/models/a.gguf".to_owned(), kind: FileKind::Model };
         let told: Vec<FileDrag> = heard.try_iter().collect();
-        assert_eq!(told, [FileDrag::Left, FileDrag::Over { count: 1 }, dropped, FileDrag::Left]);
+        let over = FileDrag::Over { kinds: vec![FileKind::Model] };
+        assert_eq!(told, [FileDrag::Left, over, FileDrag::Dropped { files: vec![file] }, FileDrag::Left]);
         let (sender, later) = mpsc::channel();
         drags.watch(move |drag| sender.send(drag.clone()).is_ok());
         assert_eq!(later.try_iter().collect::<Vec<_>>(), [FileDrag::Left]);
+    }
+
+    #[test]
+    fn a_file_is_taken_for_what_its_name_says() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(kind(folder.path()), FileKind::Model);
+        for (name, expected) in [
+            ("a.gguf", FileKind::Model),
+            ("model.SAFETENSORS", FileKind::Model),
+            ("a.jsonl", FileKind::Trace),
+            ("export.ZIP", FileKind::Conversations),
+            ("Conversations.JSON", FileKind::Conversations),
+            ("1731.conversation.json", FileKind::Conversations),
+            ("foretoken-a-fox.json", FileKind::Conversations),
+            ("package.json", FileKind::Attachment),
+            ("a.pdf", FileKind::Attachment),
+            ("Makefile", FileKind::Attachment),
+        ] {
+            assert_eq!(kind(Path::new(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_page_reads_what_was_dropped_last_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("a.txt"), folder.path().join("b.txt"));
+        std::fs::write(&first, "one").unwrap();
+        std::fs::write(&second, "two").unwrap();
+        let drags = Drags::default();
+        let read = |path: &Path| drags.read(path.to_str().unwrap());
+        assert_eq!(read(&first).unwrap_err().code, ErrorCode::NotFound);
+        drop_on(&drags, std::slice::from_ref(&first));
+        assert_eq!((read(&first).unwrap(), read(&first).unwrap()), (b"one".to_vec(), b"one".to_vec()));
+        assert_eq!(read(&second).unwrap_err().code, ErrorCode::NotFound);
+        drop_on(&drags, std::slice::from_ref(&second));
+        assert_eq!(read(&second).unwrap(), b"two");
+        assert_eq!(read(&first).unwrap_err().code, ErrorCode::NotFound);
+        std::fs::remove_file(&second).unwrap();
+        assert!(read(&second).unwrap_err().message.starts_with("b.txt could not be read"));
+    }
+
+    #[test]
+    fn a_file_of_gigabytes_and_a_folder_are_refused_unread() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large.log");
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let drags = Drags::default();
+        drop_on(&drags, &[path.clone(), folder.path().to_owned()]);
+        let refused = drags.read(path.to_str().unwrap()).unwrap_err();
+        assert_eq!(refused.message, "large.log is larger than 64 MB. Attach a part of it.");
+        assert!(drags.read(folder.path().to_str().unwrap()).unwrap_err().message.ends_with("is no file."));
     }
 }

@@ -123,9 +123,18 @@ test("a reply that was stopped goes on under itself, and offers it no more when 
   await window.click("continue-reply");
   expect(window.find("reply-ending")).toBeNull();
   await wholeReply();
-  expect(replies()[0]).toBe(cut);
-  expect(replies()).toHaveLength(2);
-  expect(window.all("message-reply")[0]?.classList).toContain("continued");
+  expect(replies(), "it is one with what goes on").toEqual([cut]);
+  expect(window.all("token-view")).toHaveLength(1);
+  const { messages } = window.app.conversations;
+  const [, first, second] = messages;
+  expect(messages).toHaveLength(3);
+  const shown = window.present("token-view").cloneNode(true) as HTMLElement;
+  for (const hidden of shown.querySelectorAll("[aria-hidden=true]")) hidden.remove();
+  expect(shown.textContent).toBe(`${first?.text}${second?.text}`);
+  expect(window.all("reply-part").map(({ textContent }) => textContent.trim())).toEqual([
+    "Part 1 of 2",
+    "Part 2 of 2",
+  ]);
   expect(window.find("continue-reply")).toBeNull();
 });
 

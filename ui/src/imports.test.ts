@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 /** What a feature of the page shows, and with what: all but the backend and the other features. */
 const SHOWN = [
   ...["bindings", "messages", "trace", "arena", "check", "speculation", "heatmap", "markdown"],
-  ...["search", "settings", "commands", "state", "components/ui"],
+  ...["attachments", "search", "settings", "commands", "state", "components/ui"],
 ];
 
 /** What the files of a folder may import besides each other; a new folder needs a line here. */
@@ -21,7 +21,18 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   "frames.ts": [],
   search: [],
   settings: ["messages", "search"],
-  state: ["bindings", "messages", "trace", "arena", "search", "settings", "backend", "frames.ts"],
+  attachments: ["bindings", "messages"],
+  state: [
+    "bindings",
+    "messages",
+    "attachments",
+    "trace",
+    "arena",
+    "search",
+    "settings",
+    "backend",
+    "frames.ts",
+  ],
   commands: ["bindings", "messages", "search", "settings", "state"],
   // General controls: all they know is what they are given, and the language.
   "components/ui": ["messages"],
@@ -35,7 +46,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   "components/inspector": [...SHOWN, "components/reply"],
   // Where the sidebar is hidden, what stands at the left has the button that brings it back.
   "components/arena": [...SHOWN, "components/sidebar"],
-  "components/conversation": [...SHOWN, "components/reply", "components/sidebar"],
+  // The welcome page offers models.
+  "components/conversation": [
+    ...SHOWN,
+    ...["components/reply", "components/sidebar", "components/library"],
+  ],
 };
 
 const sources = import.meta.glob<string>(["./**/*.{css,ts,svelte}", "!./**/*.test.ts"], {

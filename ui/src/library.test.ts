@@ -1,11 +1,13 @@
 import { flushSync, mount, unmount, type Component } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { BackendError } from "./backend/backend";
 import { Replay } from "./backend/replay";
 import { App } from "./state/app.svelte";
 import Advisor from "./components/library/Advisor.svelte";
 import Downloads from "./components/library/Downloads.svelte";
 import GetModels from "./components/library/GetModels.svelte";
 import Installed from "./components/library/Installed.svelte";
+import Recommendations from "./components/library/Recommendations.svelte";
 import Token from "./components/library/Token.svelte";
 
 let app: App;
@@ -34,7 +36,8 @@ async function show(section: Component, options = "") {
   await app.library.load();
   await pass(1000);
   shown = mount(section, { target: document.body });
-  flushSync();
+  // What it asks for when it is opened.
+  await pass(10);
 }
 
 async function pass(ms: number) {
@@ -258,4 +261,145 @@ test("a probe can be stopped, and what was measured stays", async () => {
   await pass(2000);
   expect(find("probe")).not.toBeNull();
   expect(app.library.advice.filter(({ probe }) => probe !== null)).toHaveLength(1);
+});
+
+/** The card of the best pair. */
+const card = () =>
+  document.querySelector<HTMLElement>("[data-kind=best]") ?? expect.fail("no card");
+
+test("a recommended pair says what a person decides by", async () => {
+  await show(Recommendations);
+  const words = all("[data-testid=pair]").map(({ textContent }) =>
+    textContent.replace(/\s+/g, " "),
+  );
+  expect(words).toHaveLength(3);
+  for (const fact of [
+    "Best here",
+    "Qwen3 8B",
+    "about 6.4 tokens/s here",
+    "5.7 GB",
+    "6.4 GB",
+    "Apache-2.0",
+  ])
+    expect(words[0]).toContain(fact);
+  expect(words[0]).toContain("not measured yet");
+  expect(words[2]).toContain("1.1x to 1.5x elsewhere");
+  expect(all("[data-testid=pair-get]")).toHaveLength(3);
+});
+
+test("one click fetches target and draft as one, which is paused, resumed and used", async () => {
+  await show(Recommendations);
+  click(find("pair-get", card()));
+  await pass(3000);
+  expect(app.library.downloads).toHaveLength(2);
+  expect(card().dataset["state"]).toBe("coming");
+  expect(card().textContent).toMatch(/MB of 5\.7 GB, 180\.0 MB\/s, \d+ s left/);
+  click(find("pair-pause", card()));
+  await pass(10);
+  expect(card().textContent).toContain("Paused at");
+  expect(app.library.downloads.map(({ state }) => state)).toEqual(["paused", "paused"]);
+  click(find("pair-resume", card()));
+  await pass(60_000);
+  expect(card().dataset["state"]).toBe("here");
+  expect(app.settings.values.target, "nobody has said to use it").toBe("starter");
+  click(find("pair-use", card()));
+  await pass(2000);
+  const { target, drafts } = app.settings.values;
+  expect(target).toContain("Qwen3-8B");
+  expect(drafts[target]).toContain("Qwen3-0.6B");
+});
+
+test("much that is here of a pair is not thrown away by a slip", async () => {
+  await show(Recommendations);
+  click(find("pair-get", card()));
+  await pass(3000);
+  click(find("pair-cancel", card()));
+  expect(document.querySelector("[role=alertdialog]")?.textContent).toContain("Cancel Qwen3 8B");
+  click(find("confirm-no"));
+  expect(app.library.downloads).toHaveLength(2);
+  click(find("pair-cancel", card()));
+  click(find("confirm-yes"));
+  await pass(10);
+  expect(app.library.downloads).toHaveLength(0);
+  expect(card().dataset["state"]).toBe("missing");
+});
+
+test("a draft that two pairs share is fetched once, and goes on when one of them is given up", async () => {
+  await show(Recommendations);
+  const faster = () => document.querySelector<HTMLElement>("[data-kind=faster]") ?? expect.fail();
+  click(find("pair-get", card()));
+  await pass(400);
+  expect(faster().dataset["state"], "nobody asked for it").toBe("missing");
+  click(find("pair-get", faster()));
+  await pass(400);
+  expect(app.library.downloads).toHaveLength(3);
+  click(find("pair-cancel", card()));
+  if (find("confirm-yes")) click(find("confirm-yes"));
+  await pass(10);
+  expect(app.library.downloads.map(({ file }) => file)).toEqual(
+    expect.arrayContaining(["Qwen3-0.6B-Q8_0.gguf", "Qwen3-4B-Q4_K_M.gguf"]),
+  );
+  expect(app.library.downloads).toHaveLength(2);
+});
+
+test("a pair that cannot be fetched says why, and that the chat goes on", async () => {
+  await show(Recommendations);
+  const offline = new BackendError(
+    "internal",
+    "The hub could not be reached. Check the connection.",
+  );
+  replay.startDownload = () => Promise.reject(offline);
+  click(find("pair-get", card()));
+  await pass(10);
+  expect(find("pair-problem")?.textContent).toContain("could not be reached");
+  expect(find("pair-problem")?.textContent).toContain("You can chat on");
+  expect(card().dataset["state"]).toBe("missing");
+});
+
+test("a failed half of a pair says why, and is tried again or given up", async () => {
+  await show(Recommendations);
+  click(find("pair-get", card()));
+  await pass(1000);
+  const [, draft] = app.library.downloads;
+  app.library.downloads = app.library.downloads.map((one) =>
+    one.id === draft?.id ? { ...one, state: "failed", reason: "the checksum differs" } : one,
+  );
+  flushSync();
+  expect(card().dataset["state"]).toBe("failed");
+  expect(card().textContent).toContain("the checksum differs");
+  expect(find("pair-again", card())).not.toBeNull();
+});
+
+test("where nothing suits this computer nothing is recommended", async () => {
+  await show(Recommendations, "catalogue=none");
+  expect(find("pairs")).toBeNull();
+});
+
+test("only what fits this computer is offered where that is asked for", async () => {
+  await show(GetModels);
+  const names = () => all("[data-testid=offer] .name").map(({ textContent }) => textContent);
+  expect(names().some((name) => name.includes("32B"))).toBe(true);
+  expect(row("offer", "Qwen3 32B").textContent).toContain("on disk; less is free");
+  expect(row("offer", "Qwen3 8B").textContent).toContain("about 6.4 tokens/s here");
+  click(find("only-fitting"));
+  expect(names().some((name) => name.includes("32B"))).toBe(false);
+  expect(names().some((name) => name.includes("8B"))).toBe(true);
+});
+
+test("an installed model says how fast it was here and whether drafts pay", async () => {
+  await show(Installed);
+  const facts = find("model-facts", row("installed-model", "Starter 8.1M"));
+  expect(facts?.textContent).toBe(
+    "3,120 tokens/s here, 3,980 with drafts · drafts pay: 1.3x · licence apache-2.0",
+  );
+});
+
+test("a model that is deleted is no longer said to be downloaded", async () => {
+  await show(Installed, "downloads=sample");
+  const downloaded = () => app.library.downloads.some(({ id }) => id.includes("Qwen3-0.6B"));
+  expect(downloaded()).toBe(true);
+  click(find("model-delete", row("installed-model", "Qwen3 0.6B")));
+  click(find("confirm-yes"));
+  await pass(10);
+  expect(downloaded()).toBe(false);
 });

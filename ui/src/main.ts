@@ -2,7 +2,6 @@
 import "./language";
 import "./softCanvas";
 import "@fontsource-variable/inter/wght.css";
-import "@fontsource-variable/inter/wght-italic.css";
 import "@fontsource-variable/jetbrains-mono/wght.css";
 import "./theme.css";
 import "./app.css";

@@ -4,6 +4,7 @@ import { Replay } from "./backend/replay";
 import { Frames } from "./frames";
 import { Meter } from "./meter";
 import { round } from "./trace/fixtures";
+import { saying } from "./attachments/saying";
 
 let rendered: () => void;
 let frames: Frames;
@@ -48,7 +49,7 @@ test("a round's delay ends with the frame that showed it, which began after its 
     return new Promise(() => undefined);
   };
   const seen: ReplyEvent[] = [];
-  void meter.watch(backend).send(null, "go", (event) => seen.push(event));
+  void meter.watch(backend).send(null, saying("go"), (event) => seen.push(event));
   arrive({ type: "round", round: round(0) });
   meter.start();
   frames.ask(() => undefined);

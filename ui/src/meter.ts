@@ -4,6 +4,7 @@
  */
 import type { Backend } from "./backend/backend";
 import type { ReplyEvent } from "./bindings/ReplyEvent";
+import type { Sent } from "./bindings/Sent";
 import type { Frames, Lane } from "./frames";
 
 export interface Measured {
@@ -72,8 +73,8 @@ export class Meter {
       onEvent(event);
     };
     return Object.assign(Object.create(backend) as Backend, {
-      send: (conversation: number | null, text: string, onEvent: (event: ReplyEvent) => void) =>
-        backend.send(conversation, text, noticed(onEvent)),
+      send: (conversation: number | null, sent: Sent, onEvent: (event: ReplyEvent) => void) =>
+        backend.send(conversation, sent, noticed(onEvent)),
       regenerate: (message: number, onEvent: (event: ReplyEvent) => void) =>
         backend.regenerate(message, noticed(onEvent)),
     });

@@ -5,6 +5,7 @@ import { drafted, extra, round, threeRounds } from "./trace/fixtures";
 import { MARKUP } from "./trace/file/mutate";
 import { readTrace } from "./trace/file/read";
 import { WindowFixture } from "./windowFixture";
+import { saying } from "./attachments/saying";
 
 // Plots are drawn by a library that needs a canvas.
 vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
@@ -132,7 +133,7 @@ test("what was written in the composer is still there after a replay", async () 
 
 test("a question that is asked ends the replay", async () => {
   await click("replay-open");
-  void app.reply.send("Tell me more", () => undefined);
+  void app.reply.send(saying("Tell me more"), () => undefined);
   await pass(500);
   expect(find("replay-bar")).toBeNull();
   expect(find("stop")).not.toBeNull();
@@ -147,7 +148,7 @@ test("another conversation ends the replay", async () => {
 });
 
 test("a reply under way has no replay", async () => {
-  void app.reply.send("Tell me more", () => undefined);
+  void app.reply.send(saying("Tell me more"), () => undefined);
   await pass(500);
   const writing = document.querySelector('[data-state="streaming"]') ?? expect.fail("no reply");
   expect(writing.querySelector('[data-testid="replay-open"]')).toBeNull();
@@ -197,6 +198,8 @@ test("the menu of a reply is used by keyboard", async () => {
   await press("ArrowDown");
   expect(document.activeElement).toBe(find("trace-export"));
   await press("ArrowDown");
+  expect(document.activeElement).toBe(find("copy-text"));
+  await press("ArrowDown");
   expect(document.activeElement).toBe(find("delete-reply"));
   await press("ArrowDown");
   expect(document.activeElement).toBe(find("regenerate"));
@@ -242,9 +245,25 @@ test("a file that is no trace is refused with a sentence that names it", async (
   expect(app.imports.list).toEqual([]);
 });
 
-test("a trace that is dropped on the window as a model is not taken for one", async () => {
-  await app.addDropped(["/home/me/fox.jsonl"]);
-  expect(toasts()).toContain("Import a trace");
+test("a trace that is dropped on the window is opened, and a text is attached", async () => {
+  const fox = [about, ...lines].map((line) => JSON.stringify(line)).join("\n");
+  const file = (name: string, text: string) =>
+    Object.assign(new Blob([text]), { name }) as unknown as File;
+  const dropped: Record<string, File> = {
+    "/fox.jsonl": file("fox.jsonl", fox),
+    "/notes.md": file("notes.md", "# Notes"),
+  };
+  window.backend.droppedFile = (path) => Promise.resolve(dropped[path] ?? expect.fail(path));
+  const added = app.addDropped([
+    { path: "/notes.md", kind: "attachment" },
+    { path: "/fox.jsonl", kind: "trace" },
+  ]);
+  await vi.waitFor(async () => {
+    await pass();
+    expect(app.attachments.files).toHaveLength(1);
+  });
+  await added;
+  expect(app.imports.list.map(({ name }) => name)).toEqual(["fox.jsonl"]);
   expect(app.view.libraryOpen).toBe(false);
 });
 

@@ -83,6 +83,8 @@ const OTHERS = {
   repetition_penalty: { sampling: { ...defaults.sampling, repetition_penalty: 1.1 } },
   seed: { sampling: { ...defaults.sampling, seed: 7 } },
   max_tokens: { max_tokens: 100 },
+  thinking: { thinking: true },
+  model_preset: { model_presets: { starter: "precise" } },
   device: { device: "cpu" },
   draft_device: { draft_device: "cpu" },
   system_prompt: { system_prompt: "Be brief." },
@@ -94,8 +96,60 @@ const OTHERS = {
   server_host: { server: { ...defaults.server, host: "0.0.0.0" } },
   server_port: { server: { ...defaults.server, port: 8080 } },
   server_key: { server: { ...defaults.server, key: "secret" } },
+  write_titles: { write_titles: false },
   keep_traces: { keep_traces: false },
 } as const satisfies Partial<Record<SettingId, object>>;
+
+test.each(Object.entries(OTHERS))(
+  "%s goes back to its default with its section, and with all settings, and both are undone",
+  async (id, other) => {
+    const { settings } = window.app;
+    const { section } = SETTINGS[id as SettingId];
+    settings.values = { ...defaults };
+    const before = settings.values;
+    await window.click(`settings-tab-${section}`);
+    for (const button of ["settings-reset-section", "settings-reset-all"]) {
+      expect((window.present(button) as HTMLButtonElement).disabled, "nothing to reset").toBe(true);
+      settings.change(other);
+      await window.pass(0);
+      const changed = settings.values;
+      await window.click(button);
+      expect(settings.values).toEqual(before);
+      expect(document.activeElement).toBe(window.present("settings-undo"));
+      await window.click("settings-undo");
+      expect(settings.values).toEqual(changed);
+      expect(window.find("settings-undo")).toBeNull();
+      await window.click(button);
+    }
+  },
+);
+
+test("a section takes back its own settings alone, and no panel or model with them", async () => {
+  const { settings } = window.app;
+  settings.values = {
+    ...defaults,
+    sampling: { ...defaults.sampling, temperature: 1, mode: "reproducible" },
+    appearance: { ...defaults.appearance, sidebar_open: false },
+    added_models: ["/a.gguf"],
+  };
+  await window.click("settings-tab-sampling");
+  await window.click("settings-reset-section");
+  expect(settings.values.sampling).toEqual({ ...defaults.sampling, mode: "reproducible" });
+  await window.click("settings-reset-all");
+  expect(settings.values.sampling).toEqual(defaults.sampling);
+  expect(settings.values.appearance.sidebar_open).toBe(false);
+  expect(settings.values.added_models).toEqual(["/a.gguf"]);
+});
+
+test("what was changed after a reset is not undone with it", async () => {
+  window.app.settings.change({ sampling: { ...defaults.sampling, temperature: 1 } });
+  await window.click("settings-tab-sampling");
+  await window.click("settings-reset-section");
+  expect(window.find("settings-undo")).not.toBeNull();
+  window.app.settings.change({ system_prompt: "Be brief." });
+  await window.pass();
+  expect(window.find("settings-undo")).toBeNull();
+});
 
 test("every setting that has a default is tried below", () => {
   const all = Object.entries(SETTINGS).filter(([, { standard }]) => standard !== undefined);
@@ -108,6 +162,7 @@ test.each(Object.entries(OTHERS))(
     const { label, standard = "", section } = SETTINGS[id as SettingId];
     const { settings } = window.app;
     const { target } = window.app.engine.status;
+    window.app.setup.scope = "general";
     settings.values = { ...defaults, target: target?.id ?? "", drafts: {} };
     const before = settings.values;
     await window.click(`settings-tab-${section}`);

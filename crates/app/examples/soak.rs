@@ -163,7 +163,8 @@ fn main() -> ExitCode {
         }
         let heard = Arc::clone(&events);
         let hear = Arc::new(move |_| *heard.lock().unwrap() += 1);
-        let reply = soak.app.send(conversation, &format!("Tell me about fox {message}."), hear).unwrap();
+        let reply =
+            soak.app.send(conversation, format!("Tell me about fox {message}.").as_str(), hear).unwrap();
         assert_eq!(reply.reply.problem, None);
         conversation = Some(reply.conversation.id);
         // With the same target each time.

@@ -1,18 +1,21 @@
 //! What a person can do, without a window: every command is a method here. Puts store, library and engine
 //! together; whoever has a window or a terminal only passes on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use foretoken_engine::device::free_memory;
 use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
 use foretoken_engine::trace::Round;
-use foretoken_library::{Folders, Library};
+use foretoken_library::{Folders, Library, Secrets};
 use foretoken_store::Store;
 
-use crate::cancel::Turns;
-use crate::engine::{Engine, OnAdvice};
+use crate::cancel::{Latest, Turns};
+use crate::engine::{Engine, OnAdvice, Repliers};
 use crate::error::Result;
+use crate::facing::Facing;
+use crate::hub::FromHub;
 use crate::ipc::{
     AppInfo, CommandError, Conversation, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Message,
     ModelEntry, SearchHit, ServerStatus, Settings,
@@ -21,10 +24,11 @@ use crate::learning::LearnedFile;
 use crate::lock::lock;
 use crate::looking::Looks;
 use crate::models::{InstalledModel, Models};
-use crate::remote::Remote;
+use crate::recommend::Computer;
 use crate::replier::Replier;
 use crate::save::{downloads, save};
 use crate::serving::Serving;
+use crate::speeds::Speeds;
 use crate::start_problem::StartProblem;
 use crate::unstored::Unstored;
 use crate::{settings, shown};
@@ -44,12 +48,19 @@ pub struct App {
     pub(crate) unstored: Unstored,
     /// Replies, checks and arenas: one at a time.
     pub(crate) turns: Turns,
+    /// The import under way.
+    pub(crate) importing: Latest,
     settings: Mutex<Settings>,
     /// Held while settings change, so that store, memory and engine agree on the last.
-    saving: Mutex<()>,
+    pub(crate) saving: Mutex<()>,
+    /// The conversation that is open. Locked while `saving` is held, and before the store.
+    pub(crate) facing: Mutex<Facing>,
     /// What comes from the hub; an error when nothing can.
-    pub(crate) remote: Result<Remote>,
+    pub(crate) hub: Result<FromHub>,
     pub(crate) library: Library,
+    /// Keys of servers elsewhere.
+    pub(crate) secrets: Secrets,
+    speeds: Speeds,
     folders: Folders,
     /// What the person is still to be told.
     notices: Mutex<Vec<String>>,
@@ -82,25 +93,32 @@ impl App {
         let library = Library::new(&folders, resources);
         let (mut settings, unreadable) = Settings::load(&store, &library)?;
         settings.forget_gone_models();
-        let models = Models::new(Library::new(&folders, resources));
+        let speeds = Speeds(folders.clone());
+        let models = Models::new(Library::new(&folders, resources), speeds.clone());
         let earlier = earlier(&store, &settings)?;
         let learning: Arc<dyn Learning> = Arc::new(LearnedFile(folders.clone()));
         let host = Host { hardware, learning: Some(learning), renderer };
-        let engine = Engine::start(host, models, replier, settings.clone(), earlier)
+        let secrets = Secrets::new(&folders);
+        let repliers = Repliers { remote: secrets.clone(), instead: replier };
+        let engine = Engine::start(host, models, repliers, settings.clone(), earlier)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
-        let remote = Remote::open(&folders, engine.lister());
+        let hub = FromHub::open(&folders, engine.lister());
         let serving = Serving::new(engine.writer());
         serving.apply(&settings.server);
         Ok(Self {
             engine,
             serving,
-            remote,
+            hub,
             library,
+            secrets,
+            speeds,
             store: Mutex::new(store),
             unstored: Unstored::default(),
             turns: Turns::default(),
+            importing: Latest::default(),
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
+            facing: Mutex::default(),
             folders,
             notices: Mutex::new(settings::notice(&unreadable).into_iter().collect()),
         })
@@ -132,7 +150,7 @@ impl App {
         self.change_settings(|_| settings)
     }
 
-    fn change_settings(&self, change: impl FnOnce(Settings) -> Settings) -> Result<Settings> {
+    pub(crate) fn change_settings(&self, change: impl FnOnce(Settings) -> Settings) -> Result<Settings> {
         let _saving = lock(&self.saving);
         let before = self.settings();
         let settings = change(before.clone());
@@ -140,11 +158,7 @@ impl App {
         settings.save(&mut self.store())?;
         lock(&self.settings).clone_from(&settings);
         self.serving.apply(&settings.server);
-        // What concerns the page and the server alone is no work for the engine.
-        let (appearance, server) = (before.appearance.clone(), before.server.clone());
-        if (Settings { appearance, server, ..settings.clone() }) != before {
-            self.engine.apply_settings(settings.clone(), earlier(&self.store(), &settings)?);
-        }
+        self.apply_settings(concerns_engine(&before, &settings))?;
         Ok(settings)
     }
 
@@ -190,6 +204,7 @@ impl App {
                 settings.target = self.library.default_target().to_owned();
             }
             settings.drafts.retain(|target, draft| target != id && draft != id);
+            settings.model_presets.remove(id);
             settings
         };
         self.change_settings(remove).map(drop)
@@ -243,6 +258,21 @@ impl App {
         Ok(hits.into_iter().map(Into::into).collect())
     }
 
+    /// What is known of this computer, with the device that the loaded target is on.
+    pub(crate) fn computer(&self) -> Computer {
+        let EngineStatus { memory, device, .. } = self.engine.status();
+        let has_gpu = memory.gpu_bytes > 0;
+        let memory_bytes = match has_gpu {
+            true => memory.gpu_free_bytes,
+            // The loaded models would make way.
+            false => free_memory() + memory.target_bytes + memory.draft_bytes,
+        };
+        let installed = self.library.installed().into_iter().map(|model| model.name).collect();
+        let reading = self.speeds.reading(&device);
+        let (disk_bytes, coming) = (self.library.free_disk(), self.coming());
+        Computer { memory_bytes, disk_bytes, has_gpu, reading, installed, coming }
+    }
+
     /// Ends the reply, the check or the arena that is queued or under way, after its present round.
     pub fn stop(&self) {
         self.turns.cancel();
@@ -285,8 +315,12 @@ impl App {
 
     /// Writes a file for the person, see [`crate::save`]; into the data folder where there is no other place.
     pub fn save_file(&self, name: &str, text: &str) -> Result<String> {
-        let folder = downloads().unwrap_or_else(|| self.folders.root().join("exports"));
-        Ok(save(&folder, name, text)?.display().to_string())
+        Ok(save(&self.exports(), name, text)?.display().to_string())
+    }
+
+    /// Where files for the person go.
+    pub(crate) fn exports(&self) -> PathBuf {
+        downloads().unwrap_or_else(|| self.folders.root().join("exports"))
     }
 
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
@@ -294,7 +328,13 @@ impl App {
     }
 }
 
+/// Whether there is more in a change than what concerns the page, the server and conversations that are to come.
+fn concerns_engine(before: &Settings, settings: &Settings) -> bool {
+    let Settings { appearance, server, presets, hidden_presets, model_presets, .. } = before.clone();
+    *before != Settings { appearance, server, presets, hidden_presets, model_presets, ..settings.clone() }
+}
+
 /// What may be repeated of earlier conversations.
-fn earlier(store: &Store, settings: &Settings) -> Result<Vec<String>> {
+pub(crate) fn earlier(store: &Store, settings: &Settings) -> Result<Vec<String>> {
     Ok(if settings.learn_from_earlier { store.latest_texts(MAX_EARLIER)? } else { Vec::new() })
 }

@@ -30,6 +30,7 @@ impl Board {
             message: None,
             loading: None,
             target: None,
+            thinks: None,
             targets: Vec::new(),
             drafts: Vec::new(),
             draft: String::new(),
@@ -40,6 +41,7 @@ impl Board {
             device_remarks: Vec::new(),
             devices: Vec::new(),
             memory: MemoryUse::default(),
+            reading_rate: None,
             revision: 0,
         };
         Self::showing(status)

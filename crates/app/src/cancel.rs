@@ -27,6 +27,39 @@ impl Cancel {
     }
 }
 
+/// The latest job of its kind, queued or under way.
+#[derive(Debug, Default)]
+pub struct Latest(Mutex<Cancel>);
+
+impl Latest {
+    /// Ends the one before, and returns what is to be handed to the next.
+    pub fn begin(&self) -> Cancel {
+        let next = Cancel::default();
+        std::mem::replace(&mut *lock(&self.0), next.clone()).cancel();
+        next
+    }
+
+    pub fn end(&self) {
+        lock(&self.0).cancel();
+    }
+}
+
+/// Jobs that give way to anything else that is asked for.
+#[derive(Debug, Default)]
+pub struct GiveWay {
+    /// Trials of drafts.
+    pub trials: Latest,
+    pub title: Latest,
+}
+
+impl GiveWay {
+    /// Ends them all.
+    pub fn all(&self) {
+        self.trials.end();
+        self.title.end();
+    }
+}
+
 /// Lets one job go on at a time, queued or under way, and knows which.
 #[derive(Debug, Default)]
 pub struct Turns(Mutex<Option<Cancel>>);

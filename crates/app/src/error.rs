@@ -43,6 +43,18 @@ impl From<foretoken_library::Error> for CommandError {
     }
 }
 
+impl From<foretoken_remote::Error> for CommandError {
+    fn from(error: foretoken_remote::Error) -> Self {
+        use foretoken_remote::Error;
+        let code = match &error {
+            Error::Address { .. } | Error::KeyForm => ErrorCode::BadSetting,
+            Error::PromptTooLong { .. } => ErrorCode::PromptTooLong,
+            _ => ErrorCode::Remote,
+        };
+        Self::new(code, error)
+    }
+}
+
 impl From<foretoken_store::Error> for CommandError {
     fn from(error: foretoken_store::Error) -> Self {
         let code = match error {

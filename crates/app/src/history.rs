@@ -55,6 +55,7 @@ mod tests {
             seen_from: None,
             parent: None,
             siblings: vec![1],
+            attachments: Vec::new(),
         }
     }
 

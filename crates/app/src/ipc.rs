@@ -1,14 +1,17 @@
 //! What crosses between the page and the shell: every type of every command, and nothing else.
 //! The TypeScript twins in `ui/src/bindings/` are generated from here.
 //!
-//! - [`settings`], [`engine`], [`models`], [`conversations`]: what their names say
+//! - [`settings`], [`presets`], [`engine`], [`models`], [`conversations`]: what their names say
+//! - [`attachments`]: files beside a question
 //! - [`library`]: what the hub offers, downloads, advice on drafts
 //! - [`proof`]: checks of replies, the arena; [`server`]: the local server
 
+mod attachments;
 mod conversations;
 mod engine;
 mod library;
 mod models;
+mod presets;
 mod proof;
 mod server;
 mod settings;
@@ -16,22 +19,30 @@ mod settings;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-pub use conversations::{Conversation, Message, Reply, ReplyEvent, Role, SearchHit};
+pub use attachments::{
+    ATTACHMENT_BYTES, ATTACHMENTS, Attached, Attachment, AttachmentKind, ContextUse, FILE_BYTES, Sent,
+    TokenCount,
+};
+pub use conversations::{
+    Conversation, Export, ExportForm, ImportProgress, Imported, Message, Reply, ReplyEvent, Role, SearchHit,
+};
 pub use engine::{
     DeviceOption, EngineChange, EnginePhase, EngineStatus, Loading, MemoryUse, Speculating, Why,
 };
 pub use library::{
-    Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, FileDrag, Probe,
-    Repository, RepositoryFile, TokenSource,
+    Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, Dropped, FileDrag,
+    FileKind, Probe, Recommendation, RecommendationKind, Repository, RepositoryFile, TokenSource,
 };
-pub use models::{DraftOption, ModelEntry, ModelKind, Problem};
+pub use models::{DraftOption, ModelEntry, ModelKind, ModelSpeed, Problem};
+pub use presets::{ConversationSetup, PRESET_NAME, Preset, PresetValues};
 pub use proof::{
     ARENA_PAIRS, ARENA_TOKENS, Arena, ArenaEvent, ArenaRequest, ArenaRun, ArenaSetup, Candidate,
     CheckProgress, ReplyCheck, Setup, TextDifference, TraceStorage, Verdict,
 };
 pub use server::ServerStatus;
 pub use settings::{
-    Appearance, DRAFT_NGRAM, DRAFT_NONE, Language, ServerSettings, Settings, TEXT_SIZE, Theme,
+    Appearance, DRAFT_NGRAM, DRAFT_NONE, Language, RemoteModel, RemoteServer, ServerSettings, Settings,
+    TEXT_SIZE, Theme,
 };
 
 /// Facts for the about line and the settings panel.
@@ -64,8 +75,14 @@ pub enum ErrorCode {
     /// The hub wants a token, or another one.
     NeedsToken,
     BadSetting,
+    /// A file of conversations that cannot be imported.
+    BadFile,
+    /// What is attached is too long, too much, or no text.
+    BadAttachment,
     /// Something else was chosen meanwhile.
     Cancelled,
     NotFound,
+    /// A server elsewhere, see [`Settings::remote_servers`].
+    Remote,
     Internal,
 }

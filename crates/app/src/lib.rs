@@ -3,13 +3,19 @@
 //!
 //! - [`ipc`]: every type that crosses to the page
 //! - [`app`], [`reply`], [`proof`], [`settings`]: conversations, replies, checks and arenas, what is set
+//! - [`presets`]: named values to write with; `setup`: what a conversation is written with
+//! - [`attachments`]: files beside a question, and how a model reads them
 //! - [`start`]: what is done about a start that fails
 //! - [`room`]: conversations that outgrow the context; `unstored`: replies that could not be stored yet,
 //!   `storing`: when they are
+//! - [`exchange`]: conversations as files, exported and imported
+//! - `title`: titles that a model writes; `naming`: which conversations get them
 //! - [`cancel`]: ending a job, and one job at a time
 //! - [`engine`]: the thread that owns the models; [`board`]: its status and who watches it
 //! - [`replier`]: who replies, be it the engine or another; [`round`]: a round, turned into JSON once
-//! - [`remote`]: what comes from the hub
+//! - [`hub`]: what comes from the hub; [`remote`]: servers elsewhere that a person adds; `servers`: which of
+//!   them is the target
+//! - [`recommend`]: which models of the catalogue suit this computer; [`speeds`]: how fast models are on it
 //! - [`models`]: the lists of targets and drafts; [`looking`]: a look into a file that fails by itself;
 //!   [`drafts`]: which draft a target gets; [`memory`]: whether they fit
 //! - `serving`: the local server
@@ -20,33 +26,44 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod app;
+pub mod attachments;
 pub mod board;
 pub mod cancel;
 pub mod drafts;
 pub mod engine;
 pub mod error;
+pub mod exchange;
+mod facing;
 mod history;
+pub mod hub;
 pub mod ipc;
 mod learning;
 mod lock;
 pub mod looking;
 pub mod memory;
 pub mod models;
+mod naming;
 pub mod pace;
+pub mod presets;
 pub mod proof;
+pub mod recommend;
 pub mod remote;
 pub mod replier;
 pub mod reply;
 pub mod room;
 pub mod round;
 pub mod save;
+mod servers;
 mod serving;
 pub mod settings;
+mod setup;
 mod shown;
+pub mod speeds;
 pub mod start;
 mod start_problem;
 mod stored;
 mod storing;
+mod title;
 mod unstored;
 
 pub use app::App;

@@ -7,7 +7,11 @@ use std::sync::Arc;
 
 use foretoken_engine::compat::{self, Compatibility, Method};
 use foretoken_engine::model::{Description, ModelSource, Tokenizer};
-use foretoken_library::{Installed, Kind, Library, STARTER, STARTER_DRAFT, is_known_pair};
+use foretoken_engine::recommended::Recommended;
+use foretoken_library::{
+    CatalogueFamily, Installed, Kind, Library, STARTER, STARTER_DRAFT, catalogue, is_known_pair,
+    makers_sampling,
+};
 
 use crate::drafts::Candidate;
 use crate::error::Result;
@@ -16,10 +20,13 @@ use crate::ipc::{
 };
 use crate::looking::Looks;
 use crate::memory;
+use crate::speeds::Speeds;
 
 /// Looks into models, and remembers verdicts on pairs, since comparing large vocabularies takes time.
 pub struct Models {
     library: Library,
+    /// How fast they are.
+    pub speeds: Speeds,
     looks: Looks,
     /// What is wrong with those that the last look of [`Self::entries`] failed at.
     failed: HashMap<PathBuf, Problem>,
@@ -70,7 +77,10 @@ impl InstalledModel {
                 entry.parameters = description.parameters;
                 let known = source.memory_bytes(memory::TOKENS);
                 entry.memory_bytes = known.unwrap_or_else(|_| memory::needed(description.bytes));
+                entry.licence = description.licence.clone().or_else(|| known_licence(&self.name));
+                entry.read_bytes = source.read_bytes().unwrap_or_default();
                 entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
+                entry.recommended = source.recommended().or_else(|| known_to_catalogue(&self.path));
                 let usable = source.check_target().and_then(|()| source.config());
                 let usable = usable.and_then(|_| source.template_source());
                 entry.problem = usable.err().map(Problem::from);
@@ -95,6 +105,10 @@ impl InstalledModel {
             fits: false,
             parameters: 0,
             context: 0,
+            recommended: None,
+            licence: None,
+            read_bytes: 0,
+            speed: None,
             problem: None,
         }
     }
@@ -113,8 +127,8 @@ impl From<Installed> for InstalledModel {
 }
 
 impl Models {
-    pub fn new(library: Library) -> Self {
-        Self { library, looks: Looks::default(), failed: HashMap::new(), verdicts: HashMap::new() }
+    pub fn new(library: Library, speeds: Speeds) -> Self {
+        Self { library, speeds, looks: Looks::default(), failed: HashMap::new(), verdicts: HashMap::new() }
     }
 
     /// See [`Library::default_target`].
@@ -257,6 +271,13 @@ fn compare(draft: &Path, (path, tokenizer): (&Path, &Tokenizer)) -> Result<Compa
     Ok(compat::compare(tokenizer, &source.tokenizer()?))
 }
 
+/// What the catalogue says of the model with this name.
+fn known_licence(name: &str) -> Option<String> {
+    let mut known = catalogue().iter().flat_map(CatalogueFamily::models).map(|(_, model)| model);
+    let found = known.find(|model| model.name() == name && model.licence != "unknown");
+    found.map(|model| model.licence.to_owned())
+}
+
 /// What is wrong with a model that was added and is not there.
 fn gone(path: &Path) -> Problem {
     let reason = format!(
@@ -300,6 +321,16 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
+fn known_to_catalogue(path: &Path) -> Option<Recommended> {
+    let makers = makers_sampling(&file_name(path))?;
+    Some(Recommended {
+        temperature: Some(makers.temperature),
+        top_k: Some(makers.top_k),
+        top_p: Some(makers.top_p),
+        ..Recommended::default()
+    })
+}
+
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
@@ -332,7 +363,8 @@ mod tests {
 
     fn models() -> Models {
         let folder = tempfile::tempdir().unwrap();
-        Models::new(Library::new(&Folders::at(folder.path()), None))
+        let folders = Folders::at(folder.path());
+        Models::new(Library::new(&folders, None), Speeds(folders))
     }
 
     fn starter(name: &str) -> InstalledModel {

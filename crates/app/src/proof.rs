@@ -38,7 +38,7 @@ impl App {
         drop(store);
         Ok(Stored {
             // What the model saw then.
-            messages: chat_messages(seen_since(before.unwrap_or_default(), message.seen_from)),
+            messages: chat_messages(self.as_read(seen_since(before.unwrap_or_default(), message.seen_from))?),
             target: message.target,
             summary: serde_json::from_str::<Summary>(&summary)?,
             rounds: self.trace(reply)?,

@@ -1,200 +1,84 @@
-//! Models from the hub: the catalogue, repositories, downloads and who watches them, the access token;
-//! and deleting what was downloaded.
+//! Adding servers elsewhere, asking them for their models, and removing them.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
-
-use foretoken_library as library;
-use foretoken_library::{Downloads, Folders, Hub};
+use foretoken_remote::{Address, Client, Patience};
 
 use crate::app::App;
-use crate::board::Board;
-use crate::error::Result;
-use crate::ipc::{
-    CatalogueFamily, CatalogueModel, Download, DownloadState, Repository, RepositoryFile, TokenSource,
-};
-use crate::lock::lock;
-use crate::memory;
+use crate::error::{Result, bad_setting};
+use crate::ipc::{RemoteModel, RemoteServer, Settings};
+use crate::servers::{chosen, client, gone, is_remote, secret_name};
 
-/// The hub, and what is on its way from there.
-pub(crate) struct Remote {
-    hub: Hub,
-    downloads: Downloads,
-    board: Arc<Board<Vec<Download>>>,
-}
-
-impl Remote {
-    /// Calls `on_arrival` when a download is done.
-    pub(crate) fn open(folders: &Folders, on_arrival: impl Fn() + Send + Sync + 'static) -> Result<Self> {
-        let hub = Hub::new(folders)?;
-        let board = Arc::new(Board::showing(Vec::new()));
-        let shown = Arc::clone(&board);
-        let arrived = Mutex::new(HashSet::new());
-        let on_change = move |downloads: &[library::Download]| {
-            let done = downloads.iter().filter(|download| download.state == library::DownloadState::Done);
-            let done: HashSet<String> = done.map(|download| download.id.clone()).collect();
-            let mut arrived = lock(&arrived);
-            if !done.is_subset(&arrived) {
-                on_arrival();
-            }
-            *arrived = done;
-            shown.update(|shown| *shown = views(downloads));
-        };
-        let downloads = Downloads::open(folders, hub.clone(), on_change)?;
-        board.update(|shown| *shown = views(&downloads.list()));
-        Ok(Self { hub, downloads, board })
-    }
-}
+/// Letters of a server's name at most.
+const MAX_NAME: usize = 60;
 
 impl App {
-    /// The known pairs, and whether they would fit.
-    pub fn catalogue(&self) -> Vec<CatalogueFamily> {
-        library::catalogue().iter().map(CatalogueFamily::from).collect()
-    }
-
-    /// What the repository called `name` offers. Asks the hub.
-    pub fn find_repository(&self, name: &str) -> Result<Repository> {
-        Ok(self.remote()?.hub.repository(name.trim())?.into())
-    }
-
-    /// For the page, see [`Board::watch_from_page`].
-    pub fn watch_downloads(&self, watcher: impl Fn(&Vec<Download>) -> bool + Send + 'static) -> Result<()> {
-        self.remote()?.board.watch_from_page(watcher);
-        Ok(())
-    }
-
-    /// Begins a download, or goes on with it; `None` for the file asks for a safetensors folder. Asks the hub.
-    pub fn start_download(&self, repository: &str, file: Option<&str>) -> Result<Download> {
-        Ok((&self.remote()?.downloads.start(repository, file)?).into())
-    }
-
-    pub fn pause_download(&self, id: &str) -> Result<()> {
-        Ok(self.remote()?.downloads.pause(id)?)
-    }
-
-    pub fn resume_download(&self, id: &str) -> Result<()> {
-        Ok(self.remote()?.downloads.resume(id)?)
-    }
-
-    pub fn cancel_download(&self, id: &str) -> Result<()> {
-        Ok(self.remote()?.downloads.cancel(id)?)
-    }
-
-    pub fn dismiss_download(&self, id: &str) -> Result<()> {
-        Ok(self.remote()?.downloads.dismiss(id)?)
-    }
-
-    /// Deletes an installed model from disk. One that is loaded goes on working until another is chosen,
-    /// and at the next start the starter takes its place.
-    pub fn delete_model(&self, id: &str) -> Result<()> {
-        self.library.remove(id)?;
-        self.engine.lister()();
-        Ok(())
-    }
-
-    pub fn hub_token(&self) -> Result<TokenSource> {
-        Ok(self.remote()?.hub.token_source().into())
-    }
-
-    /// Keeps a token, or with `None` removes the kept one. Returns where the token comes from then.
-    pub fn set_hub_token(&self, token: Option<&str>) -> Result<TokenSource> {
-        self.remote()?.hub.set_token(token.map(str::trim))?;
-        self.hub_token()
-    }
-
-    fn remote(&self) -> Result<&Remote> {
-        self.remote.as_ref().map_err(Clone::clone)
-    }
-}
-
-fn views(downloads: &[library::Download]) -> Vec<Download> {
-    downloads.iter().map(Download::from).collect()
-}
-
-/// As downloads and installed models are called: `owner/name:file`, or `owner/name` for a folder.
-fn id(repository: &str, file: Option<&str>) -> String {
-    file.map_or_else(|| repository.to_owned(), |file| format!("{repository}:{file}"))
-}
-
-impl From<&library::CatalogueFamily> for CatalogueFamily {
-    fn from(family: &library::CatalogueFamily) -> Self {
-        let drafts: Vec<CatalogueModel> = family.drafts.iter().map(CatalogueModel::from).collect();
-        let beside = drafts.iter().map(|draft| draft.memory_bytes).max().unwrap_or(0);
-        let mut targets: Vec<CatalogueModel> = family.targets.iter().map(CatalogueModel::from).collect();
-        for target in &mut targets {
-            target.memory_bytes += beside;
-            target.fits = memory::holds(target.memory_bytes);
+    /// Adds a server, or changes the one of this name. Without a `key` the one that its address had stays. Asks
+    /// nobody.
+    ///
+    /// # Errors
+    /// `BadSetting` for a name or an address that cannot be.
+    pub fn add_server(&self, name: &str, address: &str, key: Option<&str>) -> Result<Settings> {
+        let name = name.trim();
+        if name.is_empty() || name.chars().count() > MAX_NAME || name.contains('/') {
+            return Err(bad_setting(
+                "server name",
+                "1 to 60 letters without a slash",
+                format_args!("'{name}'"),
+            ));
         }
-        let heads = family.heads.iter().map(CatalogueModel::from).collect();
-        Self { name: family.name.to_owned(), targets, drafts, heads }
-    }
-}
-
-impl From<&library::CatalogueModel> for CatalogueModel {
-    fn from(model: &library::CatalogueModel) -> Self {
-        let memory_bytes = memory::needed(model.bytes);
-        Self {
-            id: model.name(),
-            repository: model.repository.to_owned(),
-            file: model.file.map(str::to_owned),
-            label: model.label.to_owned(),
-            size_bytes: model.bytes,
-            memory_bytes,
-            fits: memory::holds(memory_bytes),
-            parameters: model.parameters,
-            licence: model.licence.to_owned(),
-            gated: model.gated,
+        let address = Address::read(address)?;
+        if let Some(key) = key.map(str::trim).filter(|key| !key.is_empty()) {
+            Client::new(address.clone(), Some(key), Patience::default())?;
+            self.secrets.keep(&secret_name(&address), Some(key))?;
         }
+        let server = RemoteServer { name: name.to_owned(), address: address.to_string(), models: Vec::new() };
+        self.change_settings(|mut settings| {
+            match settings.remote_servers.iter_mut().find(|known| known.name == server.name) {
+                Some(known) => *known = server,
+                None => settings.remote_servers.push(server),
+            }
+            settings
+        })
     }
-}
 
-impl From<library::Repository> for Repository {
-    fn from(repository: library::Repository) -> Self {
-        let offered = |file: Option<String>, size_bytes| {
-            let memory_bytes = memory::needed(size_bytes);
-            let fits = memory::holds(memory_bytes);
-            let id = id(&repository.id, file.as_deref());
-            RepositoryFile { id, file, size_bytes, memory_bytes, fits }
-        };
-        let files = repository.files.iter().map(|file| offered(Some(file.path.clone()), file.bytes));
-        let folder = repository.safetensors.map(|bytes| offered(None, bytes));
-        let files = files.chain(folder).collect();
-        Self { id: repository.id, licence: repository.licence, gated: repository.gated, files }
+    /// Asks a server for its models and keeps the list of them.
+    ///
+    /// # Errors
+    /// `Remote` with what is wrong, in a sentence.
+    pub fn test_server(&self, name: &str) -> Result<Settings> {
+        let settings = self.settings();
+        let server =
+            settings.remote_servers.iter().find(|server| server.name == name).ok_or_else(|| gone(name))?;
+        let found = client(server, &self.secrets)?.models(&|| false)?.unwrap_or_default();
+        let models: Vec<_> = found
+            .into_iter()
+            .map(|model| RemoteModel { id: model.id, context: model.context.unwrap_or(0) })
+            .collect();
+        self.change_settings(|mut settings| {
+            let same = |known: &&mut RemoteServer| known.name == name && known.address == server.address;
+            if let Some(known) = settings.remote_servers.iter_mut().find(same) {
+                known.models = models;
+            }
+            settings
+        })
     }
-}
 
-impl From<&library::Download> for Download {
-    fn from(download: &library::Download) -> Self {
-        use library::DownloadState as From;
-        let (state, reason) = match &download.state {
-            From::Queued => (DownloadState::Queued, None),
-            From::Running => (DownloadState::Running, None),
-            From::Waiting => (DownloadState::Waiting, None),
-            From::Verifying => (DownloadState::Verifying, None),
-            From::Paused { reason } => (DownloadState::Paused, reason.clone()),
-            From::Done => (DownloadState::Done, None),
-            From::Failed { reason } => (DownloadState::Failed, Some(reason.clone())),
-        };
-        Self {
-            id: download.id.clone(),
-            repository: download.repository.clone(),
-            file: download.file.clone(),
-            done_bytes: download.done_bytes,
-            total_bytes: download.total_bytes,
-            bytes_per_second: download.bytes_per_second,
-            state,
-            reason,
+    /// Takes a server off the list and forgets its key. Where a model of it was the target, the default is.
+    ///
+    /// # Errors
+    /// Those of the settings.
+    pub fn remove_server(&self, name: &str) -> Result<Settings> {
+        let before = self.settings();
+        let (gone, left): (Vec<_>, Vec<_>) =
+            before.remote_servers.into_iter().partition(|server| server.name == name);
+        for server in gone.iter().filter(|gone| left.iter().all(|left| left.address != gone.address)) {
+            self.secrets.keep(&secret_name(&Address::read(&server.address)?), None)?;
         }
-    }
-}
-
-impl From<library::TokenSource> for TokenSource {
-    fn from(source: library::TokenSource) -> Self {
-        match source {
-            library::TokenSource::None => Self::None,
-            library::TokenSource::Environment => Self::Environment,
-            library::TokenSource::Keyring => Self::Keyring,
-            library::TokenSource::File => Self::File,
-        }
+        self.change_settings(|mut settings| {
+            settings.remote_servers.retain(|server| server.name != name);
+            if is_remote(&settings.target) && chosen(&settings).is_err() {
+                settings.target = self.library.default_target().to_owned();
+            }
+            settings
+        })
     }
 }

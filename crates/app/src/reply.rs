@@ -9,10 +9,11 @@ use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_store::{self as store, Store};
 
 use crate::app::App;
+use crate::attachments;
 use crate::cancel::{Cancel, Turn};
 use crate::error::Result;
 use crate::history::{chat_messages, push, seen_since};
-use crate::ipc::{CommandError, ErrorCode, Message, Reply, ReplyEvent};
+use crate::ipc::{CommandError, ConversationSetup, ErrorCode, Message, Reply, ReplyEvent, Sent};
 use crate::replier::{Ending, Event};
 use crate::round::SharedRound;
 use crate::unstored::Ended;
@@ -26,9 +27,9 @@ pub type Events = Arc<dyn Fn(ReplyEvent) + Send + Sync>;
 /// What is answered.
 enum Question {
     /// A new message at the end of a conversation, or in a new one.
-    Sent { conversation: Option<i64>, text: String },
+    Sent { conversation: Option<i64>, asked: attachments::Question },
     /// Another message in the place of this one.
-    Changed { question: i64, text: String },
+    Changed { question: i64, asked: attachments::Question },
     /// The message before this reply.
     Again { reply: i64 },
     /// This reply, which was cut, is gone on with.
@@ -36,34 +37,44 @@ enum Question {
 }
 
 impl App {
-    /// Stores `text` and replies to it. Nothing is stored when the prompt is refused.
+    /// Stores what is `sent` and replies to it. Nothing is stored when the prompt is refused.
     ///
     /// # Errors
-    /// `Busy`, `NoTarget`, `EmptyPrompt`, `PromptTooLong`, `NotFound` before the reply begins. A
+    /// `Busy`, `NoTarget`, `EmptyPrompt`, `PromptTooLong`, `BadAttachment`, `NotFound` before the reply begins. A
     /// reply that fails later is returned with its problem.
-    pub fn send(self: &Arc<Self>, conversation: Option<i64>, text: &str, events: Events) -> Result<Reply> {
+    pub fn send(
+        self: &Arc<Self>,
+        conversation: Option<i64>,
+        sent: impl Into<Sent>,
+        events: Events,
+    ) -> Result<Reply> {
         let turn = self.take_turn()?;
-        let text = words(text)?;
+        let asked = self.question(sent.into())?;
         let mut messages = match conversation {
             Some(id) => self.seen(id)?,
             None => Vec::new(),
         };
-        push(&mut messages, Role::User, text);
-        let question = Question::Sent { conversation, text: text.to_owned() };
+        push(&mut messages, Role::User, &asked.words());
+        let question = Question::Sent { conversation, asked };
         self.answer(conversation, messages, question, events, turn.cancel())
     }
 
-    /// Asks `text` in the place of a question, which is kept with all that followed it, and replies to it.
+    /// Asks what is `sent` in the place of a question, which is kept with all that followed it, and replies to it.
     ///
     /// # Errors
     /// As [`Self::send`], and `NotFound` for what is no question.
-    pub fn send_instead(self: &Arc<Self>, question: i64, text: &str, events: Events) -> Result<Reply> {
+    pub fn send_instead(
+        self: &Arc<Self>,
+        question: i64,
+        sent: impl Into<Sent>,
+        events: Events,
+    ) -> Result<Reply> {
         let turn = self.take_turn()?;
-        let text = words(text)?;
+        let asked = self.question(sent.into())?;
         let before = self.asked(question, store::Role::User)?;
         let mut messages = self.seen_up_to(&before, before.parent)?;
-        push(&mut messages, Role::User, text);
-        let question = Question::Changed { question, text: text.to_owned() };
+        push(&mut messages, Role::User, &asked.words());
+        let question = Question::Changed { question, asked };
         self.answer(Some(before.conversation), messages, question, events, turn.cancel())
     }
 
@@ -140,10 +151,10 @@ impl App {
         })
     }
 
-    /// What a conversation shows, with what could not be stored of it yet.
+    /// What a conversation shows, as a model reads it, with what could not be stored of it yet.
     pub(crate) fn shown(&self, conversation: i64) -> Result<Vec<store::Message>> {
         let messages = self.unstored.over(|| self.store().messages(conversation))?;
-        Ok(messages.into_iter().map(|(message, _)| message).collect())
+        self.as_read(messages.into_iter().map(|(message, _)| message).collect())
     }
 
     /// What the model sees of what a conversation shows.
@@ -158,7 +169,7 @@ impl App {
         let Some(last) = last else { return Ok(Vec::new()) };
         let messages = self.unstored.over(|| self.store().messages_up_to(last))?;
         let messages = messages.into_iter().map(|(message, _)| message).collect();
-        Ok(chat_messages(seen_since(messages, seen_from)))
+        Ok(chat_messages(self.as_read(seen_since(messages, seen_from))?))
     }
 
     /// One reply at a time: what is read from now on until the turn is dropped does not change.
@@ -178,12 +189,14 @@ impl App {
         events: Events,
         cancel: Cancel,
     ) -> Result<Reply> {
+        let setup = self.face(conversation)?;
         let (records, written) = mpsc::channel();
         let app = Arc::clone(self);
         let cancelling = cancel.clone();
         let mut recorder = ReplyRecorder {
             app,
             conversation,
+            setup,
             question,
             events,
             records,
@@ -270,12 +283,6 @@ impl App {
     }
 }
 
-/// What there is to say in `text`.
-fn words(text: &str) -> Result<&str> {
-    let text = text.trim();
-    if text.is_empty() { Err(foretoken_engine::Error::EmptyPrompt.into()) } else { Ok(text) }
-}
-
 pub(crate) fn engine_gone() -> CommandError {
     let message = "The engine failed: the log has the reason. Try again; nothing stored is lost.";
     CommandError::new(ErrorCode::Internal, message)
@@ -326,6 +333,8 @@ struct ReplyRecorder {
     app: Arc<App>,
     /// That of the question, where it is not new.
     conversation: Option<i64>,
+    /// What it is written with.
+    setup: ConversationSetup,
     question: Question,
     events: Events,
     records: Sender<Record>,
@@ -378,13 +387,18 @@ impl ReplyRecorder {
         let mut store = self.app.store();
         let both = |(user, reply)| (Some(user), reply);
         let (user, reply) = match &self.question {
-            Question::Sent { conversation, text } => both(store.ask(*conversation, text, target, draft)?),
-            Question::Changed { question, text } => both(store.ask_instead(*question, text, target, draft)?),
+            Question::Sent { conversation, asked } => {
+                both(store.ask(*conversation, asked.asked(), target, draft)?)
+            }
+            Question::Changed { question, asked } => {
+                both(store.ask_instead(*question, asked.asked(), target, draft)?)
+            }
             Question::Again { reply } => (None, store.begin_again(*reply, target, draft)?),
             Question::More { reply } => (None, store.begin_continuation(*reply, target, draft)?),
         };
         let conversation = store.conversation(reply.conversation)?;
         drop(store);
+        self.app.keep_setup(conversation.id, self.setup.clone());
         let user = user.map(TryInto::try_into).transpose()?;
         let begun = (conversation.clone(), reply.clone());
         let started =

@@ -7,24 +7,28 @@ use foretoken_store as store;
 use crate::app::App;
 use crate::error::Result;
 use crate::history::{chat_messages, push};
-use crate::ipc::{CommandError, Conversation, ErrorCode};
+use crate::ipc::{CommandError, Conversation, ErrorCode, Sent};
 use crate::replier::PromptSize;
 use crate::reply::engine_gone;
 
 impl App {
-    /// Lets the model no longer see the oldest turns of a conversation: whole turns, as few as leave room for `text`,
-    /// which is to be sent next, or else for the last reply again, and a quarter of the context for the reply. What
+    /// Lets the model no longer see the oldest turns of a conversation: whole turns, as few as leave room for `next`,
+    /// which is to be sent, or else for the last reply again, and a quarter of the context for the reply. What
     /// is answered next is always seen.
     ///
     /// # Errors
     /// `PromptTooLong` when that alone does not fit; `Busy`, `NoTarget`, `NotFound`.
-    pub fn leave_out_oldest(&self, conversation: i64, text: Option<&str>) -> Result<Conversation> {
+    pub fn leave_out_oldest(&self, conversation: i64, next: Option<Sent>) -> Result<Conversation> {
         let _turn = self.take_turn()?;
+        self.face(Some(conversation))?;
+        let next = next.map(|sent| self.question(sent)).transpose()?.map(|question| question.words());
         let seen_from = self.store().conversation(conversation)?.seen_from;
         let mut messages = self.shown(conversation)?;
-        if text.is_none() {
+        if next.is_none() {
             messages.pop_if(|last| last.role == store::Role::Assistant);
         }
+        // Of all, as there may be none left that the model sees.
+        let last = messages.last().map(|last| last.id);
         messages.retain(|message| seen_from.is_none_or(|from| message.id >= from));
         let mut starts: Vec<i64> = messages
             .iter()
@@ -32,11 +36,11 @@ impl App {
             .map(|message| message.id)
             .collect();
         // The number after the last one is that of what is said next, or one before it.
-        starts.extend(messages.last().filter(|_| text.is_some()).map(|last| last.id + 1));
+        starts.extend(last.filter(|_| next.is_some()).map(|last| last + 1));
         let size = |from: i64| {
             let seen = messages.iter().filter(|message| message.id >= from).cloned().collect();
             let mut seen = chat_messages(seen);
-            text.iter().for_each(|text| push(&mut seen, Role::User, text.trim()));
+            next.iter().for_each(|words| push(&mut seen, Role::User, words));
             self.measure(seen)
         };
         let first = fewest(&starts, |&from| Ok(size(from)?.leaves_room()))?;
@@ -44,11 +48,24 @@ impl App {
             let alone = size(starts[first])?;
             if !alone.fits() {
                 return Err(too_long(format!(
-                    "This message alone is too long: {alone}. Shorten it, or choose a model with a larger context."
+                    "This message alone is too long: {alone}. Shorten it, attach less, or choose a model with a larger context."
                 )));
             }
         }
         Ok(self.store().see_from(conversation, starts.get(first).copied())?.into())
+    }
+
+    /// Lets the model see a conversation from this question on.
+    ///
+    /// # Errors
+    /// `NotFound` for what is no question of this conversation; `Busy`.
+    pub fn see_from(&self, conversation: i64, question: i64) -> Result<Conversation> {
+        let _turn = self.take_turn()?;
+        let shown = self.store().messages(conversation)?;
+        if !shown.iter().any(|message| message.id == question && message.role == store::Role::User) {
+            return Err(store::Error::NotFound { what: "question", id: question }.into());
+        }
+        Ok(self.store().see_from(conversation, Some(question))?.into())
     }
 
     /// Lets the model see all of a conversation again.
@@ -57,6 +74,7 @@ impl App {
     /// `PromptTooLong` where it does not fit; `Busy`, `NoTarget`, `NotFound`.
     pub fn see_all(&self, conversation: i64) -> Result<Conversation> {
         let _turn = self.take_turn()?;
+        self.face(Some(conversation))?;
         let size = self.measure(chat_messages(self.shown(conversation)?))?;
         if !size.fits() {
             return Err(too_long(format!(

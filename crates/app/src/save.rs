@@ -23,6 +23,18 @@ pub fn downloads() -> Option<PathBuf> {
 /// # Errors
 /// `BadSetting` for a name that is not a file's own; `Internal` where nothing can be written.
 pub fn save(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
+    save_by(folder, name, |file| file.write_all(text.as_bytes()))
+}
+
+/// The same, of what `write` writes.
+///
+/// # Errors
+/// As [`save`].
+pub fn save_by(
+    folder: &Path,
+    name: &str,
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<PathBuf> {
     if Path::new(name).file_name() != Some(name.as_ref()) || name.contains(['/', '\\', '\0']) {
         return Err(CommandError::new(
             ErrorCode::BadSetting,
@@ -38,7 +50,7 @@ pub fn save(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
     };
     std::fs::create_dir_all(folder).map_err(|error| refused(folder, error))?;
     let (path, mut file) = free(folder, name).map_err(|error| refused(&folder.join(name), error))?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    let written = write(&mut file).and_then(|()| file.sync_all());
     written.map_err(|error| {
         // Half a file is worse than none.
         let _ = std::fs::remove_file(&path);

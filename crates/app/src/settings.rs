@@ -13,6 +13,10 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Result, bad_setting};
 use crate::ipc::{Appearance, Language, ServerSettings, Settings, TEXT_SIZE, Theme};
+use crate::presets;
+
+/// Letters of an unreadable value that are told at most.
+const LONGEST_TOLD: usize = 60;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -24,12 +28,18 @@ impl Default for Settings {
             speculation: Speculation::default(),
             learn_from_earlier: false,
             sampling: Sampling::default(),
+            thinking: None,
             max_tokens: 0,
             system_prompt: String::new(),
+            presets: Vec::new(),
+            hidden_presets: Vec::new(),
+            model_presets: BTreeMap::new(),
             appearance: Appearance::default(),
+            write_titles: true,
             keep_traces: true,
             added_models: Vec::new(),
             server: ServerSettings::default(),
+            remote_servers: Vec::new(),
         }
     }
 }
@@ -86,7 +96,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Forgets what drafted for models that are gone, and models that are gone as drafts. One whose folder is not
+    /// Forgets what drafted for models that are gone and their presets, and models that are gone as drafts. One whose folder is not
     /// there either may be on a disk that is back the next time.
     pub fn forget_gone_models(&mut self) {
         let gone = |id: &str| {
@@ -94,13 +104,14 @@ impl Settings {
             path.is_absolute() && !path.exists() && path.parent().is_some_and(Path::exists)
         };
         self.drafts.retain(|target, draft| !gone(target) && !gone(draft));
+        self.model_presets.retain(|target, _| !gone(target));
     }
 
     /// # Errors
     /// `BadSetting` naming the first value out of its range.
     pub fn validate(&self) -> Result<()> {
-        self.sampling.validate()?;
-        self.speculation.validate()?;
+        self.values().validate()?;
+        presets::validate(&self.presets)?;
         if !TEXT_SIZE.contains(&self.appearance.text_size) {
             return Err(bad_setting("text size", "80 to 160 percent", self.appearance.text_size));
         }
@@ -190,7 +201,7 @@ impl Overlay {
                     let mut more = self.place(path).and_then(Value::as_array).cloned().unwrap_or_default();
                     more.push(value.clone());
                     if !self.try_with(path, more.into()) {
-                        self.unreadable.push(format!("{} {value}", words(path)));
+                        self.unreadable.push(format!("{} {}", words(path), beginning(value)));
                     }
                 }
             }
@@ -232,6 +243,16 @@ fn lay_over(document: &mut Value, settings: Value, defaults: &Value) {
             }
         }
         (document, settings) => *document = settings,
+    }
+}
+
+/// A value as it is told: its name where it has one, and not all of something long.
+fn beginning(value: &Value) -> String {
+    let named = value.get("name").filter(|name| name.is_string()).unwrap_or(value);
+    let text = named.to_string();
+    match text.char_indices().nth(LONGEST_TOLD) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 
@@ -310,6 +331,10 @@ mod tests {
             },
             "max_tokens": 3,
             "system_prompt": "Be brief.",
+            "presets": [{ "id": "a", "name": "Mine", "values": { "max_tokens": 3 } }],
+            "thinking": true,
+            "hidden_presets": ["precise"],
+            "model_presets": { "starter": "a" },
             "appearance": {
                 "theme": "dark",
                 "language": "de",
@@ -318,9 +343,11 @@ mod tests {
                 "sidebar_open": false,
                 "inspector_open": false
             },
+            "write_titles": false,
             "keep_traces": false,
             "added_models": ["/a.gguf"],
-            "server": { "enabled": true, "host": "0.0.0.0", "port": 7, "key": "secret" }
+            "server": { "enabled": true, "host": "0.0.0.0", "port": 7, "key": "secret" },
+            "remote_servers": [{ "name": "gpu", "address": "http://gpu:8000/v1", "models": [{ "id": "m", "context": 7 }] }]
         })
     }
 
@@ -351,7 +378,11 @@ mod tests {
             let expected: Settings = serde_json::from_value(expected).unwrap();
             let future = json!({ "type": "from_the_future", "value": [1] });
             // A table is read entry by entry.
-            let unreadable = if path == ["drafts"] { json!({ "a": future }) } else { future };
+            let unreadable = if ["drafts", "model_presets"].contains(&&*path[0]) {
+                json!({ "a": future })
+            } else {
+                future
+            };
             *place(&mut stored, &path) = unreadable;
             let read = Read::of(&stored.to_string(), &Settings::default()).unwrap();
             assert_eq!(read.settings, expected, "{path:?}");

@@ -4,7 +4,9 @@ use foretoken_store as store;
 use serde::de::DeserializeOwned;
 
 use crate::error::Result;
-use crate::ipc::{CommandError, Conversation, Message, Role, SearchHit};
+use crate::ipc::{
+    Attached, Attachment, AttachmentKind, CommandError, Conversation, Message, Role, SearchHit,
+};
 
 impl From<store::Conversation> for Conversation {
     fn from(row: store::Conversation) -> Self {
@@ -33,6 +35,42 @@ impl From<store::Role> for Role {
     }
 }
 
+impl From<store::AttachmentKind> for AttachmentKind {
+    fn from(kind: store::AttachmentKind) -> Self {
+        match kind {
+            store::AttachmentKind::Text => Self::Text,
+            store::AttachmentKind::Pdf => Self::Pdf,
+        }
+    }
+}
+
+impl From<AttachmentKind> for store::AttachmentKind {
+    fn from(kind: AttachmentKind) -> Self {
+        match kind {
+            AttachmentKind::Text => Self::Text,
+            AttachmentKind::Pdf => Self::Pdf,
+        }
+    }
+}
+
+impl From<store::Attachment> for Attachment {
+    fn from(row: store::Attachment) -> Self {
+        Self { id: row.id, name: row.name, kind: row.kind.into(), bytes: row.bytes }
+    }
+}
+
+impl From<store::Attached> for Attached {
+    fn from(row: store::Attached) -> Self {
+        Self { name: row.name, kind: row.kind.into(), text: row.text }
+    }
+}
+
+impl From<Attached> for store::Attached {
+    fn from(Attached { name, kind, text }: Attached) -> Self {
+        Self { name, kind: kind.into(), text }
+    }
+}
+
 impl TryFrom<store::Message> for Message {
     type Error = CommandError;
 
@@ -50,6 +88,7 @@ impl TryFrom<store::Message> for Message {
             problem: row.problem,
             parent: row.parent,
             siblings: row.siblings,
+            attachments: row.attachments.into_iter().map(Into::into).collect(),
             unstored: None,
         })
     }

@@ -1,14 +1,22 @@
 //! Every command, without a window: what the page would see and what the store keeps.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "app/attachments.rs"]
+mod attachments;
 #[path = "app/cancelling.rs"]
 mod cancelling;
 #[path = "app/devices.rs"]
 mod devices;
+#[path = "app/exchange.rs"]
+mod exchange;
+#[path = "app/remote.rs"]
+mod remote;
 #[path = "app/scripted.rs"]
 mod scripted;
 #[path = "app/serving.rs"]
 mod serving;
+#[path = "app/setups.rs"]
+mod setups;
 #[path = "app/starting.rs"]
 mod starting;
 #[path = "app/strangers.rs"]
@@ -195,6 +203,43 @@ fn what_drafters_learned_is_kept_for_the_next_start() {
 }
 
 #[test]
+fn how_fast_a_model_was_is_listed_after_a_reply_and_at_the_next_start() {
+    let listed = |status: &EngineStatus| {
+        let starter = status.targets.iter().find(|target| target.id == "starter");
+        starter.and_then(|starter| starter.speed)
+    };
+    let fixture = Fixture::new();
+    assert_eq!(listed(&fixture.set(|_| ())), None, "so small a model is no measure of memory");
+    fixture.send(None, "Tell me a story about a fox.");
+    let status = fixture.wait_for(|status| listed(status).is_some());
+    let speed = listed(&status).unwrap();
+    assert!(speed.measured && speed.plain > Some(0.0) && speed.drafted > Some(0.0), "{speed:?}");
+    assert_eq!(status.target.unwrap().speed, Some(speed));
+    let fixture = fixture.restart();
+    let again = fixture.wait_for(|status| listed(status).is_some());
+    assert!((listed(&again).unwrap().drafted.unwrap() / speed.drafted.unwrap() - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn a_model_that_never_replied_is_reckoned_once_there_was_time_to_measure_this_computer() {
+    let fixture = Fixture::new();
+    let offered = || fixture.app.catalogue()[0].targets[0].tokens_per_second;
+    assert_eq!(offered(), None);
+    let target = large_model(fixture.folder.path()).path().display().to_string();
+    fixture.app.save_settings(Settings { target: target.clone(), ..fixture.app.settings() }).unwrap();
+    let reckoned = |status: &EngineStatus| {
+        let loaded = status.target.as_ref().filter(|entry| entry.id == target);
+        loaded.and_then(|entry| entry.speed)
+    };
+    let status = fixture.wait_for(|status| reckoned(status).is_some());
+    let speed = reckoned(&status).unwrap();
+    assert!(!speed.measured && speed.drafted.is_none(), "{speed:?}");
+    assert!((0.5..2000.0).contains(&speed.plain.unwrap()), "{speed:?}");
+    assert!(offered().is_some_and(|speed| speed > 0.0));
+    assert!(fixture.folder.path().join("speeds.json").is_file());
+}
+
+#[test]
 fn a_reply_is_streamed_round_by_round_and_stored_as_it_was_streamed() {
     let fixture = Fixture::new();
     fixture.set(|_| ());
@@ -312,7 +357,7 @@ fn replies_before_and_after_turns_were_left_out_are_checked_with_what_their_mode
     let (second, _) = fixture.send(Some(conversation), &"And a lantern. ".repeat(60));
     let third = "And a long road. ".repeat(100);
     assert_eq!(fixture.refused(Some(conversation), &third).0, ErrorCode::PromptTooLong);
-    let left = fixture.app.leave_out_oldest(conversation, Some(&third)).unwrap();
+    let left = fixture.app.leave_out_oldest(conversation, Some(third.as_str().into())).unwrap();
     let messages = fixture.app.messages(conversation).unwrap();
     assert!(left.seen_from.is_some_and(|from| from > messages[0].id), "{left:?}");
     let (third, _) = fixture.send(Some(conversation), &third);

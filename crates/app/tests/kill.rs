@@ -290,7 +290,7 @@ fn chat(folder: &Path) {
         // Every fourth is of a new conversation.
         let conversation =
             app.conversations().unwrap().first().map(|latest| latest.id).filter(|_| turn % 4 > 0);
-        let reply = app.send(conversation, &format!("Tell me about fox {turn}."), teller()).unwrap();
+        let reply = app.send(conversation, format!("Tell me about fox {turn}.").as_str(), teller()).unwrap();
         tell_of(&reply.reply);
     }
 }

@@ -5,6 +5,7 @@ mod device;
 mod reply;
 mod sampling;
 mod talk;
+mod thinking;
 mod tokens;
 
 use std::convert::Infallible;
@@ -21,6 +22,7 @@ pub use self::device::{DeviceArgs, PairDeviceArgs};
 pub use self::reply::{ReplyArgs, read_text};
 pub use self::sampling::SamplingArgs;
 pub use self::talk::TalkArgs;
+pub use self::thinking::ThinkingArgs;
 pub use self::tokens::TokenIds;
 use crate::error::{Error, Result};
 

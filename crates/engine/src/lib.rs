@@ -5,6 +5,7 @@
 //! - [`model`]: what a model is on disk: configuration, weights, tokenizer, chat template
 //! - [`device`], [`forward`]: running it over a [`tree`] of tokens, with a cache that can be rewound
 //! - [`sampling`], [`distribution`], [`random`], [`sampler`]: from logits to a token
+//! - [`recommended`]: what a model's makers say about sampling
 //! - [`speculation`]: what may be set about drafting
 //! - [`draft`]: who guesses ahead
 //! - [`governor`]: how far ahead, by what it costs and what it brings
@@ -32,6 +33,7 @@ pub mod forward;
 pub mod governor;
 pub mod model;
 pub mod random;
+pub mod recommended;
 pub mod sampler;
 pub mod sampling;
 pub mod session;

@@ -244,6 +244,9 @@ pub struct ReplySettings {
     /// Instructions before the conversation; for whoever made the prompt to fill in.
     #[serde(default)]
     pub system_prompt: String,
+    /// Whether the model was told to think, or not to; for the same to fill in.
+    #[serde(default)]
+    pub thinking: Option<bool>,
 }
 
 impl Summary {

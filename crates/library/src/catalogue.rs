@@ -15,17 +15,29 @@ pub struct CatalogueModel {
     /// whether it fits: what is downloaded goes by the hub's own word.
     pub bytes: u64,
     pub parameters: u64,
+    /// Of them those that a token goes through: fewer in a model of experts.
+    pub active: u64,
     /// "unknown" where nobody says it.
     pub licence: &'static str,
     /// Whether its licence has to be accepted on the hub before it can be downloaded.
     pub gated: bool,
 }
 
+/// How the makers of a family say that the tokens of its models are best chosen, on their pages on the hub.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MakersSampling {
+    pub temperature: f32,
+    pub top_p: f32,
+    /// 0 where they name none.
+    pub top_k: u32,
+}
+
 /// Models of one family, which share a vocabulary: any of the drafts suits any of the targets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CatalogueFamily {
     /// "Qwen3"
     pub name: &'static str,
+    pub sampling: MakersSampling,
     pub drafts: &'static [CatalogueModel],
     pub targets: &'static [CatalogueModel],
     /// Draft heads, each for one of the targets.
@@ -39,6 +51,11 @@ impl CatalogueModel {
             Some(file) => format!("{}:{file}", self.repository),
             None => self.repository.to_owned(),
         }
+    }
+
+    /// Bytes that a token reads, about.
+    pub fn read_bytes(&self) -> u64 {
+        (self.bytes as f64 * self.active as f64 / self.parameters as f64) as u64
     }
 }
 
@@ -66,6 +83,15 @@ pub fn is_known_pair(target: &str, draft: &str) -> bool {
         models.iter().any(|one| one.file.is_some_and(|file| model_of(file) == wanted))
     };
     FAMILIES.iter().any(|family| has(family.targets, &target) && has(family.drafts, &draft))
+}
+
+/// How the makers of a model say that its tokens are best chosen, where the catalogue knows it: by the name of its
+/// file, wherever that lies, and in any quantisation. What is said in the file itself goes first.
+pub fn makers_sampling(file: &str) -> Option<MakersSampling> {
+    let model = model_of(file);
+    let is_it = |one: &CatalogueModel| one.file.is_some_and(|file| model_of(file) == model);
+    let has = |family: &&CatalogueFamily| family.drafts.iter().chain(family.targets).any(is_it);
+    FAMILIES.iter().find(has).map(|family| family.sampling)
 }
 
 /// "qwen3-8b" of "owner/name:folder/Qwen3-8B-Q4_K_M-00001-of-00002.gguf".
@@ -96,25 +122,106 @@ const fn open(
     parameters: u64,
     licence: &'static str,
 ) -> CatalogueModel {
-    CatalogueModel { label, repository, file: Some(file), bytes, parameters, licence, gated: false }
+    let active = parameters;
+    CatalogueModel { label, repository, file: Some(file), bytes, parameters, active, licence, gated: false }
 }
 
 /// A draft head of 16 bits a weight, of which nobody says a licence.
 const fn head(label: &'static str, repository: &'static str, parameters: u64) -> CatalogueModel {
     let bytes = 2 * parameters;
-    CatalogueModel { label, repository, file: None, bytes, parameters, licence: "unknown", gated: false }
+    let active = parameters;
+    CatalogueModel {
+        label,
+        repository,
+        file: None,
+        bytes,
+        parameters,
+        active,
+        licence: "unknown",
+        gated: false,
+    }
 }
+
+// Those that `pairs.rs` names, too.
+pub(crate) const QWEN3_0_6B: CatalogueModel = open(
+    "Qwen3 0.6B · Q8_0",
+    ["Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf"],
+    639_446_688,
+    600_000_000,
+    "apache-2.0",
+);
+pub(crate) const QWEN3_8B: CatalogueModel = open(
+    "Qwen3 8B · Q4_K_M",
+    ["Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf"],
+    5_027_783_488,
+    8_190_000_000,
+    "apache-2.0",
+);
+pub(crate) const QWEN3_14B: CatalogueModel = open(
+    "Qwen3 14B · Q4_K_M",
+    ["Qwen/Qwen3-14B-GGUF", "Qwen3-14B-Q4_K_M.gguf"],
+    9_001_752_960,
+    14_770_000_000,
+    "apache-2.0",
+);
+pub(crate) const SMOLLM2_135M: CatalogueModel = open(
+    "SmolLM2 135M · Q8_0",
+    ["bartowski/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct-Q8_0.gguf"],
+    145_000_000,
+    135_000_000,
+    "apache-2.0",
+);
+pub(crate) const SMOLLM2_1_7B: CatalogueModel = open(
+    "SmolLM2 1.7B · Q4_K_M",
+    ["bartowski/SmolLM2-1.7B-Instruct-GGUF", "SmolLM2-1.7B-Instruct-Q4_K_M.gguf"],
+    1_055_609_824,
+    1_710_000_000,
+    "apache-2.0",
+);
+pub(crate) const QWEN3_4B_2507: CatalogueModel = open(
+    "Qwen3 4B 2507 · Q4_K_M",
+    ["bartowski/Qwen_Qwen3-4B-Instruct-2507-GGUF", "Qwen_Qwen3-4B-Instruct-2507-Q4_K_M.gguf"],
+    2_497_280_736,
+    4_020_000_000,
+    "apache-2.0",
+);
+pub(crate) const CODER_0_5B: CatalogueModel = open(
+    "Qwen2.5 Coder 0.5B · Q4_K_M",
+    ["Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"],
+    491_400_064,
+    494_000_000,
+    "apache-2.0",
+);
+pub(crate) const CODER_1_5B: CatalogueModel = open(
+    "Qwen2.5 Coder 1.5B · Q4_K_M",
+    ["Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"],
+    1_117_320_768,
+    1_540_000_000,
+    "apache-2.0",
+);
+pub(crate) const CODER_7B: CatalogueModel = open(
+    "Qwen2.5 Coder 7B · Q4_K_M",
+    ["Qwen/Qwen2.5-Coder-7B-Instruct-GGUF", "qwen2.5-coder-7b-instruct-q4_k_m.gguf"],
+    4_680_000_000,
+    7_620_000_000,
+    "apache-2.0",
+);
+pub(crate) const QWEN3_30B_A3B: CatalogueModel = CatalogueModel {
+    active: 3_300_000_000,
+    ..open(
+        "Qwen3 30B A3B 2507 · Q4_K_M",
+        ["bartowski/Qwen_Qwen3-30B-A3B-Instruct-2507-GGUF", "Qwen_Qwen3-30B-A3B-Instruct-2507-Q4_K_M.gguf"],
+        18_600_000_000,
+        30_500_000_000,
+        "apache-2.0",
+    )
+};
 
 const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
         name: "Qwen3",
-        drafts: &[open(
-            "Qwen3 0.6B · Q8_0",
-            ["Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf"],
-            639_446_688,
-            600_000_000,
-            "apache-2.0",
-        )],
+        sampling: MakersSampling { temperature: 0.6, top_p: 0.95, top_k: 20 },
+        drafts: &[QWEN3_0_6B],
         targets: &[
             open(
                 "Qwen3 4B · Q4_K_M",
@@ -123,20 +230,8 @@ const FAMILIES: &[CatalogueFamily] = &[
                 4_020_000_000,
                 "apache-2.0",
             ),
-            open(
-                "Qwen3 8B · Q4_K_M",
-                ["Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf"],
-                5_027_783_488,
-                8_190_000_000,
-                "apache-2.0",
-            ),
-            open(
-                "Qwen3 14B · Q4_K_M",
-                ["Qwen/Qwen3-14B-GGUF", "Qwen3-14B-Q4_K_M.gguf"],
-                9_001_752_960,
-                14_770_000_000,
-                "apache-2.0",
-            ),
+            QWEN3_8B,
+            QWEN3_14B,
         ],
         // Numbers of parameters follow from the targets' sizes: one layer and 32,000 tokens, or five layers.
         heads: &[
@@ -148,8 +243,17 @@ const FAMILIES: &[CatalogueFamily] = &[
             head("Qwen3 4B head · DSpark", "deepseek-ai/dspark_qwen3_4b_block7", 616_000_000),
         ],
     },
+    // These do not think, so that their makers recommend another sampling.
+    CatalogueFamily {
+        name: "Qwen3 2507",
+        sampling: MakersSampling { temperature: 0.7, top_p: 0.8, top_k: 20 },
+        drafts: &[QWEN3_0_6B],
+        targets: &[QWEN3_4B_2507, QWEN3_30B_A3B],
+        heads: &[],
+    },
     CatalogueFamily {
         name: "Qwen2.5",
+        sampling: MakersSampling { temperature: 0.7, top_p: 0.8, top_k: 20 },
         drafts: &[open(
             "Qwen2.5 0.5B · Q8_0",
             ["Qwen/Qwen2.5-0.5B-Instruct-GGUF", "qwen2.5-0.5b-instruct-q8_0.gguf"],
@@ -176,7 +280,15 @@ const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        name: "Qwen2.5 Coder",
+        sampling: MakersSampling { temperature: 0.7, top_p: 0.8, top_k: 20 },
+        drafts: &[CODER_0_5B],
+        targets: &[CODER_1_5B, CODER_7B],
+        heads: &[],
+    },
+    CatalogueFamily {
         name: "Llama 3",
+        sampling: MakersSampling { temperature: 0.6, top_p: 0.9, top_k: 0 },
         drafts: &[open(
             "Llama 3.2 1B · Q4_K_M",
             ["bartowski/Llama-3.2-1B-Instruct-GGUF", "Llama-3.2-1B-Instruct-Q4_K_M.gguf"],
@@ -195,6 +307,7 @@ const FAMILIES: &[CatalogueFamily] = &[
     },
     CatalogueFamily {
         name: "Gemma 3",
+        sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
         drafts: &[
             open(
                 "Gemma 3 270M · Q8_0",
@@ -231,20 +344,9 @@ const FAMILIES: &[CatalogueFamily] = &[
     },
     CatalogueFamily {
         name: "SmolLM2",
-        drafts: &[open(
-            "SmolLM2 135M · Q8_0",
-            ["bartowski/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct-Q8_0.gguf"],
-            145_000_000,
-            135_000_000,
-            "apache-2.0",
-        )],
-        targets: &[open(
-            "SmolLM2 1.7B · Q4_K_M",
-            ["bartowski/SmolLM2-1.7B-Instruct-GGUF", "SmolLM2-1.7B-Instruct-Q4_K_M.gguf"],
-            1_055_609_824,
-            1_710_000_000,
-            "apache-2.0",
-        )],
+        sampling: MakersSampling { temperature: 0.2, top_p: 0.9, top_k: 0 },
+        drafts: &[SMOLLM2_135M],
+        targets: &[SMOLLM2_1_7B],
         heads: &[],
     },
 ];
@@ -275,6 +377,16 @@ mod tests {
         assert!(!is_known_pair(draft, draft), "a draft is no target");
         assert!(!is_known_pair("Qwen3-8B-Q8_0.gguf", "qwen2.5-0.5b-instruct-q8_0.gguf"), "another family");
         assert!(!is_known_pair("Qwen3-8B-Base.gguf", "Qwen3-0.6B-Q8_0.gguf"), "another model");
+    }
+
+    #[test]
+    fn what_makers_recommend_is_known_of_the_models_of_the_catalogue_alone() {
+        let sampling =
+            |file| makers_sampling(file).map(|found| (found.temperature, found.top_p, found.top_k));
+        assert_eq!(sampling("/here/Qwen3-4B-IQ2_XXS.gguf"), Some((0.6, 0.95, 20)));
+        assert_eq!(sampling("SmolLM2-135M-Instruct-Q4_1.gguf"), Some((0.2, 0.9, 0)), "the bundled one, too");
+        assert_eq!(sampling("Qwen3-4B-Base-Q4_K_M.gguf"), None);
+        assert_eq!(sampling("AngelSlim/Qwen3-14B_eagle3"), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 
 use crate::cache::{CachedRepository, FileMetadata, has, length};
+use crate::disk::free_at;
 use crate::hub::{Hub, hub_error, total};
 use crate::records::{End, Record, RecordFile};
 use crate::transfer::{Order, Step, Stopped, Transfer, Wanted};
@@ -60,9 +61,8 @@ async fn plan_with(
 pub(crate) fn check_space(hub: &Hub, record: &Record) -> Result<()> {
     let missing = record.bytes().saturating_sub(here(hub, record));
     let place = hub.cache().to_owned();
-    let existing = place.ancestors().find(|folder| folder.is_dir());
     // A disk that does not say is tried.
-    match existing.and_then(|folder| fs4::available_space(folder).ok()) {
+    match free_at(&place) {
         Some(free) if free < missing => {
             Err(Error::NoSpace { what: record.id(), needed: missing, free, place })
         }

@@ -1,7 +1,7 @@
 //! A JSON file that several programs keep together: each changes what is in it under a lock and puts the whole
 //! in place at once, so that a crash or another program leaves the old or the new.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,12 @@ impl Kept {
 fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     // Windows puts to disk only through a handle that may write.
-    let mut file = File::create(&beside)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    // Secrets may be in it.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&beside)?;
     file.write_all(contents)?;
     file.sync_all()?;
     drop(file);

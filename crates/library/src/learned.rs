@@ -1,6 +1,6 @@
-//! What the engine learned about pairs of models, from one start of the program to the next: `learned.json` in
-//! the data folder. What it means is for the engine; here it has a name that changes with the models' files
-//! and with what computes, and there is never much of it.
+//! What was learned about models, from one start of the program to the next: `learned.json` in the data folder
+//! about pairs of them, `speeds.json` about how fast they write. What it means is for those who learn; here it has a
+//! name that changes with the models' files and with what computes, and there is never much of it.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -36,6 +36,12 @@ impl Learned {
         let devices = devices.iter().map(|device| device.as_ref().to_owned());
         let parts: Vec<String> = models.chain(devices).collect();
         Self { file: Kept::new(folders.root().join("learned.json")), pair: parts.join(" | ") }
+    }
+
+    /// About how fast the model at this path is on the device with this label; without a model, the device itself.
+    pub fn speed_of(folders: &Folders, model: Option<&Path>, device: &str) -> Self {
+        let file = Kept::new(folders.root().join("speeds.json"));
+        Self { file, ..Self::about(folders, model.as_slice(), &[device]) }
     }
 
     /// What was learned; `None` where nothing was, or nothing that is understood.

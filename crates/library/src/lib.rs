@@ -8,13 +8,15 @@
 //!   [`STARTER_DRAFT`]
 //! - `cache.rs`: what this and other programs downloaded into the hub's cache
 //! - `model_path.rs`: which files and folders look like a model
-//! - [`catalogue()`]: known pairs, and where the hub has them
+//! - [`catalogue()`]: known pairs, and where the hub has them; [`pairs()`]: which of them to begin with
 //! - [`Hub`]: what a repository holds, and with whose token that is asked
 //! - [`Downloads`]: models on their way; `scheduler.rs` whose turn it is, `job.rs` how one stands,
 //!   `download.rs` what it does, `transfer.rs` one file of it (`headers.rs`, `checksum.rs`), `records.rs` what
 //!   is remembered of them
 //! - [`fuzzing`]: a hub's answers without the network, for those who damage them
+//! - [`Secrets`]: keys of servers elsewhere, in the system's keyring or a file
 //! - [`Learned`]: what the engine learned about pairs of models
+//! - [`Learned`]: what the engine learned about pairs of models, and how fast they wrote
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -22,6 +24,7 @@ mod bundled;
 mod cache;
 mod catalogue;
 mod checksum;
+mod disk;
 mod download;
 mod downloads;
 mod error;
@@ -36,16 +39,21 @@ mod learned;
 mod library;
 mod model_path;
 mod nearest;
+mod pairs;
 mod records;
 mod remove;
 mod scheduler;
+mod secrets;
 mod size;
 mod speed;
 mod token;
+mod token_source;
 mod transfer;
 
 pub use bundled::{SMOLLM2, SMOLLM2_HEAD, STARTER, STARTER_DRAFT};
-pub use catalogue::{CatalogueFamily, CatalogueModel, catalogue, is_known_pair};
+pub use catalogue::{
+    CatalogueFamily, CatalogueModel, MakersSampling, catalogue, is_known_pair, makers_sampling,
+};
 pub use downloads::Downloads;
 pub use error::{Error, Result};
 pub use folders::Folders;
@@ -53,5 +61,7 @@ pub use hub::{Hub, RemoteFile, Repository};
 pub use job::{Download, DownloadState};
 pub use learned::Learned;
 pub use library::{Installed, Kind, Library};
+pub use pairs::{Pair, Purpose, pairs};
+pub use secrets::Secrets;
 pub use size::size;
-pub use token::TokenSource;
+pub use token_source::TokenSource;

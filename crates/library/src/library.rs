@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::bundled::{Bundled, NAMES};
+use crate::disk::free_at;
 use crate::model_path::{models_below, recognise};
 use crate::nearest::nearest;
 use crate::{Error, Folders, Result, cache};
@@ -57,6 +58,11 @@ impl Library {
     /// The name of the model or draft head that comes with the program to draft for a target, where it is.
     pub fn draft_of(&self, target: &str) -> Option<&'static str> {
         self.bundled.draft_of(target)
+    }
+
+    /// Bytes that downloads have room for; `None` on a disk that does not say.
+    pub fn free_disk(&self) -> Option<u64> {
+        free_at(&self.hub)
     }
 
     /// All installed models: those that come with the program, then the models folder, then the hub's cache.

@@ -3,32 +3,12 @@
 use std::fmt;
 
 use hf_hub::hf_home;
-use keyring::Entry;
 
-use crate::{Error, Result};
+use crate::token_source::TokenSource;
+use crate::{Error, Result, secrets};
 
-/// Where the token comes from, the first of them that has one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenSource {
-    None,
-    /// HF_TOKEN
-    Environment,
-    /// The system's keyring, where this program puts it.
-    Keyring,
-    /// The file other programs of the ecosystem keep it in.
-    File,
-}
-
-impl fmt::Display for TokenSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "nowhere",
-            Self::Environment => "HF_TOKEN",
-            Self::Keyring => "the system keyring",
-            Self::File => "the hub's token file",
-        })
-    }
-}
+/// What the keyring knows it by.
+const NAME: &str = "hub";
 
 /// A token and where it was found.
 #[derive(Clone)]
@@ -52,7 +32,7 @@ impl Token {
             return none;
         }
         let found = Self::of(TokenSource::Environment, std::env::var("HF_TOKEN").ok())
-            .or_else(|| Self::of(TokenSource::Keyring, read_keyring()))
+            .or_else(|| Self::of(TokenSource::Keyring, secrets::find(NAME)))
             .or_else(|| Self::of(TokenSource::File, read_file()));
         found.unwrap_or(none)
     }
@@ -72,33 +52,10 @@ pub(crate) fn keep(token: Option<&str>) -> Result<()> {
     if token.is_some_and(|token| token.is_empty() || !token.chars().all(well_formed)) {
         return Err(Error::TokenForm);
     }
-    let kept = on_a_thread(|| match token {
-        Some(token) => entry()?.set_password(token),
-        None => match entry()?.delete_credential() {
-            Err(keyring::Error::NoEntry) => Ok(()),
-            other => other,
-        },
-    });
-    kept.map_err(|error| Error::Keyring(error.to_string()))
-}
-
-fn read_keyring() -> Option<String> {
-    on_a_thread(|| entry()?.get_password())
-        .inspect_err(|error| tracing::debug!("no token in the keyring: {error}"))
-        .ok()
+    secrets::keep(NAME, token).map_err(|error| Error::Keyring(error.to_string()))
 }
 
 fn read_file() -> Option<String> {
     let named = std::env::var_os("HF_TOKEN_PATH").map(Into::into);
     std::fs::read_to_string(named.unwrap_or_else(|| hf_home().join("token"))).ok()
-}
-
-fn entry() -> keyring::Result<Entry> {
-    Entry::new("dev.foretoken", "hub")
-}
-
-/// The keyring waits for the system, which is not allowed on a thread that runs futures.
-fn on_a_thread<T: Send>(task: impl FnOnce() -> keyring::Result<T> + Send) -> keyring::Result<T> {
-    let ended = std::thread::scope(|scope| scope.spawn(task).join());
-    ended.unwrap_or(Err(keyring::Error::NoDefaultStore))
 }

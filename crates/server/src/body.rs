@@ -50,12 +50,21 @@ struct Body {
     top_k: Option<i64>,
     top_p: Option<f32>,
     min_p: Option<f32>,
-    /// As vLLM and as llama-server call it.
-    #[serde(alias = "repeat_penalty")]
     repetition_penalty: Option<f32>,
+    /// The same in llama-server's words; clients of several servers send both.
+    repeat_penalty: Option<f32>,
     seed: Option<u32>,
     stop: Option<Texts>,
     ignore_eos: Option<bool>,
+    /// As vLLM, SGLang and llama-server take what templates are told.
+    chat_template_kwargs: Option<ToTemplate>,
+}
+
+/// Of what templates can be told, the switch for thinking, by either of its names.
+#[derive(Deserialize)]
+struct ToTemplate {
+    #[serde(alias = "thinking")]
+    enable_thinking: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -122,7 +131,7 @@ impl Body {
             top_k: self.top_k.map(|k| u32::try_from(k.max(0)).unwrap_or(u32::MAX)),
             top_p: self.top_p,
             min_p: self.min_p,
-            repetition_penalty: self.repetition_penalty,
+            repetition_penalty: self.repetition_penalty.or(self.repeat_penalty),
             seed: self.seed,
         };
         let max_tokens = self.max_completion_tokens.or(self.max_tokens);
@@ -132,6 +141,7 @@ impl Body {
         let order = Order {
             sampling,
             stop: stops(self.stop)?,
+            thinking: self.chat_template_kwargs.and_then(|given| given.enable_thinking),
             ignore_end: self.ignore_eos.unwrap_or(false),
             prompt: match endpoint {
                 Endpoint::Chat => Prompt::Conversation(conversation(self.messages.unwrap_or_default())?),
@@ -269,10 +279,26 @@ mod tests {
             "frequency_penalty": 0.0, "response_format": { "type": "text" }, "suffix": null, "user": "me",
             "stop": null, "seed": null, "model": "", "metadata": { "a": 1 }, "max_tokens": 5,
             "max_completion_tokens": 7, "top_k": -1, "stream_options": null,
+            "repetition_penalty": 1.1, "repeat_penalty": 1.2,
         }))
         .unwrap();
         assert_eq!((asked.model, asked.streams, asked.streams_usage), (None, false, false));
         assert_eq!((asked.order.max_tokens, asked.order.sampling.top_k), (Some(7), Some(0)));
+        assert_eq!(asked.order.sampling.repetition_penalty, Some(1.1));
+        let asked = chat(json!({ "repeat_penalty": 1.2 })).unwrap();
+        assert_eq!(asked.order.sampling.repetition_penalty, Some(1.2));
+    }
+
+    #[test]
+    fn thinking_is_switched_by_what_is_told_to_the_template() {
+        let told =
+            |given: Value| chat(json!({ "chat_template_kwargs": given })).map(|asked| asked.order.thinking);
+        assert_eq!(told(json!({ "enable_thinking": false })), Ok(Some(false)));
+        assert_eq!(told(json!({ "thinking": true, "other": 7 })), Ok(Some(true)));
+        assert_eq!(told(json!({})), Ok(None));
+        assert_eq!(told(Value::Null), Ok(None));
+        let wrong = message(chat(json!({ "chat_template_kwargs": { "enable_thinking": "no" } })));
+        assert!(wrong.starts_with("chat_template_kwargs.enable_thinking: invalid type"), "{wrong}");
     }
 
     #[test]

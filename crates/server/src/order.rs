@@ -14,6 +14,8 @@ pub struct Order {
     pub sampling: SamplingChoices,
     /// Longest reply in tokens; `None` for the writer's own limit.
     pub max_tokens: Option<usize>,
+    /// Whether the model shall think, where its template has a switch for that; `None` for what holds by default.
+    pub thinking: Option<bool>,
     /// Texts that end the reply and are not part of it.
     pub stop: Vec<String>,
     /// Go on after the model ended its text.
@@ -44,6 +46,8 @@ pub struct SamplingChoices {
 pub struct Defaults {
     pub sampling: Sampling,
     pub speculation: Speculation,
+    /// See [`Order::thinking`].
+    pub thinking: Option<bool>,
     /// Longest reply in tokens; `None` means as long as the context allows.
     pub max_tokens: Option<usize>,
 }
@@ -74,7 +78,7 @@ impl Order {
         let prompt = match &self.prompt {
             Prompt::Conversation(messages) => match session.form() {
                 Form::Raw => return Err(Error::NoTemplate { path: session.path().to_owned() }),
-                Form::Chat(_) => session.conversation(messages)?,
+                Form::Chat(_) => session.conversation(messages, self.thinking.or(defaults.thinking))?,
             },
             Prompt::Text(text) => whole_text(session.tokenizer(), text)?,
         };

@@ -6,23 +6,24 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::conversations::missing;
 use crate::messages::{add_both, add_reply, find};
-use crate::{Error, Message, Result, Role, Store};
+use crate::{Asked, Error, Message, Result, Role, Store};
 
 impl Store {
     /// Stores a question beside another one, and an empty reply to it by the models with these labels; they are shown.
-    pub fn ask_instead(
+    pub fn ask_instead<'a>(
         &mut self,
         question: i64,
-        text: &str,
+        asked: impl Into<Asked<'a>>,
         target: &str,
         draft: Option<&str>,
     ) -> Result<(Message, Message)> {
         let now = self.now();
         let transaction = self.writing()?;
         let before = visible(&transaction, question, Role::User)?;
-        let asked = add_both(&transaction, before.conversation, before.parent, text, (target, draft), now)?;
+        let place = (before.conversation, before.parent);
+        let both = add_both(&transaction, place, asked.into(), (target, draft), now)?;
         transaction.commit()?;
-        Ok(asked)
+        Ok(both)
     }
 
     /// Stores an empty reply beside another one, by the models with these labels; it is shown.
@@ -379,7 +380,14 @@ mod tests {
         let transaction = fixture.store.writing().unwrap();
         for number in 0..3_000 {
             let last = leaf(&transaction, conversation).unwrap();
-            add_both(&transaction, conversation, last, &format!("{number}?"), ("Starter", None), 0).unwrap();
+            add_both(
+                &transaction,
+                (conversation, last),
+                (&*format!("{number}?")).into(),
+                ("Starter", None),
+                0,
+            )
+            .unwrap();
         }
         transaction.commit().unwrap();
         let messages = fixture.store.messages(conversation).unwrap();

@@ -41,7 +41,7 @@ impl Conversation {
 /// All methods that name a conversation fail with [`Error::NotFound`] when it is not there or deleted.
 impl Store {
     pub fn create_conversation(&self, title: &str) -> Result<Conversation> {
-        self.conversation(insert(&self.connection, title, self.now())?)
+        self.conversation(insert(&self.connection, title, true, self.now())?)
     }
 
     /// Pinned ones first, then the newest.
@@ -63,7 +63,26 @@ impl Store {
 
     pub fn rename_conversation(&self, id: i64, title: &str) -> Result<Conversation> {
         self.connection.execute(
-            "UPDATE conversations SET title = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            "UPDATE conversations SET title = ?2, named = 1 WHERE id = ?1 AND deleted_at IS NULL",
+            params![id, title],
+        )?;
+        self.conversation(id)
+    }
+
+    /// Whether a person or a model gave a conversation its title; else those are its first words.
+    pub fn is_named(&self, id: i64) -> Result<bool> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT named FROM conversations WHERE id = ?1 AND deleted_at IS NULL")?;
+        statement.query_row([id], |row| row.get(0)).optional()?.ok_or(missing(id))
+    }
+
+    /// Gives a conversation a title that a model wrote, or with `None` lets it keep its first words for good. Nothing
+    /// changes where it [is named](Store::is_named).
+    pub fn name_conversation(&self, id: i64, title: Option<&str>) -> Result<Conversation> {
+        self.connection.execute(
+            "UPDATE conversations SET title = coalesce(?2, title), named = 1
+             WHERE id = ?1 AND NOT named AND deleted_at IS NULL",
             params![id, title],
         )?;
         self.conversation(id)
@@ -102,11 +121,11 @@ impl Store {
     }
 }
 
-/// Inserts a conversation and returns its id.
-pub(crate) fn insert(connection: &Connection, title: &str, now: i64) -> Result<i64> {
+/// Inserts a conversation and returns its id. One that is not `named` may be given another title by a model.
+pub(crate) fn insert(connection: &Connection, title: &str, named: bool, now: i64) -> Result<i64> {
     connection.execute(
-        "INSERT INTO conversations (title, created_at, updated_at) VALUES (?1, ?2, ?2)",
-        params![title, now],
+        "INSERT INTO conversations (title, named, created_at, updated_at) VALUES (?1, ?2, ?3, ?3)",
+        params![title, named, now],
     )?;
     Ok(connection.last_insert_rowid())
 }
@@ -153,6 +172,23 @@ mod tests {
         let renamed = fixture.store.rename_conversation(first.id, "new").unwrap();
         assert_eq!(renamed, Conversation { title: "new".into(), ..first });
         assert_eq!(titles(&fixture.store), ["second", "new"]);
+    }
+
+    #[test]
+    fn a_model_names_a_conversation_once_and_never_one_that_a_person_named() {
+        let mut fixture = Fixture::new();
+        let [first, second, third] = ["One?", "Two?", "Three?"]
+            .map(|text| fixture.store.ask(None, text, "Starter", None).unwrap().0.conversation);
+        let store = &fixture.store;
+        assert!(!store.is_named(first).unwrap());
+        assert_eq!(store.name_conversation(first, Some("Foxes")).unwrap().title, "Foxes");
+        assert_eq!(store.name_conversation(first, Some("Hens")).unwrap().title, "Foxes");
+        store.rename_conversation(second, "Mine").unwrap();
+        assert_eq!(store.name_conversation(second, Some("Hens")).unwrap().title, "Mine");
+        assert_eq!(store.name_conversation(third, None).unwrap().title, "Three?");
+        assert!([first, second, third].iter().all(|&id| store.is_named(id).unwrap()));
+        assert!(store.is_named(store.create_conversation("c").unwrap().id).unwrap());
+        assert!(matches!(store.name_conversation(99, Some("x")), Err(Error::NotFound { .. })));
     }
 
     #[test]

@@ -4,12 +4,14 @@
 //! - [`Store`]: the open database (`store.rs`), made and upgraded by `schema.rs`
 //! - [`Conversation`]: create, list, rename, pin, delete with undo
 //! - [`Message`]: what a person wrote and what the model replied; [`Ending`] closes a reply
+//! - [`Attachment`]: a file beside a question; [`Attached`]: with what is in it; [`Asked`]: a question and its files
 //! - branches: other ways a conversation went; one is shown, all are kept
+//! - [`Tree`]: a conversation as a whole, with all its branches: copied, exported, imported
 //! - rounds: the trace of a reply, appended while it is written and packed when it ends; [`TraceStorage`] is
 //!   what all of them take
 //! - [`Arena`]: what an arena brought, one JSON document each
 //! - [`Hit`]: full-text search over all messages
-//! - settings: one JSON document
+//! - settings: one JSON document; what a conversation is written with (`setup.rs`): one each
 //! - `age`: when what was deleted goes for good; `private`: files that nobody else may read; `aside`: a database
 //!   that cannot be used is kept
 //!
@@ -21,6 +23,7 @@
 mod age;
 mod arenas;
 mod aside;
+mod attachments;
 mod branches;
 mod conversations;
 mod error;
@@ -30,14 +33,18 @@ mod rounds;
 mod schema;
 mod search;
 mod settings;
+mod setup;
 mod store;
 mod title;
+mod tree;
 
 pub use arenas::Arena;
+pub use attachments::{Attached, Attachment, AttachmentKind};
 pub use conversations::Conversation;
 pub use error::{Error, Result};
-pub use messages::{Ending, Message, Role};
+pub use messages::{Asked, Ending, Message, Role};
 pub use rounds::TraceStorage;
 pub use search::Hit;
 pub use store::Store;
-use title::title_from;
+pub use title::{LONGEST_TITLE, title_from};
+pub use tree::{Node, Tree};

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::conversations::{self, missing};
 use crate::rounds;
-use crate::{Error, Result, Store, branches, title_from};
+use crate::{Attached, Attachment, Error, Result, Store, attachments, branches, title_from};
 
 /// Who wrote a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,32 @@ pub struct Message {
     pub siblings: Vec<i64>,
     /// The first message that the model saw when it wrote the reply; `None` where it saw all.
     pub seen_from: Option<i64>,
+    /// The files beside a question.
+    pub attachments: Vec<Attachment>,
+}
+
+/// What a person asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked<'a> {
+    pub text: &'a str,
+    /// The files beside it.
+    pub attached: &'a [Attached],
+}
+
+impl<'a> From<&'a str> for Asked<'a> {
+    fn from(text: &'a str) -> Self {
+        Self { text, attached: &[] }
+    }
+}
+
+impl Asked<'_> {
+    /// What a conversation that begins with it is called.
+    fn title(&self) -> String {
+        match self.attached.first() {
+            Some(file) if self.text.trim().is_empty() => title_from(&file.name),
+            _ => title_from(self.text),
+        }
+    }
 }
 
 impl Message {
@@ -58,6 +84,7 @@ impl Message {
                                       FROM messages AS sibling WHERE sibling.conversation = messages.conversation \
                                       AND sibling.parent IS messages.parent AND sibling.deleted_with IS NULL)";
 
+    /// Without its attachments, which are in rows of their own.
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get(0)?,
@@ -73,6 +100,7 @@ impl Message {
             seen_from: row.get(10)?,
             parent: row.get(11)?,
             siblings: ids(row.get::<_, Option<String>>(12)?.as_deref()),
+            attachments: Vec::new(),
         })
     }
 }
@@ -92,23 +120,23 @@ pub struct Ending<'a> {
 impl Store {
     /// Stores a question and an empty reply to it by the models with these labels, at the end of what a conversation
     /// shows or in a new one named after the question: both or neither.
-    pub fn ask(
+    pub fn ask<'a>(
         &mut self,
         conversation: Option<i64>,
-        text: &str,
+        asked: impl Into<Asked<'a>>,
         target: &str,
         draft: Option<&str>,
     ) -> Result<(Message, Message)> {
-        let now = self.now();
+        let (now, asked) = (self.now(), asked.into());
         let transaction = self.writing()?;
         let conversation = match conversation {
             Some(id) => id,
-            None => conversations::insert(&transaction, &title_from(text), now)?,
+            None => conversations::insert(&transaction, &asked.title(), false, now)?,
         };
         let parent = branches::leaf(&transaction, conversation)?;
-        let asked = add_both(&transaction, conversation, parent, text, (target, draft), now)?;
+        let both = add_both(&transaction, (conversation, parent), asked, (target, draft), now)?;
         transaction.commit()?;
-        Ok(asked)
+        Ok(both)
     }
 
     /// Stores what a person wrote at the end of what a conversation shows.
@@ -116,7 +144,7 @@ impl Store {
         let now = self.now();
         let transaction = self.writing()?;
         let parent = branches::leaf(&transaction, conversation)?;
-        let question = add_question(&transaction, conversation, parent, text, now)?;
+        let question = add_question(&transaction, (conversation, parent), text.into(), now)?;
         transaction.commit()?;
         Ok(question)
     }
@@ -184,7 +212,9 @@ impl Store {
              SELECT {} FROM messages WHERE id IN (SELECT id FROM branch) ORDER BY id",
             Message::COLUMNS
         ))?;
-        Ok(statement.query_map([message], Message::read)?.collect::<rusqlite::Result<_>>()?)
+        let messages = statement.query_map([message], Message::read)?;
+        let listed = messages.map(|message| with_files(&self.connection, message?));
+        Ok(listed.collect::<rusqlite::Result<_>>()?)
     }
 }
 
@@ -195,35 +225,35 @@ fn ids(list: Option<&str>) -> Vec<i64> {
     ids
 }
 
-/// A question after `parent` and an empty reply to it by the models with these labels.
+/// A question in this conversation, after this message, and an empty reply to it by the models with these labels.
 pub(crate) fn add_both(
     connection: &Connection,
-    conversation: i64,
-    parent: Option<i64>,
-    text: &str,
+    (conversation, parent): (i64, Option<i64>),
+    asked: Asked<'_>,
     by: (&str, Option<&str>),
     now: i64,
 ) -> Result<(Message, Message)> {
-    let question = add_question(connection, conversation, parent, text, now)?;
+    let question = add_question(connection, (conversation, parent), asked, now)?;
     let reply = add_reply(connection, conversation, Some(question.id), by, now)?;
     Ok((question, reply))
 }
 
 fn add_question(
     connection: &Connection,
-    conversation: i64,
-    parent: Option<i64>,
-    text: &str,
+    (conversation, parent): (i64, Option<i64>),
+    asked: Asked<'_>,
     now: i64,
 ) -> Result<Message> {
-    add(
+    let question = add(
         connection,
         conversation,
         now,
         "INSERT INTO messages (conversation, created_at, parent, role, text, indexed)
          VALUES (?1, ?2, ?3, 'user', ?4, 1)",
-        &[&parent, &text],
-    )
+        &[&parent, &asked.text],
+    )?;
+    attachments::add(connection, question.id, asked.attached)?;
+    Ok(with_files(connection, question)?)
 }
 
 /// An empty reply by the target and the draft with these labels.
@@ -270,7 +300,14 @@ fn add(
 pub(crate) fn find(connection: &Connection, id: i64) -> Result<Message> {
     let mut statement =
         connection.prepare_cached(&format!("SELECT {} FROM messages WHERE id = ?1", Message::COLUMNS))?;
-    statement.query_row([id], Message::read).optional()?.ok_or(Error::NotFound { what: "message", id })
+    let message = statement.query_row([id], Message::read).optional()?;
+    let message = message.ok_or(Error::NotFound { what: "message", id })?;
+    Ok(with_files(connection, message)?)
+}
+
+/// The message with the files beside it.
+fn with_files(connection: &Connection, message: Message) -> rusqlite::Result<Message> {
+    Ok(Message { attachments: attachments::listed(connection, message.id)?, ..message })
 }
 
 #[cfg(test)]

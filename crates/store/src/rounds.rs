@@ -91,9 +91,15 @@ pub(crate) fn pack(connection: &Connection, message: i64) -> Result<()> {
     if rounds.is_empty() {
         return Ok(());
     }
-    let packed = packed_lines(&rounds).map_err(|error| Error::Damaged(error.to_string()))?;
-    connection.execute("REPLACE INTO traces (message, packed) VALUES (?1, ?2)", params![message, packed])?;
+    keep(connection, message, &rounds)?;
     connection.execute("DELETE FROM rounds WHERE message = ?1", [message])?;
+    Ok(())
+}
+
+/// Keeps these, packed, as all the rounds of a reply.
+pub(crate) fn keep(connection: &Connection, message: i64, rounds: &[String]) -> Result<()> {
+    let packed = packed_lines(rounds).map_err(|error| Error::Damaged(error.to_string()))?;
+    connection.execute("REPLACE INTO traces (message, packed) VALUES (?1, ?2)", params![message, packed])?;
     Ok(())
 }
 

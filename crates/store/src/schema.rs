@@ -6,8 +6,16 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::{Error, Result};
 
 /// `user_version` counts how many of these a database has been through.
-const MIGRATIONS: &[&str] =
-    &[CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT, BRANCHES];
+const MIGRATIONS: &[&str] = &[
+    CONVERSATIONS,
+    TRACES_AND_ARENAS,
+    NOTHING_LEFT,
+    ALTERNATIVES_AND_SIGHT,
+    BRANCHES,
+    NAMES,
+    SETUP,
+    ATTACHMENTS,
+];
 
 /// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
 /// only miss, never hit something else.
@@ -137,6 +145,30 @@ const BRANCHES: &str = "
     CREATE INDEX messages_deleted ON messages (deleted_at) WHERE deleted_at IS NOT NULL;
 ";
 
+/// A conversation that is `named` has a title that a person or a model gave it; else those are the first words of what
+/// was asked. Of older ones it is not known, so that their titles stay.
+const NAMES: &str = "
+    ALTER TABLE conversations ADD COLUMN named INTEGER NOT NULL DEFAULT 1 CHECK (named IN (0, 1));
+";
+
+/// `conversations.setup` is what a conversation is written with; NULL before a reply was.
+const SETUP: &str = "
+    ALTER TABLE conversations ADD COLUMN setup TEXT CHECK (json_valid(setup));
+";
+
+/// Files beside a message, as text. Search does not look into them: an index would be as large as they are.
+const ATTACHMENTS: &str = "
+    CREATE TABLE attachments (
+        id       INTEGER PRIMARY KEY AUTOINCREMENT,
+        message  INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        name     TEXT    NOT NULL,
+        kind     TEXT    NOT NULL CHECK (kind IN ('text', 'pdf')),
+        text     TEXT    NOT NULL,
+        UNIQUE (message, position)
+    ) STRICT;
+";
+
 /// Brings a database up to this program's version, all of the way or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -178,13 +210,13 @@ mod tests {
     #[test]
     fn a_database_from_a_newer_program_is_refused_and_left_as_it_is() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.pragma_update(None, "user_version", 7).unwrap();
+        connection.pragma_update(None, "user_version", 9).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 7, known: 5 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 9, known: 8 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
-        assert_eq!((tables, version(&connection).unwrap()), (0, 7));
+        assert_eq!((tables, version(&connection).unwrap()), (0, 9));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! What a new conversation is called until a person renames it.
+//! What a new conversation is called until a person or a model gives it another title.
 
 /// Longest title in characters, the ellipsis included.
-const LONGEST: usize = 48;
+pub const LONGEST_TITLE: usize = 48;
 
 /// A title from the first message: its first words on one line, cut between words where possible.
 pub fn title_from(text: &str) -> String {
@@ -10,7 +10,7 @@ pub fn title_from(text: &str) -> String {
         return "New conversation".into();
     }
     // The byte where the last allowed character starts: what is cut ends there to fit its ellipsis.
-    let mut starts = line.char_indices().skip(LONGEST - 1).map(|(at, _)| at);
+    let mut starts = line.char_indices().skip(LONGEST_TITLE - 1).map(|(at, _)| at);
     let (Some(last), Some(after)) = (starts.next(), starts.next()) else {
         return line;
     };
@@ -52,7 +52,7 @@ mod tests {
             ["ü".repeat(200), "語".repeat(49), "wörter und ".repeat(30), format!("{} b c", "a".repeat(48))]
         {
             let title = title_from(&text);
-            assert!(title.chars().count() <= LONGEST && title.ends_with('…'), "{title}");
+            assert!(title.chars().count() <= LONGEST_TITLE && title.ends_with('…'), "{title}");
         }
     }
 

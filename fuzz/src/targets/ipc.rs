@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foretoken_app::App;
 use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
-use foretoken_app::ipc::{ArenaRequest, CommandError, Settings};
+use foretoken_app::ipc::{ArenaRequest, CommandError, Sent, Settings};
 use foretoken_app::replier::{Ending, Event, PromptSize, Replier};
 use foretoken_engine::model::{ChatMessage, Renderer};
 use foretoken_engine::session::ThisComputer;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::{Memory, Target, corpus, folder};
 
 const WORDS: &[&str] = &[
-    "{\"command\":\"send\",\"conversation\":null,\"text\":\"Hello\"}",
+    "{\"command\":\"send\",\"conversation\":null,\"sent\":{\"text\":\"Hello\"}}",
     "{\"command\":\"conversations\"}",
     "regenerate",
     "messages",
@@ -71,7 +71,9 @@ enum Call {
     DeleteConversation { conversation: i64 },
     RestoreConversation { conversation: i64 },
     SearchMessages { query: String },
-    Send { conversation: Option<i64>, text: String },
+    Send { conversation: Option<i64>, sent: Sent },
+    Attachment { id: i64 },
+    ContextUse { conversation: Option<i64> },
     Regenerate { message: i64 },
     CancelLoading,
     Advise { conversation: Option<i64> },
@@ -110,7 +112,9 @@ impl Call {
             Self::DeleteConversation { conversation } => app.delete_conversation(conversation),
             Self::RestoreConversation { conversation } => app.restore_conversation(conversation).map(drop),
             Self::SearchMessages { query } => app.search_messages(&query).map(drop),
-            Self::Send { conversation, text } => app.send(conversation, &text, Arc::new(|_| ())).map(drop),
+            Self::Send { conversation, sent } => app.send(conversation, sent, Arc::new(|_| ())).map(drop),
+            Self::Attachment { id } => app.attachment(id).map(drop),
+            Self::ContextUse { conversation } => app.context_use(conversation).map(drop),
             Self::Regenerate { message } => app.regenerate(message, Arc::new(|_| ())).map(drop),
             Self::CancelLoading => app.cancel_loading(),
             Self::Advise { conversation } => app.advise(conversation, Box::new(|_| ())),

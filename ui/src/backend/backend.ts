@@ -7,24 +7,35 @@ import type { AppInfo } from "../bindings/AppInfo";
 import type { Arena } from "../bindings/Arena";
 import type { ArenaEvent } from "../bindings/ArenaEvent";
 import type { ArenaRequest } from "../bindings/ArenaRequest";
+import type { Attached } from "../bindings/Attached";
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { CommandError } from "../bindings/CommandError";
+import type { ContextUse } from "../bindings/ContextUse";
 import type { Conversation } from "../bindings/Conversation";
+import type { ConversationSetup } from "../bindings/ConversationSetup";
 import type { Download } from "../bindings/Download";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import type { ErrorCode } from "../bindings/ErrorCode";
+import type { Export } from "../bindings/Export";
 import type { FileDrag } from "../bindings/FileDrag";
+import type { Imported } from "../bindings/Imported";
+import type { ImportProgress } from "../bindings/ImportProgress";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
+import type { Preset } from "../bindings/Preset";
+import type { PresetValues } from "../bindings/PresetValues";
 import type { Reply } from "../bindings/Reply";
 import type { ReplyCheck } from "../bindings/ReplyCheck";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
+import type { Recommendation } from "../bindings/Recommendation";
 import type { Repository } from "../bindings/Repository";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
+import type { Sent } from "../bindings/Sent";
 import type { ServerStatus } from "../bindings/ServerStatus";
 import type { Settings } from "../bindings/Settings";
+import type { TokenCount } from "../bindings/TokenCount";
 import type { TokenSource } from "../bindings/TokenSource";
 import type { TraceStorage } from "../bindings/TraceStorage";
 
@@ -36,8 +47,30 @@ export interface Backend {
   settings(): Promise<Settings>;
   /** Resolves with the settings as stored. */
   saveSettings(settings: Settings): Promise<Settings>;
+  /** The presets that come with the program, as the settings and the chosen target have them. */
+  builtInPresets(): Promise<Preset[]>;
+  /**
+   * Makes a conversation, or with null one that is to come, the one that the engine is ready to write in; resolves
+   * with what it is written with. Loads no model.
+   */
+  openSetup(conversation: number | null): Promise<ConversationSetup>;
+  /**
+   * Has it written with these values from its next reply on, with null with what the settings say; `preset` is the id
+   * of the one that they are from.
+   */
+  saveSetup(
+    conversation: number | null,
+    preset: string | null,
+    values: PresetValues | null,
+  ): Promise<ConversationSetup>;
   /** Whether the local server runs by the settings that were saved last. */
   serverStatus(): Promise<ServerStatus>;
+  /** Adds a server elsewhere, or changes the one of this name; with null its address keeps its key. Asks nobody. */
+  addServer(name: string, address: string, key: string | null): Promise<Settings>;
+  /** Asks a server for its models; resolves with the settings that have them. */
+  testServer(name: string): Promise<Settings>;
+  /** Takes a server off the list and forgets its key. */
+  removeServer(name: string): Promise<Settings>;
   /** Calls `onStatus` with the present status at once, then at each change. */
   watchEngine(onStatus: (status: EngineStatus) => void): Promise<void>;
   addModel(path: string): Promise<ModelEntry>;
@@ -51,8 +84,12 @@ export interface Backend {
   chooseModelFolder(): Promise<string | null>;
   /** Calls `onDrag` when files are dragged over the window, away again, or dropped. */
   watchFileDrags(onDrag: (drag: FileDrag) => void): Promise<void>;
+  /** A file that was dropped on the window, by its path. */
+  droppedFile(path: string): Promise<File>;
   /** The known pairs of models, by family. */
   catalogue(): Promise<CatalogueFamily[]>;
+  /** The pairs to begin with on this computer, three at most. */
+  recommendations(): Promise<Recommendation[]>;
   /** Asks the hub what the repository `owner/name` offers. */
   findRepository(name: string): Promise<Repository>;
   /** Calls `onChange` with all downloads at once, then at each change. */
@@ -85,15 +122,39 @@ export interface Backend {
   /** Can be undone with {@link restore}. */
   delete(conversation: number): Promise<void>;
   restore(conversation: number): Promise<Conversation>;
+  /**
+   * Has a title written for a conversation that is called by its first words; null where it keeps them, as when
+   * anything else is asked for meanwhile.
+   */
+  writeTitle(conversation: number): Promise<Conversation | null>;
+  /** Copies a conversation with all its branches and traces. */
+  duplicate(conversation: number, title: string): Promise<Conversation>;
+  /** Writes conversations into a file in the person's Downloads folder; resolves with its path. */
+  exportConversations(wanted: Export): Promise<string>;
+  /** Asks for files in the system's own dialog; none when the person closed it. */
+  chooseConversationFiles(): Promise<string[]>;
+  /** Stores what is in a file and not here yet: all of it or nothing. */
+  importConversations(
+    path: string,
+    onProgress: (progress: ImportProgress) => void,
+  ): Promise<Imported>;
+  /** Ends the import under way, which rejects with the code "cancelled". */
+  stopImport(): Promise<void>;
   search(query: string): Promise<SearchHit[]>;
+  /** A file that stands beside a message. */
+  attachment(id: number): Promise<Attached>;
+  /** The tokens that a file takes in a prompt. */
+  countAttachment(file: Attached): Promise<TokenCount>;
+  /** What the system prompt and the files in a conversation take of the context. */
+  contextUse(conversation: number | null): Promise<ContextUse>;
   /** Asks in a conversation, or in a new one when it is null. Resolves with the stored reply. */
   send(
     conversation: number | null,
-    text: string,
+    sent: Sent,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply>;
-  /** Asks `text` in the place of a question, which is kept with all that followed it. */
-  sendInstead(message: number, text: string, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
+  /** Asks in the place of a question, which is kept with all that followed it. */
+  sendInstead(message: number, sent: Sent, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
   /** Replies once more to what a reply answered; that one is kept with all that followed it. */
   regenerate(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
   /** Goes on where a reply was cut, in a reply that follows it. */
@@ -104,10 +165,12 @@ export interface Backend {
   deleteMessage(message: number): Promise<Message[]>;
   restoreMessage(message: number): Promise<Message[]>;
   /**
-   * Lets the model no longer see the oldest messages of a conversation, as few as leave room for `text`, or with
-   * null for the last reply again.
+   * Lets the model no longer see the oldest messages of a conversation, as few as leave room for what is sent
+   * next, or with null for the last reply again.
    */
-  leaveOutOldest(conversation: number, text: string | null): Promise<Conversation>;
+  leaveOutOldest(conversation: number, next: Sent | null): Promise<Conversation>;
+  /** Lets the model see a conversation from this question on. */
+  seeFrom(conversation: number, question: number): Promise<Conversation>;
   /** Lets the model see all of a conversation, where it fits. */
   seeAll(conversation: number): Promise<Conversation>;
   /** Ends what is under way: a reply, a check, an arena. */

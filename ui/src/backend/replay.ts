@@ -10,6 +10,7 @@
 import type { Advice } from "../bindings/Advice";
 import type { ArenaEvent } from "../bindings/ArenaEvent";
 import type { ArenaRequest } from "../bindings/ArenaRequest";
+import type { Attached } from "../bindings/Attached";
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { Conversation } from "../bindings/Conversation";
 import type { DeviceOption } from "../bindings/DeviceOption";
@@ -20,11 +21,14 @@ import type { FileDrag } from "../bindings/FileDrag";
 import type { Finish } from "../bindings/Finish";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
+import type { PresetValues } from "../bindings/PresetValues";
 import type { Reply } from "../bindings/Reply";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
+import type { Sent } from "../bindings/Sent";
 import type { Settings } from "../bindings/Settings";
+import type { TokenCount } from "../bindings/TokenCount";
 import type { Why } from "../bindings/Why";
 import { defaults } from "../bindings/defaults";
 import { facts } from "../bindings/facts";
@@ -37,8 +41,10 @@ import { recordingFor } from "./recordings";
 import { ReplayArena } from "./replayArena";
 import { checkReply } from "./replayCheck";
 import type { Desk } from "./replayDesk";
+import { ReplayDrops } from "./replayDrops";
 import { ReplayLibrary } from "./replayLibrary";
 import { ReplayMessages } from "./replayMessages";
+import { ReplaySetup } from "./replaySetup";
 import { STARTER, TARGETS, memoryOf } from "./replayModels";
 
 const STARTER_DRAFT: DraftOption = {
@@ -103,6 +109,8 @@ const LONG_TITLE = "A long conversation";
 const STORED_RATE = 40;
 const BYTES_PER_DRAFTED = 14;
 const BYTES_PER_ROUND = 40;
+/** Tokens a second. */
+const READING_RATE = 100;
 
 export class Replay implements Backend {
   // What is played was written by the starter pair.
@@ -110,6 +118,7 @@ export class Replay implements Backend {
   #conversations = new Map<number, Conversation>();
   #deleted = new Map<number, Conversation>();
   readonly #messages = new ReplayMessages();
+  readonly #setup = new ReplaySetup();
   #traces = new Map<number, Round[]>();
   #targets = [...TARGETS];
   #watchers: ((status: EngineStatus) => void)[] = [];
@@ -124,6 +133,8 @@ export class Replay implements Backend {
   readonly #rate: number;
   readonly #roundsAtOnce: number;
   readonly #library: ReplayLibrary;
+  readonly #drops = new ReplayDrops();
+  readonly #files = new Map<number, Attached>();
   readonly #arena: ReplayArena;
   readonly #answer: string | null;
 
@@ -177,10 +188,37 @@ export class Replay implements Backend {
     return this.settings();
   };
 
+  builtInPresets = () => {
+    const target = this.#targets.find(({ id }) => id === this.#settings.target);
+    return Promise.resolve(this.#setup.builtIn(this.#settings, target));
+  };
+
+  openSetup = (conversation: number | null) =>
+    Promise.resolve(this.#setup.open(conversation, this.#settings));
+
+  saveSetup = (conversation: number | null, preset: string | null, values: PresetValues | null) =>
+    Promise.resolve(this.#setup.save(conversation, values && { preset, values }, this.#settings));
+
   serverStatus = () => {
     const { enabled } = this.#settings.server;
     const problem = enabled ? "A page in a browser cannot listen on a port." : null;
     return Promise.resolve({ url: null, problem });
+  };
+
+  addServer = (name: string, address: string) => {
+    const others = this.#settings.remote_servers.filter((server) => server.name !== name);
+    return this.saveSettings({
+      ...this.#settings,
+      remote_servers: [...others, { name, address, models: [] }],
+    });
+  };
+
+  testServer = (): Promise<Settings> =>
+    Promise.reject(new BackendError("remote", "A page in a browser cannot ask a server."));
+
+  removeServer = (name: string) => {
+    const left = this.#settings.remote_servers.filter((server) => server.name !== name);
+    return this.saveSettings({ ...this.#settings, remote_servers: left });
   };
 
   watchEngine = (onStatus: (status: EngineStatus) => void) => {
@@ -218,8 +256,10 @@ export class Replay implements Backend {
 
   chooseModelFolder = () => Promise.resolve("/models/no-model-in-here");
 
-  watchFileDrags = (onDrag: (drag: FileDrag) => void) => this.#library.watchFileDrags(onDrag);
+  watchFileDrags = (onDrag: (drag: FileDrag) => void) => this.#drops.watch(onDrag);
+  droppedFile = (path: string) => this.#drops.file(path);
   catalogue = () => this.#library.catalogue();
+  recommendations = () => this.#library.recommendations();
   findRepository = (name: string) => this.#library.findRepository(name);
   watchDownloads = (onChange: (downloads: Download[]) => void) =>
     this.#library.watchDownloads(onChange);
@@ -270,6 +310,30 @@ export class Replay implements Backend {
     return Promise.resolve(found);
   };
 
+  writeTitle = () => Promise.resolve(null);
+
+  duplicate = async (conversation: number, title: string) => {
+    const found = this.#conversations.get(conversation);
+    if (!found) throw notFound(conversation);
+    const copy = { ...found, id: this.#nextId++, title, pinned: false, updated_at: Date.now() };
+    this.#conversations.set(copy.id, copy);
+    const ids = new Map<number | null, number>();
+    for (const message of this.#messages.all()) {
+      if (message.conversation !== conversation) continue;
+      const id = this.#nextId++;
+      ids.set(message.id, id);
+      this.#traces.set(id, this.#traces.get(message.id) ?? []);
+      const parent = ids.get(message.parent) ?? null;
+      this.#messages.add({ ...message, id, parent, conversation: copy.id });
+    }
+    return await Promise.resolve(copy);
+  };
+
+  exportConversations = () => Promise.reject(noFiles());
+  chooseConversationFiles = () => Promise.resolve(["/exports/conversations.json"]);
+  importConversations = () => Promise.reject(noFiles());
+  stopImport = () => Promise.resolve();
+
   search = (query: string) => {
     const wanted = query.trim().toLowerCase();
     const hits = this.#messages.all().flatMap((message): SearchHit[] => {
@@ -287,25 +351,40 @@ export class Replay implements Backend {
     return Promise.resolve(hits);
   };
 
+  attachment = (id: number) => {
+    const file = this.#files.get(id);
+    return file ? Promise.resolve(file) : Promise.reject(notFound(id));
+  };
+
+  countAttachment = ({ text }: Attached) => Promise.resolve(estimated(text));
+
+  contextUse = (conversation: number | null) => {
+    const shown = conversation === null ? [] : this.#messages.shown(conversation);
+    const ids = shown.flatMap(({ attachments }) => attachments.map(({ id }) => id));
+    const files = ids.map((id) => this.#files.get(id)?.text ?? "").join("");
+    const system_prompt = estimated(this.#settings.system_prompt);
+    return Promise.resolve({ system_prompt, attachments: estimated(files) });
+  };
+
   send = async (
     conversation: number | null,
-    text: string,
+    sent: Sent,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply> => {
-    this.#refuseText(text);
-    const home = this.#home(conversation, text);
-    const user = this.#write(home.id, "user", text, this.#messages.leaf(home.id));
+    this.#refuseSent(sent);
+    const home = this.#home(conversation, sent.text || (sent.attached[0]?.name ?? ""));
+    const user = this.#ask(home.id, sent, this.#messages.leaf(home.id));
     return await this.#play(home, user, user.id, onEvent);
   };
 
   sendInstead = async (
     message: number,
-    text: string,
+    sent: Sent,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply> => {
-    this.#refuseText(text);
+    this.#refuseSent(sent);
     const { home, found } = this.#found(message, "user");
-    const user = this.#write(home.id, "user", text, found.parent);
+    const user = this.#ask(home.id, sent, found.parent);
     return await this.#play(home, user, user.id, onEvent);
   };
 
@@ -334,13 +413,16 @@ export class Replay implements Backend {
     return await this.messages(restored.conversation);
   };
 
-  leaveOutOldest = async (conversation: number, text: string | null) => {
+  leaveOutOldest = async (conversation: number, next: Sent | null) => {
     const asked = (await this.messages(conversation)).filter(({ role }) => role === "user");
     const last = this.#nextId;
     return await this.#change(conversation, {
-      seen_from: text === null ? (asked.at(-1)?.id ?? last) : last,
+      seen_from: next === null ? (asked.at(-1)?.id ?? last) : last,
     });
   };
+
+  seeFrom = (conversation: number, question: number) =>
+    this.#change(conversation, { seen_from: question });
 
   seeAll = (conversation: number) => this.#change(conversation, { seen_from: null });
 
@@ -388,11 +470,12 @@ export class Replay implements Backend {
   };
 
   /** Why a question cannot be answered now, thrown. */
-  #refuseText(text: string) {
-    if (text.trim() === "") {
+  #refuseSent({ text, kept, attached }: Sent) {
+    if (text.trim() === "" && kept.length + attached.length === 0) {
       throw new BackendError("empty_prompt", "the prompt is empty: write something first.");
     }
-    this.#refuse(Math.ceil(text.length / 4));
+    const all = [text, ...attached.map((file) => file.text)].join("");
+    this.#refuse(estimated(all).tokens);
   }
 
   /** Why a prompt of about `tokens` tokens cannot be answered now, thrown. */
@@ -442,6 +525,7 @@ export class Replay implements Backend {
     this.#enter("replying");
     const before = this.#messages.upTo(after);
     const reply = this.#write(home.id, "assistant", "", after);
+    this.#setup.keep(home.id, this.#settings);
     onEvent({ type: "started", conversation: home, user, reply });
     if (this.#rate > 0) {
       const stored = await this.#synthesise(reply, onEvent);
@@ -502,8 +586,8 @@ export class Replay implements Backend {
   }
 
   #store(reply: Message, rounds: Round[], finish: Finish, promptTokens: number): Message {
-    const { speculation, sampling, system_prompt } = this.#settings;
-    const settings = structuredClone({ speculation, sampling, system_prompt });
+    const { speculation, sampling, system_prompt, thinking } = this.#settings;
+    const settings = structuredClone({ speculation, sampling, system_prompt, thinking });
     const summary = { ...summaryOf(rounds, finish, promptTokens), settings };
     const stored: Message = { ...reply, text: textOf(rounds), finish, summary };
     if (this.#settings.keep_traces) this.#traces.set(reply.id, rounds);
@@ -568,8 +652,22 @@ export class Replay implements Backend {
       draft: byReply ? this.#draft().label : null,
       problem: null,
       parent,
+      attachments: [],
       unstored: null,
     });
+  }
+
+  /** Writes a question with the files beside it. */
+  #ask(conversation: number, { text, kept, attached }: Sent, parent: number | null): Message {
+    const question = this.#write(conversation, "user", text, parent);
+    const files = [...kept.flatMap((id) => this.#files.get(id) ?? []), ...attached];
+    const attachments = files.map((file) => {
+      const id = this.#nextId++;
+      this.#files.set(id, file);
+      return { id, name: file.name, kind: file.kind, bytes: file.text.length };
+    });
+    this.#messages.change(question.id, { attachments });
+    return { ...question, attachments };
   }
 
   #change(conversation: number, change: Partial<Conversation>): Promise<Conversation> {
@@ -620,6 +718,7 @@ export class Replay implements Backend {
       loading:
         this.#phase === "loading" ? { label: STARTER.label, percent: 43, draft: false } : null,
       target: loaded ? this.#target() : null,
+      thinks: null,
       targets: this.#targets,
       drafts: DRAFTS,
       draft: this.#draft().id,
@@ -637,8 +736,14 @@ export class Replay implements Backend {
         gpu_bytes: 0,
         gpu_free_bytes: 0,
       },
+      reading_rate: READING_RATE,
     };
   }
+}
+
+/** English has about so many letters to a token. */
+function estimated(text: string): TokenCount {
+  return { tokens: Math.ceil(text.length / 4), exact: false };
 }
 
 function off(text: string): Why {
@@ -665,6 +770,11 @@ const MESSAGES: Record<EngineStatus["phase"], string | null> = {
   ready: null,
   replying: null,
 };
+
+function noFiles(): BackendError {
+  const message = "A page in a browser has no files of conversations: use the application.";
+  return new BackendError("bad_file", message);
+}
 
 function notFound(id: number): BackendError {
   return new BackendError("not_found", `nothing has the number ${id}: it may have been deleted.`);

@@ -1,18 +1,24 @@
 /**
  * The library of the backend in a browser: downloads that only count, a hub that answers by the name it
  * is asked for. `?downloads=sample` begins with a download in every state, `?catalogue=none` with an
- * empty catalogue. A name with `missing`, `offline` or
+ * empty catalogue, of which nothing is recommended. A name with `missing`, `offline` or
  * `empty` in it, or one of `meta-llama/`, gets the answer that such a repository would.
  */
 import type { Advice } from "../bindings/Advice";
 import type { Download } from "../bindings/Download";
 import type { DraftOption } from "../bindings/DraftOption";
-import type { FileDrag } from "../bindings/FileDrag";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Probe } from "../bindings/Probe";
 import type { TokenSource } from "../bindings/TokenSource";
 import { BackendError } from "./backend";
-import { FAMILIES, SAMPLE_DOWNLOADS, STARTER, memoryOf, repositoryCalled } from "./replayModels";
+import {
+  FAMILIES,
+  RECOMMENDATIONS,
+  SAMPLE_DOWNLOADS,
+  STARTER,
+  memoryOf,
+  repositoryCalled,
+} from "./replayModels";
 
 const TICK_MS = 100;
 const ANSWER_MS = 700;
@@ -36,6 +42,7 @@ export class ReplayLibrary {
   }
 
   catalogue = () => Promise.resolve(this.#empty ? [] : FAMILIES);
+  recommendations = () => Promise.resolve(this.#empty ? [] : RECOMMENDATIONS);
 
   findRepository = async (name: string) => {
     await wait(ANSWER_MS);
@@ -68,7 +75,10 @@ export class ReplayLibrary {
   startDownload = async (repository: string, file: string | null) => {
     await wait(ANSWER_MS / 2);
     const id = file === null ? repository : `${repository}:${file}`;
-    const offered = FAMILIES.flatMap(({ targets, drafts }) => [...targets, ...drafts]);
+    const offered = [
+      ...FAMILIES.flatMap(({ targets, drafts }) => [...targets, ...drafts]),
+      ...RECOMMENDATIONS.flatMap(({ target, draft }) => [target, draft]),
+    ];
     const known = offered.find((model) => model.id === id);
     if (known?.gated && this.#token === "none") throw gated(repository);
     const found = repositoryCalled(repository).files.find((one) => one.id === id);
@@ -105,29 +115,6 @@ export class ReplayLibrary {
     }
     this.#token = token === null ? "none" : "keyring";
     return this.#token;
-  };
-
-  /** Drags over this page; a browser tells names only, no paths. */
-  watchFileDrags = (onDrag: (drag: FileDrag) => void) => {
-    window.addEventListener("dragenter", (event) => {
-      if (event.relatedTarget === null) {
-        onDrag({ type: "over", count: Math.max(1, event.dataTransfer?.items.length ?? 1) });
-      }
-    });
-    window.addEventListener("dragover", (event) => event.preventDefault());
-    window.addEventListener("dragleave", (event) => {
-      if (event.relatedTarget === null) onDrag({ type: "left" });
-    });
-    window.addEventListener("drop", (event) => {
-      event.preventDefault();
-      // The page opens traces itself; what is left may be models.
-      const names = [...(event.dataTransfer?.files ?? [])].map(({ name }) => name);
-      const models = names.filter((name) => !name.endsWith(".jsonl"));
-      onDrag({ type: "left" });
-      if (models.length === 0) return;
-      onDrag({ type: "dropped", paths: models.map((name) => `/dropped/${name}`) });
-    });
-    return Promise.resolve();
   };
 
   /** Goes through the drafts that can be used, one after the other. */

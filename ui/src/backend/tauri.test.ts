@@ -4,6 +4,7 @@ import type { Round } from "../bindings/Round";
 import { threeRounds } from "../trace/fixtures";
 import { BackendError } from "./backend";
 import { tauri } from "./tauri";
+import { saying } from "../attachments/saying";
 
 const { invoke } = vi.hoisted(() => ({ invoke: vi.fn() }));
 
@@ -21,10 +22,10 @@ beforeEach(() => {
 
 test("a question goes to the shell with the channel its events come back on, several at a time", async () => {
   const onEvent = vi.fn();
-  await tauri.send(3, "Hello", onEvent);
+  await tauri.send(3, saying("Hello"), onEvent);
   const [name, args] = invoke.mock.lastCall as [string, Record<string, unknown>];
   expect(name).toBe("send");
-  expect(args).toMatchObject({ conversation: 3, text: "Hello" });
+  expect(args).toMatchObject({ conversation: 3, sent: saying("Hello") });
   const { onmessage } = args["onEvents"] as { onmessage: (events: unknown[]) => void };
   onmessage(["first", "second"]);
   expect(onEvent.mock.calls.map(([event]) => event as string)).toEqual(["first", "second"]);

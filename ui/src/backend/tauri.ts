@@ -27,7 +27,13 @@ export const tauri: Backend = {
   takeNotices: () => call("take_notices", {}),
   settings: () => call("settings", {}),
   saveSettings: (settings) => call("save_settings", { settings }),
+  builtInPresets: () => call("built_in_presets", {}),
+  openSetup: (conversation) => call("open_setup", { conversation }),
+  saveSetup: (conversation, preset, values) => call("save_setup", { conversation, preset, values }),
   serverStatus: () => call("server_status", {}),
+  addServer: (name, address, key) => call("add_server", { name, address, key }),
+  testServer: (name) => call("test_server", { name }),
+  removeServer: (name) => call("remove_server", { name }),
   watchEngine: async (onStatus) => {
     // The first change is all of it.
     let status = {} as EngineStatus;
@@ -48,7 +54,12 @@ export const tauri: Backend = {
   watchFileDrags: async (onDrag) => {
     await call("watch_file_drags", { onDrag: new Channel(onDrag) });
   },
+  droppedFile: async (path) => {
+    const name = path.split(/[/\\]/).at(-1) ?? path;
+    return new File([await call("dropped_file", { path })], name);
+  },
   catalogue: () => call("catalogue", {}),
+  recommendations: () => call("recommendations", {}),
   findRepository: (name) => call("find_repository", { name }),
   watchDownloads: async (onChange) => {
     await call("watch_downloads", { onChange: new Channel(onChange) });
@@ -80,18 +91,31 @@ export const tauri: Backend = {
     await call("delete_conversation", { conversation });
   },
   restore: (conversation) => call("restore_conversation", { conversation }),
+  writeTitle: (conversation) => call("write_title", { conversation }),
+  duplicate: (conversation, title) => call("duplicate_conversation", { conversation, title }),
+  exportConversations: (wanted) => call("export_conversations", { export: wanted }),
+  chooseConversationFiles: () => call("choose_conversation_files", {}),
+  importConversations: (path, onProgress) =>
+    call("import_conversations", { path, onProgress: batches(onProgress) }),
+  stopImport: async () => {
+    await call("stop_import", {});
+  },
   search: (query) => call("search_messages", { query }),
-  send: (conversation, text, onEvent) =>
-    call("send", { conversation, text, onEvents: batches(onEvent) }),
-  sendInstead: (message, text, onEvent) =>
-    call("send_instead", { message, text, onEvents: batches(onEvent) }),
+  attachment: (id) => call("attachment", { id }),
+  countAttachment: (file) => call("count_attachment", { file }),
+  contextUse: (conversation) => call("context_use", { conversation }),
+  send: (conversation, sent, onEvent) =>
+    call("send", { conversation, sent, onEvents: batches(onEvent) }),
+  sendInstead: (message, sent, onEvent) =>
+    call("send_instead", { message, sent, onEvents: batches(onEvent) }),
   regenerate: (message, onEvent) => call("regenerate", { message, onEvents: batches(onEvent) }),
   continueReply: (message, onEvent) =>
     call("continue_reply", { message, onEvents: batches(onEvent) }),
   chooseBranch: (message) => call("choose_branch", { message }),
   deleteMessage: (message) => call("delete_message", { message }),
   restoreMessage: (message) => call("restore_message", { message }),
-  leaveOutOldest: (conversation, text) => call("leave_out_oldest", { conversation, text }),
+  leaveOutOldest: (conversation, next) => call("leave_out_oldest", { conversation, next }),
+  seeFrom: (conversation, question) => call("see_from", { conversation, question }),
   seeAll: (conversation) => call("see_all", { conversation }),
   stop: async () => {
     await call("stop", {});

@@ -18,9 +18,17 @@ label: string, size_bytes: number,
  */
 memory_bytes: number, 
 /**
- * Whether that much memory is free now.
+ * Whether that much memory is free now, or taken by models that would make way.
  */
-fits: boolean, parameters: number, 
+fits: boolean, 
+/**
+ * Whether the disk has room for it, or it is here.
+ */
+has_disk: boolean, 
+/**
+ * Without drafts, on this computer, reckoned; `None` where nothing is known of what computes.
+ */
+tokens_per_second: number | null, parameters: number, 
 /**
  * "unknown" where nobody says it.
  */

@@ -25,6 +25,11 @@ loading: Loading | null,
  */
 target: ModelEntry | null, 
 /**
+ * Whether the target thinks before it answers when nothing is said about it; `None` where its template has no
+ * switch for that.
+ */
+thinks: boolean | null, 
+/**
  * All models on this computer, usable as target or not, with the reason if not.
  */
 targets: Array<ModelEntry>, 
@@ -55,4 +60,8 @@ device_remarks: Array<string>,
 /**
  * What there is to choose from, usable or not.
  */
-devices: Array<DeviceOption>, memory: MemoryUse, };
+devices: Array<DeviceOption>, memory: MemoryUse, 
+/**
+ * Tokens of a prompt that the target reads per second, measured on the last long one; `None` before that.
+ */
+reading_rate: number | null, };

@@ -3,4 +3,4 @@
 /**
  * Where a model came from.
  */
-export type ModelKind = "bundled" | "local" | "downloaded" | "added";
+export type ModelKind = "bundled" | "local" | "downloaded" | "added" | "remote";

@@ -13,4 +13,8 @@ sampling: Sampling,
 /**
  * Instructions before the conversation; for whoever made the prompt to fill in.
  */
-system_prompt: string, };
+system_prompt: string, 
+/**
+ * Whether the model was told to think, or not to; for the same to fill in.
+ */
+thinking: boolean | null, };

@@ -5,22 +5,33 @@ import type { AppInfo } from "./AppInfo";
 import type { Arena } from "./Arena";
 import type { ArenaEvent } from "./ArenaEvent";
 import type { ArenaRequest } from "./ArenaRequest";
+import type { Attached } from "./Attached";
 import type { CatalogueFamily } from "./CatalogueFamily";
 import type { CheckProgress } from "./CheckProgress";
+import type { ContextUse } from "./ContextUse";
 import type { Conversation } from "./Conversation";
+import type { ConversationSetup } from "./ConversationSetup";
 import type { Download } from "./Download";
 import type { EngineStatus } from "./EngineStatus";
+import type { Export } from "./Export";
 import type { FileDrag } from "./FileDrag";
+import type { ImportProgress } from "./ImportProgress";
+import type { Imported } from "./Imported";
 import type { Message } from "./Message";
 import type { ModelEntry } from "./ModelEntry";
+import type { Preset } from "./Preset";
+import type { PresetValues } from "./PresetValues";
+import type { Recommendation } from "./Recommendation";
 import type { Reply } from "./Reply";
 import type { ReplyCheck } from "./ReplyCheck";
 import type { ReplyEvent } from "./ReplyEvent";
 import type { Repository } from "./Repository";
 import type { Round } from "./Round";
 import type { SearchHit } from "./SearchHit";
+import type { Sent } from "./Sent";
 import type { ServerStatus } from "./ServerStatus";
 import type { Settings } from "./Settings";
+import type { TokenCount } from "./TokenCount";
 import type { TokenSource } from "./TokenSource";
 import type { TraceStorage } from "./TraceStorage";
 
@@ -29,7 +40,13 @@ export type Commands = {
   take_notices: { args: {}, returns: Array<string> },
   settings: { args: {}, returns: Settings },
   save_settings: { args: { settings: Settings }, returns: Settings },
+  built_in_presets: { args: {}, returns: Array<Preset> },
+  open_setup: { args: { conversation: number | null }, returns: ConversationSetup },
+  save_setup: { args: { conversation: number | null, preset: string | null, values: PresetValues | null }, returns: ConversationSetup },
   server_status: { args: {}, returns: ServerStatus },
+  add_server: { args: { name: string, address: string, key: string | null }, returns: Settings },
+  test_server: { args: { name: string }, returns: Settings },
+  remove_server: { args: { name: string }, returns: Settings },
   watch_engine: { args: { onChange: Channel<Partial<EngineStatus>> }, returns: null },
   add_model: { args: { path: string }, returns: ModelEntry },
   remove_model: { args: { id: string }, returns: null },
@@ -38,6 +55,7 @@ export type Commands = {
   choose_model_folder: { args: {}, returns: string | null },
   watch_file_drags: { args: { onDrag: Channel<FileDrag> }, returns: null },
   catalogue: { args: {}, returns: Array<CatalogueFamily> },
+  recommendations: { args: {}, returns: Array<Recommendation> },
   find_repository: { args: { name: string }, returns: Repository },
   watch_downloads: { args: { onChange: Channel<Array<Download>> }, returns: null },
   start_download: { args: { repository: string, file: string | null }, returns: Download },
@@ -54,15 +72,26 @@ export type Commands = {
   pin_conversation: { args: { conversation: number, pinned: boolean }, returns: Conversation },
   delete_conversation: { args: { conversation: number }, returns: null },
   restore_conversation: { args: { conversation: number }, returns: Conversation },
+  write_title: { args: { conversation: number }, returns: Conversation | null },
+  duplicate_conversation: { args: { conversation: number, title: string }, returns: Conversation },
+  export_conversations: { args: { export: Export }, returns: string },
+  choose_conversation_files: { args: {}, returns: Array<string> },
+  import_conversations: { args: { path: string, onProgress: Channel<Array<ImportProgress>> }, returns: Imported },
+  stop_import: { args: {}, returns: null },
   search_messages: { args: { query: string }, returns: Array<SearchHit> },
-  send: { args: { conversation: number | null, text: string, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
-  send_instead: { args: { message: number, text: string, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
+  attachment: { args: { id: number }, returns: Attached },
+  count_attachment: { args: { file: Attached }, returns: TokenCount },
+  dropped_file: { args: { path: string }, returns: ArrayBuffer },
+  context_use: { args: { conversation: number | null }, returns: ContextUse },
+  send: { args: { conversation: number | null, sent: Sent, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
+  send_instead: { args: { message: number, sent: Sent, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   regenerate: { args: { message: number, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   continue_reply: { args: { message: number, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   choose_branch: { args: { message: number }, returns: Array<Message> },
   delete_message: { args: { message: number }, returns: Array<Message> },
   restore_message: { args: { message: number }, returns: Array<Message> },
-  leave_out_oldest: { args: { conversation: number, text: string | null }, returns: Conversation },
+  leave_out_oldest: { args: { conversation: number, next: Sent | null }, returns: Conversation },
+  see_from: { args: { conversation: number, question: number }, returns: Conversation },
   see_all: { args: { conversation: number }, returns: Conversation },
   stop: { args: {}, returns: null },
   pace: { args: { intervalMs: number }, returns: null },

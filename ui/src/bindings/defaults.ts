@@ -30,8 +30,12 @@ export const defaults: Settings = {
     "seed": null,
     "mode": "fastest"
   },
+  "thinking": null,
   "max_tokens": 0,
   "system_prompt": "",
+  "presets": [],
+  "hidden_presets": [],
+  "model_presets": {},
   "appearance": {
     "theme": "system",
     "language": "system",
@@ -40,6 +44,7 @@ export const defaults: Settings = {
     "sidebar_open": true,
     "inspector_open": true
   },
+  "write_titles": true,
   "keep_traces": true,
   "added_models": [],
   "server": {
@@ -47,5 +52,6 @@ export const defaults: Settings = {
     "host": "127.0.0.1",
     "port": 8642,
     "key": ""
-  }
+  },
+  "remote_servers": []
 };

@@ -9,10 +9,23 @@ export const facts = {
     "max": 2048,
     "min": 16
   },
+  "attachmentBytes": 4194304,
+  "attachments": 20,
   "draftNgram": "ngram",
   "draftNone": "none",
+  "fileBytes": 67108864,
   "maxDraftLength": 16,
   "maxTreeWidth": 4,
+  "presetIds": [
+    "recommended",
+    "precise",
+    "creative",
+    "code"
+  ],
+  "presetName": {
+    "max": 60,
+    "min": 1
+  },
   "textSize": {
     "max": 160,
     "min": 80

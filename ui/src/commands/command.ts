@@ -8,12 +8,14 @@ import type { Keys } from "./keys";
 export interface Desk {
   focusComposer: () => void;
   focusSearch: () => void;
+  focusFind: () => void;
   showConversations: () => void;
   chooseTarget: () => void;
   chooseDraft: () => void;
+  choosePreset: () => void;
   importTrace: () => void;
   exportTrace: (reply: Message) => void;
-  copyReply: (reply: Message) => void;
+  copyReply: (reply: Message, as: "markdown" | "text") => void;
 }
 
 export const GROUPS = [

@@ -2,6 +2,7 @@
 import { narrow, wordsOf, type Found } from "../search/words";
 import { foundBy, sectionOf, SETTING_IDS, SETTINGS } from "../settings/words";
 import type { App } from "../state/app.svelte";
+import { nameOf, presetsOf } from "../state/presets";
 import { applies, obstacleOf, type Command, type Desk } from "./command";
 import type { Keys } from "./keys";
 import { COMMANDS } from "./table";
@@ -17,14 +18,17 @@ export interface Entry extends Found {
 }
 
 /** More than anybody reads. */
-const MOST = 50;
+const MOST = 100;
 
 /** Those that have all words of the query, the best first; of equals those that can be done. */
 export function entriesFor(app: App, desk: Desk, query: string): Entry[] {
   const commands = COMMANDS.filter((command) => applies(command, app)).map((command) =>
     entryOf(command, app, desk),
   );
-  const jumps = wordsOf(query).length > 0 ? [...conversationsOf(app), ...settingsOf(app)] : [];
+  const jumps =
+    wordsOf(query).length > 0
+      ? [...presetEntries(app), ...conversationsOf(app), ...settingsOf(app)]
+      : [];
   const possibleFirst = [...commands, ...jumps].sort(
     (a, b) => Number(a.obstacle !== null) - Number(b.obstacle !== null),
   );
@@ -55,6 +59,14 @@ function conversationsOf(app: App): Entry[] {
   ];
   return titles.map(({ id, name }) =>
     jump(`conversation-${id}`, { name }, t("command.conversation"), () => void app.open(id)),
+  );
+}
+
+function presetEntries(app: App): Entry[] {
+  return presetsOf(app).map((preset) =>
+    jump(`preset-${preset.id}`, { name: nameOf(preset) }, t("command.presetKind"), () => {
+      void app.setup.choose(preset);
+    }),
   );
 }
 

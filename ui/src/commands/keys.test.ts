@@ -30,6 +30,25 @@ test("a sign is recognised wherever it is on the keyboard, with Shift or without
   }
 });
 
+test.each([
+  ["Russian", "т", "KeyN", "N"],
+  ["Greek", "ν", "KeyN", "N"],
+  ["Hebrew", "מ", "KeyN", "N"],
+  ["Arabic", "ى", "KeyN", "N"],
+  ["Russian", "б", "Comma", ","],
+])("on a %s keyboard %s is the shortcut that stands there", (_, key, code, latin) => {
+  const keys = [{ key: latin, command: true }];
+  expect(pressed(event(key, { code, ctrlKey: true }), keys, false)).toBe(true);
+  expect(pressed(event(key, { code: "KeyX", ctrlKey: true }), keys, false)).toBe(false);
+});
+
+test("where Latin letters stand elsewhere, the letter counts and not its place", () => {
+  const dvorak = { code: "KeyL", ctrlKey: true };
+  expect(pressed(event("n", dvorak), [NEW], false)).toBe(true);
+  expect(pressed(event("n", dvorak), [{ key: "L", command: true }], false)).toBe(false);
+  expect(pressed(event("é", { code: "KeyN", ctrlKey: true }), [NEW], false)).toBe(false);
+});
+
 test("Shift with Enter or Space is not Enter or Space", () => {
   expect(pressed(event("Enter", { shiftKey: true }), [{ key: "Enter" }], false)).toBe(false);
   expect(pressed(event(" ", { shiftKey: true }), [{ key: " " }], false)).toBe(false);

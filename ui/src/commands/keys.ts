@@ -42,10 +42,20 @@ export function pressed(event: KeyboardEvent, any: readonly Keys[], apple = APPL
 
 function isPressed(event: KeyboardEvent, keys: Keys, apple: boolean): boolean {
   const { key, command = false, shift = false } = keys;
-  if (event.altKey || event.key.toUpperCase() !== key.toUpperCase()) return false;
+  if (event.altKey || latinKey(event).toUpperCase() !== key.toUpperCase()) return false;
   const [own, other] = apple ? [event.metaKey, event.ctrlKey] : [event.ctrlKey, event.metaKey];
   if (own !== command || other) return false;
   return isSign(key) || event.shiftKey === shift;
+}
+
+/** Signs of shortcuts that other alphabets have letters in the place of, by where they are. */
+const SIGNS: Readonly<Record<string, string>> = { Comma: ",", Slash: "/" };
+
+/** On a keyboard with another alphabet's letters, the key that stands there on one with Latin ones. */
+function latinKey({ key, code }: KeyboardEvent): string {
+  const isOther = /^(?!\p{Script=Latin})\p{L}$/u.test(key);
+  if (!isOther) return key;
+  return /^Key([A-Z])$/.exec(code)?.[1] ?? SIGNS[code] ?? key;
 }
 
 /** Where a sign is on a keyboard, and whether it needs Shift, differs by country. */

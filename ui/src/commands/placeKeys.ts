@@ -72,6 +72,11 @@ export const PLACE_KEYS = {
   arena: {
     start: called("placeKeys.arena.start", { key: "Enter", command: true }),
   },
+  find: {
+    next: one("placeKeys.find.next", "Enter", "ArrowDown"),
+    previous: called("placeKeys.find.previous", { key: "Enter", shift: true }, { key: "ArrowUp" }),
+    close: one("placeKeys.find.close", "Escape"),
+  },
   settings: {
     search: called("placeKeys.settings.search", { key: "F", command: true }),
   },

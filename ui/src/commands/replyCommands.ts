@@ -74,6 +74,13 @@ export const REPLY_COMMANDS: readonly Command[] = [
     run: ({ view }) => (view.arenaOpen = false),
   }),
   named({
+    id: "close-find",
+    group: "conversations",
+    keys: [{ key: "Escape" }],
+    applies: ({ find }) => find.open,
+    run: ({ find }) => find.close(),
+  }),
+  named({
     id: "close-replay",
     group: "reply",
     keys: [{ key: "Escape" }],
@@ -143,7 +150,13 @@ export const REPLY_COMMANDS: readonly Command[] = [
     id: "copy",
     group: "reply",
     obstacle: noReply,
-    run: (app, desk) => withReply(app, desk.copyReply),
+    run: (app, desk) => withReply(app, (reply) => desk.copyReply(reply, "markdown")),
+  }),
+  named({
+    id: "copy-text",
+    group: "reply",
+    obstacle: noReply,
+    run: (app, desk) => withReply(app, (reply) => desk.copyReply(reply, "text")),
   }),
   named({
     id: "export",

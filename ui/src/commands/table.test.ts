@@ -12,8 +12,10 @@ const desk: Desk = {
   showConversations: vi.fn(),
   chooseTarget: vi.fn(),
   chooseDraft: vi.fn(),
+  choosePreset: vi.fn(),
   importTrace: vi.fn(),
   exportTrace: vi.fn(),
+  focusFind: vi.fn(),
   copyReply: vi.fn(),
 };
 const REPLY = {
@@ -66,7 +68,7 @@ test("no keys have two commands, but for Esc, which leaves what is open before i
   const others = taken.filter(([name]) => name !== "Esc").map(([name]) => name);
   expect(new Set(others).size).toBe(others.length);
   const escapes = taken.filter(([name]) => name === "Esc").map(([, id]) => id);
-  expect(escapes).toEqual(["close-arena", "close-replay", "stop"]);
+  expect(escapes).toEqual(["close-arena", "close-find", "close-replay", "stop"]);
 });
 
 test("no keys of a place mean two things, and none are those of a command that works everywhere", () => {

@@ -75,9 +75,20 @@ const conversationCommands: readonly Command[] = [
     },
   }),
   named({
-    id: "search",
+    id: "find",
     group: "conversations",
     keys: withCommand("F"),
+    run: (app, desk) => {
+      app.view.arenaOpen = false;
+      // Where no conversation is open, something in the others is meant.
+      if (app.conversations.current === null) desk.focusSearch();
+      else desk.focusFind();
+    },
+  }),
+  named({
+    id: "search",
+    group: "conversations",
+    keys: withCommand("F", true),
     run: (_, desk) => desk.focusSearch(),
   }),
   named({
@@ -120,6 +131,38 @@ const conversationCommands: readonly Command[] = [
     },
   }),
   named({
+    id: "duplicate",
+    group: "conversations",
+    obstacle: (app) => noOpenConversation(app) ?? app.occupied,
+    run: (app) => {
+      const conversation = openConversation(app);
+      if (conversation) void app.duplicate(conversation);
+    },
+  }),
+  named({
+    id: "export-markdown",
+    group: "conversations",
+    obstacle: noOpenConversation,
+    run: ({ conversations, exchange }) => void exchange.export(conversations.stored, "markdown"),
+  }),
+  named({
+    id: "export-json",
+    group: "conversations",
+    obstacle: noOpenConversation,
+    run: ({ conversations, exchange }) => void exchange.export(conversations.stored, "json"),
+  }),
+  named({
+    id: "export-all",
+    group: "conversations",
+    run: ({ exchange }) => void exchange.export(null, "json"),
+  }),
+  named({
+    id: "import-conversations",
+    group: "conversations",
+    applies: ({ exchange }) => exchange.importing === null,
+    run: ({ exchange }) => void exchange.choose(),
+  }),
+  named({
     id: "import",
     group: "conversations",
     run: (_, desk) => desk.importTrace(),
@@ -138,6 +181,15 @@ const modelCommands: readonly Command[] = [
     group: "models",
     keys: withCommand("D"),
     run: (_, desk) => desk.chooseDraft(),
+  }),
+  named({
+    id: "preset",
+    group: "models",
+    obstacle: ({ playback, imports, conversations }) => {
+      if (playback.message !== null) return t("command.compose.obstacle");
+      return imports.find(conversations.current) ? t("command.notStored") : null;
+    },
+    run: (_, desk) => desk.choosePreset(),
   }),
 ];
 

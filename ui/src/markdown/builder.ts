@@ -3,7 +3,7 @@
  * that hold lines of text; what stands between two hosts goes to the end of the first up to its last
  * line break, the rest to the beginning of the second, so that a bullet stands before its item.
  */
-import type { Branch, Leaf, LeafKind, Node, Tag } from "./nodes";
+import type { Branch, Leaf, LeafKind, Tag } from "./nodes";
 
 /** Deeper structure is read as text: it could not be laid out. */
 const DEEPEST = 32;
@@ -56,7 +56,7 @@ export class Builder {
     this.between(at);
     const before = this.#takePending();
     const host = this.open(tag, more);
-    host.children.push(...before);
+    host.children = before;
     this.#lastHost = host;
     this.#hosts += 1;
     return host;
@@ -70,7 +70,7 @@ export class Builder {
     const broken = pending.findLastIndex(({ kind, from, to }) => {
       return kind === "gap" && this.#text(from, to).includes("\n");
     });
-    this.#lastHost.children.push(...pending.slice(0, broken + 1));
+    this.#lastHost.children = this.#lastHost.children.concat(pending.slice(0, broken + 1));
     return pending.slice(broken + 1);
   }
 
@@ -122,8 +122,7 @@ export class Builder {
       if (this.#pending.length > 0) this.openHost("p", end);
       return this.roots;
     }
-    const host: Node[] = this.#lastHost.children;
-    host.push(...this.#pending);
+    this.#lastHost.children = this.#lastHost.children.concat(this.#pending);
     this.#pending = [];
     return this.roots;
   }

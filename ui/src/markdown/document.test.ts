@@ -126,6 +126,43 @@ test.each([
   30_000,
 );
 
+const MEGABYTE = 1_000_000;
+
+test.each([
+  ["quotes", "> "],
+  ["lists", "- "],
+  ["numbered lists", "1. "],
+  ["brackets", "["],
+  ["emphasis", "**a "],
+  ["tags", "<b>"],
+  ["fences", "```\n"],
+  ["formulas", "$$\n"],
+  ["table cells", "| a "],
+  ["backticks that never match", "` `` "],
+])(
+  "a megabyte of nested %s are read within a minute, whole and no deeper than can be laid out",
+  (_, piece) => {
+    const text = piece.repeat(MEGABYTE / piece.length);
+    const begin = performance.now();
+    const blocks = blocksOf(parsed(text));
+    expect(performance.now() - begin).toBeLessThan(60_000);
+    let letters = 0;
+    let deepest = 0;
+    const open = blocks.map(({ branch }) => ({ branch, depth: 1 }));
+    for (let at = open.pop(); at; at = open.pop()) {
+      const { branch, depth } = at;
+      deepest = Math.max(deepest, depth);
+      for (const child of branch.children) {
+        if ("tag" in child) open.push({ branch: child, depth: depth + 1 });
+        else letters += child.to - child.from;
+      }
+    }
+    expect(letters).toBe(text.length);
+    expect(deepest).toBeLessThan(40);
+  },
+  120_000,
+);
+
 function* tagsIn(blocks: readonly Block[]): Generator<string> {
   const open = blocks.map(({ branch }) => branch);
   for (let branch = open.pop(); branch; branch = open.pop()) {

@@ -5,6 +5,10 @@
 import type { ReplyDocument } from "./document";
 import type { Block } from "./section";
 import { change, make, removed, type ElementShape } from "./shapes";
+import type { Rounds } from "../trace/offsets";
+import { elapsedUntil } from "../trace/elapsed";
+import { seconds } from "../trace/describe";
+import type { Thinking } from "./thinking";
 import { t } from "../messages/say";
 
 /** How a view draws a block; null for one that shows nothing in it. */
@@ -26,17 +30,29 @@ export class ReplyPage {
     root.replaceChildren(this.#answer.root);
   }
 
-  /** `growing`: more text may come. */
-  show({ thinking, thought, answer }: ReplyDocument, draw: Draw, growing: boolean) {
+  /** `growing`: more text may come. `timed`: the rounds that wrote it, where they are known. */
+  show(
+    { thinking, thought, answer }: ReplyDocument,
+    draw: Draw,
+    growing: boolean,
+    timed: Rounds | null = null,
+  ) {
     if (!thinking) this.#thinking.remove();
     else if (!this.#thinking.parentNode) this.#answer.root.before(this.#thinking);
-    const words =
-      thinking && !thinking.closed && growing ? t("reply.thinkingNow") : t("reply.thoughts");
+    const words = thinking ? thinkingWords(thinking, growing && !thinking.closed, timed) : "";
     if (this.#summary.textContent !== words) this.#summary.textContent = words;
     const isAnswered = answer.length > 0;
     this.#thought.show(thought, (block, last) => draw(block, last && !isAnswered));
     this.#answer.show(isAnswered || thought.length > 0 ? answer : NOTHING, draw);
   }
+}
+
+/** "Thought for 8 s"; without a time where none is known. */
+function thinkingWords({ end }: Thinking, now: boolean, timed: Rounds | null): string {
+  const elapsed = timed && elapsedUntil(timed.rounds, timed.offsets, end);
+  if (elapsed === null) return now ? t("reply.thinkingNow") : t("reply.thoughts");
+  const time = seconds(elapsed);
+  return now ? t("reply.thinkingFor", { time }) : t("reply.thoughtFor", { time });
 }
 
 /** A reply without text may yet have tokens. */

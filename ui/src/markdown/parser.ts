@@ -14,6 +14,12 @@ const PIECE = 8192;
 /** Longer runs of spaces mean nothing in Markdown and take the parser as long. */
 const LONGEST_BLANK = /[ \t]{500,}/g;
 
+/** A line that begins with more marks of quotes and lists than can be laid out: the rest of it is text. */
+const DEEP_LINE = /^((?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){100})(.*)/gm;
+
+/** What stands behind so many characters read at once is text: no reply is as long, and more would hold up the page. */
+const LONGEST = 1_000_000;
+
 const parser = inPieces(commonmark.configure([GFM, math, { remove: ["HTMLBlock"] }]));
 
 function inPieces(whole: MarkdownParser): MarkdownParser {
@@ -38,5 +44,12 @@ function pieceEnd(text: string, at: number): number {
 }
 
 export function parseMarkdown(text: string): Tree {
-  return parser.parse(text.replace(LONGEST_BLANK, (run) => ".".repeat(run.length)));
+  const read = text.slice(0, LONGEST) + dots(text.slice(LONGEST));
+  const shallow = read.replace(DEEP_LINE, (_, marks: string, rest: string) => marks + dots(rest));
+  return parser.parse(shallow.replace(LONGEST_BLANK, dots));
+}
+
+/** What means nothing, in the place of a stretch. */
+function dots(stretch: string): string {
+  return ".".repeat(stretch.length);
 }

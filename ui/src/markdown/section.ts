@@ -51,7 +51,7 @@ export class Section {
     const made = placed(blocks, this.#cut);
     this.blocks = [...this.#kept, ...made].filter(({ from, to }) => from < to);
     if (last === 0) return;
-    this.#kept.push(...made.slice(0, last));
+    this.#kept = this.#kept.concat(made.slice(0, last));
     for (const label of unresolved) this.#unresolved.add(label);
     this.#cut = made[last]?.from ?? end;
     this.#head = "";

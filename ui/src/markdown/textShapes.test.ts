@@ -43,6 +43,20 @@ test("a code block keeps its text exactly, names its language and can be copied"
   expect(shown.querySelector("button[data-copy]")).not.toBeNull();
 });
 
+test("a line of code that is too long scrolls, and by the keyboard too, or is wrapped", () => {
+  const code = "```js\nlet a;\n```";
+  const scrolled = draw(code).querySelector("pre");
+  expect(scrolled?.tabIndex).toBe(0);
+  expect(scrolled?.getAttribute("aria-label")).toBe("Code, js");
+  const shapes = new TextShapes(code, () => undefined, true);
+  const parsed = new ReplyDocument();
+  parsed.update(code, true);
+  const root = document.createElement("div");
+  new ReplyPage(root, false).show(parsed, ({ branch }) => shapes.of(branch), false);
+  expect(root.querySelector("pre")?.hasAttribute("tabindex")).toBe(false);
+  expect(root.querySelector("[data-wrap]")?.getAttribute("aria-pressed")).toBe("true");
+});
+
 test("code in a quote or a list has its own text only", () => {
   expect(draw("> ```\n> a\n>\n> b\n> ```").querySelector("pre")?.textContent).toBe("a\n\nb");
   expect(draw("- x\n\n  ```\n  a\n   b\n  ```").querySelector("pre")?.textContent).toBe("a\n b");
@@ -170,6 +184,23 @@ describe("what a model writes cannot", () => {
     expect(shown.querySelector("script, b, [onclick]")).toBeNull();
     expect(shown.textContent).toContain("<script>alert(1)</script>");
     expect(shown.textContent).toContain("<div>");
+  });
+
+  test.each([
+    "![a cat](https://evil.org/cat.png)",
+    "![a cat][there]\n\n[there]: https://evil.org/cat.png",
+    "<img src='https://evil.org/cat.png'>",
+    '<link rel="stylesheet" href="https://evil.org/x.css"><video src="https://evil.org/v"></video>',
+    '<svg onload="alert(1)"><image href="https://evil.org/x"/></svg>',
+    "<iframe src='https://evil.org'></iframe><object data='https://evil.org'></object>",
+    "<p style='background:url(https://evil.org/x)'>x</p>",
+    "$\\includegraphics{https://evil.org/cat.png}$",
+    "$\\htmlData{x=1}{y}$ $\\url{https://evil.org}$",
+  ])("fetch anything: %s", (text) => {
+    const shown = draw(text);
+    const fetches = "img,link,video,audio,source,svg,image,iframe,object,embed,script,style,[src]";
+    expect(shown.querySelector(fetches)).toBeNull();
+    expect(shown.querySelector("[style*=url]")).toBeNull();
   });
 
   test.each([

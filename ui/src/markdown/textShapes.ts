@@ -9,11 +9,13 @@ import { t } from "../messages/say";
 export class TextShapes {
   readonly #text: string;
   readonly #whenHere: () => void;
+  readonly #wraps: boolean;
 
-  /** `whenHere` is called when a block could be drawn better than before. */
-  constructor(text: string, whenHere: () => void) {
+  /** `whenHere` is called when a block could be drawn better than before; `wraps`: no line of code scrolls. */
+  constructor(text: string, whenHere: () => void, wraps = false) {
     this.#text = text;
     this.#whenHere = whenHere;
+    this.#wraps = wraps;
   }
 
   /** Null for a block that holds nothing to read. */
@@ -55,14 +57,23 @@ export class TextShapes {
 
   #code(branch: Branch): ElementShape {
     const language = branch.language ?? "";
+    const shown = language === "" ? "text" : language;
+    const wrap = { "aria-pressed": String(this.#wraps), title: t("reply.wrapTitle") };
     const head = [
-      element("span", undefined, [language === "" ? "text" : language]),
-      element("button", undefined, [t("common.copy")], { type: "button", "data-copy": "code" }),
+      element("span", undefined, [shown]),
+      button(t("reply.wrap"), { ...wrap, "data-wrap": "code" }),
+      button(t("common.copy"), { "data-copy": "code" }),
     ];
     const code = highlighted(this.#read(branch), language, this.#whenHere);
     const text = element("code", undefined, joined(code));
-    const block = element("pre", undefined, [text], { dir: "ltr" });
+    const block = element("pre", undefined, [text], { dir: "ltr", ...this.#scrolling(shown) });
     return element("div", "code", [element("div", "code-head", head), block]);
+  }
+
+  /** What scrolls is a stop of the tab key, so that the arrow keys reach its end. */
+  #scrolling(language: string): Readonly<Record<string, string>> {
+    if (this.#wraps) return {};
+    return { tabindex: "0", role: "group", "aria-label": t("reply.codeIn", { language }) };
   }
 
   #formula(branch: Branch, tag: "span" | "div"): ElementShape {
@@ -83,4 +94,8 @@ export class TextShapes {
     }
     return text;
   }
+}
+
+function button(label: string, attributes: Readonly<Record<string, string>>): ElementShape {
+  return element("button", undefined, [label], { type: "button", ...attributes });
 }

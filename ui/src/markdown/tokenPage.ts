@@ -4,7 +4,7 @@
  */
 import type { Round } from "../bindings/Round";
 import { chipCount, chipsOf, type Chip } from "../trace/chips";
-import type { Offsets } from "../trace/offsets";
+import type { Offsets, Rounds } from "../trace/offsets";
 import { ReplyDocument } from "./document";
 import { ReplyPage } from "./page";
 import type { Block } from "./section";
@@ -17,11 +17,6 @@ export const MAX_CHIPS = 2000;
 const MAX_GROWING = 400;
 /** So many stay when there were too many: to drop some at every frame would cost more. */
 const CHIPS_KEPT = 200;
-
-export interface Rounds {
-  readonly rounds: readonly Round[];
-  readonly offsets: Offsets;
-}
 
 /** Rounds shown: from the first to before `end`, which is null while it follows the newest. */
 export interface Shown {
@@ -97,6 +92,7 @@ export class TokenPage {
         return isWhole ? this.#keptShape(block) : tokenShape(block, this.#chips, last);
       },
       growing,
+      trace,
     );
     return this.#shown.first;
   }

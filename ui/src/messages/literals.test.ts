@@ -21,7 +21,8 @@ const sources = import.meta.glob<string>(
 
 const EXCEPTIONS = new Set([
   // Names, and what is called the same in every language.
-  ...["Foretoken", "English", "Deutsch", "ms", "hf_…", "/home/me/models/model.gguf"],
+  ...["Foretoken", "English", "Deutsch", "ms", "hf_…"],
+  ...["/home/me/models/model.gguf", "http://192.168.1.5:8000/v1"],
   // What small models are asked, in the language that they know.
   "Tell me a story about a fox who finds a lantern.",
   "What is speculative decoding?",

@@ -24,6 +24,11 @@ export function date(at: number): string {
   return new Intl.DateTimeFormat(spoken, { dateStyle: "medium", timeStyle: "short" }).format(at);
 }
 
+/** "March 2026", "März 2026": of a time in milliseconds since 1970. */
+export function monthName(at: number): string {
+  return new Intl.DateTimeFormat(locale(), { month: "long", year: "numeric" }).format(at);
+}
+
 /** "A, B and C", "A, B und C". */
 export function list(parts: readonly string[]): string {
   return new Intl.ListFormat(locale() === "en" ? "en-GB" : locale()).format(parts);

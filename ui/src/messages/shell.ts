@@ -12,6 +12,7 @@ export const TERMS = {
   "no model is loaded yet": "shell.noModelYet",
   "no draft is chosen": "shell.noDraft",
   "it is turned off in the settings": "shell.turnedOff",
+  "drafts are made by the server, if it is set up to": "shell.draftsElsewhere",
   None: "shell.none",
   "plain decoding, one token at a time": "shell.plain",
   "N-gram": "shell.ngram",
@@ -43,6 +44,7 @@ export const TERMS = {
 /** Sentences with something in them that is not the shell's, such as a model's name. */
 const SENTENCES = [
   { pattern: /^Loading (?<model>.+)$/, key: "shell.loading" },
+  { pattern: /^on the server (?<server>.+)$/, key: "shell.onServer" },
   { pattern: /^tried: (?<speedup>\d+\.\d)x$/, key: "shell.tried" },
   { pattern: /^(?<facts>.+), context (?<tokens>\d+) tokens$/, key: "shell.context" },
 ] as const;
@@ -53,7 +55,15 @@ export function shellWords(words: string): string {
   if (known) return t(known[1]);
   for (const { pattern, key } of SENTENCES) {
     const found = pattern.exec(words)?.groups;
-    if (found) return t(key, { model: "", speedup: "", facts: "", tokens: "", ...inLocale(found) });
+    if (found)
+      return t(key, {
+        model: "",
+        server: "",
+        speedup: "",
+        facts: "",
+        tokens: "",
+        ...inLocale(found),
+      });
   }
   return words;
 }
@@ -63,7 +73,10 @@ function inLocale(found: Record<string, string>): Record<string, string> {
   const written = (text: string) =>
     text.replace(/(?<= |^)\d+\.\d(?= |$)/g, (digits) => decimal(Number(digits), 1));
   return Object.fromEntries(
-    Object.entries(found).map(([name, text]) => [name, name === "model" ? text : written(text)]),
+    Object.entries(found).map(([name, text]) => [
+      name,
+      name === "model" || name === "server" ? text : written(text),
+    ]),
   );
 }
 

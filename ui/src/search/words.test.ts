@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { marked, narrow, score, wordsOf } from "./words";
+import { marked, narrow, phraseOf, placesOf, score, wordsOf } from "./words";
 
 const names = (query: string, ...all: string[]) => narrow(all, query, (name) => ({ name }));
 
@@ -64,4 +64,22 @@ test("marks that overlap are one", () => {
 test("without words nothing is marked", () => {
   expect(marked("Theme", [])).toEqual([{ text: "Theme", hit: false }]);
   expect(marked("", wordsOf("a"))).toEqual([]);
+});
+
+const found = (text: string, words: string[], begun: boolean) =>
+  placesOf(text, words, begun).map(({ from, to }) => text.slice(from, to));
+
+test("places of words are where these begin, in their order and none over another", () => {
+  const text = "The fox, a Füchsin; unfoxed: FOXES";
+  expect(found(text, wordsOf("fuchs fox"), true)).toEqual(["fox", "Füchs", "FOX"]);
+  expect(found(text, wordsOf("fo fox"), true)).toEqual(["fox", "FOX"]);
+  expect(found(text, ["x"], true)).toEqual([]);
+});
+
+test("what is typed as one phrase is found anywhere, as it is", () => {
+  const text = "unfoxed fox  and Fox and";
+  expect(found(text, phraseOf(" fox AND "), false)).toEqual(["Fox and"]);
+  expect(found(text, phraseOf("fox"), false)).toEqual(["fox", "fox", "Fox"]);
+  expect(found("aaaa", phraseOf("aa"), false)).toEqual(["aa", "aa"]);
+  expect(found(text, phraseOf("  "), false)).toEqual([]);
 });

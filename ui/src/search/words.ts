@@ -27,6 +27,7 @@ const FIRST = 5;
 
 /** Every letter stays one letter, so that a place in the result is a place in the text. */
 function fold(text: string): string {
+  if (/^\p{ASCII}*$/u.test(text)) return text.toLowerCase();
   return [...Array(text.length).keys()]
     .map((at) => text.charAt(at).normalize("NFD").charAt(0).toLowerCase().charAt(0))
     .join("");
@@ -70,6 +71,32 @@ export function narrow<T>(all: readonly T[], query: string, foundBy: (one: T) =>
     .filter(({ score }) => score > 0)
     .sort((a, b) => b.score - a.score)
     .map(({ one }) => one);
+}
+
+/** Where a text has one of the words, in its order, none over another. With `begun`, only where words begin. */
+export function placesOf(
+  text: string,
+  words: readonly string[],
+  begun: boolean,
+): { from: number; to: number }[] {
+  const folded = fold(text);
+  const places = words.flatMap((word) => {
+    const found: { from: number; to: number }[] = [];
+    if (word === "") return found;
+    for (let at = folded.indexOf(word); at >= 0; at = folded.indexOf(word, at + word.length)) {
+      if (!begun || !isLetter(folded.charAt(at - 1)))
+        found.push({ from: at, to: at + word.length });
+    }
+    return found;
+  });
+  places.sort((a, b) => a.from - b.from || b.to - a.to);
+  return places.filter(({ from }, at) => from >= (places[at - 1]?.to ?? 0));
+}
+
+/** What was typed as one word to look for, spaces in it as they are. */
+export function phraseOf(query: string): string[] {
+  const phrase = fold(query.trim());
+  return phrase === "" ? [] : [phrase];
 }
 
 /** The text in pieces, so that all places where it has one of the words can be marked. */

@@ -9,6 +9,15 @@ test("settings are found by their names and explanations, by words in any order"
   expect(settingsWith("draft").size).toBeGreaterThan(5);
 });
 
+test("every setting is explained in one line, which ends as a sentence does", () => {
+  for (const id of SETTING_IDS) {
+    const { explanation, standard } = SETTINGS[id];
+    // Others, such as the version, are no settings.
+    if (standard === undefined) continue;
+    expect(explanation, id).toMatch(/^[^\n]{10,200}[.?]$/);
+  }
+});
+
 test("every section has settings, and no two of one section have the same name", () => {
   for (const { id } of SECTIONS) {
     const labels = SETTING_IDS.map((setting) => SETTINGS[setting])
@@ -37,9 +46,11 @@ test("the words for the defaults are the defaults", () => {
     theme: appearance.theme,
     text_size: appearance.text_size,
     learn_from_earlier: defaults.learn_from_earlier ? "on" : "off",
+    write_titles: defaults.write_titles ? "on" : "off",
     keep_traces: defaults.keep_traces ? "on" : "off",
     seed: sampling.seed ?? "empty",
     max_tokens: defaults.max_tokens === 0 ? "empty" : defaults.max_tokens,
+    thinking: defaults.thinking ?? "as the model has it",
     system_prompt: defaults.system_prompt === "" ? "empty" : defaults.system_prompt,
     motion: appearance.reduced_motion ? "reduced" : "same as the system",
     device: defaults.device === "auto" ? "automatic" : defaults.device,

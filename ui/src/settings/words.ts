@@ -9,10 +9,12 @@ import { narrow, type Found } from "../search/words";
 const SECTION_IDS = [
   "speculation",
   "sampling",
+  "presets",
   "device",
   "system-prompt",
   "appearance",
   "server",
+  "remote",
   "data",
 ] as const;
 
@@ -59,6 +61,9 @@ const sections = {
   repetition_penalty: "sampling",
   seed: "sampling",
   max_tokens: "sampling",
+  thinking: "sampling",
+  model_preset: "presets",
+  presets: "presets",
   device: "device",
   draft_device: "device",
   system_prompt: "system-prompt",
@@ -70,6 +75,10 @@ const sections = {
   server_host: "server",
   server_port: "server",
   server_key: "server",
+  write_titles: "data",
+  export: "data",
+  import: "data",
+  remote_servers: "remote",
   keep_traces: "data",
   stored_traces: "data",
   data_folder: "data",
@@ -86,6 +95,10 @@ type WithStandard = {
 }[SettingId];
 
 const WITHOUT_STANDARD: readonly string[] = [
+  "export",
+  "import",
+  "presets",
+  "remote_servers",
   "stored_traces",
   "data_folder",
   "version",

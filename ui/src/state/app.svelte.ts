@@ -2,22 +2,31 @@
 import { createContext } from "svelte";
 import type { AppInfo } from "../bindings/AppInfo";
 import { BackendError, type Backend } from "../backend/backend";
+import type { Conversation } from "../bindings/Conversation";
+import type { Dropped } from "../bindings/Dropped";
 import type { Message } from "../bindings/Message";
+import type { Source } from "../attachments/read";
 import { frames } from "../frames";
 import { TraceFileError } from "../trace/file/problem";
 import { traceFileName, writeTrace } from "../trace/file/write";
 import { placeOf } from "../trace/position";
 import { Arena } from "./arena.svelte";
+import { Attachments } from "./attachments.svelte";
 import { Check } from "./check.svelte";
+import { Context } from "./context.svelte";
 import { Conversations } from "./conversations.svelte";
 import { Engine } from "./engine.svelte";
+import { Exchange } from "./exchange.svelte";
+import { Find } from "./find.svelte";
 import { Imports } from "./imports.svelte";
 import { Library } from "./library.svelte";
 import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
 import { Server } from "./server.svelte";
+import { Servers } from "./servers.svelte";
 import { SettingSearch } from "./settingSearch.svelte";
 import { Settings } from "./settings.svelte";
+import { Setup } from "./setup.svelte";
 import { Storage } from "./storage.svelte";
 import { Toasts } from "./toasts.svelte";
 import type { Trace } from "./trace.svelte";
@@ -32,16 +41,22 @@ export class App {
   readonly engine: Engine;
   readonly library: Library;
   readonly settings: Settings;
+  readonly setup: Setup;
   readonly settingSearch = new SettingSearch();
   readonly conversations: Conversations;
   readonly traces: Traces;
+  readonly attachments: Attachments;
+  readonly context: Context;
   readonly reply: Reply;
   readonly playback = new Playback();
   readonly imports = new Imports();
+  readonly find = new Find();
+  readonly exchange: Exchange;
   readonly check: Check;
   readonly arena: Arena;
   readonly storage: Storage;
   readonly server: Server;
+  readonly servers: Servers;
   info = $state.raw<AppInfo | null>(null);
 
   readonly #backend: Backend;
@@ -59,15 +74,19 @@ export class App {
   constructor(backend: Backend) {
     this.#backend = backend;
     this.engine = new Engine(backend);
-    this.library = new Library(backend, this.engine, (paths) => void this.addDropped(paths));
+    this.library = new Library(backend, this.engine, (files) => void this.addDropped(files));
     this.settings = new Settings(backend, (message) => this.toasts.show(message));
+    this.setup = new Setup(backend, this.settings, this.toasts);
     this.conversations = new Conversations(backend, this.toasts, () => this.playback.close());
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
+    this.attachments = new Attachments(backend);
+    this.context = new Context(backend);
     this.reply = new Reply(backend, this.conversations, this.traces, (conversation) => {
       // What has just been asked for is what one wants to watch.
       this.playback.close();
       if (conversation === this.conversations.current) this.view.inspect(null);
     });
+    this.exchange = new Exchange(backend, this.conversations, this.toasts);
     const occupied = () => this.occupied;
     this.check = new Check(backend, occupied, (message, position) => {
       void this.showToken(message, position);
@@ -75,6 +94,7 @@ export class App {
     this.arena = new Arena(backend, this.settings, this.engine, this.toasts, occupied);
     this.storage = new Storage(backend);
     this.server = new Server(backend);
+    this.servers = new Servers(backend, this.settings);
   }
 
   /** Lights up a token of a reply on the page, by its number from 0. */
@@ -126,11 +146,14 @@ export class App {
     this.playback.close();
     this.view.arenaOpen = false;
     this.view.inspect(null);
+    this.find.close();
     this.conversations.startNew();
   }
 
-  async open(conversation: number, message: number | null = null) {
+  /** Opens a conversation, at a message and with what was looked for in it lit up. */
+  async open(conversation: number, message: number | null = null, query = "") {
     this.view.arenaOpen = false;
+    this.find.close();
     if (conversation !== this.conversations.current) {
       this.playback.close();
       this.view.inspect(null);
@@ -142,11 +165,29 @@ export class App {
     } else {
       await this.conversations.open(conversation, message);
       this.reply.replaceIn(conversation);
+      if (message !== null && query !== "") this.find.show(query, message);
     }
     const shown = new Set(this.conversations.messages.map(({ id }) => id));
     if (this.reply.message) shown.add(this.reply.message.id);
     this.traces.retain(shown);
     this.check.retain(shown);
+  }
+
+  /** Opens a copy of a conversation. */
+  async duplicate(conversation: Conversation) {
+    const copy = await this.conversations.duplicate(conversation);
+    if (copy) await this.open(copy.id);
+  }
+
+  /** The text of a reply's parts, also of the one that is being written. */
+  written(parts: readonly Message[]): string {
+    const streamed = this.reply.message?.id;
+    const texts = parts.map(({ id, text }) => {
+      const trace = id === streamed ? this.traces.of(id) : undefined;
+      // A reply may be streamed as text alone.
+      return trace && trace.length > 0 ? trace.offsets.text : text;
+    });
+    return texts.join("");
   }
 
   /** Shows a stored reply again, round by round. */
@@ -208,6 +249,12 @@ export class App {
     return this.settings.chooseDraft(target, draft);
   }
 
+  /** Loads a target, and lets what drafted for it before do so again. */
+  loadTarget(target: string, draft: string | null): Promise<void> {
+    const own: Record<string, string> = draft === null ? {} : { [target]: draft };
+    return this.settings.choose({ target, drafts: { ...this.settings.values.drafts, ...own } });
+  }
+
   /** Gives up what is being loaded; the settings are then what is loaded. */
   async cancelLoading() {
     try {
@@ -226,12 +273,39 @@ export class App {
     });
   }
 
-  /** Adds what was dropped on the window, and shows the library with it. */
-  async addDropped(dropped: string[]) {
-    const paths = dropped.filter((path) => !path.toLowerCase().endsWith(".jsonl"));
-    if (paths.length < dropped.length) {
-      this.toasts.show(t("window.openTrace"));
+  /** Takes what was dropped on the window for what it is: models, traces, conversations, or files to send. */
+  async addDropped(dropped: readonly Dropped[]) {
+    const of = (kind: Dropped["kind"]) =>
+      dropped.filter((file) => file.kind === kind).map(({ path }) => path);
+    await this.importTraces(await this.#droppedFiles(of("trace")));
+    await this.attach(await this.#droppedFiles(of("attachment")));
+    void this.exchange.import(of("conversations"));
+    await this.#addModels(of("model"));
+  }
+
+  /** Reads files into the message that is being written. */
+  async attach(files: Iterable<Source>) {
+    const taken = [...files];
+    if (taken.length === 0) return;
+    this.view.arenaOpen = false;
+    await this.attachments.add(taken);
+  }
+
+  /** Those that can be read; says of the others why not. */
+  async #droppedFiles(paths: readonly string[]): Promise<File[]> {
+    const files: File[] = [];
+    for (const path of paths) {
+      try {
+        files.push(await this.#backend.droppedFile(path));
+      } catch (thrown) {
+        this.toasts.show(errorWords(BackendError.from(thrown)));
+      }
     }
+    return files;
+  }
+
+  /** Adds models, and shows the library with them. */
+  async #addModels(paths: readonly string[]) {
     if (paths.length === 0) return;
     this.view.settingsOpen = false;
     this.view.openLibrary("installed");

@@ -3,12 +3,14 @@ import type { Conversation } from "../bindings/Conversation";
 import type { Message } from "../bindings/Message";
 import type { Reply } from "../bindings/Reply";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
+import type { Sent } from "../bindings/Sent";
 import type { Settings } from "../bindings/Settings";
 import { defaults } from "../bindings/defaults";
 import { BackendError, type Backend } from "../backend/backend";
 import { STARTER } from "../backend/replayModels";
 import { threeRounds } from "../trace/fixtures";
 import { App } from "./app.svelte";
+import { saying } from "../attachments/saying";
 
 const home: Conversation = {
   id: 1,
@@ -30,6 +32,7 @@ const message = (id: number, change: Partial<Message> = {}): Message => ({
   problem: null,
   parent: null,
   siblings: [id],
+  attachments: [],
   unstored: null,
   ...change,
 });
@@ -47,7 +50,7 @@ class Fake {
   stops = 0;
   branches: [string, number][] = [];
   onBranch: () => void = () => undefined;
-  leftOut: [number, string | null][] = [];
+  leftOut: [number, Sent | null][] = [];
 
   readonly backend = {
     conversations: () => Promise.resolve([]),
@@ -59,20 +62,19 @@ class Fake {
     },
     messages: () => Promise.resolve(this.stored),
     trace: () => Promise.resolve([...threeRounds]),
-    send: (_: number | null, __: string, onEvent: (event: ReplyEvent) => void) =>
-      this.#ask(onEvent),
+    send: (_: number | null, __: Sent, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
     regenerate: (_: number, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
-    sendInstead: (_: number, __: string, onEvent: (event: ReplyEvent) => void) =>
-      this.#ask(onEvent),
+    sendInstead: (_: number, __: Sent, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
     continueReply: (_: number, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
     chooseBranch: (id: number) => this.#branch("choose", id),
     deleteMessage: (id: number) => this.#branch("delete", id),
     restoreMessage: (id: number) => this.#branch("restore", id),
-    leaveOutOldest: (conversation: number, text: string | null) => {
-      this.leftOut.push([conversation, text]);
+    leaveOutOldest: (conversation: number, next: Sent | null) => {
+      this.leftOut.push([conversation, next]);
       return this.refuse ? Promise.reject(this.refuse) : Promise.resolve({ ...home, seen_from: 7 });
     },
     seeAll: () => Promise.resolve(home),
+    writeTitle: () => Promise.resolve(null),
     stop: () => {
       this.stops += 1;
       return Promise.resolve();
@@ -106,7 +108,7 @@ beforeEach(() => {
 });
 
 test("the stored reply replaces the streamed preview", async () => {
-  const asked = app.reply.send("Hello", () => undefined);
+  const asked = app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   for (const round of threeRounds) fake.emit({ type: "round", round });
   expect(app.conversations.current).toBe(1);
@@ -119,7 +121,7 @@ test("the stored reply replaces the streamed preview", async () => {
 });
 
 test("a reply without rounds shows its text while it streams", async () => {
-  const asked = app.reply.send("Hello", () => undefined);
+  const asked = app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   fake.emit({ type: "text", delta: "a " });
   fake.emit({ type: "text", delta: "b" });
@@ -136,7 +138,7 @@ test("the inspector leaves an older reply for the one that begins", async () => 
   await app.open(1);
   app.view.inspect(older.id, { round: 0, slot: 0 });
   expect(app.inspected).toEqual(older);
-  void app.reply.send("Hello", () => undefined);
+  void app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   expect(app.inspected).toEqual(preview);
   expect(app.view.selected).toBeNull();
@@ -144,7 +146,7 @@ test("the inspector leaves an older reply for the one that begins", async () => 
 
 test("a refused question is not taken from the composer, and the reason is kept", async () => {
   const accepted = vi.fn();
-  const asked = app.reply.send("Hello", accepted);
+  const asked = app.reply.send(saying("Hello"), accepted);
   fake.settle?.reject({ code: "prompt_too_long", message: "the prompt is too long" });
   await asked;
   expect(accepted).not.toHaveBeenCalled();
@@ -153,7 +155,7 @@ test("a refused question is not taken from the composer, and the reason is kept"
 });
 
 test("a reply that fails half way shows what is stored of it", async () => {
-  const asked = app.reply.send("Hello", () => undefined);
+  const asked = app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   fake.stored = [question, message(3, { text: "a", problem: "the computation failed" })];
   fake.settle?.reject(new BackendError("internal", "the computation failed"));
@@ -162,7 +164,7 @@ test("a reply that fails half way shows what is stored of it", async () => {
 });
 
 test("a gap in the rounds is filled from the store", async () => {
-  const asked = app.reply.send("Hello", () => undefined);
+  const asked = app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   for (const round of threeRounds.toSpliced(1, 1)) fake.emit({ type: "round", round });
   fake.settle?.resolve({ conversation: home, reply: stored });
@@ -172,7 +174,7 @@ test("a gap in the rounds is filled from the store", async () => {
 });
 
 test("rounds that arrive after the stored reply are shown all the same, and at once", async () => {
-  const asked = app.reply.send("Hello", () => undefined);
+  const asked = app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   const [first, ...late] = threeRounds;
   if (first) fake.emit({ type: "round", round: first });
@@ -200,7 +202,7 @@ test("a reply that is written again is shown after its question, and what was th
 test("a question that is asked in the place of the first takes the place of all", async () => {
   app.conversations.current = 1;
   app.conversations.messages = [question, stored];
-  const asked = app.reply.sendInstead(2, "Who?");
+  const asked = app.reply.sendInstead(2, saying("Who?"));
   const other = message(5, { role: "user", text: "Who?", siblings: [2, 5] });
   fake.begin(other, message(6, { parent: 5 }));
   expect(app.conversations.messages.map(({ id }) => id)).toEqual([5, 6]);
@@ -339,8 +341,8 @@ test("to leave out the oldest messages is offered for the last question and repl
     await asked;
     return app.reply.tooLong !== null;
   };
-  expect(await offered(() => app.reply.sendInstead(2, "Who?"))).toBe(false);
-  expect(await offered(() => app.reply.sendInstead(4, "Who?"))).toBe(true);
+  expect(await offered(() => app.reply.sendInstead(2, saying("Who?")))).toBe(false);
+  expect(await offered(() => app.reply.sendInstead(4, saying("Who?")))).toBe(true);
   expect(await offered(() => app.reply.regenerate(3))).toBe(false);
   expect(await offered(() => app.reply.regenerate(5))).toBe(true);
   expect(await offered(() => app.reply.continue(5))).toBe(false);
@@ -349,7 +351,7 @@ test("to leave out the oldest messages is offered for the last question and repl
 test("a reply that could not be stored stays on the page and is looked for until it is", async () => {
   vi.useFakeTimers();
   const unstored = { ...stored, unstored: "This reply could not be stored: the disk is full." };
-  const asked = app.reply.send("Hello", () => undefined);
+  const asked = app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   fake.stored = [question, unstored];
   fake.settle?.resolve({ conversation: home, reply: unstored });
@@ -368,13 +370,13 @@ test("where a conversation outgrew the context the oldest messages are left out 
   app.conversations.current = 1;
   app.conversations.messages = [question, stored];
   const accepted = vi.fn();
-  const asked = app.reply.send("More", accepted);
+  const asked = app.reply.send(saying("More"), accepted);
   fake.settle?.reject(tooLong);
   await asked;
-  expect(app.reply.tooLong).toMatchObject({ conversation: 1, text: "More" });
+  expect(app.reply.tooLong).toMatchObject({ conversation: 1, next: saying("More") });
   const again = app.reply.leaveOutOldest();
   await vi.waitFor(() => expect(app.reply.active).toBe(true));
-  expect(fake.leftOut).toEqual([[1, "More"]]);
+  expect(fake.leftOut).toEqual([[1, saying("More")]]);
   expect(app.conversations.seenFrom).toBe(7);
   expect([app.reply.problem, app.reply.tooLong]).toEqual([null, null]);
   fake.begin();
@@ -387,12 +389,12 @@ test("where a conversation outgrew the context the oldest messages are left out 
 
 test("what is too long by itself is not offered to be helped by leaving out", async () => {
   const tooLong = new BackendError("prompt_too_long", "the prompt is too long");
-  const first = app.reply.send("A long one", () => undefined);
+  const first = app.reply.send(saying("A long one"), () => undefined);
   fake.settle?.reject(tooLong);
   await first;
   expect([app.reply.problem, app.reply.tooLong]).toEqual(["the prompt is too long", null]);
   app.conversations.current = 1;
-  const later = app.reply.send("A long one", () => undefined);
+  const later = app.reply.send(saying("A long one"), () => undefined);
   fake.settle?.reject(tooLong);
   await later;
   fake.refuse = new BackendError("prompt_too_long", "This message alone is too long: 4020 tokens.");
@@ -411,7 +413,7 @@ test("a refused regeneration leaves the old reply where it is", async () => {
 });
 
 test("a reply under way is found again in its conversation", async () => {
-  void app.reply.send("Hello", () => undefined);
+  void app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   app.startNew();
   expect(app.conversations.messages).toEqual([]);
@@ -424,7 +426,7 @@ test("a reply under way is found again in its conversation", async () => {
 });
 
 test("a reply that ends elsewhere does not appear in the open conversation", async () => {
-  const asked = app.reply.send("Hello", () => undefined);
+  const asked = app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   app.startNew();
   fake.settle?.resolve({ conversation: home, reply: stored });
@@ -436,7 +438,7 @@ test("a reply that ends elsewhere does not appear in the open conversation", asy
 test("only a reply under way can be stopped", async () => {
   await app.reply.stop();
   expect(fake.stops).toBe(0);
-  void app.reply.send("Hello", () => undefined);
+  void app.reply.send(saying("Hello"), () => undefined);
   await app.reply.stop();
   expect(fake.stops).toBe(1);
 });
@@ -445,7 +447,7 @@ test("settings changed in a row are saved once, a choice at once", async () => {
   await app.settings.load();
   vi.useFakeTimers();
   app.settings.change({ max_tokens: 5 });
-  app.settings.changeSampling({ temperature: 0 });
+  app.settings.change({ sampling: { ...app.settings.values.sampling, temperature: 0 } });
   expect(fake.saved).toHaveLength(0);
   await vi.advanceTimersByTimeAsync(1000);
   expect(fake.saved).toHaveLength(1);

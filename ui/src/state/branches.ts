@@ -32,7 +32,38 @@ export function wasCut({ role, text, finish }: Message): boolean {
 }
 
 /** Whether `after` goes on with the reply `before`. */
-export function goesOn(before: Message | undefined, after: Message | undefined): boolean {
-  const both = before?.role === "assistant" && after?.role === "assistant";
+function goesOn(before: Message | undefined, after: Message): boolean {
+  const both = before?.role === "assistant" && after.role === "assistant";
   return both && after.parent === before.id;
+}
+
+/** A message with the parts of it that it goes on with: a reply that was cut and continued is one. */
+export interface Whole {
+  message: Message;
+  /** Oldest first; mostly none. */
+  before: readonly Message[];
+}
+
+const NONE: readonly Message[] = [];
+
+/** Messages of a branch, continued replies as one each. */
+export function wholesOf(messages: readonly Message[]): Whole[] {
+  const wholes: Whole[] = [];
+  for (const message of messages) {
+    const last = wholes.at(-1);
+    if (last && goesOn(last.message, message)) {
+      wholes.splice(-1, 1, { message, before: [...last.before, last.message] });
+    } else wholes.push({ message, before: NONE });
+  }
+  return wholes;
+}
+
+/** All parts of the reply that a message is one of, oldest first. */
+export function partsOf(messages: readonly Message[], { id }: Message): readonly Message[] {
+  const parts = wholesOf(messages).map(({ message, before }) => [...before, message]);
+  return parts.find((all) => all.some((part) => part.id === id)) ?? NONE;
+}
+
+export function textOfParts(parts: readonly Message[]): string {
+  return parts.map(({ text }) => text).join("");
 }

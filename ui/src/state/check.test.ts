@@ -4,6 +4,7 @@ import type { ReplyCheck } from "../bindings/ReplyCheck";
 import { BackendError, type Backend } from "../backend/backend";
 import { threeRounds } from "../trace/fixtures";
 import { App } from "./app.svelte";
+import { saying } from "../attachments/saying";
 
 const identical: ReplyCheck = { kind: "text", tokens: 5, seed: 7, difference: null };
 const different: ReplyCheck = {
@@ -78,7 +79,7 @@ test("one reply is checked at a time, and the second is told so", async () => {
 });
 
 test("nothing is checked while a reply is being written", async () => {
-  void app.reply.send("Hello", () => undefined);
+  void app.reply.send(saying("Hello"), () => undefined);
   await app.check.start(3);
   expect(asked).toEqual([]);
   expect(app.check.of(3)).toEqual({

@@ -1,4 +1,5 @@
 /** The list of conversations, the open one and its messages. Writes nothing itself: asks the backend. */
+import type { Attached } from "../bindings/Attached";
 import type { Conversation } from "../bindings/Conversation";
 import type { Message } from "../bindings/Message";
 import type { SearchHit } from "../bindings/SearchHit";
@@ -147,6 +148,15 @@ export class Conversations {
     });
   }
 
+  /** Lets the model see the open conversation from this question on. */
+  async seeFrom(question: number) {
+    const conversation = this.stored;
+    if (conversation === null) return;
+    await this.#try(async () => {
+      this.update(await this.#backend.seeFrom(conversation, question));
+    });
+  }
+
   /** Lets the model see all of the open conversation again. */
   async seeAll() {
     const conversation = this.stored;
@@ -178,6 +188,23 @@ export class Conversations {
     });
   }
 
+  /** Has a title written for a conversation that is called by its first words. Nobody waits for it. */
+  async writeTitle(conversation: number) {
+    // The first words do as well.
+    const named = await this.#backend.writeTitle(conversation).catch(() => null);
+    if (named && this.list.some(({ id }) => id === conversation)) this.update(named);
+  }
+
+  /** Copies a conversation, with all its branches and traces; resolves with the copy, or null where that failed. */
+  async duplicate({ id, title }: Conversation): Promise<Conversation | null> {
+    let copy: Conversation | null = null;
+    await this.#try(async () => {
+      copy = await this.#backend.duplicate(id, t("sidebar.copyOf", { title }));
+      this.update(copy);
+    });
+    return copy;
+  }
+
   async delete({ id, title }: Conversation) {
     await this.#try(async () => {
       await this.#backend.delete(id);
@@ -194,6 +221,15 @@ export class Conversations {
       hits = await this.#backend.search(query);
     });
     return hits;
+  }
+
+  /** A file that stands beside a message; null where it cannot be had, which is told. */
+  async attachment(id: number): Promise<Attached | null> {
+    let file: Attached | null = null;
+    await this.#try(async () => {
+      file = await this.#backend.attachment(id);
+    });
+    return file;
   }
 
   /** Shows what a conversation shows after a change of its branches. */

@@ -9,6 +9,7 @@ const STARTING: EngineStatus = {
   message: null,
   loading: null,
   target: null,
+  thinks: null,
   targets: [],
   drafts: [],
   draft: "",
@@ -33,6 +34,7 @@ const STARTING: EngineStatus = {
     gpu_bytes: 0,
     gpu_free_bytes: 0,
   },
+  reading_rate: null,
 };
 
 export class Engine {

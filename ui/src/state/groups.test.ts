@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { groupsOf } from "./groups";
+import { groupsOf, untilMidnight } from "./groups";
 
 const at = (updated: Date, pinned = false) => ({
   id: updated.getTime(),
@@ -26,9 +26,9 @@ test("conversations stand under the day the calendar gives them, pinned ones apa
     "Pinned",
     "Today",
     "Yesterday",
-    "Last week",
-    "Last month",
-    "Older",
+    "Previous 7 days",
+    "Previous 30 days",
+    "February 2026",
   ]);
 });
 
@@ -37,4 +37,27 @@ test("conversations of one day share a heading, in the order of the list", () =>
   const [group] = groupsOf([at(noon), at(new Date(2026, 10, 20, 8))], noon.getTime());
   expect(group?.conversations).toHaveLength(2);
   expect(group?.conversations[0]?.updated_at).toBe(noon.getTime());
+});
+
+test("older ones stand under their months, and what a clock that was ahead said is of today", () => {
+  const now = new Date(2026, 10, 20, 12).getTime();
+  const groups = groupsOf(
+    [
+      at(new Date(2031, 0, 1)),
+      at(new Date(2026, 8, 30)),
+      at(new Date(2026, 8, 1)),
+      at(new Date(2025, 8, 1)),
+    ],
+    now,
+  );
+  expect(groups.map(({ heading }) => heading)).toEqual([
+    "Today",
+    "September 2026",
+    "September 2025",
+  ]);
+});
+
+test("the next day begins at midnight", () => {
+  expect(untilMidnight(new Date(2026, 10, 20, 23, 59, 59).getTime())).toBe(1000);
+  expect(untilMidnight(new Date(2026, 10, 20).getTime())).toBe(24 * 3_600_000);
 });

@@ -1,5 +1,6 @@
-/** Puts conversations under headings by date, the pinned ones first. */
+/** Puts conversations under headings by date, the pinned ones first: days, then months. */
 import type { Conversation } from "../bindings/Conversation";
+import { monthName } from "../messages/numbers";
 import { t } from "../messages/say";
 
 export interface Group {
@@ -29,5 +30,12 @@ function headingOf(updatedAt: number, now: number): string {
   if (updatedAt >= daysAgo(1)) return t("sidebar.yesterday");
   if (updatedAt >= daysAgo(7)) return t("sidebar.lastWeek");
   if (updatedAt >= daysAgo(30)) return t("sidebar.lastMonth");
-  return t("sidebar.older");
+  return monthName(updatedAt);
+}
+
+/** How long it is until the calendar has another day, in milliseconds; at least one. */
+export function untilMidnight(now: number): number {
+  const today = new Date(now);
+  const next = new Date(today.getFullYear(), today.getMonth(), today.getDate() + 1);
+  return Math.max(1, next.getTime() - now);
 }

@@ -67,6 +67,7 @@ export class Imports {
       conversation: id,
       created_at: file.header?.created_at ?? 0,
       problem: null,
+      attachments: [],
       unstored: null,
     };
     const prompt = file.header?.prompt ?? "";

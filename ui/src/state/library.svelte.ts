@@ -6,13 +6,17 @@ import type { Advice } from "../bindings/Advice";
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { Download } from "../bindings/Download";
 import type { ErrorCode } from "../bindings/ErrorCode";
+import type { Dropped } from "../bindings/Dropped";
 import type { FileDrag } from "../bindings/FileDrag";
+import type { FileKind } from "../bindings/FileKind";
 import type { ModelEntry } from "../bindings/ModelEntry";
+import type { Recommendation } from "../bindings/Recommendation";
 import type { Repository } from "../bindings/Repository";
 import type { TokenSource } from "../bindings/TokenSource";
 import { BackendError, type Backend } from "../backend/backend";
 import { sorted, unprobed } from "./advice";
 import type { Engine } from "./engine.svelte";
+import { fetchOf } from "./pairFetch";
 import { errorWords } from "../messages/shell";
 
 /** Why something did not happen, and where it was asked for. */
@@ -43,14 +47,16 @@ export function underWay({ state }: Download): boolean {
 export class Library {
   families = $state.raw<CatalogueFamily[] | null>(null);
   lookup = $state.raw<Lookup>({ state: "none" });
+  /** Pairs that suit this computer, two or three. */
+  recommendations = $state.raw<Recommendation[]>([]);
   downloads = $state.raw<Download[]>([]);
   token = $state<TokenSource | null>(null);
   /** Why the last thing asked for did not happen. */
   problem = $state.raw<Problem | null>(null);
   /** Id of the model that was added last. */
   newest = $state<string | null>(null);
-  /** How many files are held over the window. */
-  dragged = $state(0);
+  /** What is held over the window, file by file. */
+  dragged = $state.raw<readonly FileKind[]>([]);
   /** Downloads that were asked for and are not in the list yet. */
   asked = $state.raw<readonly string[]>([]);
   advising = $state(false);
@@ -63,7 +69,7 @@ export class Library {
 
   readonly #backend: Backend;
   readonly #engine: Engine;
-  readonly #onDrop: (paths: string[]) => void;
+  readonly #onDrop: (files: Dropped[]) => void;
 
   /** Bytes here and in all of what is under way; null when nothing is. */
   readonly progress = $derived.by(() => {
@@ -74,13 +80,21 @@ export class Library {
     return { done: sum((one) => one.done_bytes), total: sum((one) => one.total_bytes) };
   });
 
+  /** Those of the recommended pairs that were asked for and are not here yet. */
+  readonly awaited = $derived(
+    this.recommendations.filter(({ target, draft }) => {
+      const { state } = fetchOf([target, draft], this);
+      return state !== "missing" && state !== "here";
+    }),
+  );
+
   readonly advice = $derived.by(() => {
     const { target, advice } = this.#probed;
     const known = target === this.#engine.status.target?.id ? advice : {};
     return sorted(unprobed(this.#engine.status).map((draft) => ({ ...draft, ...known[draft.id] })));
   });
 
-  constructor(backend: Backend, engine: Engine, onDrop: (paths: string[]) => void) {
+  constructor(backend: Backend, engine: Engine, onDrop: (files: Dropped[]) => void) {
     this.#backend = backend;
     this.#engine = engine;
     this.#onDrop = onDrop;
@@ -100,6 +114,17 @@ export class Library {
     await this.#try(async () => {
       this.families = await this.#backend.catalogue();
     });
+  }
+
+  /** Fetches the pairs that suit this computer; they stay while one of them is on its way, which changes what is free. */
+  async loadRecommendations() {
+    if (this.awaited.length > 0) return;
+    try {
+      this.recommendations = await this.#backend.recommendations();
+    } catch {
+      // The catalogue is in the Library all the same.
+      this.recommendations = [];
+    }
   }
 
   /** Asks where the token comes from, for which a locked keyring asks the person. */
@@ -158,11 +183,33 @@ export class Library {
     );
   }
 
+  getPair = ({ target, draft }: Recommendation) => this.get(target, draft);
+  pausePair = (pair: Recommendation) => this.#each(pair, underWay, this.pause);
+  resumePair = (pair: Recommendation) =>
+    this.#each(pair, ({ state }) => state === "paused", this.resume);
+  /** What is here of it stays, and a draft that another pair waits for goes on. */
+  async cancelPair(pair: Recommendation) {
+    const { target, draft } = pair;
+    const others = this.awaited.filter((one) => one.target.id !== target.id);
+    const isShared = others.some((one) => one.draft.id === draft.id);
+    const isFor = ({ id }: Download) => id === target.id || !isShared;
+    await this.#each(pair, (one) => isFor(one) && one.state !== "done", this.cancel);
+    await this.#each(pair, (one) => isFor(one) && one.state === "done", this.dismiss);
+  }
+
   pause = (id: string) => this.#try(() => this.#backend.pauseDownload(id));
   resume = (id: string) => this.#try(() => this.#backend.resumeDownload(id));
   cancel = (id: string) => this.#try(() => this.#backend.cancelDownload(id));
   dismiss = (id: string) => this.#try(() => this.#backend.dismissDownload(id));
-  delete = (id: string) => this.#try(() => this.#backend.deleteModel(id));
+
+  /** Deletes an installed model, and forgets that it was downloaded. */
+  async delete(id: string): Promise<boolean> {
+    const name = this.#engine.status.targets.find((model) => model.id === id)?.name;
+    const deleted = await this.#try(() => this.#backend.deleteModel(id));
+    const download = this.downloads.find((one) => one.id === name && one.state === "done");
+    if (deleted && download) await this.dismiss(download.id);
+    return deleted;
+  }
 
   /** Resolves with whether the token was kept, or with null removed. */
   setToken(token: string | null): Promise<boolean> {
@@ -192,9 +239,21 @@ export class Library {
     });
   }
 
+  /** Does this with those downloads of a pair that it is for. */
+  async #each(
+    { target, draft }: Recommendation,
+    isFor: (download: Download) => boolean,
+    act: (id: string) => Promise<boolean>,
+  ) {
+    const downloads = [target, draft].map(({ id }) => this.download(id));
+    await Promise.all(
+      downloads.flatMap((download) => (download && isFor(download) ? [act(download.id)] : [])),
+    );
+  }
+
   #hearDrag(drag: FileDrag) {
-    this.dragged = drag.type === "over" ? drag.count : 0;
-    if (drag.type === "dropped") this.#onDrop(drag.paths);
+    this.dragged = drag.type === "over" ? drag.kinds : [];
+    if (drag.type === "dropped") this.#onDrop(drag.files);
   }
 
   async #try(act: () => Promise<unknown>): Promise<boolean> {

@@ -164,10 +164,11 @@ test("a model is installed when the list has it, under the name it was offered b
 
 test("files that are dropped are added, and those that are no models are named", async () => {
   app.view.settingsOpen = true;
-  fake.drag({ type: "over", count: 2 });
-  expect(app.library.dragged).toBe(2);
-  fake.drag({ type: "dropped", paths: ["/notes.txt", "/model.gguf"] });
-  expect(app.library.dragged).toBe(0);
+  fake.drag({ type: "over", kinds: ["model", "model"] });
+  expect(app.library.dragged).toEqual(["model", "model"]);
+  const paths = ["/notes.txt", "/model.gguf"];
+  fake.drag({ type: "dropped", files: paths.map((path) => ({ path, kind: "model" })) });
+  expect(app.library.dragged).toEqual([]);
   await expect.poll(() => app.library.problem?.message).toBe("/notes.txt is not a model.");
   expect(fake.added).toEqual(["/model.gguf"]);
   expect(app.library.newest).toBe("/model.gguf");

@@ -6,6 +6,7 @@
 import type { Message } from "../bindings/Message";
 import type { Reply as Stored } from "../bindings/Reply";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
+import type { Sent } from "../bindings/Sent";
 import { frames } from "../frames";
 import { BackendError, type Backend } from "../backend/backend";
 import type { Conversations } from "./conversations.svelte";
@@ -18,7 +19,7 @@ import { errorWords } from "../messages/shell";
 interface TooLong {
   conversation: number;
   /** What was to be sent; null for a reply that was to be written again. */
-  text: string | null;
+  next: Sent | null;
   again: () => Promise<void>;
 }
 
@@ -61,12 +62,12 @@ export class Reply {
   }
 
   /** Asks in the open conversation; `onAccepted` runs once the question is stored. */
-  async send(text: string, onAccepted: () => void) {
+  async send(sent: Sent, onAccepted: () => void) {
     const conversation = this.#conversations.current;
-    const again = () => this.send(text, onAccepted);
-    const offer = conversation === null ? null : { conversation, text, again };
+    const again = () => this.send(sent, onAccepted);
+    const offer = conversation === null ? null : { conversation, next: sent, again };
     await this.#run(offer, (onEvent) =>
-      this.#backend.send(conversation, text, (event) => {
+      this.#backend.send(conversation, sent, (event) => {
         if (event.type === "started") {
           onAccepted();
           this.#arriveIn(event.conversation.id, conversation);
@@ -77,10 +78,10 @@ export class Reply {
   }
 
   /** Asks in the place of a question, which is kept with all that followed it. */
-  async sendInstead(question: number, text: string) {
-    const again = () => this.sendInstead(question, text);
-    await this.#run(this.#offer("user", question, text, again), (onEvent) =>
-      this.#backend.sendInstead(question, text, onEvent),
+  async sendInstead(question: number, sent: Sent) {
+    const again = () => this.sendInstead(question, sent);
+    await this.#run(this.#offer("user", question, sent, again), (onEvent) =>
+      this.#backend.sendInstead(question, sent, onEvent),
     );
   }
 
@@ -101,12 +102,12 @@ export class Reply {
   #offer(
     role: Message["role"],
     message: number,
-    text: string | null,
+    next: Sent | null,
     again: () => Promise<void>,
   ): TooLong | null {
     const { current, messages } = this.#conversations;
     const last = messages.findLast((other) => other.role === role)?.id === message;
-    return current !== null && last ? { conversation: current, text, again } : null;
+    return current !== null && last ? { conversation: current, next, again } : null;
   }
 
   /** Lets the model no longer see the oldest messages of the conversation, and asks again. */
@@ -115,8 +116,8 @@ export class Reply {
     if (!offer || this.active) return;
     this.dismiss();
     try {
-      const { conversation, text } = offer;
-      this.#conversations.update(await this.#backend.leaveOutOldest(conversation, text));
+      const { conversation, next } = offer;
+      this.#conversations.update(await this.#backend.leaveOutOldest(conversation, next));
     } catch (thrown) {
       this.problem = errorWords(BackendError.from(thrown));
       return;
@@ -219,6 +220,7 @@ export class Reply {
     else await this.#conversations.refresh();
     this.announcement =
       reply.finish === "cancelled" ? t("window.replyStopped") : t("window.replyFinished");
+    void this.#conversations.writeTitle(conversation.id);
   }
 
   async #fail(problem: string) {

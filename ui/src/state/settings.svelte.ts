@@ -3,11 +3,11 @@
  * values, and its objection is kept for the panel to show.
  */
 import type { Appearance } from "../bindings/Appearance";
-import type { Sampling } from "../bindings/Sampling";
 import type { ServerSettings } from "../bindings/ServerSettings";
 import type { Settings as Values } from "../bindings/Settings";
-import type { Speculation } from "../bindings/Speculation";
 import { defaults } from "../bindings/defaults";
+import { withDefaults } from "./reset";
+import type { SectionId } from "../settings/words";
 import { BackendError, type Backend } from "../backend/backend";
 import { errorWords } from "../messages/shell";
 
@@ -15,8 +15,12 @@ const SAVE_AFTER_MS = 300;
 
 export class Settings {
   values = $state.raw<Values>(defaults);
+  /** Before the last reset of several, which can be undone while nothing else was changed. */
+  #beforeReset = $state.raw<Values | null>(null);
   /** Why the last change was not saved. */
   problem = $state<string | null>(null);
+  /** How often they were saved: what follows them in the shell is then to be asked for again. */
+  saved = $state(0);
 
   readonly #backend: Backend;
   readonly #onRefusedChoice: (message: string) => void;
@@ -42,17 +46,23 @@ export class Settings {
   /** Changes and saves a moment later; several changes in a row are saved once. */
   change(change: Partial<Values>) {
     this.values = { ...this.values, ...change };
+    this.#beforeReset = null;
     this.#changes += 1;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.save(), SAVE_AFTER_MS);
   }
 
-  changeSampling(change: Partial<Sampling>) {
-    this.change({ sampling: { ...this.values.sampling, ...change } });
+  /** Takes all settings of a section back to their defaults; null is every section. */
+  reset(section: SectionId | null) {
+    const before = this.values;
+    this.change(withDefaults(before, section));
+    this.#beforeReset = before;
   }
 
-  changeSpeculation(change: Partial<Speculation>) {
-    this.change({ speculation: { ...this.values.speculation, ...change } });
+  /** Undoes the last reset; null where there is none, or something was changed since. */
+  get undoReset(): (() => void) | null {
+    const before = this.#beforeReset;
+    return before && (() => this.change(before));
   }
 
   changeAppearance(change: Partial<Appearance>) {
@@ -78,6 +88,11 @@ export class Settings {
     this.values = { ...this.values, ...back };
   }
 
+  /** Makes `target` the target, with `draft` as its draft. */
+  choosePair(target: string, draft: string): Promise<void> {
+    return this.choose({ target, drafts: { ...this.values.drafts, [target]: draft } });
+  }
+
   /** Lets `draft` draft for `target` from now on; null leaves it to what fits best. */
   chooseDraft(target: string, draft: string | null): Promise<void> {
     const others = Object.entries(this.values.drafts).filter(([id]) => id !== target);
@@ -91,11 +106,15 @@ export class Settings {
    */
   async refreshModels() {
     try {
-      const { added_models, target, device, drafts } = await this.#backend.settings();
-      this.values = { ...this.values, added_models, target, device, drafts };
+      this.takeModels(await this.#backend.settings());
     } catch (thrown) {
       this.problem = errorWords(BackendError.from(thrown));
     }
+  }
+
+  /** Takes what the shell changed by itself: the lists of models and servers, and which of them are in use. */
+  takeModels({ added_models, remote_servers, target, device, drafts }: Values) {
+    this.values = { ...this.values, added_models, remote_servers, target, device, drafts };
   }
 
   /** Saves what is not yet saved. Before the first load nothing is: it would erase what is stored. */
@@ -107,6 +126,7 @@ export class Settings {
     try {
       const stored = await this.#backend.saveSettings(this.values);
       this.problem = null;
+      this.saved += 1;
       if (saving !== this.#changes) return;
       this.values = stored;
       this.#changes = 0;

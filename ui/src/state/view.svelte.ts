@@ -6,6 +6,7 @@ import { Collapsed } from "./collapsed.svelte";
 export type ReplyView = "tokens" | "text";
 
 const REMEMBERED = "foretoken.reply-view";
+const WRAPS = "foretoken.wraps-code";
 
 export class View {
   readonly collapsed = new Collapsed();
@@ -30,6 +31,9 @@ export class View {
   /** How those on the page are shown, each for itself. */
   readonly shownAs = new SvelteMap<number, ReplyView>();
 
+  /** Whether long lines of code are wrapped, in all replies. */
+  wrapsCode = $state(localStorage.getItem(WRAPS) === "true");
+
   /** Whether something lies over the window that has the keyboard. */
   get dialogOpen(): boolean {
     return this.paletteOpen || this.shortcutsOpen || this.settingsOpen || this.libraryOpen;
@@ -38,6 +42,11 @@ export class View {
   remember(view: ReplyView) {
     this.replyView = view;
     localStorage.setItem(REMEMBERED, view);
+  }
+
+  wrapCode(wraps: boolean) {
+    this.wrapsCode = wraps;
+    localStorage.setItem(WRAPS, String(wraps));
   }
 
   /** Shows a reply as its tokens, or as its text again. */

@@ -18,6 +18,7 @@ function message(id: number, change: Partial<Message> = {}): Message {
     problem: null,
     parent: null,
     siblings: [id],
+    attachments: [],
     unstored: null,
     ...change,
   };

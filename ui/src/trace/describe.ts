@@ -154,3 +154,11 @@ export function duration(ms: number): string {
   if (ms >= 1000) return `${decimal(ms / 1000, 1)}\u00a0s`;
   return ms < 10 ? `${decimal(ms, 1)}\u00a0ms` : `${count(ms)}\u00a0ms`;
 }
+
+/** A time that a person waits: "8 s", "2 min 5 s". Never less than a second. */
+export function seconds(ms: number): string {
+  const all = Math.max(1, Math.round(ms / 1000));
+  if (all < 60) return t("amount.seconds", { seconds: count(all) });
+  const [minutes, rest] = [count(Math.floor(all / 60)), count(all % 60)];
+  return t("amount.minutes", { minutes, seconds: rest });
+}

@@ -23,3 +23,9 @@ export class Offsets {
     return round > 0 ? (this.#ends[round - 1] ?? this.text.length) : 0;
   }
 }
+
+/** The rounds of a trace with their places in the text. */
+export interface Rounds {
+  readonly rounds: readonly Round[];
+  readonly offsets: Offsets;
+}

@@ -38,5 +38,5 @@ test("plain decoding's speed is the summary's where no decision of the trace has
 
 test("a reply without a round has no numbers", () => {
   expect(shownOf(counted([]), null)).toBeNull();
-  expect(shownOf(null, summary({ rounds: 0 }))).toBeNull();
+  expect(shownOf(null, summary({ rounds: 0, tokens: 0 }))).toBeNull();
 });

@@ -24,10 +24,10 @@ export interface Counted {
   statistics: Statistics;
 }
 
-/** Null where neither has a round. */
+/** Null where neither has anything to count. A reply from elsewhere has no rounds. */
 export function shownOf(counted: Counted | null, summary: Summary | null): Shown | null {
   if (counted && counted.statistics.rounds > 0) return shownOfTrace(counted, summary);
-  if (!summary || summary.rounds === 0) return null;
+  if (!summary || summary.tokens === 0) return null;
   return {
     statistics: statisticsOfSummary(summary),
     rate: summary.tokens_per_second,
@@ -59,7 +59,7 @@ function statisticsOfSummary(summary: Summary): Statistics {
     judged: summary.judged,
     accepted: summary.accepted,
     acceptanceRate: summary.acceptance_rate,
-    tokensPerRound: summary.tokens_per_round,
+    tokensPerRound: summary.rounds === 0 ? null : summary.tokens_per_round,
     tokensPerSecond: summary.tokens_per_second,
     ttftMs: summary.ttft_ms,
     tokenMs: null,

@@ -7,6 +7,7 @@ const standard: ReplySettings = {
   speculation: defaults.speculation,
   sampling: { ...defaults.sampling, temperature: 0.7, top_k: 0, seed: 42 },
   system_prompt: "",
+  thinking: null,
 };
 const rows = (change: Partial<ReplySettings>) =>
   Object.fromEntries(settingRows({ ...standard, ...change }));
@@ -19,6 +20,12 @@ test("how a reply was drafted and sampled is told in the words of the settings",
     "Top-k": "off",
     Seed: "42",
   });
+});
+
+test("whether the model was told to think is said where it was", () => {
+  expect(rows({})).not.toHaveProperty("Thinking");
+  expect(rows({ thinking: true })["Thinking"]).toBe("on");
+  expect(rows({ thinking: false })["Thinking"]).toBe("off");
 });
 
 test("what has no effect is left out: all but the length without drafts", () => {

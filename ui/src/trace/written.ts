@@ -10,9 +10,12 @@ import { t } from "../messages/say";
 
 export type Row = [name: string, value: string];
 
-export function settingRows({ speculation, sampling, system_prompt }: ReplySettings): Row[] {
+export function settingRows(written: ReplySettings): Row[] {
+  const { speculation, sampling, system_prompt, thinking } = written;
+  const thought: Row[] =
+    thinking === null ? [] : [[t("setting.thinking"), t(`written.${thinking ? "on" : "off"}`)]];
   const prompt: Row[] = system_prompt === "" ? [] : [[t("setting.system_prompt"), system_prompt]];
-  return [...speculationRows(speculation), ...samplingRows(sampling), ...prompt];
+  return [...speculationRows(speculation), ...samplingRows(sampling), ...thought, ...prompt];
 }
 
 function speculationRows(speculation: Speculation): Row[] {

@@ -72,6 +72,7 @@ impl Local {
             sampling: written.sampling.clone(),
             speculation: written.speculation.clone(),
             system_prompt: written.system_prompt.clone(),
+            thinking: written.thinking,
             max_tokens: stored.summary.tokens,
             ..self.settings.clone()
         };

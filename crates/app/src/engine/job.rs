@@ -8,7 +8,9 @@ use foretoken_server::{Order, Teller};
 
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::{Advice, Arena, ArenaEvent, ArenaRequest, CheckProgress, ReplyCheck, Settings};
+use crate::ipc::{
+    Advice, Arena, ArenaEvent, ArenaRequest, CheckProgress, PresetValues, ReplyCheck, Settings,
+};
 use crate::replier::{Ending, Event, PromptSize};
 
 /// Told of a reply while it is written, on the engine thread.
@@ -36,6 +38,8 @@ pub struct Stored {
 pub(super) enum Job {
     Settings {
         settings: Box<Settings>,
+        /// What the local server writes with.
+        defaults: Box<PresetValues>,
         earlier: Vec<String>,
         revision: u64,
     },
@@ -51,6 +55,12 @@ pub(super) enum Job {
         on: OnReply,
         cancel: Cancel,
         done: mpsc::Sender<Result<Ending>>,
+    },
+    /// The answer to the question for a conversation's title; `None` where none was written.
+    Title {
+        messages: Vec<ChatMessage>,
+        cancel: Cancel,
+        done: mpsc::Sender<Result<Option<String>>>,
     },
     /// A reply for the local server.
     Serve {

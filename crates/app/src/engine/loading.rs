@@ -13,6 +13,7 @@ use super::why::{off, ready_to_speculate};
 use crate::error::Result;
 use crate::ipc::{CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading, ModelEntry, Why};
 use crate::lock::lock;
+use crate::servers::{self, is_remote};
 
 /// Said of a draft whose GPU failed.
 const DRAFT_FAILED: &str = "The draft runs on the CPU: it failed on the GPU.";
@@ -22,6 +23,9 @@ impl Local {
     /// ready, and if the new one fails. Returns what is to be said about where it went.
     pub(super) fn load_target(&mut self) -> Result<Option<String>> {
         let (id, choice) = (self.settings.target.clone(), self.settings.device);
+        if is_remote(&id) {
+            servers::chosen(&self.settings)?;
+        }
         let wanted = match self.target.as_mut().filter(|target| target.id == id) {
             Some(target) => target.session.move_target(choice),
             None => Some(self.host.hardware.open(choice)),
@@ -52,14 +56,15 @@ impl Local {
     /// Returns what is to be said about where it is.
     fn set_target(&mut self, id: String, mut entry: ModelEntry, session: Session) -> Option<String> {
         entry.context = session.context() as u32;
+        let thinks = session.form().thinks();
         // The draft may take as long again.
         self.board.update(|status| {
-            (status.target, status.loading) = (Some(entry.clone()), None);
+            (status.target, status.thinks, status.loading) = (Some(entry.clone()), thinks, None);
             // Those of the target before.
             (status.drafts, status.draft) = (Vec::new(), String::new());
         });
         let fell_back = session.fell_back().map(str::to_owned);
-        self.target = Some(Target { id, entry, session });
+        self.target = Some(Target { id, entry, session, thinks });
         self.choice = None;
         fell_back
     }
@@ -173,7 +178,7 @@ impl Local {
     /// After a job: loads again what failed in it on a GPU.
     pub(super) fn recover(&mut self) {
         while let Some(remedy) = self.remedy.take() {
-            let Some(Target { id, entry, session }) = self.target.take() else { return };
+            let Some(Target { id, entry, session, .. }) = self.target.take() else { return };
             self.show_loading(&entry);
             let message = match session.recover(remedy, |source| self.watched(source, &entry.label, false)) {
                 Ok(session) => self.set_target(id, entry, session).or_else(|| Some(remedy.message())),

@@ -1,6 +1,7 @@
 //! Replies by the models on this computer: the conversation in the target's own form, and who drafts.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::model::{ChatMessage, Role};
@@ -9,6 +10,7 @@ use foretoken_engine::session::Session;
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 
 use super::local::{Local, Target};
+use super::reading::Reading;
 use super::why::Reporter;
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -32,9 +34,15 @@ impl Replier for Local {
 
         let mut reporter = Reporter::new(draft.as_deref().unwrap_or_default(), &self.board.status().why);
         let board = Arc::clone(&self.board);
+        let mut reading = Reading::default();
         let reply = self.loaded()?.session.reply(&request, &mut |progress| {
             match progress {
-                Progress::Prompt { done, total } => on(Event::Prompt { done, total }),
+                Progress::Prompt { done, total } => {
+                    if let Some(rate) = reading.hear(done, Instant::now()) {
+                        board.update(|status| status.reading_rate = Some(rate));
+                    }
+                    on(Event::Prompt { done, total });
+                }
                 Progress::Round(round) => {
                     reporter.hear(round, &board);
                     let text: String = round.emitted().map(|(_, text)| text).collect();
@@ -50,6 +58,7 @@ impl Replier for Local {
         let mut summary = reply.map_err(|error| self.failed(error))?.summary;
         if let Some(written_with) = &mut summary.settings {
             written_with.system_prompt.clone_from(&settings.system_prompt);
+            written_with.thinking = settings.thinking;
         }
         Ok(Ending { finish: summary.finish, summary: Some(summary) })
     }
@@ -70,9 +79,8 @@ impl Local {
 
 /// What is asked of the target: the conversation in its own form, and how its tokens are chosen.
 pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Settings) -> Result<Request> {
-    let system = settings.system_prompt.trim();
-    let system = (!system.is_empty()).then(|| ChatMessage { role: Role::System, content: system.to_owned() });
-    let messages: Vec<ChatMessage> = system.into_iter().chain(messages.iter().cloned()).collect();
+    let messages: Vec<ChatMessage> =
+        system_prompt(settings).into_iter().chain(messages.iter().cloned()).collect();
     let mut sampling = settings.sampling.clone();
     if sampling.seed.is_some() {
         // Whoever fixes a seed wants the same text again, also with another draft.
@@ -81,14 +89,20 @@ pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Se
     Ok(Request {
         sampling,
         speculation: settings.speculation.clone(),
-        max_tokens: longest(settings),
-        ..Request::new(session.conversation(&messages)?)
+        max_tokens: longest(settings.max_tokens),
+        ..Request::new(session.conversation(&messages, settings.thinking)?)
     })
 }
 
+/// What is put before every conversation.
+pub(super) fn system_prompt(settings: &Settings) -> Option<ChatMessage> {
+    let system = settings.system_prompt.trim();
+    (!system.is_empty()).then(|| ChatMessage { role: Role::System, content: system.to_owned() })
+}
+
 /// Longest reply in tokens; `None` means as long as the context allows.
-pub(super) fn longest(settings: &Settings) -> Option<usize> {
-    (settings.max_tokens > 0).then_some(settings.max_tokens as usize)
+pub(super) fn longest(max_tokens: u32) -> Option<usize> {
+    (max_tokens > 0).then_some(max_tokens as usize)
 }
 
 /// What was asked for; without a draft model, of the others.

@@ -1,7 +1,7 @@
 //! Replies for the local server: the models that are loaded, as the settings have them, in turn with the window's
 //! replies.
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 
 use foretoken_engine::trace::Summary;
 use foretoken_server::session::write;
@@ -11,25 +11,25 @@ use super::job::Job;
 use super::local::Local;
 use super::replying::{longest, speculation};
 use crate::board::Board;
-use crate::cancel::Cancel;
+use crate::cancel::GiveWay;
 use crate::error::Result;
-use crate::ipc::{CommandError, ErrorCode};
-use crate::lock::lock;
+use crate::ipc::{CommandError, ErrorCode, ModelKind, PresetValues};
 
 /// The engine thread, as the server sees it.
 pub(super) struct ServerWriter {
     pub(super) jobs: mpsc::Sender<Job>,
-    pub(super) trials: Arc<Mutex<Cancel>>,
+    pub(super) give_way: Arc<GiveWay>,
     pub(super) board: Arc<Board>,
 }
 
 impl Writer for ServerWriter {
     fn model(&self) -> Option<String> {
-        self.board.status().target.map(|target| model_name(&target.name))
+        let here = self.board.status().target.filter(|target| target.kind != ModelKind::Remote);
+        here.map(|target| model_name(&target.name))
     }
 
     fn begin(&self, order: Order, teller: Teller) {
-        lock(&self.trials).cancel();
+        self.give_way.all();
         // Where the thread is gone, so is the teller then, which says so.
         let _ = self.jobs.send(Job::Serve { order: Box::new(order), teller });
     }
@@ -44,18 +44,19 @@ impl Local {
     }
 
     fn write(&mut self, order: Order, teller: &Teller) -> Result<Summary> {
-        let settings = &self.settings;
+        let PresetValues { sampling, speculation: asked, max_tokens, .. } = &self.defaults;
         let defaults = Defaults {
-            sampling: settings.sampling.clone(),
-            speculation: speculation(self.chosen_draft(), &settings.speculation),
-            max_tokens: longest(settings),
+            sampling: sampling.clone(),
+            speculation: speculation(self.chosen_draft(), asked),
+            thinking: self.settings.thinking,
+            max_tokens: longest(*max_tokens),
         };
         let written = write(&mut self.loaded()?.session, order, &defaults, teller);
         written.map_err(|error| self.failed(error))
     }
 }
 
-fn refusal(CommandError { code, message }: CommandError) -> Refusal {
+pub(super) fn refusal(CommandError { code, message }: CommandError) -> Refusal {
     match code {
         ErrorCode::NoTarget => Refusal::not_ready(message),
         ErrorCode::PromptTooLong => Refusal::context_length(message),

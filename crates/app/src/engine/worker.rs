@@ -1,29 +1,39 @@
 //! The engine thread: takes jobs from its queue, one after the other, and gives them to whom they are for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use foretoken_engine::model::ChatMessage;
 
 use super::job::{Job, OnReply};
 use super::local::Local;
+use super::remote::{Remote, not_here};
+use super::serving::refusal;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::EnginePhase;
 use crate::replier::{Ending, Event, Replier};
+use crate::servers::is_remote;
+use crate::title;
+
+/// For so long nothing is asked for, when there is nothing to do.
+const QUIET: Duration = Duration::from_secs(2);
 
 /// What the engine thread works with.
 pub(super) struct Worker {
     pub(super) local: Local,
-    /// Who replies in the place of the models on this computer, if anybody.
-    pub(super) replier: Option<Box<dyn Replier>>,
+    pub(super) remote: Remote,
+    /// Who replies in the place of both, if anybody.
+    pub(super) instead: Option<Box<dyn Replier>>,
 }
 
 impl Worker {
     /// Works until nobody can send jobs any more.
     pub(super) fn work(mut self, queue: mpsc::Receiver<Job>) {
         self.local.list_devices();
-        for job in queue {
+        while let Some(job) = self.next(&queue) {
             let computes = job.computes();
             let done = catch_unwind(AssertUnwindSafe(|| {
                 self.carry_out(job);
@@ -44,46 +54,95 @@ impl Worker {
         }
     }
 
+    /// The next job. While there is none for a moment is the time to measure this computer: after a start the window is
+    /// busy with showing itself.
+    fn next(&mut self, queue: &mpsc::Receiver<Job>) -> Option<Job> {
+        match queue.recv_timeout(QUIET) {
+            Ok(job) => return Some(job),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => self.local.measure_reading(),
+        }
+        queue.recv().ok()
+    }
+
     /// Whoever asked may have gone, so that nobody hears what comes of it.
     fn carry_out(&mut self, job: Job) {
-        let local = &mut self.local;
         match job {
-            Job::Settings { settings, earlier, revision } => {
-                local.apply_settings(*settings, earlier, revision);
+            Job::Settings { settings, defaults, earlier, revision } => {
+                self.local.defaults = *defaults;
+                self.local.apply_settings(*settings, earlier, revision);
             }
-            Job::List => local.list_models(),
+            Job::List => self.local.list_models(),
             Job::Advise { text, on_advice, cancel, done } => {
-                let _ = done.send(local.advise(&text, &on_advice, &cancel));
+                let _ = done.send(self.here().and_then(|local| local.advise(&text, &on_advice, &cancel)));
             }
             Job::Reply { messages, mut on, cancel, done } => {
                 let outcome = self.reply(&messages, &cancel, &mut on);
                 // The recorder ends with what it hears from.
                 drop(on);
+                let written = outcome.as_ref().ok().and_then(|ending| ending.summary.clone());
                 let _ = done.send(outcome);
                 self.local.keep_learned();
+                // What another wrote says nothing of the models here.
+                if let Some(reply) = written.filter(|_| self.replies_here()) {
+                    self.local.keep_speed(&reply);
+                }
+            }
+            Job::Title { messages, cancel, done } => {
+                let _ = done.send(self.title(&messages, &cancel));
             }
             Job::Serve { order, teller } => {
-                local.serve(*order, teller);
-                local.keep_learned();
+                match self.here() {
+                    Ok(local) => local.serve(*order, teller),
+                    Err(error) => teller.end(Err(refusal(error))),
+                }
+                self.local.keep_learned();
             }
             Job::Measure { messages, done } => {
                 let settings = self.local.settings.clone();
                 let _ = done.send(self.replier().measure(&messages, &settings));
             }
             Job::Check { stored, on_progress, cancel, done } => {
-                let _ = done.send(local.check(&stored, &on_progress, &cancel));
+                let _ = done.send(self.here().and_then(|local| local.check(&stored, &on_progress, &cancel)));
             }
             Job::Arena { request, on_event, cancel, done } => {
-                let _ = done.send(local.arena(&request, &on_event, &cancel));
+                let _ = done.send(self.here().and_then(|local| local.arena(&request, &on_event, &cancel)));
             }
         }
     }
 
+    /// Asks whoever replies for a title, which is not shown as a reply. Small models on this computer are not asked.
+    fn title(&mut self, messages: &[ChatMessage], cancel: &Cancel) -> Result<Option<String>> {
+        let parameters = self.local.target.as_ref().map_or(0, |target| target.entry.parameters);
+        if cancel.is_cancelled() || (self.replies_here() && parameters < title::MIN_PARAMETERS) {
+            return Ok(None);
+        }
+        let (settings, board) = (self.local.settings.clone(), Arc::clone(&self.local.board));
+        let why = board.status().why;
+        let outcome = title::ask(self.replier(), messages, &settings, cancel);
+        board.update(|status| status.why = why);
+        outcome
+    }
+
+    /// Whether a model on this computer replies.
+    fn replies_here(&self) -> bool {
+        self.instead.is_none() && !is_remote(&self.local.settings.target)
+    }
+
     fn replier(&mut self) -> &mut dyn Replier {
-        match &mut self.replier {
+        match &mut self.instead {
             Some(replier) => replier.as_mut(),
+            None if is_remote(&self.local.settings.target) => &mut self.remote,
             None => &mut self.local,
         }
+    }
+
+    /// What the models on this computer are asked for.
+    ///
+    /// # Errors
+    /// `NoTarget` while the target is elsewhere.
+    fn here(&mut self) -> Result<&mut Local> {
+        if is_remote(&self.local.settings.target) { Err(not_here()) } else { Ok(&mut self.local) }
     }
 
     /// Lets whoever replies do so, and shows it from the moment the conversation is accepted.

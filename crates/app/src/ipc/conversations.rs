@@ -4,6 +4,7 @@ use foretoken_engine::trace::{Finish, Round, Summary};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::Attachment;
 use crate::round::SharedRound;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -56,6 +57,8 @@ pub struct Message {
     /// What follows the same message, itself among it, oldest first: each begins a branch.
     #[ts(type = "Array<number>")]
     pub siblings: Vec<i64>,
+    /// The files beside a question.
+    pub attachments: Vec<Attachment>,
     /// Replies that could not be stored yet: the sentence that says why.
     pub unstored: Option<String>,
 }
@@ -69,6 +72,53 @@ pub struct SearchHit {
     pub message: i64,
     /// Text around the hit; the hit itself stands between U+0002 and U+0003.
     pub excerpt: String,
+}
+
+/// What is exported, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, TS)]
+#[ts(export)]
+pub struct Export {
+    /// `None` for all conversations.
+    #[ts(type = "number | null")]
+    pub conversation: Option<i64>,
+    pub form: ExportForm,
+    /// Whether JSON has the traces of replies, too.
+    pub traces: bool,
+    /// What the person is called in Markdown.
+    pub you: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ExportForm {
+    /// Everything: all branches, and how each reply was written.
+    Json,
+    /// The branch that is shown, to be read.
+    Markdown,
+}
+
+/// How far an import is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, TS)]
+#[ts(export)]
+pub struct ImportProgress {
+    /// Of the file, 0 to 1.
+    pub share: f32,
+    /// That are new so far.
+    pub conversations: u32,
+}
+
+/// What came of an import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[ts(export)]
+pub struct Imported {
+    /// Conversations that are new.
+    pub added: u32,
+    /// Conversations that were here already.
+    pub known: u32,
+    /// The last of the new ones.
+    #[ts(type = "number | null")]
+    pub last: Option<i64>,
 }
 
 /// Sent on the channel of what begins a reply.

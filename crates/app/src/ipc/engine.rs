@@ -18,6 +18,9 @@ pub struct EngineStatus {
     pub loading: Option<Loading>,
     /// The loaded target.
     pub target: Option<ModelEntry>,
+    /// Whether the target thinks before it answers when nothing is said about it; `None` where its template has no
+    /// switch for that.
+    pub thinks: Option<bool>,
     /// All models on this computer, usable as target or not, with the reason if not.
     pub targets: Vec<ModelEntry>,
     /// All drafts for the loaded target, the best first, the unusable ones last and with their reason.
@@ -36,6 +39,8 @@ pub struct EngineStatus {
     /// What there is to choose from, usable or not.
     pub devices: Vec<DeviceOption>,
     pub memory: MemoryUse,
+    /// Tokens of a prompt that the target reads per second, measured on the last long one; `None` before that.
+    pub reading_rate: Option<f64>,
     /// Number of the settings that were taken up last; the page is shown the choices of later ones.
     #[serde(skip)]
     #[ts(skip)]
@@ -70,6 +75,7 @@ impl EngineStatus {
             message,
             loading,
             target,
+            thinks,
             targets,
             drafts,
             draft,
@@ -79,7 +85,8 @@ impl EngineStatus {
             draft_device,
             device_remarks,
             devices,
-            memory
+            memory,
+            reading_rate
         )
     }
 }

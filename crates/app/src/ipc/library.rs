@@ -30,14 +30,43 @@ pub struct CatalogueModel {
     /// What running it takes, estimated; for a target together with the largest draft of its family.
     #[ts(type = "number")]
     pub memory_bytes: u64,
-    /// Whether that much memory is free now.
+    /// Whether that much memory is free now, or taken by models that would make way.
     pub fits: bool,
+    /// Whether the disk has room for it, or it is here.
+    pub has_disk: bool,
+    /// Without drafts, on this computer, reckoned; `None` where nothing is known of what computes.
+    pub tokens_per_second: Option<f64>,
     #[ts(type = "number")]
     pub parameters: u64,
     /// "unknown" where nobody says it.
     pub licence: String,
     /// Its licence has to be accepted on the hub first, and a token says who asks.
     pub gated: bool,
+}
+
+/// A pair that suits this computer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Recommendation {
+    pub kind: RecommendationKind,
+    /// What running it takes is together with the draft.
+    pub target: CatalogueModel,
+    pub draft: CatalogueModel,
+    /// Tokens per second with drafts over those without, the lowest and the highest that were measured of the pair
+    /// on other computers; `None` where it was not.
+    pub speedup: Option<[f64; 2]>,
+}
+
+/// Why a pair is recommended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum RecommendationKind {
+    /// The strongest that fits and is fast enough.
+    Best,
+    /// At least twice as fast.
+    Faster,
+    Code,
 }
 
 /// What a repository of the hub offers.
@@ -121,9 +150,30 @@ pub enum TokenSource {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[ts(export)]
 pub enum FileDrag {
-    Over { count: u32 },
+    Over { kinds: Vec<FileKind> },
     Left,
-    Dropped { paths: Vec<String> },
+    Dropped { files: Vec<Dropped> },
+}
+
+/// What a file is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum FileKind {
+    Model,
+    Trace,
+    /// Exported by this program or another.
+    Conversations,
+    /// Anything else: it is attached, if it is text.
+    Attachment,
+}
+
+/// A file that was let go of over the window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Dropped {
+    pub path: String,
+    pub kind: FileKind,
 }
 
 /// What a trial of an installed draft for the loaded target has come to; sent again whenever that changes.

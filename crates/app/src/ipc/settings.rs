@@ -9,6 +9,8 @@ use foretoken_engine::speculation::Speculation;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::presets::Preset;
+
 /// Everything a person can set. Stored as one document; missing fields take their defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
@@ -27,16 +29,52 @@ pub struct Settings {
     /// Whether texts of earlier conversations may be repeated by the n-gram drafter.
     pub learn_from_earlier: bool,
     pub sampling: Sampling,
+    /// Whether the target shall think before it answers, where its template has a switch for that; `None` as its
+    /// makers have it.
+    pub thinking: Option<bool>,
     /// Longest reply in tokens; 0 means as long as the context allows.
     pub max_tokens: u32,
     /// Instructions put before every conversation; empty for none.
     pub system_prompt: String,
+    /// Of the person's own, in the order in which they were made.
+    pub presets: Vec<Preset>,
+    /// Ids of the presets that come with the program and are not to be listed.
+    pub hidden_presets: Vec<String>,
+    /// By a target's id, that of the preset which new conversations with it begin with.
+    pub model_presets: BTreeMap<String, String>,
     pub appearance: Appearance,
+    /// Whether the model names new conversations, where it is large enough to.
+    pub write_titles: bool,
     /// Whether replies keep their traces; without one there is no token view, replay or check later.
     pub keep_traces: bool,
     /// Models a person added by path.
     pub added_models: Vec<String>,
     pub server: ServerSettings,
+    /// Servers elsewhere that a person added, whose models can be targets.
+    pub remote_servers: Vec<RemoteServer>,
+}
+
+/// A server elsewhere that speaks OpenAI's protocol. Its key is in the system's keyring.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct RemoteServer {
+    /// What the person calls it; no two have the same name, and none has a slash.
+    pub name: String,
+    /// "http://192.168.1.5:8000/v1".
+    pub address: String,
+    /// Those that it had when it was last asked.
+    #[serde(default)]
+    pub models: Vec<RemoteModel>,
+}
+
+/// A model on such a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct RemoteModel {
+    /// What the server calls it.
+    pub id: String,
+    /// Tokens that prompt and reply may have together; 0 where the server does not say.
+    pub context: u32,
 }
 
 /// The local server, by which other programs use the loaded models.

@@ -23,7 +23,8 @@ use super::{Fixture, PATIENCE, listen};
 /// Says what the question asks for: "echo ..." the words in it, one by one, "fail ..." as well and then fails, "wait"
 /// one word until it is cancelled, "forget ..." the words after it has deleted every conversation, "recall" what was
 /// replied before, and nothing else. What begins with "first" is echoed the first time, and then does what follows. A
-/// reply goes on with " after" and its own words.
+/// reply goes on with " after" and its own words. Asked for a title it calls its last reply "retold", and where that is
+/// "slow" it waits first.
 /// A word is a token.
 struct Scripted {
     database: PathBuf,
@@ -54,6 +55,13 @@ impl Replier for Scripted {
             Some(order) => format!("echo {order}"),
             None if asked.content == "recall" => {
                 format!("echo {}", conversation[conversation.len() - 2].content)
+            }
+            None if asked.content.starts_with("Write a title") => {
+                assert_eq!((settings.sampling.temperature, settings.max_tokens), (0.0, 16));
+                match conversation[conversation.len() - 2].content.as_str() {
+                    "slow" => "wait for a title".to_owned(),
+                    said => format!("echo Title: \"{said} retold.\""),
+                }
             }
             None if asked.role == Role::Assistant => format!("echo  after {}", asked.content),
             None => asked.content.clone(),
@@ -92,7 +100,7 @@ impl Replier for Scripted {
     }
 }
 
-fn fixture() -> Fixture {
+pub fn fixture() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let folders = Folders::at(folder.path());
     let replier: Option<Box<dyn Replier>> =
@@ -252,6 +260,66 @@ fn a_reply_that_was_cut_is_gone_on_with_in_place() {
     }
 }
 
+/// What a conversation is called.
+fn title(fixture: &Fixture, conversation: i64) -> String {
+    let mut conversations = fixture.app.conversations().unwrap().into_iter();
+    conversations.find(|other| other.id == conversation).unwrap().title
+}
+
+#[test]
+fn a_title_is_written_after_a_reply_and_nothing_else_shows_it() {
+    let fixture = fixture();
+    let (reply, _) = fixture.send(None, "echo the quick fox");
+    let conversation = reply.conversation.id;
+    let messages = fixture.app.messages(conversation).unwrap();
+    fixture.statuses.try_iter().for_each(drop);
+    let named = fixture.app.write_title(conversation).unwrap().unwrap();
+    assert_eq!(named.title, "the quick fox retold");
+    assert_eq!(title(&fixture, conversation), named.title);
+    assert_eq!(named.updated_at, reply.conversation.updated_at);
+    assert_eq!(fixture.app.messages(conversation).unwrap(), messages);
+    assert!(fixture.statuses.try_iter().all(|status| status.phase == EnginePhase::Ready));
+    fixture.send(Some(conversation), "echo more");
+    assert_eq!(fixture.app.write_title(conversation).unwrap(), None, "it has one");
+    assert_eq!(fixture.app.write_title(99).unwrap_err().code, ErrorCode::NotFound);
+}
+
+#[test]
+fn a_title_gives_way_to_the_next_question_and_is_written_after_that() {
+    let fixture = fixture();
+    let conversation = fixture.send(None, "echo slow").0.conversation.id;
+    let app = Arc::clone(&fixture.app);
+    let waiting = std::thread::spawn(move || app.write_title(conversation).unwrap());
+    std::thread::sleep(Duration::from_millis(50));
+    let asked = Instant::now();
+    fixture.send(Some(conversation), "echo b");
+    assert!(asked.elapsed() < PATIENCE);
+    assert_eq!(waiting.join().unwrap(), None);
+    assert_eq!(title(&fixture, conversation), "echo slow");
+    assert_eq!(fixture.app.write_title(conversation).unwrap().unwrap().title, "b retold");
+}
+
+#[test]
+fn a_title_that_a_person_gave_stays_and_so_do_first_words_where_the_model_has_nothing_better() {
+    let fixture = fixture();
+    let named = fixture.send(None, "echo a fox").0.conversation.id;
+    fixture.app.rename_conversation(named, "Mine").unwrap();
+    assert_eq!(fixture.app.write_title(named).unwrap(), None);
+    assert_eq!(title(&fixture, named), "Mine");
+
+    let silly = fixture.send(None, "echo Sorry,").0.conversation.id;
+    assert_eq!(fixture.app.write_title(silly).unwrap(), None);
+    fixture.send(Some(silly), "echo a fox");
+    assert_eq!(fixture.app.write_title(silly).unwrap(), None, "it is not asked again");
+    assert_eq!(title(&fixture, silly), "echo Sorry,");
+
+    let off = fixture.send(None, "echo a hen").0.conversation.id;
+    fixture.set(|settings| settings.write_titles = false);
+    assert_eq!(fixture.app.write_title(off).unwrap(), None);
+    fixture.set(|settings| settings.write_titles = true);
+    assert_eq!(fixture.app.write_title(off).unwrap().unwrap().title, "a hen retold");
+}
+
 #[test]
 fn a_message_is_deleted_with_what_follows_it_and_comes_back() {
     let fixture = fixture();
@@ -391,7 +459,7 @@ fn a_conversation_that_outgrew_the_context_goes_on_without_its_oldest_turns_and_
     assert_eq!(fixture.refused(Some(conversation), next).0, ErrorCode::PromptTooLong);
 
     let before = fixture.app.messages(conversation).unwrap();
-    let left = fixture.app.leave_out_oldest(conversation, Some(next)).unwrap();
+    let left = fixture.app.leave_out_oldest(conversation, Some(next.into())).unwrap();
     assert_eq!(left.seen_from, Some(before[2].id), "one turn is enough");
     assert_eq!(fixture.app.messages(conversation).unwrap(), before, "all of it is still there");
     let (reply, _) = fixture.send(Some(conversation), next);
@@ -402,7 +470,7 @@ fn a_conversation_that_outgrew_the_context_goes_on_without_its_oldest_turns_and_
     assert!(refused.message.contains("holds 40"), "{}", refused.message);
 
     let long = "word ".repeat(CONTEXT);
-    let refused = fixture.app.leave_out_oldest(conversation, Some(&long)).unwrap_err();
+    let refused = fixture.app.leave_out_oldest(conversation, Some(long.as_str().into())).unwrap_err();
     assert!(
         refused.message.starts_with("This message alone is too long: its prompt has 40 tokens"),
         "{}",
@@ -411,7 +479,7 @@ fn a_conversation_that_outgrew_the_context_goes_on_without_its_oldest_turns_and_
     assert_eq!(fixture.app.conversations().unwrap()[0].seen_from, left.seen_from, "nothing changed");
 
     let short = fixture.send(None, "echo this").0.conversation.id;
-    fixture.app.leave_out_oldest(short, Some(&"word ".repeat(29))).unwrap();
+    fixture.app.leave_out_oldest(short, Some("word ".repeat(29).as_str().into())).unwrap();
     assert!(
         fixture.app.conversations().unwrap().iter().any(|home| home.id == short && home.seen_from.is_some())
     );

@@ -30,7 +30,7 @@ fn text(answer: &Answer) -> String {
 }
 
 /// An application that serves, and where.
-fn serving() -> (Fixture, String) {
+pub fn serving() -> (Fixture, String) {
     let fixture = Fixture::new();
     let server = ServerSettings { enabled: true, port: free_port(), ..ServerSettings::default() };
     let at = format!("127.0.0.1:{}", server.port);

@@ -38,7 +38,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 fn with_a_conversation(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("foretoken.db");
     let mut store = Store::open(&path).unwrap();
-    store.ask(None, &"a question ".repeat(5000), "starter", None).unwrap();
+    store.ask(None, &*"a question ".repeat(5000), "starter", None).unwrap();
     path
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{PairDeviceArgs, SamplingArgs, SpeculationArgs};
+use super::{PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs};
 use crate::error::{Error, Result};
 
 /// Everything one reply needs: for `generate` and `check`.
@@ -25,6 +25,8 @@ pub struct ReplyArgs {
     /// Continue after the model has ended its text
     #[arg(long)]
     pub ignore_eos: bool,
+    #[command(flatten)]
+    pub thinking: ThinkingArgs,
     /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     pub json: bool,

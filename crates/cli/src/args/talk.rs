@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{PairDeviceArgs, SamplingArgs, SpeculationArgs};
+use super::{PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs};
 
 /// Who replies in conversations, and how: for `chat` and `serve`.
 #[derive(Debug, Args)]
@@ -15,6 +15,8 @@ pub struct TalkArgs {
     /// Longest reply in tokens [default: as long as the context allows]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub max_tokens: Option<usize>,
+    #[command(flatten)]
+    pub thinking: ThinkingArgs,
     #[command(flatten)]
     pub speculation: SpeculationArgs,
     #[command(flatten)]

@@ -28,6 +28,7 @@ pub struct Args {
 const HELP: &str = "\
 /draft MODEL|ngram|none  change the draft
 /length auto|N           tokens to draft in a round: 1 to 16, auto for whatever should be fastest, 0 for no drafts
+/think on|off            have the model think before it answers, or not
 /new                     start a new conversation
 /stats                   the numbers of the last reply
 /help                    this list
@@ -50,6 +51,7 @@ pub fn run(Args { talk: args }: &Args) -> Result<()> {
         session.devices()
     ));
     session.remarks().for_each(output::note);
+    let thinking = args.thinking.of(session.form());
     let request = Request { sampling, speculation, max_tokens: args.max_tokens, ..Request::new(Vec::new()) };
     let colours = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
     let interrupt = Interrupt::listen();
@@ -58,7 +60,7 @@ pub fn run(Args { talk: args }: &Args) -> Result<()> {
     }
     let cold = args.speculation.cold;
     let (devices, messages, last) = (&args.device, Vec::new(), None);
-    Chat { session, devices, cold, request, messages, last, colours, interrupt }.run()
+    Chat { session, devices, cold, thinking, request, messages, last, colours, interrupt }.run()
 }
 
 struct Chat<'a> {
@@ -66,6 +68,8 @@ struct Chat<'a> {
     devices: &'a PairDeviceArgs,
     /// Nothing is known of earlier runs, and nothing is kept.
     cold: bool,
+    /// Whether the model shall think; `None` as its makers have it.
+    thinking: Option<bool>,
     /// What is asked of every reply; its prompt is that of the last one.
     request: Request,
     messages: Vec<ChatMessage>,
@@ -109,6 +113,8 @@ impl Chat<'_> {
                 self.messages.clear();
                 output::note("a new conversation");
             }
+            ("/think", value @ ("on" | "off")) => self.let_think(value == "on"),
+            ("/think", _) => output::note("expected on or off after /think"),
             ("/stats", _) => match &self.last {
                 Some(summary) => output::note(statistics(summary)),
                 None => output::note("no reply yet"),
@@ -128,6 +134,14 @@ impl Chat<'_> {
             },
             _ => output::note(format_args!("there is no command {name}; /help lists them")),
         }
+    }
+
+    fn let_think(&mut self, thinking: bool) {
+        if self.session.form().thinks().is_none() {
+            return output::note("this model's chat template has no switch for thinking");
+        }
+        self.thinking = Some(thinking);
+        output::note(if thinking { "the model thinks from now on" } else { "the model no longer thinks" });
     }
 
     fn let_draft(&mut self, name: &str) {
@@ -170,7 +184,7 @@ impl Chat<'_> {
     }
 
     fn reply(&mut self) -> Result<()> {
-        self.request.prompt = self.session.conversation(&self.messages)?;
+        self.request.prompt = self.session.conversation(&self.messages, self.thinking)?;
         let show: fn(&Round) -> Result<()> = if self.colours { show_coloured } else { show_plain };
         let reply = reply(&mut self.session, &self.request, &self.interrupt, &mut |round| show(round))?;
         output::line("")?;

@@ -97,7 +97,8 @@ pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
     let text = args.prompt.text()?;
     let source = args.device.target.open(&args.target)?;
     let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
-    let prompt = session.text(&text)?;
+    let thinking = args.thinking.of(session.form());
+    let prompt = session.conversation(&[session.form().said(&text)?], thinking)?;
     let draft = args.speculation.draft_or(DraftChoice::None);
     choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold && !speculation.is_off() {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::builder::BoolishValueParser;
 use foretoken_engine::model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,10 @@ pub struct Args {
     /// Do not open the assistant's next turn
     #[arg(long)]
     no_generation_prompt: bool,
+    /// Have the model think before it answers, or not, where the template has a switch for that [default: as its makers
+    /// have it]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new())]
+    thinking: Option<bool>,
     /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
@@ -66,7 +71,7 @@ pub fn run(args: &Args) -> Result<()> {
         (None, Some(source)) => source.template(&renderer)?,
         (None, None) => return Err(Error::Usage("render needs --model or --template.".to_owned())),
     };
-    let text = template.render(&messages, !args.no_generation_prompt)?;
+    let text = template.render_with(&messages, !args.no_generation_prompt, args.thinking)?;
     if args.json { output::json(&Rendered { text }) } else { output::text(&text) }
 }
 

@@ -57,14 +57,12 @@ impl Writer for SessionThread {
 pub fn run(Args { talk, port, host, key }: &Args) -> Result<()> {
     // The protocol's own: nothing is cut off.
     let base = Sampling { temperature: 1.0, top_p: 1.0, ..Sampling::default() };
-    let defaults = Defaults {
-        sampling: talk.sampling.over(base)?,
-        speculation: talk.speculation.speculation()?,
-        max_tokens: talk.max_tokens,
-    };
+    let (sampling, speculation) = (talk.sampling.over(base)?, talk.speculation.speculation()?);
     let key = key.clone().or_else(|| std::env::var(KEY_VARIABLE).ok()).unwrap_or_default();
     let address = Address { host: host.clone(), port: *port, key };
     let Ready { target, draft, session } = ready(talk, form_if_any)?;
+    let thinking = talk.thinking.of(session.form());
+    let defaults = Defaults { sampling, speculation, thinking, max_tokens: talk.max_tokens };
     let model = model_name(&target);
     session.remarks().for_each(output::note);
     output::note(format_args!(

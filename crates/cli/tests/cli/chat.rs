@@ -89,7 +89,18 @@ fn a_new_conversation_forgets_the_one_before() {
 #[test]
 fn what_cannot_be_done_is_said_and_the_conversation_goes_on() {
     let long = "a story ".repeat(1500);
-    let lines = ["/draft missing", "/length 99", "/draft", "/colour", "/stats", &long, "/help", "Hello"];
+    let lines = [
+        "/draft missing",
+        "/length 99",
+        "/draft",
+        "/think",
+        "/think off",
+        "/colour",
+        "/stats",
+        &long,
+        "/help",
+        "Hello",
+    ];
     let run = chat(&[], &lines);
     assert_eq!((run.code, run.out.lines().count()), (0, 1), "{}", run.err);
     for sentence in [
@@ -97,6 +108,8 @@ fn what_cannot_be_done_is_said_and_the_conversation_goes_on() {
         "the draft stays as it was",
         "expected auto or a number from 0 to 16 after /length, found '99'",
         "expected a model, ngram or none after /draft",
+        "expected on or off after /think",
+        "this model's chat template has no switch for thinking",
         "there is no command /colour",
         "no reply yet",
         "the prompt is too long",

@@ -148,6 +148,19 @@ fn a_conversation_is_put_into_the_models_form() {
 }
 
 #[test]
+fn a_template_with_a_switch_is_told_whether_to_think() {
+    let folder = Folder::new();
+    let messages = folder.file("messages.json", r#"[{"role": "user", "content": "Hello"}]"#);
+    let template = data("templates/Qwen-Qwen3-0.6B.jinja");
+    let ask = ["render", "--messages", &messages, "--template", template.to_str().unwrap()];
+    let told = |thinking: &str| one(&[&ask[..], &["--thinking", thinking]].concat())["text"].clone();
+    let untold = one(&ask)["text"].clone();
+    assert_eq!(told("on"), untold);
+    assert_eq!(told("off"), format!("{}<think>\n\n</think>\n\n", untold.as_str().unwrap()));
+    assert_eq!(run(&[&ask[..], &["--thinking", "loudly"]].concat()).code, 2);
+}
+
+#[test]
 fn messages_that_are_none_are_refused() {
     let folder = Folder::new();
     for content in ["{}", "[{\"role\": \"tool\", \"content\": \"\"}]", "[", "[{\"role\": \"user\"}]"] {

@@ -171,6 +171,7 @@ impl Decoder {
             speculation: request.speculation.clone(),
             sampling: request.sampling.clone(),
             system_prompt: String::new(),
+            thinking: None,
         };
         let governor = drafters.governor().filter(|_| !request.speculation.is_off());
         let summary = Summary {

@@ -34,6 +34,8 @@ pub struct Description {
     pub tokenizer_problem: Option<String>,
     /// The chat template's source.
     pub template: Option<String>,
+    /// What a GGUF file says of it, "apache-2.0"; `None` where it says nothing.
+    pub licence: Option<String>,
     /// The tags between which the model thinks.
     pub thinking: Option<Thinking>,
     /// What its architecture does beyond Llama, in words.
@@ -96,6 +98,7 @@ impl ModelSource {
             }),
             tokenizer,
             tokenizer_problem,
+            licence: self.licence(),
             thinking: template.as_deref().and_then(Thinking::of),
             template,
             special: config.map(special).unwrap_or_default(),
@@ -128,6 +131,11 @@ impl ModelSource {
                 title(Clues { name, basename: Some(&own), file: &own, ..Clues::default() })
             }
         }
+    }
+
+    fn licence(&self) -> Option<String> {
+        let Form::Gguf(header) = &*self.form else { return None };
+        header.string("general.license").ok().flatten().map(str::to_owned)
     }
 
     fn quantisation(&self) -> Option<String> {

@@ -11,6 +11,7 @@ pub(crate) mod fixture;
 mod folder;
 mod gguf;
 mod quantisation;
+mod recommendation;
 pub mod template;
 mod tensors;
 #[cfg(test)]
@@ -191,6 +192,26 @@ impl ModelSource {
         let weights = self.weights(&Device::Cpu)?;
         let weights: u64 = self.tensors.stored.values().map(|stored| weights.loaded_bytes(stored)).sum();
         Ok(weights + (cache + row * size_of::<f32>() * ROWS) as u64 + PROGRAM)
+    }
+
+    /// Bytes of weights that a pass over one token reads on a CPU: all of them but the table of embeddings where
+    /// that is not the output matrix as well, and of experts only those that a token goes through.
+    ///
+    /// # Errors
+    /// As [`Self::config`].
+    pub fn read_bytes(&self) -> Result<u64> {
+        let config = self.config()?;
+        let weights = self.weights(&Device::Cpu)?;
+        let idle = |name: &str| name == weights::EMBEDDING && !config.tied_embeddings;
+        let read = self.tensors.stored.iter().filter(|(name, _)| !idle(name));
+        Ok(read
+            .map(|(name, stored)| match &config.experts {
+                Some(experts) if weights::is_of_expert(name) => {
+                    weights.loaded_bytes(stored) * experts.used as u64 / experts.count as u64
+                }
+                _ => weights.loaded_bytes(stored),
+            })
+            .sum())
     }
 
     /// Builds the tokenizer.

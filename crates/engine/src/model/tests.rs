@@ -13,6 +13,7 @@ use serde_json::{Value as Json, json};
 
 use super::fixture::*;
 use super::*;
+use crate::recommended::Recommended;
 
 fn open(gguf: &Gguf) -> Result<ModelSource> {
     let folder = tempfile::tempdir().unwrap();
@@ -743,4 +744,56 @@ fn an_unusable_tokenizer_is_described_by_its_reason() {
     let description = open(&gguf).unwrap().describe();
     assert!(description.tokenizer.is_none());
     assert!(description.tokenizer_problem.unwrap().contains("'klingon'"));
+}
+
+#[test]
+fn a_gguf_recommends_what_can_be_set_of_what_it_says() {
+    let mut gguf = Gguf::tiny();
+    assert_eq!(open(&gguf).unwrap().recommended(), None);
+    gguf.set("general.sampling.temp", Value::F32(0.6));
+    gguf.set("general.sampling.top_k", Value::I32(20));
+    gguf.set("general.sampling.penalty_repeat", Value::F32(1.1));
+    let recommended = |gguf: &Gguf| open(gguf).unwrap().recommended();
+    let expected = Recommended {
+        temperature: Some(0.6),
+        top_k: Some(20),
+        repetition_penalty: Some(1.1),
+        ..Recommended::default()
+    };
+    assert_eq!(recommended(&gguf), Some(expected));
+    for (key, bad) in [("temp", Value::F32(-1.0)), ("temp", text("hot")), ("temp", Value::F32(f32::NAN))] {
+        gguf.set(&format!("general.sampling.{key}"), bad);
+        assert_eq!(recommended(&gguf), Some(Recommended { temperature: None, ..expected }));
+    }
+    gguf.set("general.sampling.top_k", Value::I32(-1));
+    assert_eq!(
+        recommended(&gguf),
+        Some(Recommended { repetition_penalty: Some(1.1), ..Recommended::default() })
+    );
+}
+
+#[test]
+fn a_folder_recommends_what_its_generation_config_says_within_range() {
+    let recommended = |config: Json| {
+        let folder = tempfile::tempdir().unwrap();
+        HuggingFace::tiny().write(folder.path());
+        fs::write(folder.path().join("generation_config.json"), config.to_string()).unwrap();
+        ModelSource::open(folder.path()).unwrap().recommended()
+    };
+    let said = json!({"do_sample": true, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "min_p": 0});
+    let expected = Recommended {
+        temperature: Some(0.6),
+        top_k: Some(20),
+        top_p: Some(0.95),
+        min_p: Some(0.0),
+        repetition_penalty: None,
+    };
+    assert_eq!(recommended(said), Some(expected));
+    let wild =
+        json!({"temperature": 1e9, "top_k": 2.5, "top_p": 0, "min_p": "much", "repetition_penalty": 1e300});
+    assert_eq!(recommended(wild), None);
+    assert_eq!(recommended(json!({"do_sample": true, "eos_token_id": 2})), None);
+    assert_eq!(recommended(json!([1, 2])), None);
+    let greedy = Recommended { temperature: Some(0.0), ..Recommended::default() };
+    assert_eq!(recommended(json!({"do_sample": false, "temperature": 0.9})), Some(greedy));
 }

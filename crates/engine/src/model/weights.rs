@@ -122,6 +122,13 @@ const EXPERT: [ExpertPart; 3] = [
     ExpertPart { name: "ffn_down", hugging_face: "down_proj", shape: [Hidden, ExpertIntermediate] },
 ];
 
+/// Whether this is the canonical name of an expert's matrix.
+pub(super) fn is_of_expert(name: &str) -> bool {
+    let part = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')).map(|(_, part)| part);
+    let of = |expert: &ExpertPart| Some(part?.strip_prefix(expert.name)?.strip_prefix('.')? != "weight");
+    EXPERT.iter().any(|expert| of(expert) == Some(true))
+}
+
 /// Matrices that files hold as one: its canonical name and its Hugging Face name, and the parts whose
 /// rows follow each other in it.
 struct Fused {

@@ -297,15 +297,15 @@ impl Session {
     /// # Errors
     /// Those of [`Form::said`] and [`Form::tokens`].
     pub fn text(&self, text: &str) -> Result<Vec<TokenId>> {
-        self.form.tokens(self.tokenizer(), &[self.form.said(text)?])
+        self.conversation(&[self.form.said(text)?], None)
     }
 
-    /// The tokens of a conversation up to where the next reply begins.
+    /// The tokens of a conversation up to where the next reply begins; `thinking` as for [`Form::conversation`].
     ///
     /// # Errors
     /// Those of [`Form::tokens`].
-    pub fn conversation(&self, messages: &[ChatMessage]) -> Result<Vec<TokenId>> {
-        self.form.tokens(self.tokenizer(), messages)
+    pub fn conversation(&self, messages: &[ChatMessage], thinking: Option<bool>) -> Result<Vec<TokenId>> {
+        self.form.tokens(self.tokenizer(), messages, thinking)
     }
 
     /// Writes a reply, see [`Decoder::reply`].

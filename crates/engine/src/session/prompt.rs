@@ -26,12 +26,20 @@ impl Form {
         Ok(Self::Chat(Box::new(source.template(renderer)?)))
     }
 
+    /// Whether the model thinks when nothing is said about it; `None` where there is no switch for it.
+    pub fn thinks(&self) -> Option<bool> {
+        match self {
+            Self::Raw => None,
+            Self::Chat(template) => template.thinks(),
+        }
+    }
+
     /// The prompt in which a person said `text`, special tokens in it by their names.
     ///
     /// # Errors
     /// `Error::EmptyPrompt` for a text without words; what the template reports.
     pub fn text(&self, text: &str) -> Result<String> {
-        self.conversation(&[self.said(text)?])
+        self.conversation(&[self.said(text)?], None)
     }
 
     /// `text` as the first message of a conversation.
@@ -47,14 +55,15 @@ impl Form {
     }
 
     /// The prompt that asks for the next reply of a conversation, or where it ends with a reply, for more of that;
-    /// raw, what was said as it is.
+    /// raw, what was said as it is. `thinking` says whether the model shall think, where its template has a switch for
+    /// that: see [`Self::thinks`].
     ///
     /// # Errors
     /// What the template reports.
-    pub fn conversation(&self, messages: &[ChatMessage]) -> Result<String> {
+    pub fn conversation(&self, messages: &[ChatMessage], thinking: Option<bool>) -> Result<String> {
         match self {
             Self::Raw => Ok(messages.iter().map(|message| message.content.as_str()).collect()),
-            Self::Chat(template) => opened(template, messages),
+            Self::Chat(template) => opened(template, messages, thinking),
         }
     }
 
@@ -63,11 +72,16 @@ impl Form {
     ///
     /// # Errors
     /// What the template and the tokenizer report.
-    pub fn tokens(&self, tokenizer: &Tokenizer, messages: &[ChatMessage]) -> Result<Vec<TokenId>> {
+    pub fn tokens(
+        &self,
+        tokenizer: &Tokenizer,
+        messages: &[ChatMessage],
+        thinking: Option<bool>,
+    ) -> Result<Vec<TokenId>> {
         let Self::Chat(template) = self else {
-            return whole_text(tokenizer, &self.conversation(messages)?);
+            return whole_text(tokenizer, &self.conversation(messages, thinking)?);
         };
-        let prompt = spellings::render(tokenizer, messages, |messages| opened(template, messages))?;
+        let prompt = spellings::render(tokenizer, messages, |messages| opened(template, messages, thinking))?;
         if prompt.broken > 0 {
             tracing::warn!(
                 "the model reads {} names of special tokens in this conversation with spaces in them, because its \
@@ -80,12 +94,12 @@ impl Form {
 }
 
 /// A conversation with the turn of the assistant open, after as much of a reply as there is at its end.
-fn opened(template: &ChatTemplate, messages: &[ChatMessage]) -> Result<String> {
+fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bool>) -> Result<String> {
     match messages.split_last() {
         Some((reply, before)) if reply.role == Role::Assistant => {
-            Ok(template.render(before, true)? + &reply.content)
+            Ok(template.render_with(before, true, thinking)? + &reply.content)
         }
-        _ => template.render(messages, true),
+        _ => template.render_with(messages, true, thinking),
     }
 }
 

@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn tokens(family: &Family, tokenizer: &Tokenizer, messages: &[ChatMessage]) -> Vec<TokenId> {
-        family.form().tokens(tokenizer, messages).unwrap()
+        family.form().tokens(tokenizer, messages, None).unwrap()
     }
 
     #[test]
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn a_raw_prompt_is_the_persons_own_with_its_special_tokens() {
         let [tokenizer, _] = chatml().tokenizers();
-        let found = Form::Raw.tokens(&tokenizer, &[message(Role::User, "<|im_start|>a")]).unwrap();
+        let found = Form::Raw.tokens(&tokenizer, &[message(Role::User, "<|im_start|>a")], None).unwrap();
         assert_eq!(special(&tokenizer, &found).len(), 1);
     }
 }

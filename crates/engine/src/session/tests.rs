@@ -83,7 +83,7 @@ fn full() -> Error {
 
 fn request(session: &Session) -> Request {
     let question = ChatMessage { role: Speaker::User, content: "Count from one to ten.".to_owned() };
-    let prompt = session.conversation(&[question]).unwrap();
+    let prompt = session.conversation(&[question], None).unwrap();
     Request { sampling: Sampling::greedy(), max_tokens: Some(24), ..Request::new(prompt) }
 }
 
@@ -188,6 +188,6 @@ fn raw_text_is_taken_as_it_is_and_a_conversation_in_the_models_form() {
     assert!(matches!(chat.text(" \n"), Err(Error::EmptyPrompt)));
     assert_eq!(raw.text("Once").unwrap(), whole_text(raw.tokenizer(), "Once").unwrap());
     let question = ChatMessage { role: Speaker::User, content: "Once".to_owned() };
-    assert_eq!(chat.text("Once").unwrap(), chat.conversation(&[question]).unwrap());
+    assert_eq!(chat.text("Once").unwrap(), chat.conversation(&[question], None).unwrap());
     assert_ne!(chat.text("Once").unwrap(), raw.text("Once").unwrap());
 }

@@ -14,6 +14,8 @@
  * `markdown-sample` no model wrote: it is a sample made by hand, with everything in it that Markdown
  * has, since the starter writes plain text.
  *
+ * The page that is built into the window has the shortest of them alone: nobody talks to it there.
+ *
  * The governor's decisions in them are a sample, see sampleDecisions.ts.
  */
 import type { Recording } from "../recording";
@@ -24,16 +26,18 @@ import lantern from "./lantern.jsonl?raw";
 import markdown from "./markdown-sample.jsonl?raw";
 import speculation from "./speculation.jsonl?raw";
 
-const SHELF = [
-  { about: /markdown|tide/i, lines: markdown },
-  { about: /specul|draft|decod|token/i, lines: speculation },
-  { about: /count|number|repeat/i, lines: count },
-  { about: /./, lines: lantern },
-];
+const SHELF = import.meta.env.PROD
+  ? [{ about: /./, lines: count }]
+  : [
+      { about: /markdown|tide/i, lines: markdown },
+      { about: /specul|draft|decod|token/i, lines: speculation },
+      { about: /count|number|repeat/i, lines: count },
+      { about: /./, lines: lantern },
+    ];
 
-/** The recording whose subject the question names first on the shelf; the story for all others. */
+/** The recording whose subject the question names first on the shelf; the last for all others. */
 export function recordingFor(question: string, drafts: boolean): Recording {
-  const found = SHELF.find(({ about }) => about.test(question))?.lines ?? lantern;
+  const found = SHELF.find(({ about }) => about.test(question))?.lines ?? count;
   const recording = recordingOf(found);
   if (!drafts) return withoutDrafts(recording);
   return { ...recording, rounds: withSampleDecisions(recording.rounds) };

@@ -29,6 +29,7 @@ const reply: Message = {
   problem: null,
   parent: null,
   siblings: [7],
+  attachments: [],
   unstored: null,
 };
 
@@ -88,6 +89,16 @@ test("a reply whose rounds are not stored says so, and has the numbers of its su
   expect(text("stat-acceptance")).toBe("67 %");
   expect(text("stat-token-ms")).toBe("–");
   expect(words.querySelector("canvas")).toBeNull();
+});
+
+test("a reply from a server elsewhere has the numbers that the server tells of, and says why there is no heatmap", () => {
+  const times = { draft_ms: 0, verify_ms: 0, sample_ms: 0, rest_ms: 0 };
+  const words = show({ ...reply, summary: summary({ rounds: 0, times }) }, Trace.of([]));
+  expect(text("without-rounds")).toContain("A server elsewhere wrote this reply");
+  expect(text("stat-acceptance")).toBe("67 %");
+  expect(text("stat-tokens-per-round")).toBe("–");
+  expect(text("verdict")).toBeUndefined();
+  expect(words.textContent).not.toContain("0 rounds");
 });
 
 test("the beginning of a replay has no numbers yet, and is not taken for a reply without rounds", () => {

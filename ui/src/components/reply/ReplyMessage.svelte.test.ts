@@ -19,6 +19,7 @@ const REPLY: Message = {
   problem: null,
   parent: null,
   siblings: [1],
+  attachments: [],
   unstored: null,
 };
 
@@ -50,12 +51,13 @@ beforeEach(() => {
   );
 });
 afterEach(async () => {
+  writeText.mockClear();
   if (shown) await unmount(shown);
   vi.unstubAllGlobals();
 });
 
-function show(message = REPLY, { last = true, continued = false } = {}) {
-  shown = mount(ReplyMessage, { target: document.body, props: { message, last, continued } });
+function show(message = REPLY, { last = true, before = [] as Message[] } = {}) {
+  shown = mount(ReplyMessage, { target: document.body, props: { message, before, last } });
   flushSync();
 }
 
@@ -87,8 +89,36 @@ test.each([
   expect(find("continue-reply") !== null).toBe(offered);
 });
 
-test("a reply that something follows cannot be continued, and one that is gone on with says no ending", () => {
-  show({ ...REPLY, finish: "cancelled" }, { last: false, continued: true });
+test("a reply that something follows cannot be continued", () => {
+  show({ ...REPLY, finish: "cancelled" }, { last: false });
   expect(find("continue-reply")).toBeNull();
+});
+
+test("a reply that was cut within code and continued is one text, and is copied as one", () => {
+  const cut = { ...REPLY, text: "So:\n\n```js\nlet", finish: "length" } as const;
+  const rest = { ...REPLY, id: 2, parent: 1, text: " a = 1;\n```\n\nDone.", siblings: [2] };
+  app.view.remember("text");
+  show(rest, { before: [cut] });
+  const texts = [...document.querySelectorAll("[data-testid=reply-text]")];
+  expect(texts).toHaveLength(1);
+  expect(texts[0]?.querySelectorAll("pre")).toHaveLength(1);
+  expect(texts[0]?.querySelector("pre")?.textContent).toBe("let a = 1;");
+  expect(texts[0]?.textContent).not.toContain("`");
   expect(find("reply-ending")).toBeNull();
+  const parts = [...document.querySelectorAll("[data-testid=reply-part]")];
+  expect(parts.map(({ textContent }) => textContent.trim())).toEqual([
+    "Part 1 of 2",
+    "Part 2 of 2",
+  ]);
+  expect(document.querySelectorAll("[data-testid=copy-reply]")).toHaveLength(1);
+  find("copy-reply")?.click();
+  expect(writeText).toHaveBeenCalledExactlyOnceWith(cut.text + rest.text);
+});
+
+test("a reply is copied as plain text from its menu", () => {
+  show({ ...REPLY, text: "# One\n\n**two**" });
+  find("reply-more")?.click();
+  flushSync();
+  find("copy-text")?.click();
+  expect(writeText).toHaveBeenCalledExactlyOnceWith("One\n\ntwo");
 });

@@ -3,20 +3,27 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ReplyDocument } from "../../markdown/document";
 import { App } from "../../state/app.svelte";
 import { Trace } from "../../state/trace.svelte";
-import { threeRounds } from "../../trace/fixtures";
+import { View } from "../../state/view.svelte";
+import { extra, round, threeRounds } from "../../trace/fixtures";
 import ReplyText from "./ReplyText.svelte";
 
 vi.mock("../../state/app.svelte", async (original) => ({
   ...(await original<object>()),
-  getApp: () => new App({} as never),
+  getApp: () => app,
 }));
 
+let app: App;
+
 beforeEach(() => {
+  localStorage.clear();
+  app = new App({} as never);
   vi.useFakeTimers();
 });
 afterEach(() => {
   vi.useRealTimers();
 });
+
+const TIMES = { draft_ms: 1000, verify_ms: 2500, sample_ms: 400, rest_ms: 100 };
 
 function show(trace: Trace | null, text: string, growing = false) {
   const props = $state({ trace, text, growing });
@@ -68,4 +75,41 @@ test("a text that grows without rounds is followed by one document, until it is 
   expect(new Set(update.mock.contexts).size).toBe(3);
   update.mockRestore();
   await leave();
+});
+
+test("code is wrapped in every reply at once, which is remembered", async () => {
+  const { leave } = show(null, "```\na long line\n```\n\n```\nb\n```");
+  const buttons = () => [...document.querySelectorAll<HTMLElement>("[data-wrap]")];
+  const pressed = () => buttons().map((button) => button.getAttribute("aria-pressed"));
+  expect(pressed()).toEqual(["false", "false"]);
+  buttons()[0]?.focus();
+  buttons()[0]?.click();
+  flushSync();
+  expect(pressed()).toEqual(["true", "true"]);
+  expect(document.querySelector(".reply")?.classList).toContain("wraps");
+  expect(document.activeElement, "the keyboard stays").toBe(buttons()[0]);
+  expect(new View().wrapsCode).toBe(true);
+  await leave();
+});
+
+test("how long was thought is said where the rounds are known, and counted while they come", async () => {
+  const thought = round(0, { extra: extra("<think>\nhm", "plain"), times: TIMES });
+  const answered = round(1, { extra: extra("\n</think>\n\nYes.", "plain"), times: TIMES });
+  const growing = Trace.of([thought]);
+  const props = $state<{ trace: Trace | null; text: string; timed: Trace | null }>({
+    trace: growing,
+    text: "",
+    timed: growing,
+  });
+  const shown = mount(ReplyText, { target: document.body, props });
+  const summary = () => document.querySelector("summary")?.textContent;
+  flushSync();
+  expect(summary()).toBe("Thinking … 4\u00a0s");
+  growing.show([answered], 0);
+  flushSync();
+  expect(summary()).toBe("Thought for 8\u00a0s");
+  Object.assign(props, { trace: null, text: growing.offsets.text, timed: null });
+  flushSync();
+  expect(summary()).toBe("Thoughts");
+  await unmount(shown);
 });

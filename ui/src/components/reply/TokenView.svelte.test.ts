@@ -27,7 +27,8 @@ afterEach(async () => {
 
 function show(rounds: readonly Round[], text: string | null = textOf(rounds)) {
   const trace = Trace.of(rounds);
-  shown = mount(TokenView, { target: document.body, props: { trace, message: MESSAGE, text } });
+  const parts = [{ message: MESSAGE, trace }] as const;
+  shown = mount(TokenView, { target: document.body, props: { parts, text } });
   flushSync();
   return trace;
 }
@@ -129,13 +130,41 @@ test("a token selected far away is brought onto the page with those around it", 
 });
 
 test("another trace takes the place of the first: a replay goes back", () => {
-  const props = $state({ trace: Trace.of(words(9)), message: MESSAGE, text: null });
+  const partsOf = (rounds: readonly Round[]) =>
+    [{ message: MESSAGE, trace: Trace.of(rounds) }] as const;
+  const props = $state({ parts: partsOf(words(9)), text: null });
   shown = mount(TokenView, { target: document.body, props });
   flushSync();
-  props.trace = Trace.of(threeRounds);
+  props.parts = partsOf(threeRounds);
   flushSync();
   expect(all("[data-testid=token-chip]")).toHaveLength(7);
-  props.trace = Trace.of(words(30));
+  props.parts = partsOf(words(30));
   flushSync();
   expect(find("token-view")?.textContent).toBe(" w".repeat(30));
+});
+
+test("a reply in parts is one text, and each token is that of its own part's trace", () => {
+  const first = Trace.of([round(0, { extra: extra("```js\nlet", "plain") })]);
+  const second = Trace.of([
+    round(0, { extra: extra(" a;", "plain") }),
+    round(1, { extra: extra("\n```", "plain") }),
+  ]);
+  const parts = [
+    { message: 7, trace: first },
+    { message: MESSAGE, trace: second },
+  ] as const;
+  shown = mount(TokenView, { target: document.body, props: { parts, text: null } });
+  flushSync();
+  expect(all("pre").map(({ textContent }) => textContent)).toEqual(["```js↵\nlet a;↵\n```"]);
+  all("[data-testid=token-chip]")[1]?.click();
+  flushSync();
+  expect(view.inspected).toBe(MESSAGE);
+  expect(view.selected).toEqual({ round: 0, slot: 0 });
+  expect(all(".picked").map(({ textContent }) => textContent)).toEqual([" a;"]);
+  press("ArrowLeft");
+  expect(view.inspected).toBe(7);
+  expect(view.selected).toEqual({ round: 0, slot: 0 });
+  second.show([round(2, { extra: extra(" so", "plain") })], 0);
+  flushSync();
+  expect(find("token-view")?.textContent).toContain(" so");
 });

@@ -103,7 +103,7 @@ test("each changed setting goes back to its default", () => {
 });
 
 test("the rarely used settings are in sight when one of them was changed", () => {
-  app.settings.changeSpeculation({ staged: "off" });
+  app.setup.changeSpeculation({ staged: "off" });
   show();
   expect(document.querySelector("details")?.open).toBe(true);
 });

@@ -32,6 +32,8 @@ export const common = {
   "choice.plot": "Diagramm",
   "choice.noPoint": "kein Punkt gewählt; mit den Pfeiltasten bewegst du dich zwischen den Punkten",
   "amount.less": "weniger als {size}",
+  "amount.seconds": "{seconds} s",
+  "amount.minutes": "{minutes} min {seconds} s",
   "amount.secondsLeft": "noch {time} s",
   "amount.minutesLeft": "noch {time} min",
   "amount.hoursLeft": "noch {hours} h {minutes} min",

@@ -1,11 +1,13 @@
 /** Alle Meldungen auf Deutsch. */
 import { arena } from "./arena";
+import { attachments } from "./attachments";
 import { check } from "./check";
 import { commands } from "./commands";
 import { common } from "./common";
 import { conversation } from "./conversation";
 import { inspector } from "./inspector";
 import { library } from "./library";
+import { presets } from "./presets";
 import { reply } from "./reply";
 import { settings } from "./settings";
 import { shell } from "./shell";
@@ -16,12 +18,14 @@ import { window } from "./window";
 
 export const de = {
   ...arena,
+  ...attachments,
   ...check,
   ...commands,
   ...common,
   ...conversation,
   ...inspector,
   ...library,
+  ...presets,
   ...reply,
   ...settings,
   ...shell,

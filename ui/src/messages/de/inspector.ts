@@ -19,6 +19,9 @@ export const inspector = {
   "inspector.byReason": "Runden nach Grund:",
   "inspector.noTrace":
     "Von dieser Antwort ist kein Trace gespeichert, darum gibt es keine Heatmap: Das Speichern war aus, oder der Trace wurde gelöscht.",
+  "inspector.elsewhere":
+    "Diese Antwort hat ein Server anderswo geschrieben: Sein Protokoll erzählt nichts von Runden, deshalb gibt es keine Heatmap.",
+  "inspector.tokensAlone": "{tokens, plural, one {# Token} other {# Token}}",
   "inspector.noRounds": "Diese Antwort hat keine Runden. {detail}",
   "inspector.endedEarly": "Diese Antwort endete vor ihrer ersten Runde.",
   "inspector.tokens":

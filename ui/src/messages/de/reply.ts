@@ -75,4 +75,14 @@ export const reply = {
   "reply.tokensLabel": "Token der Antwort. Mit den Pfeiltasten bewegst du dich zwischen ihnen.",
   "reply.thinkingNow": "Denkt nach …",
   "reply.thoughts": "Gedanken",
+  "reply.thinkingFor": "Denkt nach … {time}",
+  "reply.thoughtFor": "{time} nachgedacht",
+  "reply.wrap": "Umbrechen",
+  "reply.wrapTitle": "Lange Codezeilen umbrechen, statt sie zu scrollen",
+  "reply.codeIn": "Code, {language}",
+  "reply.part": "Teil {number} von {of}",
+  "reply.partTitle":
+    "Diese Antwort wurde abgebrochen und fortgesetzt: Was rechts steht, gehört zu diesem Teil",
+  "reply.copyText": "Als reinen Text kopieren",
+  "reply.copyTextTitle": "Kopiert, was zu lesen ist, ohne Markdown-Zeichen und ohne Gedanken",
 } as const satisfies Record<keyof typeof english, string>;

@@ -4,10 +4,12 @@ import type { settings as english } from "../en/settings";
 export const settings = {
   "settings.speculation": "Spekulation",
   "settings.sampling": "Sampling",
+  "settings.presets": "Presets",
   "settings.device": "Gerät",
   "settings.system-prompt": "System-Prompt",
   "settings.appearance": "Aussehen",
   "settings.server": "Lokaler Server",
+  "settings.remote": "Entfernt",
   "settings.data": "Daten",
   "setting.draft": "Draft-Modell",
   "setting.draft.explanation":
@@ -73,6 +75,18 @@ export const settings = {
   "setting.max_tokens.explanation":
     "Die längste Antwort in Token. Leer lassen, um das ganze Kontextfenster zu erlauben.",
   "setting.max_tokens.standard": "leer",
+  "setting.thinking": "Nachdenken",
+  "setting.thinking.explanation":
+    "Ob das Modell nachdenkt, bevor es antwortet, wenn seine Chat-Vorlage einen Schalter dafür hat. Ohne kommt die Antwort früher, mit wird sie bei schweren Fragen besser.",
+  "setting.thinking.standard": "wie beim Modell vorgesehen",
+  "setting.thinking.own": "Wie vorgesehen",
+  "setting.model_preset": "Preset des Zielmodells",
+  "setting.model_preset.explanation":
+    "Womit neue Unterhaltungen mit dem geladenen Zielmodell beginnen.",
+  "setting.model_preset.standard": "wie in den Einstellungen",
+  "setting.presets": "Presets",
+  "setting.presets.explanation":
+    "Systemprompt, Sampling und Spekulation unter einem Namen. Wähle eines unter deiner Nachricht, für eine Unterhaltung.",
   "setting.device": "Zielmodell",
   "setting.device.explanation": "Wo das Zielmodell läuft. Eine Änderung lädt das Modell neu.",
   "setting.device.standard": "automatisch",
@@ -81,7 +95,7 @@ export const settings = {
   "setting.draft_device.standard": "automatisch",
   "setting.system_prompt": "System-Prompt",
   "setting.system_prompt.explanation":
-    "Anweisungen am Anfang jeder Unterhaltung. Gilt ab der nächsten Antwort.",
+    "Anweisungen am Anfang einer Unterhaltung. Gilt ab der nächsten Antwort.",
   "setting.system_prompt.standard": "leer",
   "setting.theme": "Farbschema",
   "setting.theme.explanation": "Hell, dunkel oder wie das System.",
@@ -112,6 +126,38 @@ export const settings = {
     "Programme müssen ihn als API-Schlüssel senden. Leer lassen für keinen.",
   "setting.server_key.standard": "leer",
   "setting.server_key.new": "Neuer Schlüssel",
+  "setting.write_titles": "Titel vom Modell",
+  "setting.write_titles.explanation":
+    "Nach der ersten Antwort benennt das Modell die Unterhaltung. Modelle unter einer Milliarde Parametern tun es nicht: Die ersten Worte sagen mehr.",
+  "setting.write_titles.standard": "an",
+  "setting.export": "Alle Unterhaltungen exportieren",
+  "setting.export.explanation":
+    "Markdown enthält, was jede Unterhaltung zeigt. JSON enthält alle Zweige und Einstellungen und lässt sich wieder importieren.",
+  "setting.export.markdown": "Als Markdown",
+  "setting.export.json": "Als JSON",
+  "setting.export.traces": "Als JSON mit Traces",
+  "setting.import": "Unterhaltungen importieren",
+  "setting.import.explanation":
+    "Aus Foretokens JSON und aus Exporten von ChatGPT (.json oder .zip), LM Studio und Open WebUI. Du kannst die Dateien auch auf das Fenster ziehen.",
+  "setting.import.choose": "Dateien wählen …",
+  "setting.remote_servers": "Server anderswo",
+  "setting.remote_servers.explanation":
+    "Modelle auf vLLM, SGLang, llama-server oder jedem Server mit OpenAIs Protokoll können als Zielmodell antworten. Gewählt werden sie über der Unterhaltung.",
+  "remote.sent":
+    "Was einem solchen Modell geschrieben wird, verlässt diesen Rechner: die Unterhaltung, der System-Prompt und die Sampling-Einstellungen. Nichts wird gesendet, bevor ein Server geprüft oder seinem Modell geschrieben wird.",
+  "remote.name": "Name",
+  "remote.address": "Adresse",
+  "remote.key": "Schlüssel",
+  "remote.add": "Hinzufügen",
+  "remote.asking": "Wird gefragt",
+  "remote.test": "Prüfen",
+  "remote.testLabel": "{server} prüfen",
+  "remote.remove": "Entfernen",
+  "remote.removeLabel": "{server} entfernen",
+  "remote.untested": "Noch nicht gefragt.",
+  "remote.noModels": "Er antwortet und hat keine Modelle.",
+  "remote.models":
+    "{count, plural, one {Er hat ein Modell: {names}} other {Er hat # Modelle: {names}}}",
   "setting.keep_traces": "Traces speichern",
   "setting.keep_traces.explanation":
     "Ein Trace hält fest, was in jeder Runde geschah. Token-Ansicht, Heatmap, Wiedergabe und Prüfung brauchen ihn.",
@@ -146,6 +192,9 @@ export const settings = {
   "settings.resetTitle": "Auf die Vorgabe zurücksetzen: {standard}",
   "settings.resetLabel": "{label} auf die Vorgabe zurücksetzen, {standard}",
   "settings.standard": "Vorgabe: {standard}.",
+  "settings.resetSection": "Abschnitt zurücksetzen",
+  "settings.resetAll": "Alles zurücksetzen",
+  "settings.wasReset": "Auf die Vorgaben zurückgesetzt.",
   "settings.reset": "Zurücksetzen",
   "settings.search": "Einstellungen suchen",
   "settings.notSaved": "Nicht gespeichert: {problem}",

@@ -6,6 +6,15 @@ export const window = {
   "window.replyNotCopied": "Die Antwort konnte nicht kopiert werden.",
   "drop.add":
     "{count, plural, one {Loslassen, um ein Modell hinzuzufügen} other {Loslassen, um # Modelle hinzuzufügen}}",
+  "drop.attach":
+    "{count, plural, one {Loslassen, um eine Datei anzuhängen} other {Loslassen, um # Dateien anzuhängen}}",
+  "drop.attachWhat": "Text, Code, CSV, JSON oder PDF",
+  "drop.trace":
+    "{count, plural, one {Loslassen, um einen Trace zu öffnen} other {Loslassen, um # Traces zu öffnen}}",
+  "drop.traceWhat": "Du kannst ihn ansehen und abspielen. Er bleibt, wo er ist.",
+  "drop.conversations":
+    "{count, plural, one {Loslassen, um Unterhaltungen zu importieren} other {Loslassen, um Unterhaltungen aus # Dateien zu importieren}}",
+  "drop.conversationsWhat": "Sie kommen zu denen hinzu, die hier sind. Nichts wird ersetzt.",
   "drop.what":
     "Eine .gguf-Datei oder ein Ordner mit safetensors-Dateien. Sie bleiben, wo sie sind.",
   "window.replyWritten":
@@ -14,9 +23,16 @@ export const window = {
     "Gerade wird eine Antwort geprüft: Stopp die Prüfung oder warte, bis sie fertig ist.",
   "window.arenaRuns": "Die Arena läuft: Stopp sie oder warte, bis sie fertig ist.",
   "window.noReplay": "Es gibt nichts abzuspielen: Von dieser Antwort ist kein Trace gespeichert.",
+  "window.exported": "Gespeichert: {path}",
+  "window.imported":
+    "{count, plural, one {# Unterhaltung importiert} other {# Unterhaltungen importiert}}",
+  "window.known": "{count, plural, one {# war schon da} other {# waren schon da}}",
+  "window.allKnown":
+    "{count, plural, one {Nichts importiert: Die Unterhaltung darin ist schon da.} other {Nichts importiert: Alle # Unterhaltungen sind schon da.}}",
+  "window.importedMore": "{imported}, {known}.",
+  "window.importedOnly": "{imported}.",
   "window.notImported": "„{file}“ wurde nicht importiert: {reason}",
   "window.notRead": "Die Datei konnte nicht gelesen werden ({detail}). Ist sie noch da?",
-  "window.openTrace": "Um einen Trace zu öffnen, nimm „Trace importieren“ in der Seitenleiste.",
   "window.replyStopped": "Antwort gestoppt.",
   "window.replyFinished": "Antwort fertig.",
   "window.phase.loading": "lädt",

@@ -29,6 +29,8 @@ export const common = {
   "choice.plot": "plot",
   "choice.noPoint": "no point selected; use the arrow keys to move between points",
   "amount.less": "less than {size}",
+  "amount.seconds": "{seconds} s",
+  "amount.minutes": "{minutes} min {seconds} s",
   "amount.secondsLeft": "{time} s left",
   "amount.minutesLeft": "{time} min left",
   "amount.hoursLeft": "{hours} h {minutes} min left",

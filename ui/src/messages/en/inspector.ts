@@ -17,6 +17,9 @@ export const inspector = {
   "inspector.byReason": "Rounds by reason:",
   "inspector.noTrace":
     "No trace of this reply is stored, so there is no heatmap: saving traces was off, or the trace was deleted.",
+  "inspector.elsewhere":
+    "A server elsewhere wrote this reply: its protocol does not tell of rounds, so there is no heatmap.",
+  "inspector.tokensAlone": "{tokens, plural, one {# token} other {# tokens}}",
   "inspector.noRounds": "This reply has no rounds. {detail}",
   "inspector.endedEarly": "This reply ended before its first round.",
   "inspector.tokens":

@@ -2,10 +2,12 @@
 export const settings = {
   "settings.speculation": "Speculation",
   "settings.sampling": "Sampling",
+  "settings.presets": "Presets",
   "settings.device": "Device",
   "settings.system-prompt": "System prompt",
   "settings.appearance": "Appearance",
   "settings.server": "Local server",
+  "settings.remote": "Remote",
   "settings.data": "Data",
   "setting.draft": "Draft model",
   "setting.draft.explanation":
@@ -70,6 +72,18 @@ export const settings = {
   "setting.max_tokens.explanation":
     "Longest reply in tokens. Leave empty to allow the whole context window.",
   "setting.max_tokens.standard": "empty",
+  "setting.thinking": "Thinking",
+  "setting.thinking.explanation":
+    "Whether the model thinks before it answers, where its chat template has a switch for that. Answers begin sooner without, and are better with where the question is hard.",
+  "setting.thinking.standard": "as the model has it",
+  "setting.thinking.own": "As the model has it",
+  "setting.model_preset": "Preset of the target model",
+  "setting.model_preset.explanation":
+    "What new conversations with the loaded target model begin with.",
+  "setting.model_preset.standard": "as in the settings",
+  "setting.presets": "Presets",
+  "setting.presets.explanation":
+    "A system prompt, sampling and speculation under one name. Choose one below your message, for one conversation.",
   "setting.device": "Target model",
   "setting.device.explanation": "Where the target model runs. Changing it reloads the model.",
   "setting.device.standard": "automatic",
@@ -78,7 +92,7 @@ export const settings = {
   "setting.draft_device.standard": "automatic",
   "setting.system_prompt": "System prompt",
   "setting.system_prompt.explanation":
-    "Instructions at the start of every conversation. Applies from the next reply.",
+    "Instructions at the start of a conversation. Applies from the next reply.",
   "setting.system_prompt.standard": "empty",
   "setting.theme": "Theme",
   "setting.theme.explanation": "Light, dark, or the same as the system.",
@@ -108,6 +122,38 @@ export const settings = {
   "setting.server_key.explanation": "Programs must send it as their API key. Leave empty for none.",
   "setting.server_key.standard": "empty",
   "setting.server_key.new": "New key",
+  "setting.write_titles": "Titles by the model",
+  "setting.write_titles.explanation":
+    "After the first reply the model names the conversation. Models below a billion parameters do not: the first words say more.",
+  "setting.write_titles.standard": "on",
+  "setting.export": "Export all conversations",
+  "setting.export.explanation":
+    "Markdown has what each conversation shows. JSON has all branches and settings, and can be imported again.",
+  "setting.export.markdown": "As Markdown",
+  "setting.export.json": "As JSON",
+  "setting.export.traces": "As JSON with traces",
+  "setting.import": "Import conversations",
+  "setting.import.explanation":
+    "From Foretoken’s JSON, and from exports of ChatGPT (.json or .zip), LM Studio and Open WebUI. You can also drop the files onto the window.",
+  "setting.import.choose": "Choose files…",
+  "setting.remote_servers": "Servers elsewhere",
+  "setting.remote_servers.explanation":
+    "Models on vLLM, SGLang, llama-server or any server with OpenAI's protocol can reply as your target model. Choose them above the conversation.",
+  "remote.sent":
+    "What you send to such a model leaves this computer: the conversation, the system prompt and the sampling settings. Nothing is sent before you test a server or write to its model.",
+  "remote.name": "Name",
+  "remote.address": "Address",
+  "remote.key": "Key",
+  "remote.add": "Add",
+  "remote.asking": "Asking",
+  "remote.test": "Test",
+  "remote.testLabel": "Test {server}",
+  "remote.remove": "Remove",
+  "remote.removeLabel": "Remove {server}",
+  "remote.untested": "Not asked yet.",
+  "remote.noModels": "It answers, and has no models.",
+  "remote.models":
+    "{count, plural, one {It has one model: {names}} other {It has # models: {names}}}",
   "setting.keep_traces": "Save traces",
   "setting.keep_traces.explanation":
     "A trace records what happened in each round. Token view, heatmap, replay and check need it.",
@@ -141,6 +187,9 @@ export const settings = {
   "settings.resetTitle": "Reset to the default: {standard}",
   "settings.resetLabel": "Reset {label} to its default, {standard}",
   "settings.standard": "Default: {standard}.",
+  "settings.resetSection": "Reset this section",
+  "settings.resetAll": "Reset all settings",
+  "settings.wasReset": "Reset to the defaults.",
   "settings.reset": "Reset",
   "settings.search": "Search settings",
   "settings.notSaved": "Not saved: {problem}",

@@ -26,6 +26,7 @@ const reply: Message = {
   problem: null,
   parent: null,
   siblings: [3],
+  attachments: [],
   unstored: null,
 };
 const program = "Foretoken 0.1.0";

@@ -73,15 +73,6 @@ pub fn fill(target: &mut dyn Model, requests: &[Request]) -> Result<usize> {
     Ok(context.len())
 }
 
-/// Milliseconds of a pass over one token after what is cached, which scores it.
-pub fn one_row(target: &mut dyn Model) -> Result<f64> {
-    let start = Instant::now();
-    let pass = target.run(&TokenTree::chain([0]), &Want::all_rows().interest(Interest::Peaks))?;
-    let time = milliseconds(start);
-    pass.keep(&[])?;
-    Ok(time)
-}
-
 /// The drafter's time for a token; `None` when nobody drafts or nothing was drafted.
 pub fn draft_cost(session: &mut Session, requests: &[Request]) -> Result<Option<f64>> {
     let Some(request) = requests.first() else { return Ok(None) };

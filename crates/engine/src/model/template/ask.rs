@@ -33,11 +33,12 @@ pub(super) struct Ask<'a> {
     pub(super) prompt: Option<Prompt<'a>>,
 }
 
-/// See [`super::ChatTemplate::render`].
+/// See [`super::ChatTemplate::render_with`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Prompt<'a> {
     pub(super) messages: Cow<'a, [ChatMessage]>,
     pub(super) add_generation_prompt: bool,
+    pub(super) thinking: Option<bool>,
 }
 
 /// The rendered text, empty where none was asked for, or why there is none: a part of a sentence.

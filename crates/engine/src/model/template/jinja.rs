@@ -10,6 +10,7 @@ use minijinja::{Environment, ErrorKind, context};
 use serde::Serialize;
 
 use super::ask::{Answer, Ask, Prompt, Source, TOO_LONG};
+use super::thinking;
 
 /// Instructions a rendering may take: a long conversation needs some thousands, an endless loop is
 /// stopped within a second.
@@ -63,7 +64,10 @@ impl Compiled {
         // Hugging Face's renderer passes these on, none where there are none.
         let (tools, documents) = ((), ());
         let given = context! { messages, add_generation_prompt, tools, documents };
-        self.environment.get_template(NAME)?.render(given)
+        // Undefined where nothing was said, so that the template's default holds.
+        let said = prompt.thinking.into_iter();
+        let said = Value::from_pairs(said.flat_map(|thinks| thinking::SWITCHES.map(|name| (name, thinks))));
+        self.environment.get_template(NAME)?.render(context! { ..given, ..said })
     }
 }
 

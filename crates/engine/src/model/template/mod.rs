@@ -65,12 +65,38 @@ impl ChatTemplate {
         Thinking::of(&self.source.text)
     }
 
+    /// Whether the model thinks when nothing is said about it; `None` where the template has no switch for it. Renders
+    /// a question with the switch on, off and untouched.
+    pub fn thinks(&self) -> Option<bool> {
+        if !thinking::SWITCHES.iter().any(|name| self.source.text.contains(name)) {
+            return None;
+        }
+        let question = [ChatMessage { role: Role::User, content: "Why?".to_owned() }];
+        let rendered = |thinking| self.render_with(&question, true, thinking).ok();
+        let off = rendered(Some(false))?;
+        let differs = rendered(Some(true))? != off;
+        differs.then(|| rendered(None).is_some_and(|untouched| untouched != off))
+    }
+
     /// The text the model is to continue. `add_generation_prompt` opens the assistant's next turn.
     ///
     /// # Errors
     /// `Error::Template` with the template's own words when it refuses, or with what went wrong.
     pub fn render(&self, messages: &[ChatMessage], add_generation_prompt: bool) -> Result<String> {
-        self.ask(Some(Prompt { messages: messages.into(), add_generation_prompt }))
+        self.render_with(messages, add_generation_prompt, None)
+    }
+
+    /// The same, with the switch for `thinking` on or off, where the template has one; see [`Self::thinks`].
+    ///
+    /// # Errors
+    /// As [`Self::render`].
+    pub fn render_with(
+        &self,
+        messages: &[ChatMessage],
+        add_generation_prompt: bool,
+        thinking: Option<bool>,
+    ) -> Result<String> {
+        self.ask(Some(Prompt { messages: messages.into(), add_generation_prompt, thinking }))
     }
 
     fn ask(&self, prompt: Option<Prompt<'_>>) -> Result<String> {

@@ -254,7 +254,8 @@ fn every_template_renders_every_conversation_as_jinja2_does() {
         for (title, conversation) in given["conversations"].as_object().unwrap() {
             for prompt in [false, true] {
                 let messages = messages_of(conversation).into();
-                let rendered = template.render(&Prompt { messages, add_generation_prompt: prompt });
+                let rendered =
+                    template.render(&Prompt { messages, add_generation_prompt: prompt, thinking: None });
                 let found = match &rendered {
                     Ok(text) => json!(checksum(text)),
                     Err(error) => json!({"refusal": describe(error)}),
@@ -283,6 +284,33 @@ fn thinking_is_recognised_by_its_tags() {
     let magistral = template("{{ content | replace('[/THINK]', '') }}").thinking().unwrap();
     assert!(magistral.is_opened_by("[INST]Why?[/INST][THINK]\n"));
     assert!(!magistral.is_opened_by("[THINK]So.[/THINK]"));
+}
+
+#[test]
+fn whether_a_model_thinks_is_a_switch_of_its_template_with_a_default() {
+    for (name, thinks) in [
+        ("Qwen-Qwen3-0.6B", Some(true)),
+        ("HuggingFaceTB-SmolLM3-3B", Some(true)),
+        // Thinks only when it is told to.
+        ("deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", Some(false)),
+        ("Qwen-Qwen2.5-7B-Instruct", None),
+    ] {
+        assert_eq!(template(&source(name)).thinks(), thinks, "{name}");
+    }
+    // As DeepSeek V3.1 and Granite have it, and a word that is no switch.
+    let off_at_first = "{% if thinking is defined and thinking %}<think>{% else %}</think>{% endif %}";
+    assert_eq!(template(off_at_first).thinks(), Some(false));
+    assert_eq!(template("{# no thinking #}{{ messages[0].content }}").thinks(), None);
+    assert_eq!(template("{% if thinking %}{{ raise_exception('no') }}{% endif %}").thinks(), None);
+}
+
+#[test]
+fn qwen_3_is_told_not_to_think_by_thoughts_that_are_over() {
+    let template = template(&source("Qwen-Qwen3-0.6B"));
+    let question = [ChatMessage { role: Role::User, content: "Why?".to_owned() }];
+    let rendered = |thinking| template.render_with(&question, true, thinking).unwrap();
+    assert_eq!(rendered(Some(false)), rendered(None) + "<think>\n\n</think>\n\n");
+    assert_eq!(rendered(Some(true)), rendered(None));
 }
 
 #[test]

@@ -2,6 +2,10 @@
 
 use serde::Serialize;
 
+/// The variables by which a template is told whether the model shall think: as Qwen 3, SmolLM 3 and GLM name it, and
+/// as DeepSeek and Granite do.
+pub(super) const SWITCHES: [&str; 2] = ["enable_thinking", "thinking"];
+
 /// Where thinking begins and where it ends in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Thinking {

@@ -1,0 +1,13 @@
+//! Why a file of conversations is refused.
+
+use std::fmt::Display;
+
+use crate::ipc::{CommandError, ErrorCode};
+
+pub fn bad(message: impl Display) -> CommandError {
+    CommandError::new(ErrorCode::BadFile, message)
+}
+
+pub fn damaged(error: &serde_json::Error) -> CommandError {
+    bad(format!("This file is damaged, cut off or no conversation ({error}). Nothing was imported."))
+}

@@ -1,0 +1,180 @@
+//! Models from the hub: the catalogue, what of it suits this computer, repositories, downloads and who watches them, the access token;
+//! and deleting what was downloaded.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use foretoken_library as library;
+use foretoken_library::{Downloads, Folders, Hub};
+
+use crate::app::App;
+use crate::board::Board;
+use crate::error::Result;
+use crate::ipc::{
+    CatalogueFamily, Download, DownloadState, Recommendation, Repository, RepositoryFile, TokenSource,
+};
+use crate::lock::lock;
+use crate::memory;
+
+/// The hub, and what is on its way from there.
+pub(crate) struct FromHub {
+    hub: Hub,
+    downloads: Downloads,
+    board: Arc<Board<Vec<Download>>>,
+}
+
+impl FromHub {
+    /// Calls `on_arrival` when a download is done.
+    pub(crate) fn open(folders: &Folders, on_arrival: impl Fn() + Send + Sync + 'static) -> Result<Self> {
+        let hub = Hub::new(folders)?;
+        let board = Arc::new(Board::showing(Vec::new()));
+        let shown = Arc::clone(&board);
+        let arrived = Mutex::new(HashSet::new());
+        let on_change = move |downloads: &[library::Download]| {
+            let done = downloads.iter().filter(|download| download.state == library::DownloadState::Done);
+            let done: HashSet<String> = done.map(|download| download.id.clone()).collect();
+            let mut arrived = lock(&arrived);
+            if !done.is_subset(&arrived) {
+                on_arrival();
+            }
+            *arrived = done;
+            shown.update(|shown| *shown = views(downloads));
+        };
+        let downloads = Downloads::open(folders, hub.clone(), on_change)?;
+        board.update(|shown| *shown = views(&downloads.list()));
+        Ok(Self { hub, downloads, board })
+    }
+}
+
+impl App {
+    /// The known pairs, and whether they would fit.
+    pub fn catalogue(&self) -> Vec<CatalogueFamily> {
+        self.computer().catalogue()
+    }
+
+    /// The pairs to begin with on this computer, three at most.
+    pub fn recommendations(&self) -> Vec<Recommendation> {
+        self.computer().recommendations()
+    }
+
+    /// Names of the models that were asked for and are on their way.
+    pub(crate) fn coming(&self) -> HashSet<String> {
+        let Ok(hub) = &self.hub else { return HashSet::new() };
+        let downloads = hub.downloads.list().into_iter();
+        downloads.filter(|one| one.state != library::DownloadState::Done).map(|one| one.id).collect()
+    }
+
+    /// What the repository called `name` offers. Asks the hub.
+    pub fn find_repository(&self, name: &str) -> Result<Repository> {
+        Ok(self.hub()?.hub.repository(name.trim())?.into())
+    }
+
+    /// For the page, see [`Board::watch_from_page`].
+    pub fn watch_downloads(&self, watcher: impl Fn(&Vec<Download>) -> bool + Send + 'static) -> Result<()> {
+        self.hub()?.board.watch_from_page(watcher);
+        Ok(())
+    }
+
+    /// Begins a download, or goes on with it; `None` for the file asks for a safetensors folder. Asks the hub.
+    pub fn start_download(&self, repository: &str, file: Option<&str>) -> Result<Download> {
+        Ok((&self.hub()?.downloads.start(repository, file)?).into())
+    }
+
+    pub fn pause_download(&self, id: &str) -> Result<()> {
+        Ok(self.hub()?.downloads.pause(id)?)
+    }
+
+    pub fn resume_download(&self, id: &str) -> Result<()> {
+        Ok(self.hub()?.downloads.resume(id)?)
+    }
+
+    pub fn cancel_download(&self, id: &str) -> Result<()> {
+        Ok(self.hub()?.downloads.cancel(id)?)
+    }
+
+    pub fn dismiss_download(&self, id: &str) -> Result<()> {
+        Ok(self.hub()?.downloads.dismiss(id)?)
+    }
+
+    /// Deletes an installed model from disk. One that is loaded goes on working until another is chosen,
+    /// and at the next start the starter takes its place.
+    pub fn delete_model(&self, id: &str) -> Result<()> {
+        self.library.remove(id)?;
+        self.engine.lister()();
+        Ok(())
+    }
+
+    pub fn hub_token(&self) -> Result<TokenSource> {
+        Ok(self.hub()?.hub.token_source().into())
+    }
+
+    /// Keeps a token, or with `None` removes the kept one. Returns where the token comes from then.
+    pub fn set_hub_token(&self, token: Option<&str>) -> Result<TokenSource> {
+        self.hub()?.hub.set_token(token.map(str::trim))?;
+        self.hub_token()
+    }
+
+    fn hub(&self) -> Result<&FromHub> {
+        self.hub.as_ref().map_err(Clone::clone)
+    }
+}
+
+fn views(downloads: &[library::Download]) -> Vec<Download> {
+    downloads.iter().map(Download::from).collect()
+}
+
+/// As downloads and installed models are called: `owner/name:file`, or `owner/name` for a folder.
+fn id(repository: &str, file: Option<&str>) -> String {
+    file.map_or_else(|| repository.to_owned(), |file| format!("{repository}:{file}"))
+}
+
+impl From<library::Repository> for Repository {
+    fn from(repository: library::Repository) -> Self {
+        let offered = |file: Option<String>, size_bytes| {
+            let memory_bytes = memory::needed(size_bytes);
+            let fits = memory::holds(memory_bytes);
+            let id = id(&repository.id, file.as_deref());
+            RepositoryFile { id, file, size_bytes, memory_bytes, fits }
+        };
+        let files = repository.files.iter().map(|file| offered(Some(file.path.clone()), file.bytes));
+        let folder = repository.safetensors.map(|bytes| offered(None, bytes));
+        let files = files.chain(folder).collect();
+        Self { id: repository.id, licence: repository.licence, gated: repository.gated, files }
+    }
+}
+
+impl From<&library::Download> for Download {
+    fn from(download: &library::Download) -> Self {
+        use library::DownloadState as From;
+        let (state, reason) = match &download.state {
+            From::Queued => (DownloadState::Queued, None),
+            From::Running => (DownloadState::Running, None),
+            From::Waiting => (DownloadState::Waiting, None),
+            From::Verifying => (DownloadState::Verifying, None),
+            From::Paused { reason } => (DownloadState::Paused, reason.clone()),
+            From::Done => (DownloadState::Done, None),
+            From::Failed { reason } => (DownloadState::Failed, Some(reason.clone())),
+        };
+        Self {
+            id: download.id.clone(),
+            repository: download.repository.clone(),
+            file: download.file.clone(),
+            done_bytes: download.done_bytes,
+            total_bytes: download.total_bytes,
+            bytes_per_second: download.bytes_per_second,
+            state,
+            reason,
+        }
+    }
+}
+
+impl From<library::TokenSource> for TokenSource {
+    fn from(source: library::TokenSource) -> Self {
+        match source {
+            library::TokenSource::None => Self::None,
+            library::TokenSource::Environment => Self::Environment,
+            library::TokenSource::Keyring => Self::Keyring,
+            library::TokenSource::File => Self::File,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Conversations that are still called by their first words, and get the title that a model writes.
+
+use foretoken_engine::model::Role;
+
+use crate::app::App;
+use crate::error::Result;
+use crate::ipc::Conversation;
+use crate::title::title_in;
+
+impl App {
+    /// Has a title written for a conversation that is still called by its first words, and waits for it. Anything else
+    /// that is asked for ends that; it can be tried again after a later reply. `None` where the title stays.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn write_title(&self, conversation: i64) -> Result<Option<Conversation>> {
+        if !self.settings().write_titles || self.store().is_named(conversation)? {
+            return Ok(None);
+        }
+        let messages = self.seen(conversation)?;
+        if messages.last().is_none_or(|last| last.role != Role::Assistant) {
+            return Ok(None);
+        }
+        match self.engine.title(messages).recv() {
+            Ok(Ok(Some(answer))) => {
+                let title = title_in(&answer);
+                let named = self.store().name_conversation(conversation, title.as_deref())?;
+                Ok(title.map(|_| named.into()))
+            }
+            Ok(Err(error)) => {
+                tracing::debug!("no title was written: {}", error.message);
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Presets: those that come with the program, what a list of a person's own must be, and the values of one by its
+//! id.
+
+use std::collections::HashSet;
+
+use foretoken_engine::recommended::Recommended;
+
+use crate::error::{Result, bad_setting};
+use crate::ipc::{ModelEntry, PRESET_NAME, Preset, PresetValues, Settings};
+
+/// The id of the one that takes what the target's makers recommend.
+pub const RECOMMENDED: &str = "recommended";
+
+/// The ids of those that come with the program, in the order in which they are listed. They change how tokens are
+/// chosen, and some what is said before a conversation; all else is as the settings have it.
+pub const BUILT_IN: [&str; 4] = [RECOMMENDED, "precise", "creative", "code"];
+
+const CODE_PROMPT: &str = "You are an experienced programmer. Answer with working code first, in code blocks that \
+    name their language. Then explain briefly what it does. Say so where something is uncertain.";
+
+impl Settings {
+    /// What replies are written with where nothing else is chosen.
+    pub fn values(&self) -> PresetValues {
+        PresetValues {
+            system_prompt: self.system_prompt.clone(),
+            sampling: self.sampling.clone(),
+            speculation: self.speculation.clone(),
+            max_tokens: self.max_tokens,
+        }
+    }
+
+    /// The same settings with these values.
+    #[must_use]
+    pub fn with(self, values: PresetValues) -> Self {
+        let PresetValues { system_prompt, sampling, speculation, max_tokens } = values;
+        Self { system_prompt, sampling, speculation, max_tokens, ..self }
+    }
+
+    /// Those presets that come with the program and have something to say of this target.
+    pub fn built_in_presets(&self, target: Option<&ModelEntry>) -> Vec<Preset> {
+        let recommended = target.and_then(|target| target.recommended);
+        let preset = |id: &str| {
+            let values = built_in(id, self.values(), recommended)?;
+            Some(Preset { id: id.to_owned(), name: String::new(), values })
+        };
+        BUILT_IN.iter().filter_map(|id| preset(id)).collect()
+    }
+
+    /// The preset that new conversations with this target begin with, and its values; `None` where none was chosen,
+    /// or it is gone.
+    pub(crate) fn preset_of(&self, target: &ModelEntry) -> Option<Preset> {
+        let id = self.model_presets.get(&target.id)?;
+        let built_in = || self.built_in_presets(Some(target)).into_iter().find(|preset| preset.id == *id);
+        self.presets.iter().find(|preset| preset.id == *id).cloned().or_else(built_in)
+    }
+}
+
+/// `None` for what is no such preset, and where nobody recommends anything.
+fn built_in(id: &str, values: PresetValues, recommended: Option<Recommended>) -> Option<PresetValues> {
+    let sampled = |temperature, top_p, min_p| Recommended {
+        temperature: Some(temperature),
+        top_p: Some(top_p),
+        min_p: Some(min_p),
+        ..Recommended::default()
+    };
+    let sampling = match id {
+        RECOMMENDED => recommended?,
+        "precise" => sampled(0.2, 0.9, 0.0),
+        "creative" => sampled(1.0, 1.0, 0.05),
+        "code" => sampled(0.2, 0.95, 0.0),
+        _ => return None,
+    };
+    let sampling = sampling.over(&values.sampling);
+    let system_prompt = if id == "code" { CODE_PROMPT.to_owned() } else { values.system_prompt };
+    Some(PresetValues { system_prompt, sampling, ..values })
+}
+
+impl PresetValues {
+    /// # Errors
+    /// `BadSetting` naming the first value out of its range.
+    pub fn validate(&self) -> Result<()> {
+        self.sampling.validate()?;
+        Ok(self.speculation.validate()?)
+    }
+}
+
+/// # Errors
+/// `BadSetting` for a value out of its range, a name that is empty, too long or another's too, and an id that is.
+pub(crate) fn validate(presets: &[Preset]) -> Result<()> {
+    let (mut ids, mut names) = (HashSet::from(BUILT_IN), HashSet::new());
+    for Preset { id, name, values } in presets {
+        let name = name.trim();
+        let letters = name.chars().count();
+        if !PRESET_NAME.contains(&(letters as u32)) {
+            return Err(bad_setting("preset name", "1 to 60 letters", letters));
+        }
+        if !names.insert(name.to_lowercase()) {
+            return Err(bad_setting(
+                "preset name",
+                "one that no other preset has",
+                format!("“{name}” twice"),
+            ));
+        }
+        if id.is_empty() || !ids.insert(id) {
+            return Err(bad_setting("preset id", "one that no other preset has", format!("“{id}”")));
+        }
+        values.validate()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use foretoken_engine::sampling::Sampling;
+
+    use super::*;
+    use crate::ipc::ErrorCode;
+    use crate::models::InstalledModel;
+
+    fn preset(id: &str, name: &str) -> Preset {
+        Preset { id: id.to_owned(), name: name.to_owned(), ..Preset::default() }
+    }
+
+    fn target(recommended: Option<Recommended>) -> ModelEntry {
+        ModelEntry { recommended, ..InstalledModel::added("/nowhere/a.gguf").entry() }
+    }
+
+    #[test]
+    fn names_and_ids_are_there_short_and_nobody_elses() {
+        let refused = |presets: &[Preset]| {
+            let error = validate(presets).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadSetting);
+            error.message
+        };
+        assert_eq!(validate(&[preset("a", &"x".repeat(60)), preset("b", "B")]), Ok(()));
+        assert_eq!(refused(&[preset("a", " ")]), "preset name: expected 1 to 60 letters, found 0.");
+        assert!(refused(&[preset("a", &"x".repeat(10_000))]).contains("found 10000"));
+        assert!(refused(&[preset("a", "Mine"), preset("b", " mINE ")]).contains("“mINE” twice"));
+        assert!(refused(&[preset("a", "A"), preset("a", "B")]).contains("preset id"));
+        assert!(refused(&[preset("", "A")]).contains("preset id"));
+        assert!(refused(&[preset("precise", "A")]).contains("preset id"));
+        let hot = Sampling { temperature: 99.0, ..Sampling::default() };
+        let values = PresetValues { sampling: hot, ..PresetValues::default() };
+        assert!(refused(&[Preset { values, ..preset("a", "A") }]).contains("temperature"));
+    }
+
+    #[test]
+    fn a_preset_of_the_program_can_be_set_and_changes_no_more_than_it_says() {
+        let mine = Settings {
+            system_prompt: "Be brief.".to_owned(),
+            max_tokens: 7,
+            sampling: Sampling { top_k: 3, seed: Some(5), ..Sampling::default() },
+            ..Settings::default()
+        };
+        let recommended = Recommended { temperature: Some(0.6), ..Recommended::default() };
+        let presets = mine.built_in_presets(Some(&target(Some(recommended))));
+        assert_eq!(presets.iter().map(|preset| preset.id.as_str()).collect::<Vec<_>>(), BUILT_IN);
+        for Preset { id, values, .. } in &presets {
+            assert_eq!(values.validate(), Ok(()), "{id}");
+            assert_eq!((values.max_tokens, values.sampling.seed), (7, Some(5)), "{id}");
+            assert_eq!((values.sampling.top_k, &values.speculation), (0, &mine.speculation), "{id}");
+            assert_eq!(values.system_prompt == "Be brief.", id != "code");
+        }
+        assert_eq!(presets[0].values.sampling.temperature, 0.6);
+        let without: Vec<_> = mine.built_in_presets(Some(&target(None)));
+        assert_eq!(without, presets[1..], "nobody recommends anything");
+    }
+
+    #[test]
+    fn a_target_brings_its_preset_while_that_is_there() {
+        let of = |id: &str| Settings {
+            presets: vec![preset("mine", "Mine")],
+            model_presets: [("/nowhere/a.gguf".to_owned(), id.to_owned())].into(),
+            ..Settings::default()
+        };
+        let found = |id| of(id).preset_of(&target(None)).map(|preset| preset.id);
+        assert_eq!(found("mine").as_deref(), Some("mine"));
+        assert_eq!(found("creative").as_deref(), Some("creative"));
+        assert_eq!(found("deleted"), None);
+        assert_eq!(found(RECOMMENDED), None, "nobody recommends anything");
+        assert_eq!(Settings::default().preset_of(&target(None)), None);
+    }
+}

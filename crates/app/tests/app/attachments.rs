@@ -1,0 +1,166 @@
+//! Files beside questions: the model reads them however it is asked, and they stay with their question.
+
+use std::sync::Arc;
+
+use foretoken_app::App;
+use foretoken_app::cancel::Cancel;
+use foretoken_app::error::Result;
+use foretoken_app::ipc::{
+    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, ErrorCode, Sent, Settings,
+};
+use foretoken_app::replier::{Ending, Event, PromptSize, Replier};
+use foretoken_engine::model::{ChatMessage, Renderer};
+use foretoken_engine::session::ThisComputer;
+use foretoken_engine::trace::Finish;
+use foretoken_library::Folders;
+
+use super::{Fixture, listen};
+
+/// Replies with all that it reads, its own replies left out.
+struct Mirror;
+
+impl Replier for Mirror {
+    fn reply(
+        &mut self,
+        conversation: &[ChatMessage],
+        _settings: &Settings,
+        _cancel: &Cancel,
+        on: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Ending> {
+        on(Event::Started { target: "Mirror", draft: None });
+        let asked: Vec<&str> = conversation.iter().step_by(2).map(|turn| turn.content.as_str()).collect();
+        on(Event::Text { delta: &asked.join(" | ") });
+        Ok(Ending { finish: Finish::Stop, summary: None })
+    }
+
+    fn measure(&mut self, conversation: &[ChatMessage], _settings: &Settings) -> Result<PromptSize> {
+        let tokens = conversation.iter().map(|turn| turn.content.len()).sum();
+        Ok(PromptSize { tokens, context: 100 })
+    }
+}
+
+fn fixture() -> Fixture {
+    let folder = tempfile::tempdir().unwrap();
+    let (folders, renderer) = (Folders::at(folder.path()), Renderer::in_this_process());
+    let app = App::start_on(folders, None, Arc::new(ThisComputer), renderer, Some(Box::new(Mirror)));
+    Fixture::ready(folder, app.unwrap())
+}
+
+fn file(name: &str, text: &str) -> Attached {
+    Attached { name: name.to_owned(), kind: AttachmentKind::Text, text: text.to_owned() }
+}
+
+fn sent(text: &str, attached: &[Attached]) -> Sent {
+    Sent { attached: attached.to_vec(), ..text.into() }
+}
+
+#[test]
+fn a_file_is_read_with_its_question_however_the_model_is_asked() {
+    let fixture = fixture();
+    let (app, quiet) = (&fixture.app, || listen().0);
+    let fox = "a.csv:\n```csv\nfox,3\n```\n\n";
+    let files = [file("a.csv", "fox,3\n")];
+    let first = app.send(None, sent(" How many? ", &files), quiet()).unwrap();
+    assert_eq!(first.reply.text, format!("{fox}How many?"));
+    let conversation = first.conversation.id;
+    let question = app.messages(conversation).unwrap().remove(0);
+    assert_eq!((question.text.as_str(), question.attachments[0].name.as_str()), ("How many?", "a.csv"));
+    assert_eq!(app.attachment(question.attachments[0].id).unwrap(), files[0]);
+
+    let again = app.regenerate(first.reply.id, quiet()).unwrap();
+    assert_eq!(again.reply.text, first.reply.text);
+    let next = app.send(Some(conversation), "And hens?", quiet()).unwrap();
+    assert_eq!(next.reply.text, format!("{fox}How many? | And hens?"));
+
+    let kept = Sent { kept: vec![question.attachments[0].id], ..sent("Why?", &[file("b", "`")]) };
+    let changed = app.send_instead(question.id, kept, quiet()).unwrap();
+    assert_eq!(changed.reply.text, format!("{fox}b:\n```\n`\n```\n\nWhy?"));
+    let without = app.send_instead(question.id, "Why?", quiet()).unwrap();
+    assert_eq!(without.reply.text, "Why?");
+    let back = app.choose_branch(question.id).unwrap();
+    assert_eq!(back[0].attachments, question.attachments, "the first question has what it had");
+
+    let last = back.iter().rfind(|message| message.text == "And hens?").unwrap().id;
+    assert_eq!(app.see_from(conversation, last).unwrap().seen_from, Some(last));
+    assert_eq!(app.send(Some(conversation), "Hm?", quiet()).unwrap().reply.text, "And hens? | Hm?");
+    assert_eq!(app.see_from(conversation, first.reply.id).unwrap_err().code, ErrorCode::NotFound);
+}
+
+#[test]
+fn a_file_counts_when_room_is_made_for_it() {
+    let fixture = fixture();
+    let first = fixture.app.send(None, sent("Hm?", &[file("a", &"x".repeat(50))]), listen().0).unwrap();
+    let conversation = first.conversation.id;
+    let all = fixture.app.see_all(conversation).unwrap_err();
+    assert!(all.message.contains("132 tokens"), "file and reply are counted: {}", all.message);
+    let next = sent("And?", &[file("b", &"x".repeat(50))]);
+    let left = fixture.app.leave_out_oldest(conversation, Some(next.clone())).unwrap();
+    assert!(left.seen_from > Some(first.reply.id), "all before it is left out");
+    let too_long = sent("And?", &[file("b", &"x".repeat(99))]);
+    let refused = fixture.app.leave_out_oldest(conversation, Some(too_long)).unwrap_err();
+    assert!(refused.message.contains("attach less"), "{}", refused.message);
+}
+
+#[test]
+fn files_that_cannot_be_sent_are_named_and_nothing_is_stored() {
+    let fixture = fixture();
+    let refused = |sent: Sent| {
+        let error = fixture.app.send(None, sent, listen().0).unwrap_err();
+        (error.code, error.message)
+    };
+    let many = vec![file("a", "x"); ATTACHMENTS + 1];
+    assert_eq!(refused(sent("", &many)).1, "At most 20 files can be attached to a message.");
+    assert_eq!(refused(sent("Hm?", &[file("a\n.txt", " \n")])).1, "a.txt has no text in it. Remove it.");
+    let long = file("a.log", &"x".repeat(ATTACHMENT_BYTES + 1));
+    let long = refused(sent("Hm?", &[long]));
+    let sentence = "a.log has more than 4 MB of text. Attach a part of it.";
+    assert_eq!(long, (ErrorCode::BadAttachment, sentence.to_owned()));
+    assert_eq!(refused(Sent { kept: vec![7], ..Sent::default() }).0, ErrorCode::NotFound);
+    assert_eq!(refused(Sent::default()).0, ErrorCode::EmptyPrompt);
+    assert!(fixture.app.conversations().unwrap().is_empty());
+    let whole = file("a.log", &"x".repeat(ATTACHMENT_BYTES));
+    fixture.app.send(None, sent("", &[whole]), listen().0).unwrap();
+}
+
+#[test]
+fn tokens_of_a_file_are_those_it_takes_in_the_prompt_and_estimated_without_a_tokenizer() {
+    let text = "Once upon a time a fox found a lantern.\n".repeat(8);
+    let estimate = fixture().app.count_attachment(&file("a.txt", &text));
+    assert_eq!((estimate.tokens, estimate.exact), (85, false));
+
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.max_tokens = 4);
+    let counted = fixture.app.count_attachment(&file("a.txt", &text));
+    assert!(counted.exact);
+    let prompt = |sent: Sent| {
+        let reply = fixture.app.send(None, sent, listen().0).unwrap();
+        (reply.reply.summary.unwrap().prompt_tokens, reply.conversation.id)
+    };
+    let (with, conversation) = prompt(sent("Go on.", &[file("a.txt", &text)]));
+    let (without, plain) = prompt("Go on.".into());
+    // What stands between file and question is a token or two.
+    assert!(
+        (counted.tokens..counted.tokens + 3).contains(&(with - without)),
+        "{with}, {without}, {counted:?}"
+    );
+    let used = fixture.app.context_use(Some(conversation)).unwrap();
+    assert_eq!((used.attachments, used.system_prompt.tokens), (counted, 0));
+    assert_eq!(fixture.app.context_use(Some(plain)).unwrap().attachments.tokens, 0);
+    fixture.app.see_from(conversation, fixture.app.messages(conversation).unwrap()[0].id).unwrap();
+    let asked = fixture.send(Some(conversation), "And?").0;
+    fixture.app.see_from(conversation, asked.reply.parent.unwrap()).unwrap();
+    assert_eq!(fixture.app.context_use(Some(conversation)).unwrap().attachments.tokens, 0, "it is left out");
+}
+
+#[test]
+fn how_fast_prompts_are_read_is_known_after_a_long_one() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.max_tokens = 1);
+    assert_eq!(fixture.status().reading_rate, None);
+    fixture.send(None, "Hello!");
+    assert_eq!(fixture.status().reading_rate, None, "a short one says nothing");
+    let text = "It was about a fox. ".repeat(120);
+    let reply = fixture.app.send(None, sent("Hm?", &[file("a.txt", &text)]), listen().0).unwrap().reply;
+    assert!(reply.summary.unwrap().prompt_tokens > 500);
+    assert!(fixture.status().reading_rate.unwrap() > 1.0);
+}

@@ -1,0 +1,166 @@
+//! A question in the protocol's form.
+
+use foretoken_engine::model::{ChatMessage, Role};
+use foretoken_engine::sampling::Sampling;
+use serde::Serialize;
+
+/// What a server is to reply to, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    pub model: &'a str,
+    /// Where the last is the assistant's, the reply goes on with it.
+    pub messages: &'a [ChatMessage],
+    pub sampling: &'a Sampling,
+    /// Longest reply in tokens; `None` leaves it to the server.
+    pub max_tokens: Option<usize>,
+}
+
+impl Question<'_> {
+    /// Whether the reply goes on with the last message.
+    pub(crate) fn continues(&self) -> bool {
+        self.messages.last().is_some_and(|last| last.role == Role::Assistant)
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Body<'a> {
+    model: &'a str,
+    messages: Vec<Turn<'a>>,
+    stream: bool,
+    temperature: f32,
+    top_p: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<usize>,
+    #[serde(flatten)]
+    extras: Option<Extras>,
+}
+
+#[derive(Debug, Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+/// What vLLM, SGLang and llama-server take beside OpenAI's own fields. Others may refuse them by name.
+#[derive(Debug, Serialize)]
+struct Extras {
+    stream_options: StreamOptions,
+    /// -1 for all tokens; left out, servers cut off what they like.
+    top_k: i64,
+    min_p: f32,
+    repetition_penalty: f32,
+    /// The same in llama-server's words.
+    repeat_penalty: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continue_final_message: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    add_generation_prompt: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+impl<'a> Body<'a> {
+    pub fn of(question: &Question<'a>, with_extras: bool) -> Self {
+        let Question { model, messages, sampling, max_tokens } = *question;
+        let turn = |message: &'a ChatMessage| Turn { role: role(message.role), content: &message.content };
+        let continues = question.continues();
+        let extras = Extras {
+            stream_options: StreamOptions { include_usage: true },
+            top_k: if sampling.top_k == 0 { -1 } else { i64::from(sampling.top_k) },
+            min_p: sampling.min_p,
+            repetition_penalty: sampling.repetition_penalty,
+            repeat_penalty: sampling.repetition_penalty,
+            continue_final_message: continues.then_some(true),
+            add_generation_prompt: continues.then_some(false),
+        };
+        Self {
+            model,
+            messages: messages.iter().map(turn).collect(),
+            stream: true,
+            temperature: sampling.temperature,
+            top_p: sampling.top_p,
+            seed: sampling.seed,
+            max_tokens,
+            extras: with_extras.then_some(extras),
+        }
+    }
+
+    /// Whether what a server says of a bad request names one of the extras.
+    pub fn names_an_extra(said: &str) -> bool {
+        let extras = [
+            "stream_options",
+            "top_k",
+            "min_p",
+            "repetition_penalty",
+            "repeat_penalty",
+            "continue_final_message",
+            "add_generation_prompt",
+        ];
+        extras.iter().any(|extra| said.contains(extra))
+    }
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn body(messages: &[ChatMessage], with_extras: bool) -> Value {
+        let sampling =
+            Sampling { temperature: 0.7, top_p: 0.9, min_p: 0.05, seed: Some(7), ..Sampling::default() };
+        let question = Question { model: "m", messages, sampling: &sampling, max_tokens: Some(40) };
+        // As text first: a 32-bit number shall stay as short as it was set.
+        let text = serde_json::to_string(&Body::of(&question, with_extras)).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn message(role: Role, content: &str) -> ChatMessage {
+        ChatMessage { role, content: content.to_owned() }
+    }
+
+    #[test]
+    fn settings_are_said_in_the_protocols_words_and_the_others_only_where_they_are_known() {
+        let messages = [message(Role::System, "Be brief."), message(Role::User, "Hi")];
+        let plain = json!({
+            "model": "m",
+            "messages": [
+                { "role": "system", "content": "Be brief." },
+                { "role": "user", "content": "Hi" }
+            ],
+            "stream": true, "temperature": 0.7, "top_p": 0.9, "seed": 7, "max_tokens": 40
+        });
+        assert_eq!(body(&messages, false), plain);
+        let whole = body(&messages, true);
+        assert_eq!((&whole["top_k"], &whole["min_p"]), (&json!(-1), &json!(0.05)));
+        assert_eq!(whole["repetition_penalty"], whole["repeat_penalty"]);
+        assert_eq!(whole["stream_options"], json!({ "include_usage": true }));
+        assert_eq!(whole.get("continue_final_message"), None);
+    }
+
+    #[test]
+    fn every_extra_is_known_by_its_name() {
+        let going_on = [message(Role::User, "Hi"), message(Role::Assistant, "He")];
+        let (plain, whole) = (body(&going_on, false), body(&going_on, true));
+        let extras = whole.as_object().unwrap().keys().filter(|name| plain.get(name).is_none());
+        let extras: Vec<_> = extras.collect();
+        assert_eq!(extras.len(), 7);
+        for extra in extras {
+            assert!(Body::names_an_extra(&format!("Unrecognized request argument supplied: {extra}")));
+        }
+        assert!(!Body::names_an_extra("temperature: expected 0 to 2"));
+    }
+}

@@ -1,0 +1,171 @@
+//! Attachments: files that a person put beside a question, as text. Their messages list them; what is in them is read
+//! when somebody wants to see it, and when a model is to.
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+
+use crate::{Error, Result, Store};
+
+/// What the text was taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttachmentKind {
+    Text,
+    Pdf,
+}
+
+impl FromSql for AttachmentKind {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_str()? {
+            "text" => Ok(Self::Text),
+            "pdf" => Ok(Self::Pdf),
+            _ => Err(FromSqlError::InvalidType),
+        }
+    }
+}
+
+impl ToSql for AttachmentKind {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Text => "text",
+            Self::Pdf => "pdf",
+        }
+        .into())
+    }
+}
+
+/// A file as its message lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    pub id: i64,
+    pub name: String,
+    pub kind: AttachmentKind,
+    /// Of its text.
+    pub bytes: i64,
+}
+
+/// A file with what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    pub name: String,
+    pub kind: AttachmentKind,
+    pub text: String,
+}
+
+impl Attached {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { name: row.get(0)?, kind: row.get(1)?, text: row.get(2)? })
+    }
+}
+
+impl Store {
+    /// A file that stands beside a message.
+    pub fn attachment(&self, id: i64) -> Result<Attached> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT name, kind, text FROM attachments WHERE id = ?1")?;
+        let found = statement.query_row([id], Attached::read).optional()?;
+        found.ok_or(Error::NotFound { what: "attachment", id })
+    }
+
+    /// The files beside a message, in order.
+    pub fn attached(&self, message: i64) -> Result<Vec<Attached>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT name, kind, text FROM attachments WHERE message = ?1 ORDER BY position",
+        )?;
+        Ok(statement.query_map([message], Attached::read)?.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+/// Puts files beside a message that has none.
+pub(crate) fn add(connection: &Connection, message: i64, attached: &[Attached]) -> Result<()> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO attachments (message, position, name, kind, text) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    for (position, Attached { name, kind, text }) in attached.iter().enumerate() {
+        statement.execute(params![message, position as i64, name, kind, text])?;
+    }
+    Ok(())
+}
+
+/// The files beside a message as it lists them, in order.
+pub(crate) fn listed(connection: &Connection, message: i64) -> rusqlite::Result<Vec<Attachment>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, name, kind, octet_length(text) FROM attachments WHERE message = ?1 ORDER BY position",
+    )?;
+    let read = |row: &Row<'_>| {
+        Ok(Attachment { id: row.get(0)?, name: row.get(1)?, kind: row.get(2)?, bytes: row.get(3)? })
+    };
+    statement.query_map([message], read)?.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Asked;
+    use crate::store::tests::Fixture;
+
+    fn file(name: &str, kind: AttachmentKind, text: &str) -> Attached {
+        Attached { name: name.to_owned(), kind, text: text.to_owned() }
+    }
+
+    fn files() -> [Attached; 2] {
+        [file("a.txt", AttachmentKind::Text, "Füchse"), file("a.txt", AttachmentKind::Pdf, "a lantern\0")]
+    }
+
+    fn rows(fixture: &Fixture) -> i64 {
+        let count = "SELECT count(*) FROM attachments";
+        fixture.store.connection.query_row(count, [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn files_beside_a_question_come_back_in_order_and_no_other_message_has_them() {
+        let mut fixture = Fixture::new();
+        let asked = Asked { text: "Why?", attached: &files() };
+        let (question, reply) = fixture.store.ask(None, asked, "Starter", None).unwrap();
+        let fixture = fixture.reopen(0);
+        let store = &fixture.store;
+        let listed = store.messages(question.conversation).unwrap();
+        assert_eq!(listed[0], question);
+        let facts: Vec<_> = listed[0].attachments.iter().map(|it| (&*it.name, it.kind, it.bytes)).collect();
+        assert_eq!(facts, [("a.txt", AttachmentKind::Text, 7), ("a.txt", AttachmentKind::Pdf, 10)]);
+        assert_eq!(listed[1].attachments, []);
+        assert_eq!(store.attached(question.id).unwrap(), files());
+        assert_eq!(store.attached(reply.id).unwrap(), []);
+        assert_eq!(store.attachment(listed[0].attachments[1].id).unwrap(), files()[1]);
+        assert!(matches!(store.attachment(99), Err(Error::NotFound { what: "attachment", id: 99 })));
+    }
+
+    #[test]
+    fn a_question_of_files_alone_names_its_conversation_after_the_first() {
+        let mut fixture = Fixture::new();
+        let asked = Asked { text: "", attached: &files() };
+        let (question, _) = fixture.store.ask(None, asked, "Starter", None).unwrap();
+        assert_eq!(fixture.store.conversation(question.conversation).unwrap().title, "a.txt");
+    }
+
+    #[test]
+    fn files_that_cannot_be_stored_leave_no_question() {
+        let mut fixture = Fixture::new();
+        let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON attachments WHEN new.kind = 'pdf'
+                      BEGIN SELECT RAISE(ABORT, 'no'); END";
+        fixture.store.connection.execute_batch(refuse).unwrap();
+        let asked = Asked { text: "Why?", attached: &files() };
+        fixture.store.ask(None, asked, "Starter", None).unwrap_err();
+        assert!(fixture.store.conversations().unwrap().is_empty());
+        assert_eq!(rows(&fixture), 0);
+    }
+
+    #[test]
+    fn files_stay_with_a_deleted_question_until_it_is_gone_for_good() {
+        let mut fixture = Fixture::new();
+        let asked = Asked { text: "Why?", attached: &files() };
+        let (question, _) = fixture.store.ask(None, asked, "Starter", None).unwrap();
+        let (other, _) = fixture.store.ask_instead(question.id, "Why not?", "Starter", None).unwrap();
+        assert_eq!(other.attachments, []);
+        fixture.store.delete_message(question.id).unwrap();
+        fixture.store.restore_message(question.id).unwrap();
+        assert_eq!(fixture.store.message(question.id).unwrap().attachments, question.attachments);
+        fixture.store.delete_message(question.id).unwrap();
+        let fixture = fixture.reopen_for_a_day();
+        assert_eq!(rows(&fixture), 0);
+    }
+}

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Refuses a page that is larger than one megabyte, compressed: check-page.sh DIST. Without the reader of PDF files,
+# which is fetched when the first one is attached.
+set -eu
+most=1000000
+size=$(tar -C "$1" --exclude='*pdf*' -cf - . | gzip -9 | wc -c)
+if [ "$size" -gt "$most" ]; then
+    echo "check-page: $1 is $size bytes compressed: expected at most $most. 'ls -S $1/assets' shows what is large." >&2
+    exit 1
+fi
+echo "The page is $size bytes compressed, of $most"

@@ -1,0 +1,98 @@
+//! Files that are attached in the real window: what its own web view makes of them, and what the model reads.
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+
+use foretoken_store::{AttachmentKind, Store};
+use foretoken_tests::window::Window;
+use serde_json::json;
+
+use crate::e2e::always_drafting;
+
+/// A PDF with one page, on which this stands.
+fn pdf(words: &str) -> String {
+    let content = format!("BT /F1 12 Tf 20 700 Td ({words}) Tj ET");
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>".to_owned(),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 5 0 R \
+         /Resources << /Font << /F1 3 0 R >> >> >>"
+            .to_owned(),
+        format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()),
+    ];
+    let (mut file, mut table) = ("%PDF-1.4\n".to_owned(), "0000000000 65535 f \n".to_owned());
+    for (at, object) in objects.iter().enumerate() {
+        table += &format!("{:010} 00000 n \n", file.len());
+        file += &format!("{} 0 obj\n{object}\nendobj\n", at + 1);
+    }
+    let place = file.len();
+    format!("{file}xref\n0 6\n{table}trailer << /Size 6 /Root 1 0 R >>\nstartxref\n{place}\n%%EOF")
+}
+
+fn write(folder: &Path, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, contents).unwrap();
+    path
+}
+
+async fn attach(window: &Window, path: &Path) {
+    window.find_hidden("attach").await.send_keys(path.to_str().unwrap()).await.unwrap();
+}
+
+/// Files that wait with their size in tokens.
+async fn counted(window: &Window) -> usize {
+    let mut counted = 0;
+    for chip in window.all("[data-testid='attachment']").await {
+        counted += usize::from(chip.text().await.is_ok_and(|words| words.contains(" tokens")));
+    }
+    counted
+}
+
+#[tokio::test]
+async fn attached_files_are_read_by_the_page_counted_by_the_shell_and_seen_by_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    always_drafting(&data);
+    let window = Window::open(&data).await;
+    window.configure(json!({ "max_tokens": 8, "appearance": { "theme": "dark" } })).await;
+    window.ask("What is in them?").await;
+    window.wait_for_reply(1).await;
+
+    let notes = "def fox():\n    return 'lantern'\n".repeat(4);
+    attach(&window, &write(folder.path(), "fox.py", &notes)).await;
+    window.wait("the text is counted", async || counted(&window).await == 1).await;
+    attach(&window, &write(folder.path(), "lantern.pdf", pdf("A fox found a lantern."))).await;
+    window.wait("the PDF is read in the window's own web view", async || counted(&window).await == 2).await;
+    attach(&window, &write(folder.path(), "photo.png", [0x89, b'P', b'N', b'G', 0, 0, 0])).await;
+    window
+        .wait("a picture is refused in a sentence", async || {
+            window.body().await.contains("photo.png is not text.")
+        })
+        .await;
+    window.click("attachment-open").await;
+    window.find("attachment-text").await;
+    window.photograph("attachments").await;
+    window.click("attachment-open").await;
+    window.ask("What is in them?").await;
+    window.wait_for_reply(2).await;
+    window.click("context-open").await;
+    window.photograph("context").await;
+    window.close().await;
+
+    let store = Store::open(&data.join("foretoken.db")).unwrap();
+    let messages = store.messages(store.conversations().unwrap()[0].id).unwrap();
+    let files = store.attached(messages[2].id).unwrap();
+    assert_eq!(files[0].text, notes);
+    assert_eq!((files[1].name.as_str(), files[1].text.as_str()), ("lantern.pdf", "A fox found a lantern."));
+    let kinds: Vec<_> = messages[2].attachments.iter().map(|file| file.kind).collect();
+    assert_eq!(kinds, [AttachmentKind::Text, AttachmentKind::Pdf]);
+    assert_eq!(messages[2].text, "What is in them?");
+    let read = |at: usize| -> u64 {
+        let summary: serde_json::Value =
+            serde_json::from_str(messages[at].summary.as_deref().unwrap()).unwrap();
+        summary["prompt_tokens"].as_u64().unwrap()
+    };
+    // Eight lines of code and a sentence, which no tokenizer has in fewer.
+    assert!(read(3) > 2 * read(1) + 60, "{} after {}", read(3), read(1));
+}

@@ -1,0 +1,165 @@
+//! That the application makes no connection that nobody asked for: its sockets are watched while it is used as on any
+//! day, and whatever would go through a proxy or to the hub comes to a listener of the test instead.
+#![cfg(target_os = "linux")]
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use foretoken_tests::window::Window;
+
+use super::e2e::always_drafting;
+
+/// How often it is looked: no name is looked up and no connection made in less.
+const EVERY: Duration = Duration::from_millis(5);
+
+/// Watches the sockets of all processes that another has started.
+struct Watch {
+    ends: Arc<AtomicBool>,
+    /// Where they were connected to.
+    found: Arc<Mutex<BTreeSet<String>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Watch {
+    fn begin(root: u32, port: u16) -> Self {
+        let (ends, found) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<BTreeSet<String>>>::default());
+        let (end, seen) = (Arc::clone(&ends), Arc::clone(&found));
+        let thread = thread::spawn(move || {
+            while !end.load(Ordering::Relaxed) {
+                seen.lock().unwrap().extend(connections(root, port));
+                thread::sleep(EVERY);
+            }
+        });
+        Self { ends, found, thread }
+    }
+
+    fn has_found(&self) -> bool {
+        !self.found.lock().unwrap().is_empty()
+    }
+
+    fn end(self) -> BTreeSet<String> {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap();
+        self.found.lock().unwrap().clone()
+    }
+}
+
+/// Where the processes below `root` are connected to on other computers, or at `port` of this one: what else stays
+/// here is how the window is driven.
+fn connections(root: u32, port: u16) -> BTreeSet<String> {
+    let table = table();
+    let ends = below(root).into_iter().flat_map(sockets).filter_map(|inode| table.get(&inode).cloned());
+    let here =
+        |to: &str| ["0100007F:", "00000000000000000000000001000000:"].iter().any(|ip| to.starts_with(ip));
+    let listener = format!(":{port:04X}");
+    ends.filter(|to| !to.ends_with(":0000") && (!here(to) || to.ends_with(&listener))).collect()
+}
+
+/// The far end of every socket of the internet, by its inode, as the kernel writes it.
+fn table() -> HashMap<u64, String> {
+    let mut table = HashMap::new();
+    for kind in ["tcp", "tcp6", "udp", "udp6"] {
+        let lines = fs::read_to_string(format!("/proc/net/{kind}")).unwrap_or_default();
+        for line in lines.lines().skip(1) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            if let Some(inode) = fields.get(9).and_then(|inode| inode.parse().ok()) {
+                table.insert(inode, fields[2].to_owned());
+            }
+        }
+    }
+    table
+}
+
+/// The inodes of a process's sockets. One that has ended has none.
+fn sockets(process: u32) -> Vec<u64> {
+    let Ok(files) = fs::read_dir(format!("/proc/{process}/fd")) else { return Vec::new() };
+    let links = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+    links
+        .filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
+        .collect()
+}
+
+/// All processes that `root` has started, and they in turn.
+fn below(root: u32) -> Vec<u32> {
+    let processes =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let parents: Vec<(u32, u32)> =
+        processes.filter_map(|process| Some((process, parent(process)?))).collect();
+    let mut found = vec![root];
+    let mut at = 0;
+    while let Some(&process) = found.get(at) {
+        let started = parents.iter().filter(|(_, parent)| *parent == process);
+        found.extend(started.map(|(child, _)| *child));
+        at += 1;
+    }
+    found.split_off(1)
+}
+
+fn parent(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name before it may have anything in it.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// A day: a chat with every page of the window opened.
+async fn use_it(window: &Window, data: &Path) {
+    window.ask("Tell me a story about a fox.").await;
+    window.wait_for_reply(1).await;
+    window.click("check-reply").await;
+    window.click("settings-open").await;
+    for section in
+        ["speculation", "sampling", "device", "system-prompt", "appearance", "server", "remote", "data"]
+    {
+        window.click(&format!("settings-tab-{section}")).await;
+    }
+    window.click("settings-close").await;
+    window.click("library-open").await;
+    for section in ["installed", "get", "downloads", "advisor", "token"] {
+        window.click(&format!("library-tab-{section}")).await;
+    }
+    assert!(data.join("logs").is_dir(), "logs are kept here");
+}
+
+#[tokio::test]
+async fn nothing_is_connected_to_that_nobody_asked_for_and_what_is_asked_for_is_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    always_drafting(&data);
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let port = elsewhere.local_addr().unwrap().port();
+    let address = format!("http://127.0.0.1:{port}");
+    let mut variables = vec![("HF_ENDPOINT", address.as_str())];
+    variables.extend(
+        ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map(|name| (name, address.as_str())),
+    );
+    // The driver's own way to the window.
+    variables.extend(["NO_PROXY", "no_proxy"].map(|name| (name, "127.0.0.1,localhost")));
+    let window = Window::open_with(&data, &variables).await;
+    let watch = Watch::begin(window.driver(), port);
+    use_it(&window, &data).await;
+    assert_eq!(watch.end(), BTreeSet::new(), "connections of a day");
+    assert!(elsewhere.accept().is_err(), "somebody was asked");
+
+    // The watch is no blind one: a repository of the hub is looked for because a person asks for it.
+    let watch = Watch::begin(window.driver(), port);
+    window.click("library-tab-get").await;
+    window.type_into("repository-name", "owner/name").await;
+    window.click("repository-find").await;
+    let mut asked = None;
+    window
+        .wait("the hub is asked, and that is seen", async || {
+            // As long as it is held, the connection stays.
+            asked = asked.take().or_else(|| elsewhere.accept().ok());
+            asked.is_some() && watch.has_found()
+        })
+        .await;
+    watch.end();
+    window.close().await;
+}

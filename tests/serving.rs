@@ -1,0 +1,68 @@
+//! Other programs asking the window's models.
+#![cfg(target_os = "linux")]
+
+use std::net::TcpListener;
+
+use foretoken_store::Store;
+use foretoken_tests::client;
+use foretoken_tests::window::Window;
+use serde_json::json;
+
+use super::e2e::always_drafting;
+
+/// Turns the server on or off.
+async fn turn(window: &Window, to: &str) {
+    window.find("settings-server").await;
+    let [on, off] = &window.all("[data-testid='settings-server'] label").await[..] else {
+        panic!("no switch")
+    };
+    if to == "on" { on } else { off }.click().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_windows_model_replies_to_another_program_while_the_switch_is_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    always_drafting(&data);
+    let window = Window::open(&data).await;
+
+    // A port that is taken is said, where the switch is.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    window
+        .configure(json!({ "server": { "enabled": false, "host": "127.0.0.1", "port": port, "key": "" } }))
+        .await;
+    window.click("settings-open").await;
+    window.click("settings-tab-server").await;
+    turn(&window, "on").await;
+    let shown = async || window.text("server-status").await;
+    window.wait("the port is said to be taken", async || shown().await.contains("in use")).await;
+    window.photograph("server-port-taken").await;
+
+    // Once it is free, the address appears, and the model writes there what it writes here.
+    drop(taken);
+    turn(&window, "off").await;
+    window.wait("it is off", async || shown().await.trim().is_empty()).await;
+    turn(&window, "on").await;
+    window.wait("the address is shown", async || shown().await.contains(&format!(":{port}/v1"))).await;
+    window.photograph("server").await;
+    let address = format!("127.0.0.1:{port}");
+    let question = json!({ "messages": [{ "role": "user", "content": "Tell me a story about a fox" }] });
+    let answer = client::post(&address, "/v1/chat/completions", &question.to_string()).json();
+    let replied = answer["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+    assert!(answer["usage"]["accepted"].as_u64().unwrap() > 0, "{answer}");
+    window.click("settings-close").await;
+    window.ask("Tell me a story about a fox").await;
+    window.wait_for_reply(1).await;
+
+    window.click("settings-open").await;
+    window.click("settings-tab-server").await;
+    turn(&window, "off").await;
+    window.wait("it is off", async || shown().await.trim().is_empty()).await;
+    assert!(std::net::TcpStream::connect(&address).is_err(), "it still listens");
+    window.close().await;
+
+    let store = Store::open(&data.join("foretoken.db")).unwrap();
+    let messages = store.messages(store.conversations().unwrap()[0].id).unwrap();
+    assert_eq!(messages.last().unwrap().text, replied);
+}

@@ -1,0 +1,158 @@
+import { File } from "node:buffer";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { WindowFixture } from "./windowFixture";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
+
+// Replies are played, which takes a while where other tests run beside these.
+vi.setConfig({ testTimeout: 30_000 });
+
+let window: WindowFixture;
+
+beforeEach(async () => {
+  window = await WindowFixture.open();
+});
+
+afterEach(() => window.close());
+
+const words = (testid: string) =>
+  window.all(testid).map(({ textContent }) => textContent.replace(/\s+/g, " ").trim());
+
+/** Chooses files in the dialog. */
+async function attach(...files: [name: string, text: string][]) {
+  const field = window.present("attach") as HTMLInputElement;
+  const chosen = files.map(([name, text]) => new File([text], name));
+  Object.defineProperty(field, "files", { value: chosen, configurable: true });
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+  await vi.waitFor(async () => {
+    await window.pass();
+    expect(window.app.attachments.reading).toBe(false);
+  });
+  await window.pass();
+}
+
+async function paste(text: string) {
+  const clipboardData = { files: [], getData: () => text };
+  const event = Object.assign(new Event("paste", { bubbles: true, cancelable: true }), {
+    clipboardData,
+  });
+  window.present("composer").dispatchEvent(event);
+  await window.pass();
+  return event.defaultPrevented;
+}
+
+async function send() {
+  await window.click("send");
+  await replied();
+}
+
+/** Until there is something in the reply, which is enough of it. */
+async function replied() {
+  await window.pass(2000);
+  await window.app.reply.stop();
+  await window.pass(2000);
+  expect(window.app.reply.active).toBe(false);
+}
+
+test("a file is a chip with its size, is sent, and stays folded above its question", async () => {
+  expect(window.present("send")).toHaveProperty("disabled", true);
+  await attach(["fox.py", "print('fox')\n".repeat(250)]);
+  expect(words("attachment")).toEqual([
+    "fox.py about 813 tokens, 79 % of the context, about 8 s to read",
+  ]);
+  await window.click("attachment-open");
+  expect(window.present("attachment-text").textContent).toContain("Show 51 more lines");
+  await window.click("attachment-more");
+  expect(window.present("attachment-text").textContent.match(/fox/g)).toHaveLength(250);
+  await window.type("composer", "What does it do?");
+  await send();
+  expect(words("attachment")).toEqual(["fox.py 3.3 kB"]);
+  const question = window.all("message-user").at(-1);
+  expect(question?.textContent).toBe("What does it do?");
+  expect(window.find("attachment-text")).toBeNull();
+  await window.click("attachment-open");
+  expect(window.present("attachment-text").textContent).toContain("print('fox')");
+  await window.click("attachment-open");
+  expect(window.find("attachment-text")).toBeNull();
+});
+
+test("files alone can be sent, and one that is removed is not", async () => {
+  await attach(["a.md", "abc"], ["b.md", "abd"]);
+  await window.click("attachment-remove");
+  expect(words("attachment")).toEqual(["b.md about 1 token"]);
+  await send();
+  expect(words("attachment")).toEqual(["b.md 3 B"]);
+  expect(window.app.attachments.waiting).toEqual([]);
+});
+
+test("a question that is changed keeps its files, less those that are removed", async () => {
+  await attach(["a.md", "abc"], ["b.md", "abd"]);
+  await window.type("composer", "Hm?");
+  await send();
+  const edit = async () => {
+    window.all("edit-question").at(-1)?.click();
+    await window.pass();
+  };
+  await edit();
+  expect(window.present("send-edit")).toHaveProperty("disabled", true);
+  await window.click("attachment-remove");
+  await window.click("send-edit");
+  await replied();
+  expect(words("attachment")).toEqual(["b.md 3 B"]);
+  await edit();
+  await window.type("question-editor", "Well?");
+  await window.click("send-edit");
+  await replied();
+  expect(words("attachment")).toEqual(["b.md 3 B"]);
+  expect(window.all("message-user").at(-1)?.textContent).toBe("Well?");
+});
+
+test("a long text that is pasted is attached, which can be taken back", async () => {
+  expect(await paste("short")).toBe(false);
+  const long = "word ".repeat(1000);
+  expect(await paste(long)).toBe(true);
+  expect(words("attachment")[0]).toContain("Pasted text.txt about 1,250 tokens");
+  const [toast] = window.app.toasts.list;
+  toast?.action?.run();
+  await window.pass();
+  expect(words("attachment")).toEqual([]);
+  expect(window.present("composer")).toHaveProperty("value", long);
+});
+
+test("what cannot be attached is said in place, and what is too long before it is sent", async () => {
+  await attach(["photo.png", "\0"]);
+  expect(words("attachment-problem")).toEqual([
+    "photo.png is not text. Text, code, CSV, JSON and PDF files can be attached.",
+  ]);
+  await attach(["long.txt", "word ".repeat(3000)]);
+  expect(words("attachment-problem")).toEqual([]);
+  const limit = window.app.engine.status.target?.context ?? 0;
+  expect(words("attachments-too-long")[0]).toContain(
+    `the files have about 3,750 tokens, and the context holds ${limit.toLocaleString("en")}.`,
+  );
+  await window.click("attachment-remove");
+  expect(words("attachments-too-long")).toEqual([]);
+});
+
+test("the gauge tells what fills the context, part by part", async () => {
+  window.app.settings.change({ system_prompt: "Be brief. ".repeat(4) });
+  await attach(["a.md", "word ".repeat(80)]);
+  await window.pass(1000);
+  window.present("context-open").focus();
+  await window.pass();
+  const parts = window.present("context-parts").textContent.replace(/\s+/g, " ");
+  expect(parts).toMatch(
+    /System prompt 10 ?Conversation \d+ ?To be sent 100 ?Room for the reply \d+/,
+  );
+});
+
+test("the model sees a conversation from the question on that a person chooses", async () => {
+  await window.type("composer", "And then?");
+  await send();
+  window.all("see-from").at(-1)?.click();
+  await window.pass();
+  expect(document.querySelectorAll(".unseen > [data-message]")).toHaveLength(2);
+  await window.click("see-all");
+  expect(document.querySelectorAll(".unseen > [data-message]")).toHaveLength(0);
+});

@@ -1,0 +1,90 @@
+/**
+ * The text of a PDF, by Mozilla's pdf.js. What reads the file runs in a worker of its own, which is there for this
+ * file alone and is ended with it; nothing is drawn, fetched or run.
+ */
+import workerUrl from "pdfjs-dist/legacy/build/pdf.worker.min.mjs?url";
+
+/** A file that keeps its reader busy for longer is given up. */
+const PATIENCE_MS = 60_000;
+
+/** What is not the file's text: the sentence is for who asked. */
+export type Unread = "encrypted" | "damaged" | "slow";
+
+/** Pages are parted by an empty line; empty where all of them are pictures. */
+export async function textOfPdf(
+  bytes: Uint8Array,
+  longest: number,
+): Promise<{ text: string } | { unread: Unread }> {
+  const { getDocument, PDFWorker } = await import("pdfjs-dist/legacy/build/pdf.mjs");
+  const worker = new Worker(workerUrl, { type: "module" });
+  const task = getDocument({
+    data: bytes,
+    worker: PDFWorker.create({ port: worker }),
+    verbosity: 0,
+    disableFontFace: true,
+    useSystemFonts: false,
+    useWorkerFetch: false,
+    useWasm: false,
+    enableXfa: false,
+    stopAtErrors: false,
+  });
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), PATIENCE_MS);
+  });
+  const dead = new Promise<"dead">((resolve) => {
+    worker.addEventListener("error", () => resolve("dead"));
+  });
+  try {
+    const reading = pagesOf(task.promise, longest).then((text) => ({ text }));
+    const read = await Promise.race([late, dead, reading]);
+    if (read === "late") return { unread: "slow" };
+    return read === "dead" ? { unread: "damaged" } : read;
+  } catch (thrown) {
+    const locked = thrown instanceof Error && thrown.name === "PasswordException";
+    return { unread: locked ? "encrypted" : "damaged" };
+  } finally {
+    clearTimeout(timer);
+    // Without waiting: a worker that hangs would not answer.
+    void task.destroy().catch(() => undefined);
+    worker.terminate();
+  }
+}
+
+interface Pages {
+  numPages: number;
+  getPage(number: number): Promise<Page>;
+}
+
+interface Page {
+  streamTextContent(): ReadableStream<{ items: readonly object[] }>;
+}
+
+/** Ends soon after `longest` characters: more is refused anyway. */
+async function pagesOf(opened: Promise<Pages>, longest: number): Promise<string> {
+  const pages = await opened;
+  const texts: string[] = [];
+  let length = 0;
+  for (let number = 1; number <= pages.numPages && length <= longest; number += 1) {
+    const text = await textOf(await pages.getPage(number));
+    if (text !== "") texts.push(text);
+    length += text.length;
+  }
+  return texts.join("\n\n");
+}
+
+/** Read part by part: WebKit cannot walk through a stream in a loop, as pdf.js's own way to the whole does. */
+async function textOf(page: Page): Promise<string> {
+  const parts = page.streamTextContent().getReader();
+  let text = "";
+  for (let part = await parts.read(); !part.done; part = await parts.read()) {
+    text += part.value.items.map(wordsOf).join("");
+  }
+  return text.trim();
+}
+
+/** Of a piece of text; marks between pieces have none. */
+function wordsOf(item: object): string {
+  if (!("str" in item) || typeof item.str !== "string") return "";
+  return "hasEOL" in item && item.hasEOL === true ? `${item.str}\n` : item.str;
+}

@@ -1,0 +1,38 @@
+/** PDFs for tests, made on the spot. */
+
+/** One with a page for each text; `extra` goes into its trailer. */
+export function pdfOf(pages: readonly string[], extra = ""): Uint8Array<ArrayBuffer> {
+  const kids = pages.map((_, page) => `${4 + 2 * page} 0 R`).join(" ");
+  const objects = [
+    "<< /Type /Catalog /Pages 2 0 R >>",
+    `<< /Type /Pages /Kids [${kids}] /Count ${pages.length} >>`,
+    "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ...pages.flatMap((text, page) => {
+      const content = text === "" ? "" : `BT /F1 12 Tf 20 700 Td (${text}) Tj ET`;
+      return [
+        `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents ${5 + 2 * page} 0 R
+            /Resources << /Font << /F1 3 0 R >> >> >>`,
+        `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,
+      ];
+    }),
+  ];
+  let file = "%PDF-1.4\n";
+  const places = objects.map((object, at) => {
+    const place = file.length;
+    file += `${at + 1} 0 obj\n${object}\nendobj\n`;
+    return place;
+  });
+  const table = file.length;
+  const entries = places.map((place) => `${String(place).padStart(10, "0")} 00000 n \n`).join("");
+  const size = objects.length + 1;
+  file += `xref\n0 ${size}\n0000000000 65535 f \n${entries}`;
+  file += `trailer << /Size ${size} /Root 1 0 R ${extra} >>\nstartxref\n${table}\n%%EOF`;
+  return new TextEncoder().encode(file);
+}
+
+/** One that asks for a password. */
+export function lockedPdf(): Uint8Array<ArrayBuffer> {
+  const key = `<${"5a".repeat(32)}>`;
+  const encrypt = `/Encrypt << /Filter /Standard /V 1 /R 2 /O ${key} /U ${key} /P -4 >>`;
+  return pdfOf(["secret"], `${encrypt} /ID [<00> <00>]`);
+}

@@ -1,0 +1,88 @@
+import { File } from "node:buffer";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { facts } from "../bindings/facts";
+import { LocalWorker } from "./workerFixture";
+import { lockedPdf, pdfOf } from "./pdfFixture";
+import { readFile, type Source } from "./read";
+
+beforeEach(() => vi.stubGlobal("Worker", LocalWorker));
+
+afterEach(() => {
+  expect(LocalWorker.alive).toBe(0);
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+const file = (name: string, content: string | Uint8Array<ArrayBuffer>) => new File([content], name);
+
+async function refusal(source: Source): Promise<string> {
+  try {
+    await readFile(source);
+  } catch (thrown) {
+    return thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : "";
+  }
+  return "it was read";
+}
+
+test("a text is read with its lines ended as in a prompt", async () => {
+  const read = await readFile(file("a.csv", "fox,3\r\nhen,2\r\n"));
+  expect(read).toEqual({ name: "a.csv", kind: "text", text: "fox,3\nhen,2\n" });
+});
+
+test("a PDF is read page by page, whatever it is called", async () => {
+  for (const name of ["a.PDF", "scan", "a.txt"]) {
+    const read = await readFile(file(name, pdfOf(["A fox found a lantern.", "It was lit."])));
+    const text = "A fox found a lantern.\n\nIt was lit.";
+    expect(read).toEqual({ name, kind: "pdf", text });
+  }
+});
+
+test("a PDF of pictures, one with a password and a damaged one are told apart", async () => {
+  expect(await refusal(file("scan.pdf", pdfOf(["", ""])))).toContain("its pages are pictures");
+  expect(await refusal(file("bank.pdf", lockedPdf()))).toBe(
+    "Refusal: bank.pdf is protected with a password. Save a copy without it, and attach that.",
+  );
+  for (const content of ["roses are red", "%PDF-1.7\nand no more", pdfOf(["x"]).slice(0, 200)]) {
+    expect(await refusal(file("a.pdf", content))).toContain("may be damaged");
+  }
+});
+
+test("a PDF that is never done is given up, and what reads it is ended", async () => {
+  class Silent extends LocalWorker {
+    override postMessage() {
+      // Says nothing, as one in an endless loop.
+    }
+  }
+  vi.stubGlobal("Worker", Silent);
+  vi.useFakeTimers();
+  const refused = refusal(file("loop.pdf", pdfOf(["x"])));
+  await vi.waitFor(() => expect(LocalWorker.alive).toBe(1));
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(await refused).toContain("took too long");
+});
+
+test("an empty file and a picture are refused with what can be attached", async () => {
+  expect(await refusal(file("a.txt", ""))).toBe("Refusal: a.txt has no text in it.");
+  expect(await refusal(file("a.txt", "\n \n"))).toBe("Refusal: a.txt has no text in it.");
+  const picture = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 0x0d]);
+  expect(await refusal(file("photo.png", picture))).toBe(
+    "Refusal: photo.png is not text. Text, code, CSV, JSON and PDF files can be attached.",
+  );
+});
+
+test("a file of 100 MB is refused without being read", async () => {
+  const read = vi.fn(() => Promise.reject<ArrayBuffer>(new Error("read")));
+  const head = vi.fn(() => ({ arrayBuffer: () => Promise.resolve(new ArrayBuffer(4)) }));
+  const large = (name: string, size: number) => ({ name, size, arrayBuffer: read, slice: head });
+  expect(await refusal(large("a.log", 100 << 20))).toContain("a.log is too large: 100.0 MB");
+  expect(await refusal(large("a.pdf", 100 << 20))).toContain("at most 64 MB");
+  expect(head).not.toHaveBeenCalled();
+  expect(await refusal(large("a.log", facts.attachmentBytes + 1))).toContain("at most 4 MB");
+  expect(read).not.toHaveBeenCalled();
+  expect(await refusal(large("a.log", facts.attachmentBytes))).toBe("Error: read");
+});
+
+test("a text that grows when it is read as UTF-8 is measured again", async () => {
+  const letters = new Uint8Array(facts.attachmentBytes / 2 + 1).fill(0xe4);
+  expect(await refusal(file("a.txt", letters))).toContain("at most 4 MB");
+});

@@ -1,0 +1,57 @@
+/** What is in a file that a person attaches, as text. */
+import type { Attached } from "../bindings/Attached";
+import { facts } from "../bindings/facts";
+import { count, decimal } from "../messages/numbers";
+import { t } from "../messages/say";
+import { decoded } from "./decode";
+import { textOfPdf } from "./pdf";
+import { Refusal } from "./refusal";
+
+/** Where a PDF says that it is one, its readers are lenient. */
+const HEAD_BYTES = 1024;
+
+/** What is asked of a file, or of any other blob with a name. */
+export interface Source {
+  name: string;
+  size: number;
+  arrayBuffer(): Promise<ArrayBuffer>;
+  slice(from: number, to: number): { arrayBuffer(): Promise<ArrayBuffer> };
+}
+
+/** @throws Refusal, and what the browser says of a file that cannot be read. */
+export async function readFile(file: Source): Promise<Attached> {
+  const { name, size } = file;
+  if (size === 0) throw new Refusal(t("attach.empty", { name }));
+  if (size > facts.fileBytes) throw tooLarge(name, size, facts.fileBytes);
+  const head = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer());
+  const pdf = name.toLowerCase().endsWith(".pdf") || isPdf(head);
+  if (!pdf && size > facts.attachmentBytes) throw tooLarge(name, size, facts.attachmentBytes);
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const text = pdf ? await pdfText(name, bytes) : plainText(name, bytes);
+  const length = new TextEncoder().encode(text).length;
+  if (length > facts.attachmentBytes) throw tooLarge(name, length, facts.attachmentBytes);
+  return { name, kind: pdf ? "pdf" : "text", text };
+}
+
+function isPdf(head: Uint8Array): boolean {
+  return new TextDecoder("windows-1252").decode(head).includes("%PDF-");
+}
+
+function plainText(name: string, bytes: Uint8Array): string {
+  const text = decoded(bytes);
+  if (text === null) throw new Refusal(t("attach.binary", { name }));
+  if (text.trim() === "") throw new Refusal(t("attach.empty", { name }));
+  return text.replaceAll("\r\n", "\n");
+}
+
+async function pdfText(name: string, bytes: Uint8Array): Promise<string> {
+  const read = await textOfPdf(bytes, facts.attachmentBytes);
+  if ("unread" in read) throw new Refusal(t(`attach.${read.unread}`, { name }));
+  if (read.text === "") throw new Refusal(t("attach.scanned", { name }));
+  return read.text;
+}
+
+function tooLarge(name: string, bytes: number, most: number): Refusal {
+  const given = { name, size: decimal(bytes / (1 << 20), 1), most: count(most >> 20) };
+  return new Refusal(t("attach.tooLarge", given));
+}

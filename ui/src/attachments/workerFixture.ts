@@ -1,0 +1,34 @@
+/** pdf.js's worker in the same thread, for tests: what it reads with is the same. */
+import { WorkerMessageHandler } from "pdfjs-dist/legacy/build/pdf.worker.mjs";
+
+export class LocalWorker {
+  /** How many there are that were not ended. */
+  static alive = 0;
+
+  readonly #channel = new MessageChannel();
+
+  constructor() {
+    LocalWorker.alive += 1;
+    WorkerMessageHandler.initializeFromPort(this.#channel.port2);
+    this.#channel.port2.start();
+    this.#channel.port1.start();
+  }
+
+  postMessage(message: unknown, transfer: Transferable[] = []) {
+    this.#channel.port1.postMessage(message, transfer);
+  }
+
+  addEventListener(type: string, listen: (event: Event) => void) {
+    this.#channel.port1.addEventListener(type, listen);
+  }
+
+  removeEventListener(type: string, listen: (event: Event) => void) {
+    this.#channel.port1.removeEventListener(type, listen);
+  }
+
+  terminate() {
+    LocalWorker.alive -= 1;
+    this.#channel.port1.close();
+    this.#channel.port2.close();
+  }
+}

@@ -1,0 +1,45 @@
+/** Files that are dropped on the page in a browser, which tells no paths: they are known by their names. */
+import type { FileDrag } from "../bindings/FileDrag";
+import type { FileKind } from "../bindings/FileKind";
+import { BackendError } from "./backend";
+
+export class ReplayDrops {
+  #dropped: File[] = [];
+
+  watch(onDrag: (drag: FileDrag) => void) {
+    window.addEventListener("dragenter", (event) => {
+      if (event.relatedTarget !== null) return;
+      // What it is, a browser tells when it is let go of.
+      const kinds = [...(event.dataTransfer?.items ?? [])].map((): FileKind => "attachment");
+      onDrag({ type: "over", kinds });
+    });
+    window.addEventListener("dragover", (event) => event.preventDefault());
+    window.addEventListener("dragleave", (event) => {
+      if (event.relatedTarget === null) onDrag({ type: "left" });
+    });
+    window.addEventListener("drop", (event) => {
+      event.preventDefault();
+      this.#dropped = [...(event.dataTransfer?.files ?? [])];
+      const files = this.#dropped.map(({ name }) => ({
+        path: `/dropped/${name}`,
+        kind: kind(name),
+      }));
+      onDrag({ type: "dropped", files });
+      onDrag({ type: "left" });
+    });
+    return Promise.resolve();
+  }
+
+  file(path: string): Promise<File> {
+    const found = this.#dropped.find(({ name }) => path === `/dropped/${name}`);
+    if (found) return Promise.resolve(found);
+    return Promise.reject(new BackendError("not_found", "This file was not dropped here."));
+  }
+}
+
+/** As the shell does it. */
+function kind(name: string): FileKind {
+  const end = name.toLowerCase().split(".").at(-1);
+  if (end === "gguf" || end === "safetensors") return "model";
+  return end === "jsonl" ? "trace" : "attachment";
+}

@@ -1,0 +1,115 @@
+/**
+ * A reply as plain text, for places that know no Markdown: what a person reads of it with its thoughts folded.
+ * Code as it is, formulas as their LaTeX, the cells of a table with tabs between them, links with their address.
+ */
+import { ReplyDocument } from "./document";
+import { isLeaf, leavesOf, type Branch, type Node } from "./nodes";
+
+export function plainText(text: string): string {
+  const document = new ReplyDocument();
+  document.update(text, true);
+  const written = new PlainText(text);
+  return written.blocks(document.answer.map(({ branch }) => branch)).trim();
+}
+
+/** What makes a block of its own; all else stands in a line. */
+const BLOCKS = new Set<Branch["tag"]>([
+  ...(["p", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "blockquote", "ul", "ol", "table"] as const),
+  ...(["code-block", "display-formula", "marks"] as const),
+]);
+
+class PlainText {
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** Blocks with a blank line between them, or `gap`. */
+  blocks(branches: readonly Branch[], gap = "\n\n"): string {
+    const written = branches.map((branch) => this.#block(branch).replace(/\s+$/, ""));
+    return written.filter((block) => block !== "").join(gap);
+  }
+
+  #block(branch: Branch): string {
+    switch (branch.tag) {
+      case "marks":
+        return "";
+      case "hr":
+        return "---";
+      case "code-block":
+        return this.#read(branch);
+      case "display-formula":
+        return this.#read(branch).trim();
+      case "blockquote":
+        return indented(this.blocks(branchesIn(branch)), "> ", "> ");
+      case "ul":
+      case "ol":
+        return this.#list(branch);
+      case "table":
+        return this.#table(branch);
+      default:
+        return this.#inside(branch.children).replace(/[ \t]*\n[ \t]*/g, "\n");
+    }
+  }
+
+  #list(list: Branch): string {
+    const gap = list.loose ? "\n\n" : "\n";
+    const items = branchesIn(list).map((item, at) => {
+      const mark = list.tag === "ol" ? `${(list.start ?? 1) + at}. ` : "- ";
+      return indented(this.#item(item, gap), mark, " ".repeat(mark.length));
+    });
+    return items.join(gap);
+  }
+
+  #item(item: Branch, gap: string): string {
+    const blocks = branchesIn(item).filter(({ tag }) => BLOCKS.has(tag));
+    return this.blocks(blocks, gap);
+  }
+
+  #table(table: Branch): string {
+    const rows = branchesIn(table).flatMap((part) => branchesIn(part));
+    const lines = rows
+      .filter(({ tag }) => tag === "tr")
+      .map((row) => {
+        return branchesIn(row).map((cell) =>
+          this.#inside(cell.children).trim().replace(/\s+/g, " "),
+        );
+      });
+    return lines.map((cells) => cells.join("\t")).join("\n");
+  }
+
+  #inside(nodes: readonly Node[]): string {
+    return nodes.map((node) => (isLeaf(node) ? this.#leaf(node) : this.#branch(node))).join("");
+  }
+
+  #leaf({ kind, from, to, shown }: Extract<Node, { kind: string }>): string {
+    return kind === "text" ? (shown ?? this.#text.slice(from, to)) : "";
+  }
+
+  #branch(branch: Branch): string {
+    const inside = this.#inside(branch.children);
+    if (branch.tag !== "a" || typeof branch.address !== "string") return inside;
+    const isNamed = bare(inside) !== bare(branch.address);
+    return isNamed ? `${inside} (${branch.address})` : inside;
+  }
+
+  #read(branch: Branch): string {
+    return [...leavesOf([branch])].map((leaf) => this.#leaf(leaf)).join("");
+  }
+}
+
+/** An address as people write it. */
+function bare(address: string): string {
+  return address.replace(/^(https?:\/\/|mailto:)/i, "").replace(/\/$/, "");
+}
+
+function branchesIn(branch: Branch): Branch[] {
+  return branch.children.filter((node): node is Branch => !isLeaf(node));
+}
+
+/** Lines behind a mark: the first behind `first`, the others behind `rest`; blank ones stay blank. */
+function indented(text: string, first: string, rest: string): string {
+  const lines = text.split("\n");
+  return lines.map((line, at) => ((at === 0 ? first : rest) + line).trimEnd()).join("\n");
+}

@@ -1,0 +1,49 @@
+/** Angehängte Dateien, und was im Kontext Platz braucht. */
+import type { attachments as english } from "../en/attachments";
+
+export const attachments = {
+  "attach.attach": "Dateien anhängen",
+  "attach.files": "Angehängte Dateien",
+  "attach.show": "Inhalt zeigen",
+  "attach.hide": "Inhalt ausblenden",
+  "attach.remove": "{name} entfernen",
+  "attach.removeTitle": "Entfernen",
+  "attach.more": "{count, plural, one {# weitere Zeile zeigen} other {# weitere Zeilen zeigen}}",
+  "attach.reading": "wird gelesen …",
+  "attach.counting": "Token werden gezählt …",
+  "attach.tokens": "{count, plural, one {# Token} other {# Token}}",
+  "attach.aboutTokens": "{count, plural, one {etwa # Token} other {etwa # Token}}",
+  "attach.share": "{share} des Kontexts",
+  "attach.seconds": "etwa {time} s zum Lesen",
+  "attach.minutes": "etwa {time} min zum Lesen",
+  "attach.pasted": "Eingefügter Text.txt",
+  "attach.pastedNote": "Der lange Text wurde als Datei angehängt.",
+  "attach.pasteHere": "In die Nachricht setzen",
+  "attach.empty": "In {name} steht kein Text.",
+  "attach.binary":
+    "{name} ist kein Text. Text, Code, CSV-, JSON- und PDF-Dateien lassen sich anhängen.",
+  "attach.tooLarge":
+    "{name} ist zu groß: {size} MB, und höchstens {most} MB lassen sich anhängen. Häng einen Teil davon an.",
+  "attach.tooMany":
+    "Höchstens {count, plural, one {# Datei lässt} other {# Dateien lassen}} sich an eine Nachricht hängen: Die übrigen wurden weggelassen.",
+  "attach.again": "{name} ist schon angehängt.",
+  "attach.unread": "{name} konnte nicht gelesen werden ({detail}). Ist die Datei noch da?",
+  "attach.scanned":
+    "In {name} steht kein Text: Die Seiten sind Bilder, und Text in Bildern wird hier nicht erkannt.",
+  "attach.encrypted":
+    "{name} ist mit einem Passwort geschützt. Speichere eine Kopie ohne Passwort und häng die an.",
+  "attach.damaged": "{name} lässt sich nicht als PDF lesen: Die Datei ist vielleicht beschädigt.",
+  "attach.slow": "{name} zu lesen hat zu lange gedauert; die Datei wurde nicht angehängt.",
+  "attach.tooLong":
+    "Das ist zu lang: Dateien und Unterhaltung haben zusammen etwa {needed} Token, und der Kontext fasst {limit}. Entferne eine Datei oder wähle ein Modell mit größerem Kontext.",
+  "attach.aloneTooLong":
+    "Das ist zu lang: Die Dateien haben etwa {needed} Token, und der Kontext fasst {limit}. Entferne eine Datei oder wähle ein Modell mit größerem Kontext.",
+  "context.system": "System-Prompt",
+  "context.attachments": "Dateien",
+  "context.history": "Unterhaltung",
+  "context.waiting": "Zu senden",
+  "context.free": "Platz für die Antwort",
+  "context.full":
+    "Der Kontext ist fast voll. Du kannst ältere Nachrichten weglassen: Der Knopf dafür steht unter jeder deiner Nachrichten.",
+  "context.seeFrom": "Ab hier sieht das Modell mit",
+} as const satisfies Record<keyof typeof english, string>;

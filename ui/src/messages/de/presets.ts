@@ -1,0 +1,57 @@
+/** Presets, und womit eine Unterhaltung geschrieben wird. */
+import type { presets as english } from "../en/presets";
+
+export const presets = {
+  "preset.label": "Preset",
+  "preset.standard": "Wie in den Einstellungen",
+  "preset.own": "Eigene Einstellungen",
+  "preset.recommended": "Vom Modell empfohlen",
+  "preset.precise": "Genau",
+  "preset.creative": "Kreativ",
+  "preset.code": "Code",
+  "preset.newName": "Mein Preset",
+  "preset.value.temperature": "Temperatur {value}",
+  "preset.value.top_k": "Top-k {value}",
+  "preset.value.top_p": "Top-p {value}",
+  "preset.value.min_p": "Min-p {value}",
+  "preset.value.repetition_penalty": "Wiederholungsstrafe {value}",
+  "preset.withPrompt": "mit Systemprompt",
+  "preset.withLength": "{count, plural, one {höchstens # Token} other {höchstens # Token}}",
+  "preset.change": "Einstellungen dieser Unterhaltung ändern",
+  "preset.changeGeneral": "Einstellungen ändern",
+  "preset.manage": "Presets verwalten",
+  "preset.save": "Als Preset speichern",
+  "preset.create": "Neues Preset",
+  "preset.created": "Als „{name}“ gespeichert",
+  "preset.deleted": "„{name}“ gelöscht. Unterhaltungen damit behalten ihre Einstellungen.",
+  "preset.edit": "Bearbeiten",
+  "preset.duplicate": "Duplizieren",
+  "preset.copy": "In meine Presets kopieren",
+  "preset.hide": "Ausblenden",
+  "preset.show": "Einblenden",
+  "preset.hidden": "ausgeblendet",
+  "preset.name": "Name des Presets",
+  "preset.actions": "Aktionen für {name}",
+  "preset.noName": "Ein Preset braucht einen Namen.",
+  "preset.longName":
+    "{count, plural, one {Ein Name hat höchstens # Zeichen.} other {Ein Name hat höchstens # Zeichen.}}",
+  "preset.takenName": "Ein anderes Preset heißt schon „{name}“. Wähle einen anderen Namen.",
+  "preset.ofModel": "Preset von {model}",
+  "preset.recommends": "Von diesem Modell empfohlen: {values}.",
+  "preset.use": "Übernehmen",
+  "preset.inUse": "In Gebrauch",
+  "scope.label": "Gilt für",
+  "scope.conversation": "Diese Unterhaltung",
+  "scope.general": "Allgemein",
+  "scope.preset": "Preset „{name}“",
+  "scope.conversation.explanation":
+    "Änderungen gelten nur für diese Unterhaltung, ab der nächsten Antwort.",
+  "scope.general.explanation": "Unterhaltungen ohne eigene Einstellungen folgen diesen.",
+  "scope.preset.explanation":
+    "Unterhaltungen, die das Preset schon verwenden, bleiben, wie sie sind.",
+  "conversation.otherTarget":
+    "Die letzte Antwort hier ist von {model}. Die nächste schreibt {loaded}, das geladen ist.",
+  "conversation.otherTargetGone":
+    "Die letzte Antwort hier ist von {model}, das jetzt nicht verwendet werden kann. Die nächste schreibt {loaded}.",
+  "conversation.loadIt": "{model} laden",
+} as const satisfies Record<keyof typeof english, string>;

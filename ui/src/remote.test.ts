@@ -1,0 +1,65 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { BackendError } from "./backend/backend";
+import { WindowFixture } from "./windowFixture";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
+
+let window: WindowFixture;
+
+beforeEach(async () => {
+  window = await WindowFixture.open();
+  await window.press("Ctrl ,");
+  await window.click("settings-tab-remote");
+});
+afterEach(() => window.close());
+
+const outcome = () => window.present("remote-outcome").textContent.trim();
+
+async function add() {
+  await window.type("remote-name", "gpu");
+  await window.type("remote-address", "http://gpu:8000/v1");
+  await window.click("remote-add");
+  await window.pass();
+}
+
+test("the section says what leaves this computer", () => {
+  expect(window.present("settings-panel").textContent).toContain("leaves this computer");
+});
+
+test("a server that is added is asked at once, and what is wrong with it is said beside it", async () => {
+  await add();
+  expect(window.app.settings.values.remote_servers).toEqual([
+    { name: "gpu", address: "http://gpu:8000/v1", models: [] },
+  ]);
+  expect(outcome()).toBe("A page in a browser cannot ask a server.");
+  await window.click("remote-remove");
+  await window.pass();
+  expect(window.find("remote-server")).toBeNull();
+  expect(window.app.settings.values.remote_servers).toEqual([]);
+});
+
+test("the models that a server has are named, and one without models says so", async () => {
+  await add();
+  const { settings, servers } = window.app;
+  const models = ["Qwen3-8B", "Qwen3-32B"].map((id) => ({ id, context: 0 }));
+  const [server] = settings.values.remote_servers;
+  if (!server) throw new Error("no server");
+  servers.outcomes = { gpu: { problem: null } };
+  await window.pass(0);
+  expect(outcome()).toBe("It answers, and has no models.");
+  settings.values = { ...settings.values, remote_servers: [{ ...server, models }] };
+  await window.pass(0);
+  expect(outcome()).toBe("It has 2 models: Qwen3-8B, Qwen3-32B");
+});
+
+test("a server that cannot be added is not, and what was written stays to be corrected", async () => {
+  const { servers } = window.app;
+  vi.spyOn(servers, "add").mockImplementation(() =>
+    Promise.resolve(new BackendError("bad_setting", "this is no address").message),
+  );
+  await add();
+  expect(window.present("remote-problem").textContent.trim()).toBe("This is no address");
+  expect((window.present("remote-address") as HTMLInputElement).value).toBe("http://gpu:8000/v1");
+  expect(window.find("remote-server")).toBeNull();
+});

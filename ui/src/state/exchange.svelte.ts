@@ -1,0 +1,95 @@
+/** Conversations as files: exports, and imports with their progress. */
+import type { ExportForm } from "../bindings/ExportForm";
+import type { Imported } from "../bindings/Imported";
+import { BackendError, type Backend } from "../backend/backend";
+import { t } from "../messages/say";
+import { errorWords } from "../messages/shell";
+import type { Conversations } from "./conversations.svelte";
+import type { Toasts } from "./toasts.svelte";
+
+export interface Importing {
+  /** Name of the file. */
+  name: string;
+  /** What was read of it. */
+  share: number;
+}
+
+export class Exchange {
+  /** The import under way. */
+  importing = $state.raw<Importing | null>(null);
+  #stopped = false;
+  readonly #backend: Backend;
+  readonly #conversations: Conversations;
+  readonly #toasts: Toasts;
+
+  constructor(backend: Backend, conversations: Conversations, toasts: Toasts) {
+    this.#backend = backend;
+    this.#conversations = conversations;
+    this.#toasts = toasts;
+  }
+
+  /** Writes a conversation, or with null all of them, into a file, and says where that is. */
+  async export(conversation: number | null, form: ExportForm, traces = false) {
+    try {
+      const you = t("conversation.you");
+      const path = await this.#backend.exportConversations({
+        conversation,
+        form,
+        traces,
+        you,
+      });
+      this.#toasts.show(t("window.exported", { path }));
+    } catch (thrown) {
+      this.#toasts.show(errorWords(BackendError.from(thrown)));
+    }
+  }
+
+  /** Asks for files and imports them. */
+  async choose() {
+    try {
+      await this.import(await this.#backend.chooseConversationFiles());
+    } catch (thrown) {
+      this.#toasts.show(errorWords(BackendError.from(thrown)));
+    }
+  }
+
+  /** Imports files, one after the other, and says what came of each. */
+  async import(paths: readonly string[]) {
+    if (this.importing) return;
+    this.#stopped = false;
+    for (const path of paths) {
+      // Those after one that was stopped are not wanted either.
+      if (this.#hasStopped()) break;
+      const name = path.split(/[\\/]/).at(-1) ?? path;
+      this.importing = { name, share: 0 };
+      try {
+        const imported = await this.#backend.importConversations(path, ({ share }) => {
+          this.importing = { name, share };
+        });
+        this.#toasts.show(outcomeWords(imported));
+        await this.#conversations.load();
+      } catch (thrown) {
+        const reason = errorWords(BackendError.from(thrown));
+        this.#toasts.show(t("window.notImported", { file: name, reason }));
+      }
+    }
+    this.importing = null;
+  }
+
+  #hasStopped() {
+    return this.#stopped;
+  }
+
+  async stop() {
+    this.#stopped = true;
+    await this.#backend.stopImport().catch(() => undefined);
+  }
+}
+
+function outcomeWords({ added, known }: Imported): string {
+  if (added === 0) return t("window.allKnown", { count: known });
+  const imported = t("window.imported", { count: added });
+  return known === 0
+    ? t("window.importedOnly", { imported })
+    : t("window.importedMore", { imported, known: t("window.known", { count: known }) });
+}

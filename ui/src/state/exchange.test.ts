@@ -1,0 +1,77 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import type { Imported } from "../bindings/Imported";
+import { BackendError, type Backend } from "../backend/backend";
+import { App } from "./app.svelte";
+
+const imported = (added: number, known: number): Imported => ({ added, known, last: null });
+
+let app: App;
+let outcomes: Record<string, Imported | BackendError>;
+const paths: string[] = [];
+const stopImport = vi.fn(() => Promise.resolve());
+const addModel = vi.fn(() => Promise.reject(new BackendError("bad_model", "no model")));
+
+beforeEach(() => {
+  paths.length = 0;
+  outcomes = {};
+  app = new App({
+    conversations: () => Promise.resolve([]),
+    chooseConversationFiles: () => Promise.resolve(Object.keys(outcomes)),
+    importConversations: async (
+      path: string,
+      tell: (progress: { share: number; conversations: number }) => void,
+    ) => {
+      paths.push(path);
+      tell({ share: 0.5, conversations: 1 });
+      expect(app.exchange.importing).toEqual({ name: path.split("/").at(-1), share: 0.5 });
+      const outcome = outcomes[path] ?? imported(1, 0);
+      if (outcome instanceof BackendError) return await Promise.reject(outcome);
+      return outcome;
+    },
+    exportConversations: () => Promise.resolve("/downloads/foretoken-foxes.md"),
+    stopImport,
+    addModel,
+  } as unknown as Backend);
+});
+
+const told = () => app.toasts.list.map(({ text }) => text);
+
+test("each file that is chosen is imported, and what came of it is said", async () => {
+  outcomes = {
+    "/a/one.json": imported(1, 0),
+    "/a/two.zip": imported(12, 3),
+    "/a/three.json": imported(0, 2),
+    "/a/four.json": new BackendError("bad_file", "It is torn."),
+  };
+  await app.exchange.choose();
+  expect(told()).toEqual([
+    "1 conversation imported.",
+    "12 conversations imported, 3 were here already.",
+    "Nothing was imported: all 2 conversations are here already.",
+    "“four.json” was not imported: It is torn.",
+  ]);
+  expect(app.exchange.importing).toBeNull();
+});
+
+test("no file is imported after one that was stopped", async () => {
+  const importing = app.exchange.import(["/a/one.json", "/a/two.json"]);
+  await app.exchange.stop();
+  await importing;
+  expect(paths).toEqual(["/a/one.json"]);
+  expect(stopImport).toHaveBeenCalledOnce();
+});
+
+test("of what is dropped on the window conversations are imported and nothing else", async () => {
+  await app.addDropped([
+    { path: "/a/Conversations.JSON", kind: "conversations" },
+    { path: "/a/notes.json", kind: "attachment" },
+    { path: "/a/export.zip", kind: "conversations" },
+  ]);
+  await vi.waitFor(() => expect(paths).toEqual(["/a/Conversations.JSON", "/a/export.zip"]));
+  expect(addModel).not.toHaveBeenCalled();
+});
+
+test("an export says where its file is", async () => {
+  await app.exchange.export(null, "markdown");
+  expect(told()).toEqual(["Saved to /downloads/foretoken-foxes.md"]);
+});

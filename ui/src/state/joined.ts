@@ -1,0 +1,51 @@
+/** The traces of a reply's parts as one, whose rounds follow each other. The last one may grow. */
+import { untrack } from "svelte";
+import type { Round } from "../bindings/Round";
+import { Offsets } from "../trace/offsets";
+import type { Place } from "../trace/round";
+import type { Trace } from "./trace.svelte";
+
+export class Joined {
+  /** Of all parts. Not reactive: read {@link length} to depend on them. */
+  readonly rounds: Round[] = [];
+  readonly offsets = new Offsets();
+  readonly #traces: readonly Trace[];
+
+  constructor(traces: readonly Trace[]) {
+    this.#traces = traces;
+    untrack(() => this.length);
+  }
+
+  /** Takes what has come since, and is the number of rounds. */
+  get length(): number {
+    let before = 0;
+    for (const trace of this.#traces) {
+      const until = before + trace.length;
+      for (let at = this.rounds.length; at < until; at += 1) {
+        const round = trace.rounds[at - before];
+        if (!round) break;
+        this.rounds.push(round);
+        this.offsets.add(round);
+      }
+      before = until;
+    }
+    return this.rounds.length;
+  }
+
+  /** The first round of a part, counted from 0. */
+  startOf(part: number): number {
+    return this.#traces.slice(0, part).reduce((rounds, { length }) => rounds + length, 0);
+  }
+
+  /** Which part a place of the whole is in, and where in its own trace. */
+  own({ round, slot }: Place): { part: number; place: Place } {
+    let part = this.#traces.length - 1;
+    while (part > 0 && this.startOf(part) > round) part -= 1;
+    return { part, place: { round: round - this.startOf(part), slot } };
+  }
+
+  /** The place in the whole of one in a part's own trace. */
+  whole(part: number, { round, slot }: Place): Place {
+    return { round: this.startOf(part) + round, slot };
+  }
+}

@@ -1,0 +1,85 @@
+import { expect, test } from "vitest";
+import type { CatalogueModel } from "../bindings/CatalogueModel";
+import type { Download } from "../bindings/Download";
+import type { ModelEntry } from "../bindings/ModelEntry";
+import { RECOMMENDATIONS, STARTER } from "../backend/replayModels";
+import { fetchOf } from "./pairFetch";
+
+const { target, draft } = RECOMMENDATIONS[0] ?? expect.fail();
+const PAIR: [CatalogueModel, CatalogueModel] = [target, draft];
+
+function download(model: CatalogueModel, change: Partial<Download>): Download {
+  const { id, repository, file, size_bytes: total_bytes } = model;
+  const still = { done_bytes: 0, bytes_per_second: 0, reason: null };
+  return { id, repository, file, total_bytes, state: "running", ...still, ...change };
+}
+
+function stateOf(downloads: Download[], here: CatalogueModel[] = [], asked: string[] = []) {
+  const installed = (id: string): ModelEntry | undefined =>
+    here.some((model) => model.id === id)
+      ? { ...STARTER, id: `/models/${id}`, name: id }
+      : undefined;
+  return fetchOf(PAIR, {
+    asked,
+    installed,
+    download: (id) => downloads.find((one) => one.id === id),
+  });
+}
+
+test("of what is not here nothing is told but how much is to come", () => {
+  const whole = target.size_bytes + draft.size_bytes;
+  expect(stateOf([])).toEqual({ state: "missing", bytes: whole });
+  expect(stateOf([], [draft])).toEqual({ state: "missing", bytes: target.size_bytes });
+  expect(stateOf([], [], [target.id])).toEqual({ state: "starting" });
+});
+
+test("two downloads are one, with the sum of what is here and of their speeds", () => {
+  const both = [
+    download(target, { done_bytes: 1e9, bytes_per_second: 5e6 }),
+    download(draft, { done_bytes: 2e8, bytes_per_second: 3e6 }),
+  ];
+  const total = target.size_bytes + draft.size_bytes;
+  const told = { state: "coming", done: 1.2e9, total, speed: 8e6, verifying: false };
+  expect(stateOf(both)).toEqual(told);
+  const [first = expect.fail()] = both;
+  const half = { ...told, done: 1e9 + draft.size_bytes, speed: 5e6 };
+  expect(stateOf([first], [draft]), "one of the two is here").toEqual(half);
+  const paused = download(draft, { state: "paused", done_bytes: 2e8 });
+  expect(stateOf([first, paused]).state, "one that still runs").toBe("coming");
+});
+
+test("a draft that comes for another target says nothing of this one", () => {
+  const draftOnly = [download(draft, { done_bytes: 2e8, bytes_per_second: 3e6 })];
+  expect(stateOf(draftOnly)).toEqual({ state: "missing", bytes: target.size_bytes });
+  expect(stateOf([download(target, {})])).toMatchObject({ state: "coming" });
+});
+
+test("what is being verified, or is here and not yet listed, has nothing left to come", () => {
+  const done = (model: CatalogueModel, state: Download["state"]) =>
+    download(model, { state, done_bytes: model.size_bytes });
+  expect(stateOf([done(target, "verifying"), done(draft, "done")])).toMatchObject({
+    state: "coming",
+    verifying: true,
+  });
+  expect(stateOf([done(target, "done"), done(draft, "done")])).toMatchObject({ verifying: true });
+});
+
+test("a pause says why where it came by itself, and a failure of one is one of both", () => {
+  const reason = "the network is gone";
+  const paused = [
+    download(target, { state: "paused", done_bytes: 5 }),
+    download(draft, { state: "paused", reason }),
+  ];
+  expect(stateOf(paused)).toMatchObject({ state: "paused", done: 5, reason });
+  const failed = download(draft, { state: "failed", reason: "is gated" });
+  expect(stateOf([download(target, {}), failed])).toEqual({ state: "failed", reason: "is gated" });
+});
+
+test("a pair is here when both are listed, whatever their downloads say", () => {
+  const both = stateOf([download(target, { state: "done" })], [target, draft]);
+  expect(both).toMatchObject({
+    state: "here",
+    target: { name: target.id },
+    draft: { name: draft.id },
+  });
+});

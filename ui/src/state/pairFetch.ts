@@ -1,0 +1,70 @@
+/** A target and its draft on their way here, told as one. */
+import type { CatalogueModel } from "../bindings/CatalogueModel";
+import type { Download } from "../bindings/Download";
+import type { ModelEntry } from "../bindings/ModelEntry";
+
+export type PairFetch =
+  /** Bytes that are still to come. */
+  | { state: "missing"; bytes: number }
+  | { state: "starting" }
+  | { state: "coming"; done: number; total: number; speed: number; verifying: boolean }
+  /** By the person, or for the reason. */
+  | { state: "paused"; done: number; total: number; reason: string | null }
+  | { state: "failed"; reason: string | null }
+  | { state: "here"; target: ModelEntry; draft: ModelEntry };
+
+/** Where models and downloads are found by the ids of offers. */
+interface Known {
+  asked: readonly string[];
+  installed(id: string): ModelEntry | undefined;
+  download(id: string): Download | undefined;
+}
+
+const MOVING = ["queued", "running", "waiting", "verifying"];
+
+export function fetchOf(pair: [CatalogueModel, CatalogueModel], known: Known): PairFetch {
+  const [target, draft] = pair.map(({ id }) => known.installed(id));
+  if (target && draft) return { state: "here", target, draft };
+  const parts = pair.map((model) => partOf(model, known));
+  // The draft may be on its way for another target.
+  if (parts[0]?.state === "none" && !known.asked.includes(pair[0].id)) {
+    const bytes = parts.map((part) => (part.state === "none" ? part.total : 0));
+    return { state: "missing", bytes: bytes.reduce((total, part) => total + part, 0) };
+  }
+  const sum = (of: (part: Part) => number) => parts.reduce((total, part) => total + of(part), 0);
+  const [done, total] = [sum((part) => part.done), sum((part) => part.total)];
+  const inState = (...states: string[]) => parts.filter(({ state }) => states.includes(state));
+  const [failed] = inState("failed");
+  if (failed) return { state: "failed", reason: failed.reason };
+  if (inState(...MOVING).length > 0) {
+    const verifying = inState(...MOVING).every(({ state }) => state === "verifying");
+    return { state: "coming", done, total, speed: sum((part) => part.speed), verifying };
+  }
+  const paused = inState("paused");
+  if (paused.length > 0) {
+    const reason = paused.find((part) => part.reason !== null)?.reason ?? null;
+    return { state: "paused", done, total, reason };
+  }
+  if (pair.some(({ id }) => known.asked.includes(id))) return { state: "starting" };
+  // All of it came, and the list of models has yet to say so.
+  if (inState("none").length === 0)
+    return { state: "coming", done, total, speed: 0, verifying: true };
+  return { state: "missing", bytes: total - done };
+}
+
+interface Part {
+  state: Download["state"] | "none";
+  done: number;
+  total: number;
+  speed: number;
+  reason: string | null;
+}
+
+function partOf({ id, size_bytes: bytes }: CatalogueModel, known: Known): Part {
+  const download = known.download(id);
+  if (known.installed(id))
+    return { state: "done", done: bytes, total: bytes, speed: 0, reason: null };
+  if (!download) return { state: "none", done: 0, total: bytes, speed: 0, reason: null };
+  const { state, done_bytes, total_bytes, bytes_per_second, reason } = download;
+  return { state, done: done_bytes, total: total_bytes, speed: bytes_per_second, reason };
+}

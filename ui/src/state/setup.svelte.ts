@@ -1,0 +1,154 @@
+/**
+ * What replies are written with: what was chosen for the open conversation, or what the settings say in general. Also
+ * whose values the settings panel shows and changes: the conversation's, the general ones, or a preset's.
+ */
+import type { ConversationSetup } from "../bindings/ConversationSetup";
+import type { Preset } from "../bindings/Preset";
+import type { PresetValues } from "../bindings/PresetValues";
+import type { Sampling } from "../bindings/Sampling";
+import type { Speculation } from "../bindings/Speculation";
+import { BackendError, type Backend } from "../backend/backend";
+import { errorWords } from "../messages/shell";
+import type { Settings } from "./settings.svelte";
+import type { Toasts } from "./toasts.svelte";
+
+const SAVE_AFTER_MS = 300;
+
+/** Whose values are shown and changed. */
+export type Scope = "conversation" | "general" | { preset: string };
+
+export class Setup {
+  /** Of the open conversation, or of one that is to come; null before it is known. */
+  current = $state.raw<ConversationSetup | null>(null);
+  /** The presets that come with the program, as they are for the chosen target. */
+  builtIn = $state.raw<Preset[]>([]);
+  /** What was asked for; see {@link shown} for what there is. */
+  scope = $state.raw<Scope>("conversation");
+
+  /** The stored conversation that {@link current} is of. */
+  #conversation = $state<number | null>(null);
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #asked = 0;
+  readonly #backend: Backend;
+  readonly #settings: Settings;
+  readonly #toasts: Toasts;
+
+  /** The scope, where that is there. */
+  readonly shown: Scope = $derived.by(() => {
+    const { scope } = this;
+    if (typeof scope === "object") return this.#presetOf(scope.preset) ? scope : "general";
+    return this.#conversation === null ? "general" : scope;
+  });
+
+  /** The values of {@link shown}. */
+  readonly values: PresetValues = $derived.by(() => {
+    if (typeof this.shown === "object") {
+      return this.#presetOf(this.shown.preset)?.values ?? this.standard;
+    }
+    const { shown, current } = this;
+    return shown === "conversation" && current?.own ? current.values : this.standard;
+  });
+
+  constructor(backend: Backend, settings: Settings, toasts: Toasts) {
+    this.#backend = backend;
+    this.#settings = settings;
+    this.#toasts = toasts;
+  }
+
+  /** Whether the open conversation is stored, so that it has something of its own. */
+  get stored(): boolean {
+    return this.#conversation !== null;
+  }
+
+  /** What is written with where nothing else was chosen. */
+  get standard(): PresetValues {
+    const { system_prompt, sampling, speculation, max_tokens } = this.#settings.values;
+    return { system_prompt, sampling, speculation, max_tokens };
+  }
+
+  /** Fetches what this conversation is written with, or with null one that is to come. */
+  async load(conversation: number | null) {
+    const asked = (this.#asked += 1);
+    if (conversation !== this.#conversation) await this.save();
+    await this.#try(async () => {
+      const [current, builtIn] = await Promise.all([
+        this.#backend.openSetup(conversation),
+        this.#backend.builtInPresets(),
+      ]);
+      // What was changed or opened meanwhile is newer.
+      if (asked !== this.#asked || this.#timer !== undefined) return;
+      this.current = current;
+      this.builtIn = builtIn;
+      this.#conversation = conversation;
+    });
+  }
+
+  change(change: Partial<PresetValues>) {
+    const { shown } = this;
+    const values = { ...this.values, ...change };
+    if (typeof shown === "object") this.#changePreset(shown.preset, values);
+    else if (shown === "general") this.#settings.change(change);
+    else this.#changeConversation(values);
+  }
+
+  changeSampling(change: Partial<Sampling>) {
+    this.change({ sampling: { ...this.values.sampling, ...change } });
+  }
+
+  changeSpeculation(change: Partial<Speculation>) {
+    this.change({ speculation: { ...this.values.speculation, ...change } });
+  }
+
+  /** Has the open conversation, or the one that is to come, written with a preset; null for what the settings say. */
+  async choose(preset: Preset | null) {
+    this.#forget();
+    await this.#write(preset?.id ?? null, preset?.values ?? null);
+  }
+
+  /** Saves what is not yet saved. */
+  async save() {
+    if (this.#timer === undefined || !this.current) return;
+    this.#forget();
+    await this.#write(null, this.current.values);
+  }
+
+  #presetOf(id: string): Preset | undefined {
+    return this.#settings.values.presets.find((preset) => preset.id === id);
+  }
+
+  #changePreset(id: string, values: PresetValues) {
+    const presets = this.#settings.values.presets.map((preset) =>
+      preset.id === id ? { ...preset, values } : preset,
+    );
+    this.#settings.change({ presets });
+  }
+
+  #changeConversation(values: PresetValues) {
+    if (!this.current) return;
+    this.current = { ...this.current, own: true, preset: null, values };
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.save(), SAVE_AFTER_MS);
+  }
+
+  #forget() {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  async #write(preset: string | null, values: PresetValues | null) {
+    const conversation = this.#conversation;
+    const asked = (this.#asked += 1);
+    await this.#try(async () => {
+      const saved = await this.#backend.saveSetup(conversation, preset, values);
+      if (asked === this.#asked && this.#timer === undefined) this.current = saved;
+    });
+  }
+
+  async #try(act: () => Promise<void>) {
+    try {
+      await act();
+    } catch (thrown) {
+      this.#toasts.show(errorWords(BackendError.from(thrown)));
+    }
+  }
+}
