@@ -34,6 +34,7 @@ use foretoken_app::ipc::{
     DraftOption, EnginePhase, EngineStatus, ErrorCode, MemoryUse, ModelKind, Reply, ReplyCheck, ReplyEvent,
     Role, Settings, Setup, Speculating, TraceStorage,
 };
+use foretoken_app::replier::Replier;
 use foretoken_app::reply::Events;
 use foretoken_engine::device::{DeviceChoice, Opened, Problem};
 use foretoken_engine::drafter_kind::DrafterKind;
@@ -86,6 +87,13 @@ impl Fixture {
         let app = App::start_on(folders, resources, Arc::from(hardware), Renderer::in_this_process(), None)
             .unwrap();
         Self::ready(folder, app)
+    }
+
+    /// The same, where `replier` replies in the place of the models.
+    fn with(folder: TempDir, replier: impl Replier + 'static) -> Self {
+        let (folders, renderer) = (Folders::at(folder.path()), Renderer::in_this_process());
+        let app = App::start_on(folders, None, Arc::new(ThisComputer), renderer, Some(Box::new(replier)));
+        Self::ready(folder, app.unwrap())
     }
 
     fn ready(folder: TempDir, app: App) -> Self {

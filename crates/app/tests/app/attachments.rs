@@ -1,18 +1,13 @@
 //! Files beside questions: the model reads them however it is asked, and they stay with their question.
 
-use std::sync::Arc;
-
-use foretoken_app::App;
 use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, ErrorCode, Sent, Settings,
 };
 use foretoken_app::replier::{Ending, Event, PromptSize, Replier};
-use foretoken_engine::model::{ChatMessage, Renderer};
-use foretoken_engine::session::ThisComputer;
+use foretoken_engine::model::ChatMessage;
 use foretoken_engine::trace::Finish;
-use foretoken_library::Folders;
 
 use super::{Fixture, listen};
 
@@ -40,10 +35,7 @@ impl Replier for Mirror {
 }
 
 fn fixture() -> Fixture {
-    let folder = tempfile::tempdir().unwrap();
-    let (folders, renderer) = (Folders::at(folder.path()), Renderer::in_this_process());
-    let app = App::start_on(folders, None, Arc::new(ThisComputer), renderer, Some(Box::new(Mirror)));
-    Fixture::ready(folder, app.unwrap())
+    Fixture::with(tempfile::tempdir().unwrap(), Mirror)
 }
 
 fn file(name: &str, text: &str) -> Attached {

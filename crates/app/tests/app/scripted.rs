@@ -5,15 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use foretoken_app::App;
 use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{CommandError, EnginePhase, ErrorCode, Message, Reply, ReplyEvent, Settings};
 use foretoken_app::replier::{Ending, Event, PromptSize, Replier};
 use foretoken_app::reply::Events;
-use foretoken_engine::model::Renderer;
 use foretoken_engine::model::{ChatMessage, Role};
-use foretoken_engine::session::ThisComputer;
 use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
 use foretoken_store::Store;
@@ -102,11 +99,8 @@ impl Replier for Scripted {
 
 pub fn fixture() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
-    let folders = Folders::at(folder.path());
-    let replier: Option<Box<dyn Replier>> =
-        Some(Box::new(Scripted { database: folders.database(), asked: Vec::new() }));
-    let renderer = Renderer::in_this_process();
-    Fixture::ready(folder, App::start_on(folders, None, Arc::new(ThisComputer), renderer, replier).unwrap())
+    let database = Folders::at(folder.path()).database();
+    Fixture::with(folder, Scripted { database, asked: Vec::new() })
 }
 
 fn texts(events: &[ReplyEvent]) -> Vec<&str> {

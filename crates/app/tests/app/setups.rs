@@ -1,15 +1,11 @@
 //! What conversations are written with: the settings, a preset or values of their own.
 
-use std::sync::Arc;
-
-use foretoken_app::App;
 use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{ConversationSetup, ErrorCode, Preset, PresetValues, Settings};
 use foretoken_app::replier::{Ending, Event, PromptSize, Replier};
-use foretoken_engine::model::{ChatMessage, Renderer};
+use foretoken_engine::model::ChatMessage;
 use foretoken_engine::sampling::Sampling;
-use foretoken_engine::session::ThisComputer;
 use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
 use foretoken_store::Store;
@@ -39,15 +35,12 @@ impl Replier for Teller {
 }
 
 fn telling(folder: TempDir) -> Fixture {
-    let folders = Folders::at(folder.path());
-    let store = Store::open(&folders.database()).unwrap();
+    let store = Store::open(&Folders::at(folder.path()).database()).unwrap();
     if store.settings().unwrap().is_none() {
         store.save_settings(r#"{"target": "starter", "system_prompt": "general"}"#).unwrap();
     }
     drop(store);
-    let replier: Option<Box<dyn Replier>> = Some(Box::new(Teller));
-    let app = App::start_on(folders, None, Arc::new(ThisComputer), Renderer::in_this_process(), replier);
-    Fixture::ready(folder, app.unwrap())
+    Fixture::with(folder, Teller)
 }
 
 fn saying(prompt: &str) -> PresetValues {
