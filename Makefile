@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-sanitized test-arm fuzz kill-test soak setup-check check bench bench-ui pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-sanitized test-arm fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -149,6 +149,12 @@ bench-ui: setup-tests $(PAGE) ## compare the speed of window and terminal (MODEL
 	@cargo build --release $(CARGO_ALL) --bins
 	@cargo build $(CARGO_ALL) --examples
 	@FORETOKEN_APPLICATION=$(CARGO_TARGET_DIR)/release/foretoken FORETOKEN_BENCH_MODELS="$(MODELS)" $(CARGO_TARGET_DIR)/debug/examples/bench_ui
+
+PAIR :=
+bench-server: setup-tests model $(PAGE) ## compare the speed of server and terminal (PAIR="TARGET DRAFT"), and ask it by 32 clients at once
+	@cargo build --release $(CARGO_ALL) --bins
+	@cargo build $(CARGO_ALL) --examples
+	@FORETOKEN_APPLICATION=$(CARGO_TARGET_DIR)/release/foretoken $(CARGO_TARGET_DIR)/debug/examples/bench_server $(PAIR)
 
 pictures: setup-tests $(PAGE) ## make the pictures for the documents, and those the heatmap is compared with
 	@cargo build $(CARGO_ALL) --bins

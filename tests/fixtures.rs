@@ -11,6 +11,7 @@ mod random_block_head;
 mod random_family;
 mod random_head;
 mod starter_folder;
+pub mod times;
 #[cfg(target_os = "linux")]
 pub mod window;
 

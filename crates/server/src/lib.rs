@@ -8,12 +8,14 @@
 //! - [`writer`]: who writes, and how it tells of it; [`session`]: by a session of the engine
 //! - `answer`: replies as JSON; `stream`: while they are written
 //! - [`refusal`]: errors in the protocol's form
+//! - [`fuzzing`]: a request without a connection, for those who damage it
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod address;
 mod answer;
 mod body;
+pub mod fuzzing;
 mod guard;
 pub mod order;
 mod queue;

@@ -112,6 +112,10 @@ impl Refusal {
         Self::new(Kind::QueueFull, "Too many requests are waiting for a reply: try again in a moment.")
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     fn status(&self) -> StatusCode {
         match self.kind {
             Kind::BadRequest | Kind::ContextLength => StatusCode::BAD_REQUEST,

@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     NAMES,
     SETUP,
     ATTACHMENTS,
+    PREFIXES,
 ];
 
 /// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
@@ -169,6 +170,18 @@ const ATTACHMENTS: &str = "
     ) STRICT;
 ";
 
+/// The first letters of words have an index of their own: without it, all words that begin with a letter are merged when
+/// one was typed. Takes six seconds for 100,000 messages of 100 words, once.
+const PREFIXES: &str = "
+    DROP TABLE messages_text;
+    CREATE VIRTUAL TABLE messages_text USING fts5 (
+        text, content = 'messages', content_rowid = 'id', prefix = 1, tokenize = 'unicode61 remove_diacritics 2'
+    );
+    INSERT INTO messages_text (rowid, text) SELECT id, text FROM messages WHERE indexed;
+    INSERT INTO messages_text (messages_text, rank) VALUES ('secure-delete', 1);
+    INSERT INTO messages_text (messages_text) VALUES ('optimize');
+";
+
 /// Brings a database up to this program's version, all of the way or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -210,13 +223,13 @@ mod tests {
     #[test]
     fn a_database_from_a_newer_program_is_refused_and_left_as_it_is() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.pragma_update(None, "user_version", 9).unwrap();
+        connection.pragma_update(None, "user_version", 10).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 9, known: 8 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 10, known: 9 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
-        assert_eq!((tables, version(&connection).unwrap()), (0, 9));
+        assert_eq!((tables, version(&connection).unwrap()), (0, 10));
     }
 
     #[test]
@@ -236,6 +249,30 @@ mod tests {
         migrate(&mut connection).unwrap();
         migrate(&mut connection).unwrap();
         assert_eq!(version(&connection).unwrap(), MIGRATIONS.len() as i64);
+    }
+
+    #[test]
+    fn search_finds_the_same_after_its_index_was_made_anew() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(&MIGRATIONS[..8].concat()).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO conversations (title, created_at, updated_at) VALUES ('c', 1, 2);
+                 INSERT INTO messages (conversation, role, text, created_at, indexed)
+                 VALUES (1, 'user', 'fox', 1, 1), (1, 'assistant', 'half a fox', 3, 0);
+                 PRAGMA user_version = 8;",
+            )
+            .unwrap();
+        migrate(&mut connection).unwrap();
+        let found = |word: &str| -> i64 {
+            let sql = "SELECT count(*) FROM messages_text(?1)";
+            connection.query_row(sql, [word], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((found("fox"), found("f*"), found("half")), (1, 1, 0), "a reply under way stays out");
+        let secure: i64 = connection
+            .query_row("SELECT v FROM messages_text_config WHERE k = 'secure-delete'", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(secure, 1);
     }
 
     #[test]

@@ -5,6 +5,10 @@ use rusqlite::params;
 
 use crate::{Conversation, Result, Store};
 
+/// So many messages are ranked: doing so for all that have a common word takes longer than a person waits, and says
+/// little.
+const RANKED: u32 = 1000;
+
 /// A message that contains all the words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
@@ -16,19 +20,20 @@ pub struct Hit {
 
 impl Store {
     /// The best `limit` messages that contain every word of `query`, the last one as a beginning,
-    /// since it may still be being typed. Case and accents do not matter. Replies under way and
-    /// deleted conversations are left out.
+    /// since it may still be being typed; the latest where more than a thousand do. Case and accents do not matter.
+    /// Replies under way and deleted conversations are left out.
     pub fn search(&self, query: &str, limit: u32) -> Result<Vec<Hit>> {
         let Some(expression) = expression(query) else {
             return Ok(Vec::new());
         };
+        let order = if self.are_more(&expression, RANKED)? { "" } else { "messages_text.rank, " };
         let mut statement = self.connection.prepare_cached(&format!(
             "SELECT {}, messages.id, snippet(messages_text, 0, char(2), char(3), '…', 16)
              FROM messages_text
              JOIN messages ON messages.id = messages_text.rowid
              JOIN conversations ON conversations.id = messages.conversation
              WHERE messages_text MATCH ?1 AND conversations.deleted_at IS NULL
-             ORDER BY messages_text.rank, messages.id DESC
+             ORDER BY {order}messages_text.rowid DESC
              LIMIT ?2",
             Conversation::COLUMNS
         ))?;
@@ -38,6 +43,14 @@ impl Store {
             Ok(Hit { conversation: Conversation::read(row)?, message, excerpt })
         })?;
         Ok(hits.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Whether more than so many messages match an expression of FTS5.
+    fn are_more(&self, expression: &str, most: u32) -> Result<bool> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT count(*) > ?2 FROM (SELECT 1 FROM messages_text WHERE messages_text MATCH ?1 LIMIT ?2 + 1)",
+        )?;
+        Ok(statement.query_row(params![expression, most], |row| row.get(0))?)
     }
 }
 
@@ -155,6 +168,18 @@ mod tests {
         assert_eq!(fixture.store.search("fox", 2).unwrap().len(), 2);
         let excerpt = excerpts(&fixture.store, "before fox").remove(0);
         assert!(excerpt.contains("\u{2}fox\u{3}") && excerpt.len() < 200, "{excerpt}");
+    }
+
+    #[test]
+    fn the_best_come_first_and_of_a_word_that_is_everywhere_the_latest() {
+        let (mut fixture, conversation) = fixture_saying(&["fox fox fox", "a fox among many other words"]);
+        let first = |store: &Store| store.search("fox", 1).unwrap()[0].message;
+        assert_eq!(first(&fixture.store), fixture.store.messages(conversation).unwrap()[0].id);
+        for _ in 0..RANKED {
+            fixture.store.add_user_message(conversation, "another fox").unwrap();
+        }
+        let messages = fixture.store.messages(conversation).unwrap();
+        assert_eq!(first(&fixture.store), messages.last().unwrap().id);
     }
 
     /// Fails when the index and the messages disagree.

@@ -154,7 +154,7 @@ impl Replier for Echo {
 }
 
 /// An application in a folder of its own.
-struct Running {
+pub struct Running {
     app: Arc<App>,
     commands: u32,
     // Dropped last.
@@ -162,11 +162,15 @@ struct Running {
 }
 
 impl Running {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let folder = folder();
         let (folders, renderer) = (Folders::at(folder.path()), Renderer::in_this_process());
         let app = App::start_on(folders, None, Arc::new(ThisComputer), renderer, Some(Box::new(Echo)));
         Self { app: Arc::new(app.unwrap()), commands: 0, _folder: folder }
+    }
+
+    pub fn app(&self) -> &App {
+        &self.app
     }
 }
 

@@ -3,7 +3,10 @@
 mod documents;
 mod gguf;
 mod hub;
+mod import;
 mod ipc;
+mod remote;
+mod server;
 mod template;
 mod trace;
 
@@ -50,10 +53,12 @@ impl Memory {
 type Make = fn() -> Target;
 
 /// All targets, each with its part of a hundred executions: those that are quick get more.
-pub const ALL: [(&str, u64, Make); 10] = [
+pub const ALL: [(&str, u64, Make); 13] = [
     ("hub", 24, hub::target),
-    ("trace", 20, trace::target),
-    ("template", 18, template::target),
+    ("trace", 16, trace::target),
+    ("template", 14, template::target),
+    ("server", 4, server::target),
+    ("remote", 3, remote::target),
     ("config", 10, documents::config),
     ("index", 7, documents::index),
     ("safetensors", 8, documents::safetensors),
@@ -61,6 +66,7 @@ pub const ALL: [(&str, u64, Make); 10] = [
     ("tokenizer", 4, documents::tokenizer),
     ("vocabulary", 2, gguf::vocabulary),
     ("ipc", 1, ipc::target),
+    ("import", 1, import::target),
 ];
 
 /// The target of that name.

@@ -5,8 +5,11 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
+mod painted;
 mod processes;
 mod speed;
+mod typing;
+mod years;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,8 +18,10 @@ use std::time::Duration;
 use foretoken_engine::decoder::{Reply, Request};
 use foretoken_engine::draft::Drafters;
 use foretoken_store::{Ending, Store};
+use foretoken_tests::times::Times;
 use foretoken_tests::window::Window;
 use foretoken_tests::{chat_prompt, decoder, model_drafter, starter_target};
+use painted::until_painted;
 use serde_json::Value;
 use speed::Pair;
 
@@ -33,14 +38,18 @@ async fn main() {
     for (number, pair) in Pair::all(models.as_deref()).iter().enumerate() {
         pair.measure(&folder.path().join(number.to_string())).await;
     }
-    speed::idle(&folder.path().join("idle")).await;
     let data = folder.path().join("data");
+    years::fill(&data);
     many_messages(&data, 500);
+    years::starting(&data).await;
+    speed::idle(&data).await;
     let window = Window::open(&data).await;
+    years::searching(&window).await;
     println!("painting a reply of 2,000 tokens/s, heatmap, token view and numbers open:");
     painting(&window, "rate=2000").await;
     println!("the same behind 100,000 rounds:");
     painting(&window, "rate=2000&rounds=100000").await;
+    typing::while_it_streams(&window).await;
     opening(&window).await;
     window.close().await;
 }
@@ -70,37 +79,30 @@ async fn painting(window: &Window, options: &str) {
 /// Clicks on a conversation of 500 messages and prints when its end is on the screen, and when all of it is
 /// on the page.
 async fn opening(window: &Window) {
-    let mut times = [Vec::new(), Vec::new()];
+    let (mut end, mut all) = (Times::default(), Times::default());
     for _ in 0..OPENINGS {
         window.open_page("").await;
-        let script = "const done = arguments[0];
+        let script = format!(
+            "const done = arguments[0];
+            {}
             const begin = performance.now();
             const shown = () => document.querySelectorAll(\"[data-testid='message-reply']\").length;
-            const painted = () => new Promise((resolve) => {
-                const after = new MessageChannel();
-                after.port1.onmessage = () => resolve(performance.now() - begin);
-                requestAnimationFrame(() => after.port2.postMessage(null));
-            });
-            const until = (count) => new Promise((resolve) => {
-                const look = () => (shown() < count ? requestAnimationFrame(look) : painted().then(resolve));
+            const until = (count) => new Promise((resolve) => {{
+                const look = () =>
+                    shown() < count ? requestAnimationFrame(look) : painted(begin).then(resolve);
                 look();
-            });
+            }});
             document.querySelector(\"[data-testid='conversation-item']\").click();
-            until(1).then((first) => until(250).then((all) => done([first, all])));";
-        let found = window.page.execute_async(script, vec![]).await.unwrap();
-        for (times, time) in times.iter_mut().zip(found.as_array().unwrap()) {
-            times.push(time.as_f64().unwrap());
-        }
-    }
-    for (what, times) in ["its end is painted after", "all is on the page after"].iter().zip(&mut times) {
-        times.sort_by(f64::total_cmp);
-        println!(
-            "opening a conversation of 500 messages: {what} median {:.0} ms of {OPENINGS} ({:.0} to {:.0})",
-            times[OPENINGS / 2],
-            times[0],
-            times[OPENINGS - 1]
+            until(1).then((first) => until(250).then((all) => done([first, all])));",
+            until_painted()
         );
+        let found = window.page.execute_async(&script, vec![]).await.unwrap();
+        end.add(found[0].as_f64().unwrap());
+        all.add(found[1].as_f64().unwrap());
     }
+    println!(
+        "opening a conversation of 500 messages: its end is painted after, ms: {end}; all is on the page after, ms: {all}"
+    );
 }
 
 async fn measure(window: &Window, time: Duration) -> Value {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Sub;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The kernel counts the time of a thread in these, whatever the clock.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -51,6 +51,16 @@ impl Sub for Taken {
         let seconds = (self.at - before.at).as_secs_f64();
         Shares { engine: (self.engine - before.engine) / seconds, page: (self.page - before.page) / seconds }
     }
+}
+
+/// How long ago the application was started that the driver with this process id drives.
+pub fn age(driver: u32) -> Duration {
+    let application = children()[&driver][0];
+    let (_, fields) = stat(&Path::new("/proc").join(application.to_string())).unwrap();
+    let started = fields[19].parse::<f64>().unwrap() / TICKS_PER_SECOND;
+    let uptime = fs::read_to_string("/proc/uptime").unwrap();
+    let now: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+    Duration::from_secs_f64(now - started)
 }
 
 /// The processes that each process started.

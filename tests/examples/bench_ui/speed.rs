@@ -11,6 +11,7 @@ use foretoken_tests::window::{Window, application};
 use serde_json::{Value, json};
 
 use crate::processes::{Shares, Taken};
+use crate::typing;
 
 /// What the starter goes on about without an end.
 const STORIES: [&str; 3] = [
@@ -24,6 +25,10 @@ const TASKS: [&str; 3] = [
     "Why do the seasons change? Explain it to a child, then to a student.",
     "A train leaves at 9:40 and travels 210 km at 84 km/h. When does it arrive? Show the steps.",
 ];
+
+/// What is written for longer than somebody types.
+const LONG: &str =
+    "Write a long story about a lighthouse keeper, chapter by chapter, with all that he does on each day.";
 
 /// Nothing happens for this long while the idle window is watched.
 const IDLE: Duration = Duration::from_secs(20);
@@ -112,6 +117,10 @@ impl Pair {
             ratios.push(ratio);
         }
         println!("  median of the ratios: {:.2}", median(ratios));
+        window.configure(json!({ "max_tokens": 10 * self.tokens })).await;
+        window.ask(LONG).await;
+        window.wait("the reply streams", async || window.rounds().await > 3).await;
+        typing::while_it_streams(&window).await;
         window.close().await;
     }
 

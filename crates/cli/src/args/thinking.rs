@@ -11,7 +11,7 @@ use crate::output;
 pub struct ThinkingArgs {
     /// Have the model think before it answers, or not, where its chat template has a switch for that [default: as its
     /// makers have it]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new())]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     thinking: Option<bool>,
 }
 

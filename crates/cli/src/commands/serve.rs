@@ -23,8 +23,6 @@ const KEY_VARIABLE: &str = "FORETOKEN_SERVER_KEY";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    #[command(flatten)]
-    pub talk: TalkArgs,
     /// The port to listen on; 0 for any that is free
     #[arg(long, value_name = "N", default_value_t = DEFAULT_PORT, allow_negative_numbers = true)]
     port: u16,
@@ -35,6 +33,9 @@ pub struct Args {
     /// the list of processes does not show
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
+    // Last: what follows would be listed under its last heading.
+    #[command(flatten)]
+    pub talk: TalkArgs,
 }
 
 /// The session's thread, as the server sees it.

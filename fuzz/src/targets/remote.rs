@@ -1,0 +1,73 @@
+//! A reply that a server elsewhere streams.
+
+use foretoken_remote::reply::{Heard, Listener};
+
+use super::{Memory, Target, corpus, repository};
+use crate::run::files;
+
+const WORDS: &[&str] = &[
+    "data: ",
+    "data: [DONE]\n\n",
+    "error: ",
+    ": ping\n",
+    "\n\n",
+    "\r\n",
+    "choices",
+    "delta",
+    "content",
+    "reasoning_content",
+    "finish_reason",
+    "\"stop\"",
+    "\"length\"",
+    "usage",
+    "prompt_tokens",
+    "completion_tokens",
+    "18446744073709551615",
+    "-1",
+    "1e999",
+    "draft_n",
+    "draft_n_accepted",
+    "accepted",
+    "timings",
+    "error",
+    "\\ud83e",
+];
+
+pub fn target() -> Target {
+    let mut seeds = files(&repository("crates/remote/tests/recorded"));
+    seeds.extend(corpus("remote"));
+    Target {
+        name: "remote",
+        longest: 2 * seeds.iter().map(Vec::len).max().unwrap(),
+        seeds,
+        words: WORDS,
+        head: usize::MAX,
+        memory: Memory { each: 64, beside: 1 << 20 },
+        run: Box::new(|input| {
+            let whole = listen(&[input]);
+            // However the network cuts it, it says the same.
+            let cut = input.len() / 2;
+            assert_eq!(listen(&[&input[..cut], &input[cut..]]), whole);
+            whole.1
+        }),
+    }
+}
+
+/// What is heard of a reply that comes in these parts, and in what words it was refused.
+fn listen(parts: &[&[u8]]) -> (String, Option<String>) {
+    let mut text = String::new();
+    let mut on = |heard: Heard<'_>| match heard {
+        Heard::Started => (),
+        Heard::Thinking(piece) | Heard::Text(piece) => text.push_str(piece),
+    };
+    let mut listener = Listener::new(&mut on);
+    let taken = parts.iter().try_for_each(|part| listener.take(part));
+    let ended = taken.and_then(|()| listener.end()).map(|finish| {
+        let reply = listener.reply(finish);
+        if let Some(drafts) = reply.drafts {
+            assert!(drafts.accepted <= drafts.drafted, "{drafts:?}");
+        }
+    });
+    drop(listener);
+    (text, ended.err().map(|error| error.to_string()))
+}

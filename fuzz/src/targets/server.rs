@@ -1,0 +1,54 @@
+//! A request to the local server: its body.
+
+use foretoken_server::fuzzing;
+
+use super::{Memory, Target, corpus};
+
+const WORDS: &[&str] = &[
+    "messages",
+    "role",
+    "system",
+    "developer",
+    "assistant",
+    "content",
+    "[{\"type\":\"text\",\"text\":\"a\"}]",
+    "image_url",
+    "prompt",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "top_p",
+    "seed",
+    "4294967296",
+    "1e999",
+    "-0.0",
+    "null",
+    "stop",
+    "[\"a\",\"b\"]",
+    "stream",
+    "stream_options",
+    "include_usage",
+    "chat_template_kwargs",
+    "enable_thinking",
+    "tools",
+    "logit_bias",
+    "n",
+    "\\u0000",
+    "\\ud800",
+];
+
+pub fn target() -> Target {
+    Target {
+        name: "server",
+        seeds: corpus("server"),
+        words: WORDS,
+        head: usize::MAX,
+        longest: 4096,
+        memory: Memory { each: 256, beside: 1 << 20 },
+        // What one endpoint takes, the other may refuse.
+        run: Box::new(|input| match fuzzing::read(input) {
+            [Some(chat), Some(_)] => Some(chat),
+            _ => None,
+        }),
+    }
+}

@@ -1,0 +1,26 @@
+//! What benchmarks measured of something that was done several times.
+
+use std::fmt;
+
+#[derive(Debug, Default)]
+pub struct Times(Vec<f64>);
+
+impl Times {
+    pub fn add(&mut self, measured: f64) {
+        self.0.push(measured);
+    }
+
+    /// The value below which this share of them lies; 0 of nothing.
+    fn at(&self, share: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get((share * sorted.len() as f64) as usize).or(sorted.last()).copied().unwrap_or(0.0)
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (least, most) = (self.at(0.0), self.at(1.0));
+        write!(f, "median {:.0} of {} ({least:.0} to {most:.0})", self.at(0.5), self.0.len())
+    }
+}
