@@ -28,5 +28,7 @@ export default defineConfig({
     environment: "jsdom",
     setupFiles: ["src/setup.ts"],
     include: ["src/**/*.test.ts"],
+    // By default one core is left for watching.
+    maxWorkers: "100%",
   },
 });

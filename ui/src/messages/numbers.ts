@@ -1,7 +1,9 @@
 /** Numbers, dates and lists as the language of the page writes them. */
 import { locale } from "./locale.svelte";
 
+/** Making one takes longer than a hundred uses of it. */
 const numbers = new Map<string, Intl.NumberFormat>();
+const months = new Map<string, Intl.DateTimeFormat>();
 
 /** "1,234", "1.234": at most `digits` decimals. */
 export function count(value: number, digits = 0): string {
@@ -26,7 +28,10 @@ export function date(at: number): string {
 
 /** "March 2026", "März 2026": of a time in milliseconds since 1970. */
 export function monthName(at: number): string {
-  return new Intl.DateTimeFormat(locale(), { month: "long", year: "numeric" }).format(at);
+  const known = months.get(locale());
+  const format = known ?? new Intl.DateTimeFormat(locale(), { month: "long", year: "numeric" });
+  if (!known) months.set(locale(), format);
+  return format.format(at);
 }
 
 /** "A, B and C", "A, B und C". */
