@@ -24,8 +24,8 @@ test("conversations are drawn as far as they are scrolled to", async () => {
       unobserve() {}
     },
   );
-  const [one] = window.app.conversations.list;
-  const many = [...Array(200).keys()].map((at) => ({ ...one!, id: 1000 + at, updated_at: at }));
+  const one = window.app.conversations.list[0] ?? expect.fail("no conversation");
+  const many = [...Array(200).keys()].map((at) => ({ ...one, id: 1000 + at, updated_at: at }));
   window.app.conversations.list = many;
   await window.pass();
   const drawn = () => window.all("conversation-item").length;
