@@ -370,6 +370,16 @@ test("a failed half of a pair says why, and is tried again or given up", async (
   expect(find("pair-again", card())).not.toBeNull();
 });
 
+test("recommendations wait until it is known how fast this computer is, but not for long", async () => {
+  await show(Recommendations);
+  const { status } = app.engine;
+  app.engine.status = { ...status, target: status.target && { ...status.target, speed: null } };
+  flushSync();
+  expect(find("pairs")).toBeNull();
+  await pass(4000);
+  expect(find("pairs")).not.toBeNull();
+});
+
 test("where nothing suits this computer nothing is recommended", async () => {
   await show(Recommendations, "catalogue=none");
   expect(find("pairs")).toBeNull();
