@@ -144,7 +144,7 @@ export const settings = {
   "setting.remote_servers.explanation":
     "Modelle auf vLLM, SGLang, llama-server oder jedem Server mit OpenAIs Protokoll können als Zielmodell antworten. Gewählt werden sie über der Unterhaltung.",
   "remote.sent":
-    "Was einem solchen Modell geschrieben wird, verlässt diesen Rechner: die Unterhaltung, der System-Prompt und die Sampling-Einstellungen. Nichts wird gesendet, bevor ein Server geprüft oder seinem Modell geschrieben wird.",
+    "Was einem solchen Modell geschrieben wird, verlässt diesen Rechner: die Unterhaltung, der System-Prompt und die Sampling-Einstellungen. Nach einer Antwort wird es vielleicht um einen Titel gebeten. Nichts wird gesendet, bevor ein Server geprüft oder seinem Modell geschrieben wird.",
   "remote.name": "Name",
   "remote.address": "Adresse",
   "remote.key": "Schlüssel",

@@ -140,7 +140,7 @@ export const settings = {
   "setting.remote_servers.explanation":
     "Models on vLLM, SGLang, llama-server or any server with OpenAI's protocol can reply as your target model. Choose them above the conversation.",
   "remote.sent":
-    "What you send to such a model leaves this computer: the conversation, the system prompt and the sampling settings. Nothing is sent before you test a server or write to its model.",
+    "What you send to such a model leaves this computer: the conversation, the system prompt and the sampling settings. After a reply it may be asked for a title. Nothing is sent before you test a server or write to its model.",
   "remote.name": "Name",
   "remote.address": "Address",
   "remote.key": "Key",
