@@ -104,7 +104,7 @@ impl App {
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
         let hub = FromHub::open(&folders, engine.lister());
         let serving = Serving::new(engine.writer());
-        serving.apply(&settings.server);
+        serving.apply(|| settings.server.clone());
         Ok(Self {
             engine,
             serving,
@@ -151,15 +151,19 @@ impl App {
     }
 
     pub(crate) fn change_settings(&self, change: impl FnOnce(Settings) -> Settings) -> Result<Settings> {
-        let _saving = lock(&self.saving);
+        let saving = lock(&self.saving);
         let before = self.settings();
         let settings = change(before.clone());
         settings.validate()?;
         settings.save(&mut self.store())?;
         lock(&self.settings).clone_from(&settings);
-        self.serving.apply(&settings.server);
-        self.apply_settings(concerns_engine(&before, &settings))?;
-        Ok(settings)
+        let applied = self.apply_settings(concerns_engine(&before, &settings));
+        drop(saving);
+        // Its address may have to be looked up, which no other change waits for.
+        if settings.server != before.server {
+            self.serving.apply(|| self.settings().server);
+        }
+        applied.map(|()| settings)
     }
 
     /// Whether the local server runs, and where.
