@@ -50,6 +50,8 @@ pub struct App {
     pub(crate) turns: Turns,
     /// The import under way.
     pub(crate) importing: Latest,
+    /// The count of a conversation's files under way.
+    pub(crate) counting: Latest,
     settings: Mutex<Settings>,
     /// Held while settings change, so that store, memory and engine agree on the last.
     pub(crate) saving: Mutex<()>,
@@ -116,6 +118,7 @@ impl App {
             unstored: Unstored::default(),
             turns: Turns::default(),
             importing: Latest::default(),
+            counting: Latest::default(),
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
             facing: Mutex::default(),
