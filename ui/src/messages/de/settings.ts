@@ -166,7 +166,7 @@ export const settings = {
   "setting.stored_traces.explanation": "Wie viel Platz die Traces belegen, und wie du sie löschst.",
   "setting.data_folder": "Datenordner",
   "setting.data_folder.explanation":
-    "Unterhaltungen, Traces und Einstellungen werden hier gespeichert und nirgends sonst.",
+    "Unterhaltungen, Traces und Einstellungen werden hier gespeichert. Schlüssel anderer Server liegen im Schlüsselbund des Systems, wo es einen gibt, und Exporte in deinem Download-Ordner.",
   "setting.version": "Version",
   "setting.version.explanation": "Foretoken",
   "field.auto": "Auto",

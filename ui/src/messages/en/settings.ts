@@ -162,7 +162,7 @@ export const settings = {
   "setting.stored_traces.explanation": "How much space the traces take, and deleting them.",
   "setting.data_folder": "Data folder",
   "setting.data_folder.explanation":
-    "Conversations, traces and settings are stored here and nowhere else.",
+    "Conversations, traces and settings are stored here. Keys of other servers are in the system's keyring, where there is one, and exports in your downloads folder.",
   "setting.version": "Version",
   "setting.version.explanation": "Foretoken",
   "field.auto": "Auto",
