@@ -96,7 +96,7 @@ fn contents(path: &Path, name: &str) -> Result<Vec<u8>> {
     let facts = path.metadata().map_err(unreadable)?;
     // A pipe would have it wait for ever.
     if !facts.is_file() {
-        return Err(refused(format!("{name} is no file.")));
+        return Err(refused(format!("{name} is not a file that can be read.")));
     }
     if facts.len() > FILE_BYTES as u64 {
         return Err(too_large());
@@ -183,6 +183,12 @@ mod tests {
         drop_on(&drags, &[path.clone(), folder.path().to_owned()]);
         let refused = drags.read(path.to_str().unwrap()).unwrap_err();
         assert_eq!(refused.message, "large.log is larger than 64 MB. Attach a part of it.");
-        assert!(drags.read(folder.path().to_str().unwrap()).unwrap_err().message.ends_with("is no file."));
+        assert!(
+            drags
+                .read(folder.path().to_str().unwrap())
+                .unwrap_err()
+                .message
+                .ends_with("is not a file that can be read.")
+        );
     }
 }

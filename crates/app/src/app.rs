@@ -50,6 +50,8 @@ pub struct App {
     pub(crate) turns: Turns,
     /// The import under way.
     pub(crate) importing: Latest,
+    /// The count of a conversation's files under way.
+    pub(crate) counting: Latest,
     settings: Mutex<Settings>,
     /// Held while settings change, so that store, memory and engine agree on the last.
     pub(crate) saving: Mutex<()>,
@@ -104,7 +106,7 @@ impl App {
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
         let hub = FromHub::open(&folders, engine.lister());
         let serving = Serving::new(engine.writer());
-        serving.apply(&settings.server);
+        serving.apply(|| settings.server.clone());
         Ok(Self {
             engine,
             serving,
@@ -116,6 +118,7 @@ impl App {
             unstored: Unstored::default(),
             turns: Turns::default(),
             importing: Latest::default(),
+            counting: Latest::default(),
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
             facing: Mutex::default(),
@@ -151,15 +154,19 @@ impl App {
     }
 
     pub(crate) fn change_settings(&self, change: impl FnOnce(Settings) -> Settings) -> Result<Settings> {
-        let _saving = lock(&self.saving);
+        let saving = lock(&self.saving);
         let before = self.settings();
         let settings = change(before.clone());
         settings.validate()?;
         settings.save(&mut self.store())?;
         lock(&self.settings).clone_from(&settings);
-        self.serving.apply(&settings.server);
-        self.apply_settings(concerns_engine(&before, &settings))?;
-        Ok(settings)
+        let applied = self.apply_settings(concerns_engine(&before, &settings));
+        drop(saving);
+        // Its address may have to be looked up, which no other change waits for.
+        if settings.server != before.server {
+            self.serving.apply(|| self.settings().server);
+        }
+        applied.map(|()| settings)
     }
 
     /// Whether the local server runs, and where.

@@ -4,14 +4,13 @@ use foretoken_engine::model::{Special, Tokenizer};
 use foretoken_store as store;
 
 use crate::app::App;
+use crate::cancel::Cancel;
 use crate::error::Result;
+use crate::estimate::{estimated, exceeds};
 use crate::history::seen_since;
 use crate::ipc::{
     ATTACHMENT_BYTES, ATTACHMENTS, Attached, CommandError, ContextUse, ErrorCode, Sent, TokenCount,
 };
-
-/// Bytes of a token where no tokenizer counts: English has about as many.
-const BYTES_PER_TOKEN: usize = 4;
 
 /// What a person asks, with all files at hand.
 pub(crate) struct Question {
@@ -42,33 +41,48 @@ impl App {
 
     /// The tokens that a file takes in a prompt.
     pub fn count_attachment(&self, file: &Attached) -> TokenCount {
-        self.count(&block(&file.name, &file.text))
+        self.count(&[block(&file.name, &file.text)], &Cancel::default())
     }
 
-    /// What of the context is taken by the system prompt, and by the files of a conversation that the model sees.
+    /// What of the context is taken by the system prompt, and by the files of a conversation that the model sees. When it
+    /// is asked again, the count that is under way is given up for an estimate.
     ///
     /// # Errors
     /// `NotFound`.
     pub fn context_use(&self, conversation: Option<i64>) -> Result<ContextUse> {
-        let mut files = String::new();
+        let counting = self.counting.begin();
+        let mut files = Vec::new();
         if let Some(id) = conversation {
             let store = self.store();
             let seen_from = store.conversation(id)?.seen_from;
             for message in seen_since(store.messages(id)?, seen_from) {
                 if !message.attachments.is_empty() {
-                    files += &words("", &store.attached(message.id)?);
+                    let attached = store.attached(message.id)?;
+                    files.extend(attached.iter().map(|file| block(&file.name, &file.text)));
                 }
             }
         }
-        let system_prompt = self.count(self.setup_of(conversation)?.values.system_prompt.trim());
-        Ok(ContextUse { system_prompt, attachments: self.count(&files) })
+        let system_prompt = self.setup_of(conversation)?.values.system_prompt.trim().to_owned();
+        let system_prompt = self.count(&[system_prompt], &counting);
+        Ok(ContextUse { system_prompt, attachments: self.count(&files, &counting) })
     }
 
-    fn count(&self, text: &str) -> TokenCount {
-        let encode = |tokenizer: &Tokenizer| tokenizer.encode(text, Special::Ignore).ok();
-        let counted = self.engine.tokenizer().as_deref().and_then(encode);
-        let tokens = counted.as_ref().map_or(text.len().div_ceil(BYTES_PER_TOKEN), Vec::len);
-        TokenCount { tokens: u32::try_from(tokens).unwrap_or(u32::MAX), exact: counted.is_some() }
+    /// The tokens of all these together: estimated where there is no tokenizer, where they cannot fit anyway, and where
+    /// nobody waits for them any more.
+    fn count(&self, texts: &[String], counting: &Cancel) -> TokenCount {
+        let bytes = texts.iter().map(String::len).sum();
+        let context = self.engine.status().target.map_or(0, |target| target.context as usize);
+        let cannot_fit = |tokenizer: &Tokenizer| context > 0 && exceeds(bytes, tokenizer, context);
+        let tokenizer = self.engine.tokenizer().filter(|tokenizer| !cannot_fit(tokenizer));
+        let encode = |text: &String| {
+            let tokenizer = tokenizer.as_ref().filter(|_| !counting.is_cancelled())?;
+            Some(tokenizer.encode(text, Special::Ignore).ok()?.len())
+        };
+        let counted: Option<usize> = texts.iter().map(encode).sum();
+        let tokens = counted.unwrap_or_else(|| estimated(bytes));
+        // Of no text at all, nothing is to be counted.
+        let exact = counted.is_some() && tokenizer.is_some();
+        TokenCount { tokens: u32::try_from(tokens).unwrap_or(u32::MAX), exact }
     }
 
     /// What was sent, if there is something in it.

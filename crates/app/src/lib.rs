@@ -4,7 +4,7 @@
 //! - [`ipc`]: every type that crosses to the page
 //! - [`app`], [`reply`], [`proof`], [`settings`]: conversations, replies, checks and arenas, what is set
 //! - [`presets`]: named values to write with; `setup`: what a conversation is written with
-//! - [`attachments`]: files beside a question, and how a model reads them
+//! - [`attachments`]: files beside a question, and how a model reads them; `estimate`: tokens that are not counted
 //! - [`start`]: what is done about a start that fails
 //! - [`room`]: conversations that outgrow the context; `unstored`: replies that could not be stored yet,
 //!   `storing`: when they are
@@ -32,6 +32,7 @@ pub mod cancel;
 pub mod drafts;
 pub mod engine;
 pub mod error;
+mod estimate;
 pub mod exchange;
 mod facing;
 mod history;

@@ -11,11 +11,12 @@ use crate::servers::{chosen, client, gone, is_remote, secret_name};
 const MAX_NAME: usize = 60;
 
 impl App {
-    /// Adds a server, or changes the one of this name. Without a `key` the one that its address had stays. Asks
-    /// nobody.
+    /// Adds a server, or changes the one of this name. Without a `key` the one that its address had stays; that of an
+    /// address that no server has any more is forgotten. Asks nobody.
     ///
     /// # Errors
-    /// `BadSetting` for a name or an address that cannot be.
+    /// `BadSetting` for a name or an address that cannot be; those of
+    /// [`Secrets::keep`](foretoken_library::Secrets::keep), where the server is added all the same.
     pub fn add_server(&self, name: &str, address: &str, key: Option<&str>) -> Result<Settings> {
         let name = name.trim();
         if name.is_empty() || name.chars().count() > MAX_NAME || name.contains('/') {
@@ -26,18 +27,34 @@ impl App {
             ));
         }
         let address = Address::read(address)?;
-        if let Some(key) = key.map(str::trim).filter(|key| !key.is_empty()) {
-            Client::new(address.clone(), Some(key), Patience::default())?;
-            self.secrets.keep(&secret_name(&address), Some(key))?;
-        }
+        let key = key.map(str::trim).filter(|key| !key.is_empty());
+        Client::new(address.clone(), key, Patience::default())?;
         let server = RemoteServer { name: name.to_owned(), address: address.to_string(), models: Vec::new() };
-        self.change_settings(|mut settings| {
+        let before = self.settings().remote_servers;
+        let settings = self.change_settings(|mut settings| {
             match settings.remote_servers.iter_mut().find(|known| known.name == server.name) {
+                Some(known) if known.address == server.address => (),
                 Some(known) => *known = server,
                 None => settings.remote_servers.push(server),
             }
             settings
-        })
+        })?;
+        if key.is_some() {
+            self.secrets.keep(&secret_name(&address), key)?;
+        }
+        self.forget_keys(&before, &settings)?;
+        Ok(settings)
+    }
+
+    /// Forgets the keys of addresses that no server has any more.
+    fn forget_keys(&self, before: &[RemoteServer], settings: &Settings) -> Result<()> {
+        let is_gone = |server: &&RemoteServer| {
+            settings.remote_servers.iter().all(|left| left.address != server.address)
+        };
+        for server in before.iter().filter(is_gone) {
+            self.secrets.keep(&secret_name(&Address::read(&server.address)?), None)?;
+        }
+        Ok(())
     }
 
     /// Asks a server for its models and keeps the list of them.
@@ -65,20 +82,17 @@ impl App {
     /// Takes a server off the list and forgets its key. Where a model of it was the target, the default is.
     ///
     /// # Errors
-    /// Those of the settings.
+    /// Those of the settings, and of [`Secrets::keep`](foretoken_library::Secrets::keep), where the server is removed.
     pub fn remove_server(&self, name: &str) -> Result<Settings> {
-        let before = self.settings();
-        let (gone, left): (Vec<_>, Vec<_>) =
-            before.remote_servers.into_iter().partition(|server| server.name == name);
-        for server in gone.iter().filter(|gone| left.iter().all(|left| left.address != gone.address)) {
-            self.secrets.keep(&secret_name(&Address::read(&server.address)?), None)?;
-        }
-        self.change_settings(|mut settings| {
+        let before = self.settings().remote_servers;
+        let settings = self.change_settings(|mut settings| {
             settings.remote_servers.retain(|server| server.name != name);
             if is_remote(&settings.target) && chosen(&settings).is_err() {
                 settings.target = self.library.default_target().to_owned();
             }
             settings
-        })
+        })?;
+        self.forget_keys(&before, &settings)?;
+        Ok(settings)
     }
 }

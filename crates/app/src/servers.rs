@@ -110,7 +110,7 @@ pub(crate) fn secret_name(address: &Address) -> String {
 
 pub(crate) fn gone(name: &str) -> CommandError {
     let message = format!(
-        "The server '{name}' is not there any more: add it in Settings, Remote, or choose another model."
+        "The server '{name}' is not there any more: add it in Settings > Remote, or choose another model."
     );
     CommandError::new(ErrorCode::Remote, message)
 }

@@ -28,10 +28,11 @@ impl Serving {
         Self { writer, state: Mutex::default() }
     }
 
-    /// Makes what runs what `settings` want. What could not be started is tried again.
-    pub fn apply(&self, settings: &ServerSettings) {
+    /// Makes what runs what `settings` want, which are those of the moment when no other change is under way.
+    pub fn apply(&self, settings: impl FnOnce() -> ServerSettings) {
         let mut state = lock(&self.state);
-        if state.settings == *settings && state.problem.is_none() {
+        let settings = settings();
+        if state.settings == settings {
             return;
         }
         // The one before may have the port.

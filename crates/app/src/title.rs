@@ -1,6 +1,6 @@
 //! Titles that a model writes: what is asked for, and what of the answer is a title.
 
-use foretoken_engine::model::{ChatMessage, Role};
+use foretoken_engine::model::{ChatMessage, Role, Thinking};
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::trace::Finish;
 use foretoken_store::{LONGEST_TITLE, title_from};
@@ -46,7 +46,8 @@ const TALK: [&str; 14] = [
 const NAMES: [&str; 2] = ["title", "titel"];
 
 /// Asks for the title of a conversation that ends with a reply. Returns the answer, of one that was cut the whole lines;
-/// `None` where `cancel` ended it.
+/// `None` where `cancel` ended it. A model that thinks all the same is stopped at once: no title would be left of its
+/// tokens.
 ///
 /// # Errors
 /// Those of [`Replier::reply`].
@@ -69,13 +70,27 @@ pub fn ask(
     let mut hear = |event: Event<'_>| {
         if let Event::Text { delta } = event {
             text.push_str(delta);
+            if is_thought(&text) {
+                cancel.cancel();
+            }
         }
     };
     let Ending { finish, .. } = replier.reply(&messages, &settings, cancel, &mut hear)?;
     Ok(match finish {
+        _ if is_thought(&text) => Some(String::new()),
         _ if cancel.is_cancelled() => None,
         Finish::Stop => Some(text),
         _ => Some(text.rsplit_once('\n').map_or_else(String::new, |(lines, _)| lines.to_owned())),
+    })
+}
+
+/// Whether an answer begins with a thought that has words.
+fn is_thought(answer: &str) -> bool {
+    let answer = answer.trim_start();
+    Thinking::KNOWN.iter().any(|tags| {
+        let thought = answer.strip_prefix(tags.open).map_or("", str::trim_start);
+        let common = thought.len().min(tags.close.len());
+        thought.as_bytes()[..common] != tags.close.as_bytes()[..common]
     })
 }
 
@@ -135,6 +150,18 @@ mod tests {
         assert_eq!(title_in("Why is the sky blue?").as_deref(), Some("Why is the sky blue?"));
         assert_eq!(title_in("SQL: a missing FROM").as_deref(), Some("SQL: a missing FROM"));
         assert_eq!(title_in("空が青い理由。").as_deref(), Some("空が青い理由。"));
+    }
+
+    #[test]
+    fn a_thought_with_words_is_known_at_its_first_and_an_empty_one_is_none() {
+        for thought in ["<think>H", " <think>\n</ Hm", "[THINK]Hm", "<think>ä"] {
+            assert!(is_thought(thought), "{thought:?}");
+        }
+        for other in
+            ["", "<", "<think>", "<think>\n\n", "<think>\n</th", "<think></think>Basil", "Basil <think>a"]
+        {
+            assert!(!is_thought(other), "{other:?}");
+        }
     }
 
     #[test]

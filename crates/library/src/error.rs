@@ -106,6 +106,11 @@ pub enum Error {
     Keyring(String),
 
     #[error(
+        "the system keyring could not be asked to forget the key '{name}': {reason}. Unlock the keyring and remove it there."
+    )]
+    SecretStays { name: String, reason: String },
+
+    #[error(
         "{repository} has no model that Foretoken can run: expected GGUF files, or config.json and safetensors. \
          Look for a repository with GGUF in its name."
     )]

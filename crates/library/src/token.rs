@@ -32,7 +32,7 @@ impl Token {
             return none;
         }
         let found = Self::of(TokenSource::Environment, std::env::var("HF_TOKEN").ok())
-            .or_else(|| Self::of(TokenSource::Keyring, secrets::find(NAME)))
+            .or_else(|| Self::of(TokenSource::Keyring, secrets::find(NAME).ok().flatten()))
             .or_else(|| Self::of(TokenSource::File, read_file()));
         found.unwrap_or(none)
     }

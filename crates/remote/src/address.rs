@@ -24,7 +24,7 @@ impl Address {
         let text = text.trim();
         let wrong = |reason: &'static str| Error::Address { found: text.to_owned(), reason };
         let schemed = match text.split_once("://") {
-            Some(("http" | "https", _)) => text.to_owned(),
+            Some((scheme, _)) if is_asked(scheme) => text.to_owned(),
             Some(_) => return Err(wrong("only http:// and https:// can be asked")),
             None => format!("http://{text}"),
         };
@@ -75,6 +75,11 @@ impl Address {
     }
 }
 
+/// Whether a scheme is one of a server's, in whatever letters.
+fn is_asked(scheme: &str) -> bool {
+    ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
 /// "v1", "v1beta".
 fn is_version(segment: &str) -> bool {
     segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -101,6 +106,7 @@ mod tests {
             base,
             "192.168.1.5:8000",
             "  http://192.168.1.5:8000 ",
+            "Http://192.168.1.5:8000",
             "http://192.168.1.5:8000/",
             "192.168.1.5:8000/v1/",
             "192.168.1.5:8000/v1/chat/completions",

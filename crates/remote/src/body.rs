@@ -13,6 +13,10 @@ pub struct Question<'a> {
     pub sampling: &'a Sampling,
     /// Longest reply in tokens; `None` leaves it to the server.
     pub max_tokens: Option<usize>,
+    /// Whether the model shall think before it replies; `None` leaves it to the server.
+    pub thinking: Option<bool>,
+    /// Whether fields are sent that are not OpenAI's own; not to a server that refused them.
+    pub extras: bool,
 }
 
 impl Question<'_> {
@@ -57,6 +61,8 @@ struct Extras {
     continue_final_message: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     add_generation_prompt: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat_template_kwargs: Option<TemplateArguments>,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,9 +70,16 @@ struct StreamOptions {
     include_usage: bool,
 }
 
+/// What a chat template is told, as Qwen 3, SmolLM 3 and GLM name it, and as DeepSeek and Granite do.
+#[derive(Debug, Serialize)]
+struct TemplateArguments {
+    enable_thinking: bool,
+    thinking: bool,
+}
+
 impl<'a> Body<'a> {
-    pub fn of(question: &Question<'a>, with_extras: bool) -> Self {
-        let Question { model, messages, sampling, max_tokens } = *question;
+    pub fn of(question: &Question<'a>) -> Self {
+        let Question { model, messages, sampling, max_tokens, thinking, extras: with_extras } = *question;
         let turn = |message: &'a ChatMessage| Turn { role: role(message.role), content: &message.content };
         let continues = question.continues();
         let extras = Extras {
@@ -77,6 +90,8 @@ impl<'a> Body<'a> {
             repeat_penalty: sampling.repetition_penalty,
             continue_final_message: continues.then_some(true),
             add_generation_prompt: continues.then_some(false),
+            chat_template_kwargs: thinking
+                .map(|thinking| TemplateArguments { enable_thinking: thinking, thinking }),
         };
         Self {
             model,
@@ -90,8 +105,9 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Whether what a server says of a bad request names one of the extras.
-    pub fn names_an_extra(said: &str) -> bool {
+    /// The first of the extras that a server names where it says what is wrong with a request; [`THINKING`] where that
+    /// is the only one.
+    pub fn extra_in(said: &str) -> Option<&'static str> {
         let extras = [
             "stream_options",
             "top_k",
@@ -100,10 +116,15 @@ impl<'a> Body<'a> {
             "repeat_penalty",
             "continue_final_message",
             "add_generation_prompt",
+            THINKING,
         ];
-        extras.iter().any(|extra| said.contains(extra))
+        extras.into_iter().find(|extra| said.contains(extra))
     }
 }
+
+/// The extra that says whether the model shall think. Servers that take the others refuse it for models whose prompts
+/// are made without a template.
+pub const THINKING: &str = "chat_template_kwargs";
 
 fn role(role: Role) -> &'static str {
     match role {
@@ -122,9 +143,16 @@ mod tests {
     fn body(messages: &[ChatMessage], with_extras: bool) -> Value {
         let sampling =
             Sampling { temperature: 0.7, top_p: 0.9, min_p: 0.05, seed: Some(7), ..Sampling::default() };
-        let question = Question { model: "m", messages, sampling: &sampling, max_tokens: Some(40) };
+        let question = Question {
+            model: "m",
+            messages,
+            sampling: &sampling,
+            max_tokens: Some(40),
+            thinking: Some(false),
+            extras: with_extras,
+        };
         // As text first: a 32-bit number shall stay as short as it was set.
-        let text = serde_json::to_string(&Body::of(&question, with_extras)).unwrap();
+        let text = serde_json::to_string(&Body::of(&question)).unwrap();
         serde_json::from_str(&text).unwrap()
     }
 
@@ -149,6 +177,8 @@ mod tests {
         assert_eq!(whole["repetition_penalty"], whole["repeat_penalty"]);
         assert_eq!(whole["stream_options"], json!({ "include_usage": true }));
         assert_eq!(whole.get("continue_final_message"), None);
+        let thinking = json!({ "enable_thinking": false, "thinking": false });
+        assert_eq!(whole["chat_template_kwargs"], thinking);
     }
 
     #[test]
@@ -157,10 +187,12 @@ mod tests {
         let (plain, whole) = (body(&going_on, false), body(&going_on, true));
         let extras = whole.as_object().unwrap().keys().filter(|name| plain.get(name).is_none());
         let extras: Vec<_> = extras.collect();
-        assert_eq!(extras.len(), 7);
+        assert_eq!(extras.len(), 8);
         for extra in extras {
-            assert!(Body::names_an_extra(&format!("Unrecognized request argument supplied: {extra}")));
+            let said = format!("Unrecognized request argument supplied: {extra}");
+            assert_eq!(Body::extra_in(&said), Some(extra.as_str()));
         }
-        assert!(!Body::names_an_extra("temperature: expected 0 to 2"));
+        assert_eq!(Body::extra_in("temperature: expected 0 to 2"), None);
+        assert_eq!(Body::extra_in("chat_template_kwargs, top_k"), Some("top_k"));
     }
 }

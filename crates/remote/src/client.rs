@@ -2,7 +2,7 @@
 //! at any moment, which closes the connection.
 
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use foretoken_engine::trace::Finish;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::address::Address;
-use crate::body::{Body, Question};
+use crate::body::{Body, Question, THINKING};
 use crate::error::{Error, Result};
 use crate::refusal::{Refusal, no_answer};
 use crate::reply::{Heard, Listener, Reply};
@@ -42,6 +42,8 @@ pub struct Patience {
     pub first: Duration,
     /// From then on, between any bytes.
     pub between: Duration,
+    /// After a reply's end, to say how many tokens it had, and that nothing more comes.
+    pub end: Duration,
 }
 
 impl Default for Patience {
@@ -53,6 +55,7 @@ impl Default for Patience {
             refuse: seconds(2),
             first: seconds(30 * 60),
             between: seconds(3 * 60),
+            end: seconds(5),
         }
     }
 }
@@ -153,13 +156,24 @@ impl Client {
     async fn listen(&self, question: &Question<'_>, listener: &mut Listener<'_>) -> Result<Finish> {
         let mut response = self.begin(question, listener).await?;
         listener.start();
+        let mut closing = None;
         while !listener.is_done() {
-            let wait = if listener.has_text() { self.patience.between } else { self.patience.first };
-            let silent = |_| Error::Silent { seconds: wait.as_secs() };
-            match timeout(wait, response.chunk()).await.map_err(silent)? {
-                Ok(Some(bytes)) => listener.take(&bytes)?,
-                Ok(None) => break,
-                Err(error) => {
+            if listener.has_finished() {
+                closing.get_or_insert_with(|| Instant::now() + self.patience.end);
+            }
+            let wait = match closing {
+                Some(closing) => closing.saturating_duration_since(Instant::now()),
+                None if listener.has_text() => self.patience.between,
+                None => self.patience.first,
+            };
+            match timeout(wait, response.chunk()).await {
+                // What is said after the end is waited for, but not for ever.
+                _ if wait.is_zero() => break,
+                Err(_) if closing.is_some() => break,
+                Err(_) => return Err(Error::Silent { seconds: wait.as_secs() }),
+                Ok(Ok(Some(bytes))) => listener.take(&bytes)?,
+                Ok(Ok(None)) => break,
+                Ok(Err(error)) => {
                     tracing::warn!("the reply was cut: {error:?}");
                     break;
                 }
@@ -168,27 +182,33 @@ impl Client {
         listener.end()
     }
 
-    /// Asks, and once more without the extras where the server refuses one of them by name.
+    /// Asks, and again without the extras where the server refuses one of them by name; where that is the one about
+    /// thinking, without it first. Without the extras no reply can be gone on with.
     async fn begin(&self, question: &Question<'_>, listener: &mut Listener<'_>) -> Result<Response> {
-        let asked = self.ask(question, true, listener).await;
-        match asked {
-            Err(Error::Refused { said, .. })
-                if Body::names_an_extra(said.text()) && !question.continues() =>
-            {
-                tracing::info!("the server takes OpenAI's own fields alone: {}", said.text());
-                self.ask(question, false, listener).await
+        let mut asked = *question;
+        loop {
+            if question.continues() && !asked.extras {
+                return Err(Error::CannotContinue);
             }
-            other => other,
+            match self.ask(&asked, listener).await {
+                Err(Error::Extra { name: THINKING, .. }) if asked.thinking.is_some() => asked.thinking = None,
+                Err(Error::Extra { name, .. }) if asked.extras => {
+                    tracing::info!("the server refuses '{name}', so it gets OpenAI's own fields alone");
+                    asked.extras = false;
+                }
+                Ok(answer) => {
+                    if asked.extras != question.extras {
+                        listener.leave_out_extras();
+                    }
+                    return Ok(answer);
+                }
+                error => return error,
+            }
         }
     }
 
-    async fn ask(
-        &self,
-        question: &Question<'_>,
-        with_extras: bool,
-        listener: &mut Listener<'_>,
-    ) -> Result<Response> {
-        let body = serde_json::to_string(&Body::of(question, with_extras));
+    async fn ask(&self, question: &Question<'_>, listener: &mut Listener<'_>) -> Result<Response> {
+        let body = serde_json::to_string(&Body::of(question));
         let body = body.map_err(|error| Error::Internal(error.to_string()))?;
         let request = self.http.post(self.address.request("chat/completions"));
         let request =
@@ -212,7 +232,9 @@ impl Client {
             return Ok(response);
         }
         let (headers, status) = (response.headers().clone(), response.status());
-        let body = self.read(response, MAX_ERROR).await?;
+        let wait = self.patience.answer;
+        let body = timeout(wait, self.read(response, MAX_ERROR)).await;
+        let body = body.unwrap_or(Err(Error::Silent { seconds: wait.as_secs() }))?;
         let refusal = self.refusal(status, &headers, &body, None);
         Err(match () {
             () if refusal.is_web_page() => Error::WebPage { host: self.address.host() },
@@ -254,7 +276,7 @@ impl Client {
     /// All of a body, or so much of it.
     async fn read(&self, mut response: Response, limit: usize) -> Result<Vec<u8>> {
         let mut body = Vec::new();
-        while let Some(bytes) = response.chunk().await.map_err(|_| Error::Garbled("its answer was cut"))? {
+        while let Some(bytes) = response.chunk().await.map_err(|_| Error::AnswerCut)? {
             body.extend_from_slice(&bytes[..bytes.len().min(limit - body.len())]);
             if body.len() == limit {
                 break;

@@ -28,7 +28,7 @@ pub enum Error {
     )]
     Tls { host: String, reason: String },
 
-    #[error("The server wants a key{}: enter it in Settings, Remote.{said}", if *.sent { ", and not this one" } else { "" })]
+    #[error("The server wants a key{}: enter it in Settings > Remote.{said}", if *.sent { ", and not this one" } else { "" })]
     Key { sent: bool, said: Said },
 
     #[error(
@@ -46,7 +46,7 @@ pub enum Error {
     Redirect { host: String, to: String },
 
     #[error(
-        "The server has no model '{model}' any more: test it again in Settings, Remote, and choose another.{said}"
+        "The server has no model '{model}' any more: test it again in Settings > Remote, and choose another.{said}"
     )]
     NoModel { model: String, said: Said },
 
@@ -69,6 +69,12 @@ pub enum Error {
     #[error("The server refused the request with status {status}.{said}")]
     Refused { status: u16, said: Said },
 
+    #[error("The server refuses the field '{name}' of the request, which is not OpenAI's own.{said}")]
+    Extra { name: &'static str, said: Said },
+
+    #[error("This server cannot continue a reply that was cut. Regenerate it, or ask it to go on.")]
+    CannotContinue,
+
     #[error("The server failed in the middle of the reply.{0}")]
     FailedInReply(Said),
 
@@ -84,7 +90,10 @@ pub enum Error {
     #[error("The reply was cut: the connection to the server ended before it did.")]
     Cut,
 
-    #[error("The server said nothing for {seconds} seconds, so the connection was closed.")]
+    #[error("The connection ended before the answer did. Try again.")]
+    AnswerCut,
+
+    #[error("The server said nothing for {}, so the connection was closed.", span(*.seconds))]
     Silent { seconds: u64 },
 
     #[error("The connection to a server could not be prepared: {0}.")]
@@ -119,5 +128,37 @@ impl fmt::Display for Said {
 }
 
 fn retry(after: Option<u64>) -> String {
-    after.map_or_else(|| "in a moment".to_owned(), |seconds| format!("in {seconds} seconds"))
+    after.map_or_else(|| "in a moment".to_owned(), |seconds| format!("in {}", span(seconds)))
+}
+
+/// "1 second", "90 seconds", "30 minutes".
+fn span(seconds: u64) -> String {
+    match seconds {
+        1 => "1 second".to_owned(),
+        120.. if seconds.is_multiple_of(60) => format!("{} minutes", seconds / 60),
+        _ => format!("{seconds} seconds"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let said = [1, 2, 60, 90, 120, 1800].map(|seconds| Error::Silent { seconds }.to_string());
+        for (said, time) in said.iter().zip([
+            "1 second,",
+            "2 seconds,",
+            "60 seconds,",
+            "90 seconds,",
+            "2 minutes,",
+            "30 minutes,",
+        ]) {
+            assert!(said.contains(&format!("said nothing for {time}")), "{said}");
+        }
+        let busy = |after| Error::Busy { after, said: Said::default() }.to_string();
+        assert_eq!(busy(Some(1)), "The server has too much to do: try again in 1 second.");
+        assert_eq!(busy(None), "The server has too much to do: try again in a moment.");
+    }
 }

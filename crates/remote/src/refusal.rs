@@ -7,6 +7,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::Value;
 
 use crate::address::Address;
+use crate::body::Body;
 use crate::error::{Error, Said};
 
 /// An answer that is no reply.
@@ -25,6 +26,8 @@ pub struct Refusal<'a> {
 impl Refusal<'_> {
     pub fn error(&self) -> Error {
         let said = self.said();
+        // Some name a field beside the sentence, as FastAPI does.
+        let extra = || Body::extra_in(&String::from_utf8_lossy(self.body));
         match self.status {
             300..=399 => self.redirect(),
             401 | 403 => Error::Key { sent: self.keyed, said },
@@ -36,6 +39,10 @@ impl Refusal<'_> {
             503 => Error::NotReady { said },
             500.. => Error::Failed { status: self.status, said },
             400..=499 if is_about_length(self.body) => Error::PromptTooLong { said },
+            status @ (400 | 422) => match extra() {
+                Some(name) => Error::Extra { name, said },
+                None => Error::Refused { status, said },
+            },
             status => Error::Refused { status, said },
         }
     }
@@ -160,8 +167,8 @@ mod tests {
     #[test]
     fn each_status_has_a_sentence_of_its_own() {
         let cases = [
-            (401, "", "", "The server wants a key, and not this one: enter it in Settings, Remote."),
-            (403, "", r#"{"error":"Invalid"}"#, "enter it in Settings, Remote. It says: Invalid"),
+            (401, "", "", "The server wants a key, and not this one: enter it in Settings > Remote."),
+            (403, "", r#"{"error":"Invalid"}"#, "enter it in Settings > Remote. It says: Invalid"),
             (404, "", r#"{"detail":"Not Found"}"#, "http://gpu:8000/v1 is no server of this kind"),
             (
                 404,

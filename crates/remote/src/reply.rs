@@ -16,8 +16,10 @@ const MAX_TEXT: usize = 16 << 20;
 /// What is heard of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard<'a> {
-    /// The server is at work. Comes first.
+    /// The server is at work. Comes before any text.
     Started,
+    /// The server refused the fields that are not OpenAI's own, and took the question without them.
+    WithoutExtras,
     /// What the model thinks before it replies, where the server tells it apart.
     Thinking(&'a str),
     Text(&'a str),
@@ -82,6 +84,16 @@ impl<'a> Listener<'a> {
     /// Whether text has come.
     pub fn has_text(&self) -> bool {
         self.first.is_some()
+    }
+
+    /// Whether the reply ended; its numbers may still come.
+    pub fn has_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// The question was taken without its extras.
+    pub fn leave_out_extras(&mut self) {
+        (self.on)(Heard::WithoutExtras);
     }
 
     /// Whether the server said that nothing more comes.

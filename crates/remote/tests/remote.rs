@@ -118,17 +118,33 @@ fn client_with(address: &str, key: Option<&str>, patience: Patience) -> Client {
     Client::new(Address::read(address).unwrap(), key, patience).unwrap()
 }
 
+fn question<'a>(model: &'a str, messages: &'a [ChatMessage], sampling: &'a Sampling) -> Question<'a> {
+    Question { model, messages, sampling, max_tokens: None, thinking: None, extras: true }
+}
+
 /// What was heard, thinking in brackets, and what came of it.
 fn ask_until(client: &Client, messages: &[ChatMessage], stop: &dyn Fn() -> bool) -> (String, Result<Reply>) {
     let sampling = Sampling { top_k: 40, ..Sampling::default() };
-    let question = Question { model: "fox-7b", messages, sampling: &sampling, max_tokens: None };
+    let question = question("fox-7b", messages, &sampling);
     let mut heard = String::new();
     let reply = client.reply(&question, stop, &mut |piece| match piece {
         Heard::Started => heard.push('>'),
+        Heard::WithoutExtras => heard.push('-'),
         Heard::Thinking(text) => heard += &format!("[{text}]"),
         Heard::Text(text) => heard += text,
     });
     (heard, reply)
+}
+
+fn patience(moment: Duration) -> Patience {
+    Patience {
+        connect: moment,
+        answer: moment,
+        refuse: moment / 3,
+        first: moment,
+        between: moment,
+        end: moment,
+    }
 }
 
 fn hello() -> Vec<ChatMessage> {
@@ -205,16 +221,45 @@ fn a_question_is_asked_with_the_key_in_the_protocols_words() {
 
 #[test]
 fn a_server_that_refuses_a_field_that_is_not_openais_is_asked_without_them() {
-    let refusal = whole(
-        "400 Bad Request",
-        "",
-        r#"{"error":{"message":"Unrecognized request argument supplied: top_k"}}"#,
-    );
+    for (status, refusal) in [
+        ("400 Bad Request", r#"{"error":{"message":"Unrecognized request argument supplied: top_k"}}"#),
+        (
+            "422 Unprocessable Entity",
+            r#"{"detail":[{"loc":["body","top_k"],"msg":"Extra inputs are not permitted"}]}"#,
+        ),
+    ] {
+        let refusal = whole(status, "", refusal);
+        let server = Scripted::start(vec![sends(&[&refusal]), sends(&[STREAM, FOX, "data: [DONE]\n\n"])]);
+        let (heard, reply) = ask(&server.client());
+        assert_eq!((heard.as_str(), reply.unwrap().finish), ("->A fox", Finish::Stop));
+        assert!(server.body()["top_k"].is_number());
+        assert!(server.body().get("top_k").is_none());
+    }
+}
+
+#[test]
+fn a_model_without_a_template_is_asked_without_the_word_on_thinking_and_with_the_others() {
+    let refusal = r#"{"message":"'chat_template_kwargs' is not supported for Mistral tokenizers."}"#;
+    let refusal = whole("400 Bad Request", "", refusal);
     let server = Scripted::start(vec![sends(&[&refusal]), sends(&[STREAM, FOX, "data: [DONE]\n\n"])]);
+    let (messages, sampling) = (hello(), Sampling::default());
+    let question = Question { thinking: Some(false), ..question("fox-7b", &messages, &sampling) };
+    let mut heard = Vec::new();
+    let reply = server.client().reply(&question, &|| false, &mut |piece| heard.push(format!("{piece:?}")));
+    assert_eq!(reply.unwrap().finish, Finish::Stop);
+    assert_eq!(heard, ["Started", "Text(\"A fox\")"]);
+    assert_eq!(server.body()["chat_template_kwargs"]["enable_thinking"], false);
+    let again = server.body();
+    assert!(again.get("chat_template_kwargs").is_none() && again["top_k"].is_number(), "{again}");
+}
+
+#[test]
+fn a_server_that_refuses_them_still_is_asked_no_third_time() {
+    let refusal = whole("400 Bad Request", "", r#"{"error":{"message":"top_k"}}"#);
+    let server = Scripted::start(vec![sends(&[&refusal]), sends(&[&refusal])]);
     let (heard, reply) = ask(&server.client());
-    assert_eq!((heard.as_str(), reply.unwrap().finish), (">A fox", Finish::Stop));
-    assert!(server.body()["top_k"].is_number());
-    assert!(server.body().get("top_k").is_none());
+    assert!(matches!(reply, Err(Error::Extra { .. })), "{reply:?}");
+    assert_eq!(heard, "");
 }
 
 #[test]
@@ -225,12 +270,19 @@ fn going_on_with_a_reply_is_asked_for_and_is_no_new_reply_where_it_is_refused() 
     let going_on = [hello(), vec![ChatMessage { role: Role::Assistant, content: "A f".to_owned() }]].concat();
     let (heard, reply) = ask_until(&server.client(), &going_on, &|| false);
     assert_eq!(heard, "");
-    assert!(matches!(reply, Err(Error::Refused { status: 400, .. })), "{reply:?}");
+    let error = reply.unwrap_err();
+    assert_eq!(error, Error::CannotContinue);
+    assert!(error.to_string().starts_with("This server cannot continue a reply that was cut."), "{error}");
     let body = server.body();
     assert_eq!(
         (&body["continue_final_message"], &body["add_generation_prompt"]),
         (&true.into(), &false.into())
     );
+    // Of a server that is known to refuse the field, it is not even asked.
+    let sampling = Sampling::default();
+    let known = Question { extras: false, ..question("fox-7b", &going_on, &sampling) };
+    let reply = server.client().reply(&known, &|| false, &mut |_| ());
+    assert_eq!(reply.unwrap_err(), Error::CannotContinue);
 }
 
 #[test]
@@ -391,7 +443,7 @@ fn a_person_can_stop_at_any_moment_and_the_connection_is_closed() {
     })]);
     let sampling = Sampling::default();
     let messages = hello();
-    let question = Question { model: "m", messages: &messages, sampling: &sampling, max_tokens: None };
+    let question = question("m", &messages, &sampling);
     let reply = server.client().reply(&question, &|| stop.load(Ordering::Relaxed), &mut |heard| {
         if heard == Heard::Text("A fox") {
             stop.store(true, Ordering::Relaxed);
@@ -404,8 +456,7 @@ fn a_person_can_stop_at_any_moment_and_the_connection_is_closed() {
 #[test]
 fn a_server_that_says_nothing_is_given_up_in_time_and_one_that_works_long_has_begun() {
     let moment = Duration::from_millis(300);
-    let short =
-        Patience { connect: moment, answer: moment, refuse: moment / 3, first: moment, between: moment };
+    let short = patience(moment);
     let (sender, _left) = mpsc::channel();
     let fox: &'static str = Box::leak([STREAM, FOX].concat().into_boxed_str());
     for (first, expected) in [("", ">"), (STREAM, ">"), (fox, ">A fox")] {
@@ -430,6 +481,44 @@ fn a_server_that_says_nothing_is_given_up_in_time_and_one_that_works_long_has_be
     let server = Scripted::start(vec![alive]);
     let (heard, reply) = ask(&client_with(&server.at.to_string(), None, short));
     assert_eq!((heard.as_str(), reply.unwrap().finish), (">A fox", Finish::Stop));
+}
+
+#[test]
+fn an_answer_that_is_no_reply_and_never_ends_is_given_up_in_time() {
+    let trickle: Answer = Box::new(|stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<html>");
+        while stream.write_all(b" ").is_ok() {
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let server = Scripted::start(vec![trickle]);
+    let begun = Instant::now();
+    let (heard, reply) =
+        ask(&client_with(&server.at.to_string(), None, patience(Duration::from_millis(300))));
+    assert!(matches!(reply, Err(Error::Silent { .. })), "{reply:?}");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(heard, "");
+}
+
+#[test]
+fn a_reply_that_ended_is_whole_though_the_connection_stays_open() {
+    let last = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n";
+    // Silent from then on, or with signs of life for ever.
+    for pings in [false, true] {
+        let held: Answer = Box::new(move |stream| {
+            stream.write_all([STREAM, FOX, last].concat().as_bytes()).unwrap();
+            while pings && stream.write_all(b": ping\n\n").is_ok() {
+                thread::sleep(Duration::from_millis(20));
+            }
+            let _ = stream.read(&mut [0; 16]);
+        });
+        let server = Scripted::start(vec![held]);
+        let patient = Patience { end: Duration::from_millis(200), ..Patience::default() };
+        let begun = Instant::now();
+        let (heard, reply) = ask(&client_with(&server.at.to_string(), None, patient));
+        assert_eq!((heard.as_str(), reply.unwrap().finish), (">A fox", Finish::Length));
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    }
 }
 
 #[test]
@@ -470,6 +559,9 @@ fn models_are_listed_with_what_their_contexts_hold() {
         let error = server.client().models(&|| false).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+    let cut = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 500\r\n\r\n{\"data\":[";
+    let error = Scripted::start(vec![sends(&[cut])]).client().models(&|| false).unwrap_err();
+    assert_eq!(error.to_string(), "The connection ended before the answer did. Try again.");
 }
 
 #[test]
@@ -492,8 +584,7 @@ fn a_server_that_runs_lists_its_models_and_replies() {
     println!("{models:?}");
     let sampling = Sampling::greedy();
     let messages = hello();
-    let question =
-        Question { model: &models[0].id, messages: &messages, sampling: &sampling, max_tokens: Some(40) };
+    let question = Question { max_tokens: Some(40), ..question(&models[0].id, &messages, &sampling) };
     let mut text = String::new();
     let reply = client.reply(&question, &|| false, &mut |heard| {
         if let Heard::Text(delta) | Heard::Thinking(delta) = heard {

@@ -45,7 +45,9 @@ pub enum StartError {
     #[error("Port {port} of {host} is in use. Choose another port, or close the program that listens there.")]
     InUse { host: String, port: u16 },
 
-    #[error("Listening on port {port} needs rights that this program has not. Choose a port above 1023.")]
+    #[error(
+        "Listening on port {port} needs rights that this program does not have. Choose a port above 1023."
+    )]
     Forbidden { port: u16 },
 
     #[error("'{0}' is no address of this computer. Listen on {LOOPBACK}, or on 0.0.0.0 for every address.")]

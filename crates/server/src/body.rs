@@ -60,11 +60,11 @@ struct Body {
     chat_template_kwargs: Option<ToTemplate>,
 }
 
-/// Of what templates can be told, the switch for thinking, by either of its names.
+/// Of what templates can be told, the switch for thinking, by either of its names or both.
 #[derive(Deserialize)]
 struct ToTemplate {
-    #[serde(alias = "thinking")]
     enable_thinking: Option<bool>,
+    thinking: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -141,7 +141,7 @@ impl Body {
         let order = Order {
             sampling,
             stop: stops(self.stop)?,
-            thinking: self.chat_template_kwargs.and_then(|given| given.enable_thinking),
+            thinking: self.chat_template_kwargs.and_then(|given| given.enable_thinking.or(given.thinking)),
             ignore_end: self.ignore_eos.unwrap_or(false),
             prompt: match endpoint {
                 Endpoint::Chat => Prompt::Conversation(conversation(self.messages.unwrap_or_default())?),
@@ -223,7 +223,7 @@ fn refuse_unsupported(fields: &Map<String, Value>) -> Result<(), Refusal> {
     let asks = |name: &&&str| fields.get(**name).is_some_and(|value| !asks_for_nothing(name, value));
     match UNSUPPORTED.iter().find(asks) {
         Some(&name) => {
-            let message = format!("This server has no {name}: leave it out.");
+            let message = format!("This server does not support '{name}'. Leave it out.");
             Err(Refusal::unsupported(name, message))
         }
         None => Ok(()),
@@ -295,6 +295,7 @@ mod tests {
             |given: Value| chat(json!({ "chat_template_kwargs": given })).map(|asked| asked.order.thinking);
         assert_eq!(told(json!({ "enable_thinking": false })), Ok(Some(false)));
         assert_eq!(told(json!({ "thinking": true, "other": 7 })), Ok(Some(true)));
+        assert_eq!(told(json!({ "enable_thinking": false, "thinking": false })), Ok(Some(false)));
         assert_eq!(told(json!({})), Ok(None));
         assert_eq!(told(Value::Null), Ok(None));
         let wrong = message(chat(json!({ "chat_template_kwargs": { "enable_thinking": "no" } })));

@@ -58,6 +58,7 @@ fn listen(parts: &[&[u8]]) -> (String, Option<String>) {
     let mut text = String::new();
     let mut on = |heard: Heard<'_>| match heard {
         Heard::Started => (),
+        Heard::WithoutExtras => (),
         Heard::Thinking(piece) | Heard::Text(piece) => text.push_str(piece),
     };
     let mut listener = Listener::new(&mut on);

@@ -1,6 +1,8 @@
 //! Replies by a model on a server elsewhere: which one the settings name, what is asked of it, and its reply in the
 //! application's terms.
 
+use std::collections::BTreeSet;
+
 use foretoken_engine::model::{ChatMessage, Role, Thinking};
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{ReplySettings, Summary, Times};
@@ -26,11 +28,13 @@ pub(super) struct Remote {
     secrets: Secrets,
     /// Bytes of a token, by what a server counted last.
     token_bytes: f64,
+    /// Addresses of servers that refused the fields that are not OpenAI's own.
+    plain: BTreeSet<String>,
 }
 
 impl Remote {
     pub(super) fn new(secrets: Secrets) -> Self {
-        Self { secrets, token_bytes: TOKEN_BYTES }
+        Self { secrets, token_bytes: TOKEN_BYTES, plain: BTreeSet::new() }
     }
 
     /// Learns how many bytes the tokens have that a server counted.
@@ -58,11 +62,14 @@ impl Replier for Remote {
             messages: &messages,
             sampling: &settings.sampling,
             max_tokens: longest(settings.max_tokens),
+            thinking: settings.thinking,
+            extras: !self.plain.contains(&server.address),
         };
         let label = servers::label(server, model);
         let mut thinks = false;
         let reply = client.reply(&question, &|| cancel.is_cancelled(), &mut |heard| match heard {
             Heard::Started => on(Event::Started { target: &label, draft: None }),
+            Heard::WithoutExtras => drop(self.plain.insert(server.address.clone())),
             Heard::Thinking(text) => {
                 if !std::mem::replace(&mut thinks, true) {
                     on(Event::Text { delta: THINKING.open });
@@ -141,8 +148,7 @@ fn summary(reply: &Reply, settings: &Settings) -> Option<Summary> {
             speculation: Speculation::off(),
             sampling: settings.sampling.clone(),
             system_prompt: settings.system_prompt.clone(),
-            // Nothing is said of it to a server.
-            thinking: None,
+            thinking: settings.thinking,
         }),
     })
 }

@@ -14,7 +14,8 @@ use super::reading::Reading;
 use super::why::Reporter;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::{DRAFT_NGRAM, Settings};
+use crate::estimate::{estimated, exceeds};
+use crate::ipc::{CommandError, DRAFT_NGRAM, ErrorCode, Settings};
 use crate::replier::{Ending, Event, PromptSize, Replier};
 
 impl Replier for Local {
@@ -65,6 +66,9 @@ impl Replier for Local {
 
     fn measure(&mut self, conversation: &[ChatMessage], settings: &Settings) -> Result<PromptSize> {
         let session = &self.loaded()?.session;
+        if let Some(size) = excess(session, conversation) {
+            return Ok(size);
+        }
         let tokens = request(session, conversation, settings)?.prompt.len();
         Ok(PromptSize { tokens, context: session.context() })
     }
@@ -78,7 +82,17 @@ impl Local {
 }
 
 /// What is asked of the target: the conversation in its own form, and how its tokens are chosen.
+///
+/// # Errors
+/// Those of rendering; `PromptTooLong` where that is known without.
 pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Settings) -> Result<Request> {
+    if let Some(PromptSize { tokens, context }) = excess(session, messages) {
+        let message = format!(
+            "the prompt is too long: about {tokens} tokens, and the model's context window holds {context}. \
+             Shorten it, attach less, or start a new conversation."
+        );
+        return Err(CommandError::new(ErrorCode::PromptTooLong, message));
+    }
     let messages: Vec<ChatMessage> =
         system_prompt(settings).into_iter().chain(messages.iter().cloned()).collect();
     let mut sampling = settings.sampling.clone();
@@ -92,6 +106,16 @@ pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Se
         max_tokens: longest(settings.max_tokens),
         ..Request::new(session.conversation(&messages, settings.thinking)?)
     })
+}
+
+/// About how long a prompt is that cannot fit, whatever it says: megabytes of files are not rendered and encoded to find
+/// that out. `None` where it must be counted.
+fn excess(session: &Session, messages: &[ChatMessage]) -> Option<PromptSize> {
+    // Of replies, templates leave out what was thought.
+    let asked = messages.iter().filter(|message| message.role != Role::Assistant);
+    let (bytes, context) = (asked.map(|message| message.content.len()).sum(), session.context());
+    let size = PromptSize { tokens: estimated(bytes).max(context), context };
+    exceeds(bytes, session.tokenizer(), context).then_some(size)
 }
 
 /// What is put before every conversation.

@@ -145,6 +145,25 @@ fn tokens_of_a_file_are_those_it_takes_in_the_prompt_and_estimated_without_a_tok
 }
 
 #[test]
+fn what_cannot_fit_whatever_it_says_is_refused_and_reckoned_without_being_counted() {
+    let fixture = Fixture::new();
+    let whole = file("a.txt", &"A fox found it. ".repeat(ATTACHMENT_BYTES / 16));
+    let many = vec![whole.clone(); ATTACHMENTS];
+
+    let error = fixture.app.send(None, sent("Hm?", &many), listen().0).unwrap_err();
+    assert_eq!(error.code, ErrorCode::PromptTooLong);
+    assert!(error.message.starts_with("the prompt is too long: about 2097"), "{}", error.message);
+    let counted = fixture.app.count_attachment(&whole);
+    assert!(!counted.exact && counted.tokens >= ATTACHMENT_BYTES as u32 / 4, "{counted:?}");
+
+    let conversation = fixture.send(None, "Hello").0.conversation.id;
+    let next = Some(sent("Hm?", &[whole]));
+    let refused = fixture.app.leave_out_oldest(conversation, next).unwrap_err().message;
+    assert!(refused.starts_with("This message alone is too long: its prompt has 10485"), "{refused}");
+    assert_eq!(fixture.app.conversations().unwrap().len(), 1);
+}
+
+#[test]
 fn how_fast_prompts_are_read_is_known_after_a_long_one() {
     let fixture = Fixture::new();
     fixture.set(|settings| settings.max_tokens = 1);

@@ -258,8 +258,127 @@ fn a_key_goes_to_the_address_that_it_was_given_for_and_to_no_other_and_is_in_no_
     fixture.app.add_server("far", &two, None).unwrap();
     assert!(!asked(&at_two), "another address has no key");
     fixture.app.add_server("far", &one, None).unwrap();
+    assert!(!asked(&at_one), "the key of the address that was left is forgotten");
+    fixture.app.add_server("far", &one, Some("secret-key")).unwrap();
+    fixture.app.add_server("far", &one, None).unwrap();
     assert!(asked(&at_one), "its own is kept");
+    fixture.app.add_server("other", &one, None).unwrap();
+    fixture.app.remove_server("other").unwrap();
+    assert!(asked(&at_one), "another server had the same address");
     fixture.app.remove_server("far").unwrap();
     fixture.app.add_server("far", &one, None).unwrap();
     assert!(!asked(&at_one), "the key went with the server");
+}
+
+#[test]
+fn a_server_that_gets_another_key_keeps_its_models_and_one_that_moves_has_none_yet() {
+    let (_far, at) = serving();
+    let fixture = Fixture::new();
+    fixture.app.add_server("far", &at, None).unwrap();
+    let models = fixture.app.test_server("far").unwrap().remote_servers.remove(0).models;
+    assert_eq!(models.len(), 1);
+    let keyed = fixture.app.add_server("far", &at, Some("key")).unwrap();
+    assert_eq!(keyed.remote_servers[0].models, models);
+    let moved = fixture.app.add_server("far", "localhost:1", None).unwrap();
+    assert!(moved.remote_servers[0].models.is_empty());
+}
+
+/// A server that refuses the field `refused`, and else writes a reply; with what it is asked.
+fn refusing(refused: &'static str, reply: String) -> (String, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let (sender, asked) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, mut bytes) = (stream.unwrap(), [0; 65536]);
+            let length = stream.read(&mut bytes).unwrap();
+            let request = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            let problem = format!("{{\"detail\":[{{\"loc\":[\"body\",\"{refused}\"]}}]}}");
+            let answer = match request.contains(refused) {
+                true => format!(
+                    "HTTP/1.1 422 Unprocessable\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{problem}",
+                    problem.len()
+                ),
+                false => reply.clone(),
+            };
+            let _ = stream.write_all(answer.as_bytes());
+            let _ = sender.send(request);
+        }
+    });
+    (at, asked)
+}
+
+#[test]
+fn that_a_server_takes_openais_own_fields_alone_is_learned_once_and_so_it_cannot_continue_a_reply() {
+    let cut = piece("\"content\":\"A fox\"").replace("null", "\"length\"");
+    let (at, asked) = refusing("top_k", format!("{STREAM}{cut}data: [DONE]\n\n"));
+    let fixture = asking(&at);
+    let reply = fixture.send(None, "Hello").0;
+    assert_eq!((reply.reply.text.as_str(), reply.reply.finish), ("A fox", Some(Finish::Length)));
+    assert_eq!(asked.try_iter().count(), 2);
+    fixture.send(Some(reply.conversation.id), "And?");
+    assert_eq!(asked.try_iter().count(), 1, "it is remembered");
+    let again = fixture.app.regenerate(reply.reply.id, listen().0).unwrap();
+    let error = fixture.app.continue_reply(again.reply.id, listen().0).unwrap_err();
+    assert_eq!(
+        error.message,
+        "This server cannot continue a reply that was cut. Regenerate it, or ask it to go on."
+    );
+}
+
+#[test]
+fn whether_to_think_is_told_to_a_server_where_it_was_chosen() {
+    let (at, asked) = refusing("nothing of the kind", format!("{STREAM}data: [DONE]\n\n"));
+    let fixture = asking(&at);
+    for (thinking, sent) in [
+        (None, None),
+        (Some(true), Some("\"enable_thinking\":true")),
+        (Some(false), Some("\"enable_thinking\":false")),
+    ] {
+        let settings = Settings { thinking, ..fixture.app.settings() };
+        fixture.app.save_settings(settings).unwrap();
+        let conversation = fixture.send(None, "Hello").0.conversation.id;
+        let request = asked.try_iter().last().unwrap();
+        assert_eq!(request.contains("chat_template_kwargs"), sent.is_some(), "{request}");
+        assert!(sent.is_none_or(|sent| request.contains(sent)), "{request}");
+        fixture.app.delete_conversation(conversation).unwrap();
+    }
+}
+
+#[test]
+fn a_title_is_asked_for_without_thinking_and_given_up_at_the_first_thought() {
+    // Thinks for ever, whatever it is told.
+    let (at, asked) = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap().to_string();
+        let (sender, asked) = mpsc::channel();
+        thread::spawn(move || {
+            for (turn, stream) in listener.incoming().enumerate() {
+                let (mut stream, mut bytes) = (stream.unwrap(), [0; 65536]);
+                let length = stream.read(&mut bytes).unwrap();
+                let _ = sender.send(String::from_utf8_lossy(&bytes[..length]).into_owned());
+                let _ = stream.write_all(STREAM.as_bytes());
+                if turn == 0 {
+                    let _ =
+                        stream.write_all((piece("\"content\":\"A fox\"") + "data: [DONE]\n\n").as_bytes());
+                    continue;
+                }
+                let thought = piece("\"reasoning_content\":\"Hm\"");
+                while stream.write_all(thought.as_bytes()).is_ok() {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                let _ = sender.send("left".to_owned());
+            }
+        });
+        (at, asked)
+    };
+    let fixture = asking(&at);
+    let conversation = fixture.send(None, "Hello").0.conversation.id;
+    let next = || asked.recv_timeout(Duration::from_secs(10)).unwrap();
+    next();
+    assert_eq!(fixture.app.write_title(conversation).unwrap(), None);
+    assert!(next().contains("\"enable_thinking\":false"));
+    assert_eq!(next(), "left", "the connection was closed");
+    assert_eq!(fixture.app.write_title(conversation).unwrap(), None);
+    assert!(asked.try_recv().is_err(), "it is not asked again");
 }

@@ -44,6 +44,6 @@ export const attachments = {
   "context.waiting": "Zu senden",
   "context.free": "Platz für die Antwort",
   "context.full":
-    "Der Kontext ist fast voll. Du kannst ältere Nachrichten weglassen: Der Knopf dafür steht unter jeder deiner Nachrichten.",
+    "Der Kontext ist fast voll. Du kannst ältere Nachrichten weglassen: mit dem Knopf unter einer deiner Nachrichten.",
   "context.seeFrom": "Ab hier sieht das Modell mit",
 } as const satisfies Record<keyof typeof english, string>;

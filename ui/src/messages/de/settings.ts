@@ -144,7 +144,7 @@ export const settings = {
   "setting.remote_servers.explanation":
     "Modelle auf vLLM, SGLang, llama-server oder jedem Server mit OpenAIs Protokoll können als Zielmodell antworten. Gewählt werden sie über der Unterhaltung.",
   "remote.sent":
-    "Was einem solchen Modell geschrieben wird, verlässt diesen Rechner: die Unterhaltung, der System-Prompt und die Sampling-Einstellungen. Nichts wird gesendet, bevor ein Server geprüft oder seinem Modell geschrieben wird.",
+    "Was einem solchen Modell geschrieben wird, verlässt diesen Rechner: die Unterhaltung, der System-Prompt und die Sampling-Einstellungen. Nach einer Antwort wird es vielleicht um einen Titel gebeten. Nichts wird gesendet, bevor ein Server geprüft oder seinem Modell geschrieben wird.",
   "remote.name": "Name",
   "remote.address": "Adresse",
   "remote.key": "Schlüssel",
@@ -166,7 +166,7 @@ export const settings = {
   "setting.stored_traces.explanation": "Wie viel Platz die Traces belegen, und wie du sie löschst.",
   "setting.data_folder": "Datenordner",
   "setting.data_folder.explanation":
-    "Unterhaltungen, Traces und Einstellungen werden hier gespeichert und nirgends sonst.",
+    "Unterhaltungen, Traces und Einstellungen werden hier gespeichert. Schlüssel anderer Server liegen im Schlüsselbund des Systems, wo es einen gibt, und Exporte in deinem Download-Ordner.",
   "setting.version": "Version",
   "setting.version.explanation": "Foretoken",
   "field.auto": "Auto",

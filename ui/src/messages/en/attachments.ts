@@ -41,6 +41,6 @@ export const attachments = {
   "context.waiting": "To be sent",
   "context.free": "Room for the reply",
   "context.full":
-    "The context is nearly full. You can leave out older messages: the button for that stands under each of your messages.",
+    "The context is nearly full. You can leave out older messages: use the button under any of your messages.",
   "context.seeFrom": "The model sees from here on",
 } as const;

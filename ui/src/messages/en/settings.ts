@@ -140,7 +140,7 @@ export const settings = {
   "setting.remote_servers.explanation":
     "Models on vLLM, SGLang, llama-server or any server with OpenAI's protocol can reply as your target model. Choose them above the conversation.",
   "remote.sent":
-    "What you send to such a model leaves this computer: the conversation, the system prompt and the sampling settings. Nothing is sent before you test a server or write to its model.",
+    "What you send to such a model leaves this computer: the conversation, the system prompt and the sampling settings. After a reply it may be asked for a title. Nothing is sent before you test a server or write to its model.",
   "remote.name": "Name",
   "remote.address": "Address",
   "remote.key": "Key",
@@ -162,7 +162,7 @@ export const settings = {
   "setting.stored_traces.explanation": "How much space the traces take, and deleting them.",
   "setting.data_folder": "Data folder",
   "setting.data_folder.explanation":
-    "Conversations, traces and settings are stored here and nowhere else.",
+    "Conversations, traces and settings are stored here. Keys of other servers are in the system's keyring, where there is one, and exports in your downloads folder.",
   "setting.version": "Version",
   "setting.version.explanation": "Foretoken",
   "field.auto": "Auto",
