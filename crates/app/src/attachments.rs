@@ -132,7 +132,7 @@ fn refused(message: String) -> CommandError {
 }
 
 /// A name on one line, as long as names of files are.
-fn shown_name(name: &str) -> String {
+pub(crate) fn shown_name(name: &str) -> String {
     let name: String = name.chars().filter(|letter| !letter.is_control()).take(255).collect();
     match name.trim() {
         "" => "text".to_owned(),

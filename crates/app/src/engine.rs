@@ -146,19 +146,24 @@ impl Engine {
         Arc::new(ServerWriter { jobs, give_way, board: Arc::clone(&self.board) })
     }
 
-    /// Queues a reply to `messages` and returns where its outcome will arrive.
+    /// Queues a reply to `messages`, written with `values`, and returns where its outcome will arrive.
     pub fn reply(
         &self,
         messages: Vec<ChatMessage>,
+        values: PresetValues,
         on: OnReply,
         cancel: Cancel,
     ) -> mpsc::Receiver<Result<Ending>> {
-        self.begin(|done| Job::Reply { messages, on, cancel, done })
+        self.begin(|done| Job::Reply { messages, values: Box::new(values), on, cancel, done })
     }
 
-    /// Queues the question how long the prompt of `messages` is.
-    pub fn measure(&self, messages: Vec<ChatMessage>) -> mpsc::Receiver<Result<PromptSize>> {
-        self.begin(|done| Job::Measure { messages, done })
+    /// Queues the question how long the prompt of `messages` is with `values`.
+    pub fn measure(
+        &self,
+        messages: Vec<ChatMessage>,
+        values: PresetValues,
+    ) -> mpsc::Receiver<Result<PromptSize>> {
+        self.begin(|done| Job::Measure { messages, values: Box::new(values), done })
     }
 
     /// Queues a check of a stored reply.
@@ -203,12 +208,16 @@ impl Engine {
         self.give_way.trials.end();
     }
 
-    /// Queues a title for `messages`, a conversation that ends with a reply, and returns where the answer
-    /// will arrive; `None` where there is none, for anything else that is asked for ends it.
-    pub fn title(&self, messages: Vec<ChatMessage>) -> mpsc::Receiver<Result<Option<String>>> {
+    /// Queues a title for `messages`, a conversation that ends with a reply and is written with `values`, and returns
+    /// where the answer will arrive; `None` where there is none, for anything else that is asked for ends it.
+    pub fn title(
+        &self,
+        messages: Vec<ChatMessage>,
+        values: PresetValues,
+    ) -> mpsc::Receiver<Result<Option<String>>> {
         let (done, outcome) = mpsc::channel();
         let cancel = self.give_way.title.begin();
-        let _ = self.jobs.send(Job::Title { messages, cancel, done });
+        let _ = self.jobs.send(Job::Title { messages, values: Box::new(values), cancel, done });
         outcome
     }
 }

@@ -1,32 +1,37 @@
 //! Conversations out of the application and into it, as files: exports as JSON or Markdown, and imports of these and of
 //! what other programs write. docs/conversations.md describes the formats.
 //!
-//! - `file`: one conversation after the other out of a file, an archive too
+//! - `file`: one conversation after the other out of a file, an archive too; `elements`: where each ends
 //! - `kinds`: whose file it is; `own`, `chatgpt`, `open_webui`, `lm_studio`: what it looks like; `reply_tree`: messages
-//!   that name what they follow
+//!   that name what they follow; `parts`: texts in parts; `bounded`: no more of them than there can be
 //! - `markdown`: a conversation to be read; `problem`: why a file is refused
 
+mod bounded;
 mod chatgpt;
+mod elements;
 mod file;
 mod kinds;
 mod lm_studio;
 mod markdown;
 mod open_webui;
 mod own;
+mod parts;
 mod problem;
 mod reply_tree;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use foretoken_store::Tree;
 
+use self::bounded::MOST;
+use self::elements::LONGEST;
 use self::problem::bad;
 use crate::app::App;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::{CommandError, Conversation, Export, ExportForm, ImportProgress, Imported};
-use crate::save::save_by;
+use crate::ipc::{Conversation, ErrorCode, Export, ExportForm, ImportProgress, Imported};
+use crate::save::{Unsaved, save_by};
 
 /// Told how far an import is.
 pub type OnImport<'a> = &'a mut dyn FnMut(ImportProgress);
@@ -45,7 +50,7 @@ impl App {
     /// Writes a conversation, or all of them, into a file for the person; returns its path.
     ///
     /// # Errors
-    /// `NotFound`, and where the file cannot be written.
+    /// `NotFound`, `BadFile` for JSON that would be too long to be imported again, and where the file cannot be written.
     pub fn export_conversations(&self, export: &Export) -> Result<String> {
         self.store_rest();
         let conversations = match export.conversation {
@@ -58,49 +63,49 @@ impl App {
             _ => format!("foretoken-conversations-{}", chrono::Local::now().format("%Y-%m-%d")),
         };
         let end = if export.form == ExportForm::Json { "json" } else { "md" };
-        let mut failed = None;
-        let write = |to: &mut dyn Write| {
-            self.write_conversations(&ids, export, &mut BufWriter::new(to)).map_err(|error| match error {
-                Failed::File(error) => error,
-                Failed::Store(error) => {
-                    failed = Some(error);
-                    io::Error::other("see above")
-                }
-            })
-        };
-        let path = save_by(&self.exports(), &format!("{name}.{end}"), write);
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(path?.display().to_string()),
-        }
+        let write = |to: &mut dyn Write| self.write_conversations(&ids, export, &mut BufWriter::new(to));
+        Ok(save_by(&self.exports(), &format!("{name}.{end}"), write)?.display().to_string())
     }
 
-    /// One after the other, so that no more than one is held in memory.
-    fn write_conversations(&self, ids: &[i64], export: &Export, to: &mut dyn Write) -> Result<(), Failed> {
-        let json = export.form == ExportForm::Json;
-        to.write_all(if json { b"[\n" } else { b"" })?;
-        for (number, &id) in ids.iter().enumerate() {
-            to.write_all(match (number, json) {
-                (0, _) => b"",
-                (_, true) => b",\n",
-                (_, false) => b"\n---\n\n",
-            })?;
-            if json {
-                let mut tree = self.store().tree(id).map_err(CommandError::from)?;
-                if export.traces {
-                    for node in &mut tree.nodes {
-                        node.rounds = self.store().rounds(node.id).map_err(CommandError::from)?;
-                    }
+    /// One after the other, so that no more than one is held in memory. Of all, those are left out that were deleted
+    /// meanwhile.
+    fn write_conversations(&self, ids: &[i64], export: &Export, to: &mut dyn Write) -> Result<(), Unsaved> {
+        let [begin, between, end] = match export.form {
+            ExportForm::Json => ["[\n", ",\n", "\n]\n"],
+            ExportForm::Markdown => ["", "\n---\n\n", ""],
+        };
+        to.write_all(begin.as_bytes())?;
+        let mut before = "";
+        for &id in ids {
+            match self.written(id, export) {
+                Ok(text) => {
+                    to.write_all(before.as_bytes())?;
+                    to.write_all(&text)?;
+                    before = between;
                 }
-                own::write(&tree, to)?;
-            } else {
-                let title = self.store().conversation(id).map_err(CommandError::from)?.title;
-                let messages = self.store().messages(id).map_err(CommandError::from)?;
-                markdown::write(&title, &messages, &export.you, to)?;
+                Err(error) if error.code == ErrorCode::NotFound && export.conversation.is_none() => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        to.write_all(if json { b"\n]\n" } else { b"" })?;
+        to.write_all(end.as_bytes())?;
         Ok(to.flush()?)
+    }
+
+    /// A conversation as it stands in a file.
+    fn written(&self, id: i64, export: &Export) -> Result<Vec<u8>> {
+        if export.form == ExportForm::Markdown {
+            let title = self.store().conversation(id)?.title;
+            return Ok(markdown::text(&title, &self.store().messages(id)?, &export.you).into_bytes());
+        }
+        let mut tree = self.store().tree(id)?;
+        if export.traces {
+            for node in &mut tree.nodes {
+                node.rounds = self.store().rounds(node.id)?;
+            }
+        }
+        let json = own::json(&tree)?;
+        admit(&tree.title, (tree.nodes.len(), json.len()), export.traces)?;
+        Ok(json)
     }
 
     /// Stores what is in a file, and is not here already: all of it or nothing. [`Self::stop_import`] ends it.
@@ -152,22 +157,14 @@ impl App {
     }
 }
 
-/// Why an export ended.
-enum Failed {
-    File(io::Error),
-    Store(CommandError),
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Self {
-        Self::File(error)
-    }
-}
-
-impl From<CommandError> for Failed {
-    fn from(error: CommandError) -> Self {
-        Self::Store(error)
-    }
+/// Whether a conversation of so many messages and bytes could be imported again.
+fn admit(title: &str, (messages, bytes): (usize, usize), traces: bool) -> Result<()> {
+    let instead = match (messages > MOST, bytes > LONGEST) {
+        (false, false) => return Ok(()),
+        (false, true) if traces => "without traces, or as Markdown",
+        _ => "as Markdown",
+    };
+    Err(bad(format!("\"{title}\" is too long to be imported again. Export it {instead}.")))
 }
 
 /// Characters of a title that a file is named after at most.
@@ -179,4 +176,20 @@ fn file_name(title: &str) -> String {
         title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let name: String = words.join("-").to_lowercase().chars().take(LONGEST_NAME).collect();
     format!("foretoken-{}", if name.is_empty() { "conversation" } else { name.trim_end_matches('-') })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_imported_again_is_not_exported_and_what_to_do_is_said() {
+        assert!(admit("Foxes", (MOST, LONGEST), true).is_ok());
+        let refusal = |size, traces| admit("Foxes", size, traces).unwrap_err().message;
+        let without = "\"Foxes\" is too long to be imported again. Export it without traces, or as Markdown.";
+        let markdown = "\"Foxes\" is too long to be imported again. Export it as Markdown.";
+        assert_eq!(refusal((1, LONGEST + 1), true), without);
+        assert_eq!(refusal((1, LONGEST + 1), false), markdown);
+        assert_eq!(refusal((MOST + 1, 1), true), markdown);
+    }
 }

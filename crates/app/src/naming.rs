@@ -21,7 +21,8 @@ impl App {
         if messages.last().is_none_or(|last| last.role != Role::Assistant) {
             return Ok(None);
         }
-        match self.engine.title(messages).recv() {
+        let values = self.setup_of(Some(conversation))?.values;
+        match self.engine.title(messages, values).recv() {
             Ok(Ok(Some(answer))) => {
                 let title = title_in(&answer);
                 let named = self.store().name_conversation(conversation, title.as_deref())?;

@@ -190,6 +190,7 @@ impl App {
         cancel: Cancel,
     ) -> Result<Reply> {
         let setup = self.face(conversation)?;
+        let values = setup.values.clone();
         let (records, written) = mpsc::channel();
         let app = Arc::clone(self);
         let cancelling = cancel.clone();
@@ -204,7 +205,8 @@ impl App {
             refused: false,
             round: None,
         };
-        let outcome = self.engine.reply(messages, Box::new(move |event| recorder.take(event)), cancel);
+        let outcome =
+            self.engine.reply(messages, values, Box::new(move |event| recorder.take(event)), cancel);
         let written = self.record(&written);
         let outcome = outcome.recv().unwrap_or_else(|_| Err(engine_gone()));
         match written? {
@@ -398,7 +400,7 @@ impl ReplyRecorder {
         };
         let conversation = store.conversation(reply.conversation)?;
         drop(store);
-        self.app.keep_setup(conversation.id, self.setup.clone());
+        self.app.keep_setup(self.conversation, conversation.id, &self.setup);
         let user = user.map(TryInto::try_into).transpose()?;
         let begun = (conversation.clone(), reply.clone());
         let started =

@@ -7,7 +7,7 @@ use foretoken_store as store;
 use crate::app::App;
 use crate::error::Result;
 use crate::history::{chat_messages, push};
-use crate::ipc::{CommandError, Conversation, ErrorCode, Sent};
+use crate::ipc::{CommandError, Conversation, ErrorCode, PresetValues, Sent};
 use crate::replier::PromptSize;
 use crate::reply::engine_gone;
 
@@ -20,7 +20,7 @@ impl App {
     /// `PromptTooLong` when that alone does not fit; `Busy`, `NoTarget`, `NotFound`.
     pub fn leave_out_oldest(&self, conversation: i64, next: Option<Sent>) -> Result<Conversation> {
         let _turn = self.take_turn()?;
-        self.face(Some(conversation))?;
+        let values = self.face(Some(conversation))?.values;
         let next = next.map(|sent| self.question(sent)).transpose()?.map(|question| question.words());
         let seen_from = self.store().conversation(conversation)?.seen_from;
         let mut messages = self.shown(conversation)?;
@@ -41,7 +41,7 @@ impl App {
             let seen = messages.iter().filter(|message| message.id >= from).cloned().collect();
             let mut seen = chat_messages(seen);
             next.iter().for_each(|words| push(&mut seen, Role::User, words));
-            self.measure(seen)
+            self.measure(seen, &values)
         };
         let first = fewest(&starts, |&from| Ok(size(from)?.leaves_room()))?;
         if first + 1 == starts.len() {
@@ -74,8 +74,8 @@ impl App {
     /// `PromptTooLong` where it does not fit; `Busy`, `NoTarget`, `NotFound`.
     pub fn see_all(&self, conversation: i64) -> Result<Conversation> {
         let _turn = self.take_turn()?;
-        self.face(Some(conversation))?;
-        let size = self.measure(chat_messages(self.shown(conversation)?))?;
+        let values = self.face(Some(conversation))?.values;
+        let size = self.measure(chat_messages(self.shown(conversation)?), &values)?;
         if !size.fits() {
             return Err(too_long(format!(
                 "All of this conversation is too long: {size}. Choose a model with a larger context first."
@@ -84,8 +84,8 @@ impl App {
         Ok(self.store().see_from(conversation, None)?.into())
     }
 
-    fn measure(&self, messages: Vec<ChatMessage>) -> Result<PromptSize> {
-        self.engine.measure(messages).recv().unwrap_or_else(|_| Err(engine_gone()))
+    fn measure(&self, messages: Vec<ChatMessage>, values: &PresetValues) -> Result<PromptSize> {
+        self.engine.measure(messages, values.clone()).recv().unwrap_or_else(|_| Err(engine_gone()))
     }
 }
 

@@ -2,7 +2,7 @@
 //! ever overwritten.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use directories::UserDirs;
@@ -23,17 +23,37 @@ pub fn downloads() -> Option<PathBuf> {
 /// # Errors
 /// `BadSetting` for a name that is not a file's own; `Internal` where nothing can be written.
 pub fn save(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
-    save_by(folder, name, |file| file.write_all(text.as_bytes()))
+    save_by(folder, name, |file| Ok(file.write_all(text.as_bytes())?))
+}
+
+/// Why nothing was saved.
+pub enum Unsaved {
+    /// The file could not be written.
+    File(io::Error),
+    /// There is nothing to write.
+    Content(CommandError),
+}
+
+impl From<io::Error> for Unsaved {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<CommandError> for Unsaved {
+    fn from(error: CommandError) -> Self {
+        Self::Content(error)
+    }
 }
 
 /// The same, of what `write` writes.
 ///
 /// # Errors
-/// As [`save`].
+/// As [`save`], and those of `write`.
 pub fn save_by(
     folder: &Path,
     name: &str,
-    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Unsaved>,
 ) -> Result<PathBuf> {
     if Path::new(name).file_name() != Some(name.as_ref()) || name.contains(['/', '\\', '\0']) {
         return Err(CommandError::new(
@@ -41,7 +61,7 @@ pub fn save_by(
             format!("name: expected that of a file, found {name:?}."),
         ));
     }
-    let refused = |path: &Path, error: std::io::Error| {
+    let refused = |path: &Path, error: io::Error| {
         let message = format!(
             "{} could not be written: {error}. Is the disk full or the folder read-only?",
             path.display()
@@ -50,17 +70,20 @@ pub fn save_by(
     };
     std::fs::create_dir_all(folder).map_err(|error| refused(folder, error))?;
     let (path, mut file) = free(folder, name).map_err(|error| refused(&folder.join(name), error))?;
-    let written = write(&mut file).and_then(|()| file.sync_all());
+    let written = write(&mut file).and_then(|()| Ok(file.sync_all()?));
     written.map_err(|error| {
         // Half a file is worse than none.
         let _ = std::fs::remove_file(&path);
-        refused(&path, error)
+        match error {
+            Unsaved::File(error) => refused(&path, error),
+            Unsaved::Content(error) => error,
+        }
     })?;
     Ok(path)
 }
 
 /// A new file of that name, or of the first like it that is not there.
-fn free(folder: &Path, name: &str) -> std::io::Result<(PathBuf, File)> {
+fn free(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     let (stem, extension) = name
         .rsplit_once('.')
         .map_or((name, String::new()), |(stem, extension)| (stem, format!(".{extension}")));

@@ -126,18 +126,23 @@ impl App {
         status.targets.into_iter().find(|entry| entry.id == settings.target)
     }
 
-    /// Keeps with a conversation what its reply is written with, and by whom, from the moment it begins.
-    pub(crate) fn keep_setup(&self, conversation: i64, setup: ConversationSetup) {
+    /// Keeps with a conversation what its reply is written with, and by whom, from the moment it begins. `asked` is the
+    /// conversation that it was asked for in, where that is not new.
+    pub(crate) fn keep_setup(&self, asked: Option<i64>, conversation: i64, written: &ConversationSetup) {
         let status = self.engine.status();
         let target = status.target.map(|target| target.id);
         let draft = target.is_some().then_some(status.draft);
-        let setup = ConversationSetup { target, draft, ..setup };
+        // What was chosen for it since holds from its next reply on.
+        let chosen = asked.and_then(|asked| self.setup_of(Some(asked)).ok());
+        let setup = ConversationSetup { target, draft, ..chosen.unwrap_or_else(|| written.clone()) };
         if let Err(error) = write(&self.store(), conversation, &setup) {
             let reason = error.message;
             tracing::warn!("what conversation {conversation} is written with is not stored: {reason}");
         }
         let mut facing = lock(&self.facing);
-        if facing.conversation.is_none_or(|open| open == conversation) {
+        // What was chosen since for another new conversation is that one's.
+        let unchanged = || self.in_force(&facing.setup, &self.settings(), None) == *written;
+        if facing.conversation == asked && (asked.is_some() || unchanged()) {
             (facing.conversation, facing.setup) = (Some(conversation), setup);
         }
     }

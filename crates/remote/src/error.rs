@@ -109,8 +109,10 @@ impl Said {
     const LETTERS: usize = 300;
 
     pub(crate) fn of(text: Option<&str>) -> Self {
-        let text = text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
-        Self(text.filter(|text| !text.is_empty()).map(|text| match text.char_indices().nth(Self::LETTERS) {
+        let between = |sign: char| sign.is_whitespace() || sign.is_control();
+        let words = text.unwrap_or_default().split(between).filter(|word| !word.is_empty());
+        let text = words.collect::<Vec<_>>().join(" ");
+        Self((!text.is_empty()).then(|| match text.char_indices().nth(Self::LETTERS) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text,
         }))

@@ -103,6 +103,7 @@ mod tests {
         assert_eq!(told(json!({ "error": { "message": "out of memory", "code": 500 } })), expected);
         assert_eq!(told(json!({ "object": "error", "message": "out of memory" })), expected);
         assert_eq!(told(json!({ "error": "out of memory" })), expected);
+        assert_eq!(told(json!({ "error": " out\u{7}of\n\u{1b} memory" })), expected);
         assert!(matches!(Piece::read("<html>"), Err(Error::Garbled(_))));
         assert!(matches!(Piece::read("[]"), Err(Error::Garbled(_))));
     }

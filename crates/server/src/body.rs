@@ -111,14 +111,11 @@ impl Asked {
     /// # Errors
     /// What is wrong with it, in one sentence.
     pub fn read(json: &[u8], endpoint: Endpoint) -> Result<Self, Refusal> {
-        let not_json = |error| Refusal::bad_request(format!("The request is not valid JSON: {error}."));
+        let not_json = |error: serde_json::Error| refused(&format!("The request is not valid JSON: {error}"));
         let fields: Map<String, Value> = serde_json::from_slice(json).map_err(not_json)?;
         refuse_unsupported(&fields)?;
-        let body: Body = serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
-            let message: String =
-                format!("{}: {}", error.path(), error.inner()).chars().take(MAX_MESSAGE).collect();
-            Refusal::bad_request(format!("{message}."))
-        })?;
+        let body: Body = serde_path_to_error::deserialize(Value::Object(fields))
+            .map_err(|error| refused(&format!("{}: {}", error.path(), error.inner())))?;
         body.asked(endpoint)
     }
 }
@@ -160,6 +157,12 @@ impl Body {
             streams_usage: usage.unwrap_or(false),
         })
     }
+}
+
+/// A message that may quote what was found, of any length.
+fn refused(message: &str) -> Refusal {
+    let message: String = message.chars().take(MAX_MESSAGE).collect();
+    Refusal::bad_request(format!("{message}."))
 }
 
 fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
@@ -353,10 +356,13 @@ mod tests {
 
     #[test]
     fn what_is_no_json_object_is_refused() {
-        for body in ["", "{", "[]", "7", "{\"messages\": [}", &"[".repeat(100_000), "\u{0}", "{\"a\":1e999}"]
+        let text = format!("\"{}\"", "a text ".repeat(1_000));
+        for body in
+            ["", "{", "[]", "7", "{\"messages\": [}", &"[".repeat(100_000), "\u{0}", "{\"a\":1e999}", &text]
         {
             let message = message(Asked::read(body.as_bytes(), Endpoint::Chat));
             assert!(message.starts_with("The request is not valid JSON: "), "{message}");
+            assert!(message.ends_with('.') && message.chars().count() <= MAX_MESSAGE + 1, "{message}");
         }
     }
 

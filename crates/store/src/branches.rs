@@ -183,7 +183,7 @@ fn choose(connection: &Connection, message: i64) -> Result<()> {
 
 /// The end of the branch through a message that was written last: a message is older than what follows it, so nothing
 /// follows the newest.
-fn newest_below(connection: &Connection, message: i64) -> Result<i64> {
+pub(crate) fn newest_below(connection: &Connection, message: i64) -> Result<i64> {
     let newest: Option<i64> =
         connection.query_row(&format!("{BELOW} SELECT max(id) FROM below"), [message], |row| row.get(0))?;
     newest.ok_or(Error::NotFound { what: "message", id: message })

@@ -79,7 +79,7 @@ impl Asked<'_> {
 }
 
 impl Message {
-    pub(crate) const COLUMNS: &str = "id, conversation, role, text, created_at, finish, summary, target, draft, \
+    const COLUMNS: &str = "id, conversation, role, text, created_at, finish, summary, target, draft, \
                                       problem, seen_from, parent, (SELECT group_concat(sibling.id) \
                                       FROM messages AS sibling WHERE sibling.conversation = messages.conversation \
                                       AND sibling.parent IS messages.parent AND sibling.deleted_with IS NULL)";

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::conversations::missing;
 use crate::{
-    Attached, Conversation, Error, Message, Result, Role, Store, attachments, branches, conversations, rounds,
+    Attached, Conversation, Error, Result, Role, Store, attachments, branches, conversations, rounds,
 };
 
 /// A conversation as a whole.
@@ -23,7 +23,7 @@ pub struct Tree {
     pub updated_at: i64,
     /// All messages in the order in which they were said: each comes after the one it follows.
     pub nodes: Vec<Node>,
-    /// Which of these the shown branch ends with; `None` for the last one.
+    /// A message of the shown branch, which goes on to the newest of what follows it; `None` for the last one.
     pub leaf: Option<usize>,
     /// The first that the model still sees; `None` while it sees all.
     pub seen_from: Option<usize>,
@@ -31,7 +31,7 @@ pub struct Tree {
     pub setup: Option<String>,
 }
 
-/// A message of a [`Tree`]; see [`Message`].
+/// A message of a [`Tree`]; see [`crate::Message`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
     /// Its number in the store; 0 for one that was not there.
@@ -58,6 +58,28 @@ pub struct Node {
     pub rounds: Vec<String>,
 }
 
+impl Node {
+    /// Without its files and rounds. `places` has those of the messages before it, by their numbers.
+    fn read(row: &Row<'_>, places: &HashMap<i64, usize>) -> rusqlite::Result<Self> {
+        let place = |id: Option<i64>| id.and_then(|id| places.get(&id).copied());
+        Ok(Self {
+            id: row.get(0)?,
+            parent: place(row.get(1)?),
+            reply: row.get::<_, Role>(2)? == Role::Assistant,
+            text: row.get(3)?,
+            attached: Vec::new(),
+            created_at: row.get(4)?,
+            finish: row.get(5)?,
+            summary: row.get(6)?,
+            target: row.get(7)?,
+            draft: row.get(8)?,
+            problem: row.get(9)?,
+            seen_from: place(row.get(10)?),
+            rounds: Vec::new(),
+        })
+    }
+}
+
 /// What was said, in the order of the numbers, and what it followed.
 type Said = Vec<(Option<usize>, bool, String)>;
 
@@ -66,34 +88,20 @@ impl Store {
     pub fn tree(&self, conversation: i64) -> Result<Tree> {
         let Conversation { title, pinned, created_at, updated_at, seen_from, .. } =
             self.conversation(conversation)?;
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {} FROM messages WHERE conversation = ?1 AND deleted_with IS NULL ORDER BY id",
-            Message::COLUMNS
-        ))?;
-        let messages: Vec<Message> =
-            statement.query_map([conversation], Message::read)?.collect::<rusqlite::Result<_>>()?;
-        let places: HashMap<i64, usize> =
-            messages.iter().enumerate().map(|(place, message)| (message.id, place)).collect();
+        let mut statement = self.connection.prepare_cached(
+            "SELECT id, parent, role, text, created_at, finish, summary, target, draft, problem, seen_from
+             FROM messages WHERE conversation = ?1 AND deleted_with IS NULL ORDER BY id",
+        )?;
+        let mut rows = statement.query([conversation])?;
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut places = HashMap::new();
+        while let Some(row) = rows.next()? {
+            let node = Node::read(row, &places)?;
+            places.insert(node.id, nodes.len());
+            nodes.push(node);
+        }
         let place = |id: Option<i64>| id.and_then(|id| places.get(&id).copied());
         let leaf = place(branches::leaf(&self.connection, conversation)?);
-        let mut nodes: Vec<Node> = messages
-            .into_iter()
-            .map(|message| Node {
-                id: message.id,
-                parent: place(message.parent),
-                reply: message.role == Role::Assistant,
-                text: message.text,
-                attached: Vec::new(),
-                created_at: message.created_at,
-                finish: message.finish,
-                summary: message.summary,
-                target: message.target,
-                draft: message.draft,
-                problem: message.problem,
-                seen_from: place(message.seen_from),
-                rounds: Vec::new(),
-            })
-            .collect();
         for node in &mut nodes {
             node.attached = self.attached(node.id)?;
         }
@@ -220,7 +228,9 @@ fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
         attachments::add(connection, id, &node.attached)?;
         ids.push(id);
     }
-    let leaf = tree.leaf.and_then(|leaf| ids.get(leaf)).or(ids.last());
+    let shown = tree.leaf.and_then(|leaf| ids.get(leaf)).or(ids.last());
+    // What follows the last message that is shown could not be reached.
+    let leaf = shown.map(|&shown| branches::newest_below(connection, shown)).transpose()?;
     connection.execute(
         "UPDATE conversations SET pinned = ?2, updated_at = ?3, leaf = ?4, seen_from = ?5, setup = ?6 \
          WHERE id = ?1",
@@ -238,6 +248,8 @@ fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::store::tests::Fixture;
     use crate::{Asked, AttachmentKind, Ending};
@@ -324,6 +336,46 @@ mod tests {
         let fixture = fixture.reopen_for_a_day().reopen(0);
         assert!(matches!(fixture.store.restore_conversation(killed), Err(Error::NotFound { .. })));
         assert_eq!(fixture.store.conversations().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_branch_that_is_shown_to_its_middle_goes_on_to_the_newest_below() {
+        let mut fixture = Fixture::new();
+        let node = |parent, text: &str| Node { parent, text: text.to_owned(), ..Node::default() };
+        let nodes = vec![
+            node(None, "Why?"),
+            node(Some(0), "a fox"),
+            node(Some(1), "And?"),
+            node(Some(1), "So?"),
+            node(None, "Who?"),
+        ];
+        for (leaf, expected) in [
+            (Some(1), vec!["Why?", "a fox", "So?"]),
+            (Some(2), vec!["Why?", "a fox", "And?"]),
+            (None, vec!["Who?"]),
+        ] {
+            let id =
+                fixture.store.add_hidden(&Tree { nodes: nodes.clone(), leaf, ..Tree::default() }).unwrap();
+            fixture.store.show_added(&[id]).unwrap();
+            let shown: Vec<_> = fixture.store.messages(id).unwrap().into_iter().map(|it| it.text).collect();
+            assert_eq!(shown, expected);
+        }
+    }
+
+    #[test]
+    fn thousands_of_messages_after_the_same_one_are_read_as_quickly_as_in_a_row() {
+        let mut fixture = Fixture::new();
+        let mut seconds = |parent: fn(usize) -> usize| {
+            let node = |place: usize| Node { parent: place.checked_sub(1).map(parent), ..Node::default() };
+            let tree = Tree { nodes: (0..=20_000).map(node).collect(), ..Tree::default() };
+            let id = fixture.store.add_hidden(&tree).unwrap();
+            fixture.store.show_added(&[id]).unwrap();
+            let begin = Instant::now();
+            assert_eq!(fixture.store.tree(id).unwrap().nodes.len(), 20_001);
+            begin.elapsed().as_secs_f64()
+        };
+        let (row, beside) = (seconds(|before| before), seconds(|_| 0));
+        assert!(beside < 20.0 * row, "{beside} s, and {row} s in a row");
     }
 
     #[test]

@@ -47,7 +47,6 @@ const IMPORTS: u32 = 500;
 pub fn target() -> Target {
     let mut running = Running::start();
     let folder = folder();
-    let path = folder.path().join("conversations.json");
     let mut imports = 0;
     let seeds = corpus("import");
     Target {
@@ -62,6 +61,7 @@ pub fn target() -> Target {
             if imports % IMPORTS == 0 {
                 running = Running::start();
             }
+            let path = folder.path().join("conversations.json");
             fs::write(&path, input).unwrap();
             let app = running.app();
             let before = app.conversations().unwrap();

@@ -54,11 +54,11 @@ type Make = fn() -> Target;
 
 /// All targets, each with its part of a hundred executions: those that are quick get more.
 pub const ALL: [(&str, u64, Make); 13] = [
-    ("hub", 24, hub::target),
-    ("trace", 16, trace::target),
-    ("template", 14, template::target),
-    ("server", 4, server::target),
-    ("remote", 3, remote::target),
+    ("hub", 22, hub::target),
+    ("trace", 15, trace::target),
+    ("template", 12, template::target),
+    ("server", 6, server::target),
+    ("remote", 5, remote::target),
     ("config", 10, documents::config),
     ("index", 7, documents::index),
     ("safetensors", 8, documents::safetensors),
@@ -66,7 +66,7 @@ pub const ALL: [(&str, u64, Make); 13] = [
     ("tokenizer", 4, documents::tokenizer),
     ("vocabulary", 2, gguf::vocabulary),
     ("ipc", 1, ipc::target),
-    ("import", 1, import::target),
+    ("import", 2, import::target),
 ];
 
 /// The target of that name.

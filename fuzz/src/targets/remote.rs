@@ -70,5 +70,15 @@ fn listen(parts: &[&[u8]]) -> (String, Option<String>) {
         }
     });
     drop(listener);
-    (text, ended.err().map(|error| error.to_string()))
+    (text, ended.err().map(|error| own_words(&error.to_string())))
+}
+
+/// A refusal without what is quoted at its end, which need not end like a sentence.
+fn own_words(refusal: &str) -> String {
+    let quoted = refusal.split_once(" It says: ");
+    assert!(
+        quoted.is_none_or(|(_, said)| !said.contains(char::is_control) && said.chars().count() < 400),
+        "{refusal:?}"
+    );
+    quoted.map_or(refusal, |(own, _)| own).to_owned()
 }

@@ -52,6 +52,8 @@ pub(super) enum Job {
     },
     Reply {
         messages: Vec<ChatMessage>,
+        /// What its conversation is written with, whichever is open by then.
+        values: Box<PresetValues>,
         on: OnReply,
         cancel: Cancel,
         done: mpsc::Sender<Result<Ending>>,
@@ -59,6 +61,7 @@ pub(super) enum Job {
     /// The answer to the question for a conversation's title; `None` where none was written.
     Title {
         messages: Vec<ChatMessage>,
+        values: Box<PresetValues>,
         cancel: Cancel,
         done: mpsc::Sender<Result<Option<String>>>,
     },
@@ -69,6 +72,7 @@ pub(super) enum Job {
     },
     Measure {
         messages: Vec<ChatMessage>,
+        values: Box<PresetValues>,
         done: mpsc::Sender<Result<PromptSize>>,
     },
     Check {

@@ -13,7 +13,7 @@ use super::remote::{Remote, not_here};
 use super::serving::refusal;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::EnginePhase;
+use crate::ipc::{EnginePhase, PresetValues, Settings};
 use crate::replier::{Ending, Event, Replier};
 use crate::servers::is_remote;
 use crate::title;
@@ -76,8 +76,8 @@ impl Worker {
             Job::Advise { text, on_advice, cancel, done } => {
                 let _ = done.send(self.here().and_then(|local| local.advise(&text, &on_advice, &cancel)));
             }
-            Job::Reply { messages, mut on, cancel, done } => {
-                let outcome = self.reply(&messages, &cancel, &mut on);
+            Job::Reply { messages, values, mut on, cancel, done } => {
+                let outcome = self.reply(&messages, &self.with(*values), &cancel, &mut on);
                 // The recorder ends with what it hears from.
                 drop(on);
                 let written = outcome.as_ref().ok().and_then(|ending| ending.summary.clone());
@@ -88,8 +88,8 @@ impl Worker {
                     self.local.keep_speed(&reply);
                 }
             }
-            Job::Title { messages, cancel, done } => {
-                let _ = done.send(self.title(&messages, &cancel));
+            Job::Title { messages, values, cancel, done } => {
+                let _ = done.send(self.title(&messages, &self.with(*values), &cancel));
             }
             Job::Serve { order, teller } => {
                 match self.here() {
@@ -98,8 +98,8 @@ impl Worker {
                 }
                 self.local.keep_learned();
             }
-            Job::Measure { messages, done } => {
-                let settings = self.local.settings.clone();
+            Job::Measure { messages, values, done } => {
+                let settings = self.with(*values);
                 let _ = done.send(self.replier().measure(&messages, &settings));
             }
             Job::Check { stored, on_progress, cancel, done } => {
@@ -112,16 +112,26 @@ impl Worker {
     }
 
     /// Asks whoever replies for a title, which is not shown as a reply. Small models on this computer are not asked.
-    fn title(&mut self, messages: &[ChatMessage], cancel: &Cancel) -> Result<Option<String>> {
+    fn title(
+        &mut self,
+        messages: &[ChatMessage],
+        settings: &Settings,
+        cancel: &Cancel,
+    ) -> Result<Option<String>> {
         let parameters = self.local.target.as_ref().map_or(0, |target| target.entry.parameters);
         if cancel.is_cancelled() || (self.replies_here() && parameters < title::MIN_PARAMETERS) {
             return Ok(None);
         }
-        let (settings, board) = (self.local.settings.clone(), Arc::clone(&self.local.board));
+        let board = Arc::clone(&self.local.board);
         let why = board.status().why;
-        let outcome = title::ask(self.replier(), messages, &settings, cancel);
+        let outcome = title::ask(self.replier(), messages, settings, cancel);
         board.update(|status| status.why = why);
         outcome
+    }
+
+    /// The settings, with what the conversation of a job is written with: another one may be open by now.
+    fn with(&self, values: PresetValues) -> Settings {
+        self.local.settings.clone().with(values)
     }
 
     /// Whether a model on this computer replies.
@@ -146,8 +156,14 @@ impl Worker {
     }
 
     /// Lets whoever replies do so, and shows it from the moment the conversation is accepted.
-    fn reply(&mut self, messages: &[ChatMessage], cancel: &Cancel, on: &mut OnReply) -> Result<Ending> {
-        let (settings, board) = (self.local.settings.clone(), Arc::clone(&self.local.board));
+    fn reply(
+        &mut self,
+        messages: &[ChatMessage],
+        settings: &Settings,
+        cancel: &Cancel,
+        on: &mut OnReply,
+    ) -> Result<Ending> {
+        let board = Arc::clone(&self.local.board);
         let idle = board.status().phase;
         let mut hear = |event: Event<'_>| {
             on(event);
@@ -155,7 +171,7 @@ impl Worker {
                 board.update(|status| status.phase = EnginePhase::Replying);
             }
         };
-        let outcome = self.replier().reply(messages, &settings, cancel, &mut hear);
+        let outcome = self.replier().reply(messages, settings, cancel, &mut hear);
         board.update(|status| status.phase = idle);
         self.local.report_memory();
         outcome

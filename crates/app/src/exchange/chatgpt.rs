@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use foretoken_store::Tree;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
+use super::bounded::map;
+use super::parts::Parts;
 use super::reply_tree::{Head, Said, Shown, milliseconds, tree as reply_tree};
 
 #[derive(Deserialize)]
@@ -13,6 +14,7 @@ pub struct Conversation {
     title: Option<String>,
     create_time: Option<f64>,
     update_time: Option<f64>,
+    #[serde(deserialize_with = "map")]
     mapping: BTreeMap<String, Entry>,
     current_node: Option<String>,
 }
@@ -41,15 +43,8 @@ struct Author {
 #[derive(Deserialize)]
 struct Content {
     content_type: String,
-    parts: Option<Vec<Part>>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Part {
-    Text(String),
-    /// A picture, say.
-    Other(IgnoredAny),
+    /// What was spoken is a part with a text.
+    parts: Option<Parts>,
 }
 
 #[derive(Deserialize)]
@@ -92,11 +87,7 @@ fn shown(message: Message) -> Option<Shown> {
     if !text || hidden == Some(true) || recipient.is_some_and(|recipient| recipient != "all") {
         return None;
     }
-    let texts = content.parts.into_iter().flatten().filter_map(|part| match part {
-        Part::Text(text) => Some(without_citations(&text)),
-        Part::Other(_) => None,
-    });
-    let text = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
+    let text = content.parts.map_or_else(String::new, |Parts(text)| without_citations(&text));
     Some(Shown { reply, text, model: metadata.and_then(|metadata| metadata.model_slug) })
 }
 
@@ -109,6 +100,21 @@ fn without_citations(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_spoken_is_read() {
+        let json = r#"{"mapping":{
+            "q":{"message":{"author":{"role":"user"},"recipient":"all","content":{"content_type":"multimodal_text","parts":[
+                {"content_type":"audio_transcription","text":"Why?","direction":"in","decoding_id":null},
+                {"content_type":"real_time_user_audio_video_asset_pointer","frames_asset_pointers":[],"audio_asset_pointer":
+                    {"asset_pointer":"sediment://x","metadata":{"start":1.5}}}]}},"parent":null},
+            "r":{"message":{"author":{"role":"assistant"},"recipient":"all","content":{"content_type":"multimodal_text","parts":[
+                {"content_type":"audio_transcription","text":"A fox.","direction":"out","decoding_id":null},
+                {"content_type":"audio_asset_pointer","asset_pointer":"sediment://y"}]}},"parent":"q"}}}"#;
+        let tree = tree(serde_json::from_str(json).unwrap());
+        let texts: Vec<_> = tree.nodes.iter().map(|node| node.text.as_str()).collect();
+        assert_eq!(texts, ["Why?", "A fox."]);
+    }
 
     #[test]
     fn branches_stay_and_what_was_hidden_goes() {

@@ -1,27 +1,23 @@
-//! One conversation after the other out of a file: JSON, or an archive with JSON in it. Memory is taken for one
-//! conversation at a time.
+//! One conversation after the other out of a file: JSON, or an archive with JSON in it.
 
-use std::cell::Cell;
-use std::fmt;
-use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 use flate2::read::DeflateDecoder;
 use foretoken_store::Tree;
-use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 use zip::{CompressionMethod, ZipArchive};
 
+use super::elements::Elements;
 use super::kinds;
-use super::problem::{bad, damaged};
+use super::problem::bad;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::{CommandError, ErrorCode};
 
-/// Longest conversation in a file, in bytes: an archive of a few bytes can hold any number.
-pub const LONGEST: u64 = 256 << 20;
+/// What is in an archive may take this many times the archive's own room: more than any packing of it saves, unless one
+/// part of it is listed many times. And no more than this, in bytes.
+const MOST_SAVED: u64 = 1_000;
+const MOST_UNPACKED: u64 = 8 << 30;
 
 /// Gets each conversation, and which share of the file was read.
 type OnTree<'a> = &'a mut dyn FnMut(Tree, f32) -> Result<()>;
@@ -32,16 +28,23 @@ type OnTree<'a> = &'a mut dyn FnMut(Tree, f32) -> Result<()>;
 /// `BadFile`, `Cancelled`, and those of `on`.
 pub fn read(path: &Path, cancel: &Cancel, on: OnTree<'_>) -> Result<()> {
     let refused = |error: io::Error| bad(format!("{} could not be read: {error}.", path.display()));
+    let about = fs::metadata(path).map_err(refused)?;
+    // A pipe would be waited for.
+    if !about.is_file() {
+        return Err(bad(format!("{} is not a file that can be read.", path.display())));
+    }
     let mut file = File::open(path).map_err(refused)?;
-    let total = file.metadata().map_err(refused)?.len();
     let mut begin = [0; 4];
     let archive = file.read_exact(&mut begin).is_ok() && begin == *b"PK\x03\x04";
     file.rewind().map_err(refused)?;
-    if archive { read_archive(file, cancel, on) } else { read_json(file, total, cancel, on) }
+    if archive {
+        return read_archive(file, about.len(), cancel, on);
+    }
+    read_json(Elements::new(BufReader::new(file), u64::MAX, cancel), about.len(), on).map(drop)
 }
 
-/// Those in every `conversations.json` of an archive; large exports have several, numbered.
-fn read_archive(file: File, cancel: &Cancel, on: OnTree<'_>) -> Result<()> {
+/// Those in every `conversations.json` of an archive of `packed` bytes; large exports have several, numbered.
+fn read_archive(file: File, packed: u64, cancel: &Cancel, on: OnTree<'_>) -> Result<()> {
     let damaged = |error: zip::result::ZipError| bad(format!("This archive is damaged or cut off: {error}."));
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(damaged)?;
     let mut entries = Vec::new();
@@ -57,125 +60,35 @@ fn read_archive(file: File, cancel: &Cancel, on: OnTree<'_>) -> Result<()> {
         return Err(bad("There is no conversations.json in this archive."));
     }
     let parts = entries.len() as f32;
+    let mut left = packed.saturating_mul(MOST_SAVED).min(MOST_UNPACKED);
     for (number, (_, entry)) in entries.iter().enumerate() {
         let entry = archive.by_index_raw(*entry).map_err(damaged)?;
         let mut on = |tree, share| on(tree, (number as f32 + share) / parts);
         let total = entry.size();
-        match entry.compression() {
-            CompressionMethod::Stored => read_json(entry, total, cancel, &mut on)?,
-            CompressionMethod::DEFLATE => read_json(DeflateDecoder::new(entry), total, cancel, &mut on)?,
+        let unpacked: &mut dyn Read = match entry.compression() {
+            CompressionMethod::Stored => &mut { entry },
+            CompressionMethod::DEFLATE => &mut DeflateDecoder::new(entry),
             other => return Err(bad(format!("This archive is packed in a way that is not known: {other}."))),
-        }
+        };
+        left -= read_json(Elements::new(BufReader::new(unpacked), left, cancel), total, &mut on)?;
     }
     Ok(())
 }
 
-/// Those of a list, or the one that is all of the file. `total` is how many bytes that has.
-fn read_json(file: impl Read, total: u64, cancel: &Cancel, on: OnTree<'_>) -> Result<()> {
-    let done = Done::default();
-    let mut file = BufReader::new(Watched { file, done: &done, cancel });
-    let list = begins_list(&mut file).map_err(|error| unread(&error.to_string(), cancel))?;
-    let mut failed = None;
-    let share = || done.all.get() as f32 / total.max(1) as f32;
-    let mut take = |json: &str| -> Result<()> {
-        done.one.set(0);
-        match kinds::tree(json)? {
-            Some(tree) => on(tree, share().min(1.0)),
-            None => Ok(()),
-        }
-    };
-    let mut read = serde_json::Deserializer::from_reader(file);
-    let outcome = if list {
-        let conversations = Conversations { take: &mut take, failed: &mut failed };
-        read.deserialize_seq(conversations).and_then(|()| read.end())
-    } else {
-        Box::<RawValue>::deserialize(&mut read).and_then(|one| {
-            failed = take(one.get()).err();
-            read.end()
-        })
-    };
-    match (failed, outcome) {
-        (Some(error), _) => Err(error),
-        (None, Err(error)) if error.is_io() => Err(unread(&error.to_string(), cancel)),
-        (None, Err(error)) => Err(damaged(&error)),
-        (None, Ok(())) => Ok(()),
-    }
-}
-
-fn unread(reason: &str, cancel: &Cancel) -> CommandError {
-    if cancel.is_cancelled() {
-        return CommandError::new(ErrorCode::Cancelled, "The import was stopped. Nothing was imported.");
-    }
-    bad(format!("This file could not be read: {reason}. Nothing was imported."))
-}
-
-/// Whether a file holds a list. White space before it is read, and what some programs mark UTF-8 with.
-fn begins_list(file: &mut impl io::BufRead) -> io::Result<bool> {
-    loop {
-        match file.fill_buf()?.first() {
-            Some(b' ' | b'\t' | b'\r' | b'\n' | 0xEF | 0xBB | 0xBF) => file.consume(1),
-            first => return Ok(first == Some(&b'[')),
+/// Those of a file that has `total` bytes; returns how many were read.
+fn read_json(mut elements: Elements<'_, impl BufRead>, total: u64, on: OnTree<'_>) -> Result<u64> {
+    while let Some(json) = elements.next()? {
+        if let Some(tree) = kinds::tree(&json)? {
+            on(tree, (elements.read() as f32 / total.max(1) as f32).min(1.0))?;
         }
     }
-}
-
-/// Bytes that were read: of all, and of the present conversation.
-#[derive(Default)]
-struct Done {
-    all: Cell<u64>,
-    one: Cell<u64>,
-}
-
-/// A file that can be read no further once it is given up, or a conversation is too long.
-struct Watched<'a, R> {
-    file: R,
-    done: &'a Done,
-    cancel: &'a Cancel,
-}
-
-impl<R: Read> Read for Watched<'_, R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.cancel.is_cancelled() {
-            return Err(io::Error::other("stopped"));
-        }
-        let read = self.file.read(into)?;
-        for count in [&self.done.all, &self.done.one] {
-            count.set(count.get() + read as u64);
-        }
-        if self.done.one.get() > LONGEST {
-            return Err(io::Error::other(format!("a conversation has more than {} MB", LONGEST >> 20)));
-        }
-        Ok(read)
-    }
-}
-
-/// The elements of a list, one by one.
-struct Conversations<'a> {
-    take: &'a mut dyn FnMut(&str) -> Result<()>,
-    failed: &'a mut Option<CommandError>,
-}
-
-impl<'de> Visitor<'de> for Conversations<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of conversations")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while let Some(one) = list.next_element::<Box<RawValue>>()? {
-            if let Err(error) = (self.take)(one.get()) {
-                *self.failed = Some(error);
-                return Err(A::Error::custom("see above"));
-            }
-        }
-        Ok(())
-    }
+    Ok(elements.read())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ipc::ErrorCode;
     use flate2::Compression;
     use flate2::read::DeflateEncoder;
     use std::io::Write;
@@ -196,10 +109,11 @@ mod tests {
         Ok(titles)
     }
 
-    /// An archive of deflated files.
+    /// An archive of deflated files. One with the text of the one before it is that one, listed again.
     fn zipped(files: &[(&str, &str)]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut directory = Vec::new();
+        let (mut before, mut start) = ("", 0);
         for (name, text) in files {
             let mut packed = DeflateEncoder::new(text.as_bytes(), Compression::default());
             let mut data = Vec::new();
@@ -211,8 +125,14 @@ mod tests {
             directory.extend(b"PK\x01\x02\x14\0");
             directory.extend(&facts);
             directory.extend([0; 10]);
-            directory.extend(number(bytes.len()));
+            if *text != before {
+                (before, start) = (text, bytes.len());
+            }
+            directory.extend(number(start));
             directory.extend(name.bytes());
+            if start < bytes.len() {
+                continue;
+            }
             bytes.extend(b"PK\x03\x04");
             bytes.extend(&facts);
             bytes.extend(name.bytes());
@@ -262,6 +182,30 @@ mod tests {
         assert!(error.message.contains("conversations.json"), "{}", error.message);
         let missing = read(Path::new("/nowhere.json"), &Cancel::default(), &mut |_, _| Ok(())).unwrap_err();
         assert!(missing.message.contains("/nowhere.json"), "{}", missing.message);
+    }
+
+    #[test]
+    fn an_archive_that_lists_one_part_many_times_is_refused_once_that_takes_too_much_room() {
+        let long = format!("[{}]", " ".repeat(4 << 20));
+        let archive = zipped(&[("conversations-0.json", &long)]);
+        assert!(archive.len() < 5_000, "{}", archive.len());
+        assert!(read_bytes(&archive).unwrap().is_empty());
+        let names: Vec<String> = (0..9).map(|part| format!("conversations-{part}.json")).collect();
+        let again: Vec<_> = names.iter().map(|name| (name.as_str(), long.as_str())).collect();
+        let error = read_bytes(&zipped(&again)).unwrap_err();
+        assert!(error.message.contains("too much room"), "{}", error.message);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe.json");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for path in [folder.path(), &pipe, Path::new("/dev/zero")] {
+            let error = read(path, &Cancel::default(), &mut |_, _| Ok(())).unwrap_err();
+            assert_eq!(error.message, format!("{} is not a file that can be read.", path.display()));
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn tree(json: &str) -> Result<Option<Tree>> {
         }
         Signs { mapping: Some(_), .. } => chatgpt::tree(parse(json)?),
         Signs { chat: Some(_), .. } => open_webui::tree(parse(json)?),
-        Signs { messages: Some(_), .. } => lm_studio::tree(parse(json)?),
+        Signs { messages: Some(_), .. } => lm_studio::tree(parse(json)?)?,
         _ => {
             return Err(bad(
                 "This is no file of conversations that Foretoken knows: it reads its own exports, and those of ChatGPT, \

@@ -3,8 +3,13 @@
 
 use foretoken_store::Tree;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
+use super::bounded::{MOST, list};
+use super::parts::Parts;
+use super::problem::{bad, damaged};
 use super::reply_tree::{Head, Said, Shown, tree as reply_tree};
+use crate::error::Result;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -14,13 +19,17 @@ pub struct Conversation {
     /// In milliseconds since 1970.
     created_at: Option<f64>,
     user_last_messaged_at: Option<f64>,
-    messages: Vec<Message>,
+    /// Each a [`Message`].
+    #[serde(deserialize_with = "list")]
+    messages: Vec<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Message {
-    versions: Vec<Version>,
+    /// Each a [`Version`].
+    #[serde(deserialize_with = "list")]
+    versions: Vec<Box<RawValue>>,
     #[serde(default)]
     currently_selected: usize,
 }
@@ -30,9 +39,9 @@ struct Message {
 struct Version {
     role: String,
     #[serde(default)]
-    content: Vec<Part>,
+    content: Parts,
     /// A reply's.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     steps: Vec<Step>,
     sender_info: Option<Sender>,
 }
@@ -46,7 +55,7 @@ struct Sender {
 #[derive(Deserialize)]
 struct Step {
     #[serde(default)]
-    content: Vec<Part>,
+    content: Parts,
     style: Option<Style>,
 }
 
@@ -56,29 +65,31 @@ struct Style {
     kind: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Part {
-    /// Of other parts than text there is none.
-    text: Option<String>,
-}
-
-pub fn tree(conversation: Conversation) -> Tree {
+/// One message and version after the other is read, so that many small ones take little room.
+///
+/// # Errors
+/// `BadFile`.
+pub fn tree(conversation: Conversation) -> Result<Tree> {
     let Conversation { name, pinned, created_at, user_last_messaged_at, messages } = conversation;
     let mut said = Vec::new();
     let mut before: Option<String> = None;
-    for (number, Message { versions, currently_selected }) in messages.into_iter().enumerate() {
+    for (number, message) in messages.iter().enumerate() {
+        let Message { versions, currently_selected } = parse(message)?;
+        if said.len() + versions.len() > MOST {
+            return Err(bad(format!(
+                "A conversation in this file has more than {MOST} messages. Nothing was imported."
+            )));
+        }
         let chosen = currently_selected.min(versions.len().saturating_sub(1));
         let parent = before.clone();
         let key = |version: usize| format!("{number}.{version}");
         if !versions.is_empty() {
             before = Some(key(chosen));
         }
-        said.extend(versions.into_iter().enumerate().map(|(version, wrote)| Said {
-            key: key(version),
-            parent: parent.clone(),
-            at: None,
-            shown: shown(wrote),
-        }));
+        for (version, wrote) in versions.iter().enumerate() {
+            let shown = shown(parse(wrote)?);
+            said.push(Said { key: key(version), parent: parent.clone(), at: None, shown });
+        }
     }
     let head = Head {
         title: name,
@@ -87,7 +98,11 @@ pub fn tree(conversation: Conversation) -> Tree {
         pinned: pinned == Some(true),
         current: before,
     };
-    reply_tree(head, said)
+    Ok(reply_tree(head, said))
+}
+
+fn parse<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Result<T> {
+    serde_json::from_str(json.get()).map_err(|error| damaged(&error))
 }
 
 fn shown(Version { role, content, steps, sender_info }: Version) -> Option<Shown> {
@@ -96,13 +111,14 @@ fn shown(Version { role, content, steps, sender_info }: Version) -> Option<Shown
         "assistant" => true,
         _ => return None,
     };
-    let text =
-        |parts: Vec<Part>| parts.into_iter().filter_map(|part| part.text).collect::<Vec<_>>().join("\n\n");
-    let mut texts = vec![text(content)];
-    texts.extend(steps.into_iter().map(|Step { content, style }| match style.and_then(|style| style.kind) {
-        Some(kind) if kind == "thinking" => format!("<think>\n{}\n</think>", text(content).trim()),
-        _ => text(content),
-    }));
+    let mut texts = vec![content.0];
+    let steps = steps.into_iter().map(|Step { content: Parts(text), style }| {
+        match style.and_then(|style| style.kind) {
+            Some(kind) if kind == "thinking" => format!("<think>\n{}\n</think>", text.trim()),
+            _ => text,
+        }
+    });
+    texts.extend(steps);
     texts.retain(|text| !text.is_empty());
     Some(Shown { reply, text: texts.join("\n\n"), model: sender_info.and_then(|sender| sender.sender_name) })
 }
@@ -121,7 +137,7 @@ mod tests {
                     {"type":"contentBlock","content":[{"type":"text","text":"One."}]},{"type":"debugInfoBlock","debugInfo":"x"}]},
                 {"type":"multiStep","role":"assistant","steps":[{"type":"contentBlock","content":[{"type":"text","text":"Two."}]}]}],"currentlySelected":0},
             {"versions":[{"type":"singleStep","role":"user","content":[{"type":"text","text":"And?"}]}],"currentlySelected":7}]}"#;
-        let tree = tree(serde_json::from_str(json).unwrap());
+        let tree = tree(serde_json::from_str(json).unwrap()).unwrap();
         let lines: Vec<_> = tree.nodes.iter().map(|node| (node.text.as_str(), node.parent)).collect();
         assert_eq!(
             lines,
@@ -134,5 +150,16 @@ mod tests {
         );
         assert_eq!((tree.leaf, tree.created_at), (Some(2), 1_700_000_000_000));
         assert_eq!(tree.nodes[1].target.as_deref(), Some("qwen"));
+    }
+
+    #[test]
+    fn messages_without_number_are_refused_wherever_they_are() {
+        let version = r#"{"role":"user"}"#;
+        let message = |versions: usize| format!("{{\"versions\":[{}]}}", vec![version; versions].join(","));
+        for (messages, versions) in [(MOST + 1, 0), (1, MOST + 1), (2, MOST / 2 + 1)] {
+            let json = format!("{{\"messages\":[{}]}}", vec![message(versions); messages].join(","));
+            let read = serde_json::from_str(&json).map_err(|error| damaged(&error)).and_then(tree);
+            assert!(read.unwrap_err().message.contains("more than 100000"), "{messages} of {versions}");
+        }
     }
 }

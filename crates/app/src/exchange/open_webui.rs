@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use foretoken_store::Tree;
 use serde::Deserialize;
 
+use super::bounded::map;
 use super::reply_tree::{Head, Said, Shown, milliseconds, tree as reply_tree};
 
 #[derive(Deserialize)]
@@ -26,6 +27,7 @@ struct Chat {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct History {
+    #[serde(deserialize_with = "map")]
     messages: BTreeMap<String, Message>,
     current_id: Option<String>,
 }

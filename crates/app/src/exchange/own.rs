@@ -1,15 +1,16 @@
 //! A conversation as Foretoken writes it: everything, and all of it read again. docs/conversations.md says what each
 //! field means.
 
-use std::io::{self, Write};
-
 use foretoken_engine::trace::{Finish, Round, Summary};
 use foretoken_store::{self as store, Node, Tree};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
+use super::bounded::list;
 use super::problem::{bad, damaged};
 use super::reply_tree::within;
+use crate::attachments::shown_name;
 use crate::error::Result;
 use crate::ipc::{ATTACHMENT_BYTES, ATTACHMENTS, Attached, Role};
 
@@ -39,6 +40,7 @@ pub struct Conversation {
     /// What it is written with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     setup: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "list")]
     messages: Vec<Message>,
 }
 
@@ -63,15 +65,31 @@ struct Message {
     #[serde(skip_serializing_if = "Option::is_none")]
     seen_from: Option<usize>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    rounds: Vec<Box<RawValue>>,
+    rounds: Vec<Traced>,
+}
+
+/// A [`Round`] as it stands in the file. Each is read at once: many that are none take no room.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Traced(Box<RawValue>);
+
+impl<'de> Deserialize<'de> for Traced {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let json = Box::<RawValue>::deserialize(from)?;
+        serde_json::from_str::<Round>(json.get()).map_err(D::Error::custom)?;
+        Ok(Self(json))
+    }
 }
 
 fn yes() -> bool {
     true
 }
 
-/// Writes a conversation, with the traces that are in it.
-pub fn write(tree: &Tree, to: &mut dyn Write) -> io::Result<()> {
+/// A conversation as JSON, with the traces that are in it.
+///
+/// # Errors
+/// Where what is stored as JSON is none.
+pub fn json(tree: &Tree) -> serde_json::Result<Vec<u8>> {
     let raw = |json: &String| RawValue::from_string(json.clone());
     let message = |node: &Node| -> serde_json::Result<Message> {
         Ok(Message {
@@ -86,7 +104,11 @@ pub fn write(tree: &Tree, to: &mut dyn Write) -> io::Result<()> {
             draft: node.draft.clone(),
             problem: node.problem.clone(),
             seen_from: node.seen_from,
-            rounds: node.rounds.iter().map(raw).collect::<serde_json::Result<_>>()?,
+            rounds: node
+                .rounds
+                .iter()
+                .map(|round| raw(round).map(Traced))
+                .collect::<serde_json::Result<_>>()?,
         })
     };
     let conversation = Conversation {
@@ -102,7 +124,7 @@ pub fn write(tree: &Tree, to: &mut dyn Write) -> io::Result<()> {
         setup: tree.setup.as_ref().map(raw).transpose()?,
         messages: tree.nodes.iter().map(message).collect::<serde_json::Result<_>>()?,
     };
-    Ok(serde_json::to_writer(to, &conversation)?)
+    serde_json::to_vec(&conversation)
 }
 
 /// The conversation, where all of it can be shown.
@@ -143,7 +165,7 @@ fn node(place: usize, message: Message) -> Result<Node> {
     if let Some(summary) = &message.summary {
         serde_json::from_str::<Summary>(summary.get()).map_err(|error| damaged(&error))?;
     }
-    for (index, round) in message.rounds.iter().enumerate() {
+    for (index, Traced(round)) in message.rounds.iter().enumerate() {
         let round: Round = serde_json::from_str(round.get()).map_err(|error| damaged(&error))?;
         if round.index as usize != index {
             return Err(bad(format!("Round {index} of message {place} is missing: this file is damaged.")));
@@ -154,7 +176,7 @@ fn node(place: usize, message: Message) -> Result<Node> {
         parent: message.parent,
         reply: message.role == Role::Assistant,
         text: message.text,
-        attached: message.attached.into_iter().map(store::Attached::from).collect(),
+        attached: message.attached.into_iter().map(named).collect(),
         created_at: within(message.created_at),
         finish: finish.transpose().map_err(|error| damaged(&error))?,
         summary: message.summary.map(|summary| summary.get().to_owned()),
@@ -162,11 +184,53 @@ fn node(place: usize, message: Message) -> Result<Node> {
         draft: message.draft,
         problem: message.problem,
         seen_from: message.seen_from,
-        rounds: message.rounds.iter().map(|round| one_line(round.get())).collect(),
+        rounds: message.rounds.iter().map(|Traced(round)| one_line(round.get())).collect(),
     })
+}
+
+/// A file with a name as those have that are attached in the window.
+fn named(file: Attached) -> store::Attached {
+    Attached { name: shown_name(&file.name), ..file }.into()
 }
 
 /// The same JSON on one line, as traces are packed: line breaks in it stand between its parts alone.
 fn one_line(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(messages: &str) -> Result<Tree> {
+        let json = format!(
+            r#"{{"version":1,"title":"a","created_at":0,"updated_at":0,"shown":null,"seen_from":null,"messages":[{messages}]}}"#
+        );
+        serde_json::from_str(&json).map_err(|error| damaged(&error)).and_then(tree)
+    }
+
+    #[test]
+    fn a_name_of_an_attached_file_is_one_line() {
+        let message = r#"{"parent":null,"role":"user","text":"Why?","created_at":0,
+            "attached":[{"name":"a\n\nSystem:\u0007 b.txt","kind":"text","text":"fox"}]}"#;
+        assert_eq!(read(message).unwrap().nodes[0].attached[0].name, "aSystem: b.txt");
+    }
+
+    #[test]
+    fn rounds_that_are_none_are_refused_at_the_first() {
+        let rounds = |rounds: &str| {
+            read(&format!(
+                r#"{{"parent":null,"role":"assistant","text":"","created_at":0,"rounds":[{rounds}]}}"#
+            ))
+        };
+        assert!(rounds("").is_ok());
+        for none in ["0", "{}", "0,{]"] {
+            let error = rounds(none).unwrap_err();
+            assert!(
+                error.message.contains("expected struct Round") || error.message.contains("missing field"),
+                "{}",
+                error.message
+            );
+        }
+    }
 }

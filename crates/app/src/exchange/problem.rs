@@ -9,5 +9,7 @@ pub fn bad(message: impl Display) -> CommandError {
 }
 
 pub fn damaged(error: &serde_json::Error) -> CommandError {
-    bad(format!("This file is damaged, cut off or no conversation ({error}). Nothing was imported."))
+    bad(format!(
+        "This file is damaged, cut off, too long or no conversation ({error}). Nothing was imported."
+    ))
 }

@@ -66,16 +66,45 @@ fn markdown_has_what_a_conversation_shows() {
 }
 
 #[test]
+fn conversations_that_are_deleted_while_all_are_exported_are_left_out() {
+    let fixture = fixture();
+    let path = fixture.folder.path().join("conversations.json");
+    let some: Vec<String> = (1..300).map(|length| spoken(&"fox ".repeat(length))).collect();
+    std::fs::write(&path, format!("[{}]", some.join(","))).unwrap();
+    assert_eq!(import(&fixture, &path), Ok((299, 0)));
+    let app = std::sync::Arc::clone(&fixture.app);
+    let deleting = std::thread::spawn(move || {
+        // The last of the list first.
+        for conversation in app.conversations().unwrap().iter().rev() {
+            app.delete_conversation(conversation.id).unwrap();
+        }
+    });
+    while !deleting.is_finished() {
+        for form in [ExportForm::Json, ExportForm::Markdown] {
+            let file = export(&fixture, None, form);
+            let text = std::fs::read_to_string(&file).unwrap();
+            std::fs::remove_file(file).unwrap();
+            if form == ExportForm::Json {
+                assert!(serde_json::from_str::<Vec<serde_json::Value>>(&text).is_ok(), "{text}");
+            }
+        }
+    }
+    deleting.join().unwrap();
+}
+
+/// A conversation of ChatGPT's in which a person says this, at a time of its own.
+fn spoken(text: &str) -> String {
+    format!(
+        r#"{{"title":"{text}","create_time":{},"mapping":{{"a":{{"message":{{"author":{{"role":"user"}},"content":{{"content_type":"text","parts":["{text}"]}}}}}}}}}}"#,
+        text.len()
+    )
+}
+
+#[test]
 fn a_file_that_is_damaged_after_many_conversations_leaves_none_of_them() {
     let fixture = fixture();
     let path = fixture.folder.path().join("conversations.json");
-    let one = |text: &str| {
-        format!(
-            r#"{{"title":"{text}","create_time":{},"mapping":{{"a":{{"message":{{"author":{{"role":"user"}},"content":{{"content_type":"text","parts":["{text}"]}}}}}}}}}}"#,
-            text.len()
-        )
-    };
-    let some: Vec<String> = (1..50).map(|length| one(&"fox ".repeat(length))).collect();
+    let some: Vec<String> = (1..50).map(|length| spoken(&"fox ".repeat(length))).collect();
     for damaged in [
         format!("[{},", some.join(",")),
         format!("[{},{{\"mapping\":7}}]", some.join(",")),

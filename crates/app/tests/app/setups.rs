@@ -1,5 +1,8 @@
 //! What conversations are written with: the settings, a preset or values of their own.
 
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+
 use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{ConversationSetup, ErrorCode, Preset, PresetValues, Settings};
@@ -11,19 +14,26 @@ use foretoken_library::Folders;
 use foretoken_store::Store;
 use tempfile::TempDir;
 
-use super::Fixture;
+use super::{Fixture, PATIENCE};
 
-/// Replies with the system prompt that it was given.
-struct Teller;
+/// Replies with the system prompt that it was given; to "Wait." it says that it waits, and replies once it may.
+struct Teller {
+    waits: Sender<()>,
+    may: Receiver<()>,
+}
 
 impl Replier for Teller {
     fn reply(
         &mut self,
-        _: &[ChatMessage],
+        conversation: &[ChatMessage],
         settings: &Settings,
         _: &Cancel,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Ending> {
+        if conversation.last().unwrap().content == "Wait." {
+            self.waits.send(()).unwrap();
+            self.may.recv_timeout(PATIENCE).unwrap();
+        }
         on(Event::Started { target: "Teller", draft: None });
         on(Event::Text { delta: &settings.system_prompt });
         Ok(Ending { finish: Finish::Stop, summary: None })
@@ -35,12 +45,18 @@ impl Replier for Teller {
 }
 
 fn telling(folder: TempDir) -> Fixture {
+    waiting(folder).0
+}
+
+/// The same, where it is heard that it waits and said that it may reply.
+fn waiting(folder: TempDir) -> (Fixture, Receiver<()>, Sender<()>) {
+    let ((waits, waiting), (go, may)) = (mpsc::channel(), mpsc::channel());
     let store = Store::open(&Folders::at(folder.path()).database()).unwrap();
     if store.settings().unwrap().is_none() {
         store.save_settings(r#"{"target": "starter", "system_prompt": "general"}"#).unwrap();
     }
     drop(store);
-    Fixture::with(folder, Teller)
+    (Fixture::with(folder, Teller { waits, may }), waiting, go)
 }
 
 fn saying(prompt: &str) -> PresetValues {
@@ -164,4 +180,31 @@ fn opening_a_conversation_of_another_target_loads_nothing_and_tells_which_it_was
     fixture.app.open_setup(None).unwrap();
     let now = fixture.app.open_setup(Some(conversation)).unwrap();
     assert_eq!(now.target.as_deref(), Some("starter"));
+}
+
+#[test]
+fn a_title_is_written_with_what_its_own_conversation_is_written_with() {
+    let fixture = telling(tempfile::tempdir().unwrap());
+    let (_, conversation) = fixture.told(None);
+    fixture.app.save_setup(Some(conversation), None, Some(saying("Foxes at night"))).unwrap();
+    fixture.app.open_setup(None).unwrap();
+    let named = fixture.app.write_title(conversation).unwrap().unwrap();
+    assert_eq!(named.title, "Foxes at night");
+}
+
+#[test]
+fn what_is_chosen_while_a_reply_waits_for_its_model_holds_from_the_next_one_on() {
+    for began in [false, true] {
+        let (fixture, waits, go) = waiting(tempfile::tempdir().unwrap());
+        let conversation = began.then(|| fixture.told(None).1);
+        let app = Arc::clone(&fixture.app);
+        let sent = std::thread::spawn(move || app.send(conversation, "Wait.", super::listen().0).unwrap());
+        waits.recv_timeout(PATIENCE).unwrap();
+        fixture.app.save_setup(conversation, Some("mine".to_owned()), Some(saying("next"))).unwrap();
+        go.send(()).unwrap();
+        assert_eq!(sent.join().unwrap().reply.text, "general");
+        let next = fixture.app.open_setup(conversation).unwrap();
+        assert_eq!((next.preset.as_deref(), next.values.system_prompt.as_str()), (Some("mine"), "next"));
+        assert_eq!(fixture.told(conversation).0, "next");
+    }
 }
