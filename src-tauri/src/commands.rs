@@ -131,8 +131,8 @@ commands! {
     fn write_title(shell, conversation: i64) -> Option<Conversation> {
         shell.app()?.write_title(conversation)
     }
-    fn duplicate_conversation(shell, conversation: i64, title: String) -> Conversation {
-        shell.app()?.duplicate_conversation(conversation, &title)
+    fn duplicate_conversation(shell, conversation: i64, up_to: Option<i64>, title: String) -> Conversation {
+        shell.app()?.duplicate_conversation(conversation, up_to, &title)
     }
     fn export_conversations(shell, export: Export) -> String { shell.app()?.export_conversations(&export) }
     fn choose_conversation_files(shell) -> Vec<String> {

@@ -37,14 +37,20 @@ use crate::save::{Unsaved, save_by};
 pub type OnImport<'a> = &'a mut dyn FnMut(ImportProgress);
 
 impl App {
-    /// Stores a copy of a conversation under this title, with all its branches and traces.
+    /// Stores a copy of a conversation under this title: all of it, or what leads to the message `up_to` and that
+    /// alone.
     ///
     /// # Errors
     /// `NotFound`, and `Busy` while a reply is written.
-    pub fn duplicate_conversation(&self, conversation: i64, title: &str) -> Result<Conversation> {
+    pub fn duplicate_conversation(
+        &self,
+        conversation: i64,
+        up_to: Option<i64>,
+        title: &str,
+    ) -> Result<Conversation> {
         let _turn = self.take_turn()?;
         self.store_rest();
-        Ok(self.store().copy_conversation(conversation, title.trim())?.into())
+        Ok(self.store().copy_conversation(conversation, up_to, title.trim())?.into())
     }
 
     /// Writes a conversation, or all of them, into a file for the person; returns its path.

@@ -58,6 +58,23 @@ pub struct Node {
     pub rounds: Vec<String>,
 }
 
+impl Tree {
+    /// What leads to the message of this number, and that; `None` where there is none.
+    fn up_to(mut self, message: i64) -> Option<Self> {
+        let last = self.nodes.iter().position(|node| node.id == message)?;
+        let mut path: Vec<usize> =
+            std::iter::successors(Some(last), |&place| self.nodes[place].parent).collect();
+        path.reverse();
+        let place = |old: Option<usize>| old.and_then(|old| path.binary_search(&old).ok());
+        let nodes = path.iter().map(|&old| {
+            let node = std::mem::take(&mut self.nodes[old]);
+            Node { parent: place(node.parent), seen_from: place(node.seen_from), ..node }
+        });
+        let nodes = nodes.collect();
+        Some(Self { nodes, leaf: None, seen_from: place(self.seen_from), ..self })
+    }
+}
+
 impl Node {
     /// Without its files and rounds. `places` has those of the messages before it, by their numbers.
     fn read(row: &Row<'_>, places: &HashMap<i64, usize>) -> rusqlite::Result<Self> {
@@ -110,10 +127,19 @@ impl Store {
         Ok(Tree { title, named, pinned, created_at, updated_at, nodes, leaf, seen_from, setup })
     }
 
-    /// Stores a copy of a conversation under another title, with all its branches and traces.
-    pub fn copy_conversation(&mut self, conversation: i64, title: &str) -> Result<Conversation> {
+    /// Stores a copy of a conversation under another title, with its traces: all its branches, or what leads to the
+    /// message `up_to` and that alone.
+    pub fn copy_conversation(
+        &mut self,
+        conversation: i64,
+        up_to: Option<i64>,
+        title: &str,
+    ) -> Result<Conversation> {
         let now = self.now();
-        let tree = self.tree(conversation)?;
+        let mut tree = self.tree(conversation)?;
+        if let Some(id) = up_to {
+            tree = tree.up_to(id).ok_or(Error::NotFound { what: "message", id })?;
+        }
         let tree = Tree { title: title.to_owned(), named: true, pinned: false, updated_at: now, ..tree };
         let transaction = self.writing()?;
         let (copy, messages) = insert(&transaction, &tree)?;
@@ -278,6 +304,29 @@ mod tests {
         (fixture, id)
     }
 
+    #[test]
+    fn a_copy_up_to_a_message_has_what_leads_to_it_and_nothing_beside() {
+        let (mut fixture, id) = branched();
+        let all = fixture.store.tree(id).unwrap();
+        let [question, first, again, next, ..] = [0, 1, 2, 3].map(|place: usize| all.nodes[place].id);
+        let texts = |fixture: &Fixture, id: i64| -> Vec<String> {
+            fixture.store.messages(id).unwrap().into_iter().map(|message| message.text).collect()
+        };
+        let copy = fixture.store.copy_conversation(id, Some(again), "From here").unwrap();
+        assert_eq!(texts(&fixture, copy.id), ["Why?", "a hen"]);
+        assert_eq!(copy.seen_from, None, "that message did not come along");
+        let copy = fixture.store.copy_conversation(id, Some(next), "And on").unwrap();
+        assert_eq!(texts(&fixture, copy.id), ["Why?", "a fox", "And?"]);
+        let copied = fixture.store.tree(copy.id).unwrap();
+        assert_eq!((copied.nodes.len(), copied.seen_from, copied.nodes[0].attached.len()), (3, Some(2), 1));
+        assert_eq!(fixture.store.rounds(copied.nodes[1].id).unwrap(), ["[0]", "[1]"]);
+        for known in [question, first] {
+            assert_eq!(fixture.store.message(known).unwrap().conversation, id, "the original stays");
+        }
+        let missing = fixture.store.copy_conversation(copy.id, Some(first), "x").unwrap_err();
+        assert!(matches!(missing, Error::NotFound { what: "message", .. }), "{missing}");
+    }
+
     /// A tree as it is elsewhere.
     fn without_numbers(mut tree: Tree) -> Tree {
         tree.nodes.iter_mut().for_each(|node| node.id = 0);
@@ -289,7 +338,7 @@ mod tests {
         let (mut fixture, id) = branched();
         let before = fixture.store.tree(id).unwrap();
         fixture.wait(5);
-        let copy = fixture.store.copy_conversation(id, "Copy").unwrap();
+        let copy = fixture.store.copy_conversation(id, None, "Copy").unwrap();
         assert_eq!((copy.title.as_str(), copy.updated_at), ("Copy", before.updated_at + 5));
         let copied = fixture.store.tree(copy.id).unwrap();
         let expected =
@@ -308,7 +357,7 @@ mod tests {
         let (mut fixture, id) = branched();
         let (_, begun) = fixture.store.ask(Some(id), "So?", "Starter", None).unwrap();
         fixture.store.append_rounds(begun.id, "half", &[(0, "[0]")]).unwrap();
-        let copy = fixture.store.copy_conversation(id, "Copy").unwrap().id;
+        let copy = fixture.store.copy_conversation(id, None, "Copy").unwrap().id;
         let last = fixture.store.messages(copy).unwrap().pop().unwrap();
         assert_eq!((last.text.as_str(), last.finish), ("half", None));
         assert_eq!(fixture.store.rounds(last.id).unwrap(), ["[0]"]);

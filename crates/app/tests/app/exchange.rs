@@ -126,10 +126,10 @@ fn a_file_that_is_damaged_after_many_conversations_leaves_none_of_them() {
 fn a_copy_goes_its_own_way() {
     let fixture = fixture();
     let (reply, _) = fixture.send(None, "echo a fox");
-    let copy = fixture.app.duplicate_conversation(reply.conversation.id, " Copy ").unwrap();
+    let copy = fixture.app.duplicate_conversation(reply.conversation.id, None, " Copy ").unwrap();
     assert_eq!(copy.title, "Copy");
     let (next, _) = fixture.send(Some(copy.id), "recall");
     assert_eq!(next.reply.text, "a fox");
     assert_eq!(fixture.app.messages(reply.conversation.id).unwrap().len(), 2);
-    assert_eq!(fixture.app.duplicate_conversation(99, "x").unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(fixture.app.duplicate_conversation(99, None, "x").unwrap_err().code, ErrorCode::NotFound);
 }
