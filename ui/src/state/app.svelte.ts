@@ -164,6 +164,7 @@ export class App {
       this.conversations.show(conversation, imported.messages);
     } else {
       await this.conversations.open(conversation, message);
+      if (this.conversations.current !== conversation) return;
       this.reply.replaceIn(conversation);
       if (message !== null && query !== "") this.find.show(query, message);
     }
@@ -173,10 +174,11 @@ export class App {
     this.check.retain(shown);
   }
 
-  /** Opens a copy of a conversation. */
+  /** Opens a copy of a conversation, unless the person has gone elsewhere meanwhile. */
   async duplicate(conversation: Conversation) {
+    const { current } = this.conversations;
     const copy = await this.conversations.duplicate(conversation);
-    if (copy) await this.open(copy.id);
+    if (copy && this.conversations.current === current) await this.open(copy.id);
   }
 
   /** The text of a reply's parts, also of the one that is being written. */

@@ -43,6 +43,7 @@ export const conversation = {
   "welcome.smollm2":
     "SmolLM2 ist klein und schnell: Es schreibt gut, weiß aber wenig, und am besten kann es Englisch. Größere Modelle findest du in der {library}.",
   "welcome.ready": "{model} ist bereit. Alles bleibt auf diesem Computer.",
+  "welcome.remote": "{model} ist bereit. Was du sendest, verlässt diesen Computer.",
   "welcome.theModel": "Das Modell",
   "conversation.unseen": "Was darüber steht, sieht das Modell nicht mehr.",
   "conversation.seeAllTitle": "Soweit es in den Kontext des Modells passt",

@@ -41,6 +41,7 @@ export const conversation = {
   "welcome.smollm2":
     "SmolLM2 is small and fast: it writes well but knows little. You'll find larger models in the {library}.",
   "welcome.ready": "{model} is ready. Everything stays on this computer.",
+  "welcome.remote": "{model} is ready. What you send leaves this computer.",
   "welcome.theModel": "The model",
   "conversation.unseen": "The model no longer sees what is above.",
   "conversation.seeAllTitle": "Where it fits into the model's context",
