@@ -120,6 +120,26 @@ test("a long text that is pasted is attached, which can be taken back", async ()
   expect(window.present("composer")).toHaveProperty("value", long);
 });
 
+test("a pasted text that was sent is not put into the next message", async () => {
+  await paste("word ".repeat(1000));
+  const [toast] = window.app.toasts.list;
+  window.app.attachments.sent(window.app.attachments.files);
+  toast?.action?.run();
+  await window.pass();
+  expect(window.present("composer")).toHaveProperty("value", "");
+});
+
+test("a file of one long line is shown from its beginning, and more on demand", async () => {
+  await attach(["long.json", "ab ".repeat(30_000)]);
+  await window.click("attachment-open");
+  const shown = () => window.present("attachment-text").querySelector("code")?.textContent.length;
+  expect(shown()).toBe(40_000);
+  expect(words("attachment-more")).toEqual(["Show more"]);
+  await window.click("attachment-more");
+  expect(shown()).toBe(90_000);
+  expect(window.find("attachment-more")).toBeNull();
+});
+
 test("what cannot be attached is said in place, and what is too long before it is sent", async () => {
   await attach(["photo.png", "\0"]);
   expect(words("attachment-problem")).toEqual([
@@ -145,6 +165,22 @@ test("the gauge tells what fills the context, part by part", async () => {
   expect(parts).toMatch(
     /System prompt 10 ?Conversation \d+ ?To be sent 100 ?Room for the reply \d+/,
   );
+});
+
+test("the gauge counts a system prompt when it is saved, and a conversation's own", async () => {
+  const { app, backend } = window;
+  const counted = vi.spyOn(backend, "contextUse");
+  app.settings.change({ system_prompt: "Be" });
+  await window.pass(100);
+  app.settings.change({ system_prompt: "Be brief." });
+  await window.pass(100);
+  expect(counted).not.toHaveBeenCalled();
+  await window.pass(1000);
+  expect(counted).toHaveBeenCalled();
+  counted.mockClear();
+  await app.setup.choose(null);
+  await window.pass();
+  expect(counted).toHaveBeenCalled();
 });
 
 test("the model sees a conversation from the question on that a person chooses", async () => {

@@ -18,7 +18,7 @@ import { Conversations } from "./conversations.svelte";
 import { Engine } from "./engine.svelte";
 import { Exchange } from "./exchange.svelte";
 import { Find } from "./find.svelte";
-import { Imports } from "./imports.svelte";
+import { Imports, isImported } from "./imports.svelte";
 import { Library } from "./library.svelte";
 import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
@@ -279,17 +279,26 @@ export class App {
   async addDropped(dropped: readonly Dropped[]) {
     const of = (kind: Dropped["kind"]) =>
       dropped.filter((file) => file.kind === kind).map(({ path }) => path);
-    await this.importTraces(await this.#droppedFiles(of("trace")));
-    await this.attach(await this.#droppedFiles(of("attachment")));
-    void this.exchange.import(of("conversations"));
-    await this.#addModels(of("model"));
+    // Those that take long hold up none of the others.
+    await Promise.all([
+      this.#readDropped(of("trace"), of("attachment")),
+      this.exchange.import(of("conversations")),
+      this.#addModels(of("model")),
+    ]);
   }
 
-  /** Reads files into the message that is being written. */
+  async #readDropped(traces: readonly string[], attachments: readonly string[]) {
+    await this.importTraces(await this.#droppedFiles(traces));
+    await this.attach(await this.#droppedFiles(attachments));
+  }
+
+  /** Reads files into the message that is being written; that is brought into view, in a new chat if need be. */
   async attach(files: Iterable<Source>) {
     const taken = [...files];
     if (taken.length === 0) return;
     this.view.arenaOpen = false;
+    this.playback.close();
+    if (isImported(this.conversations.current)) this.startNew();
     await this.attachments.add(taken);
   }
 

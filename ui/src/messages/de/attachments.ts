@@ -9,6 +9,7 @@ export const attachments = {
   "attach.remove": "{name} entfernen",
   "attach.removeTitle": "Entfernen",
   "attach.more": "{count, plural, one {# weitere Zeile zeigen} other {# weitere Zeilen zeigen}}",
+  "attach.moreText": "Mehr zeigen",
   "attach.reading": "wird gelesen …",
   "attach.counting": "Token werden gezählt …",
   "attach.tokens": "{count, plural, one {# Token} other {# Token}}",

@@ -7,6 +7,7 @@ export const attachments = {
   "attach.remove": "Remove {name}",
   "attach.removeTitle": "Remove",
   "attach.more": "{count, plural, one {Show # more line} other {Show # more lines}}",
+  "attach.moreText": "Show more",
   "attach.reading": "reading…",
   "attach.counting": "counting tokens…",
   "attach.tokens": "{count, plural, one {# token} other {# tokens}}",
