@@ -86,6 +86,20 @@ test("files alone can be sent, and one that is removed is not", async () => {
   expect(window.app.attachments.waiting).toEqual([]);
 });
 
+test("where a file is removed the keyboard goes to the next, and after the last to the message", async () => {
+  await attach(["a.md", "abc"], ["b.md", "abd"], ["c.md", "abe"]);
+  const buttons = () => window.all("attachment-remove");
+  buttons()[1]?.click();
+  await window.pass();
+  expect(document.activeElement).toBe(buttons()[1]);
+  buttons()[1]?.click();
+  await window.pass();
+  expect(document.activeElement).toBe(buttons()[0]);
+  buttons()[0]?.click();
+  await window.pass();
+  expect(document.activeElement).toBe(window.present("composer"));
+});
+
 test("a question that is changed keeps its files, less those that are removed", async () => {
   await attach(["a.md", "abc"], ["b.md", "abd"]);
   await window.type("composer", "Hm?");

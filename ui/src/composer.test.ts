@@ -108,3 +108,60 @@ test("only of a model on this computer it is said that everything stays here", a
   expect(await welcome("remote")).toBe("Big is ready. What you send leaves this computer.");
   expect(await welcome("added")).toBe("Big is ready. Everything stays on this computer.");
 });
+
+test("the Enter that takes a proposal of an input method does nothing else, anywhere", async () => {
+  const { app, backend } = window;
+  const [conversation] = app.conversations.list;
+  const send = vi.spyOn(backend, "send");
+  const open = vi.spyOn(app, "open");
+  const rename = vi.spyOn(backend, "rename");
+  /** As WebKit on a Mac sends it: the input method has ended. */
+  const take = async (field: Element) => {
+    const event = new KeyboardEvent("keydown", { key: "Enter", keyCode: 229, bubbles: true });
+    field.dispatchEvent(event);
+    await window.pass();
+  };
+  await write("にほん");
+  await take(field());
+  expect(send).not.toHaveBeenCalled();
+
+  await window.press("Ctrl f", document.body);
+  await window.type("find-field", "the");
+  await window.pass(500);
+  const count = window.present("find-count").textContent;
+  await take(window.present("find-field"));
+  expect(window.present("find-count").textContent).toBe(count);
+
+  await window.type("search", "the");
+  await window.pass(500);
+  await take(window.present("search"));
+  expect(open).not.toHaveBeenCalled();
+  await window.type("search", "");
+
+  app.view.renaming = conversation?.id ?? 0;
+  await window.pass();
+  await take(document.activeElement ?? document.body);
+  expect(rename).not.toHaveBeenCalled();
+  expect(app.view.renaming).toBe(conversation?.id);
+});
+
+test("a name that is being changed is kept where one clicks elsewhere, and the keyboard stays there", async () => {
+  const { app } = window;
+  app.view.renaming = app.conversations.list[0]?.id ?? 0;
+  await window.pass();
+  (document.activeElement as HTMLInputElement).value = "Foxes";
+  document.activeElement?.dispatchEvent(new Event("input", { bubbles: true }));
+  field().focus();
+  await window.pass();
+  expect(app.conversations.list[0]?.title).toBe("Foxes");
+  expect(document.activeElement).toBe(field());
+});
+
+test("where a conversation is deleted the keyboard goes to the next", async () => {
+  const rows = () => window.all("conversation-item");
+  const [, second, third] = rows();
+  second?.focus();
+  await window.press("Delete", second);
+  expect(rows()).not.toContain(second);
+  expect(document.activeElement).toBe(third ?? rows()[0]);
+});

@@ -81,7 +81,7 @@ async function textOf(page: Page, longest: number): Promise<string> {
     text += part.value.items.map(wordsOf).join("");
     if (text.length <= longest) continue;
     // Answered when the reader of the file has time, or never: it is ended soon.
-    void parts.cancel(new Error("long enough")).catch(() => undefined);
+    void parts.cancel(new Error("enough")).catch(() => undefined);
     break;
   }
   return text.trim();

@@ -46,5 +46,5 @@ export const attachments = {
   "context.free": "Platz für die Antwort",
   "context.full":
     "Der Kontext ist fast voll. Du kannst ältere Nachrichten weglassen: Der Knopf dafür steht unter jeder deiner Nachrichten.",
-  "context.seeFrom": "Ab hier sieht das Modell mit",
+  "context.seeFrom": "Modell erst ab hier lesen lassen",
 } as const satisfies Record<keyof typeof english, string>;

@@ -47,7 +47,7 @@ export const conversation = {
   "welcome.theModel": "Das Modell",
   "conversation.unseen": "Was darüber steht, sieht das Modell nicht mehr.",
   "conversation.seeAllTitle": "Soweit es in den Kontext des Modells passt",
-  "conversation.seeAll": "Wieder zeigen",
+  "conversation.seeAll": "Dem Modell wieder zeigen",
   "conversation.importedTrace": "Importierter Trace",
   "conversation.imported": "Importiert: {name}",
   "conversation.importedNote":

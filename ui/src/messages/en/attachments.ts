@@ -43,5 +43,5 @@ export const attachments = {
   "context.free": "Room for the reply",
   "context.full":
     "The context is nearly full. You can leave out older messages: the button for that stands under each of your messages.",
-  "context.seeFrom": "The model sees from here on",
+  "context.seeFrom": "Let the model see only from here on",
 } as const;

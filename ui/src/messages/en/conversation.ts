@@ -45,7 +45,7 @@ export const conversation = {
   "welcome.theModel": "The model",
   "conversation.unseen": "The model no longer sees what is above.",
   "conversation.seeAllTitle": "Where it fits into the model's context",
-  "conversation.seeAll": "Show it again",
+  "conversation.seeAll": "Show it to the model again",
   "conversation.importedTrace": "Imported trace",
   "conversation.imported": "Imported: {name}",
   "conversation.importedNote":
