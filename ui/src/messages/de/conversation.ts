@@ -57,6 +57,7 @@ export const conversation = {
   "welcome.palindrome": "Schreib eine Python-Funktion, die prüft, ob ein Wort ein Palindrom ist.",
   "find.label": "In dieser Unterhaltung suchen",
   "find.count": "{number} / {hits}",
+  "find.countMost": "{number} / {hits}+",
   "find.none": "Keine Treffer",
   "find.next": "Nächster Treffer ({keys})",
   "find.nextLabel": "Nächster Treffer",

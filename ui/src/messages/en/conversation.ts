@@ -55,6 +55,7 @@ export const conversation = {
   "welcome.palindrome": "Write a Python function that checks whether a word is a palindrome.",
   "find.label": "Find in this conversation",
   "find.count": "{number} / {hits}",
+  "find.countMost": "{number} / {hits}+",
   "find.none": "No hits",
   "find.next": "Next hit ({keys})",
   "find.nextLabel": "Next hit",
