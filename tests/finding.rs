@@ -110,7 +110,7 @@ async fn without_a_network_the_welcome_page_says_so_in_a_sentence_and_the_chat_g
     let variables = [("HF_ENDPOINT", nobody), ("HF_HUB_CACHE", cache.to_str().unwrap())];
     let window = Window::open_with(&data, &variables).await;
     window.click_in("[data-kind='best']", "pair-get").await;
-    window.wait("a sentence says so", async || window.text("pairs").await.contains("You can chat on")).await;
+    window.wait("a sentence says so", async || window.text("pairs").await.contains("keep chatting")).await;
     window.photograph("pairs-offline").await;
     window.ask("Count from one to three.").await;
     window.wait_for_reply(1).await;

@@ -86,6 +86,20 @@ test("files alone can be sent, and one that is removed is not", async () => {
   expect(window.app.attachments.waiting).toEqual([]);
 });
 
+test("where a file is removed the keyboard goes to the next, and after the last to the message", async () => {
+  await attach(["a.md", "abc"], ["b.md", "abd"], ["c.md", "abe"]);
+  const buttons = () => window.all("attachment-remove");
+  buttons()[1]?.click();
+  await window.pass();
+  expect(document.activeElement).toBe(buttons()[1]);
+  buttons()[1]?.click();
+  await window.pass();
+  expect(document.activeElement).toBe(buttons()[0]);
+  buttons()[0]?.click();
+  await window.pass();
+  expect(document.activeElement).toBe(window.present("composer"));
+});
+
 test("a question that is changed keeps its files, less those that are removed", async () => {
   await attach(["a.md", "abc"], ["b.md", "abd"]);
   await window.type("composer", "Hm?");
@@ -120,6 +134,26 @@ test("a long text that is pasted is attached, which can be taken back", async ()
   expect(window.present("composer")).toHaveProperty("value", long);
 });
 
+test("a pasted text that was sent is not put into the next message", async () => {
+  await paste("word ".repeat(1000));
+  const [toast] = window.app.toasts.list;
+  window.app.attachments.sent(window.app.attachments.files);
+  toast?.action?.run();
+  await window.pass();
+  expect(window.present("composer")).toHaveProperty("value", "");
+});
+
+test("a file of one long line is shown from its beginning, and more on demand", async () => {
+  await attach(["long.json", "ab ".repeat(30_000)]);
+  await window.click("attachment-open");
+  const shown = () => window.present("attachment-text").querySelector("code")?.textContent.length;
+  expect(shown()).toBe(40_000);
+  expect(words("attachment-more")).toEqual(["Show more"]);
+  await window.click("attachment-more");
+  expect(shown()).toBe(90_000);
+  expect(window.find("attachment-more")).toBeNull();
+});
+
 test("what cannot be attached is said in place, and what is too long before it is sent", async () => {
   await attach(["photo.png", "\0"]);
   expect(words("attachment-problem")).toEqual([
@@ -145,6 +179,22 @@ test("the gauge tells what fills the context, part by part", async () => {
   expect(parts).toMatch(
     /System prompt 10 ?Conversation \d+ ?To be sent 100 ?Room for the reply \d+/,
   );
+});
+
+test("the gauge counts a system prompt when it is saved, and a conversation's own", async () => {
+  const { app, backend } = window;
+  const counted = vi.spyOn(backend, "contextUse");
+  app.settings.change({ system_prompt: "Be" });
+  await window.pass(100);
+  app.settings.change({ system_prompt: "Be brief." });
+  await window.pass(100);
+  expect(counted).not.toHaveBeenCalled();
+  await window.pass(1000);
+  expect(counted).toHaveBeenCalled();
+  counted.mockClear();
+  await app.setup.choose(null);
+  await window.pass();
+  expect(counted).toHaveBeenCalled();
 });
 
 test("the model sees a conversation from the question on that a person chooses", async () => {

@@ -96,6 +96,23 @@ test("nothing is asked with a text that is empty or the same, and Esc leaves all
   expect(document.activeElement).toBe(button("edit-question"));
 });
 
+test("a question that is being changed is gone on with after a look at another conversation", async () => {
+  const [here, elsewhere] = window.app.conversations.list.map(({ id }) => id);
+  const [asked] = questions();
+  await window.click("edit-question");
+  await window.type("question-editor", "Half a thought");
+  await window.app.open(elsewhere ?? 0);
+  await window.pass();
+  await window.app.open(here ?? 0);
+  await window.pass();
+  expect(questions()[0]).toBe(asked);
+  await window.click("edit-question");
+  expect(editor().value).toBe("Half a thought");
+  await window.press("Escape", editor());
+  await window.click("edit-question");
+  expect(editor().value, "what was given up is not kept").toBe(asked);
+});
+
 test("a changed question that is refused stays where it is written, and it is said why", async () => {
   await window.click("edit-question");
   const long = "a ".repeat(20_000);

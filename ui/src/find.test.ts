@@ -82,3 +82,44 @@ test("where no conversation is open the keys search all of them", async () => {
   expect(document.activeElement).toBe(window.present("search"));
   expect(window.find("find")).toBeNull();
 });
+
+test("of very many hits the first thousands are counted, and it is said that there are more", async () => {
+  const { app } = window;
+  const [first] = app.conversations.messages;
+  if (!first) throw new Error("no message");
+  app.conversations.messages = [{ ...first, text: "ab ".repeat(6000) }];
+  await window.pass();
+  await look("a");
+  expect(count()).toBe("1 / 5,000+");
+});
+
+test("it is looked while a reply streams, and not only when it pauses", async () => {
+  const { app } = window;
+  const [first] = app.conversations.messages;
+  if (!first) throw new Error("no message");
+  app.conversations.messages = [{ ...first, text: "zebra" }];
+  await window.pass();
+  await look("zebra");
+  for (let words = 2; words <= 9; words += 1) {
+    app.conversations.messages = [{ ...first, text: "zebra ".repeat(words) }];
+    await window.pass(50);
+  }
+  expect(Number(count().split(" / ")[1])).toBeGreaterThan(5);
+});
+
+test("while one types nothing is looked for", async () => {
+  const { app } = window;
+  await window.press("Ctrl f", document.body);
+  await window.pass(500);
+  const looked = vi.spyOn(Element.prototype, "querySelectorAll");
+  const looks = () =>
+    looked.mock.calls.filter(([selector]) => selector === "[data-message]").length;
+  app.find.type("t");
+  await window.pass(30);
+  app.find.type("th");
+  await window.pass(30);
+  expect(looks()).toBe(0);
+  await window.pass(200);
+  expect(looks()).toBe(1);
+  looked.mockRestore();
+});

@@ -283,7 +283,7 @@ test("a recommended pair says what a person decides by", async () => {
   ])
     expect(words[0]).toContain(fact);
   expect(words[0]).toContain("not measured yet");
-  expect(words[2]).toContain("1.1x to 1.5x elsewhere");
+  expect(words[2]).toContain("1.1x to 1.5x on other computers");
   expect(all("[data-testid=pair-get]")).toHaveLength(3);
 });
 
@@ -352,7 +352,7 @@ test("a pair that cannot be fetched says why, and that the chat goes on", async 
   click(find("pair-get", card()));
   await pass(10);
   expect(find("pair-problem")?.textContent).toContain("could not be reached");
-  expect(find("pair-problem")?.textContent).toContain("You can chat on");
+  expect(find("pair-problem")?.textContent).toContain("keep chatting");
   expect(card().dataset["state"]).toBe("missing");
 });
 

@@ -39,6 +39,29 @@ test("a server that is added is asked at once, and what is wrong with it is said
   expect(window.app.settings.values.remote_servers).toEqual([]);
 });
 
+test("what was typed goes as soon as the server is added, and nothing that is typed then", async () => {
+  const field = (testid: string) => window.present(testid) as HTMLInputElement;
+  let answer: () => void = () => undefined;
+  const asked = new Promise<never>((_, reject) => (answer = () => reject(new Error("no answer"))));
+  vi.spyOn(window.backend, "testServer").mockReturnValue(asked);
+  await window.type("remote-key", "secret");
+  await add();
+  expect(field("remote-key").value).toBe("");
+  await window.type("remote-name", "other");
+  answer();
+  await window.pass();
+  expect(field("remote-name").value).toBe("other");
+});
+
+test("a server that is not removed says why, and blames no address", async () => {
+  await add();
+  vi.spyOn(window.app.servers, "remove").mockResolvedValue("the disk is full");
+  await window.click("remote-remove");
+  await window.pass();
+  expect(document.querySelector('[role="alert"]')?.textContent).toContain("disk is full");
+  expect(window.present("remote-address").getAttribute("aria-invalid")).toBe("false");
+});
+
 test("the models that a server has are named, and one without models says so", async () => {
   await add();
   const { settings, servers } = window.app;
@@ -47,7 +70,7 @@ test("the models that a server has are named, and one without models says so", a
   if (!server) throw new Error("no server");
   servers.outcomes = { gpu: { problem: null } };
   await window.pass(0);
-  expect(outcome()).toBe("It answers, and has no models.");
+  expect(outcome()).toBe("It answers, but has no models.");
   settings.values = { ...settings.values, remote_servers: [{ ...server, models }] };
   await window.pass(0);
   expect(outcome()).toBe("It has 2 models: Qwen3-8B, Qwen3-32B");

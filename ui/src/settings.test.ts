@@ -105,6 +105,7 @@ test.each(Object.entries(OTHERS))(
   async (id, other) => {
     const { settings } = window.app;
     const { section } = SETTINGS[id as SettingId];
+    window.app.setup.scope = "general";
     settings.values = { ...defaults };
     const before = settings.values;
     await window.click(`settings-tab-${section}`);
@@ -132,6 +133,7 @@ test("a section takes back its own settings alone, and no panel or model with th
     appearance: { ...defaults.appearance, sidebar_open: false },
     added_models: ["/a.gguf"],
   };
+  window.app.setup.scope = "general";
   await window.click("settings-tab-sampling");
   await window.click("settings-reset-section");
   expect(settings.values.sampling).toEqual({ ...defaults.sampling, mode: "reproducible" });
@@ -141,8 +143,34 @@ test("a section takes back its own settings alone, and no panel or model with th
   expect(settings.values.added_models).toEqual(["/a.gguf"]);
 });
 
+test("a section that shows a conversation's own settings does not reset those in general", async () => {
+  const { app } = window;
+  const button = () => window.present("settings-reset-section") as HTMLButtonElement;
+  app.settings.change({ max_tokens: 9 });
+  await window.click("settings-tab-sampling");
+  expect(app.setup.shown).toBe("conversation");
+  expect(button().disabled).toBe(true);
+  expect(button().title).toContain("In general");
+  await window.click("settings-tab-data");
+  app.settings.change({ keep_traces: !defaults.keep_traces });
+  await window.pass(0);
+  expect(button().disabled).toBe(false);
+  app.setup.scope = "general";
+  await window.click("settings-tab-sampling");
+  expect(button().disabled).toBe(false);
+});
+
+test("after an undo the keyboard is on a button that can be used", async () => {
+  window.app.settings.change({ keep_traces: !defaults.keep_traces });
+  await window.click("settings-tab-appearance");
+  await window.click("settings-reset-all");
+  await window.click("settings-undo");
+  expect(document.activeElement).toBe(window.present("settings-reset-all"));
+});
+
 test("what was changed after a reset is not undone with it", async () => {
   window.app.settings.change({ sampling: { ...defaults.sampling, temperature: 1 } });
+  window.app.setup.scope = "general";
   await window.click("settings-tab-sampling");
   await window.click("settings-reset-section");
   expect(window.find("settings-undo")).not.toBeNull();

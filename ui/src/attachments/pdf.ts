@@ -66,7 +66,7 @@ async function pagesOf(opened: Promise<Pages>, longest: number): Promise<string>
   const texts: string[] = [];
   let length = 0;
   for (let number = 1; number <= pages.numPages && length <= longest; number += 1) {
-    const text = await textOf(await pages.getPage(number));
+    const text = await textOf(await pages.getPage(number), longest - length);
     if (text !== "") texts.push(text);
     length += text.length;
   }
@@ -74,11 +74,15 @@ async function pagesOf(opened: Promise<Pages>, longest: number): Promise<string>
 }
 
 /** Read part by part: WebKit cannot walk through a stream in a loop, as pdf.js's own way to the whole does. */
-async function textOf(page: Page): Promise<string> {
+async function textOf(page: Page, longest: number): Promise<string> {
   const parts = page.streamTextContent().getReader();
   let text = "";
   for (let part = await parts.read(); !part.done; part = await parts.read()) {
     text += part.value.items.map(wordsOf).join("");
+    if (text.length <= longest) continue;
+    // Answered when the reader of the file has time, or never: it is ended soon.
+    void parts.cancel(new Error("enough")).catch(() => undefined);
+    break;
   }
   return text.trim();
 }

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { facts } from "../bindings/facts";
 import { LocalWorker } from "./workerFixture";
 import { lockedPdf, pdfOf } from "./pdfFixture";
+import { textOfPdf } from "./pdf";
 import { readFile, type Source } from "./read";
 
 beforeEach(() => vi.stubGlobal("Worker", LocalWorker));
@@ -35,6 +36,17 @@ test("a PDF is read page by page, whatever it is called", async () => {
     const text = "A fox found a lantern.\n\nIt was lit.";
     expect(read).toEqual({ name, kind: "pdf", text });
   }
+});
+
+test("of a page with more text than can be attached not all is read", async () => {
+  const line = (at: number) => `${"fox ".repeat(20)}) Tj 1 0 0 1 20 ${700 - (at % 600)} Tm (`;
+  const bytes = pdfOf([Array.from({ length: 600 }, (_, at) => line(at)).join("")]);
+  const whole = await textOfPdf(bytes.slice(), Infinity);
+  const some = await textOfPdf(bytes.slice(), 1000);
+  const length = (read: typeof whole) => ("text" in read ? read.text.length : 0);
+  expect(length(whole)).toBeGreaterThan(40_000);
+  expect(length(some)).toBeGreaterThan(1000);
+  expect(length(some)).toBeLessThan(length(whole) / 2);
 });
 
 test("a PDF of pictures, one with a password and a damaged one are told apart", async () => {

@@ -28,9 +28,18 @@ export async function readFile(file: Source): Promise<Attached> {
   if (!pdf && size > facts.attachmentBytes) throw tooLarge(name, size, facts.attachmentBytes);
   const bytes = new Uint8Array(await file.arrayBuffer());
   const text = pdf ? await pdfText(name, bytes) : plainText(name, bytes);
-  const length = new TextEncoder().encode(text).length;
-  if (length > facts.attachmentBytes) throw tooLarge(name, length, facts.attachmentBytes);
-  return { name, kind: pdf ? "pdf" : "text", text };
+  return within({ name, kind: pdf ? "pdf" : "text", text });
+}
+
+/**
+ * What is not longer than what can be attached.
+ *
+ * @throws Refusal
+ */
+export function within(file: Attached): Attached {
+  const length = new TextEncoder().encode(file.text).length;
+  if (length > facts.attachmentBytes) throw tooLarge(file.name, length, facts.attachmentBytes);
+  return file;
 }
 
 function isPdf(head: Uint8Array): boolean {

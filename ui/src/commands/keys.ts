@@ -1,4 +1,5 @@
 /** How keys are recognised and written on this system. Which there are: table.ts and placeKeys.ts. */
+import { isComposed } from "../composing";
 import { t } from "../messages/say";
 
 export interface Keys {
@@ -37,7 +38,7 @@ function nameOf(key: string): string {
 
 /** Whether one of these is what was pressed. */
 export function pressed(event: KeyboardEvent, any: readonly Keys[], apple = APPLE): boolean {
-  return any.some((keys) => isPressed(event, keys, apple));
+  return !isComposed(event) && any.some((keys) => isPressed(event, keys, apple));
 }
 
 function isPressed(event: KeyboardEvent, keys: Keys, apple: boolean): boolean {

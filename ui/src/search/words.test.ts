@@ -83,3 +83,17 @@ test("what is typed as one phrase is found anywhere, as it is", () => {
   expect(found("aaaa", phraseOf("aa"), false)).toEqual(["aa", "aa"]);
   expect(found(text, phraseOf("  "), false)).toEqual([]);
 });
+
+test("letters of all alphabets are found in any case, and each at its place", () => {
+  for (const [text, query] of [
+    ["Ein ÜBERBLICK", "überblick"],
+    ["ein überblick", "Uberblick"],
+    ["Большой ЛИС", "лис"],
+    ["İstanbul 🦊 Fuchs", "fuchs"],
+    ["a🦊b FOX", "fox"],
+  ] as const) {
+    const [place] = placesOf(text, wordsOf(query), false);
+    expect(text.slice(place?.from, place?.to).length, text).toBe(query.length);
+    expect(place?.to, text).toBe(text.length);
+  }
+});

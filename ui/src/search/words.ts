@@ -25,12 +25,15 @@ const NAME = 10;
 /** A name that begins with what was typed. */
 const FIRST = 5;
 
+function foldLetter(letter: string): string {
+  return letter.normalize("NFD").charAt(0).toLowerCase().charAt(0);
+}
+
 /** Every letter stays one letter, so that a place in the result is a place in the text. */
 function fold(text: string): string {
-  if (/^\p{ASCII}*$/u.test(text)) return text.toLowerCase();
-  return [...Array(text.length).keys()]
-    .map((at) => text.charAt(at).normalize("NFD").charAt(0).toLowerCase().charAt(0))
-    .join("");
+  return text.replace(/[A-Z]+|\P{ASCII}/gu, (letters) =>
+    letters.length === 1 ? foldLetter(letters) : letters.toLowerCase(),
+  );
 }
 
 export function wordsOf(query: string): string[] {

@@ -35,6 +35,9 @@ const [first, ...others] = SECTION_IDS;
 
 export const SECTIONS = [section(first), ...others.map(section)] as const;
 
+/** Those with settings that a conversation has for itself. */
+export const SCOPED: readonly SectionId[] = ["speculation", "sampling", "system-prompt"];
+
 export interface SettingWords {
   section: SectionId;
   readonly label: string;

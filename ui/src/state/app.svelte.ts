@@ -18,7 +18,7 @@ import { Conversations } from "./conversations.svelte";
 import { Engine } from "./engine.svelte";
 import { Exchange } from "./exchange.svelte";
 import { Find } from "./find.svelte";
-import { Imports } from "./imports.svelte";
+import { Imports, isImported } from "./imports.svelte";
 import { Library } from "./library.svelte";
 import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
@@ -164,6 +164,7 @@ export class App {
       this.conversations.show(conversation, imported.messages);
     } else {
       await this.conversations.open(conversation, message);
+      if (this.conversations.current !== conversation) return;
       this.reply.replaceIn(conversation);
       if (message !== null && query !== "") this.find.show(query, message);
     }
@@ -173,10 +174,11 @@ export class App {
     this.check.retain(shown);
   }
 
-  /** Opens a copy of a conversation. */
+  /** Opens a copy of a conversation, unless the person has gone elsewhere meanwhile. */
   async duplicate(conversation: Conversation) {
+    const { current } = this.conversations;
     const copy = await this.conversations.duplicate(conversation);
-    if (copy) await this.open(copy.id);
+    if (copy && this.conversations.current === current) await this.open(copy.id);
   }
 
   /** The text of a reply's parts, also of the one that is being written. */
@@ -277,17 +279,26 @@ export class App {
   async addDropped(dropped: readonly Dropped[]) {
     const of = (kind: Dropped["kind"]) =>
       dropped.filter((file) => file.kind === kind).map(({ path }) => path);
-    await this.importTraces(await this.#droppedFiles(of("trace")));
-    await this.attach(await this.#droppedFiles(of("attachment")));
-    void this.exchange.import(of("conversations"));
-    await this.#addModels(of("model"));
+    // Those that take long hold up none of the others.
+    await Promise.all([
+      this.#readDropped(of("trace"), of("attachment")),
+      this.exchange.import(of("conversations")),
+      this.#addModels(of("model")),
+    ]);
   }
 
-  /** Reads files into the message that is being written. */
+  async #readDropped(traces: readonly string[], attachments: readonly string[]) {
+    await this.importTraces(await this.#droppedFiles(traces));
+    await this.attach(await this.#droppedFiles(attachments));
+  }
+
+  /** Reads files into the message that is being written; that is brought into view, in a new chat if need be. */
   async attach(files: Iterable<Source>) {
     const taken = [...files];
     if (taken.length === 0) return;
     this.view.arenaOpen = false;
+    this.playback.close();
+    if (isImported(this.conversations.current)) this.startNew();
     await this.attachments.add(taken);
   }
 

@@ -301,11 +301,34 @@ test("a deleted message goes with what follows it, and comes back", async () => 
 test("a message that is undone elsewhere does not change what is open there", async () => {
   app.conversations.current = 1;
   app.conversations.messages = [question, stored];
+  fake.stored = [question];
   await app.conversations.deleteMessage(stored);
-  app.startNew();
+  app.conversations.show(2, []);
+  fake.stored = [question, stored];
   app.toasts.list[0]?.action?.run();
   await vi.waitFor(() => expect(fake.branches).toHaveLength(2));
+  await Promise.resolve();
   expect(app.conversations.messages).toEqual([]);
+});
+
+test("what was searched for lights up nothing in a conversation that was opened meanwhile", async () => {
+  fake.stored = [question, stored];
+  const late = app.open(1, 3, "fox");
+  app.startNew();
+  await late;
+  expect(app.find.open).toBe(false);
+  expect(app.conversations.current).toBeNull();
+});
+
+test("a copy is opened, and pulls nobody back who has gone elsewhere", async () => {
+  const copy = { ...home, id: 8 };
+  Object.assign(fake.backend, { duplicate: () => Promise.resolve(copy) });
+  await app.duplicate(home);
+  expect(app.conversations.current).toBe(8);
+  const late = app.duplicate(home);
+  app.startNew();
+  await late;
+  expect(app.conversations.current).toBeNull();
 });
 
 test("a hit on another branch shows that branch; one on this branch changes none", async () => {
@@ -385,6 +408,20 @@ test("where a conversation outgrew the context the oldest messages are left out 
   await again;
   await app.conversations.seeAll();
   expect(app.conversations.seenFrom).toBeNull();
+});
+
+test("whoever has gone elsewhere while messages are left out is not asked for there", async () => {
+  app.conversations.current = 1;
+  const asked = app.reply.send(saying("More"), () => undefined);
+  fake.settle?.reject(new BackendError("prompt_too_long", "the prompt is too long"));
+  await asked;
+  fake.settle = undefined;
+  const again = app.reply.leaveOutOldest();
+  app.startNew();
+  await again;
+  expect(fake.leftOut).toHaveLength(1);
+  expect(app.conversations.list[0]?.seen_from).toBe(7);
+  expect(fake.settle).toBeUndefined();
 });
 
 test("what is too long by itself is not offered to be helped by leaving out", async () => {
@@ -490,6 +527,24 @@ test("the shell's objection to a setting is kept until it accepts one", async ()
   fake.refuse = null;
   await app.settings.choose({ max_tokens: 4 });
   expect(app.settings.problem).toBeNull();
+});
+
+test("what the shell changed since a reset is not undone with it", async () => {
+  await app.settings.load();
+  app.settings.change({ max_tokens: 9 });
+  app.settings.reset(null);
+  expect(app.settings.undoReset).not.toBeNull();
+  const remote_servers = [{ name: "gpu", address: "http://gpu:8000/v1", models: [] }];
+  app.settings.takeModels({ ...app.settings.values, remote_servers });
+  expect(app.settings.undoReset).toBeNull();
+  expect(app.settings.values.remote_servers).toEqual(remote_servers);
+});
+
+test("what a removed model was written with does not come back", async () => {
+  await app.settings.load();
+  app.settings.change({ model_presets: { "/gone.gguf": "precise" } });
+  app.settings.takeModels(defaults);
+  expect(app.settings.values.model_presets).toEqual({});
 });
 
 test("removing a model saves other changes first and takes the drafts that are left", async () => {

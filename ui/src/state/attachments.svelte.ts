@@ -1,5 +1,5 @@
 /** The files that a person is about to send: read, counted, and listed until they are sent. */
-import { readFile, type Source } from "../attachments/read";
+import { readFile, within, type Source } from "../attachments/read";
 import { Refusal } from "../attachments/refusal";
 import type { Attached } from "../bindings/Attached";
 import type { TokenCount } from "../bindings/TokenCount";
@@ -40,19 +40,25 @@ export class Attachments {
     this.problems = [];
     const taken = [...files];
     const room = facts.attachments - this.waiting.length;
-    if (taken.length > room) {
-      this.#refuse(t("attach.tooMany", { count: facts.attachments }));
-    }
+    if (taken.length > room) this.#refuse(tooMany().message);
     const begun = taken.slice(0, Math.max(0, room)).map((file) => ({ file, id: this.#list(file) }));
     for (const { file, id } of begun) await this.#read(id, file);
   }
 
-  /** Attaches a text that was pasted; returns its number. */
-  addText(text: string): number {
+  /** Attaches a text that was pasted; returns its number, or null where it is said why not. */
+  addText(text: string): number | null {
+    this.problems = [];
     const name = t("attach.pasted");
-    const id = this.#list({ name });
-    void this.#count(id, { name, kind: "text", text });
-    return id;
+    try {
+      if (this.waiting.length >= facts.attachments) throw tooMany();
+      const file = this.#unlike(within({ name, kind: "text", text }));
+      const id = this.#list(file);
+      void this.#count(id, file);
+      return id;
+    } catch (thrown) {
+      this.#refuse(BackendError.from(thrown).message);
+      return null;
+    }
   }
 
   remove(id: number) {
@@ -85,12 +91,16 @@ export class Attachments {
     return id;
   }
 
+  /** What is not attached already. */
+  #unlike(file: Attached): Attached {
+    const same = this.files.some(({ name, text }) => name === file.name && text === file.text);
+    if (same) throw new Refusal(t("attach.again", { name: file.name }));
+    return file;
+  }
+
   async #read(id: number, source: Source) {
     try {
-      const file = await readFile(source);
-      const same = this.files.some(({ name, text }) => name === file.name && text === file.text);
-      if (same) throw new Refusal(t("attach.again", { name: file.name }));
-      await this.#count(id, file);
+      await this.#count(id, this.#unlike(await readFile(source)));
     } catch (thrown) {
       this.remove(id);
       const detail = BackendError.from(thrown).message;
@@ -115,4 +125,8 @@ export class Attachments {
   #refuse(sentence: string) {
     this.problems = [...this.problems, sentence];
   }
+}
+
+function tooMany(): Refusal {
+  return new Refusal(t("attach.tooMany", { count: facts.attachments }));
 }

@@ -32,6 +32,19 @@ test("files are listed at once, read one after the other, and counted", async ()
   await expect.poll(() => attachments.tokens).toBe(10);
 });
 
+test("a pasted text has the limits of files", () => {
+  expect(attachments.addText("fox")).toBe(1);
+  expect(attachments.addText("fox")).toBeNull();
+  expect(attachments.problems).toEqual(["Pasted text.txt is attached already."]);
+  expect(attachments.addText("é".repeat(facts.attachmentBytes / 2 + 1))).toBeNull();
+  expect(attachments.problems[0]).toContain("too large");
+  expect(attachments.waiting).toHaveLength(1);
+  for (let at = 1; at < facts.attachments; at += 1) attachments.addText(`fox ${at}`);
+  expect(attachments.waiting).toHaveLength(facts.attachments);
+  expect(attachments.addText("one more")).toBeNull();
+  expect(attachments.problems).toHaveLength(1);
+});
+
 test("a file that cannot be attached is named, and the others are attached", async () => {
   await attachments.add([file("a.bin", "\0"), file("a.md", "abc"), file("empty", "")]);
   expect(names()).toEqual(["a.md"]);
@@ -62,6 +75,6 @@ test("what was sent goes off the list, and what came meanwhile stays", async () 
   const pasted = attachments.addText("long");
   attachments.sent(sent);
   expect(names()).toEqual(["Pasted text.txt"]);
-  attachments.remove(pasted);
+  attachments.remove(pasted ?? expect.fail("it was refused"));
   expect(names()).toEqual([]);
 });

@@ -46,8 +46,8 @@ export interface Whole {
 
 const NONE: readonly Message[] = [];
 
-/** Messages of a branch, continued replies as one each. */
-export function wholesOf(messages: readonly Message[]): Whole[] {
+/** Messages of a branch, continued replies as one each. Those of `known` that are still the same stay what they are. */
+export function wholesOf(messages: readonly Message[], known: readonly Whole[] = []): Whole[] {
   const wholes: Whole[] = [];
   for (const message of messages) {
     const last = wholes.at(-1);
@@ -55,7 +55,15 @@ export function wholesOf(messages: readonly Message[]): Whole[] {
       wholes.splice(-1, 1, { message, before: [...last.before, last.message] });
     } else wholes.push({ message, before: NONE });
   }
-  return wholes;
+  return wholes.map((whole, at) => {
+    const old = known[at];
+    return old && isSame(old, whole) ? old : whole;
+  });
+}
+
+function isSame(a: Whole, b: Whole): boolean {
+  const same = a.message === b.message && a.before.length === b.before.length;
+  return same && a.before.every((part, at) => part === b.before[at]);
 }
 
 /** All parts of the reply that a message is one of, oldest first. */

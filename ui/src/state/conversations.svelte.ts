@@ -137,15 +137,15 @@ export class Conversations {
   }
 
   /** Deletes a message and all that follows it; a toast offers to undo it. */
-  async deleteMessage({ id }: Message) {
+  async deleteMessage({ id, conversation }: Message) {
     const last = this.messages.at(-1)?.id === id;
     await this.#branch(async () => {
       const messages = await this.#backend.deleteMessage(id);
       const text = t(last ? "conversation.messageDeleted" : "conversation.messagesDeleted");
-      const run = () => void this.#branch(() => this.#backend.restoreMessage(id));
+      const run = () => void this.#branch(() => this.#backend.restoreMessage(id), conversation);
       this.#toasts.show(text, { label: t("sidebar.undo"), run });
       return messages;
-    });
+    }, conversation);
   }
 
   /** Lets the model see the open conversation from this question on. */
@@ -232,9 +232,8 @@ export class Conversations {
     return file;
   }
 
-  /** Shows what a conversation shows after a change of its branches. */
-  async #branch(change: () => Promise<Message[]>) {
-    const conversation = this.current;
+  /** Shows what a conversation shows after a change of its branches, if it is open. */
+  async #branch(change: () => Promise<Message[]>, conversation = this.current) {
     await this.#try(async () => {
       const messages = await change();
       if (this.current !== conversation) return;

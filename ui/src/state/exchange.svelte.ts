@@ -17,7 +17,8 @@ export interface Importing {
 export class Exchange {
   /** The import under way. */
   importing = $state.raw<Importing | null>(null);
-  #stopped = false;
+  /** What is imported after it. */
+  #next: string[] = [];
   readonly #backend: Backend;
   readonly #conversations: Conversations;
   readonly #toasts: Toasts;
@@ -53,13 +54,11 @@ export class Exchange {
     }
   }
 
-  /** Imports files, one after the other, and says what came of each. */
+  /** Imports files, one after the other and after those under way, and says what came of each. */
   async import(paths: readonly string[]) {
+    this.#next.push(...paths);
     if (this.importing) return;
-    this.#stopped = false;
-    for (const path of paths) {
-      // Those after one that was stopped are not wanted either.
-      if (this.#hasStopped()) break;
+    for (let path = this.#next.shift(); path !== undefined; path = this.#next.shift()) {
       const name = path.split(/[\\/]/).at(-1) ?? path;
       this.importing = { name, share: 0 };
       try {
@@ -76,12 +75,9 @@ export class Exchange {
     this.importing = null;
   }
 
-  #hasStopped() {
-    return this.#stopped;
-  }
-
+  /** Stops the import under way; those after it are not wanted either. */
   async stop() {
-    this.#stopped = true;
+    this.#next = [];
     await this.#backend.stopImport().catch(() => undefined);
   }
 }

@@ -6,6 +6,7 @@ import { App } from "./app.svelte";
 const imported = (added: number, known: number): Imported => ({ added, known, last: null });
 
 let app: App;
+let backend: Backend;
 let outcomes: Record<string, Imported | BackendError>;
 const paths: string[] = [];
 const stopImport = vi.fn(() => Promise.resolve());
@@ -14,7 +15,7 @@ const addModel = vi.fn(() => Promise.reject(new BackendError("bad_model", "no mo
 beforeEach(() => {
   paths.length = 0;
   outcomes = {};
-  app = new App({
+  backend = {
     conversations: () => Promise.resolve([]),
     chooseConversationFiles: () => Promise.resolve(Object.keys(outcomes)),
     importConversations: async (
@@ -31,7 +32,8 @@ beforeEach(() => {
     exportConversations: () => Promise.resolve("/downloads/foretoken-foxes.md"),
     stopImport,
     addModel,
-  } as unknown as Backend);
+  } as unknown as Backend;
+  app = new App(backend);
 });
 
 const told = () => app.toasts.list.map(({ text }) => text);
@@ -59,6 +61,36 @@ test("no file is imported after one that was stopped", async () => {
   await importing;
   expect(paths).toEqual(["/a/one.json"]);
   expect(stopImport).toHaveBeenCalledOnce();
+});
+
+test("files that are dropped during an import follow it", async () => {
+  const importing = app.exchange.import(["/a/one.json"]);
+  await app.exchange.import(["/a/two.json", "/a/three.json"]);
+  await importing;
+  expect(paths).toEqual(["/a/one.json", "/a/two.json", "/a/three.json"]);
+  expect(app.exchange.importing).toBeNull();
+});
+
+test("an attachment that takes long to read holds up no conversation", async () => {
+  Object.assign(backend, { droppedFile: () => new Promise(() => undefined) });
+  void app.addDropped([
+    { path: "/a/notes.md", kind: "attachment" },
+    { path: "/a/export.zip", kind: "conversations" },
+  ]);
+  await vi.waitFor(() => expect(paths).toEqual(["/a/export.zip"]));
+});
+
+test("a file that is attached during a replay or beside an imported trace can be seen and sent", async () => {
+  const file = new File(["abc"], "a.md");
+  app.playback.message = 3;
+  await app.attach([file]);
+  expect(app.playback.message).toBeNull();
+  app.conversations.show(-1, []);
+  await app.attach([file]);
+  expect(app.conversations.current).toBeNull();
+  app.conversations.show(1, []);
+  await app.attach([file]);
+  expect(app.conversations.current).toBe(1);
 });
 
 test("of what is dropped on the window conversations are imported and nothing else", async () => {

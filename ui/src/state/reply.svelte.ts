@@ -110,19 +110,19 @@ export class Reply {
     return current !== null && last ? { conversation: current, next, again } : null;
   }
 
-  /** Lets the model no longer see the oldest messages of the conversation, and asks again. */
+  /** Lets the model no longer see the oldest messages of the conversation, and asks again if it is still open. */
   async leaveOutOldest() {
     const offer = this.tooLong;
     if (!offer || this.active) return;
     this.dismiss();
+    const { conversation, next } = offer;
     try {
-      const { conversation, next } = offer;
       this.#conversations.update(await this.#backend.leaveOutOldest(conversation, next));
     } catch (thrown) {
       this.problem = errorWords(BackendError.from(thrown));
       return;
     }
-    await offer.again();
+    if (this.#conversations.current === conversation) await offer.again();
   }
 
   /** Forgets why the last question was refused. */

@@ -1,6 +1,7 @@
 /** Whether the local server runs, and where. */
 import type { ServerStatus } from "../bindings/ServerStatus";
 import { BackendError, type Backend } from "../backend/backend";
+import { errorWords } from "../messages/shell";
 
 export class Server {
   status = $state.raw<ServerStatus>({ url: null, problem: null });
@@ -15,7 +16,7 @@ export class Server {
     try {
       this.status = await this.#backend.serverStatus();
     } catch (thrown) {
-      this.status = { url: null, problem: BackendError.from(thrown).message };
+      this.status = { url: null, problem: errorWords(BackendError.from(thrown)) };
     }
   }
 }

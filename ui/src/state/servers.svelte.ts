@@ -21,11 +21,11 @@ export class Servers {
     this.#settings = settings;
   }
 
-  /** Adds a server and asks it for its models; resolves with why it cannot be added. */
+  /** Adds a server, and asks it for its models; resolves with why it cannot be added before it has answered. */
   async add(name: string, address: string, key: string): Promise<string | null> {
     const sent = key.trim() === "" ? null : key.trim();
     const problem = await this.#change(() => this.#backend.addServer(name, address, sent));
-    if (problem === null) await this.test(name.trim());
+    if (problem === null) void this.test(name.trim());
     return problem;
   }
 

@@ -102,7 +102,7 @@ export class Settings {
 
   /**
    * Takes what `add_model`, `remove_model` and `cancel_loading` changed in the shell: the list, and the
-   * target, its device and the drafts where a removed model was in use or another was given up.
+   * target, its device, the drafts and the presets where a removed model was in use or another was given up.
    */
   async refreshModels() {
     try {
@@ -112,9 +112,12 @@ export class Settings {
     }
   }
 
-  /** Takes what the shell changed by itself: the lists of models and servers, and which of them are in use. */
-  takeModels({ added_models, remote_servers, target, device, drafts }: Values) {
-    this.values = { ...this.values, added_models, remote_servers, target, device, drafts };
+  /** Takes what the shell changed by itself: the lists of models and servers, which are in use, and with what preset. */
+  takeModels(stored: Values) {
+    const { added_models, remote_servers, target, device, drafts, model_presets } = stored;
+    const taken = { added_models, remote_servers, target, device, drafts, model_presets };
+    this.values = { ...this.values, ...taken };
+    this.#beforeReset = null;
   }
 
   /** Saves what is not yet saved. Before the first load nothing is: it would erase what is stored. */

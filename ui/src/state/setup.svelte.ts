@@ -25,10 +25,11 @@ export class Setup {
   /** What was asked for; see {@link shown} for what there is. */
   scope = $state.raw<Scope>("conversation");
 
-  /** The stored conversation that {@link current} is of. */
+  /** The stored conversation that {@link current} is of, or will be when it is known. */
   #conversation = $state<number | null>(null);
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #asked = 0;
+  #loads = 0;
+  #writes = 0;
   readonly #backend: Backend;
   readonly #settings: Settings;
   readonly #toasts: Toasts;
@@ -68,18 +69,18 @@ export class Setup {
 
   /** Fetches what this conversation is written with, or with null one that is to come. */
   async load(conversation: number | null) {
-    const asked = (this.#asked += 1);
-    if (conversation !== this.#conversation) await this.save();
+    const load = (this.#loads += 1);
+    if (conversation !== this.#conversation) await this.#leave(conversation);
+    const writes = this.#writes;
     await this.#try(async () => {
       const [current, builtIn] = await Promise.all([
         this.#backend.openSetup(conversation),
         this.#backend.builtInPresets(),
       ]);
-      // What was changed or opened meanwhile is newer.
-      if (asked !== this.#asked || this.#timer !== undefined) return;
-      this.current = current;
+      if (load !== this.#loads) return;
       this.builtIn = builtIn;
-      this.#conversation = conversation;
+      // What was changed meanwhile is newer.
+      if (writes === this.#writes && this.#timer === undefined) this.current = current;
     });
   }
 
@@ -112,6 +113,14 @@ export class Setup {
     await this.#write(null, this.current.values);
   }
 
+  /** Whatever is chosen from now on is for another conversation. */
+  async #leave(conversation: number | null) {
+    const saved = this.save();
+    this.#conversation = conversation;
+    this.current = null;
+    await saved;
+  }
+
   #presetOf(id: string): Preset | undefined {
     return this.#settings.values.presets.find((preset) => preset.id === id);
   }
@@ -137,10 +146,11 @@ export class Setup {
 
   async #write(preset: string | null, values: PresetValues | null) {
     const conversation = this.#conversation;
-    const asked = (this.#asked += 1);
+    const write = (this.#writes += 1);
     await this.#try(async () => {
       const saved = await this.#backend.saveSetup(conversation, preset, values);
-      if (asked === this.#asked && this.#timer === undefined) this.current = saved;
+      const open = conversation === this.#conversation && write === this.#writes;
+      if (open && this.#timer === undefined) this.current = saved;
     });
   }
 

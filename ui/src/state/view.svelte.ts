@@ -1,5 +1,6 @@
 /** What the window shows besides the messages: which trace, which token of it, which panels. */
 import { SvelteMap } from "svelte/reactivity";
+import type { Message } from "../bindings/Message";
 import type { Place } from "../trace/round";
 import { Collapsed } from "./collapsed.svelte";
 
@@ -20,6 +21,8 @@ export class View {
   renaming = $state<number | null>(null);
   /** The question in the conversation that is being changed. */
   editing = $state<number | null>(null);
+  /** What was written of changed questions that are out of view, by their ids. */
+  readonly drafts = new Map<number, Pick<Message, "text" | "attachments">>();
   /** The arena in the conversation's place. */
   arenaOpen = $state(false);
   /** The reply whose trace the inspector shows; null follows the newest. */

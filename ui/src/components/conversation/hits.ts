@@ -18,26 +18,39 @@ const BLOCK = [
   ...["h1", "h2", "h3", "h4", "h5", "h6"],
 ].join();
 
-/** The hits in all messages below `root`, in their order; see `placesOf`. */
+/** Of more hits than these the rest is not looked for: nobody goes through them. */
+export const MOST_HITS = 5000;
+
+/** The hits in all messages below `root`, in their order and at most {@link MOST_HITS}; see `placesOf`. */
 export function hitsIn(root: Element, words: readonly string[], begun: boolean): Hit[] {
   if (words.length === 0) return [];
-  return [...root.querySelectorAll<HTMLElement>("[data-message]")].flatMap((element) => {
+  const hits: Hit[] = [];
+  for (const element of root.querySelectorAll<HTMLElement>("[data-message]")) {
     const message = Number(element.dataset["message"]);
-    return [...element.querySelectorAll(SAID)].flatMap((said) =>
-      rangesIn(said, words, begun).map((range) => ({ message, range })),
-    );
-  });
+    for (const said of element.querySelectorAll(SAID)) {
+      const most = MOST_HITS - hits.length;
+      for (const range of rangesIn(said, words, begun, most)) hits.push({ message, range });
+      if (hits.length === MOST_HITS) return hits;
+    }
+  }
+  return hits;
 }
 
-function rangesIn(said: Element, words: readonly string[], begun: boolean): Range[] {
+function rangesIn(said: Element, words: readonly string[], begun: boolean, most: number): Range[] {
   const pieces: { node: Text; from: number }[] = [];
   let text = "";
   let block: Element | null = null;
+  let around: Element | null = null;
+  let here: Element | null = null;
   const walk = document.createTreeWalker(said, NodeFilter.SHOW_TEXT);
   for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-    const around = node.parentElement;
-    if (!(node instanceof Text) || !around || around.closest(NOT_SAID)) continue;
-    const here = around.closest(BLOCK);
+    if (!(node instanceof Text) || !node.parentElement) continue;
+    // Neighbours are mostly in the same element.
+    if (node.parentElement !== around) {
+      around = node.parentElement;
+      here = around.closest(NOT_SAID) ? null : around.closest(BLOCK);
+    }
+    if (here === null) continue;
     // No word runs from one paragraph into the next.
     if (block !== null && here !== block) text += "\n";
     block = here;
@@ -50,7 +63,8 @@ function rangesIn(said: Element, words: readonly string[], begun: boolean): Rang
     while ((pieces[piece + 1]?.from ?? Infinity) < place + (isEnd ? 0 : 1)) piece += 1;
     return pieces[piece];
   };
-  return placesOf(text, words, begun).flatMap(({ from, to }) => {
+  const places = placesOf(text, words, begun).slice(0, most);
+  return places.flatMap(({ from, to }) => {
     const range = document.createRange();
     const start = pointAt(from, false);
     if (!start) return [];
@@ -61,10 +75,18 @@ function rangesIn(said: Element, words: readonly string[], begun: boolean): Rang
   });
 }
 
-/** Lights up all hits, and the present one more. Browsers that cannot do that select the present one. */
-export function light(hits: readonly Hit[], present: Hit | undefined) {
+/** Lights up all hits. */
+export function light(hits: readonly Hit[]) {
+  if (typeof Highlight === "undefined") return;
+  // One by one: an engine takes only so many arguments at once.
+  const lit = new Highlight();
+  for (const { range } of hits) lit.add(range);
+  CSS.highlights.set("hit", lit);
+}
+
+/** Lights up the present hit more than the others. Browsers that cannot do that select it. */
+export function lightPresent(present: Hit | undefined) {
   if (typeof Highlight !== "undefined") {
-    CSS.highlights.set("hit", new Highlight(...hits.map(({ range }) => range)));
     CSS.highlights.set("present-hit", new Highlight(...(present ? [present.range] : [])));
     return;
   }

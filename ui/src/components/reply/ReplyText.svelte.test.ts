@@ -104,7 +104,7 @@ test("how long was thought is said where the rounds are known, and counted while
   const shown = mount(ReplyText, { target: document.body, props });
   const summary = () => document.querySelector("summary")?.textContent;
   flushSync();
-  expect(summary()).toBe("Thinking … 4\u00a0s");
+  expect(summary()).toBe("Thinking… 4\u00a0s");
   growing.show([answered], 0);
   flushSync();
   expect(summary()).toBe("Thought for 8\u00a0s");

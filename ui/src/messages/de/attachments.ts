@@ -9,6 +9,7 @@ export const attachments = {
   "attach.remove": "{name} entfernen",
   "attach.removeTitle": "Entfernen",
   "attach.more": "{count, plural, one {# weitere Zeile zeigen} other {# weitere Zeilen zeigen}}",
+  "attach.moreText": "Mehr zeigen",
   "attach.reading": "wird gelesen …",
   "attach.counting": "Token werden gezählt …",
   "attach.tokens": "{count, plural, one {# Token} other {# Token}}",
@@ -45,5 +46,5 @@ export const attachments = {
   "context.free": "Platz für die Antwort",
   "context.full":
     "Der Kontext ist fast voll. Du kannst ältere Nachrichten weglassen: mit dem Knopf unter einer deiner Nachrichten.",
-  "context.seeFrom": "Ab hier sieht das Modell mit",
+  "context.seeFrom": "Modell erst ab hier lesen lassen",
 } as const satisfies Record<keyof typeof english, string>;

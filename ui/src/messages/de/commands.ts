@@ -114,7 +114,7 @@ export const commands = {
   "command.target": "Zielmodell wählen",
   "command.target.more": "wechseln Auswahl",
   "command.preset": "Preset wählen",
-  "command.preset.more": "Systemprompt Sampling Auswahl",
+  "command.preset.more": "System-Prompt Sampling Auswahl",
   "command.presetKind": "Preset",
   "command.draft": "Draft-Modell wählen",
   "command.draft.more": "wechseln Drafter Auswahl",

@@ -15,6 +15,7 @@ export const common = {
   "common.tryAgain": "Noch einmal",
   "common.unknown": "unbekannt",
   "common.none": "keines",
+  "common.noKey": "keiner",
   "common.advanced": "Erweitert",
   "common.targetModel": "Zielmodell",
   "common.draftModel": "Draft-Modell",

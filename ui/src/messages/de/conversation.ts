@@ -43,10 +43,11 @@ export const conversation = {
   "welcome.smollm2":
     "SmolLM2 ist klein und schnell: Es schreibt gut, weiß aber wenig, und am besten kann es Englisch. Größere Modelle findest du in der {library}.",
   "welcome.ready": "{model} ist bereit. Alles bleibt auf diesem Computer.",
+  "welcome.remote": "{model} ist bereit. Was du sendest, verlässt diesen Computer.",
   "welcome.theModel": "Das Modell",
   "conversation.unseen": "Was darüber steht, sieht das Modell nicht mehr.",
   "conversation.seeAllTitle": "Soweit es in den Kontext des Modells passt",
-  "conversation.seeAll": "Wieder zeigen",
+  "conversation.seeAll": "Dem Modell wieder zeigen",
   "conversation.importedTrace": "Importierter Trace",
   "conversation.imported": "Importiert: {name}",
   "conversation.importedNote":
@@ -56,6 +57,7 @@ export const conversation = {
   "welcome.palindrome": "Schreib eine Python-Funktion, die prüft, ob ein Wort ein Palindrom ist.",
   "find.label": "In dieser Unterhaltung suchen",
   "find.count": "{number} / {hits}",
+  "find.countMost": "{number} / {hits}+",
   "find.none": "Keine Treffer",
   "find.next": "Nächster Treffer ({keys})",
   "find.nextLabel": "Nächster Treffer",

@@ -154,7 +154,7 @@ export const library = {
   "pair.licence": "Lizenz",
   "pair.drafts": "Drafts",
   "pair.draftsUnknown": "noch nicht gemessen",
-  "pair.draftsElsewhere": "anderswo {least}x bis {most}x",
+  "pair.draftsElsewhere": "{least}x bis {most}x auf anderen Computern",
   "pair.verifying": "Wird mit der Prüfsumme des Hubs verglichen",
   "pair.pausedWhy": "Angehalten bei {amount}: {reason}",
   "pair.here": "Hier, mit seinem Draft-Modell",
@@ -162,5 +162,5 @@ export const library = {
   "pair.use": "Verwenden",
   "pair.useNamed": "{name} mit seinem Draft-Modell verwenden",
   "pair.arrived": "{name} und sein Draft-Modell sind hier.",
-  "pair.problem": "{detail} Mit dem Modell, das hier ist, kannst du weiter chatten.",
+  "pair.problem": "{detail} Bis dahin kannst du mit dem Modell, das du hast, weiter chatten.",
 } as const satisfies Record<keyof typeof english, string>;

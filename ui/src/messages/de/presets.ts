@@ -3,7 +3,7 @@ import type { presets as english } from "../en/presets";
 
 export const presets = {
   "preset.label": "Preset",
-  "preset.standard": "Wie in den Einstellungen",
+  "preset.standard": "Allgemeine Einstellungen",
   "preset.own": "Eigene Einstellungen",
   "preset.recommended": "Vom Modell empfohlen",
   "preset.precise": "Genau",
@@ -15,7 +15,7 @@ export const presets = {
   "preset.value.top_p": "Top-p {value}",
   "preset.value.min_p": "Min-p {value}",
   "preset.value.repetition_penalty": "Wiederholungsstrafe {value}",
-  "preset.withPrompt": "mit Systemprompt",
+  "preset.withPrompt": "mit System-Prompt",
   "preset.withLength": "{count, plural, one {höchstens # Token} other {höchstens # Token}}",
   "preset.change": "Einstellungen dieser Unterhaltung ändern",
   "preset.changeGeneral": "Einstellungen ändern",

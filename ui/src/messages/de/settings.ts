@@ -9,7 +9,7 @@ export const settings = {
   "settings.system-prompt": "System-Prompt",
   "settings.appearance": "Aussehen",
   "settings.server": "Lokaler Server",
-  "settings.remote": "Entfernt",
+  "settings.remote": "Server anderswo",
   "settings.data": "Daten",
   "setting.draft": "Draft-Modell",
   "setting.draft.explanation":
@@ -77,7 +77,7 @@ export const settings = {
   "setting.max_tokens.standard": "leer",
   "setting.thinking": "Nachdenken",
   "setting.thinking.explanation":
-    "Ob das Modell nachdenkt, bevor es antwortet, wenn seine Chat-Vorlage einen Schalter dafür hat. Ohne kommt die Antwort früher, mit wird sie bei schweren Fragen besser.",
+    "Ob das Modell nachdenkt, bevor es antwortet, wenn seine Chat-Vorlage einen Schalter dafür hat. Ohne Nachdenken beginnen Antworten früher; mit ihm werden sie bei schweren Fragen besser.",
   "setting.thinking.standard": "wie beim Modell vorgesehen",
   "setting.thinking.own": "Wie vorgesehen",
   "setting.model_preset": "Preset des Zielmodells",
@@ -86,7 +86,7 @@ export const settings = {
   "setting.model_preset.standard": "wie in den Einstellungen",
   "setting.presets": "Presets",
   "setting.presets.explanation":
-    "Systemprompt, Sampling und Spekulation unter einem Namen. Wähle eines unter deiner Nachricht, für eine Unterhaltung.",
+    "System-Prompt, Sampling und Spekulation unter einem Namen. Wähle eines unter deiner Nachricht, für eine Unterhaltung.",
   "setting.device": "Zielmodell",
   "setting.device.explanation": "Wo das Zielmodell läuft. Eine Änderung lädt das Modell neu.",
   "setting.device.standard": "automatisch",
@@ -128,7 +128,7 @@ export const settings = {
   "setting.server_key.new": "Neuer Schlüssel",
   "setting.write_titles": "Titel vom Modell",
   "setting.write_titles.explanation":
-    "Nach der ersten Antwort benennt das Modell die Unterhaltung. Modelle unter einer Milliarde Parametern tun es nicht: Die ersten Worte sagen mehr.",
+    "Nach der ersten Antwort benennt das Modell die Unterhaltung. Modelle unter einer Milliarde Parametern sind dafür zu klein: Dann dienen die ersten Worte als Titel.",
   "setting.write_titles.standard": "an",
   "setting.export": "Alle Unterhaltungen exportieren",
   "setting.export.explanation":
@@ -138,24 +138,24 @@ export const settings = {
   "setting.export.traces": "Als JSON mit Traces",
   "setting.import": "Unterhaltungen importieren",
   "setting.import.explanation":
-    "Aus Foretokens JSON und aus Exporten von ChatGPT (.json oder .zip), LM Studio und Open WebUI. Du kannst die Dateien auch auf das Fenster ziehen.",
+    "Aus Foretokens JSON und aus Exporten von ChatGPT (.json oder .zip), LM Studio und Open WebUI. Unter den Namen, die sie beim Export bekamen, kannst du die Dateien auch auf das Fenster ziehen.",
   "setting.import.choose": "Dateien wählen …",
   "setting.remote_servers": "Server anderswo",
   "setting.remote_servers.explanation":
     "Modelle auf vLLM, SGLang, llama-server oder jedem Server mit OpenAIs Protokoll können als Zielmodell antworten. Gewählt werden sie über der Unterhaltung.",
   "remote.sent":
-    "Was einem solchen Modell geschrieben wird, verlässt diesen Rechner: die Unterhaltung, der System-Prompt und die Sampling-Einstellungen. Nach einer Antwort wird es vielleicht um einen Titel gebeten. Nichts wird gesendet, bevor ein Server geprüft oder seinem Modell geschrieben wird.",
+    "Was du einem solchen Modell sendest, verlässt diesen Computer: die Unterhaltung, der System-Prompt und die Sampling-Einstellungen. Nach einer Antwort wird es vielleicht um einen Titel gebeten. Nichts wird gesendet, bevor du einen Server testest oder seinem Modell schreibst.",
   "remote.name": "Name",
   "remote.address": "Adresse",
   "remote.key": "Schlüssel",
   "remote.add": "Hinzufügen",
   "remote.asking": "Wird gefragt",
-  "remote.test": "Prüfen",
-  "remote.testLabel": "{server} prüfen",
+  "remote.test": "Testen",
+  "remote.testLabel": "{server} testen",
   "remote.remove": "Entfernen",
   "remote.removeLabel": "{server} entfernen",
   "remote.untested": "Noch nicht gefragt.",
-  "remote.noModels": "Er antwortet und hat keine Modelle.",
+  "remote.noModels": "Er antwortet, hat aber keine Modelle.",
   "remote.models":
     "{count, plural, one {Er hat ein Modell: {names}} other {Er hat # Modelle: {names}}}",
   "setting.keep_traces": "Traces speichern",
@@ -193,6 +193,8 @@ export const settings = {
   "settings.resetLabel": "{label} auf die Vorgabe zurücksetzen, {standard}",
   "settings.standard": "Vorgabe: {standard}.",
   "settings.resetSection": "Abschnitt zurücksetzen",
+  "settings.resetsGeneral":
+    "Setzt nur allgemeine Einstellungen zurück. Wähle oben „Allgemein“, um diesen Abschnitt zurückzusetzen.",
   "settings.resetAll": "Alles zurücksetzen",
   "settings.wasReset": "Auf die Vorgaben zurückgesetzt.",
   "settings.reset": "Zurücksetzen",

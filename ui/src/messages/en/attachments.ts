@@ -7,6 +7,7 @@ export const attachments = {
   "attach.remove": "Remove {name}",
   "attach.removeTitle": "Remove",
   "attach.more": "{count, plural, one {Show # more line} other {Show # more lines}}",
+  "attach.moreText": "Show more",
   "attach.reading": "reading…",
   "attach.counting": "counting tokens…",
   "attach.tokens": "{count, plural, one {# token} other {# tokens}}",
@@ -42,5 +43,5 @@ export const attachments = {
   "context.free": "Room for the reply",
   "context.full":
     "The context is nearly full. You can leave out older messages: use the button under any of your messages.",
-  "context.seeFrom": "The model sees from here on",
+  "context.seeFrom": "Let the model see only from here on",
 } as const;

@@ -13,6 +13,7 @@ export const common = {
   "common.tryAgain": "Try again",
   "common.unknown": "unknown",
   "common.none": "none",
+  "common.noKey": "none",
   "common.advanced": "Advanced",
   "common.targetModel": "Target model",
   "common.draftModel": "Draft model",

@@ -41,10 +41,11 @@ export const conversation = {
   "welcome.smollm2":
     "SmolLM2 is small and fast: it writes well but knows little. You'll find larger models in the {library}.",
   "welcome.ready": "{model} is ready. Everything stays on this computer.",
+  "welcome.remote": "{model} is ready. What you send leaves this computer.",
   "welcome.theModel": "The model",
   "conversation.unseen": "The model no longer sees what is above.",
   "conversation.seeAllTitle": "Where it fits into the model's context",
-  "conversation.seeAll": "Show it again",
+  "conversation.seeAll": "Show it to the model again",
   "conversation.importedTrace": "Imported trace",
   "conversation.imported": "Imported: {name}",
   "conversation.importedNote":
@@ -54,6 +55,7 @@ export const conversation = {
   "welcome.palindrome": "Write a Python function that checks whether a word is a palindrome.",
   "find.label": "Find in this conversation",
   "find.count": "{number} / {hits}",
+  "find.countMost": "{number} / {hits}+",
   "find.none": "No hits",
   "find.next": "Next hit ({keys})",
   "find.nextLabel": "Next hit",

@@ -1,7 +1,7 @@
 /** Presets, and what a conversation is written with. */
 export const presets = {
   "preset.label": "Preset",
-  "preset.standard": "As in the settings",
+  "preset.standard": "General settings",
   "preset.own": "Own settings",
   "preset.recommended": "Recommended by the model",
   "preset.precise": "Precise",

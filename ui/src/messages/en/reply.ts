@@ -71,9 +71,9 @@ export const reply = {
   "reply.later":
     "{count, plural, one {Show later rounds (# not shown)} other {Show later rounds (# not shown)}}",
   "reply.tokensLabel": "Tokens of the reply. The arrow keys move between them.",
-  "reply.thinkingNow": "Thinking …",
+  "reply.thinkingNow": "Thinking…",
   "reply.thoughts": "Thoughts",
-  "reply.thinkingFor": "Thinking … {time}",
+  "reply.thinkingFor": "Thinking… {time}",
   "reply.thoughtFor": "Thought for {time}",
   "reply.wrap": "Wrap",
   "reply.wrapTitle": "Break long lines of code instead of scrolling them",
@@ -81,5 +81,5 @@ export const reply = {
   "reply.part": "Part {number} of {of}",
   "reply.partTitle": "This reply was cut and continued: what is to the right belongs to this part",
   "reply.copyText": "Copy as plain text",
-  "reply.copyTextTitle": "Copy what is read, without Markdown’s marks and without thoughts",
+  "reply.copyTextTitle": "Copy what is read, without Markdown's marks and without thoughts",
 } as const;

@@ -74,7 +74,7 @@ export const settings = {
   "setting.max_tokens.standard": "empty",
   "setting.thinking": "Thinking",
   "setting.thinking.explanation":
-    "Whether the model thinks before it answers, where its chat template has a switch for that. Answers begin sooner without, and are better with where the question is hard.",
+    "Whether the model thinks before it answers, where its chat template has a switch for that. Without it, answers begin sooner; with it, answers to hard questions are better.",
   "setting.thinking.standard": "as the model has it",
   "setting.thinking.own": "As the model has it",
   "setting.model_preset": "Preset of the target model",
@@ -109,7 +109,7 @@ export const settings = {
   "setting.motion.standard": "same as the system",
   "setting.server_enabled": "Local server",
   "setting.server_enabled.explanation":
-    "Lets other programs use the loaded model, by OpenAI’s protocol.",
+    "Lets other programs use the loaded model, by OpenAI's protocol.",
   "setting.server_enabled.standard": "off",
   "setting.server_host": "Address",
   "setting.server_host.explanation":
@@ -124,7 +124,7 @@ export const settings = {
   "setting.server_key.new": "New key",
   "setting.write_titles": "Titles by the model",
   "setting.write_titles.explanation":
-    "After the first reply the model names the conversation. Models below a billion parameters do not: the first words say more.",
+    "After the first reply the model names the conversation. Models below a billion parameters are too small for this: the first words are used.",
   "setting.write_titles.standard": "on",
   "setting.export": "Export all conversations",
   "setting.export.explanation":
@@ -134,7 +134,7 @@ export const settings = {
   "setting.export.traces": "As JSON with traces",
   "setting.import": "Import conversations",
   "setting.import.explanation":
-    "From Foretoken’s JSON, and from exports of ChatGPT (.json or .zip), LM Studio and Open WebUI. You can also drop the files onto the window.",
+    "From Foretoken's JSON, and from exports of ChatGPT (.json or .zip), LM Studio and Open WebUI. With the names that they were exported under, the files can also be dropped onto the window.",
   "setting.import.choose": "Choose files…",
   "setting.remote_servers": "Servers elsewhere",
   "setting.remote_servers.explanation":
@@ -151,7 +151,7 @@ export const settings = {
   "remote.remove": "Remove",
   "remote.removeLabel": "Remove {server}",
   "remote.untested": "Not asked yet.",
-  "remote.noModels": "It answers, and has no models.",
+  "remote.noModels": "It answers, but has no models.",
   "remote.models":
     "{count, plural, one {It has one model: {names}} other {It has # models: {names}}}",
   "setting.keep_traces": "Save traces",
@@ -188,6 +188,8 @@ export const settings = {
   "settings.resetLabel": "Reset {label} to its default, {standard}",
   "settings.standard": "Default: {standard}.",
   "settings.resetSection": "Reset this section",
+  "settings.resetsGeneral":
+    "Resets general settings alone. Choose “In general” above to reset this section.",
   "settings.resetAll": "Reset all settings",
   "settings.wasReset": "Reset to the defaults.",
   "settings.reset": "Reset",

@@ -1,0 +1,167 @@
+/** Writing and sending a question, in the whole window. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { WindowFixture } from "./windowFixture";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
+
+let window: WindowFixture;
+
+beforeEach(async () => {
+  window = await WindowFixture.open();
+});
+afterEach(() => window.close());
+
+const field = () => window.present("composer") as HTMLTextAreaElement;
+
+async function write(text: string) {
+  await window.type("composer", text);
+}
+
+test("what is typed between sending and the reply's beginning stays", async () => {
+  await write("Hello");
+  const accepted = vi.fn();
+  const send = window.backend.send.bind(window.backend);
+  vi.spyOn(window.backend, "send").mockImplementation((conversation, sent, onEvent) =>
+    send(conversation, sent, (event) => {
+      if (event.type === "started") {
+        field().value = "And more";
+        field().dispatchEvent(new Event("input", { bubbles: true }));
+        accepted(sent.text);
+      }
+      onEvent(event);
+    }),
+  );
+  await window.press("Enter", field());
+  await window.pass(200);
+  expect(accepted).toHaveBeenCalledExactlyOnceWith("Hello");
+  expect(field().value).toBe("And more");
+});
+
+test("what was sent is taken from the field", async () => {
+  await write("Hello");
+  await window.press("Enter", field());
+  await window.pass(200);
+  expect(field().value).toBe("");
+});
+
+test("a switch that was thrown just before a message is saved before it is sent", async () => {
+  const order: string[] = [];
+  const { backend, app } = window;
+  const save = backend.saveSettings.bind(backend);
+  vi.spyOn(backend, "saveSettings").mockImplementation((settings) => {
+    order.push(`thinking ${String(settings.thinking)}`);
+    return save(settings);
+  });
+  vi.spyOn(backend, "send").mockImplementation((_, { text }) => {
+    order.push(text);
+    return Promise.reject(new Error("enough"));
+  });
+  await write("Hello");
+  app.settings.change({ thinking: true });
+  await window.press("Enter", field());
+  expect(order).toEqual(["thinking true", "Hello"]);
+});
+
+test("a message goes to the conversation that it was written in, or stays", async () => {
+  const send = vi.spyOn(window.backend, "send");
+  await write("Hello");
+  field().dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  window.app.startNew();
+  await window.pass();
+  expect(send).not.toHaveBeenCalled();
+  expect(field().value).toBe("Hello");
+});
+
+test("two files that are refused with the same words are both said", async () => {
+  window.app.attachments.problems = ["a.bin is not text.", "a.bin is not text."];
+  await window.pass();
+  expect(window.all("attachment-problem")).toHaveLength(2);
+});
+
+test("of a text with a picture of it the text is pasted, and a picture alone is attached", () => {
+  const attach = vi.spyOn(window.app, "attach").mockResolvedValue();
+  const paste = (text: string) => {
+    const clipboardData = { files: [new File(["\0"], "image.png")], getData: () => text };
+    const event = new Event("paste", { bubbles: true, cancelable: true });
+    field().dispatchEvent(Object.assign(event, { clipboardData }));
+    return event.defaultPrevented;
+  };
+  expect(paste("Budget 2026")).toBe(false);
+  expect(attach).not.toHaveBeenCalled();
+  expect(paste("")).toBe(true);
+  expect(attach).toHaveBeenCalledOnce();
+});
+
+test("only of a model on this computer it is said that everything stays here", async () => {
+  const { app } = window;
+  app.startNew();
+  const target = app.engine.status.target ?? expect.fail("no target");
+  const welcome = async (kind: typeof target.kind) => {
+    app.engine.status = {
+      ...app.engine.status,
+      target: { ...target, id: "other", label: "Big", kind },
+    };
+    await window.pass();
+    return document.querySelector(".welcome .lead")?.textContent.trim();
+  };
+  expect(await welcome("remote")).toBe("Big is ready. What you send leaves this computer.");
+  expect(await welcome("added")).toBe("Big is ready. Everything stays on this computer.");
+});
+
+test("the Enter that takes a proposal of an input method does nothing else, anywhere", async () => {
+  const { app, backend } = window;
+  const [conversation] = app.conversations.list;
+  const send = vi.spyOn(backend, "send");
+  const open = vi.spyOn(app, "open");
+  const rename = vi.spyOn(backend, "rename");
+  /** As WebKit on a Mac sends it: the input method has ended. */
+  const take = async (field: Element) => {
+    const event = new KeyboardEvent("keydown", { key: "Enter", keyCode: 229, bubbles: true });
+    field.dispatchEvent(event);
+    await window.pass();
+  };
+  await write("にほん");
+  await take(field());
+  expect(send).not.toHaveBeenCalled();
+
+  await window.press("Ctrl f", document.body);
+  await window.type("find-field", "the");
+  await window.pass(500);
+  const count = window.present("find-count").textContent;
+  await take(window.present("find-field"));
+  expect(window.present("find-count").textContent).toBe(count);
+
+  await window.type("search", "the");
+  await window.pass(500);
+  await take(window.present("search"));
+  expect(open).not.toHaveBeenCalled();
+  await window.type("search", "");
+
+  app.view.renaming = conversation?.id ?? 0;
+  await window.pass();
+  await take(document.activeElement ?? document.body);
+  expect(rename).not.toHaveBeenCalled();
+  expect(app.view.renaming).toBe(conversation?.id);
+});
+
+test("a name that is being changed is kept where one clicks elsewhere, and the keyboard stays there", async () => {
+  const { app } = window;
+  app.view.renaming = app.conversations.list[0]?.id ?? 0;
+  await window.pass();
+  (document.activeElement as HTMLInputElement).value = "Foxes";
+  document.activeElement?.dispatchEvent(new Event("input", { bubbles: true }));
+  field().focus();
+  await window.pass();
+  expect(app.conversations.list[0]?.title).toBe("Foxes");
+  expect(document.activeElement).toBe(field());
+});
+
+test("where a conversation is deleted the keyboard goes to the next", async () => {
+  const rows = () => window.all("conversation-item");
+  const [, second, third] = rows();
+  second?.focus();
+  await window.press("Delete", second);
+  expect(rows()).not.toContain(second);
+  expect(document.activeElement).toBe(third ?? rows()[0]);
+});
