@@ -196,3 +196,20 @@ test("an imported trace is looked at and not changed", async () => {
   }
   expect(window.find("copy-question")).not.toBeNull();
 });
+
+test("a conversation goes on from one of its replies in a new one, which has what led there alone", async () => {
+  const home = window.app.conversations.current;
+  const [first] = replies();
+  await regenerate();
+  await window.click("reply-more");
+  await window.click("new-chat-from-here");
+  await window.pass(1000);
+  expect(window.app.conversations.current).not.toBe(home);
+  expect(questions()).toHaveLength(1);
+  expect(replies()).toHaveLength(1);
+  expect(places()).toEqual([]);
+  await window.app.open(home ?? 0);
+  await window.pass(100);
+  expect(replies()).not.toContain(first);
+  expect(places()).toEqual(["2 / 2"]);
+});

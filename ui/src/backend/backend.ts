@@ -127,8 +127,8 @@ export interface Backend {
    * anything else is asked for meanwhile.
    */
   writeTitle(conversation: number): Promise<Conversation | null>;
-  /** Copies a conversation with all its branches and traces. */
-  duplicate(conversation: number, title: string): Promise<Conversation>;
+  /** Copies a conversation with its traces: all its branches, or what leads to a message and that alone. */
+  duplicate(conversation: number, upTo: number | null, title: string): Promise<Conversation>;
   /** Writes conversations into a file in the person's Downloads folder; resolves with its path. */
   exportConversations(wanted: Export): Promise<string>;
   /** Asks for files in the system's own dialog; none when the person closed it. */

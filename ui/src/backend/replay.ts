@@ -312,14 +312,15 @@ export class Replay implements Backend {
 
   writeTitle = () => Promise.resolve(null);
 
-  duplicate = async (conversation: number, title: string) => {
+  duplicate = async (conversation: number, upTo: number | null, title: string) => {
     const found = this.#conversations.get(conversation);
     if (!found) throw notFound(conversation);
+    const path = upTo === null ? null : this.#messages.upTo(upTo).map(({ id }) => id);
     const copy = { ...found, id: this.#nextId++, title, pinned: false, updated_at: Date.now() };
     this.#conversations.set(copy.id, copy);
     const ids = new Map<number | null, number>();
     for (const message of this.#messages.all()) {
-      if (message.conversation !== conversation) continue;
+      if (message.conversation !== conversation || path?.includes(message.id) === false) continue;
       const id = this.#nextId++;
       ids.set(message.id, id);
       this.#traces.set(id, this.#traces.get(message.id) ?? []);

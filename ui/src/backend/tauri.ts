@@ -92,7 +92,8 @@ export const tauri: Backend = {
   },
   restore: (conversation) => call("restore_conversation", { conversation }),
   writeTitle: (conversation) => call("write_title", { conversation }),
-  duplicate: (conversation, title) => call("duplicate_conversation", { conversation, title }),
+  duplicate: (conversation, upTo, title) =>
+    call("duplicate_conversation", { conversation, upTo, title }),
   exportConversations: (wanted) => call("export_conversations", { export: wanted }),
   chooseConversationFiles: () => call("choose_conversation_files", {}),
   importConversations: (path, onProgress) =>

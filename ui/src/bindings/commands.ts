@@ -73,7 +73,7 @@ export type Commands = {
   delete_conversation: { args: { conversation: number }, returns: null },
   restore_conversation: { args: { conversation: number }, returns: Conversation },
   write_title: { args: { conversation: number }, returns: Conversation | null },
-  duplicate_conversation: { args: { conversation: number, title: string }, returns: Conversation },
+  duplicate_conversation: { args: { conversation: number, upTo: number | null, title: string }, returns: Conversation },
   export_conversations: { args: { export: Export }, returns: string },
   choose_conversation_files: { args: {}, returns: Array<string> },
   import_conversations: { args: { path: string, onProgress: Channel<Array<ImportProgress>> }, returns: Imported },

@@ -174,10 +174,10 @@ export class App {
     this.check.retain(shown);
   }
 
-  /** Opens a copy of a conversation, unless the person has gone elsewhere meanwhile. */
-  async duplicate(conversation: Conversation) {
+  /** Opens a copy of a conversation, up to a message or of all, unless the person has gone elsewhere meanwhile. */
+  async duplicate(conversation: Conversation, upTo: number | null = null) {
     const { current } = this.conversations;
-    const copy = await this.conversations.duplicate(conversation);
+    const copy = await this.conversations.duplicate(conversation, upTo);
     if (copy && this.conversations.current === current) await this.open(copy.id);
   }
 

@@ -195,11 +195,14 @@ export class Conversations {
     if (named && this.list.some(({ id }) => id === conversation)) this.update(named);
   }
 
-  /** Copies a conversation, with all its branches and traces; resolves with the copy, or null where that failed. */
-  async duplicate({ id, title }: Conversation): Promise<Conversation | null> {
+  /**
+   * Copies a conversation with its traces, all its branches or what leads to a message and that alone; resolves with
+   * the copy, or null where that failed.
+   */
+  async duplicate({ id, title }: Conversation, upTo: number | null): Promise<Conversation | null> {
     let copy: Conversation | null = null;
     await this.#try(async () => {
-      copy = await this.#backend.duplicate(id, t("sidebar.copyOf", { title }));
+      copy = await this.#backend.duplicate(id, upTo, t("sidebar.copyOf", { title }));
       this.update(copy);
     });
     return copy;

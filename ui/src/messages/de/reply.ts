@@ -25,6 +25,8 @@ export const reply = {
   "reply.continue": "Weiterschreiben",
   "reply.continueTitle": "Dort weiterschreiben, wo diese Antwort abbrach",
   "reply.deleteTitle": "Diese Nachricht löschen, mit allem, was ihr folgt",
+  "reply.newChat": "Neuer Chat ab hier",
+  "reply.newChatTitle": "Die Unterhaltung bis zu dieser Antwort kopieren und dort weiterschreiben",
   "reply.export": "Trace exportieren",
   "reply.exportTitle": "Was in jeder Runde geschah, in einer Datei speichern",
   "reply.asText": "Den formatierten Text zeigen",

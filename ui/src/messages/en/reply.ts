@@ -23,6 +23,8 @@ export const reply = {
   "reply.continue": "Continue",
   "reply.continueTitle": "Go on where this reply was cut",
   "reply.deleteTitle": "Delete this message and what follows it",
+  "reply.newChat": "New chat from here",
+  "reply.newChatTitle": "Copy the conversation up to this reply, and go on there",
   "reply.export": "Export trace",
   "reply.exportTitle": "Save what happened in each round to a file",
   "reply.asText": "Show the formatted text",
