@@ -205,7 +205,7 @@ fn reproducible() -> Sampling {
 pub async fn idle(data: &Path) {
     let window = Window::open(data).await;
     // What starting left behind.
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
     let before = Taken::by_window(window.driver());
     tokio::time::sleep(IDLE).await;
     let Shares { engine, page } = Taken::by_window(window.driver()) - before;
