@@ -51,7 +51,7 @@ test("a list hangs as low as there is room, or stands on its button where there 
   };
   const across = { left: "412px", width: "380px" };
   expect(list(354)).toEqual({ ...across, maxHeight: "200px", under: "390px", bottom: "" });
-  expect(list(355)).toEqual({ ...across, maxHeight: "320px", under: "", bottom: "251px" });
+  expect(list(355)).toEqual({ ...across, maxHeight: "339px", under: "", bottom: "251px" });
 });
 
 test("what is pressed elsewhere sends it away, and once it is gone nothing does", () => {

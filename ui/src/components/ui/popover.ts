@@ -25,7 +25,7 @@ const MARGIN_PX = 8;
 
 /** A list goes above its opener where there is less than this below. */
 const MIN_HEIGHT_PX = 200;
-const MAX_HEIGHT_ABOVE_PX = 320;
+const MAX_HEIGHT_ABOVE_PX = 400;
 const LIST_GAP_PX = 6;
 const LIST_MARGIN_PX = 16;
 
