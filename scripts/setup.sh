@@ -69,8 +69,12 @@ find_missing() {
     node_fits || has_pip || missing pip python3-pip python3-pip python-pip "installs a current Node"
     [ "$1" = window ] || [ "$1" = check ] && return
     missing Xvfb xvfb xorg-x11-server-Xvfb xorg-server-xvfb "provides a display for the window tests"
+    has_gpu || missing none mesa-vulkan-drivers mesa-vulkan-drivers vulkan-swrast "plays a GPU in the tests"
     missing WebKitWebDriver webkit2gtk-driver webkit2gtk4.1 webkit2gtk-4.1 "types and clicks in the window tests"
 }
+
+# A driver by which Vulkan can be used, be it a program.
+has_gpu() { ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json 2>/dev/null | grep -q .; }
 
 has_pip() { has python3 && python3 -m pip --version >/dev/null 2>&1; }
 

@@ -13,7 +13,7 @@ use foretoken_tests::{Flags, RandomHead, family};
 
 fn opened(head: Result<ModelSource>, target: &ModelSource) -> Result<HeadDrafter> {
     let head = head?.for_target(target)?;
-    HeadDrafter::new(&head, load(&head, &Device::Cpu)?, &[])
+    HeadDrafter::new(&head, load(&head, &foretoken_engine::device::Device::Cpu)?, &[])
 }
 
 /// What is said of a head that was made for a target with `config` and changed afterwards, in the forms in which such

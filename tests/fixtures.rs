@@ -23,8 +23,10 @@ use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use foretoken_engine::decoder::Decoder;
+use foretoken_engine::device;
 use foretoken_engine::draft::{ModelDrafter, Vocabulary};
 use foretoken_engine::forward::cpu::Isa;
+use foretoken_engine::forward::gpu::GpuDevice;
 use foretoken_engine::forward::{CpuModel, Model, TensorModel, load};
 use foretoken_engine::model::{ChatMessage, ModelSource, Renderer, Role, Special, Tokenizer};
 use foretoken_engine::token::TokenId;
@@ -78,24 +80,45 @@ pub fn loaded(source: &ModelSource) -> Box<dyn Model> {
     match tensors_on() {
         // Rounded activations would depend on the rows in a pass.
         Some(device) => Box::new(TensorModel::exact(source, device).unwrap()),
-        None => load(source, &Device::Cpu).unwrap(),
+        None if on_gpu() => on_the_gpu(source),
+        None => load(source, &device::Device::Cpu).unwrap(),
     }
 }
 
+/// Whether the engine for GPUs runs tests' models: FORETOKEN_TEST_DEVICE is `gpu`.
+fn on_gpu() -> bool {
+    std::env::var("FORETOKEN_TEST_DEVICE").is_ok_and(|name| name == "gpu")
+}
+
+/// On the GPU, or on a program that plays one.
+pub fn on_the_gpu(source: &ModelSource) -> Box<dyn Model> {
+    load(source, &device::Device::Gpu(gpu())).unwrap()
+}
+
+/// The first GPU, or the program that plays one; opened once.
+pub fn gpu() -> Arc<GpuDevice> {
+    static GPU: OnceLock<Arc<GpuDevice>> = OnceLock::new();
+    let hint = "`make setup-tests` installs a program that plays one";
+    let open = || GpuDevice::open(0, true).unwrap_or_else(|unopened| panic!("no GPU: {unopened:?}; {hint}"));
+    Arc::clone(GPU.get_or_init(open))
+}
+
 /// The device on which tests run models as tensors: FORETOKEN_TEST_DEVICE, that is `cpu`, `cuda` or `metal`.
-/// Without it the engine for CPUs runs them, whose bits do not depend on the rows in a pass.
+/// Without it the engine for CPUs runs them, and with `gpu` that for GPUs, whose bits do not depend on the rows in a
+/// pass.
 pub fn tensors_on() -> Option<&'static Device> {
     static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
     let open = || match std::env::var("FORETOKEN_TEST_DEVICE").ok()?.as_str() {
         "cpu" => Some(Device::Cpu),
         "cuda" => Some(Device::new_cuda(0).unwrap()),
         "metal" => Some(Device::new_metal(0).unwrap()),
-        other => panic!("FORETOKEN_TEST_DEVICE: expected cpu, cuda or metal, found '{other}'"),
+        "gpu" => None,
+        other => panic!("FORETOKEN_TEST_DEVICE: expected cpu, cuda, metal or gpu, found '{other}'"),
     };
     DEVICE.get_or_init(open).as_ref()
 }
 
-/// Asserts that logits are the same: bit by bit on the engine for CPUs, but for rounding on tensors.
+/// Asserts that logits are the same: bit by bit on the engines for CPUs and GPUs, but for rounding on tensors.
 #[track_caller]
 pub fn assert_same(found: &[f32], expected: &[f32]) {
     match tensors_on() {

@@ -242,7 +242,11 @@ fn features_on_the_cpu_are_those_on_tensors() {
         let source = family.gguf(folder.path(), GgmlDType::F32);
         let mut tensors = TensorModel::exact(&source, &Device::Cpu).unwrap();
         let expected = features_in_chunks(&mut tensors, &tokens(), 9);
-        let found = features_in_chunks(load(&source, &Device::Cpu).unwrap().as_mut(), &tokens(), 9);
+        let found = features_in_chunks(
+            load(&source, &foretoken_engine::device::Device::Cpu).unwrap().as_mut(),
+            &tokens(),
+            9,
+        );
         for tap in 0..4 {
             let of = |rows: &[Vec<f32>]| -> Vec<Vec<f32>> {
                 rows.iter().map(|row| row[tap * 256..][..256].to_vec()).collect()

@@ -96,7 +96,7 @@ fn loading_is_watched_from_the_first_byte_and_can_be_cancelled() {
             if heard.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }))
     };
-    let device = candle_core::Device::Cpu;
+    let device = foretoken_engine::device::Device::Cpu;
     load(&watched(usize::MAX), &device).unwrap();
     let whole = std::mem::take(&mut *heard.lock().unwrap());
     assert!(whole.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 == pair[1].1));

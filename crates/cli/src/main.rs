@@ -56,8 +56,9 @@ fn main() -> ExitCode {
     let wanted = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| "hf_hub::retry=off".to_owned());
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).parse_lossy(wanted);
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
-    if let Some(threads) = cli.command.threads() {
-        device::use_threads(threads);
+    if let Some(args) = cli.command.device() {
+        args.threads.into_iter().for_each(device::use_threads);
+        args.gpu().into_iter().for_each(device::use_gpu);
     }
     cli.command.run().unwrap_or_else(|error| {
         if !error.is_closed_pipe() {

@@ -70,6 +70,10 @@ pub enum Error {
     )]
     HeadAlone { path: PathBuf },
 
+    /// Something that is missing there, to be put after "run".
+    #[error("Foretoken's engine for GPUs cannot run {0} yet.")]
+    NotOnGpu(&'static str),
+
     #[error("cancelled before it finished.")]
     Cancelled,
 

@@ -14,11 +14,11 @@ mod render;
 mod serve;
 mod tokenize;
 
-use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
+use crate::args::DeviceArgs;
 use crate::error::Result;
 
 #[derive(Debug, Subcommand)]
@@ -53,16 +53,16 @@ pub enum Command {
 }
 
 impl Command {
-    /// The number of threads asked for.
-    pub fn threads(&self) -> Option<NonZeroUsize> {
+    /// What computes, for commands that compute.
+    pub fn device(&self) -> Option<&DeviceArgs> {
         match self {
-            Self::Chat(args) => args.talk.device.target.threads,
-            Self::Serve(args) => args.talk.device.target.threads,
-            Self::Generate(args) => args.reply.device.target.threads,
-            Self::Check(args) => args.reply.device.target.threads,
-            Self::Bench(args) => args.device.target.threads,
-            Self::GpuCheck(args) => args.device.threads,
-            Self::Logits(args) => args.device.threads,
+            Self::Chat(args) => Some(&args.talk.device.target),
+            Self::Serve(args) => Some(&args.talk.device.target),
+            Self::Generate(args) => Some(&args.reply.device.target),
+            Self::Check(args) => Some(&args.reply.device.target),
+            Self::Bench(args) => Some(&args.device.target),
+            Self::GpuCheck(args) => Some(&args.device),
+            Self::Logits(args) => Some(&args.device),
             _ => None,
         }
     }

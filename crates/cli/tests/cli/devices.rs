@@ -52,6 +52,6 @@ fn a_device_that_does_not_exist_is_wrong_usage() {
     for option in ["--device", "--draft-device"] {
         let run = run(&generate(&[option, "abacus"]));
         assert_eq!((run.code, run.out.as_str()), (2, ""));
-        assert!(run.err.contains("auto, cpu, cuda, metal"), "{}", run.err);
+        assert!(run.err.contains("expected auto, cpu, gpu"), "{}", run.err);
     }
 }

@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Gpu {
     Cuda,
     Metal,
+    /// Of any make, by this engine's own kernels.
+    Any,
 }
 
 impl fmt::Display for Gpu {
@@ -14,6 +16,7 @@ impl fmt::Display for Gpu {
         f.write_str(match self {
             Self::Cuda => "CUDA",
             Self::Metal => "Metal",
+            Self::Any => "The GPU",
         })
     }
 }

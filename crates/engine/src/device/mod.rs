@@ -3,9 +3,10 @@
 //!
 //! - [`problem`](Problem): what can stand in the way of a GPU
 //! - [`gpu`](Gpu): the kinds of GPU
-//! - `cuda`, `metal`: finding and opening GPUs of either kind
+//! - `cuda`, `metal`: finding and opening GPUs of either kind for candle's tensors; `any`: for kernels of our own
 //! - [`place`]: loading a model where it has room
 
+mod any;
 mod cuda;
 mod gpu;
 mod memory;
@@ -16,16 +17,17 @@ mod problem;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
-pub use candle_core::Device;
 use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
 use candle_core::{Module, Tensor};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::forward::cpu::Isa;
+use crate::forward::gpu::GpuDevice;
 
 pub use gpu::{Gpu, GpuMemory};
 pub use memory::free_memory;
@@ -43,9 +45,12 @@ pub enum DeviceChoice {
     Cpu,
     Cuda,
     Metal,
+    /// A GPU of any make: see [`use_gpu`].
+    Gpu,
 }
 
 impl DeviceChoice {
+    /// Those that are offered. [`Self::Gpu`] has to be named, as long as nobody measures whether it pays.
     pub const ALL: [Self; 4] = [Self::Auto, Self::Cpu, Self::Cuda, Self::Metal];
 
     /// The GPUs to try, the best first.
@@ -55,6 +60,7 @@ impl DeviceChoice {
             Self::Cpu => &[],
             Self::Cuda => &[Gpu::Cuda],
             Self::Metal => &[Gpu::Metal],
+            Self::Gpu => &[Gpu::Any],
         }
     }
 }
@@ -66,7 +72,33 @@ impl fmt::Display for DeviceChoice {
             Self::Cpu => "CPU",
             Self::Cuda => "CUDA",
             Self::Metal => "Metal",
+            Self::Gpu => "GPU",
         })
+    }
+}
+
+/// What runs models.
+#[derive(Debug, Clone)]
+pub enum Device {
+    /// The engine for CPUs.
+    Cpu,
+    /// The engine for GPUs.
+    Gpu(Arc<GpuDevice>),
+    /// candle's tensors.
+    Tensors(candle_core::Device),
+}
+
+impl Device {
+    /// Waits until everything is done that was handed over.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device failed.
+    pub fn wait(&self) -> crate::Result<()> {
+        match self {
+            Self::Cpu => Ok(()),
+            Self::Gpu(device) => device.wait(),
+            Self::Tensors(device) => Ok(device.synchronize()?),
+        }
     }
 }
 
@@ -98,15 +130,16 @@ impl Opened {
             None => choice == DeviceChoice::Cpu,
             Some(Gpu::Cuda) => choice == DeviceChoice::Cuda,
             Some(Gpu::Metal) => choice == DeviceChoice::Metal,
+            Some(Gpu::Any) => choice == DeviceChoice::Gpu,
         }
     }
 
     /// `None` on the CPU, and where the driver does not say.
     pub fn memory(&self) -> Option<GpuMemory> {
         match &self.device {
-            Device::Cpu => None,
-            Device::Cuda(device) => cuda::memory(device),
-            Device::Metal(device) => metal::memory(device),
+            Device::Tensors(candle_core::Device::Cuda(device)) => cuda::memory(device),
+            Device::Tensors(candle_core::Device::Metal(device)) => metal::memory(device),
+            Device::Cpu | Device::Gpu(_) | Device::Tensors(_) => None,
         }
     }
 }
@@ -142,6 +175,7 @@ pub fn survey() -> Vec<(DeviceChoice, Result<String, Problem>)> {
         DeviceChoice::Cpu => Ok(cpu_label()),
         DeviceChoice::Cuda => guarded(Gpu::Cuda, cuda::look),
         DeviceChoice::Metal => guarded(Gpu::Metal, metal::look),
+        DeviceChoice::Gpu => any::open().map(|device| device.label().to_owned()),
     };
     DeviceChoice::ALL.into_iter().map(|choice| (choice, found(choice))).collect()
 }
@@ -151,9 +185,14 @@ fn open_gpu(gpu: Gpu) -> Result<Opened, Problem> {
         let (device, label) = match gpu {
             Gpu::Cuda => cuda::open()?,
             Gpu::Metal => metal::open()?,
+            Gpu::Any => {
+                let device = any::open()?;
+                let label = device.label().to_owned();
+                return Ok(Opened { device: Device::Gpu(device), gpu: Some(gpu), label, remark: None });
+            }
         };
         try_out(&device).map_err(|error| Problem::failed(gpu, error))?;
-        Ok(Opened { device, gpu: Some(gpu), label, remark: None })
+        Ok(Opened { device: Device::Tensors(device), gpu: Some(gpu), label, remark: None })
     })
 }
 
@@ -169,17 +208,17 @@ fn guarded<T>(gpu: Gpu, attempt: impl FnOnce() -> Result<T, Problem>) -> Result<
 /// A GPU shows only when it computes that it cannot read the kernels of this build: those of quantised
 /// products are made for one generation of GPUs, and candle does not ask whether they ran. One row and nine
 /// take different kernels.
-fn try_out(device: &Device) -> candle_core::Result<()> {
+fn try_out(device: &candle_core::Device) -> candle_core::Result<()> {
     let wave = |size: usize| (0..size).map(|n| (n as f32 * 0.7).sin());
-    let weights = Tensor::from_iter(wave(32 * 256), &Device::Cpu)?.reshape((32, 256))?;
+    let weights = Tensor::from_iter(wave(32 * 256), &candle_core::Device::Cpu)?.reshape((32, 256))?;
     for rows in [1, 9] {
-        let x = Tensor::from_iter(wave(rows * 256), &Device::Cpu)?.reshape((rows, 256))?;
-        let product = |device: &Device| -> candle_core::Result<Vec<f32>> {
+        let x = Tensor::from_iter(wave(rows * 256), &candle_core::Device::Cpu)?.reshape((rows, 256))?;
+        let product = |device: &candle_core::Device| -> candle_core::Result<Vec<f32>> {
             let weights = QTensor::quantize_onto(&weights, GgmlDType::Q8_0, device)?;
             let product = QMatMul::from_qtensor(weights)?.forward(&x.to_device(device)?)?;
             product.flatten_all()?.to_vec1()
         };
-        let (found, expected) = (product(device)?, product(&Device::Cpu)?);
+        let (found, expected) = (product(device)?, product(&candle_core::Device::Cpu)?);
         let size = expected.iter().copied().fold(0.0, f32::max);
         let near = |(found, expected): (&f32, &f32)| (found - expected).abs() < 0.05 * size;
         if !found.iter().zip(&expected).all(near) {
@@ -217,6 +256,14 @@ pub fn threads() -> usize {
     }
 }
 
+/// Which GPU [`DeviceChoice::Gpu`] is.
+static GPU: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes [`DeviceChoice::Gpu`] mean GPU number `index`, counted from 0; without it, the one that should be fastest.
+pub fn use_gpu(index: usize) {
+    GPU.store(index, Ordering::Relaxed);
+}
+
 static STEADY: AtomicBool = AtomicBool::new(false);
 
 /// Makes models loaded from now on compute on all threads all the time, also beside other programs that need
@@ -243,6 +290,7 @@ mod tests {
             (Gpu::Cuda, _) => Err(cuda.clone()),
             (Gpu::Metal, Some(problem)) => Err(problem.clone()),
             (Gpu::Metal, None) => gpu(Gpu::Metal),
+            (Gpu::Any, _) => unreachable!("nobody named it"),
         })
     }
 
@@ -288,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_device_that_multiplies_is_taken() {
-        try_out(&Device::Cpu).unwrap();
+        try_out(&candle_core::Device::Cpu).unwrap();
     }
 
     #[test]

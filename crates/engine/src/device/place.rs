@@ -28,7 +28,7 @@ impl fmt::Display for Role {
 /// Those of `load` that are the model's own, and all of them on the CPU.
 pub fn place<T>(opened: &Opened, role: Role, load: impl Fn(&Opened) -> Result<T>) -> Result<(T, Opened)> {
     match load(opened) {
-        Err(error @ Error::Compute(_)) if opened.gpu.is_some() => {
+        Err(error @ (Error::Compute(_) | Error::NotOnGpu(_))) if opened.gpu.is_some() => {
             tracing::warn!("loading the {role} on {} failed: {error}", opened.label);
             let cpu = Opened::cpu_because(refusal(role, &error));
             Ok((load(&cpu)?, cpu))
@@ -40,6 +40,9 @@ pub fn place<T>(opened: &Opened, role: Role, load: impl Fn(&Opened) -> Result<T>
 fn refusal(role: Role, error: &Error) -> String {
     if error.is_out_of_memory() {
         return format!("The {role} runs on the CPU: it does not fit in GPU memory.");
+    }
+    if let Error::NotOnGpu(_) = error {
+        return format!("The {role} runs on the CPU: {error}");
     }
     format!("The {role} runs on the CPU, because loading it on the GPU failed: {error}")
 }
@@ -88,6 +91,18 @@ mod tests {
             "{remark}"
         );
         assert!(remark.ends_with("no kernel."), "{remark}");
+    }
+
+    #[test]
+    fn a_model_that_the_gpu_cannot_run_goes_to_the_cpu_and_the_remark_says_why() {
+        let load = |opened: &Opened| match opened.gpu {
+            Some(_) => Err(Error::NotOnGpu("models of experts")),
+            None => Ok(()),
+        };
+        let (_, opened) = place(&gpu(), Role::Target, load).unwrap();
+        let remark =
+            "The target runs on the CPU: Foretoken's engine for GPUs cannot run models of experts yet.";
+        assert_eq!((opened.gpu, opened.remark.as_deref()), (None, Some(remark)));
     }
 
     #[test]

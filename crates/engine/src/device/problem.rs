@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::any::SOFTWARE;
 use super::gpu::Gpu;
 
 /// Why a GPU does not compute.
@@ -14,6 +15,13 @@ pub enum Problem {
     },
     /// There is no driver, or no GPU.
     NoGpu(Gpu),
+    /// There is no GPU, but these programs that play one.
+    SoftwareOnly(Vec<String>),
+    /// Number `wanted`, counted from 1, was asked for where these are.
+    NoSuchGpu {
+        wanted: usize,
+        found: Vec<String>,
+    },
     /// Versions as CUDA numbers them, 12040 being 12.4.
     OldDriver {
         found: u32,
@@ -59,7 +67,7 @@ impl Problem {
 
     /// Whether there seems to be a GPU, which could be used if this were mended.
     pub fn wastes_a_gpu(&self) -> bool {
-        !matches!(self, Self::NoGpu(_) | Self::NotBuilt { seen: false, .. })
+        !matches!(self, Self::NoGpu(_) | Self::SoftwareOnly(_) | Self::NotBuilt { seen: false, .. })
     }
 }
 
@@ -83,6 +91,20 @@ impl fmt::Display for Problem {
                 "CUDA found no NVIDIA GPU. If this computer has one, install NVIDIA's driver.",
             ),
             Self::NoGpu(Gpu::Metal) => f.write_str("Metal found no GPU on this computer."),
+            Self::NoGpu(Gpu::Any) | Self::NotBuilt { gpu: Gpu::Any, .. } => f.write_str(
+                "No GPU was found by Vulkan, Metal or DX12. If this computer has one, install its maker's driver.",
+            ),
+            Self::SoftwareOnly(programs) => write!(
+                f,
+                "This computer has no GPU, only a program that plays one ({}), which is slower than the CPU. To try it \
+                 nevertheless, set {SOFTWARE}=1.",
+                programs.join("; ")
+            ),
+            Self::NoSuchGpu { wanted, found } => write!(
+                f,
+                "There is no GPU number {wanted}. This computer has {}.",
+                found.iter().zip(1..).map(|(label, number)| format!("{number}: {label}")).collect::<Vec<_>>().join("; ")
+            ),
             Self::OldDriver { found, needed } => write!(
                 f,
                 "NVIDIA's driver is too old: it supports CUDA {}, and this build needs {} or newer. Update the driver.",
@@ -144,6 +166,15 @@ mod tests {
         assert!(sentence(Gpu::Metal, true).contains("`--features metal` can use it."));
         assert!(sentence(Gpu::Cuda, false).contains("does not support CUDA"));
         assert!(sentence(Gpu::Metal, false).contains("Apple"));
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_there_is_told_from_those_that_are() {
+        let found = vec!["Vulkan, AMD Radeon 780M".to_owned()];
+        let words = Problem::NoSuchGpu { wanted: 3, found: found.clone() }.to_string();
+        assert_eq!(words, "There is no GPU number 3. This computer has 1: Vulkan, AMD Radeon 780M.");
+        let software = Problem::SoftwareOnly(found);
+        assert!(software.to_string().contains("set FORETOKEN_SOFTWARE_GPU=1") && !software.wastes_a_gpu());
     }
 
     #[test]

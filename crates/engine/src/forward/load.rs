@@ -1,20 +1,20 @@
 //! Which engine runs a model.
 
-use candle_core::Device;
-
+use super::gpu::GpuModel;
 use super::{CpuModel, Model, TensorModel};
+use crate::device::Device;
 use crate::error::Result;
 use crate::model::ModelSource;
 
-/// Loads the model that `source` describes onto `device`: the CPU by the engine made for it, others by
-/// candle's tensors.
+/// Loads the model that `source` describes onto `device`.
 ///
 /// # Errors
-/// What `ModelSource::weights` reports, and `Error::Compute` when the device has no room.
+/// What `ModelSource::weights` reports, `Error::NotOnGpu` for a model that the engine for GPUs cannot run, and
+/// `Error::Compute` when the device has no room.
 pub fn load(source: &ModelSource, device: &Device) -> Result<Box<dyn Model>> {
-    Ok(if device.is_cpu() {
-        Box::new(CpuModel::load(source)?)
-    } else {
-        Box::new(TensorModel::load(source, device)?)
+    Ok(match device {
+        Device::Cpu => Box::new(CpuModel::load(source)?),
+        Device::Gpu(device) => Box::new(GpuModel::load(source, device)?),
+        Device::Tensors(device) => Box::new(TensorModel::load(source, device)?),
     })
 }

@@ -3,6 +3,7 @@
 
 pub mod cpu;
 mod features;
+pub mod gpu;
 mod load;
 mod logits;
 mod pass;
@@ -21,6 +22,7 @@ use crate::tree::TokenTree;
 
 pub use cpu::CpuModel;
 pub use features::{Carried, Features, Taps};
+pub use gpu::GpuModel;
 pub use load::load;
 pub use logits::{Logits, Peak, Row};
 pub use pass::{Pass, Runner};

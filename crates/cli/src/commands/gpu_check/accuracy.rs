@@ -10,6 +10,7 @@ use foretoken_engine::tree::TokenTree;
 use foretoken_library::STARTER;
 use serde::Serialize;
 
+use super::models::load_there;
 use crate::commands::bench::random::mixture::Weights;
 use crate::commands::bench::random::shape::SHAPES;
 use crate::commands::bench::random::{RandomModel, file};
@@ -55,17 +56,17 @@ pub fn measure(device: &Device, folder: &Path, quick: bool) -> Result<Vec<Accura
 fn of(name: String, source: &ModelSource, device: &Device) -> Result<Accuracy> {
     let vocabulary = source.config()?.vocabulary;
     let tokens: Vec<TokenId> = (0..TOKENS).map(|i| (i * 97 % vocabulary) as TokenId).collect();
-    let mut there = TensorModel::load(source, device)?;
-    let exact = logits(&mut TensorModel::exact(source, &Device::Cpu)?, &tokens)?;
+    let mut there = load_there(source, device)?;
+    let exact = logits(&mut TensorModel::exact(source, &candle_core::Device::Cpu)?, &tokens)?;
     let here = logits(load(source, &Device::Cpu)?.as_mut(), &tokens)?;
-    let found = logits(&mut there, &tokens)?;
+    let found = logits(there.as_mut(), &tokens)?;
     Ok(Accuracy {
         model: name,
         device: error(&found, &exact),
         cpu: error(&here, &exact),
         between: error(&found, &here),
         apart: error(&found, &here) * size(&here),
-        same_bits: same_bits(&mut there, &tokens)?,
+        same_bits: same_bits(there.as_mut(), &tokens)?,
     })
 }
 

@@ -14,7 +14,7 @@ use foretoken_engine::speculation::{DrafterChoice, MAX_DRAFT_LENGTH, Speculation
 use foretoken_engine::tree::TokenTree;
 use serde::Serialize;
 
-use super::tensors::on_tensors;
+use super::models::there;
 use crate::commands::bench::cost::{RowCost, draft_cost, fill, milliseconds, verify_cost};
 use crate::commands::bench::numbers::median;
 use crate::commands::bench::prompts::{Workload, built_in, requests};
@@ -65,19 +65,33 @@ pub fn quick() -> RandomModel {
     RandomModel { shape: SHAPES[0], weights: Weights::Q4KM }
 }
 
-/// Adding 1 to so many numbers reads and writes them.
+/// What reads and writes memory: adding 1 to so many numbers, or copying them.
 pub fn memory_gb_s(device: &Device, quick: bool) -> Result<f64> {
     let numbers: usize = if quick { 1 << 22 } else { 1 << 28 };
-    let source = Tensor::ones(numbers, DType::F32, device).map_err(engine)?;
     let mut best = 0.0_f64;
-    for _ in 0..5 {
-        device.synchronize().map_err(engine)?;
-        let start = Instant::now();
-        let sum = (&source + 1.0).map_err(engine)?;
-        device.synchronize().map_err(engine)?;
-        best = best.max(2.0 * 4.0 * sum.elem_count() as f64 / start.elapsed().as_secs_f64() / 1e9);
-    }
-    Ok(best)
+    let mut time = |pass: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
+        for _ in 0..5 {
+            device.wait()?;
+            let start = Instant::now();
+            pass()?;
+            device.wait()?;
+            best = best.max(2.0 * 4.0 * numbers as f64 / start.elapsed().as_secs_f64() / 1e9);
+        }
+        Ok(best)
+    };
+    let device = match device {
+        Device::Gpu(gpu) => {
+            let copy = gpu.copier(4 * numbers)?;
+            return time(&mut || {
+                copy();
+                Ok(())
+            });
+        }
+        Device::Cpu => &candle_core::Device::Cpu,
+        Device::Tensors(device) => device,
+    };
+    let source = Tensor::ones(numbers, DType::F32, device).map_err(engine)?;
+    time(&mut || (&source + 1.0).map(drop).map_err(engine))
 }
 
 fn engine(error: candle_core::Error) -> crate::error::Error {
@@ -88,7 +102,7 @@ pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) 
     let pair = file::make(model, folder)?;
     output::note(format_args!("measuring {model}"));
     let (target, draft) = (ModelSource::open(&pair.target)?, ModelSource::open(&pair.draft)?);
-    let mut session = on_tensors(&target, Form::Raw, &draft, device)?;
+    let mut session = there(&target, Form::Raw, &draft, device)?;
     let base = Request {
         sampling: Sampling::greedy(),
         max_tokens: Some(if quick { 16 } else { 128 }),
@@ -127,7 +141,7 @@ fn host_ms(target: &mut dyn Model, requests: &[Request], device: &Device) -> Res
     fill(target, requests)?;
     let mut times = Vec::new();
     for _ in 0..REPEATS {
-        device.synchronize().map_err(engine)?;
+        device.wait()?;
         let start = Instant::now();
         let pass = target.run(&TokenTree::chain([0]), &Want::nothing())?;
         times.push(milliseconds(start));

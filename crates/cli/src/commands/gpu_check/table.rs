@@ -9,7 +9,9 @@ use crate::commands::bench::numbers::number;
 impl Report {
     pub fn table(&self) -> String {
         let mut lines = vec![
-            self.device.clone(),
+            self.promises
+                .iter()
+                .fold(self.device.clone(), |device, promises| format!("{device}: {promises}")),
             format!("memory is read and written at {:.0} GB/s", self.memory_gb_s),
             "\ntexts of the starter        replies  tokens  as on the CPU  near ties  mistakes".to_owned(),
         ];

@@ -8,7 +8,7 @@ use foretoken_engine::speculation::Speculation;
 use foretoken_library::{STARTER, STARTER_DRAFT};
 use serde::Serialize;
 
-use super::tensors::{on_tensors, on_the_cpu};
+use super::models::{on_the_cpu, there};
 use crate::commands::bench::prompts::{Workload, built_in, requests};
 use crate::commands::bench::runs::write;
 use crate::error::Result;
@@ -39,7 +39,7 @@ impl Text {
 pub fn compare(device: &Opened, apart: f32, quick: bool) -> Result<Vec<Text>> {
     output::note("comparing the starter's texts with those of the CPU");
     let source = open(STARTER)?;
-    let mut there = on_tensors(&source, form(&source, false)?, &open(STARTER_DRAFT)?, device)?;
+    let mut there = there(&source, form(&source, false)?, &open(STARTER_DRAFT)?, device)?;
     let mut here = on_the_cpu(&source, form(&source, false)?)?;
     let coupled = Sampling { seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
     let ways = [

@@ -5,7 +5,7 @@
 //! multiplied with, [`product`] multiplies, block by block as [`blocks`] say, [`attention`] and [`math`] do the rest of a layer, all of
 //! them written once in the vectors of [`simd`] and compiled for each instruction set by [`kernels`];
 //! [`isa`] chooses one. [`network`] holds a model's weights, [`workspace`] the memory that a [`pass`] over them needs,
-//! and [`model`] both and the cache. [`team`] shares out the work, panels as [`reading`] says, and [`cores`] and
+//! and [`model`] both and the cache. [`alone`] is for other engines to be compared with. [`team`] shares out the work, panels as [`reading`] says, and [`cores`] and
 //! [`worth`] say among how many.
 
 #![allow(
@@ -13,7 +13,8 @@
     reason = "a row's number picks from several arrays of registers at once"
 )]
 
-mod activations;
+pub(super) mod activations;
+pub(super) mod alone;
 mod attention;
 mod block_head;
 mod blocks;
@@ -24,12 +25,12 @@ mod isa;
 mod kernels;
 mod math;
 mod model;
-mod network;
-mod panels;
+pub(super) mod network;
+pub(super) mod panels;
 mod pass;
 mod product;
 mod reading;
-mod simd;
+pub(super) mod simd;
 mod team;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,20 @@ mod worth;
 
 pub use isa::Isa;
 pub use model::CpuModel;
+
+use super::Peak;
+use workspace::SLICE;
+
+/// The peak of a row of logits, with the bits that a pass gives it. What fills up the row to whole vectors becomes
+/// as low as can be.
+pub(super) fn peak(row: &mut [f32], vocabulary: usize) -> Peak {
+    let kernels = Isa::best().kernels();
+    row[vocabulary..].fill(f32::NEG_INFINITY);
+    // SAFETY: these are instructions the processor has, and slices are whole vectors.
+    let slice = |slice: &[f32]| unsafe { (kernels.largest_and_sum)(slice.as_ptr(), slice.len()) };
+    let slices: Vec<(f32, f32)> = row.chunks(SLICE).map(slice).collect();
+    Peak::of_slices(&row[..vocabulary], &slices, SLICE)
+}
 
 /// The sum of e^(scale (x - largest)), which has the same bits with all instructions. What is no number
 /// counts as nothing.

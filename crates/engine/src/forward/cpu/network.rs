@@ -149,7 +149,7 @@ impl DraftHead {
 }
 
 impl Layer {
-    fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
+    pub fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
         let norm = |part: &str| vector(weights, &format!("blk.{index}.{part}.weight"));
         let post_norm = |part| config.family.post_norms.then(|| norm(part)).transpose();
         let convolutions = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
@@ -267,7 +267,7 @@ fn format(dtype: GgmlDType) -> Option<Format> {
     })
 }
 
-pub(super) fn panels(weights: &Weights, name: &str) -> Result<Panels> {
+pub fn panels(weights: &Weights, name: &str) -> Result<Panels> {
     let stored = weights.stored(name)?;
     let [rows, inputs] = stored.shape[..] else {
         return Err(weights.bad(format!("{name} as a matrix"), format!("the shape {:?}", stored.shape)));
@@ -292,7 +292,7 @@ fn describe(unfit: &Unfit) -> String {
 }
 
 /// A vector, filled up with zeros to whole vectors; of more dimensions all of it.
-pub(super) fn vector(weights: &Weights, name: &str) -> Result<Vec<f32>> {
+pub fn vector(weights: &Weights, name: &str) -> Result<Vec<f32>> {
     let mut numbers: Vec<f32> = weights.vector(name)?.flatten_all()?.to_vec1()?;
     if numbers.iter().any(|number| !number.is_finite()) {
         return Err(weights.bad(format!("finite numbers in {name}"), "infinity or NaN".to_owned()));

@@ -63,7 +63,7 @@ impl Format {
     }
 
     /// Bits of a quant, or of a number.
-    const fn bits(self) -> usize {
+    pub const fn bits(self) -> usize {
         match self {
             Self::Q4_0 | Self::Q4_1 | Self::Q4K => 4,
             Self::Q5_0 | Self::Q5_1 | Self::Q5K => 5,
@@ -176,6 +176,11 @@ impl Panels {
 
     pub fn panel(&self, index: usize) -> &[u8] {
         &self.data[index * self.panel_bytes..][..self.panel_bytes]
+    }
+
+    /// `count` panels from number `first` on.
+    pub fn run(&self, first: usize, count: usize) -> &[u8] {
+        &self.data[first * self.panel_bytes..][..count * self.panel_bytes]
     }
 
     /// The weights of one row, `[inputs]`.

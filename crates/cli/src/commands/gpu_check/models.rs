@@ -1,20 +1,21 @@
-//! Sessions that are compared: on candle's tensors on some device, and on the engine for CPUs.
+//! Models that are compared: on the device by the engine that is made for it, on the CPU as candle's tensors; and on the
+//! engine for CPUs.
 
 use std::sync::Arc;
 
-use foretoken_engine::device::{DeviceChoice, Opened, Problem};
+use foretoken_engine::device::{Device, DeviceChoice, Opened, Problem};
 use foretoken_engine::draft::Drafters;
-use foretoken_engine::forward::{Model, TensorModel};
+use foretoken_engine::forward::{Model, TensorModel, load};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::session::{Form, Hardware, Host, Session};
 
 use crate::error::Result;
 use crate::session::this_computer;
 
-/// Loads everything as tensors, also on the CPU, onto this device and no other.
-struct Tensors(Opened);
+/// Loads everything onto this device and no other.
+struct There(Opened);
 
-impl Hardware for Tensors {
+impl Hardware for There {
     fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<String, Problem>)> {
         Vec::new()
     }
@@ -28,13 +29,24 @@ impl Hardware for Tensors {
             let why = opened.remark.clone().unwrap_or_default();
             return Err(foretoken_engine::Error::Incompatible(why));
         }
-        Ok(Box::new(TensorModel::load(source, &opened.device)?))
+        load_there(source, &opened.device)
     }
 }
 
-/// A target and the one model that drafts for it, as tensors on `device`.
-pub fn on_tensors(target: &ModelSource, form: Form, draft: &ModelSource, device: &Opened) -> Result<Session> {
-    let host = Host { hardware: Arc::new(Tensors(device.clone())), learning: None, ..this_computer()? };
+/// A model on `device`; on the CPU as tensors, since it is the CPU's engine that it is compared with.
+///
+/// # Errors
+/// Those of loading a model.
+pub fn load_there(source: &ModelSource, device: &Device) -> foretoken_engine::Result<Box<dyn Model>> {
+    match device {
+        Device::Cpu => Ok(Box::new(TensorModel::load(source, &candle_core::Device::Cpu)?)),
+        other => load(source, other),
+    }
+}
+
+/// A target and the one model that drafts for it, on `device`.
+pub fn there(target: &ModelSource, form: Form, draft: &ModelSource, device: &Opened) -> Result<Session> {
+    let host = Host { hardware: Arc::new(There(device.clone())), learning: None, ..this_computer()? };
     let mut session = Session::load_onto(&host, target, form, DeviceChoice::Auto, device)?;
     session.draft.drafters = Drafters::one(session.load_draft(draft, device)?.0);
     Ok(session)

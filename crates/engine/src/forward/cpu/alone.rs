@@ -1,0 +1,68 @@
+//! What the kernels make of a row by itself: for engines of other devices, which are compared with it.
+
+use super::activations::Activations;
+use super::isa::Isa;
+use super::panels::Panels;
+use super::product::{Product, Rows};
+use super::simd::LANES;
+use crate::model::Activation;
+
+/// `x / sqrt(mean(x^2) + epsilon) * weight`; both are as long.
+pub fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
+    assert_eq!(x.len(), weight.len());
+    let mut out = vec![0.0; x.len()];
+    let kernels = Isa::best().kernels();
+    // SAFETY: these are instructions the processor has, and all three are as long as is said.
+    unsafe { (kernels.rms_norm)(x.as_ptr(), weight.as_ptr(), out.as_mut_ptr(), x.len(), epsilon) };
+    out
+}
+
+/// `activation(gate) * up`; both are as long.
+pub fn activate(activation: Activation, gate: &[f32], up: &[f32]) -> Vec<f32> {
+    assert_eq!(gate.len(), up.len());
+    let whole = gate.len().next_multiple_of(LANES);
+    let (mut out, mut up) = (gate.to_vec(), up.to_vec());
+    out.resize(whole, 0.0);
+    up.resize(whole, 0.0);
+    let kernels = Isa::best().kernels();
+    let kernel = match activation {
+        Activation::Silu => kernels.silu_times,
+        Activation::Gelu => kernels.gelu_times,
+    };
+    // SAFETY: these are instructions the processor has, and both are as long as is said, in whole vectors.
+    unsafe { kernel(out.as_mut_ptr(), up.as_ptr(), whole) };
+    out.truncate(gate.len());
+    out
+}
+
+/// `matrix * x`, of which `x` is rounded to eight bits where the weights want that.
+pub fn product(matrix: &Panels, x: &[f32]) -> Vec<f32> {
+    assert_eq!(x.len(), matrix.inputs());
+    let (kernels, format) = (Isa::best().kernels(), matrix.format());
+    let mut eight = Activations::default();
+    let rows = match format.quantised() {
+        true => {
+            eight.resize(1, x.len(), 1);
+            // SAFETY: these are instructions the processor has, and the row is whole blocks, as its matrix is.
+            unsafe { (kernels.quantise)(&eight, eight.place(0), 0, x.len() / 32, x.as_ptr()) };
+            Rows::Quantised(eight.tile(0, 1))
+        }
+        false => Rows::Plain { rows: 1, x: x.as_ptr(), stride: x.len() },
+    };
+    let mut out = vec![0.0; matrix.panels() * LANES];
+    for (panel, out) in out.chunks_exact_mut(LANES).enumerate() {
+        let product = Product {
+            panel: matrix.panel(panel).as_ptr(),
+            blocks: x.len() / format.inputs(),
+            next: matrix.panel(0).as_ptr(),
+            x: rows,
+            out: out.as_mut_ptr(),
+            stride: LANES,
+            add: false,
+        };
+        // SAFETY: the panel has as many blocks as the row, and `out` a panel's rows.
+        unsafe { (kernels.product)(format, 1)(&product) };
+    }
+    out.truncate(matrix.rows());
+    out
+}

@@ -1,0 +1,186 @@
+//! The programs of the GPU: WGSL from `kernels/`, with a format's constants and the device's way to multiply and add
+//! filled in, and the pipelines made of them, each once.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::device::GpuDevice;
+use crate::error::Result;
+use crate::forward::cpu::panels::Format;
+
+/// Rows of a tile, for each of which there is a program.
+pub const TILES: [usize; 4] = [1, 2, 4, 8];
+
+/// The most numbers of a head.
+pub const LONGEST_HEAD: usize = 512;
+
+/// Where a vector would begin that a family does not have.
+pub const NONE: u32 = u32::MAX;
+
+/// How a device multiplies and adds with one rounding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// By its own `fma`.
+    Own,
+    /// By numbers of 64 bits: slow, for devices whose `fma` rounds twice.
+    Emulated,
+}
+
+/// A program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// Of quantised weights with a tile of so many rows.
+    Product(Format, usize),
+    /// Of weights that are numbers.
+    Plain(Format),
+    Norm,
+    Quantise,
+    Activate,
+    Turn,
+    Attend,
+    Gather,
+}
+
+impl Kernel {
+    /// Of each buffer whether it is written.
+    fn bindings(self) -> &'static [bool] {
+        match self {
+            Self::Product(..) => &[false, false, false, true],
+            Self::Plain(_) => &[false, false, true],
+            Self::Norm => &[true, false, false, true, true, true],
+            Self::Quantise => &[true, true, true],
+            Self::Activate => &[false, false, true, true, true],
+            Self::Turn => &[true, false, false, false, false, false, true, true],
+            Self::Attend => &[false, false, false, false, true, true],
+            Self::Gather => &[false, true, true],
+        }
+    }
+
+    fn entry(self) -> &'static str {
+        match self {
+            Self::Product(..) | Self::Plain(_) => "product",
+            Self::Norm => "norm",
+            Self::Quantise => "quantise",
+            Self::Activate => "activate",
+            Self::Turn => "turn",
+            Self::Attend => "attend",
+            Self::Gather => "gather",
+        }
+    }
+
+    /// The whole program.
+    pub fn source(self, arithmetic: Arithmetic) -> String {
+        let own = match self {
+            Self::Product(format, rows) => {
+                fill(include_str!("kernels/product.wgsl"), &[("ROWS", rows)], format)
+            }
+            Self::Plain(format) => fill(include_str!("kernels/plain.wgsl"), &[], format),
+            Self::Norm => include_str!("kernels/norm.wgsl").to_owned(),
+            Self::Quantise => include_str!("kernels/quantise.wgsl").to_owned(),
+            Self::Activate => include_str!("kernels/activate.wgsl").to_owned(),
+            Self::Turn => include_str!("kernels/turn.wgsl").replace("{{LONGEST}}", &LONGEST_HEAD.to_string()),
+            Self::Attend => include_str!("kernels/attend.wgsl").to_owned(),
+            Self::Gather => include_str!("kernels/gather.wgsl").to_owned(),
+        };
+        let fused = match arithmetic {
+            Arithmetic::Own => "fn fused(a: f32, b: f32, c: f32) -> f32 { return fma(a, b, c); }\n",
+            Arithmetic::Emulated => include_str!("kernels/emulated.wgsl"),
+        };
+        let rounding = match self {
+            Self::Norm | Self::Quantise | Self::Activate => include_str!("kernels/rounding.wgsl"),
+            _ => "",
+        };
+        [&own, fused, include_str!("kernels/arithmetic.wgsl"), rounding].join("\n")
+    }
+}
+
+/// Fills in what a format's panels are like, in words of four bytes.
+fn fill(source: &str, others: &[(&str, usize)], format: Format) -> String {
+    let (centre, scaled) = match format {
+        Format::Q8_0 => (128, 0),
+        Format::Q4_0 => (8, 0),
+        Format::Q5_0 => (16, 0),
+        Format::Q4_1 | Format::Q5_1 => (0, 1),
+        Format::Q4K | Format::Q5K => (0, 2),
+        Format::Q6K => (32, 3),
+        Format::F16 | Format::Bf16 | Format::F32 => (0, 0),
+    };
+    let values = [
+        ("BITS", format.bits()),
+        ("CENTRE", centre),
+        ("SCALED", scaled),
+        ("GROUPS", format.inputs() / 32),
+        ("HEAD", format.head() / 4),
+        ("GROUP", format.group() / 4),
+    ];
+    let brain = if format == Format::Bf16 { "true" } else { "false" };
+    let filled = source.replace("{{BRAIN}}", brain);
+    values
+        .iter()
+        .chain(others)
+        .fold(filled, |source, (name, value)| source.replace(&format!("{{{{{name}}}}}"), &value.to_string()))
+}
+
+/// The pipelines that were made so far.
+#[derive(Debug)]
+pub struct Pipelines {
+    arithmetic: Arithmetic,
+    made: Mutex<HashMap<Kernel, wgpu::ComputePipeline>>,
+}
+
+impl Pipelines {
+    pub fn new(arithmetic: Arithmetic) -> Self {
+        Self { arithmetic, made: Mutex::default() }
+    }
+
+    /// Made when it is first asked for.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the driver does not take it.
+    pub fn get(&self, device: &GpuDevice, kernel: Kernel) -> Result<wgpu::ComputePipeline> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = made.get(&kernel) {
+            return Ok(pipeline.clone());
+        }
+        let pipeline = device.guarded(|| make(device.raw(), kernel, kernel.source(self.arithmetic)))?;
+        Ok(made.entry(kernel).or_insert(pipeline).clone())
+    }
+}
+
+fn make(device: &wgpu::Device, kernel: Kernel, source: String) -> wgpu::ComputePipeline {
+    let descriptor = wgpu::ShaderModuleDescriptor {
+        label: Some(kernel.entry()),
+        source: wgpu::ShaderSource::Wgsl(Cow::Owned(source)),
+    };
+    // SAFETY: the kernels are this engine's own, stay within their buffers for what `step.rs` is asked to hand them,
+    // and each of their loops ends; checks would cost a sixth.
+    let module =
+        unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) };
+    let entry = |(binding, &written): (usize, &bool)| wgpu::BindGroupLayoutEntry {
+        binding: binding as u32,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer {
+            ty: wgpu::BufferBindingType::Storage { read_only: !written },
+            has_dynamic_offset: false,
+            min_binding_size: None,
+        },
+        count: None,
+    };
+    let entries: Vec<_> = kernel.bindings().iter().enumerate().map(entry).collect();
+    let group =
+        device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+    let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: None,
+        bind_group_layouts: &[Some(&group)],
+        immediate_size: 64,
+    });
+    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some(kernel.entry()),
+        layout: Some(&layout),
+        module: &module,
+        entry_point: Some(kernel.entry()),
+        compilation_options: Default::default(),
+        cache: None,
+    })
+}

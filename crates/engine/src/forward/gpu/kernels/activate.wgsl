@@ -1,0 +1,43 @@
+// activation(gate) * up, and that in eight bits, a thread a block of 32.
+
+struct Ask {
+    blocks: u32, // of a row, the last one perhaps a part
+    rows: u32,
+    length: u32,
+    stride: u32, // of `gate` and `up`
+    width: u32,  // of `plain`
+    gelu: u32,   // else SiLU
+}
+var<immediate> ask: Ask;
+
+@group(0) @binding(0) var<storage, read> gate: array<f32>;               // [rows, stride]
+@group(0) @binding(1) var<storage, read> up: array<f32>;                 // [rows, stride]
+@group(0) @binding(2) var<storage, read_write> plain: array<f32>;        // [rows, width]
+@group(0) @binding(3) var<storage, read_write> quants: array<u32>;       // [rows, blocks, 8]
+@group(0) @binding(4) var<storage, read_write> scales: array<vec2<f32>>; // [rows, blocks]
+
+// e^ what is added to 1 below the number.
+fn power(a: f32) -> f32 {
+    if ask.gelu == 0u {
+        return 0.0 - a;
+    }
+    return a * fused(a * a, -0.071354814, -1.595769);
+}
+
+@compute @workgroup_size(64)
+fn activate(@builtin(global_invocation_id) id: vec3<u32>) {
+    let row = id.x / ask.blocks;
+    let block = id.x % ask.blocks;
+    if row >= ask.rows {
+        return;
+    }
+    let end = min(32u * block + 32u, ask.length);
+    for (var at = 32u * block; at < end; at++) {
+        let a = gate[row * ask.stride + at];
+        let below = 1.0 + exponential(power(a));
+        plain[row * ask.width + at] = divide(a, below) * up[row * ask.stride + at];
+    }
+    if ask.length % 32u == 0u {
+        round_block(row * ask.blocks + block);
+    }
+}

@@ -1,0 +1,124 @@
+// Attention of one row and head over the positions it sees, in the CPU engine's operations and order: cached ones, then
+// those of its path in the pass. A workgroup a head and row.
+
+struct Ask {
+    heads: u32,
+    kv_heads: u32,
+    head_size: u32,
+    query_stride: u32,
+    width: u32,   // of `out`
+    first: u32,   // row of the pass that is row 0 of `scores`
+    cached: u32,  // positions before those of the pass
+    window: u32,  // tokens a row sees, itself among them
+    stride: u32,  // of `scores`
+    scale: f32,
+}
+var<immediate> ask: Ask;
+
+@group(0) @binding(0) var<storage, read> queries: array<f32>;            // [rows, query_stride]
+@group(0) @binding(1) var<storage, read> key_cache: array<u32>;          // [pages, kv_heads, 16, head_size / 2, 16]
+@group(0) @binding(2) var<storage, read> value_cache: array<u32>;        // [pages, kv_heads, 256, head_size / 2]
+@group(0) @binding(3) var<storage, read> nodes: array<u32>;              // [rows, 3]: ..., begin and end of the path
+@group(0) @binding(4) var<storage, read_write> scores: array<f32>;       // [rows, heads, stride]
+@group(0) @binding(5) var<storage, read_write> out: array<f32>;          // [rows, width]
+
+const THREADS = 128u;
+
+var<workgroup> partial: array<f32, THREADS>;
+var<workgroup> lanes: array<f32, 16>;
+
+// What a row sees: cached positions from `begin` on, and nodes of the pass.
+struct Sight {
+    begin: u32,
+    cached: u32, // how many of them
+    path: u32,   // where in `nodes` the nodes are
+    length: u32, // positions in all
+}
+
+fn sight_of(row: u32) -> Sight {
+    let own = nodes[3u * row + 2u] - nodes[3u * row + 1u];
+    let all = ask.cached + own;
+    let begin = min(all - min(all, ask.window), ask.cached);
+    let nearest = own - min(own, ask.window);
+    let cached = ask.cached - begin;
+    return Sight(begin, cached, nodes[3u * row + 1u] + nearest, cached + own - nearest);
+}
+
+fn seen(sight: Sight, index: u32) -> u32 {
+    if index < sight.cached {
+        return sight.begin + index;
+    }
+    return ask.cached + nodes[sight.path + index - sight.cached];
+}
+
+@compute @workgroup_size(THREADS)
+fn attend(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let head = group.x;
+    let row = ask.first + group.y;
+    let kv_head = head / (ask.heads / ask.kv_heads);
+    let query = row * ask.query_stride + head * ask.head_size;
+    let to = (group.y * ask.heads + head) * ask.stride;
+    let pairs = ask.head_size / 2u;
+    let sight = sight_of(row);
+
+    var largest = -3.4e38;
+    for (var index = thread; index < sight.length; index += THREADS) {
+        let at = seen(sight, index);
+        let block = (at / 256u * ask.kv_heads + kv_head) * 16u + at % 256u / 16u;
+        var sum = 0.0;
+        for (var pair = 0u; pair < pairs; pair++) {
+            let key = key_cache[(block * pairs + pair) * 16u + at % 16u];
+            sum = fused(half(key & 0xffffu), queries[query + 2u * pair], sum);
+            sum = fused(half(key >> 16u), queries[query + 2u * pair + 1u], sum);
+        }
+        let score = sum * ask.scale;
+        scores[to + index] = score;
+        largest = max(largest, score);
+    }
+    partial[thread] = largest;
+    storageBarrier();
+    workgroupBarrier();
+    for (var half = THREADS / 2u; half > 0u; half = half >> 1u) {
+        if thread < half {
+            partial[thread] = max(partial[thread], partial[thread + half]);
+        }
+        workgroupBarrier();
+    }
+    largest = partial[0];
+
+    for (var index = thread; index < sight.length; index += THREADS) {
+        scores[to + index] = exponential(scores[to + index] - largest);
+    }
+    storageBarrier();
+    workgroupBarrier();
+    if thread < 16u {
+        var sum = 0.0;
+        for (var index = thread; index < sight.length; index += 16u) {
+            sum += scores[to + index];
+        }
+        // The CPU's vectors are whole; what is beyond the end is as low as can be.
+        if sight.length % 16u != 0u && thread >= sight.length % 16u {
+            sum += exponential(-87.0);
+        }
+        lanes[thread] = sum;
+    }
+    workgroupBarrier();
+    for (var half = 8u; half > 0u; half = half >> 1u) {
+        if thread < half {
+            lanes[thread] += lanes[thread + half];
+        }
+        workgroupBarrier();
+    }
+
+    let scale = divide(1.0, lanes[0]);
+    for (var number = thread; number < ask.head_size; number += THREADS) {
+        var sum = 0.0;
+        for (var index = 0u; index < sight.length; index++) {
+            let at = seen(sight, index);
+            let place = ((at / 256u * ask.kv_heads + kv_head) * 256u + at % 256u) * pairs;
+            let value = half((value_cache[place + number / 2u] >> (number % 2u * 16u)) & 0xffffu);
+            sum = fused(scores[to + index], value, sum);
+        }
+        out[row * ask.width + head * ask.head_size + number] = sum * scale;
+    }
+}

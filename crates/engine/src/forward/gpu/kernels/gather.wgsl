@@ -1,0 +1,36 @@
+// Copies positions of a layer's cache over others, in their order: a thread for each pair of numbers of a head, which
+// touches those of no other.
+
+struct Ask {
+    kv_heads: u32,
+    pairs: u32, // head_size / 2
+    moves: u32,
+}
+var<immediate> ask: Ask;
+
+@group(0) @binding(0) var<storage, read> moves: array<vec2<u32>>;        // the position copied, and over which
+@group(0) @binding(1) var<storage, read_write> key_cache: array<u32>;    // [pages, kv_heads, 16, pairs, 16]
+@group(0) @binding(2) var<storage, read_write> value_cache: array<u32>;  // [pages, kv_heads, 256, pairs]
+
+fn key(position: u32, kv_head: u32, pair: u32) -> u32 {
+    let block = (position / 256u * ask.kv_heads + kv_head) * 16u + position % 256u / 16u;
+    return (block * ask.pairs + pair) * 16u + position % 16u;
+}
+
+fn value(position: u32, kv_head: u32, pair: u32) -> u32 {
+    return ((position / 256u * ask.kv_heads + kv_head) * 256u + position % 256u) * ask.pairs + pair;
+}
+
+@compute @workgroup_size(64)
+fn gather(@builtin(global_invocation_id) id: vec3<u32>) {
+    let kv_head = id.x / ask.pairs;
+    let pair = id.x % ask.pairs;
+    if kv_head >= ask.kv_heads {
+        return;
+    }
+    for (var index = 0u; index < ask.moves; index++) {
+        let move_ = moves[index];
+        key_cache[key(move_.y, kv_head, pair)] = key_cache[key(move_.x, kv_head, pair)];
+        value_cache[value(move_.y, kv_head, pair)] = value_cache[value(move_.x, kv_head, pair)];
+    }
+}

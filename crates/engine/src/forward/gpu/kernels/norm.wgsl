@@ -1,0 +1,80 @@
+// The norm of a row's state, as numbers and in eight bits; before that the branch that waits for a norm of its own
+// is added to the state. A workgroup a row; sixteen lanes, which are added up as the CPU's vectors are.
+
+struct Ask {
+    first: u32,   // row of the state that is row 0 of what comes out
+    length: u32,
+    stride: u32,  // of `state` and `branch`
+    width: u32,   // of `plain`
+    weight: u32,  // where it begins in `vectors`
+    pending: u32, // where the branch's weight begins; NONE where no branch waits
+    epsilon: f32,
+    zero: u32,
+}
+var<immediate> ask: Ask;
+
+@group(0) @binding(0) var<storage, read_write> state: array<f32>;        // [rows, stride]
+@group(0) @binding(1) var<storage, read> branch: array<f32>;             // [rows, stride]
+@group(0) @binding(2) var<storage, read> vectors: array<f32>;
+@group(0) @binding(3) var<storage, read_write> plain: array<f32>;        // [rows, width]
+@group(0) @binding(4) var<storage, read_write> quants: array<u32>;       // [rows, blocks, 8]
+@group(0) @binding(5) var<storage, read_write> scales: array<vec2<f32>>; // [rows, blocks]
+
+const NONE = 0xffffffffu;
+const THREADS = 64u;
+
+var<workgroup> lanes: array<f32, 16>;
+
+// 1 / sqrt(mean of squares + epsilon) of what the lanes have summed up.
+fn norm_scale(lane: u32, squares: f32) -> f32 {
+    if lane < 16u {
+        lanes[lane] = squares;
+    }
+    workgroupBarrier();
+    for (var half = 8u; half > 0u; half = half >> 1u) {
+        if lane < half {
+            lanes[lane] += lanes[lane + half];
+        }
+        workgroupBarrier();
+    }
+    let sum = lanes[0];
+    workgroupBarrier();
+    return divide(1.0, root(divide(sum, f32(ask.length)) + ask.epsilon));
+}
+
+@compute @workgroup_size(THREADS)
+fn norm(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let start = (ask.first + group.x) * ask.stride;
+    if ask.pending != NONE {
+        var squares = 0.0;
+        if thread < 16u {
+            for (var at = thread; at < ask.length; at += 16u) {
+                squares = fused(branch[start + at], branch[start + at], squares);
+            }
+        }
+        let scale = norm_scale(thread, squares);
+        for (var at = thread; at < ask.length; at += THREADS) {
+            let normed = branch[start + at] * scale * vectors[ask.pending + at];
+            state[start + at] += opaque(normed, ask.zero);
+        }
+        storageBarrier();
+        workgroupBarrier();
+    }
+    var squares = 0.0;
+    if thread < 16u {
+        for (var at = thread; at < ask.length; at += 16u) {
+            squares = fused(state[start + at], state[start + at], squares);
+        }
+    }
+    let scale = norm_scale(thread, squares);
+    let blocks = (ask.length + 31u) / 32u;
+    for (var block = thread; block < blocks; block += THREADS) {
+        let end = min(32u * block + 32u, ask.length);
+        for (var at = 32u * block; at < end; at++) {
+            plain[group.x * ask.width + at] = state[start + at] * scale * vectors[ask.weight + at];
+        }
+        if ask.length % 32u == 0u {
+            round_block(group.x * blocks + block);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+// Completes the heads of queries, keys and values by what the family does to them, rotates queries and keys by their
+// positions, and writes keys and values into the cache. A workgroup a row and head; heads of keys come after those of
+// queries.
+
+struct Ask {
+    heads: u32,
+    kv_heads: u32,
+    head_size: u32,
+    query_stride: u32,
+    key_stride: u32,
+    turned: u32,      // pairs of components that are rotated, the first ones of a head
+    interleaved: u32, // pairs are next to each other, else half of what is rotated apart
+    query_bias: u32,  // where these begin in `vectors`, NONE where there are none
+    key_bias: u32,
+    value_bias: u32,
+    query_norm: u32,
+    key_norm: u32,
+    epsilon: f32,
+    zero: u32,
+}
+var<immediate> ask: Ask;
+
+@group(0) @binding(0) var<storage, read_write> queries: array<f32>;      // [rows, query_stride]
+@group(0) @binding(1) var<storage, read> keys: array<f32>;               // [rows, key_stride]
+@group(0) @binding(2) var<storage, read> values: array<f32>;             // [rows, key_stride]
+@group(0) @binding(3) var<storage, read> turns: array<vec2<f32>>;        // [rows, turned]: cosines and sines
+@group(0) @binding(4) var<storage, read> vectors: array<f32>;
+@group(0) @binding(5) var<storage, read> nodes: array<u32>;              // [rows, 3]: position in the cache, ...
+@group(0) @binding(6) var<storage, read_write> key_cache: array<u32>;    // [pages, kv_heads, 16, head_size / 2, 16]
+@group(0) @binding(7) var<storage, read_write> value_cache: array<u32>;  // [pages, kv_heads, 256, head_size / 2]
+
+const NONE = 0xffffffffu;
+const THREADS = 64u;
+
+var<workgroup> lanes: array<f32, 16>;
+var<workgroup> numbers: array<f32, {{LONGEST}}>; // of a head
+
+fn norm(thread: u32, weight: u32) {
+    var squares = 0.0;
+    if thread < 16u {
+        for (var at = thread; at < ask.head_size; at += 16u) {
+            squares = fused(numbers[at], numbers[at], squares);
+        }
+        lanes[thread] = squares;
+    }
+    workgroupBarrier();
+    for (var half = 8u; half > 0u; half = half >> 1u) {
+        if thread < half {
+            lanes[thread] += lanes[thread + half];
+        }
+        workgroupBarrier();
+    }
+    let scale = divide(1.0, root(divide(lanes[0], f32(ask.head_size)) + ask.epsilon));
+    for (var at = thread; at < ask.head_size; at += THREADS) {
+        numbers[at] = numbers[at] * scale * vectors[weight + at];
+    }
+    workgroupBarrier();
+}
+
+fn rotate(row: u32, thread: u32) {
+    for (var pair = thread; pair < ask.turned; pair += THREADS) {
+        let turn = turns[row * ask.turned + pair];
+        var first = pair;
+        var second = pair + ask.turned;
+        if ask.interleaved != 0u {
+            first = 2u * pair;
+            second = first + 1u;
+        }
+        let a = numbers[first];
+        let b = numbers[second];
+        // Four rounded products.
+        numbers[first] = opaque(a * turn.x, ask.zero) - opaque(b * turn.y, ask.zero);
+        numbers[second] = opaque(a * turn.y, ask.zero) + opaque(b * turn.x, ask.zero);
+    }
+    workgroupBarrier();
+}
+
+@compute @workgroup_size(THREADS)
+fn turn(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let row = group.y;
+    let is_query = group.x < ask.heads;
+    let head = select(group.x - ask.heads, group.x, is_query);
+    let query = row * ask.query_stride + head * ask.head_size;
+    let key = row * ask.key_stride + head * ask.head_size;
+    let bias = select(ask.key_bias, ask.query_bias, is_query);
+    for (var at = thread; at < ask.head_size; at += THREADS) {
+        var number = 0.0;
+        if is_query {
+            number = queries[query + at];
+        } else {
+            number = keys[key + at];
+        }
+        if bias != NONE {
+            number += vectors[bias + head * ask.head_size + at];
+        }
+        numbers[at] = number;
+    }
+    workgroupBarrier();
+    let weight = select(ask.key_norm, ask.query_norm, is_query);
+    if weight != NONE {
+        norm(thread, weight);
+    }
+    rotate(row, thread);
+    if is_query {
+        for (var at = thread; at < ask.head_size; at += THREADS) {
+            queries[query + at] = numbers[at];
+        }
+        return;
+    }
+    let position = nodes[3u * row];
+    let pairs = ask.head_size / 2u;
+    let block = (position / 256u * ask.kv_heads + head) * 16u + position % 256u / 16u;
+    let place = ((position / 256u * ask.kv_heads + head) * 256u + position % 256u) * pairs;
+    for (var pair = thread; pair < pairs; pair += THREADS) {
+        let at = 2u * pair;
+        key_cache[(block * pairs + pair) * 16u + position % 16u] =
+            to_half(numbers[at]) | (to_half(numbers[at + 1u]) << 16u);
+        var value = vec2(values[key + at], values[key + at + 1u]);
+        if ask.value_bias != NONE {
+            let from_bias = ask.value_bias + head * ask.head_size + at;
+            value += vec2(vectors[from_bias], vectors[from_bias + 1u]);
+        }
+        value_cache[place + pair] = to_half(value.x) | (to_half(value.y) << 16u);
+    }
+}

@@ -1,0 +1,321 @@
+//! One pass on the device: which program runs on what, in which order. What a program is asked is said here and in the
+//! head of its source.
+
+use std::ops::Range;
+
+use wgpu::{Buffer, CommandEncoder, ComputePass};
+
+use super::cache::Cache;
+use super::device::GpuDevice;
+use super::kernels::{Kernel, NONE};
+use super::network::{Layer, Network};
+use super::state::{ROWS, Rows, State};
+use super::step::{Product, Step};
+use crate::error::Result;
+use crate::forward::Taps;
+use crate::forward::cpu::simd::LANES;
+use crate::model::{Activation, ModelConfig, RotaryLayout};
+
+/// The programs of a model's passes, bound to its weights and its state.
+pub struct Steps {
+    norm: Step,
+    quantise_mixed: Step,
+    activate: Step,
+    score_norm: Step,
+    scores: Product,
+    layers: Vec<LayerSteps>,
+}
+
+struct LayerSteps {
+    query: Product,
+    key: Product,
+    value: Product,
+    output: Product,
+    gate: Product,
+    up: Product,
+    down: Product,
+}
+
+/// Those of attention in a layer, which are bound anew when its cache has grown.
+pub struct AttentionSteps {
+    turn: Step,
+    attend: Step,
+    pub gather: Step,
+}
+
+/// What attention needs beside the caches.
+pub struct Sights {
+    /// What rows see, or which positions move.
+    pub nodes: Buffer,
+    /// Of some rows: [rows, heads, stride].
+    pub scores: Buffer,
+    pub stride: usize,
+    /// How many rows.
+    pub rows: usize,
+}
+
+/// A pass under way, over at most [`ROWS`] rows.
+pub struct Phases<'a> {
+    pub config: &'a ModelConfig,
+    pub network: &'a Network,
+    pub state: &'a State,
+    pub steps: &'a Steps,
+    pub attention: &'a [AttentionSteps],
+    pub sights: &'a Sights,
+    pub rows: usize,
+    /// Positions before those that rows name themselves.
+    pub cached: usize,
+    /// Rows whose logits are asked for.
+    pub scored: Range<usize>,
+    /// States that are asked for, of all rows, and where they go: [taps, rows, hidden in whole vectors].
+    pub taps: Option<(&'a Taps, &'a Buffer)>,
+}
+
+impl Steps {
+    /// # Errors
+    /// `Error::Compute` when the driver does not take a program.
+    pub fn new(device: &GpuDevice, network: &Network, state: &State, config: &ModelConfig) -> Result<Self> {
+        let norm = |to: &Rows| {
+            let buffers = [&state.hidden, &state.branch, &network.vectors, &to.plain, &to.quants, &to.scales];
+            Step::new(device, Kernel::Norm, &buffers)
+        };
+        let (mixed, gated) = (&state.mixed, &state.gated);
+        let layers = network.layers.iter().map(|layer| LayerSteps::new(device, layer, state, config));
+        Ok(Self {
+            norm: norm(&state.normed)?,
+            quantise_mixed: Step::new(
+                device,
+                Kernel::Quantise,
+                &[&mixed.plain, &mixed.quants, &mixed.scales],
+            )?,
+            activate: Step::new(
+                device,
+                Kernel::Activate,
+                &[&state.gate, &state.up, &gated.plain, &gated.quants, &gated.scales],
+            )?,
+            score_norm: norm(&state.scored)?,
+            scores: Product::new(device, &network.output, &state.scored, &state.logits, false)?,
+            layers: layers.collect::<Result<_>>()?,
+        })
+    }
+}
+
+impl LayerSteps {
+    fn new(device: &GpuDevice, layer: &Layer, state: &State, config: &ModelConfig) -> Result<Self> {
+        let product = |matrix, rows, out| Product::new(device, matrix, rows, out, false);
+        // A branch that waits for a norm is put aside.
+        let add_product = |matrix, rows| match config.family.post_norms {
+            true => Product::new(device, matrix, rows, &state.branch, false),
+            false => Product::new(device, matrix, rows, &state.hidden, true),
+        };
+        Ok(Self {
+            query: product(&layer.query, &state.normed, &state.queries)?,
+            key: product(&layer.key, &state.normed, &state.keys)?,
+            value: product(&layer.value, &state.normed, &state.values)?,
+            output: add_product(&layer.output, &state.mixed)?,
+            gate: product(&layer.gate, &state.normed, &state.gate)?,
+            up: product(&layer.up, &state.normed, &state.up)?,
+            down: add_product(&layer.down, &state.gated)?,
+        })
+    }
+}
+
+impl AttentionSteps {
+    /// # Errors
+    /// As [`Steps::new`].
+    pub fn new(
+        device: &GpuDevice,
+        (layer, cache): (&Layer, &Cache),
+        vectors: &Buffer,
+        state: &State,
+        sights: &Sights,
+    ) -> Result<Self> {
+        let turn = [
+            &state.queries,
+            &state.keys,
+            &state.values,
+            &state.turns[layer.kind],
+            vectors,
+            &sights.nodes,
+            &cache.keys,
+            &cache.values,
+        ];
+        let attend =
+            [&state.queries, &cache.keys, &cache.values, &sights.nodes, &sights.scores, &state.mixed.plain];
+        Ok(Self {
+            turn: Step::new(device, Kernel::Turn, &turn)?,
+            attend: Step::new(device, Kernel::Attend, &attend)?,
+            gather: Step::new(device, Kernel::Gather, &[&sights.nodes, &cache.keys, &cache.values])?,
+        })
+    }
+}
+
+impl Sights {
+    /// Bytes of scores there should be at most.
+    const SCORES: usize = 32 << 20;
+
+    /// For caches of so many `positions`, and `words` about nodes.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no room.
+    pub fn new(device: &GpuDevice, heads: usize, positions: usize, words: usize) -> Result<Self> {
+        let row = 4 * heads * positions;
+        let rows = (Self::SCORES / row).clamp(1, ROWS);
+        Ok(Self {
+            nodes: device.buffer(4 * words)?,
+            scores: device.buffer(rows * row)?,
+            stride: positions,
+            rows,
+        })
+    }
+}
+
+impl Phases<'_> {
+    /// Writes the whole pass down; the logits of rows asked for are in the state then.
+    pub fn encode(&self, encoder: &mut CommandEncoder) {
+        let mut pass = encoder.begin_compute_pass(&Default::default()).forget_lifetime();
+        let mut pending = NONE;
+        let mut tapped = 0;
+        for (index, layer) in self.network.layers.iter().enumerate() {
+            if self.is_tapped(index) {
+                self.normalise(&mut pass, layer.mixer_norm, pending);
+                pending = NONE;
+                drop(pass);
+                self.tap(encoder, &self.state.hidden, &mut tapped);
+                pass = encoder.begin_compute_pass(&Default::default()).forget_lifetime();
+            }
+            self.normalise(&mut pass, layer.mixer_norm, pending);
+            self.mix(&mut pass, index, layer);
+            self.normalise(&mut pass, layer.feed_forward_norm, layer.mixer_post_norm);
+            self.feed_forward(&mut pass, &self.steps.layers[index]);
+            pending = layer.feed_forward_post_norm;
+        }
+        let end = self.is_tapped(self.network.layers.len());
+        let last = self.taps.is_some_and(|(taps, _)| taps.last);
+        if end || last {
+            self.normalise(&mut pass, self.network.output_norm, pending);
+            pending = NONE;
+            drop(pass);
+            if end {
+                self.tap(encoder, &self.state.hidden, &mut tapped);
+            }
+            if last {
+                self.tap(encoder, &self.state.normed.plain, &mut tapped);
+            }
+            pass = encoder.begin_compute_pass(&Default::default()).forget_lifetime();
+        }
+        if !self.scored.is_empty() {
+            let asked = self.norm_ask(self.scored.start, self.network.output_norm, pending);
+            self.steps.score_norm.run(&mut pass, &asked, (self.scored.len(), 1));
+            self.steps.scores.run(&mut pass, self.scored.len());
+        }
+    }
+
+    fn is_tapped(&self, layer: usize) -> bool {
+        self.taps.is_some_and(|(taps, _)| taps.entering.contains(&layer))
+    }
+
+    /// Copies a state of all rows, as the next that is asked for.
+    fn tap(&self, encoder: &mut CommandEncoder, from: &Buffer, tapped: &mut usize) {
+        if let Some((_, to)) = self.taps {
+            let bytes = (4 * self.rows * self.width()) as u64;
+            encoder.copy_buffer_to_buffer(from, 0, to, *tapped as u64 * bytes, bytes);
+            *tapped += 1;
+        }
+    }
+
+    fn width(&self) -> usize {
+        self.config.hidden.next_multiple_of(LANES)
+    }
+
+    /// What `norm.wgsl` is asked of rows from `first` on.
+    fn norm_ask(&self, first: usize, weight: u32, pending: u32) -> [u32; 8] {
+        let (hidden, width) = (self.config.hidden as u32, self.width() as u32);
+        let epsilon = self.config.norm_epsilon as f32;
+        [first as u32, hidden, width, width, weight, pending, epsilon.to_bits(), 0]
+    }
+
+    /// The norms of all rows, whose states are first completed by the branch that is pending.
+    fn normalise(&self, pass: &mut ComputePass<'_>, weight: u32, pending: u32) {
+        self.steps.norm.run(pass, &self.norm_ask(0, weight, pending), (self.rows, 1));
+    }
+
+    /// Attention over the normed states, added to the states or put aside.
+    fn mix(&self, pass: &mut ComputePass<'_>, index: usize, layer: &Layer) {
+        let (steps, attention) = (&self.steps.layers[index], &self.attention[index]);
+        let config = self.config;
+        for product in [&steps.query, &steps.key, &steps.value] {
+            product.run(pass, self.rows);
+        }
+        let heads = config.heads + config.kv_heads;
+        attention.turn.run(pass, &self.turn_ask(layer), (heads, self.rows));
+        for first in (0..self.rows).step_by(self.sights.rows) {
+            let rows = self.sights.rows.min(self.rows - first);
+            attention.attend.run(pass, &self.attend_ask(layer, first), (config.heads, rows));
+        }
+        if let Some(blocks) = self.state.mixed.blocks {
+            let blocks = self.rows * blocks;
+            self.steps.quantise_mixed.run(pass, &[blocks as u32], (blocks.div_ceil(64), 1));
+        }
+        steps.output.run(pass, self.rows);
+    }
+
+    fn turn_ask(&self, layer: &Layer) -> [u32; 14] {
+        let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
+        let rotary = &self.config.attention_kinds[layer.kind].rotary;
+        let whole = |heads: usize| (heads * head_size).next_multiple_of(LANES) as u32;
+        let [query_bias, key_bias, value_bias] = layer.biases;
+        let [query_norm, key_norm] = layer.head_norms;
+        [
+            heads as u32,
+            kv_heads as u32,
+            head_size as u32,
+            whole(heads),
+            whole(kv_heads),
+            rotary.size() as u32 / 2,
+            u32::from(rotary.layout == RotaryLayout::Interleaved),
+            query_bias,
+            key_bias,
+            value_bias,
+            query_norm,
+            key_norm,
+            (self.config.norm_epsilon as f32).to_bits(),
+            0,
+        ]
+    }
+
+    fn attend_ask(&self, layer: &Layer, first: usize) -> [u32; 10] {
+        let ModelConfig { heads, kv_heads, head_size, query_scale, .. } = *self.config;
+        let window = self.config.attention_kinds[layer.kind].window;
+        [
+            heads as u32,
+            kv_heads as u32,
+            head_size as u32,
+            (heads * head_size).next_multiple_of(LANES) as u32,
+            self.state.mixed.width as u32,
+            first as u32,
+            self.cached as u32,
+            window.map_or(u32::MAX, |window| u32::try_from(window).unwrap_or(u32::MAX)),
+            self.sights.stride as u32,
+            query_scale.to_bits(),
+        ]
+    }
+
+    /// The feed-forward network over the normed states, added to the states or put aside.
+    fn feed_forward(&self, pass: &mut ComputePass<'_>, steps: &LayerSteps) {
+        steps.gate.run(pass, self.rows);
+        steps.up.run(pass, self.rows);
+        let (length, width) = (self.config.intermediate, self.state.gated.width);
+        let blocks = length.div_ceil(32);
+        let asked = [
+            blocks as u32,
+            self.rows as u32,
+            length as u32,
+            width as u32,
+            width as u32,
+            u32::from(self.config.family.activation == Activation::Gelu),
+        ];
+        self.steps.activate.run(pass, &asked, ((self.rows * blocks).div_ceil(64), 1));
+        steps.down.run(pass, self.rows);
+    }
+}

@@ -1,0 +1,87 @@
+//! The memory of a pass on the device: made once, for so many rows.
+
+use wgpu::Buffer;
+
+use super::device::GpuDevice;
+use crate::error::Result;
+use crate::forward::cpu::activations::BLOCK;
+use crate::forward::cpu::simd::LANES;
+use crate::model::ModelConfig;
+
+/// Rows that go through the layers at once; more go in turns.
+pub const ROWS: usize = 32;
+
+/// Rows to multiply with, as numbers and in eight bits.
+#[derive(Debug)]
+pub struct Rows {
+    pub width: usize,
+    /// Of a row: how many blocks, where they are whole.
+    pub blocks: Option<usize>,
+    pub plain: Buffer,  // [rows, width]
+    pub quants: Buffer, // [rows, blocks, BLOCK] bytes
+    pub scales: Buffer, // [rows, blocks]: scale, scale * sum of the quants
+}
+
+impl Rows {
+    /// Room for `rows` of `length` numbers.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no room.
+    pub fn new(device: &GpuDevice, rows: usize, length: usize) -> Result<Self> {
+        let (width, blocks) = (length.next_multiple_of(LANES), length.div_ceil(BLOCK));
+        Ok(Self {
+            width,
+            blocks: length.is_multiple_of(BLOCK).then_some(blocks),
+            plain: device.buffer(4 * rows * width)?,
+            quants: device.buffer(rows * blocks * BLOCK)?,
+            scales: device.buffer(8 * rows * blocks)?,
+        })
+    }
+}
+
+/// The memory of a pass over up to [`ROWS`] rows.
+#[derive(Debug)]
+pub struct State {
+    /// The state that runs through the layers.
+    pub hidden: Buffer, // [rows, hidden in whole vectors]
+    /// What attention or the feed-forward network gave, on its way through a norm.
+    pub branch: Buffer, // as the state
+    pub normed: Rows,    // hidden
+    pub queries: Buffer, // [rows, heads * head_size in whole vectors]
+    pub keys: Buffer,    // [rows, kv_heads * head_size in whole vectors]
+    pub values: Buffer,  // as the keys
+    /// Of each kind of attention cosines and sines of the rows' positions.
+    pub turns: Vec<Buffer>, // [rows, size / 2, 2]
+    pub mixed: Rows,     // heads * head_size
+    pub gate: Buffer,    // [rows, intermediate in whole vectors]
+    pub up: Buffer,      // as the gate
+    pub gated: Rows,     // intermediate
+    pub scored: Rows,    // hidden, of the rows asked for
+    pub logits: Buffer,  // [rows asked for, vocabulary in whole vectors]
+}
+
+impl State {
+    /// # Errors
+    /// `Error::Compute` when the device has no room.
+    pub fn new(device: &GpuDevice, config: &ModelConfig) -> Result<Self> {
+        let numbers = |width: usize| device.buffer(4 * ROWS * width.next_multiple_of(LANES));
+        let rows = |length| Rows::new(device, ROWS, length);
+        let (queries, keys) = (config.heads * config.head_size, config.kv_heads * config.head_size);
+        let turns = config.attention_kinds.iter();
+        Ok(Self {
+            hidden: numbers(config.hidden)?,
+            branch: numbers(config.hidden)?,
+            normed: rows(config.hidden)?,
+            queries: numbers(queries)?,
+            keys: numbers(keys)?,
+            values: numbers(keys)?,
+            turns: turns.map(|kind| device.buffer(4 * ROWS * kind.rotary.size())).collect::<Result<_>>()?,
+            mixed: rows(queries)?,
+            gate: numbers(config.intermediate)?,
+            up: numbers(config.intermediate)?,
+            gated: rows(config.intermediate)?,
+            scored: rows(config.hidden)?,
+            logits: numbers(config.vocabulary)?,
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! The kernels against the CPU engine's own functions, in every bit, on a program that plays a GPU or on a GPU that
+//! promises those bits; and what becomes of failures.
+
+use std::sync::{Arc, OnceLock};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::device::GpuDevice;
+use super::kernels::TILES;
+use super::promises::{Promises, activate, norm, products};
+use crate::error::Error;
+use crate::forward::cpu::alone;
+use crate::forward::cpu::panels::{Format, Panels};
+use crate::model::Activation;
+
+fn gpu() -> &'static Arc<GpuDevice> {
+    static GPU: OnceLock<Arc<GpuDevice>> = OnceLock::new();
+    let hint = "`make setup-tests` installs a program that plays one";
+    GPU.get_or_init(|| GpuDevice::open(0, true).unwrap_or_else(|why| panic!("no GPU: {why:?}; {hint}")))
+}
+
+#[track_caller]
+fn assert_bits(found: &[f32], expected: &[f32], what: &str) {
+    let differ = found.iter().zip(expected).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+    assert!(found.len() == expected.len(), "{} numbers for {}: {what}", found.len(), expected.len());
+    assert!(differ == 0 || !gpu().promises().cpu_bits, "{differ} of {} differ: {what}", expected.len());
+}
+
+/// Numbers of many sizes and both signs.
+fn numbers(random: &mut StdRng, count: usize) -> Vec<f32> {
+    let mut number = || random.random_range(-1.0..1.0f32) * random.random_range(-12.0..6.0f32).exp2();
+    (0..count).map(|_| number()).collect()
+}
+
+/// A matrix as a file holds it: any quants, and scales or numbers that are finite.
+fn matrix(random: &mut StdRng, format: Format, rows: usize, inputs: usize) -> Panels {
+    let size = rows * inputs / format.inputs() * format.row_block();
+    let mut bytes: Vec<u8> = (0..size).map(|_| random.random()).collect();
+    for block in bytes.chunks_exact_mut(format.row_block()) {
+        // Halves, brains or numbers: the highest bit of the exponent off.
+        let highest: &[usize] = match format {
+            Format::Q8_0 | Format::Q4_0 | Format::Q5_0 | Format::F16 | Format::Bf16 => &[1],
+            Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[1, 3],
+            Format::Q6K => &[209],
+            Format::F32 => &[3],
+        };
+        highest.iter().for_each(|&at| block[at] &= 0xbf);
+    }
+    Panels::pack(format, rows, inputs, &bytes).unwrap()
+}
+
+#[test]
+fn products_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
+    let mut random = StdRng::seed_from_u64(11);
+    for format in Format::ALL {
+        // Not whole slots of blocks, not whole panels.
+        let inputs = if format.quantised() { 256 * 3 } else { 75 };
+        let panels = matrix(&mut random, format, 40, inputs);
+        let rows = numbers(&mut random, 8 * inputs);
+        let expected: Vec<f32> = rows.chunks(inputs).flat_map(|row| alone::product(&panels, row)).collect();
+        let found = products(gpu(), &panels, &rows).unwrap();
+        assert_eq!(found.len(), TILES.len());
+        for (tile, found) in TILES.iter().zip(found) {
+            assert_bits(&found, &expected, &format!("{format:?} in tiles of {tile}"));
+        }
+    }
+}
+
+#[test]
+fn norms_and_activations_have_the_cpus_bits() {
+    let mut random = StdRng::seed_from_u64(12);
+    for length in [16, 320, 1536] {
+        let (rows, weight) = (numbers(&mut random, 5 * length), numbers(&mut random, length));
+        let expected: Vec<f32> =
+            rows.chunks(length).flat_map(|row| alone::rms_norm(row, &weight, 1e-5)).collect();
+        assert_bits(&norm(gpu(), &rows, &weight, 1e-5).unwrap(), &expected, &format!("norms of {length}"));
+    }
+    let (gate, up) = (numbers(&mut random, 4999), numbers(&mut random, 4999));
+    for activation in [Activation::Silu, Activation::Gelu] {
+        let expected = alone::activate(activation, &gate, &up);
+        assert_bits(&activate(gpu(), activation, &gate, &up).unwrap(), &expected, &format!("{activation:?}"));
+    }
+}
+
+#[test]
+fn a_program_that_plays_a_gpu_keeps_every_promise() {
+    if gpu().label().ends_with("software") {
+        assert_eq!(gpu().promises(), Promises::default(), "{}", gpu().label());
+    }
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_not_opened() {
+    assert!(GpuDevice::open(99, true).is_err());
+}
+
+#[test]
+fn a_buffer_beyond_the_devices_limit_is_too_little_memory_and_the_device_goes_on() {
+    let error = gpu().buffer(usize::MAX / 2).unwrap_err();
+    assert!(error.is_out_of_memory(), "{error}");
+    gpu().buffer(1000).unwrap();
+    gpu().wait().unwrap();
+}
+
+#[test]
+fn what_the_driver_does_not_take_is_an_error_and_the_device_goes_on() {
+    let wrong =
+        wgpu::ShaderModuleDescriptor { label: None, source: wgpu::ShaderSource::Wgsl("fn no {".into()) };
+    let error = gpu().guarded(|| gpu().raw().create_shader_module(wrong)).unwrap_err();
+    assert!(matches!(error, Error::Compute(_)), "{error}");
+    gpu().wait().unwrap();
+}
+
+#[test]
+fn a_lost_device_is_an_error_from_then_on_and_no_panic() {
+    let lost = GpuDevice::open(0, true).unwrap();
+    lost.raw().destroy();
+    let mut random = StdRng::seed_from_u64(13);
+    let weight = numbers(&mut random, 64);
+    let error = norm(&lost, &weight, &weight, 1e-5).unwrap_err();
+    assert!(matches!(error, Error::Compute(_)), "{error}");
+}

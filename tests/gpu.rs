@@ -1,0 +1,267 @@
+//! The engine for GPUs against that for CPUs: the same bits, whatever is in a pass and wherever it lies in the cache. On
+//! a computer without a GPU a program plays one, with `make setup-tests` from Mesa.
+//!
+//! A device that does not promise the CPU's bits is held to numbers that are near, and to its own bits.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use candle_core::DType;
+use candle_core::quantized::GgmlDType;
+use foretoken_engine::decoder::{Decoder, Request};
+use foretoken_engine::device::Device;
+use foretoken_engine::draft::{Drafters, ModelDrafter, NgramDrafter, Vocabulary};
+use foretoken_engine::forward::{Interest, Model, Taps, Want, load};
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::speculation::{Speculation, Tree};
+use foretoken_engine::token::TokenId;
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::{
+    EVEN, ODD, chat_prompt, families, gpu, on_the_gpu, shaped_model, starter_draft, starter_target,
+};
+
+/// Q2_K and Q3_K are computed as Q8_0.
+const FORMATS: [GgmlDType; 12] = [
+    GgmlDType::F32,
+    GgmlDType::F16,
+    GgmlDType::BF16,
+    GgmlDType::Q8_0,
+    GgmlDType::Q4_0,
+    GgmlDType::Q4_1,
+    GgmlDType::Q5_0,
+    GgmlDType::Q5_1,
+    GgmlDType::Q3K,
+    GgmlDType::Q4K,
+    GgmlDType::Q5K,
+    GgmlDType::Q6K,
+];
+
+fn on_the_cpu(source: &ModelSource) -> Box<dyn Model> {
+    load(source, &Device::Cpu).unwrap()
+}
+
+#[track_caller]
+fn assert_the_cpus(found: &[f32], expected: &[f32], what: &str) {
+    if gpu().promises().cpu_bits {
+        let differ = found.iter().zip(expected).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+        assert!(
+            differ == 0 && found.len() == expected.len(),
+            "{differ} of {} differ: {what}",
+            expected.len()
+        );
+    } else {
+        let largest = expected.iter().fold(0f32, |largest, number| largest.max(number.abs()));
+        let near = |(a, b): (&f32, &f32)| (a - b).abs() < 2e-2 * largest;
+        assert!(found.iter().zip(expected).all(near), "{what}");
+    }
+}
+
+/// The logits of every token, which are fed in chunks of the given sizes, the last one repeated.
+fn logits(model: &mut dyn Model, tokens: &[TokenId], chunks: &[usize]) -> Vec<Vec<f32>> {
+    model.truncate(0);
+    let mut rows = Vec::new();
+    let mut sizes = chunks.iter().copied().chain(std::iter::repeat(*chunks.last().unwrap()));
+    while rows.len() < tokens.len() {
+        let size = sizes.next().unwrap().min(tokens.len() - rows.len());
+        let tree = TokenTree::chain(tokens[rows.len()..][..size].iter().copied());
+        let pass = model.run(&tree, &Want::all_rows()).unwrap();
+        rows.extend((0..size).map(|row| pass.logits().row(row).logits().unwrap().to_vec()));
+    }
+    rows
+}
+
+/// The same tokens on both, in chunks on the GPU.
+#[track_caller]
+fn compare(source: &ModelSource, tokens: &[TokenId], chunks: &[usize], what: &str) {
+    let expected = logits(on_the_cpu(source).as_mut(), tokens, &[tokens.len()]);
+    let found = logits(on_the_gpu(source).as_mut(), tokens, chunks);
+    assert_the_cpus(&found.concat(), &expected.concat(), what);
+}
+
+#[test]
+fn the_device_of_the_tests_promises_the_cpus_bits_where_a_program_plays_it() {
+    let (label, promises) = (gpu().label().to_owned(), gpu().promises());
+    assert!(promises.computes, "{label}");
+    if label.ends_with("software") {
+        assert!(promises.cpu_bits && promises.any_tile, "{label}: {promises:?}");
+    }
+}
+
+#[test]
+fn every_format_has_the_cpus_bits_in_any_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens: Vec<TokenId> = (0..21).map(|i| i * 37 % 320).collect();
+    for format in FORMATS {
+        compare(&shaped_model(folder.path(), format, EVEN), &tokens, &[1, 3, 17], &format!("{format:?}"));
+    }
+    for format in [GgmlDType::F32, GgmlDType::F16] {
+        compare(&shaped_model(folder.path(), format, ODD), &tokens, &[4, 17], &format!("{format:?}, odd"));
+    }
+}
+
+#[test]
+fn every_family_has_the_cpus_bits_or_is_refused_with_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens: Vec<TokenId> = (0..40).map(|i| 3 + i * 97 % 310).collect();
+    let (mut ran, mut refused) = (0, 0);
+    for family in families() {
+        let sources = [family.folder(folder.path(), DType::F32), family.gguf(folder.path(), GgmlDType::Q8_0)];
+        for source in sources {
+            match load(&source, &Device::Gpu(gpu())) {
+                Ok(_) => {
+                    compare(&source, &tokens, &[7, 1, 32], family.label);
+                    ran += 1;
+                }
+                Err(error) => {
+                    assert!(
+                        error.to_string().starts_with("Foretoken's engine for GPUs cannot run"),
+                        "{error}"
+                    );
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(ran >= 12 && refused >= 2, "{ran} ran, {refused} were refused");
+}
+
+/// Prompts longer than a page, and than the rows that go through the layers together.
+#[test]
+fn the_starter_has_the_cpus_bits_across_pages() {
+    let tokens: Vec<TokenId> = (0..300).map(|i| 3 + i * 761 % 4000).collect();
+    let (mut here, mut there) = (on_the_cpu(&starter_target()), on_the_gpu(&starter_target()));
+    for at in [0..250, 250..251, 251..259, 259..300] {
+        let tree = TokenTree::chain(tokens[at.clone()].iter().copied());
+        let last = Want::rows(at.len() - 1..at.len());
+        let [expected, found] = [&mut here, &mut there].map(|model| {
+            let pass = model.run(&tree, &last).unwrap();
+            pass.logits().row(0).logits().unwrap().to_vec()
+        });
+        assert_the_cpus(&found, &expected, &format!("{at:?}"));
+    }
+    // Going back, and on from there.
+    for model in [&mut here, &mut there] {
+        assert_eq!(model.truncate(255), 255);
+    }
+    let tree = TokenTree::chain([5, 6, 7]);
+    let [expected, found] = [&mut here, &mut there].map(|model| {
+        let pass = model.run(&tree, &Want::all_rows()).unwrap();
+        (0..3).flat_map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect::<Vec<_>>()
+    });
+    assert_the_cpus(&found, &expected, "after going back");
+}
+
+/// Branches of several depths, more nodes than a tile has rows, across a page's end.
+#[test]
+fn every_path_of_a_tree_has_the_bits_of_the_text_alone_and_what_is_kept_goes_on_as_it() {
+    let prefix: Vec<TokenId> = (0..249).map(|i| 3 + i * 761 % 4000).collect();
+    let parents =
+        [None, Some(0), Some(0), Some(1), Some(2), Some(3), Some(0), Some(4), Some(7), Some(5), Some(9)];
+    let mut tree = TokenTree::default();
+    for (node, parent) in parents.into_iter().enumerate() {
+        tree.push(100 + 7 * node as TokenId, parent);
+    }
+    let (mut here, mut there) = (on_the_cpu(&starter_target()), on_the_gpu(&starter_target()));
+    there.run(&TokenTree::chain(prefix.iter().copied()), &Want::nothing()).unwrap();
+    let path = [0, 2, 4, 7, 8];
+    here.run(&TokenTree::chain(prefix.iter().copied()), &Want::nothing()).unwrap();
+    let pass = there.run(&tree, &Want::all_rows()).unwrap();
+    for (row, path) in tree.visible().iter().enumerate() {
+        here.truncate(prefix.len());
+        let alone = TokenTree::chain(path.iter().map(|&node| tree.token(node)));
+        let expected = here.run(&alone, &Want::rows(path.len() - 1..path.len())).unwrap();
+        let expected = expected.logits().row(0).logits().unwrap().to_vec();
+        assert_the_cpus(pass.logits().row(row).logits().unwrap(), &expected, &format!("node {row}"));
+    }
+    // A pass that is dropped leaves nothing of a tree.
+    drop(pass);
+    assert_eq!(there.cached().len(), prefix.len());
+    let mut next = tree.clone();
+    next.push(900, Some(8));
+    let pass = there.run(&tree, &Want::rows(8..9)).unwrap();
+    // The same pass goes on with another node.
+    let pass = pass.grow(&next, &Want::rows(11..12)).unwrap();
+    let grown = pass.logits().row(0).logits().unwrap().to_vec();
+    pass.keep(&path).unwrap();
+    let kept: Vec<TokenId> = prefix.iter().copied().chain(path.map(|node| tree.token(node))).collect();
+    assert_eq!(there.cached(), kept);
+    here.truncate(0);
+    here.run(&TokenTree::chain(kept.iter().copied()), &Want::nothing()).unwrap();
+    let [expected, found] = [&mut here, &mut there].map(|model| {
+        let pass = model.run(&TokenTree::chain([900, 12]), &Want::all_rows()).unwrap();
+        [0, 1].map(|row| pass.logits().row(row).logits().unwrap().to_vec()).concat()
+    });
+    assert_the_cpus(&found, &expected, "after what was kept");
+    assert_the_cpus(&grown, &expected[..grown.len()], "the node that was added");
+}
+
+#[test]
+fn hidden_states_and_peaks_are_the_cpus() {
+    let folder = tempfile::tempdir().unwrap();
+    let gemma = families().into_iter().find(|family| family.architecture == "gemma3").unwrap();
+    let gemma = gemma.gguf(folder.path(), GgmlDType::Q8_0);
+    for source in [starter_target(), gemma] {
+        let layers = source.config().unwrap().layers;
+        let taps = Taps { entering: vec![0, 1, layers], last: true };
+        let tree = TokenTree::chain((0..35).map(|i| 3 + i * 61 % 300));
+        let want = Want::rows(30..35).features(&taps).interest(Interest::Peaks);
+        let [expected, found] = [on_the_cpu(&source), on_the_gpu(&source)].map(|mut model| {
+            let pass = model.run(&tree, &want).unwrap();
+            let row = |row| {
+                let row = pass.logits().row(row);
+                [
+                    row.likeliest() as f32,
+                    row.largest(),
+                    row.sum_exp(1.0).unwrap(),
+                    row.probability(7).unwrap(),
+                ]
+            };
+            let peaks: Vec<f32> = (0..5).flat_map(row).collect();
+            [pass.features().unwrap().numbers().to_vec(), peaks].concat()
+        });
+        assert_the_cpus(&found, &expected, "hidden states and peaks");
+    }
+}
+
+#[test]
+fn the_starter_pair_on_the_gpu_writes_the_cpus_text_however_it_is_drafted() {
+    let source = starter_target();
+    let tokenizer = Arc::new(source.tokenizer().unwrap());
+    let mut here = Decoder::new(on_the_cpu(&source), Arc::clone(&tokenizer));
+    let mut there = Decoder::new(on_the_gpu(&source), Arc::clone(&tokenizer));
+    let draft = on_the_gpu(&starter_draft());
+    let draft = ModelDrafter::new(draft, Vocabulary::Same(tokenizer.vocabulary()), tokenizer.ends());
+    let mut drafters = Drafters::new(vec![Box::new(draft), Box::<NgramDrafter>::default()]);
+    let coupled =
+        Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
+    let tree = Speculation { tree: Tree::Width(3), ..Speculation::fixed(5) };
+    let mut accepted = 0;
+    for sampling in [Sampling::greedy(), coupled] {
+        let prompt = chat_prompt(&source, &tokenizer, "Tell me a story about a fox who finds a lantern.");
+        let mut request = Request { sampling, max_tokens: Some(24), ..Request::new(prompt) };
+        request.speculation = Speculation::off();
+        let mut write = |decoder: &mut Decoder, request: &Request| {
+            decoder.reply(request, &mut drafters, &mut |_| ControlFlow::Continue(())).unwrap()
+        };
+        let expected = write(&mut here, &request);
+        for speculation in [Speculation::fixed(4), tree.clone(), Speculation::default()] {
+            request.speculation = speculation;
+            let found = write(&mut there, &request);
+            assert_eq!(found.tokens, expected.tokens, "{:?}", request.speculation);
+            accepted += found.summary.accepted;
+        }
+    }
+    assert!(accepted > 20, "only {accepted} drafted tokens were accepted: nothing was tested");
+}
+
+#[test]
+fn a_refused_pass_leaves_the_cache_alone() {
+    let mut model = on_the_gpu(&starter_target());
+    model.run(&TokenTree::chain([5, 6, 7]), &Want::nothing()).unwrap();
+    assert!(model.run(&TokenTree::chain([8, 1_000_000]), &Want::all_rows()).is_err());
+    assert!(model.run(&TokenTree::chain(vec![8; 20_000]), &Want::all_rows()).is_err());
+    assert_eq!(model.cached(), [5, 6, 7]);
+    model.wait().unwrap();
+}
