@@ -60,7 +60,7 @@ fn products_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
     let mut random = StdRng::seed_from_u64(11);
     for format in Format::ALL {
         // Not whole slots of blocks, not whole panels.
-        let inputs = if format.quantised() { 256 * 3 } else { 75 };
+        let inputs = if format.quantised() { 256 * 3 } else { 80 };
         let panels = matrix(&mut random, format, 40, inputs);
         let rows = numbers(&mut random, 8 * inputs);
         let expected: Vec<f32> = rows.chunks(inputs).flat_map(|row| alone::product(&panels, row)).collect();
