@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-sanitized test-arm fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-gpu test-sanitized test-arm fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -79,6 +79,10 @@ DEVICE := cpu
 FEATURES :=
 test-tensors: setup-tests $(PAGE) ## run the engine's tests on tensors, as on GPUs (several minutes)
 	FORETOKEN_TEST_DEVICE=$(DEVICE) cargo test $(CARGO_ALL) $(FEATURES) --test integration -- $(if $(filter cpu,$(DEVICE)),,--test-threads=1) lossless:: trial:: safetensors:: tensors::
+
+test-gpu: setup-tests $(PAGE) ## run the engine's tests on the engine for GPUs, or on a program that plays one (several minutes)
+	FORETOKEN_TEST_DEVICE=gpu cargo test $(CARGO_ALL) --test integration -- invariance:: lossless:: families:: passes:: --skip what_a_pass_reads
+	cargo test $(CARGO_ALL) --test gpu
 
 # The package is another project's and changes with OpenAI's own service, so it is no part of `make test`.
 test-openai: setup-tests $(PAGE) ## ask a local server with the openai package from PyPI

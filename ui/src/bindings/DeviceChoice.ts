@@ -3,4 +3,4 @@
 /**
  * What a person wants to compute.
  */
-export type DeviceChoice = "auto" | "cpu" | "cuda" | "metal";
+export type DeviceChoice = "auto" | "cpu" | "cuda" | "metal" | "gpu";

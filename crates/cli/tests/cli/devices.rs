@@ -1,6 +1,6 @@
 //! What computes: by name, and the CPU in the place of what cannot be had.
 
-use crate::program::{STORY, run};
+use crate::program::{Run, STORY, finished, program, run};
 
 fn generate<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let always = [
@@ -53,5 +53,37 @@ fn a_device_that_does_not_exist_is_wrong_usage() {
         let run = run(&generate(&[option, "abacus"]));
         assert_eq!((run.code, run.out.as_str()), (2, ""));
         assert!(run.err.contains("expected auto, cpu, gpu"), "{}", run.err);
+    }
+}
+
+/// On the program that plays a GPU, where there is one.
+fn on_the_gpu(more: &[&str], environment: &[(&str, &str)]) -> Run {
+    let mut command = program(&generate(more));
+    command.envs(environment.iter().copied());
+    finished(command, "")
+}
+
+const SOFTWARE: (&str, &str) = ("FORETOKEN_SOFTWARE_GPU", "1");
+
+#[test]
+fn the_gpu_writes_the_cpus_text_and_a_draft_may_be_beside_it() {
+    let expected = run(&generate(&["--device", "cpu"]));
+    for more in [&["--device", "gpu"][..], &["--device", "cpu", "--draft-device", "gpu"]] {
+        let found = on_the_gpu(more, &[SOFTWARE]);
+        assert_eq!((found.code, &found.out), (0, &expected.out), "{}", found.err);
+        assert!(remarks(&found.err).is_empty(), "{}", found.err);
+    }
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_said_and_the_cpu_writes_the_same_text() {
+    let expected = run(&generate(&["--device", "cpu"]));
+    for (device, environment, words) in [
+        ("gpu:99", &[SOFTWARE][..], "There is no GPU number 99. This computer has 1: "),
+        ("gpu", &[SOFTWARE, ("WGPU_BACKEND", "abacus")], "No GPU was found"),
+    ] {
+        let found = on_the_gpu(&["--device", device], environment);
+        assert_eq!((found.code, &found.out), (0, &expected.out), "{}", found.err);
+        assert!(remarks(&found.err).iter().any(|remark| remark.contains(words)), "{}", found.err);
     }
 }

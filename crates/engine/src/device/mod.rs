@@ -108,7 +108,7 @@ pub struct Opened {
     pub device: Device,
     /// `None` for the CPU.
     pub gpu: Option<Gpu>,
-    /// "CPU, 8 threads, AVX-512", "CUDA, NVIDIA H100, 80 GB".
+    /// "CPU, 8 threads, AVX-512", "CUDA, NVIDIA H100, 80 GB", "Vulkan, AMD Radeon 780M, bit-identical to the CPU".
     pub label: String,
     /// Whole sentences.
     pub remark: Option<String>,
@@ -187,7 +187,7 @@ fn open_gpu(gpu: Gpu) -> Result<Opened, Problem> {
             Gpu::Metal => metal::open()?,
             Gpu::Any => {
                 let device = any::open()?;
-                let label = device.label().to_owned();
+                let label = format!("{}, {}", device.label(), device.promises());
                 return Ok(Opened { device: Device::Gpu(device), gpu: Some(gpu), label, remark: None });
             }
         };

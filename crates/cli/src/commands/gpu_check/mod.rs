@@ -10,7 +10,7 @@ mod texts;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use foretoken_engine::device::{self, Device, DeviceChoice};
+use foretoken_engine::device::{self, DeviceChoice};
 use serde::Serialize;
 
 use super::bench::random::{RandomModel, default_folder};
@@ -48,8 +48,6 @@ pub struct Args {
 #[serde(tag = "type", rename = "gpu_check")]
 struct Report {
     device: String,
-    /// What was measured when it was opened; null where nothing is promised.
-    promises: Option<String>,
     /// Gigabytes (10^9 bytes) per second that the device reads from its memory and writes to it.
     memory_gb_s: f64,
     texts: Vec<texts::Text>,
@@ -74,10 +72,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let apart = accuracy.first().map_or(0.0, |starter| starter.apart);
     let report = Report {
         device: opened.label.clone(),
-        promises: match &opened.device {
-            Device::Gpu(gpu) => Some(gpu.promises().to_string()),
-            Device::Cpu | Device::Tensors(_) => None,
-        },
         memory_gb_s: speed::memory_gb_s(&opened.device, args.quick)?,
         texts: texts::compare(&opened, apart, args.quick)?,
         accuracy,

@@ -9,9 +9,7 @@ use crate::commands::bench::numbers::number;
 impl Report {
     pub fn table(&self) -> String {
         let mut lines = vec![
-            self.promises
-                .iter()
-                .fold(self.device.clone(), |device, promises| format!("{device}: {promises}")),
+            self.device.clone(),
             format!("memory is read and written at {:.0} GB/s", self.memory_gb_s),
             "\ntexts of the starter        replies  tokens  as on the CPU  near ties  mistakes".to_owned(),
         ];

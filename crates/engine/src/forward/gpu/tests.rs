@@ -6,13 +6,18 @@ use std::sync::{Arc, OnceLock};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use super::cache::{Cache, PAGE};
 use super::device::GpuDevice;
 use super::kernels::TILES;
+use super::model::GpuModel;
 use super::promises::{Promises, activate, norm, products};
 use crate::error::Error;
 use crate::forward::cpu::alone;
 use crate::forward::cpu::panels::{Format, Panels};
-use crate::model::Activation;
+use crate::forward::{Model, Want};
+use crate::model::fixture::Gguf;
+use crate::model::{Activation, ModelSource};
+use crate::tree::TokenTree;
 
 fn gpu() -> &'static Arc<GpuDevice> {
     static GPU: OnceLock<Arc<GpuDevice>> = OnceLock::new();
@@ -55,7 +60,7 @@ fn products_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
     let mut random = StdRng::seed_from_u64(11);
     for format in Format::ALL {
         // Not whole slots of blocks, not whole panels.
-        let inputs = if format.quantised() { 256 * 3 } else { 75 };
+        let inputs = if format.quantised() { 256 * 3 } else { 80 };
         let panels = matrix(&mut random, format, 40, inputs);
         let rows = numbers(&mut random, 8 * inputs);
         let expected: Vec<f32> = rows.chunks(inputs).flat_map(|row| alone::product(&panels, row)).collect();
@@ -110,6 +115,35 @@ fn what_the_driver_does_not_take_is_an_error_and_the_device_goes_on() {
     let error = gpu().guarded(|| gpu().raw().create_shader_module(wrong)).unwrap_err();
     assert!(matches!(error, Error::Compute(_)), "{error}");
     gpu().wait().unwrap();
+}
+
+/// A model whose device can be taken away, and what it was run on.
+fn tiny(device: &Arc<GpuDevice>) -> GpuModel {
+    let folder = tempfile::tempdir().unwrap();
+    GpuModel::load(&ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap(), device).unwrap()
+}
+
+#[test]
+fn a_device_that_is_lost_in_mid_reply_is_an_error_and_what_was_cached_stays_named() {
+    let lost = GpuDevice::open(0, true).unwrap();
+    let mut model = tiny(&lost);
+    model.run(&TokenTree::chain([5, 6, 7]), &Want::all_rows()).unwrap();
+    lost.raw().destroy();
+    for tree in [TokenTree::chain([8]), TokenTree::chain(vec![8; 40])] {
+        let Err(error) = model.run(&tree, &Want::all_rows()) else { panic!("computed on nothing") };
+        assert!(matches!(error, Error::Compute(_)), "{error}");
+    }
+    assert_eq!(model.cached(), [5, 6, 7]);
+    let failed = model.run(&TokenTree::chain([8]), &Want::nothing()).is_err() || model.wait().is_err();
+    assert!(failed, "nothing was wanted of it, and nobody heard");
+}
+
+#[test]
+fn a_cache_grows_by_half_in_whole_pages() {
+    let mut cache = Cache::new(gpu(), 2, 8).unwrap();
+    let mut grow = |positions| (cache.reserve(gpu(), positions).unwrap(), cache.positions() / PAGE);
+    let found = [PAGE, PAGE + 1, 4 * PAGE, 4 * PAGE + 1].map(&mut grow);
+    assert_eq!(found, [(false, 1), (true, 2), (true, 4), (true, 6)]);
 }
 
 #[test]
