@@ -4,12 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::gpu::Gpu;
+use super::gpu::{Gpu, SOFTWARE};
 use super::problem::Problem;
 use crate::forward::gpu::{GpuDevice, Unopened};
-
-/// The variable that lets programs be opened that play a GPU on the CPU: for tests.
-pub const SOFTWARE: &str = "FORETOKEN_SOFTWARE_GPU";
 
 /// The GPU that was named by [`super::use_gpu`].
 pub fn open() -> Result<Arc<GpuDevice>, Problem> {

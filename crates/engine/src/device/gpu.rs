@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The variable that lets programs be opened that play a GPU on the CPU: for tests.
+pub const SOFTWARE: &str = "FORETOKEN_SOFTWARE_GPU";
+
 /// A kind of GPU, by the way to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gpu {

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::any::SOFTWARE;
-use super::gpu::Gpu;
+use super::gpu::{Gpu, SOFTWARE};
 
 /// Why a GPU does not compute.
 #[derive(Debug, Clone, PartialEq, Eq)]

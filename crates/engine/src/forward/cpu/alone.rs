@@ -5,6 +5,8 @@ use super::isa::Isa;
 use super::panels::Panels;
 use super::product::{Product, Rows};
 use super::simd::LANES;
+use super::workspace::SLICE;
+use crate::forward::Peak;
 use crate::model::Activation;
 
 /// `x / sqrt(mean(x^2) + epsilon) * weight`; both are as long.
@@ -65,4 +67,15 @@ pub fn product(matrix: &Panels, x: &[f32]) -> Vec<f32> {
     }
     out.truncate(matrix.rows());
     out
+}
+
+/// The peak of a row of logits, with the bits that a pass gives it. What fills up the row to whole vectors becomes
+/// as low as can be.
+pub fn peak(row: &mut [f32], vocabulary: usize) -> Peak {
+    let kernels = Isa::best().kernels();
+    row[vocabulary..].fill(f32::NEG_INFINITY);
+    // SAFETY: these are instructions the processor has, and slices are whole vectors.
+    let slice = |slice: &[f32]| unsafe { (kernels.largest_and_sum)(slice.as_ptr(), slice.len()) };
+    let slices: Vec<(f32, f32)> = row.chunks(SLICE).map(slice).collect();
+    Peak::of_slices(&row[..vocabulary], &slices, SLICE)
 }

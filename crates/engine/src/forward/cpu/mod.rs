@@ -41,20 +41,6 @@ mod worth;
 pub use isa::Isa;
 pub use model::CpuModel;
 
-use super::Peak;
-use workspace::SLICE;
-
-/// The peak of a row of logits, with the bits that a pass gives it. What fills up the row to whole vectors becomes
-/// as low as can be.
-pub(super) fn peak(row: &mut [f32], vocabulary: usize) -> Peak {
-    let kernels = Isa::best().kernels();
-    row[vocabulary..].fill(f32::NEG_INFINITY);
-    // SAFETY: these are instructions the processor has, and slices are whole vectors.
-    let slice = |slice: &[f32]| unsafe { (kernels.largest_and_sum)(slice.as_ptr(), slice.len()) };
-    let slices: Vec<(f32, f32)> = row.chunks(SLICE).map(slice).collect();
-    Peak::of_slices(&row[..vocabulary], &slices, SLICE)
-}
-
 /// The sum of e^(scale (x - largest)), which has the same bits with all instructions. What is no number
 /// counts as nothing.
 pub(super) fn sum_exp(numbers: &[f32], largest: f32, scale: f32) -> f32 {

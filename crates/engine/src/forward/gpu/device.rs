@@ -1,11 +1,11 @@
-//! A GPU by wgpu: finding and opening one, its memory, and waiting for what it was handed. Its failures become errors,
-//! never panics. What it computes is not known here.
+//! An open GPU by wgpu: its memory, and waiting for what it was handed. Its failures become errors, never panics. What it
+//! computes is not known here; finding one is for `opening.rs`.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use wgpu::{Adapter, Backend, Backends, BufferUsages, DeviceType, Features, Limits};
+use wgpu::BufferUsages;
 
 use super::kernels::{Arithmetic, Pipelines, TILES};
 use super::promises::Promises;
@@ -13,12 +13,6 @@ use crate::error::{Error, Result};
 
 /// A pass is cut into parts that take far less, even where a program plays the GPU.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-
-/// What kernels need beside what every device has.
-const IMMEDIATES: u32 = 64;
-const WORKGROUP_BYTES: u32 = 16 << 10;
-const THREADS: u32 = 128;
-const BUFFERS: u32 = 8;
 
 /// A GPU that is open, with its programs.
 pub struct GpuDevice {
@@ -28,19 +22,11 @@ pub struct GpuDevice {
     pipelines: Pipelines,
     promises: Promises,
     /// The first error that nobody waited for; there is no work after it.
-    failure: Arc<Mutex<Option<String>>>,
+    failure: Failure,
 }
 
-/// Why no GPU was opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unopened {
-    /// There is none; `software` are programs that play one.
-    None { software: Vec<String> },
-    /// Fewer than were counted on.
-    Fewer { wanted: usize, found: Vec<String> },
-    /// It lacks something, or its driver does.
-    Failed(String),
-}
+/// The first error that nobody waited for.
+pub(super) type Failure = Arc<Mutex<Option<String>>>;
 
 impl fmt::Debug for GpuDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,62 +35,20 @@ impl fmt::Debug for GpuDevice {
 }
 
 impl GpuDevice {
-    /// Opens GPU number `index`, counted from 0, the one that should be fastest first, and measures what it promises.
-    /// `software` lets programs be opened that play a GPU on the CPU, after all others.
-    ///
-    /// # Errors
-    /// See [`Unopened`].
-    pub fn open(index: usize, software: bool) -> std::result::Result<Arc<Self>, Unopened> {
-        let (adapters, software) = adapters(software);
-        let names = |adapters: &[Adapter]| adapters.iter().map(label).collect::<Vec<_>>();
-        if adapters.is_empty() {
-            return Err(Unopened::None { software: names(&software) });
-        }
-        let adapter = adapters
-            .get(index)
-            .ok_or_else(|| Unopened::Fewer { wanted: index + 1, found: names(&adapters) })?;
-        Self::of(adapter).map(Arc::new).map_err(Unopened::Failed)
+    /// With programs of this `arithmetic`; its failures are heard by [`listen`].
+    pub(super) fn new(
+        (device, queue): (wgpu::Device, wgpu::Queue),
+        label: String,
+        arithmetic: Arithmetic,
+        failure: Failure,
+    ) -> Self {
+        let (pipelines, promises) = (Pipelines::new(arithmetic), Promises::default());
+        Self { device, queue, label, pipelines, promises, failure }
     }
 
-    fn of(adapter: &Adapter) -> std::result::Result<Self, String> {
-        let (features, limits) = (adapter.features(), adapter.limits());
-        if let Some(missing) = missing(features, &limits) {
-            return Err(format!("{} lacks {missing}", label(adapter)));
-        }
-        let double = Features::SHADER_F64 | Features::SHADER_INT64;
-        let descriptor = wgpu::DeviceDescriptor {
-            required_features: Features::IMMEDIATES | features & double,
-            required_limits: limits,
-            memory_hints: wgpu::MemoryHints::MemoryUsage,
-            ..Default::default()
-        };
-        let (device, queue) =
-            pollster::block_on(adapter.request_device(&descriptor)).map_err(|error| error.to_string())?;
-        let failure = Arc::new(Mutex::new(None));
-        listen(&device, &failure);
-        let with = |arithmetic| -> std::result::Result<Self, String> {
-            let mut opened = Self {
-                device: device.clone(),
-                queue: queue.clone(),
-                label: label(adapter),
-                pipelines: Pipelines::new(arithmetic),
-                promises: Promises::default(),
-                failure: Arc::clone(&failure),
-            };
-            opened.promises = Promises::measure(&opened).map_err(|error| error.to_string())?;
-            Ok(opened)
-        };
-        let own = with(Arithmetic::Own)?;
-        let opened = if !own.promises.cpu_bits && features.contains(double) {
-            let emulated = with(Arithmetic::Emulated)?;
-            if emulated.promises.cpu_bits { emulated } else { own }
-        } else {
-            own
-        };
-        if !opened.promises.computes {
-            return Err(format!("{} computes wrongly", opened.label));
-        }
-        Ok(opened)
+    /// The same, of which this was found to hold.
+    pub(super) fn promising(self, promises: Promises) -> Self {
+        Self { promises, ..self }
     }
 
     /// "Vulkan, NVIDIA GeForce RTX 4070"
@@ -248,7 +192,7 @@ pub(super) fn failed(words: String) -> Error {
 }
 
 /// The usual handler of errors panics.
-fn listen(device: &wgpu::Device, failure: &Arc<Mutex<Option<String>>>) {
+pub(super) fn listen(device: &wgpu::Device, failure: &Failure) {
     let note = |failure: &Mutex<Option<String>>, words: String| {
         failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(words);
     };
@@ -261,74 +205,4 @@ fn listen(device: &wgpu::Device, failure: &Arc<Mutex<Option<String>>>) {
             note(&heard, format!("the GPU was lost ({})", words.trim()));
         }
     });
-}
-
-/// The GPUs of this computer, the one that should be fastest first, and the programs that play one, which count as GPUs
-/// if `software` is wanted.
-fn adapters(software: bool) -> (Vec<Adapter>, Vec<Adapter>) {
-    let backends = Backends::from_env().unwrap_or(Backends::PRIMARY) - Backends::BROWSER_WEBGPU;
-    let descriptor = wgpu::InstanceDescriptor {
-        backends,
-        flags: wgpu::InstanceFlags::empty(),
-        memory_budget_thresholds: wgpu::MemoryBudgetThresholds {
-            for_resource_creation: Some(95),
-            for_device_loss: None,
-        },
-        ..wgpu::InstanceDescriptor::new_without_display_handle()
-    };
-    let mut found = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
-    found.sort_by_key(|adapter| {
-        let info = adapter.get_info();
-        (rank(info.device_type), info.backend == Backend::Dx12)
-    });
-    let mut seen = Vec::new();
-    found.retain(|adapter| {
-        // The same GPU by Vulkan and by DX12.
-        let info = adapter.get_info();
-        let who = (info.vendor, info.device, info.device_pci_bus_id);
-        let is_new =
-            who.1 == 0 || !seen.iter().any(|(other, backend)| *other == who && *backend != info.backend);
-        seen.push((who, info.backend));
-        is_new
-    });
-    let is_gpu = |adapter: &Adapter| software || adapter.get_info().device_type != DeviceType::Cpu;
-    found.into_iter().partition(is_gpu)
-}
-
-fn rank(kind: DeviceType) -> usize {
-    match kind {
-        DeviceType::DiscreteGpu => 0,
-        DeviceType::IntegratedGpu => 1,
-        DeviceType::VirtualGpu => 2,
-        DeviceType::Other => 3,
-        DeviceType::Cpu => 4,
-    }
-}
-
-fn label(adapter: &Adapter) -> String {
-    let info = adapter.get_info();
-    let backend = match info.backend {
-        Backend::Vulkan => "Vulkan",
-        Backend::Metal => "Metal",
-        Backend::Dx12 => "DX12",
-        _ => "GPU",
-    };
-    let software = if info.device_type == DeviceType::Cpu { ", software" } else { "" };
-    format!("{backend}, {}{software}", info.name.trim())
-}
-
-fn missing(features: Features, limits: &Limits) -> Option<&'static str> {
-    if !features.contains(Features::IMMEDIATES) || limits.max_immediate_size < IMMEDIATES {
-        Some("immediate data for its programs")
-    } else if limits.max_compute_workgroup_storage_size < WORKGROUP_BYTES {
-        Some("16 KB of memory for a group of threads")
-    } else if limits.max_compute_invocations_per_workgroup < THREADS
-        || limits.max_compute_workgroup_size_x < THREADS
-    {
-        Some("groups of 128 threads")
-    } else if limits.max_storage_buffers_per_shader_stage < BUFFERS {
-        Some("8 buffers for a program")
-    } else {
-        None
-    }
 }

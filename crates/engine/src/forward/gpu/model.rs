@@ -12,7 +12,8 @@ use super::network::{Network, missing};
 use super::pass::{AttentionSteps, Phases, Sights, Steps};
 use super::state::{ROWS, State};
 use crate::error::{Error, Result};
-use crate::forward::cpu::{self, simd::LANES};
+use crate::forward::cpu::alone::peak;
+use crate::forward::cpu::simd::LANES;
 use crate::forward::{Features, Logits, Model, Pass, Peak, Runner, Taps, Want};
 use crate::model::{ModelConfig, ModelSource};
 use crate::token::TokenId;
@@ -257,7 +258,7 @@ impl Runner for GpuModel {
             self.run_chunk(&chunk, want.features)?;
         }
         let (stride, vocabulary) = (self.stride(), self.config.vocabulary);
-        let peaks = self.logits.chunks_exact_mut(stride).map(|row| cpu::peak(row, vocabulary));
+        let peaks = self.logits.chunks_exact_mut(stride).map(|row| peak(row, vocabulary));
         self.peaks.extend(peaks);
         self.cached.extend(tree.tokens().skip(first));
         Ok(())

@@ -1,0 +1,150 @@
+//! Finding and opening a GPU, and choosing how it multiplies and adds.
+
+use std::sync::Arc;
+
+use wgpu::{Adapter, Backend, Backends, DeviceType, Features, Limits};
+
+use super::device::{Failure, GpuDevice, listen};
+use super::kernels::Arithmetic;
+use super::probe::measure;
+
+/// What kernels need beside what every device has.
+const IMMEDIATES: u32 = 64;
+const WORKGROUP_BYTES: u32 = 16 << 10;
+const THREADS: u32 = 128;
+const BUFFERS: u32 = 8;
+
+/// Why no GPU was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unopened {
+    /// There is none; `software` are programs that play one.
+    None { software: Vec<String> },
+    /// Fewer than were counted on.
+    Fewer { wanted: usize, found: Vec<String> },
+    /// It lacks something, or its driver does.
+    Failed(String),
+}
+
+impl GpuDevice {
+    /// Opens GPU number `index`, counted from 0, the one that should be fastest first, and measures what it promises.
+    /// `software` lets programs be opened that play a GPU on the CPU, after all others.
+    ///
+    /// # Errors
+    /// See [`Unopened`].
+    pub fn open(index: usize, software: bool) -> std::result::Result<Arc<Self>, Unopened> {
+        let (adapters, software) = adapters(software);
+        let names = |adapters: &[Adapter]| adapters.iter().map(label).collect::<Vec<_>>();
+        if adapters.is_empty() {
+            return Err(Unopened::None { software: names(&software) });
+        }
+        let adapter = adapters
+            .get(index)
+            .ok_or_else(|| Unopened::Fewer { wanted: index + 1, found: names(&adapters) })?;
+        Self::of(adapter).map(Arc::new).map_err(Unopened::Failed)
+    }
+
+    fn of(adapter: &Adapter) -> std::result::Result<Self, String> {
+        let (features, limits) = (adapter.features(), adapter.limits());
+        if let Some(missing) = missing(features, &limits) {
+            return Err(format!("{} lacks {missing}", label(adapter)));
+        }
+        let double = Features::SHADER_F64 | Features::SHADER_INT64;
+        let descriptor = wgpu::DeviceDescriptor {
+            required_features: Features::IMMEDIATES | features & double,
+            required_limits: limits,
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
+            ..Default::default()
+        };
+        let (device, queue) =
+            pollster::block_on(adapter.request_device(&descriptor)).map_err(|error| error.to_string())?;
+        let failure = Failure::default();
+        listen(&device, &failure);
+        let with = |arithmetic| -> std::result::Result<Self, String> {
+            let (raw, failure) = ((device.clone(), queue.clone()), Arc::clone(&failure));
+            let opened = Self::new(raw, label(adapter), arithmetic, failure);
+            let promises = measure(&opened).map_err(|error| error.to_string())?;
+            Ok(opened.promising(promises))
+        };
+        let own = with(Arithmetic::Own)?;
+        let opened = if !own.promises().cpu_bits && features.contains(double) {
+            let emulated = with(Arithmetic::Emulated)?;
+            if emulated.promises().cpu_bits { emulated } else { own }
+        } else {
+            own
+        };
+        if !opened.promises().computes {
+            return Err(format!("{} computes wrongly", opened.label()));
+        }
+        Ok(opened)
+    }
+}
+
+/// The GPUs of this computer, the one that should be fastest first, and the programs that play one, which count as GPUs
+/// if `software` is wanted.
+fn adapters(software: bool) -> (Vec<Adapter>, Vec<Adapter>) {
+    let backends = Backends::from_env().unwrap_or(Backends::PRIMARY) - Backends::BROWSER_WEBGPU;
+    let descriptor = wgpu::InstanceDescriptor {
+        backends,
+        flags: wgpu::InstanceFlags::empty(),
+        memory_budget_thresholds: wgpu::MemoryBudgetThresholds {
+            for_resource_creation: Some(95),
+            for_device_loss: None,
+        },
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    };
+    let mut found = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
+    found.sort_by_key(|adapter| {
+        let info = adapter.get_info();
+        (rank(info.device_type), info.backend == Backend::Dx12)
+    });
+    let mut seen = Vec::new();
+    found.retain(|adapter| {
+        // The same GPU by Vulkan and by DX12.
+        let info = adapter.get_info();
+        let who = (info.vendor, info.device, info.device_pci_bus_id);
+        let is_new =
+            who.1 == 0 || !seen.iter().any(|(other, backend)| *other == who && *backend != info.backend);
+        seen.push((who, info.backend));
+        is_new
+    });
+    let is_gpu = |adapter: &Adapter| software || adapter.get_info().device_type != DeviceType::Cpu;
+    found.into_iter().partition(is_gpu)
+}
+
+fn rank(kind: DeviceType) -> usize {
+    match kind {
+        DeviceType::DiscreteGpu => 0,
+        DeviceType::IntegratedGpu => 1,
+        DeviceType::VirtualGpu => 2,
+        DeviceType::Other => 3,
+        DeviceType::Cpu => 4,
+    }
+}
+
+fn label(adapter: &Adapter) -> String {
+    let info = adapter.get_info();
+    let backend = match info.backend {
+        Backend::Vulkan => "Vulkan",
+        Backend::Metal => "Metal",
+        Backend::Dx12 => "DX12",
+        _ => "GPU",
+    };
+    let software = if info.device_type == DeviceType::Cpu { ", software" } else { "" };
+    format!("{backend}, {}{software}", info.name.trim())
+}
+
+fn missing(features: Features, limits: &Limits) -> Option<&'static str> {
+    if !features.contains(Features::IMMEDIATES) || limits.max_immediate_size < IMMEDIATES {
+        Some("immediate data for its programs")
+    } else if limits.max_compute_workgroup_storage_size < WORKGROUP_BYTES {
+        Some("16 KB of memory for a group of threads")
+    } else if limits.max_compute_invocations_per_workgroup < THREADS
+        || limits.max_compute_workgroup_size_x < THREADS
+    {
+        Some("groups of 128 threads")
+    } else if limits.max_storage_buffers_per_shader_stage < BUFFERS {
+        Some("8 buffers for a program")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,149 @@
+//! Measures what a GPU promises: its own programs on made-up numbers, against each other and against the CPU engine's
+//! functions. Rows here are whole vectors long.
+
+use wgpu::Buffer;
+
+use super::device::GpuDevice;
+use super::kernels::{Kernel, NONE, TILES};
+use super::network::Matrix;
+use super::promises::Promises;
+use super::state::Rows;
+use super::step::{Product, Step};
+use crate::error::Result;
+use crate::forward::cpu::alone;
+use crate::forward::cpu::panels::{Format, Panels};
+use crate::model::Activation;
+
+/// Of the made-up rows.
+const INPUTS: usize = 256;
+const OUTPUTS: usize = 32;
+const ROWS: usize = 8;
+
+/// What holds on `device`.
+///
+/// # Errors
+/// `Error::Compute` when the device fails, as of the others.
+pub fn measure(device: &GpuDevice) -> Result<Promises> {
+    let rows = made_up(ROWS * INPUTS);
+    let weight = made_up(INPUTS);
+    let weights: Vec<u8> = made_up(OUTPUTS * INPUTS).iter().flat_map(|number| number.to_le_bytes()).collect();
+    let quants: Vec<u8> = weights[..OUTPUTS * INPUTS / 32 * 34].to_vec();
+    let quants = with_scales(quants, 34);
+    let Ok(panels) = Panels::pack(Format::Q8_0, OUTPUTS, INPUTS, &quants) else {
+        unreachable!("scales that are not finite")
+    };
+    let by_tile = products(device, &panels, &rows)?;
+    let ours = [
+        norm(device, &rows, &weight, 1e-6)?,
+        activate(device, Activation::Silu, &rows, &weight.repeat(ROWS))?,
+        by_tile[0].clone(),
+    ];
+    let each = |row: &dyn Fn(&[f32]) -> Vec<f32>| rows.chunks(INPUTS).flat_map(row).collect::<Vec<_>>();
+    let theirs = [
+        each(&|row| alone::rms_norm(row, &weight, 1e-6)),
+        each(&|row| alone::activate(Activation::Silu, row, &weight)),
+        each(&|row| alone::product(&panels, row)),
+    ];
+    let near = |(ours, theirs): (&Vec<f32>, &Vec<f32>)| {
+        let size = theirs.iter().map(|number| number.abs()).fold(0.0, f32::max);
+        ours.iter().zip(theirs).all(|(ours, theirs)| (ours - theirs).abs() <= 1e-3 * size)
+    };
+    Ok(Promises {
+        computes: ours.iter().zip(&theirs).all(near),
+        any_tile: by_tile.iter().all(|tile| bits(tile) == bits(&by_tile[0])),
+        cpu_bits: ours.iter().zip(&theirs).all(|(ours, theirs)| bits(ours) == bits(theirs)),
+    })
+}
+
+fn bits(numbers: &[f32]) -> Vec<u32> {
+    numbers.iter().map(|number| number.to_bits()).collect()
+}
+
+/// Numbers of several sizes.
+fn made_up(count: usize) -> Vec<f32> {
+    (0..count).map(|n| (n as f32 * 0.7).sin() * ((n % 9) as f32 - 4.0).exp2()).collect()
+}
+
+/// Blocks that begin with a scale in half precision, which becomes one between 1/8 and 2.
+fn with_scales(mut blocks: Vec<u8>, block: usize) -> Vec<u8> {
+    blocks.chunks_exact_mut(block).for_each(|block| block[1] = 0x30 | (block[1] & 0x0f));
+    blocks
+}
+
+/// A buffer with these numbers.
+///
+/// # Errors
+/// `Error::Compute` when the device fails, as of the others.
+fn upload(device: &GpuDevice, numbers: &[f32]) -> Result<Buffer> {
+    let buffer = device.buffer(4 * numbers.len())?;
+    write(device, &buffer, numbers);
+    Ok(buffer)
+}
+
+fn write(device: &GpuDevice, to: &Buffer, numbers: &[f32]) {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    device.queue().write_buffer(to, 0, &bytes);
+}
+
+/// Runs what `encode` says, and reads the first `count` numbers of `from`.
+fn compute(
+    device: &GpuDevice,
+    (from, count): (&Buffer, usize),
+    encode: impl FnOnce(&mut wgpu::ComputePass<'_>),
+) -> Result<Vec<f32>> {
+    let to = device.readable(4 * count)?;
+    let mut encoder = device.raw().create_command_encoder(&Default::default());
+    encode(&mut encoder.begin_compute_pass(&Default::default()));
+    encoder.copy_buffer_to_buffer(from, 0, &to, 0, 4 * count as u64);
+    device.queue().submit([encoder.finish()]);
+    device.fetch(&to, count)
+}
+
+/// The norms of `rows`, which are as long as `weight`, a multiple of sixteen.
+pub fn norm(device: &GpuDevice, rows: &[f32], weight: &[f32], epsilon: f32) -> Result<Vec<f32>> {
+    let (length, count) = (weight.len(), rows.len() / weight.len());
+    let (state, vectors) = (upload(device, rows)?, upload(device, weight)?);
+    let to = Rows::new(device, count, length)?;
+    let branch = device.buffer(16)?;
+    let step =
+        Step::new(device, Kernel::Norm, &[&state, &branch, &vectors, &to.plain, &to.quants, &to.scales])?;
+    let width = length as u32;
+    let asked = [0, width, width, width, 0, NONE, epsilon.to_bits(), 0];
+    compute(device, (&to.plain, rows.len()), |pass| step.run(pass, &asked, (count, 1)))
+}
+
+/// `activation(gate) * up`, as one row.
+pub fn activate(device: &GpuDevice, activation: Activation, gate: &[f32], up: &[f32]) -> Result<Vec<f32>> {
+    let (length, to) = (gate.len() as u32, Rows::new(device, 1, gate.len())?);
+    let (gate, up) = (upload(device, gate)?, upload(device, up)?);
+    let step = Step::new(device, Kernel::Activate, &[&gate, &up, &to.plain, &to.quants, &to.scales])?;
+    let blocks = length.div_ceil(32);
+    let gelu = u32::from(activation == Activation::Gelu);
+    let asked = [blocks, 1, length, length, length, gelu];
+    let groups = (blocks.div_ceil(64) as usize, 1);
+    compute(device, (&to.plain, length as usize), |pass| step.run(pass, &asked, groups))
+}
+
+/// The products of a matrix with up to eight `rows`, in tiles of every size.
+pub fn products(device: &GpuDevice, matrix: &Panels, rows: &[f32]) -> Result<Vec<Vec<f32>>> {
+    let (inputs, count) = (matrix.inputs(), rows.len() / matrix.inputs());
+    let x = Rows::new(device, TILES[TILES.len() - 1], inputs)?;
+    let stride = matrix.panels() * 16;
+    let out = device.buffer(4 * count * stride)?;
+    write(device, &x.plain, rows);
+    let quantise = Step::new(device, Kernel::Quantise, &[&x.plain, &x.quants, &x.scales])?;
+    let product = Product::new(device, &Matrix::upload(device, matrix)?, &x, &out, false)?;
+    let blocks = count * inputs / 32;
+    TILES
+        .iter()
+        .map(|&tile| {
+            let found = compute(device, (&out, count * stride), |pass| {
+                if x.blocks.is_some() {
+                    quantise.run(pass, &[blocks as u32], (blocks.div_ceil(64), 1));
+                }
+                product.run_in_tiles(pass, 0..count, tile);
+            })?;
+            Ok(found.chunks(stride).flat_map(|row| &row[..matrix.rows()]).copied().collect())
+        })
+        .collect()
+}
