@@ -200,6 +200,8 @@ test("the menu of a reply is used by keyboard", async () => {
   await press("ArrowDown");
   expect(document.activeElement).toBe(find("copy-text"));
   await press("ArrowDown");
+  expect(document.activeElement).toBe(find("new-chat-from-here"));
+  await press("ArrowDown");
   expect(document.activeElement).toBe(find("delete-reply"));
   await press("ArrowDown");
   expect(document.activeElement).toBe(find("regenerate"));
