@@ -92,6 +92,12 @@ impl GpuDevice {
         self.allocate(bytes, usage)
     }
 
+    /// Hands over words for the beginning of a buffer.
+    pub(super) fn write(&self, to: &wgpu::Buffer, words: impl IntoIterator<Item = u32>) {
+        let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        self.queue.write_buffer(to, 0, &bytes);
+    }
+
     /// A buffer that [`Self::fetch`] can read.
     ///
     /// # Errors

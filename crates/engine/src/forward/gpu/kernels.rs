@@ -12,6 +12,9 @@ use crate::forward::cpu::panels::Format;
 /// Rows of a tile, for each of which there is a program.
 pub const TILES: [usize; 4] = [1, 2, 4, 8];
 
+/// Bytes that a program is told each time it runs.
+pub const IMMEDIATE_BYTES: u32 = 64;
+
 /// The most numbers of a head.
 pub const LONGEST_HEAD: usize = 512;
 
@@ -173,7 +176,7 @@ fn make(device: &wgpu::Device, kernel: Kernel, source: String) -> wgpu::ComputeP
     let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
         label: None,
         bind_group_layouts: &[Some(&group)],
-        immediate_size: 64,
+        immediate_size: IMMEDIATE_BYTES,
     });
     device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: Some(kernel.entry()),

@@ -97,9 +97,8 @@ impl GpuModel {
     fn make_room(&mut self, positions: usize, words: usize) -> Result<()> {
         let device = &*self.device;
         for cache in &mut self.caches {
-            if cache.positions() < positions {
+            if cache.reserve(device, positions)? {
                 self.attention = None;
-                cache.reserve(device, positions)?;
             }
         }
         let positions = self.caches.iter().map(Cache::positions).min().unwrap_or(PAGE);
@@ -154,14 +153,13 @@ impl GpuModel {
                 state.iter_mut().for_each(|number| *number *= scale);
             }
         }
-        let queue = self.device.queue();
-        queue.write_buffer(&self.state.hidden, 0, &bytes(&states, f32::to_le_bytes));
-        queue.write_buffer(&self.sights.nodes, 0, &bytes(&chunk.words, u32::to_le_bytes));
+        self.device.write(&self.state.hidden, states.into_iter().map(f32::to_bits));
+        self.device.write(&self.sights.nodes, chunk.words.iter().copied());
         let (mut cosines, mut sines) = (Vec::new(), Vec::new());
         for (kind, to) in self.config.attention_kinds.iter().zip(&self.state.turns) {
             kind.rotary.tabulate(&positions[nodes.clone()], &mut cosines, &mut sines);
-            let turns: Vec<f32> = cosines.iter().zip(&sines).flat_map(|(&cos, &sin)| [cos, sin]).collect();
-            queue.write_buffer(to, 0, &bytes(&turns, f32::to_le_bytes));
+            let turns = cosines.iter().zip(&sines).flat_map(|(&cos, &sin)| [cos, sin]);
+            self.device.write(to, turns.map(f32::to_bits));
         }
     }
 
@@ -211,10 +209,6 @@ impl GpuModel {
         }
         self.device.check()
     }
-}
-
-fn bytes<T: Copy>(numbers: &[T], to_bytes: impl Fn(T) -> [u8; 4]) -> Vec<u8> {
-    numbers.iter().flat_map(|&number| to_bytes(number)).collect()
 }
 
 impl Model for GpuModel {
@@ -297,7 +291,7 @@ impl GpuModel {
     fn gather(&self, pairs: &[u32]) -> Result<()> {
         let (kv_heads, of_head) = (self.config.kv_heads, self.config.head_size / 2);
         let asked = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2];
-        self.device.queue().write_buffer(&self.sights.nodes, 0, &bytes(pairs, u32::to_le_bytes));
+        self.device.write(&self.sights.nodes, pairs.iter().copied());
         let mut encoder = self.device.raw().create_command_encoder(&Default::default());
         let mut pass = encoder.begin_compute_pass(&Default::default());
         for layer in self.attention.iter().flatten() {

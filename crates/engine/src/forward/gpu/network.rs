@@ -1,12 +1,10 @@
 //! A model's weights on the device, in the CPU engine's panels, and the names of their vectors. Rows of the embedding
 //! are looked up on this side, where they take no memory of the GPU's.
 
-use std::sync::Arc;
-
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
-use super::kernels::NONE;
+use super::kernels::{LONGEST_HEAD, NONE};
 use crate::error::Result;
 use crate::forward::cpu::network::{self as cpu, FeedForward, Mixer};
 use crate::forward::cpu::panels::{Format, Panels};
@@ -16,7 +14,7 @@ use crate::model::{ModelConfig, Weights};
 /// All weights of a model.
 #[derive(Debug)]
 pub struct Network {
-    pub embedding: Arc<Panels>, // [vocabulary, hidden]
+    pub embedding: Panels, // [vocabulary, hidden]
     pub layers: Vec<Layer>,
     /// Norms and biases, one after the other.
     pub vectors: Buffer,
@@ -69,7 +67,7 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some("draft heads")
     } else if config.experts.is_some() {
         Some("models of experts")
-    } else if config.head_size > super::kernels::LONGEST_HEAD {
+    } else if config.head_size > LONGEST_HEAD {
         Some("heads of more than 512 numbers")
     } else {
         None
@@ -91,18 +89,17 @@ impl Network {
             Ok(layer)
         });
         let layers = layers.collect::<Result<_>>()?;
-        let embedding = Arc::new(cpu::panels(weights, EMBEDDING)?);
+        let embedding = cpu::panels(weights, EMBEDDING)?;
         let output = match config.tied_embeddings {
             true => Matrix::upload(device, &embedding)?,
             false => Matrix::upload(device, &cpu::panels(weights, OUTPUT)?)?,
         };
         let output_norm = push(&mut vectors, &cpu::vector(weights, "output_norm.weight")?);
-        let bytes: Vec<u8> = vectors.iter().flat_map(|number| number.to_le_bytes()).collect();
-        let vectors = device.buffer(bytes.len())?;
-        device.queue().write_buffer(&vectors, 0, &bytes);
+        let all = device.buffer(4 * vectors.len())?;
+        device.write(&all, vectors.into_iter().map(f32::to_bits));
         device.queue().submit([]);
         device.wait()?;
-        Ok(Self { embedding, layers, vectors, output_norm, output })
+        Ok(Self { embedding, layers, vectors: all, output_norm, output })
     }
 }
 

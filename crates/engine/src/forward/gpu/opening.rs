@@ -5,11 +5,10 @@ use std::sync::Arc;
 use wgpu::{Adapter, Backend, Backends, DeviceType, Features, Limits};
 
 use super::device::{Failure, GpuDevice, listen};
-use super::kernels::Arithmetic;
+use super::kernels::{Arithmetic, IMMEDIATE_BYTES};
 use super::probe::measure;
 
 /// What kernels need beside what every device has.
-const IMMEDIATES: u32 = 64;
 const WORKGROUP_BYTES: u32 = 16 << 10;
 const THREADS: u32 = 128;
 const BUFFERS: u32 = 8;
@@ -134,7 +133,7 @@ fn label(adapter: &Adapter) -> String {
 }
 
 fn missing(features: Features, limits: &Limits) -> Option<&'static str> {
-    if !features.contains(Features::IMMEDIATES) || limits.max_immediate_size < IMMEDIATES {
+    if !features.contains(Features::IMMEDIATES) || limits.max_immediate_size < IMMEDIATE_BYTES {
         Some("immediate data for its programs")
     } else if limits.max_compute_workgroup_storage_size < WORKGROUP_BYTES {
         Some("16 KB of memory for a group of threads")

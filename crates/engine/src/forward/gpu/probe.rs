@@ -76,13 +76,8 @@ fn with_scales(mut blocks: Vec<u8>, block: usize) -> Vec<u8> {
 /// `Error::Compute` when the device fails, as of the others.
 fn upload(device: &GpuDevice, numbers: &[f32]) -> Result<Buffer> {
     let buffer = device.buffer(4 * numbers.len())?;
-    write(device, &buffer, numbers);
+    device.write(&buffer, numbers.iter().map(|number| number.to_bits()));
     Ok(buffer)
-}
-
-fn write(device: &GpuDevice, to: &Buffer, numbers: &[f32]) {
-    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-    device.queue().write_buffer(to, 0, &bytes);
 }
 
 /// Runs what `encode` says, and reads the first `count` numbers of `from`.
@@ -130,7 +125,7 @@ pub fn products(device: &GpuDevice, matrix: &Panels, rows: &[f32]) -> Result<Vec
     let x = Rows::new(device, TILES[TILES.len() - 1], inputs)?;
     let stride = matrix.panels() * 16;
     let out = device.buffer(4 * count * stride)?;
-    write(device, &x.plain, rows);
+    device.write(&x.plain, rows.iter().map(|number| number.to_bits()));
     let quantise = Step::new(device, Kernel::Quantise, &[&x.plain, &x.quants, &x.scales])?;
     let product = Product::new(device, &Matrix::upload(device, matrix)?, &x, &out, false)?;
     let blocks = count * inputs / 32;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use wgpu::{BindGroup, Buffer, ComputePass, ComputePipeline};
 
 use super::device::GpuDevice;
-use super::kernels::Kernel;
+use super::kernels::{IMMEDIATE_BYTES, Kernel};
 use super::network::Matrix;
 use super::state::Rows;
 use crate::error::Result;
@@ -52,7 +52,7 @@ fn dispatch(
     asked: &[u32],
     (across, down): (usize, usize),
 ) {
-    let mut bytes = [0u8; 64];
+    let mut bytes = [0u8; IMMEDIATE_BYTES as usize];
     for (to, word) in bytes.chunks_exact_mut(4).zip(asked) {
         to.copy_from_slice(&word.to_le_bytes());
     }
