@@ -17,10 +17,12 @@ use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
-use foretoken_tests::{RandomFamily, families, family, instruction_sets, loaded, loaded_with};
+use foretoken_tests::{
+    RandomFamily, families, family, instruction_sets, loaded, loaded_with, logits_in_chunks,
+};
 use serde_json::{Value as Json, json};
 
-use crate::invariance::{difference, exact, logits_in_chunks};
+use crate::invariance::{difference, exact};
 
 /// How far apart logits may be since the CPU keeps keys and values in half precision, where a last bit
 /// before them may decide how they are rounded.

@@ -10,8 +10,9 @@ pub mod picture;
 mod random_block_head;
 mod random_family;
 mod random_head;
+pub mod served;
+pub mod spread;
 mod starter_folder;
-pub mod times;
 #[cfg(target_os = "linux")]
 pub mod window;
 
@@ -26,9 +27,10 @@ use foretoken_engine::decoder::Decoder;
 use foretoken_engine::draft::{ModelDrafter, Vocabulary};
 use foretoken_engine::forward::cpu::Isa;
 use foretoken_engine::forward::gpu::GpuDevice;
-use foretoken_engine::forward::{CpuModel, Model, TensorModel, load};
+use foretoken_engine::forward::{CpuModel, Model, TensorModel, Want, load};
 use foretoken_engine::model::{ChatMessage, ModelSource, Renderer, Role, Special, Tokenizer};
 use foretoken_engine::token::TokenId;
+use foretoken_engine::tree::TokenTree;
 use foretoken_engine::{Error, device};
 
 pub use head_files::made_up;
@@ -121,6 +123,21 @@ pub fn tensors_on() -> Option<&'static Device> {
     DEVICE.get_or_init(open).as_ref()
 }
 
+/// One row a token, fed in chunks of the given sizes, the last one repeated.
+pub fn logits_in_chunks(model: &mut dyn Model, tokens: &[TokenId], chunks: &[usize]) -> Vec<Vec<f32>> {
+    model.truncate(0);
+    let mut rows = Vec::new();
+    let mut sizes = chunks.iter().copied().chain(std::iter::repeat(*chunks.last().unwrap()));
+    while rows.len() < tokens.len() {
+        let size = sizes.next().unwrap().min(tokens.len() - rows.len());
+        let tree = TokenTree::chain(tokens[rows.len()..][..size].iter().copied());
+        let pass = model.run(&tree, &Want::all_rows()).unwrap();
+        let logits = pass.logits();
+        rows.extend((0..size).map(|row| logits.row(row).logits().unwrap().to_vec()));
+    }
+    rows
+}
+
 /// Asserts that logits are the same: bit by bit on the engines for CPUs and GPUs, but for rounding on tensors.
 #[track_caller]
 pub fn assert_same(found: &[f32], expected: &[f32]) {
@@ -191,6 +208,23 @@ pub fn shaped_model(folder: &Path, quantisation: GgmlDType, shape: Shape) -> Mod
 }
 
 const TEMPLATE: &str = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
+
+/// Q2_K and Q3_K are computed as Q8_0.
+pub const FORMATS: [GgmlDType; 13] = [
+    GgmlDType::F32,
+    GgmlDType::F16,
+    GgmlDType::BF16,
+    GgmlDType::Q8_0,
+    GgmlDType::Q4_0,
+    GgmlDType::Q4_1,
+    GgmlDType::Q5_0,
+    GgmlDType::Q5_1,
+    GgmlDType::Q2K,
+    GgmlDType::Q3K,
+    GgmlDType::Q4K,
+    GgmlDType::Q5K,
+    GgmlDType::Q6K,
+];
 
 /// The same with a chat template and a long context: it talks nonsense and does not come to an end.
 pub fn endless_model(folder: &Path) -> ModelSource {

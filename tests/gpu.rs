@@ -19,24 +19,9 @@ use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{
-    EVEN, ODD, chat_prompt, families, gpu, on_the_gpu, shaped_model, starter_draft, starter_target,
+    EVEN, FORMATS, ODD, chat_prompt, families, gpu, logits_in_chunks, on_the_gpu, shaped_model,
+    starter_draft, starter_target,
 };
-
-/// Q2_K and Q3_K are computed as Q8_0.
-const FORMATS: [GgmlDType; 12] = [
-    GgmlDType::F32,
-    GgmlDType::F16,
-    GgmlDType::BF16,
-    GgmlDType::Q8_0,
-    GgmlDType::Q4_0,
-    GgmlDType::Q4_1,
-    GgmlDType::Q5_0,
-    GgmlDType::Q5_1,
-    GgmlDType::Q3K,
-    GgmlDType::Q4K,
-    GgmlDType::Q5K,
-    GgmlDType::Q6K,
-];
 
 fn on_the_cpu(source: &ModelSource) -> Box<dyn Model> {
     load(source, &Device::Cpu).unwrap()
@@ -58,25 +43,11 @@ fn assert_the_cpus(found: &[f32], expected: &[f32], what: &str) {
     }
 }
 
-/// The logits of every token, which are fed in chunks of the given sizes, the last one repeated.
-fn logits(model: &mut dyn Model, tokens: &[TokenId], chunks: &[usize]) -> Vec<Vec<f32>> {
-    model.truncate(0);
-    let mut rows = Vec::new();
-    let mut sizes = chunks.iter().copied().chain(std::iter::repeat(*chunks.last().unwrap()));
-    while rows.len() < tokens.len() {
-        let size = sizes.next().unwrap().min(tokens.len() - rows.len());
-        let tree = TokenTree::chain(tokens[rows.len()..][..size].iter().copied());
-        let pass = model.run(&tree, &Want::all_rows()).unwrap();
-        rows.extend((0..size).map(|row| pass.logits().row(row).logits().unwrap().to_vec()));
-    }
-    rows
-}
-
 /// The same tokens on both, in chunks on the GPU.
 #[track_caller]
 fn compare(source: &ModelSource, tokens: &[TokenId], chunks: &[usize], what: &str) {
-    let expected = logits(on_the_cpu(source).as_mut(), tokens, &[tokens.len()]);
-    let found = logits(on_the_gpu(source).as_mut(), tokens, chunks);
+    let expected = logits_in_chunks(on_the_cpu(source).as_mut(), tokens, &[tokens.len()]);
+    let found = logits_in_chunks(on_the_gpu(source).as_mut(), tokens, chunks);
     assert_the_cpus(&found.concat(), &expected.concat(), what);
 }
 

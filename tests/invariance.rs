@@ -5,46 +5,15 @@ use candle_core::quantized::{GgmlDType, gguf_file};
 use candle_core::{Device, Tensor};
 use candle_transformers::models::quantized_llama::ModelWeights;
 use foretoken_engine::forward::cpu::Isa;
-use foretoken_engine::forward::{CpuModel, Model, TensorModel, Want};
+use foretoken_engine::forward::{CpuModel, TensorModel, Want};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{
-    EVEN, ODD, instruction_sets, loaded, loaded_with, random_model, shaped_model, starter_target,
+    EVEN, FORMATS, ODD, instruction_sets, loaded, loaded_with, logits_in_chunks, random_model, shaped_model,
+    starter_target,
 };
 use proptest::prelude::*;
-
-/// Q2_K and Q3_K are computed as Q8_0.
-pub const FORMATS: [GgmlDType; 13] = [
-    GgmlDType::F32,
-    GgmlDType::F16,
-    GgmlDType::BF16,
-    GgmlDType::Q8_0,
-    GgmlDType::Q4_0,
-    GgmlDType::Q4_1,
-    GgmlDType::Q5_0,
-    GgmlDType::Q5_1,
-    GgmlDType::Q2K,
-    GgmlDType::Q3K,
-    GgmlDType::Q4K,
-    GgmlDType::Q5K,
-    GgmlDType::Q6K,
-];
-
-/// One row a token, fed in chunks of the given sizes, the last one repeated.
-pub fn logits_in_chunks(model: &mut dyn Model, tokens: &[TokenId], chunks: &[usize]) -> Vec<Vec<f32>> {
-    model.truncate(0);
-    let mut rows = Vec::new();
-    let mut sizes = chunks.iter().copied().chain(std::iter::repeat(*chunks.last().unwrap()));
-    while rows.len() < tokens.len() {
-        let size = sizes.next().unwrap().min(tokens.len() - rows.len());
-        let tree = TokenTree::chain(tokens[rows.len()..][..size].iter().copied());
-        let pass = model.run(&tree, &Want::all_rows()).unwrap();
-        let logits = pass.logits();
-        rows.extend((0..size).map(|row| logits.row(row).logits().unwrap().to_vec()));
-    }
-    rows
-}
 
 #[test]
 fn logits_have_the_same_bits_in_any_chunks_on_any_threads_in_every_format() {

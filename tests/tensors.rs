@@ -13,9 +13,11 @@ use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Staged, Tree};
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
-use foretoken_tests::{chat_prompt, random_model, starter_draft, starter_target, tensors_on};
+use foretoken_tests::{
+    FORMATS, chat_prompt, logits_in_chunks, random_model, starter_draft, starter_target, tensors_on,
+};
 
-use crate::invariance::{FORMATS, difference as error, exact, logits_in_chunks, reference};
+use crate::invariance::{difference as error, exact, reference};
 
 fn device() -> Device {
     tensors_on().cloned().unwrap_or(Device::Cpu)

@@ -3,16 +3,17 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
 mod many;
-mod served;
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Instant;
 
 use foretoken_tests::client::asked;
-use foretoken_tests::times::Times;
+use foretoken_tests::served::Served;
+use foretoken_tests::spread::Spread;
 use foretoken_tests::window::application;
 use serde_json::{Value, json};
-use served::Served;
 
 /// Alternately by the server and by the terminal.
 const REPLIES: usize = 6;
@@ -23,15 +24,25 @@ const PROMPT: &str = "Tell me a story about a fox who finds a lantern.";
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).collect();
     if let [target, draft] = &named[..] {
-        return compare(&Served::start(&["--target", target, "--draft", draft]), target, draft);
+        return compare(&serve(&["--target", target, "--draft", draft]), target, draft);
     }
-    let starter = Served::start(&["--target", "starter", "--draft", "starter-draft"]);
+    let starter = serve(&["--target", "starter", "--draft", "starter-draft"]);
     compare(&starter, "starter", "starter-draft");
     many::clients(&starter);
     drop(starter);
     if !foretoken_tests::without_smollm2() {
-        compare(&Served::start(&[]), "smollm2", "smollm2-head");
+        compare(&serve(&[]), "smollm2", "smollm2-head");
     }
+}
+
+fn serve(arguments: &[&str]) -> Served {
+    let mut command = Command::new(cli());
+    command.args(["serve", "--port", "0"]).args(arguments);
+    Served::start(command)
+}
+
+fn cli() -> PathBuf {
+    application().with_file_name("foretoken-cli")
 }
 
 fn compare(served: &Served, target: &str, draft: &str) {
@@ -42,7 +53,7 @@ fn compare(served: &Served, target: &str, draft: &str) {
 
 /// A reply's tokens/s of both, by their own clocks and, for the server, by the client's: from the first piece to the last.
 fn speed(served: &Served, target: &str, draft: &str) {
-    let (mut ratios, mut seen) = (Times::default(), Times::default());
+    let (mut ratios, mut seen) = (Spread::default(), Spread::default());
     for turn in 0..REPLIES {
         let there = (turn % 2 == 0).then(|| terminal(target, draft, turn));
         let streamed = Streamed::of(served, &request(turn, TOKENS));
@@ -60,7 +71,7 @@ fn speed(served: &Served, target: &str, draft: &str) {
 /// From the request to the first piece of a reply to a prompt that was just read.
 fn first_bytes(served: &Served) {
     Streamed::of(served, &request(0, 8));
-    let mut times = Times::default();
+    let mut times = Spread::default();
     for _ in 0..FIRST_BYTES {
         times.add(Streamed::of(served, &request(0, 8)).first_byte_ms);
     }
@@ -114,7 +125,7 @@ impl Streamed {
 
 /// Tokens/s of the same reply by `generate`.
 fn terminal(target: &str, draft: &str, seed: usize) -> f64 {
-    let output = std::process::Command::new(application().with_file_name("foretoken-cli"))
+    let output = Command::new(cli())
         .args([
             "generate",
             "--json",

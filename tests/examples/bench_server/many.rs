@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use foretoken_tests::client::post;
-use foretoken_tests::times::Times;
+use foretoken_tests::served::Served;
+use foretoken_tests::spread::Spread;
 use serde_json::json;
-
-use crate::served::Served;
 
 const CLIENTS: usize = 32;
 const REQUESTS: usize = 50;
@@ -21,7 +20,7 @@ pub fn clients(served: &Served) {
         clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     });
     let mut counts = BTreeMap::<u16, usize>::new();
-    let mut times = Times::default();
+    let mut times = Spread::default();
     for (status, milliseconds) in answers {
         *counts.entry(status).or_default() += 1;
         times.add(milliseconds);

@@ -18,7 +18,7 @@ use std::time::Duration;
 use foretoken_engine::decoder::{Reply, Request};
 use foretoken_engine::draft::Drafters;
 use foretoken_store::{Ending, Store};
-use foretoken_tests::times::Times;
+use foretoken_tests::spread::Spread;
 use foretoken_tests::window::Window;
 use foretoken_tests::{chat_prompt, decoder, model_drafter, starter_target};
 use painted::until_painted;
@@ -79,7 +79,7 @@ async fn painting(window: &Window, options: &str) {
 /// Clicks on a conversation of 500 messages and prints when its end is on the screen, and when all of it is
 /// on the page.
 async fn opening(window: &Window) {
-    let (mut end, mut all) = (Times::default(), Times::default());
+    let (mut end, mut all) = (Spread::default(), Spread::default());
     for _ in 0..OPENINGS {
         window.open_page("").await;
         let script = format!(

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_store::Store;
+use foretoken_tests::spread::Spread;
 use foretoken_tests::window::{Window, application};
 use serde_json::{Value, json};
 
@@ -95,7 +96,7 @@ impl Pair {
         Store::open(&data.join("foretoken.db")).unwrap().save_settings(&settings.to_string()).unwrap();
         let window = Window::open(data).await;
         println!("{}:", self.name);
-        let mut ratios = Vec::new();
+        let mut ratios = Spread::default();
         for (turn, prompt) in self.prompts.iter().enumerate() {
             let first = (turn % 2 == 0).then(|| self.in_the_terminal(data, prompt));
             let (here, shares) = self.in_the_window(&window, prompt).await;
@@ -114,9 +115,9 @@ impl Pair {
                 shares.engine * 100.0,
                 shares.page * 100.0
             );
-            ratios.push(ratio);
+            ratios.add(ratio);
         }
-        println!("  median of the ratios: {:.2}", median(ratios));
+        println!("  median of the ratios: {:.2}", ratios.median());
         window.configure(json!({ "max_tokens": 10 * self.tokens })).await;
         window.ask(LONG).await;
         window.wait("the reply streams", async || window.rounds().await > 3).await;
@@ -215,10 +216,4 @@ pub async fn idle(data: &Path) {
         engine * 100.0
     );
     window.close().await;
-}
-
-/// The middle value; 0 of nothing.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

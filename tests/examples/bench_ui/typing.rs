@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fantoccini::actions::{InputSource, KeyAction, KeyActions};
-use foretoken_tests::times::Times;
+use foretoken_tests::spread::Spread;
 use foretoken_tests::window::Window;
 
 use crate::painted::until_painted;
@@ -42,7 +42,7 @@ pub async fn while_it_streams(window: &Window) {
     window.page.perform_actions(keys).await.unwrap();
     let found = window.page.execute("return window.typed", vec![]).await.unwrap();
     let times = |name: &str| {
-        let mut times = Times::default();
+        let mut times = Spread::default();
         found[name].as_array().unwrap().iter().for_each(|ms| times.add(ms.as_f64().unwrap()));
         times
     };

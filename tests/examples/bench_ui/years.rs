@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use foretoken_store::{Node, Store, Tree};
-use foretoken_tests::times::Times;
+use foretoken_tests::spread::Spread;
 use foretoken_tests::window::Window;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ fn node(words: &[String], number: usize, place: usize) -> Node {
 
 /// Prints how long after its process began the window takes a message.
 pub async fn starting(data: &Path) {
-    let mut times = Times::default();
+    let mut times = Spread::default();
     for _ in 0..STARTS {
         let window = Window::open(data).await;
         times.add(processes::age(window.driver()).as_secs_f64() * 1000.0);
@@ -72,7 +72,7 @@ pub async fn starting(data: &Path) {
 pub async fn searching(window: &Window) {
     println!("searching {} messages:", CONVERSATIONS * MESSAGES);
     for query in QUERIES {
-        let (mut asked, mut seen, mut hits) = (Times::default(), Times::default(), 0);
+        let (mut asked, mut seen, mut hits) = (Spread::default(), Spread::default(), 0);
         for _ in 0..SEARCHES {
             let script = "const [query, done] = arguments;
                 const begin = performance.now();

@@ -227,8 +227,8 @@ fn names_and_addresses_that_cannot_be_are_refused() {
     assert!(fixture.app.settings().remote_servers.is_empty());
 }
 
-/// Where a server is that has no models, and what it is asked.
-fn hearing() -> (String, mpsc::Receiver<String>) {
+/// Where a server is that answers each request as `answer` says, and what it is asked.
+fn listening(answer: impl Fn(&str) -> String + Send + 'static) -> (String, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();
     let (sender, asked) = mpsc::channel();
@@ -236,12 +236,19 @@ fn hearing() -> (String, mpsc::Receiver<String>) {
         for stream in listener.incoming() {
             let (mut stream, mut bytes) = (stream.unwrap(), [0; 65536]);
             let length = stream.read(&mut bytes).unwrap();
-            let _ = sender.send(String::from_utf8_lossy(&bytes[..length]).to_lowercase());
-            let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 11\r\n\r\n{\"data\":[]}";
-            let _ = stream.write_all(answer.as_bytes());
+            let request = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            let _ = stream.write_all(answer(&request).as_bytes());
+            let _ = sender.send(request);
         }
     });
     (at, asked)
+}
+
+/// Without models.
+fn hearing() -> (String, mpsc::Receiver<String>) {
+    listening(|_| {
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 11\r\n\r\n{\"data\":[]}".to_owned()
+    })
 }
 
 #[test]
@@ -250,7 +257,8 @@ fn a_key_goes_to_the_address_that_it_was_given_for_and_to_no_other_and_is_in_no_
     let ((one, at_one), (two, at_two)) = (hearing(), hearing());
     let asked = |asked: &mpsc::Receiver<String>| {
         fixture.app.test_server("far").unwrap();
-        asked.recv_timeout(Duration::from_secs(10)).unwrap().contains("authorization: bearer secret-key")
+        let request = asked.recv_timeout(Duration::from_secs(10)).unwrap().to_lowercase();
+        request.contains("authorization: bearer secret-key")
     };
     let settings = fixture.app.add_server("far", &one, Some(" secret-key ")).unwrap();
     assert!(!serde_json::to_string(&settings).unwrap().contains("secret-key"));
@@ -283,29 +291,16 @@ fn a_server_that_gets_another_key_keeps_its_models_and_one_that_moves_has_none_y
     assert!(moved.remote_servers[0].models.is_empty());
 }
 
-/// A server that refuses the field `refused`, and else writes a reply; with what it is asked.
+/// One that refuses the field `refused`, and else writes a reply.
 fn refusing(refused: &'static str, reply: String) -> (String, mpsc::Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = listener.local_addr().unwrap().to_string();
-    let (sender, asked) = mpsc::channel();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (mut stream, mut bytes) = (stream.unwrap(), [0; 65536]);
-            let length = stream.read(&mut bytes).unwrap();
-            let request = String::from_utf8_lossy(&bytes[..length]).into_owned();
-            let problem = format!("{{\"detail\":[{{\"loc\":[\"body\",\"{refused}\"]}}]}}");
-            let answer = match request.contains(refused) {
-                true => format!(
-                    "HTTP/1.1 422 Unprocessable\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{problem}",
-                    problem.len()
-                ),
-                false => reply.clone(),
-            };
-            let _ = stream.write_all(answer.as_bytes());
-            let _ = sender.send(request);
-        }
-    });
-    (at, asked)
+    let problem = format!("{{\"detail\":[{{\"loc\":[\"body\",\"{refused}\"]}}]}}");
+    let length = problem.len();
+    listening(move |request| match request.contains(refused) {
+        true => format!(
+            "HTTP/1.1 422 Unprocessable\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{problem}"
+        ),
+        false => reply.clone(),
+    })
 }
 
 #[test]

@@ -1,34 +1,28 @@
 //! `serve` on the starter pair, asked as any program asks.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use foretoken_tests::client::{Answer, asked, post};
+use foretoken_tests::served::Served;
 use serde_json::{Value, json};
 
 use crate::program::{PAIR, STORY, json as lines, program, run};
 use crate::wrong_models::starter_draft;
 
-/// A server that runs until it is dropped.
-struct Served {
-    child: Child,
-    /// "127.0.0.1:8642"
-    at: String,
+fn start(arguments: &[&str]) -> Served {
+    Served::start(program(&[&["serve", "--port", "0"], arguments].concat()))
 }
 
-impl Served {
-    fn start(arguments: &[&str]) -> Self {
-        let mut command = program(&[&["serve", "--port", "0"], arguments].concat());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let at = line.trim().strip_prefix("Listening on http://").and_then(|url| url.strip_suffix("/v1"));
-        let at = at.unwrap_or_else(|| panic!("no address: {line:?}")).to_owned();
-        Self { child, at }
-    }
+trait Asked {
+    fn ask(&self, path: &str, body: &Value) -> Answer;
+    fn story(&self, more: Value) -> Value;
+    fn streamed(&self, more: Value) -> Vec<String>;
+}
 
+impl Asked for Served {
     fn ask(&self, path: &str, body: &Value) -> Answer {
         post(&self.at, &format!("/v1/{path}"), &body.to_string())
     }
@@ -54,13 +48,6 @@ impl Served {
     }
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn story(more: Value) -> Value {
     let mut body = json!({ "messages": [{ "role": "user", "content": STORY }] });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -78,7 +65,7 @@ fn generated(more: &[&str]) -> Value {
 
 #[test]
 fn a_reply_is_the_one_of_generate_whole_and_streamed_and_its_usage_tells_of_the_drafts() {
-    let served = Served::start(&[&PAIR[..], &["--draft-length", "4"]].concat());
+    let served = start(&[&PAIR[..], &["--draft-length", "4"]].concat());
     let done = generated(&["--max-tokens", "60"]);
     let whole = served.story(json!({ "temperature": 0, "max_tokens": 60 }));
     assert_eq!(text(&whole), done["text"]);
@@ -100,7 +87,7 @@ fn a_reply_is_the_one_of_generate_whole_and_streamed_and_its_usage_tells_of_the_
 
 #[test]
 fn the_same_seed_writes_the_same_reply_and_another_another() {
-    let served = Served::start(&PAIR);
+    let served = start(&PAIR);
     let seeded = |seed: u32| json!({ "temperature": 0.9, "seed": seed, "max_tokens": 40 });
     let [first, again, other] = [7, 7, 8].map(|seed| text(&served.story(seeded(seed))).to_owned());
     assert_eq!(first, again);
@@ -111,7 +98,7 @@ fn the_same_seed_writes_the_same_reply_and_another_another() {
 
 #[test]
 fn a_stop_string_ends_a_reply_wherever_it_begins_and_no_part_of_it_comes() {
-    let served = Served::start(&PAIR);
+    let served = start(&PAIR);
     let done = generated(&["--max-tokens", "60"]);
     let all = done["text"].as_str().unwrap();
     // Of different lengths, so that they begin and end within tokens and between them.
@@ -131,7 +118,7 @@ fn a_stop_string_ends_a_reply_wherever_it_begins_and_no_part_of_it_comes() {
 
 #[test]
 fn a_text_goes_on_as_generate_does_with_it_raw() {
-    let served = Served::start(&PAIR);
+    let served = start(&PAIR);
     let prompt = "Once upon a time";
     let raw = ["generate", "--target", "starter", "--raw", "--prompt", prompt, "--max-tokens", "20"];
     let done = lines(&raw).pop().unwrap();
@@ -143,7 +130,7 @@ fn a_text_goes_on_as_generate_does_with_it_raw() {
 
 #[test]
 fn what_the_engine_refuses_is_said_and_the_next_request_is_replied_to() {
-    let served = Served::start(&PAIR);
+    let served = start(&PAIR);
     let long =
         json!({ "messages": [{ "role": "user", "content": "a story ".repeat(3000) }], "stream": true });
     let mut cases = vec![(long, "the prompt is too long: ", json!("context_length_exceeded"))];
@@ -164,7 +151,7 @@ fn what_the_engine_refuses_is_said_and_the_next_request_is_replied_to() {
 
 #[test]
 fn a_reply_that_nobody_waits_for_any_more_is_stopped() {
-    let served = Served::start(&PAIR);
+    let served = start(&PAIR);
     let endless = story(json!({ "stream": true, "ignore_eos": true, "temperature": 0 })).to_string();
     let whole = Instant::now();
     served.story(json!({ "ignore_eos": true, "temperature": 0 }));
@@ -182,13 +169,13 @@ fn a_model_is_called_by_the_name_of_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("My Model.gguf");
     std::fs::copy(starter_draft(), &path).unwrap();
-    let served = Served::start(&["--target", path.to_str().unwrap()]);
+    let served = start(&["--target", path.to_str().unwrap()]);
     assert_eq!(served.story(json!({ "max_tokens": 2 }))["model"], "My Model");
 }
 
 #[test]
 fn a_server_that_cannot_start_says_why() {
-    let taken = Served::start(&PAIR);
+    let taken = start(&PAIR);
     let port = taken.at.rsplit_once(':').unwrap().1;
     for (arguments, message) in [
         (
@@ -210,18 +197,14 @@ fn a_server_that_cannot_start_says_why() {
 fn a_key_from_the_environment_is_asked_for() {
     let mut command = program(&[&["serve", "--port", "0"][..], &PAIR].concat());
     command.env("FORETOKEN_SERVER_KEY", "secret");
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let at = line.trim().trim_start_matches("Listening on http://").trim_end_matches("/v1").to_owned();
-    let served = Served { child, at };
+    let served = Served::start(command);
     assert_eq!(served.ask("chat/completions", &story(json!({}))).status, 401);
 }
 
 #[cfg(unix)]
 #[test]
 fn ctrl_c_lets_the_reply_under_way_end_and_then_the_program() {
-    let mut served = Served::start(&PAIR);
+    let mut served = start(&PAIR);
     let body = story(json!({ "max_tokens": 30, "temperature": 0, "stream": true })).to_string();
     let mut stream = asked(&served.at, "/v1/chat/completions", &body);
     let mut first = [0; 16];

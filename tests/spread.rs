@@ -1,13 +1,17 @@
-//! What benchmarks measured of something that was done several times.
+//! What benchmarks measured of something that was done several times: its middle and its ends.
 
 use std::fmt;
 
 #[derive(Debug, Default)]
-pub struct Times(Vec<f64>);
+pub struct Spread(Vec<f64>);
 
-impl Times {
+impl Spread {
     pub fn add(&mut self, measured: f64) {
         self.0.push(measured);
+    }
+
+    pub fn median(&self) -> f64 {
+        self.at(0.5)
     }
 
     /// The value below which this share of them lies; 0 of nothing.
@@ -18,9 +22,9 @@ impl Times {
     }
 }
 
-impl fmt::Display for Times {
+impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (least, most) = (self.at(0.0), self.at(1.0));
-        write!(f, "median {:.0} of {} ({least:.0} to {most:.0})", self.at(0.5), self.0.len())
+        write!(f, "median {:.0} of {} ({least:.0} to {most:.0})", self.median(), self.0.len())
     }
 }

@@ -1,21 +1,19 @@
-//! A server in a process of its own, which ends with it.
+//! `serve` in a process of its own, which ends with it.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use foretoken_tests::window::application;
-
+/// A server that runs until it is dropped.
 pub struct Served {
-    child: Child,
+    pub child: Child,
     /// "127.0.0.1:8642"
     pub at: String,
 }
 
 impl Served {
-    pub fn start(arguments: &[&str]) -> Self {
-        let mut command = Command::new(application().with_file_name("foretoken-cli"));
-        command.args(["serve", "--port", "0"]).args(arguments).stdout(Stdio::piped());
-        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    /// By `command`, which runs `serve` on any port that is free.
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let at = line.trim().strip_prefix("Listening on http://").and_then(|url| url.strip_suffix("/v1"));
