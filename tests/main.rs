@@ -19,5 +19,6 @@ mod statistics;
 mod tensors;
 mod told_head;
 mod traces;
+mod translations;
 mod trial;
 mod unsafe_blocks;

@@ -33,7 +33,6 @@ pub enum Format {
 }
 
 impl Format {
-    #[cfg(test)]
     pub const ALL: [Self; 11] = [
         Self::Q8_0,
         Self::Q4_0,

@@ -46,6 +46,16 @@ pub enum Kernel {
 }
 
 impl Kernel {
+    /// All there are.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let weights = Format::ALL.into_iter().flat_map(|format| match format.quantised() {
+            true => TILES.map(|rows| Self::Product(format, rows)).to_vec(),
+            false => vec![Self::Plain(format)],
+        });
+        let others = [Self::Norm, Self::Quantise, Self::Activate, Self::Turn, Self::Attend, Self::Gather];
+        weights.chain(others)
+    }
+
     /// Of each buffer whether it is written.
     fn bindings(self) -> &'static [bool] {
         match self {
@@ -125,6 +135,15 @@ fn fill(source: &str, others: &[(&str, usize)], format: Format) -> String {
         .fold(filled, |source, (name, value)| source.replace(&format!("{{{{{name}}}}}"), &value.to_string()))
 }
 
+/// The name and the source of every program, for either kind of device.
+pub fn programs() -> impl Iterator<Item = (String, String)> {
+    let of =
+        |arithmetic| move |kernel: Kernel| (format!("{kernel:?}, {arithmetic:?}"), kernel.source(arithmetic));
+    [Arithmetic::Own, Arithmetic::Emulated]
+        .into_iter()
+        .flat_map(move |arithmetic| Kernel::all().map(of(arithmetic)))
+}
+
 /// The pipelines that were made so far.
 #[derive(Debug)]
 pub struct Pipelines {
@@ -142,6 +161,10 @@ impl Pipelines {
     /// # Errors
     /// `Error::Compute` when the driver does not take it.
     pub fn get(&self, device: &GpuDevice, kernel: Kernel) -> Result<wgpu::ComputePipeline> {
+        debug_assert!(
+            Kernel::all().any(|known| known == kernel),
+            "{kernel:?} is not translated in the tests"
+        );
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipeline) = made.get(&kernel) {
             return Ok(pipeline.clone());

@@ -20,6 +20,7 @@ mod step;
 mod tests;
 
 pub use device::GpuDevice;
+pub use kernels::programs;
 pub use model::GpuModel;
 pub use opening::Unopened;
 pub use promises::Promises;

@@ -1,0 +1,122 @@
+//! The programs for GPUs, as what each kind of driver is handed: SPIR-V for Vulkan, MSL for Metal, HLSL for DX12. No GPU
+//! is needed for it. Whether drivers then compute rightly is measured when one is opened.
+
+use foretoken_engine::forward::gpu::programs;
+use naga::back::{hlsl, msl, spv};
+use naga::valid::{Capabilities, FunctionInfo, ModuleInfo, ValidationFlags, Validator};
+use naga::{BinaryOperator, Expression, Function, Handle, Module, ScalarKind, ShaderStage, UnaryOperator};
+
+/// A program that was read and found to be sound, with only what every device has but immediates, and numbers of 64
+/// bits where its arithmetic needs them.
+fn read(name: &str, source: &str) -> (Module, ModuleInfo) {
+    let module = naga::front::wgsl::parse_str(source);
+    let module = module.unwrap_or_else(|error| panic!("{name}: {}", error.emit_to_string(source)));
+    let mut able = Capabilities::IMMEDIATES;
+    if name.ends_with("Emulated") {
+        able |= Capabilities::FLOAT64 | Capabilities::SHADER_INT64;
+    }
+    let info = Validator::new(ValidationFlags::all(), able).validate(&module);
+    let info = info.unwrap_or_else(|error| panic!("{name}: {}", error.emit_to_string(source)));
+    (module, info)
+}
+
+fn entry(module: &Module) -> String {
+    module.entry_points[0].name.clone()
+}
+
+fn to_spirv(module: &Module, info: &ModuleInfo) -> Result<usize, String> {
+    let options = spv::Options { lang_version: (1, 3), ..spv::Options::default() };
+    let of = spv::PipelineOptions { shader_stage: ShaderStage::Compute, entry_point: entry(module) };
+    spv::write_vec(module, info, &options, Some(&of))
+        .map(|words| words.len())
+        .map_err(|error| error.to_string())
+}
+
+fn to_metal(module: &Module, info: &ModuleInfo) -> Result<usize, String> {
+    let options = msl::Options { lang_version: (2, 4), ..msl::Options::default() };
+    let of = msl::PipelineOptions {
+        entry_point: Some((ShaderStage::Compute, entry(module))),
+        ..msl::PipelineOptions::default()
+    };
+    let (text, translated) =
+        msl::write_string(module, info, &options, &of).map_err(|error| error.to_string())?;
+    for name in translated.entry_point_names {
+        name.map_err(|error| error.to_string())?;
+    }
+    Ok(text.len())
+}
+
+fn to_dx12(module: &Module, info: &ModuleInfo, model: hlsl::ShaderModel) -> Result<usize, String> {
+    let immediates = hlsl::BindTarget { space: 1, ..hlsl::BindTarget::default() };
+    let options = hlsl::Options {
+        shader_model: model,
+        immediates_target: Some(immediates),
+        ..hlsl::Options::default()
+    };
+    let of = hlsl::PipelineOptions { entry_point: Some((ShaderStage::Compute, entry(module))) };
+    let mut text = String::new();
+    let written = hlsl::Writer::new(&mut text, &options, &of).write(module, info, None);
+    for name in written.map_err(|error| error.to_string())?.entry_point_names {
+        name.map_err(|error| error.to_string())?;
+    }
+    Ok(text.len())
+}
+
+#[test]
+fn every_program_can_be_handed_to_vulkan_metal_and_dx12() {
+    for (name, source) in programs() {
+        let (module, info) = read(&name, &source);
+        let mut written = vec![("SPIR-V", to_spirv(&module, &info))];
+        // Metal has no numbers of 64 bits, and devices of HLSL 5.1 need not have them: those round once by themselves.
+        if !name.ends_with("Emulated") {
+            written.extend([
+                ("MSL", to_metal(&module, &info)),
+                ("HLSL 5.1", to_dx12(&module, &info, hlsl::ShaderModel::V5_1)),
+                ("HLSL 6.4", to_dx12(&module, &info, hlsl::ShaderModel::V6_4)),
+            ]);
+        }
+        for (to, written) in written {
+            match written {
+                Ok(size) => assert!(size > 100, "{name} is empty in {to}"),
+                Err(error) => panic!("{name} in {to}: {error}"),
+            }
+        }
+    }
+}
+
+/// Sums of a function to which a product of numbers goes that nothing rounded: a driver may round the two at once.
+fn bare_sums(module: &Module, function: &Function, info: &FunctionInfo) -> usize {
+    let is_float = |handle: Handle<Expression>| {
+        let kind = info[handle].ty.inner_with(&module.types).scalar_kind();
+        kind == Some(ScalarKind::Float)
+    };
+    let product = |handle: Handle<Expression>| match function.expressions[handle] {
+        Expression::Binary { op: BinaryOperator::Multiply, .. } => is_float(handle),
+        Expression::Unary { op: UnaryOperator::Negate, expr } => {
+            matches!(function.expressions[expr], Expression::Binary { op: BinaryOperator::Multiply, .. })
+        }
+        _ => false,
+    };
+    let bare = |expression: &Expression| match *expression {
+        Expression::Binary { op: BinaryOperator::Add | BinaryOperator::Subtract, left, right } => {
+            product(left) || product(right)
+        }
+        _ => false,
+    };
+    function.expressions.iter().filter(|(_, expression)| bare(expression)).count()
+}
+
+#[test]
+fn no_program_leaves_it_to_the_driver_whether_a_product_is_rounded_before_it_is_added() {
+    for (name, source) in programs().filter(|(name, _)| !name.ends_with("Emulated")) {
+        let (module, info) = read(&name, &source);
+        for (handle, function) in module.functions.iter() {
+            let bare = bare_sums(&module, function, &info[handle]);
+            assert_eq!(bare, 0, "{name}, {}", function.name.as_deref().unwrap_or_default());
+        }
+        for (index, point) in module.entry_points.iter().enumerate() {
+            let bare = bare_sums(&module, &point.function, info.get_entry_point(index));
+            assert_eq!(bare, 0, "{name}, {}", point.name);
+        }
+    }
+}
