@@ -81,7 +81,7 @@ test-tensors: setup-tests $(PAGE) ## run the engine's tests on tensors, as on GP
 	FORETOKEN_TEST_DEVICE=$(DEVICE) cargo test $(CARGO_ALL) $(FEATURES) --test integration -- $(if $(filter cpu,$(DEVICE)),,--test-threads=1) lossless:: trial:: safetensors:: tensors::
 
 test-gpu: setup-tests $(PAGE) ## run the engine's tests on the engine for GPUs, or on a program that plays one (several minutes)
-	FORETOKEN_TEST_DEVICE=gpu cargo test $(CARGO_ALL) --test integration -- invariance:: lossless:: families:: passes:: --skip what_a_pass_reads
+	FORETOKEN_TEST_DEVICE=gpu cargo test $(CARGO_ALL) --test integration -- invariance:: lossless:: families:: passes:: heads:: block_heads:: --skip what_a_pass_reads
 	cargo test $(CARGO_ALL) --test gpu
 
 # The package is another project's and changes with OpenAI's own service, so it is no part of `make test`.

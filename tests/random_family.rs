@@ -136,6 +136,16 @@ impl RandomFamily {
         self.config["tie_word_embeddings"].as_bool().unwrap()
     }
 
+    /// The same with so many experts, `used` of them for a token, whose shares are `of_all` or of those that are used.
+    pub fn with_experts(&self, count: usize, used: usize, of_all: bool) -> Self {
+        let mut family = Self { tensors: BTreeMap::new(), ..self.clone() };
+        family.config["num_experts"] = json!(count);
+        family.config["num_experts_per_tok"] = json!(used);
+        family.config["norm_topk_prob"] = json!(!of_all);
+        family.draw();
+        family
+    }
+
     fn draw(&mut self) {
         let (queries, keys) = (HEADS * self.head_size(), KV_HEADS * self.head_size());
         let (of, layers) = (self.architecture, self.size("num_hidden_layers"));

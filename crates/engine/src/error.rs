@@ -103,12 +103,13 @@ impl Error {
     /// Whether a device had no memory left, as far as its libraries' words tell: candle has no kind of error
     /// for it.
     pub fn is_out_of_memory(&self) -> bool {
-        /// CUDA's driver, cuBLAS, Metal's command buffers, and candle where Metal gives no buffer.
-        const SIGNS: [&str; 5] = [
+        /// CUDA's driver, cuBLAS, Metal's command buffers, candle where Metal gives no buffer, and wgpu.
+        const SIGNS: [&str; 6] = [
             "out of memory",
             "out_of_memory",
             "alloc_failed",
             "insufficient memory",
+            "not enough memory",
             "failed to create metal resource: buffer",
         ];
         let Self::Compute(error) = self else { return false };

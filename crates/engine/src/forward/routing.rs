@@ -1,5 +1,7 @@
-//! Which experts a token goes through, by what the router gives it.
+//! Which experts a token goes through, by what the router gives it. `gpu/kernels/rank.wgsl` does the same, with the same
+//! bits.
 
+use super::cpu::exp;
 use crate::model::Experts;
 
 /// The `used` highest of `scores`, highest first, of equals the lower one first, and their shares: of the softmax
@@ -9,7 +11,7 @@ pub fn choose(scores: &[f32], config: &Experts) -> Vec<(usize, f32)> {
     let mut ranking: Vec<usize> = (0..scores.len()).collect();
     ranking.sort_by(|&left, &right| number(scores[right]).total_cmp(&number(scores[left])));
     let largest = number(scores[ranking[0]]);
-    let power = |&expert: &usize| (number(scores[expert]) - largest).exp();
+    let power = |&expert: &usize| exp(number(scores[expert]) - largest);
     let all: f32 = if config.normalised {
         ranking[..config.used].iter().map(power).sum()
     } else {

@@ -7,6 +7,8 @@
 //! - [`Draft`]: who drafts; [`Remedy`]: what becomes of a target whose GPU failed
 
 mod draft;
+#[cfg(test)]
+mod failures;
 mod hardware;
 mod learning;
 mod prompt;

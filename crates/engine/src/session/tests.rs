@@ -17,7 +17,7 @@ fn model(name: &str) -> ModelSource {
     ModelSource::open(&folder.join(name)).unwrap()
 }
 
-fn target() -> ModelSource {
+pub fn target() -> ModelSource {
     model("starter-target-Q8_0.gguf")
 }
 
@@ -25,11 +25,11 @@ fn draft() -> DraftSource {
     DraftSource::Model { source: model("starter-draft-Q8_0.gguf"), stage: None }
 }
 
-fn host(hardware: Arc<dyn Hardware>, learning: Option<Arc<dyn Learning>>) -> Host {
+pub fn host(hardware: Arc<dyn Hardware>, learning: Option<Arc<dyn Learning>>) -> Host {
     Host { hardware, learning, renderer: Renderer::in_this_process() }
 }
 
-fn load(host: &Host) -> Session {
+pub fn load(host: &Host) -> Session {
     Session::load(host, &target(), Form::chat(&target(), &host.renderer).unwrap(), DeviceChoice::Auto)
         .unwrap()
 }
@@ -81,7 +81,7 @@ fn full() -> Error {
     Error::Compute(candle_core::Error::Msg("CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\"".to_owned()))
 }
 
-fn request(session: &Session) -> Request {
+pub fn request(session: &Session) -> Request {
     let question = ChatMessage { role: Speaker::User, content: "Count from one to ten.".to_owned() };
     let prompt = session.conversation(&[question], None).unwrap();
     Request { sampling: Sampling::greedy(), max_tokens: Some(24), ..Request::new(prompt) }

@@ -16,7 +16,7 @@
 pub(super) mod activations;
 pub(super) mod alone;
 mod attention;
-mod block_head;
+pub(super) mod block_head;
 mod blocks;
 mod buffer;
 mod cache;
@@ -34,7 +34,7 @@ pub(super) mod simd;
 mod team;
 #[cfg(test)]
 mod tests;
-mod transition;
+pub(super) mod transition;
 mod workspace;
 mod worth;
 
@@ -53,4 +53,11 @@ pub(super) fn sum_exp(numbers: &[f32], largest: f32, scale: f32) -> f32 {
         (kernels.sum_exp)(whole.as_ptr().cast(), numbers.len() - rest.len(), largest, scale)
             + (kernels.sum_exp)(last.as_ptr(), simd::LANES, largest, scale)
     }
+}
+
+/// e^x as in every kernel, up to 88; below -87 a number next to zero.
+pub(super) fn exp(x: f32) -> f32 {
+    use simd::Vector;
+    // SAFETY: plain Rust on plain arrays.
+    unsafe { math::exp::<simd::scalar::Scalar>(simd::scalar::Scalar::splat(x))[0] }
 }

@@ -137,7 +137,7 @@ impl Network {
 }
 
 impl DraftHead {
-    fn load(weights: &Weights, config: &crate::model::DraftHead) -> Result<Self> {
+    pub fn load(weights: &Weights, config: &crate::model::DraftHead) -> Result<Self> {
         let norms = config.norms().0;
         let norm = |state| vector(weights, &fused_norm((norms > 1).then_some(state)));
         Ok(Self {

@@ -9,53 +9,86 @@ use crate::forward::{Row, Runner};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
+/// What a pass gave for a place.
+#[derive(Clone, Copy)]
+pub struct Scored<'a> {
+    pub scores: Row<'a>,
+    /// What a selector knows of it, `[rank]`.
+    pub place: &'a [f32],
+    /// The normed state, `[hidden]`.
+    pub state: &'a [f32],
+}
+
 impl CpuModel {
     /// See [`Runner::row_after`].
     pub(super) fn after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
         let Some(head) = &self.network.block_head else { return Ok((self.logits().row(row), None)) };
-        let of_before = of_before(head, before);
-        let confidence = head.confidence.as_ref().map(|confidence| self.sure(confidence, row, &of_before));
-        let scores = match head {
-            BlockHead { markov: Some(markov), .. } => self.biased(markov, row, &of_before)?,
-            BlockHead { selector: Some(selector), .. } => self.selected(selector, row, &of_before)?,
-            _ => return Ok((self.logits().row(row), confidence)),
+        let rank = self.config.block().and_then(|block| block.selector).map_or(0, |sizes| sizes.rank);
+        let scored = Scored {
+            scores: self.logits().row(row),
+            place: self.workspace.place(row, rank),
+            state: self.workspace.scored_row(row, self.config.hidden),
         };
-        self.workspace.after = scores;
-        Ok((Row::of(&self.workspace.after), confidence))
-    }
-
-    /// All scores of a row, to which is added what the token before says.
-    fn biased(&self, markov: &Markov, row: usize, of_before: &[f32]) -> Result<Vec<f32>> {
-        let tree = TokenTree::default();
-        let phases: Phases<'_> = self.phases(&tree);
-        phases.put_before(of_before);
-        self.team.run(self.members(1), &|member| phases.add_markov(member, markov));
-        let scores = self.logits().row(row).logits()?;
-        Ok(scores.iter().zip(self.workspace.bias()).map(|(score, bias)| score + bias).collect())
-    }
-
-    /// The scores of a row's candidates by what goes together with the token before and the place.
-    fn selected(&self, selector: &Selector, row: usize, of_before: &[f32]) -> Result<Vec<f32>> {
-        let rank = of_before.len();
-        let place = self.workspace.place(row, rank);
-        let together: Vec<f32> = of_before.iter().zip(place).map(|(before, place)| before * place).collect();
-        let mut after = vec![0.0; rank];
-        let mut scores = vec![f32::NEG_INFINITY; self.config.vocabulary];
-        let candidates = selector.candidates.min(scores.len());
-        for (token, score) in self.logits().row(row).top(candidates)? {
-            selector.after.unpack_row(token as usize, &mut after);
-            scores[token as usize] = score + dot(&together, &after);
+        let (scores, confidence) = after(head, scored, before, |markov, of_before| {
+            let tree = TokenTree::default();
+            let phases: Phases<'_> = self.phases(&tree);
+            phases.put_before(of_before);
+            self.team.run(self.members(1), &|member| phases.add_markov(member, markov));
+            Ok(self.workspace.bias().to_vec())
+        })?;
+        match scores {
+            None => Ok((self.logits().row(row), confidence)),
+            Some(scores) => {
+                self.workspace.after = scores;
+                Ok((Row::of(&self.workspace.after), confidence))
+            }
         }
-        Ok(scores)
     }
+}
 
-    /// sigmoid(weight * [state; before] + bias)
-    fn sure(&self, confidence: &Confidence, row: usize, of_before: &[f32]) -> f32 {
-        let hidden = self.config.hidden;
-        let (of_state, of_token) = confidence.weight[..confidence.inputs].split_at(hidden);
-        let sum = dot(of_state, self.workspace.scored_row(row, hidden)) + dot(of_token, of_before);
-        1.0 / (1.0 + (-(sum + confidence.bias)).exp())
+/// The scores of a place after the token `before`, `None` where it does not change them, and how sure the head is.
+/// `bias` gives what a token adds to all scores, by what is known of it: `[vocabulary]` and more.
+///
+/// # Errors
+/// Those of `bias`.
+pub fn after(
+    head: &BlockHead,
+    scored: Scored<'_>,
+    before: TokenId,
+    bias: impl FnOnce(&Markov, &[f32]) -> Result<Vec<f32>>,
+) -> Result<(Option<Vec<f32>>, Option<f32>)> {
+    let of_before = of_before(head, before);
+    let confidence = head.confidence.as_ref().map(|confidence| sure(confidence, scored.state, &of_before));
+    let scores = match head {
+        BlockHead { markov: Some(markov), .. } => {
+            let (scores, bias) = (scored.scores.logits()?, bias(markov, &of_before)?);
+            Some(scores.iter().zip(&bias).map(|(score, bias)| score + bias).collect())
+        }
+        BlockHead { selector: Some(selector), .. } => Some(selected(selector, scored, &of_before)?),
+        _ => None,
+    };
+    Ok((scores, confidence))
+}
+
+/// The scores of a place's candidates by what goes together with the token before and the place.
+fn selected(selector: &Selector, scored: Scored<'_>, of_before: &[f32]) -> Result<Vec<f32>> {
+    let together: Vec<f32> =
+        of_before.iter().zip(scored.place).map(|(before, place)| before * place).collect();
+    let mut after = vec![0.0; of_before.len()];
+    let mut scores = vec![f32::NEG_INFINITY; selector.after.rows()];
+    let candidates = selector.candidates.min(scores.len());
+    for (token, score) in scored.scores.top(candidates)? {
+        selector.after.unpack_row(token as usize, &mut after);
+        scores[token as usize] = score + dot(&together, &after);
     }
+    Ok(scores)
+}
+
+/// sigmoid(weight * [state; before] + bias)
+fn sure(confidence: &Confidence, state: &[f32], of_before: &[f32]) -> f32 {
+    let (of_state, of_token) = confidence.weight[..confidence.inputs].split_at(state.len());
+    let sum = dot(of_state, state) + dot(of_token, of_before);
+    1.0 / (1.0 + (-(sum + confidence.bias)).exp())
 }
 
 /// What the head knows of a token before; nothing where it does not look at it.

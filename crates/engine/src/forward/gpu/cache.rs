@@ -35,7 +35,7 @@ impl Cache {
         self.positions
     }
 
-    /// Makes room for `positions`, and for half as many again as there were. Returns whether buffers changed.
+    /// Makes room for `positions`, and for half as many again as there were if the device has that. Returns whether buffers changed.
     ///
     /// # Errors
     /// `Error::Compute` when the device has no room; what is cached stays.
@@ -43,13 +43,17 @@ impl Cache {
         if positions <= self.positions {
             return Ok(false);
         }
-        let grown = positions.max(self.positions + self.positions / 2).next_multiple_of(PAGE);
-        let (keys, values) = (device.buffer(grown * self.width)?, device.buffer(grown * self.width)?);
+        let buffers = |positions: usize| -> Result<_> {
+            Ok((positions, device.buffer(positions * self.width)?, device.buffer(positions * self.width)?))
+        };
+        let [least, grown] =
+            [positions, positions.max(self.positions + self.positions / 2)].map(|n| n.next_multiple_of(PAGE));
+        let (grown, keys, values) = buffers(grown).or_else(|_| buffers(least))?;
         let mut encoder = device.raw().create_command_encoder(&Default::default());
         let bytes = (self.positions * self.width) as u64;
         encoder.copy_buffer_to_buffer(&self.keys, 0, &keys, 0, bytes);
         encoder.copy_buffer_to_buffer(&self.values, 0, &values, 0, bytes);
-        device.queue().submit([encoder.finish()]);
+        device.submit(encoder, 0);
         (self.keys, self.values, self.positions) = (keys, values, grown);
         Ok(true)
     }

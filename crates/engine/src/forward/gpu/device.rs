@@ -1,18 +1,23 @@
 //! An open GPU by wgpu: its memory, and waiting for what it was handed. Its failures become errors, never panics. What it
 //! computes is not known here; finding one is for `opening.rs`.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use wgpu::BufferUsages;
+use wgpu::{BufferUsages, CommandEncoder, PollType, SubmissionIndex};
 
 use super::kernels::{Arithmetic, Pipelines, TILES};
+use super::pace::Pace;
 use super::promises::Promises;
 use crate::error::{Error, Result};
 
-/// A pass is cut into parts that take far less, even where a program plays the GPU.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// Bytes from which on a buffer is worth asking whether there is memory left.
+const LARGE: u64 = 1 << 20;
+
+/// Bytes of memory that the device leaves to everything else where it has none of its own.
+const SPARED: u64 = 256 << 20;
 
 /// A GPU that is open, with its programs.
 pub struct GpuDevice {
@@ -23,6 +28,33 @@ pub struct GpuDevice {
     promises: Promises,
     /// The first error that nobody waited for; there is no work after it.
     failure: Failure,
+    bounds: Mutex<Bounds>,
+    line: Mutex<Line>,
+}
+
+/// What a device can be asked for. Tests ask it for less than there is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Bytes of one buffer.
+    pub buffer: u64,
+    /// Bytes that are free where its memory is the computer's.
+    pub free_memory: fn() -> u64,
+    /// How long it may take for what it is handed at once, which is made to take far less.
+    pub patience: Duration,
+}
+
+/// What it was handed and nobody waited for yet, the first first.
+#[derive(Default)]
+struct Line {
+    handed: VecDeque<Handed>,
+    pace: Pace,
+}
+
+struct Handed {
+    index: SubmissionIndex,
+    /// That it reads, about.
+    bytes: u64,
+    at: Instant,
 }
 
 /// The first error that nobody waited for.
@@ -41,14 +73,38 @@ impl GpuDevice {
         label: String,
         arithmetic: Arithmetic,
         failure: Failure,
+        free_memory: fn() -> u64,
     ) -> Self {
         let (pipelines, promises) = (Pipelines::new(arithmetic), Promises::default());
-        Self { device, queue, label, pipelines, promises, failure }
+        let limits = device.limits();
+        let buffer = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) / 256 * 256;
+        let bounds = Bounds { buffer, free_memory, patience: Duration::from_secs(20) };
+        let (bounds, line) = (Mutex::new(bounds), Mutex::default());
+        Self { device, queue, label, pipelines, promises, failure, bounds, line }
     }
 
     /// The same, of which this was found to hold.
-    pub(super) fn promising(self, promises: Promises) -> Self {
-        Self { promises, ..self }
+    pub(super) fn promising(mut self, promises: Promises) -> Self {
+        self.promises = promises;
+        self
+    }
+
+    /// Makes it less able than it is.
+    #[cfg(test)]
+    pub(crate) fn bound(&self, change: impl FnOnce(&mut Bounds)) {
+        change(&mut locked(&self.bounds));
+    }
+
+    /// Makes it believe that it is so slow that nothing can be handed to it with anything else.
+    #[cfg(test)]
+    pub(super) fn slow_down(&self) {
+        locked(&self.line).pace.learn(1, Duration::from_secs(1 << 30));
+    }
+
+    /// Takes it away.
+    #[cfg(test)]
+    pub(crate) fn lose(&self) {
+        self.device.destroy();
     }
 
     /// "Vulkan, NVIDIA GeForce RTX 4070"
@@ -79,8 +135,7 @@ impl GpuDevice {
 
     /// Bytes that one buffer can have.
     pub(super) fn largest_buffer(&self) -> u64 {
-        let limits = self.device.limits();
-        limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) / 256 * 256
+        locked(&self.bounds).buffer
     }
 
     /// A buffer of zeros for kernels.
@@ -117,6 +172,12 @@ impl GpuDevice {
                 largest / 1_000_000
             )));
         }
+        let free_memory = locked(&self.bounds).free_memory;
+        if size > LARGE && free_memory() < size + SPARED {
+            return Err(failed(
+                "out of memory: the GPU has the computer's, of which too little is left".to_owned(),
+            ));
+        }
         let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
         self.guarded(|| self.device.create_buffer(&descriptor))
     }
@@ -139,22 +200,66 @@ impl GpuDevice {
         }
     }
 
+    /// Bytes of weights that it can be handed at once to read.
+    pub(super) fn at_once(&self) -> u64 {
+        locked(&self.line).pace.bytes()
+    }
+
+    /// Hands over what was written down, which reads about so many bytes.
+    pub(super) fn submit(&self, encoder: CommandEncoder, bytes: u64) {
+        let index = self.queue.submit([encoder.finish()]);
+        locked(&self.line).handed.push_back(Handed { index, bytes, at: Instant::now() });
+    }
+
     /// Waits until everything is done that was handed over.
     ///
     /// # Errors
     /// `Error::Compute` when the device failed since it was opened, or does not come to an end.
     pub fn wait(&self) -> Result<()> {
-        let all = wgpu::PollType::Wait { submission_index: None, timeout: Some(LONGEST_WAIT) };
-        let polled = self.device.poll(all);
+        let patience = locked(&self.bounds).patience;
+        let mut idle = None;
+        loop {
+            let Some(Handed { index, bytes, at }) = locked(&self.line).handed.pop_front() else { break };
+            // Of what is over already nobody knows how long it took.
+            if self.poll(Some(&index), Duration::ZERO) {
+                continue;
+            }
+            let since = idle.map_or(at, |idle| at.max(idle));
+            if !self.poll(Some(&index), patience) {
+                return self.give_up(patience);
+            }
+            let now = Instant::now();
+            locked(&self.line).pace.learn(bytes, now - since);
+            idle = Some(now);
+        }
+        if self.poll(None, patience) { self.check() } else { self.give_up(patience) }
+    }
+
+    /// Whether all up to `index`, or everything, is over before the time is.
+    fn poll(&self, index: Option<&SubmissionIndex>, timeout: Duration) -> bool {
+        let wait = PollType::Wait { submission_index: index.cloned(), timeout: Some(timeout) };
+        match self.device.poll(wait) {
+            Err(wgpu::PollError::Timeout) => return false,
+            Err(error) => note(&self.failure, error.to_string()),
+            Ok(_) => (),
+        }
+        true
+    }
+
+    /// Takes note that the device hangs, unless something else is the matter.
+    fn give_up(&self, patience: Duration) -> Result<()> {
         self.check()?;
-        polled.map(drop).map_err(|error| failed(format!("the GPU does not answer ({error})")))
+        let words = format!("the GPU did not answer for {} seconds", patience.as_secs());
+        note(&self.failure, words);
+        // Giving it back would wait for it for ever.
+        std::mem::forget((self.device.clone(), self.queue.clone()));
+        self.check()
     }
 
     /// # Errors
     /// `Error::Compute` when the device failed since it was opened.
     pub(super) fn check(&self) -> Result<()> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.as_ref().map_or(Ok(()), |words| Err(failed(words.clone())))
+        locked(&self.failure).as_ref().map_or(Ok(()), |words| Err(failed(words.clone())))
     }
 
     /// What copies so many bytes of the device's memory when it is called, to measure how fast that is.
@@ -172,7 +277,7 @@ impl GpuDevice {
                 encoder.copy_buffer_to_buffer(&from, 0, &to, 0, part);
                 left -= part;
             }
-            self.queue.submit([encoder.finish()]);
+            self.submit(encoder, 0);
         })
     }
 
@@ -197,11 +302,17 @@ pub(super) fn failed(words: String) -> Error {
     Error::Compute(candle_core::Error::Msg(words))
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The first failure counts.
+fn note(failure: &Mutex<Option<String>>, words: String) {
+    locked(failure).get_or_insert(words);
+}
+
 /// The usual handler of errors panics.
 pub(super) fn listen(device: &wgpu::Device, failure: &Failure) {
-    let note = |failure: &Mutex<Option<String>>, words: String| {
-        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(words);
-    };
     let heard = Arc::clone(failure);
     device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| note(&heard, error.to_string())));
     let heard = Arc::clone(failure);

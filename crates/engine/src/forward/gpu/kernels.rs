@@ -28,6 +28,9 @@ pub enum Arithmetic {
     Own,
     /// By numbers of 64 bits: slow, for devices whose `fma` rounds twice.
     Emulated,
+    /// As no device should.
+    #[cfg(test)]
+    Wrong,
 }
 
 /// A program.
@@ -37,6 +40,14 @@ pub enum Kernel {
     Product(Format, usize),
     /// Of weights that are numbers.
     Plain(Format),
+    /// The same of experts, with a tile of so many slots.
+    SlotProduct(Format, usize),
+    SlotPlain(Format),
+    Rank,
+    Arrange,
+    Combine,
+    Join,
+    Convolve,
     Norm,
     Quantise,
     Activate,
@@ -49,11 +60,12 @@ impl Kernel {
     /// All there are.
     pub fn all() -> impl Iterator<Item = Self> {
         let weights = Format::ALL.into_iter().flat_map(|format| match format.quantised() {
-            true => TILES.map(|rows| Self::Product(format, rows)).to_vec(),
-            false => vec![Self::Plain(format)],
+            true => TILES.map(|rows| [Self::Product(format, rows), Self::SlotProduct(format, rows)]).concat(),
+            false => vec![Self::Plain(format), Self::SlotPlain(format)],
         });
         let others = [Self::Norm, Self::Quantise, Self::Activate, Self::Turn, Self::Attend, Self::Gather];
-        weights.chain(others)
+        let of_experts = [Self::Rank, Self::Arrange, Self::Combine];
+        weights.chain(others).chain(of_experts).chain([Self::Join, Self::Convolve])
     }
 
     /// Of each buffer whether it is written.
@@ -61,6 +73,12 @@ impl Kernel {
         match self {
             Self::Product(..) => &[false, false, false, true],
             Self::Plain(_) => &[false, false, true],
+            Self::SlotProduct(..) => &[false, false, false, true, false],
+            Self::SlotPlain(_) => &[false, false, true, false],
+            Self::Rank => &[false, true],
+            Self::Arrange => &[false, true, true],
+            Self::Combine | Self::Convolve => &[false, false, false, true],
+            Self::Join => &[true, false, true, true, true],
             Self::Norm => &[true, false, false, true, true, true],
             Self::Quantise => &[true, true, true],
             Self::Activate => &[false, false, true, true, true],
@@ -72,7 +90,12 @@ impl Kernel {
 
     fn entry(self) -> &'static str {
         match self {
-            Self::Product(..) | Self::Plain(_) => "product",
+            Self::Product(..) | Self::Plain(_) | Self::SlotProduct(..) | Self::SlotPlain(_) => "product",
+            Self::Rank => "rank",
+            Self::Arrange => "arrange",
+            Self::Combine => "combine",
+            Self::Join => "join",
+            Self::Convolve => "convolve",
             Self::Norm => "norm",
             Self::Quantise => "quantise",
             Self::Activate => "activate",
@@ -85,10 +108,17 @@ impl Kernel {
     /// The whole program.
     pub fn source(self, arithmetic: Arithmetic) -> String {
         let own = match self {
-            Self::Product(format, rows) => {
+            Self::Product(format, rows) | Self::SlotProduct(format, rows) => {
                 fill(include_str!("kernels/product.wgsl"), &[("ROWS", rows)], format)
             }
-            Self::Plain(format) => fill(include_str!("kernels/plain.wgsl"), &[], format),
+            Self::Plain(format) | Self::SlotPlain(format) => {
+                fill(include_str!("kernels/plain.wgsl"), &[], format)
+            }
+            Self::Rank => include_str!("kernels/rank.wgsl").to_owned(),
+            Self::Arrange => include_str!("kernels/arrange.wgsl").to_owned(),
+            Self::Combine => include_str!("kernels/combine.wgsl").to_owned(),
+            Self::Join => include_str!("kernels/join.wgsl").to_owned(),
+            Self::Convolve => include_str!("kernels/convolve.wgsl").to_owned(),
             Self::Norm => include_str!("kernels/norm.wgsl").to_owned(),
             Self::Quantise => include_str!("kernels/quantise.wgsl").to_owned(),
             Self::Activate => include_str!("kernels/activate.wgsl").to_owned(),
@@ -99,12 +129,21 @@ impl Kernel {
         let fused = match arithmetic {
             Arithmetic::Own => "fn fused(a: f32, b: f32, c: f32) -> f32 { return fma(a, b, c); }\n",
             Arithmetic::Emulated => include_str!("kernels/emulated.wgsl"),
+            #[cfg(test)]
+            Arithmetic::Wrong => "fn fused(a: f32, b: f32, c: f32) -> f32 { return a * b - c; }\n",
         };
-        let rounding = match self {
-            Self::Norm | Self::Quantise | Self::Activate => include_str!("kernels/rounding.wgsl"),
-            _ => "",
+        let more = match self {
+            Self::Norm | Self::Join => {
+                [include_str!("kernels/norm_scale.wgsl"), include_str!("kernels/rounding.wgsl")].join("\n")
+            }
+            Self::Quantise | Self::Activate => include_str!("kernels/rounding.wgsl").to_owned(),
+            Self::Product(..) | Self::Plain(_) => include_str!("kernels/rows.wgsl").to_owned(),
+            // The slots are bound after what the others are given.
+            Self::SlotProduct(..) => include_str!("kernels/slots.wgsl").replace("{{SLOTS}}", "4"),
+            Self::SlotPlain(_) => include_str!("kernels/slots.wgsl").replace("{{SLOTS}}", "3"),
+            _ => String::new(),
         };
-        [&own, fused, include_str!("kernels/arithmetic.wgsl"), rounding].join("\n")
+        [&own, fused, include_str!("kernels/arithmetic.wgsl"), &more].join("\n")
     }
 }
 

@@ -1,19 +1,28 @@
 //! The engine for GPUs of every make, by wgpu: Vulkan, Metal and DX12 from one source of kernels, with the CPU engine's
 //! packed weights, its order of sums and, where the device rounds as it should, its very bits.
 //!
-//! [`opening`] finds a GPU, of which [`probe`] measures the [`promises`]; [`device`] hands it work and hears of its failures;
-//! [`kernels`] are its programs, and [`step`] one of them with what it works on. [`network`] holds a model's weights,
-//! [`state`] the memory of a pass, [`cache`] keys and values; [`pass`] is a pass over them, and [`model`] all of it.
+//! [`opening`] finds a GPU, of which [`probe`] measures the [`promises`]; [`device`] hands it work,
+//! as much at once as its [`pace`] allows, and hears of its failures;
+//! [`kernels`] are its programs, [`step`] one of them with what it works on, and [`recording`] those of a pass. [`network`] holds a model's weights,
+//! [`state`] the memory of a pass, [`cache`] keys and values; [`pass`] is a pass over them, [`experts`] what is different in one where a row goes through some networks of many, [`joined`]
+//! what a draft head's begins with, [`block`] what one does that guesses blocks, and [`model`] all of it.
 
+mod block;
 mod cache;
 mod device;
+mod experts;
+#[cfg(test)]
+mod faults;
+mod joined;
 mod kernels;
 mod model;
 mod network;
 mod opening;
+mod pace;
 mod pass;
 mod probe;
 mod promises;
+mod recording;
 mod state;
 mod step;
 #[cfg(test)]

@@ -6,15 +6,19 @@ use std::sync::Arc;
 
 use wgpu::Buffer;
 
+use super::block::Block;
 use super::cache::{Cache, PAGE};
 use super::device::GpuDevice;
-use super::network::{Network, missing};
+use super::joined::Joined;
+use super::network::{Network, TILE, missing};
 use super::pass::{AttentionSteps, Phases, Sights, Steps};
+use super::recording::Recording;
 use super::state::{ROWS, State};
 use crate::error::{Error, Result};
 use crate::forward::cpu::alone::peak;
 use crate::forward::cpu::simd::LANES;
-use crate::forward::{Features, Logits, Model, Pass, Peak, Runner, Taps, Want};
+use crate::forward::cpu::transition::{Scored, after};
+use crate::forward::{Carried, Features, Logits, Model, Pass, Peak, Row, Runner, Want};
 use crate::model::{ModelConfig, ModelSource};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
@@ -26,18 +30,25 @@ pub struct GpuModel {
     network: Network,
     state: State,
     steps: Steps,
+    joined: Option<Joined>,
+    block: Option<Block>,
     caches: Vec<Cache>,
     sights: Sights,
     /// Of each layer; `None` while they are not bound to the caches as these are.
     attention: Option<Vec<AttentionSteps>>,
-    /// What logits and what states go through on their way back.
-    returning: [Buffer; 2],
+    /// What logits, states, and what is known of places go through on their way back.
+    returning: Vec<Buffer>,
     cached: Vec<TokenId>,
     logits: Vec<f32>, // [rows asked for, vocabulary in whole vectors]
     peaks: Vec<Peak>,
     features: Vec<f32>, // [nodes, tapped]
     /// Numbers a node that were asked for.
     tapped: usize,
+    /// Of a draft head that guesses blocks: what a selector knows of the rows asked for, their normed states, and the
+    /// scores of one of them after a token.
+    places: Vec<f32>, // [rows asked for, rank in whole vectors]
+    scored: Vec<f32>, // [rows asked for, hidden in whole vectors]
+    after: Vec<f32>,  // [vocabulary]
 }
 
 /// Words about nodes that there is room for at first: rows of a chain, or small trees.
@@ -62,15 +73,18 @@ impl GpuModel {
             return Err(Error::NotOnGpu(missing));
         }
         device.check()?;
-        let network = Network::load(device, &source.weights(&candle_core::Device::Cpu)?, &config)?;
+        let weights = source.weights(&candle_core::Device::Cpu)?;
+        let network = Network::load(device, &weights, &config)?;
         let state = State::new(device, &config)?;
         let cache = |_| Cache::new(device, config.kv_heads, config.head_size);
         let model = Self {
             steps: Steps::new(device, &network, &state, &config)?,
+            joined: Joined::load(device, &weights, &config, &state)?,
+            block: Block::load(device, &weights, (&config, &network, &state))?,
             caches: (0..config.layers).map(cache).collect::<Result<_>>()?,
             sights: Sights::new(device, config.heads, PAGE, WORDS)?,
             attention: None,
-            returning: [device.readable(16)?, device.readable(16)?],
+            returning: [(); 4].map(|()| device.readable(16)).into_iter().collect::<Result<Vec<_>>>()?,
             device: Arc::clone(device),
             network,
             state,
@@ -79,6 +93,9 @@ impl GpuModel {
             peaks: Vec::new(),
             features: Vec::new(),
             tapped: 0,
+            places: Vec::new(),
+            scored: Vec::new(),
+            after: Vec::new(),
             config,
         };
         model.device.wait()?;
@@ -143,17 +160,22 @@ impl GpuModel {
     }
 
     /// Hands over what a pass over `nodes` begins with: embeddings, positions, and what rows see.
-    fn write(&self, tree: &TokenTree, positions: &[usize], nodes: Range<usize>, chunk: &Chunk) {
-        let (hidden, scale) = (self.config.hidden, self.config.embedding_scale());
-        let width = hidden.next_multiple_of(LANES);
-        let mut states = vec![0.0; nodes.len() * width];
-        for (node, state) in nodes.clone().zip(states.chunks_exact_mut(width)) {
-            self.network.embedding.unpack_row(tree.token(node) as usize, &mut state[..hidden]);
-            if scale != 1.0 {
-                state.iter_mut().for_each(|number| *number *= scale);
+    /// `carried` are those rows of what a draft head is given.
+    fn write(
+        &self,
+        tree: &TokenTree,
+        positions: &[usize],
+        (nodes, chunk): (Range<usize>, &Chunk),
+        carried: Option<(Carried<'_>, Range<usize>)>,
+    ) {
+        match (&self.joined, &self.block, carried) {
+            (Some(joined), _, Some((carried, rows))) => {
+                let tokens = tree.tokens().skip(nodes.start);
+                joined.write((&self.device, &self.network, &self.state), tokens, carried, rows);
             }
+            (_, Some(block), Some((carried, rows))) => block.write(&self.device, carried.features(), rows),
+            _ => self.embed(tree, nodes.clone()),
         }
-        self.device.write(&self.state.hidden, states.into_iter().map(f32::to_bits));
         self.device.write(&self.sights.nodes, chunk.words.iter().copied());
         let (mut cosines, mut sines) = (Vec::new(), Vec::new());
         for (kind, to) in self.config.attention_kinds.iter().zip(&self.state.turns) {
@@ -163,14 +185,34 @@ impl GpuModel {
         }
     }
 
+    /// Hands over the embeddings of `nodes`.
+    fn embed(&self, tree: &TokenTree, nodes: Range<usize>) {
+        let (hidden, scale) = (self.config.hidden, self.config.embedding_scale());
+        let width = hidden.next_multiple_of(LANES);
+        let mut states = vec![0.0; nodes.len() * width];
+        for (node, state) in nodes.zip(states.chunks_exact_mut(width)) {
+            self.network.embedding.unpack_row(tree.token(node) as usize, &mut state[..hidden]);
+            if scale != 1.0 {
+                state.iter_mut().for_each(|number| *number *= scale);
+            }
+        }
+        self.device.write(&self.state.hidden, states.into_iter().map(f32::to_bits));
+    }
+
     /// Runs a chunk that is written, and brings back what is asked for.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
-    fn run_chunk(&mut self, chunk: &Chunk, taps: Option<&Taps>) -> Result<()> {
+    fn run_chunk(&mut self, chunk: &Chunk, want: &Want<'_>) -> Result<()> {
+        let taps = want.features;
         let (stride, width) = (self.stride(), self.config.hidden.next_multiple_of(LANES));
         let tapped = taps.map_or(0, |taps| taps.width(1));
-        let counts = [chunk.scored.len() * stride, tapped * chunk.rows * width];
+        let scored = chunk.scored.len();
+        let (rank, of_state) = self
+            .block
+            .as_ref()
+            .map_or((0, 0), |block| (block.rank(), if block.head.confidence.is_some() { width } else { 0 }));
+        let counts = [scored * stride, tapped * chunk.rows * width, scored * rank, scored * of_state];
         for (buffer, count) in self.returning.iter_mut().zip(counts) {
             if buffer.size() < 4 * count as u64 {
                 *buffer = self.device.readable(4 * count)?;
@@ -188,14 +230,23 @@ impl GpuModel {
             cached: chunk.cached,
             scored: chunk.scored.clone(),
             taps: taps.map(|taps| (taps, &states)),
+            joined: self
+                .joined
+                .as_ref()
+                .map(|joined| (joined, matches!(want.carried, Some(Carried::Target(_))))),
+            block: self.block.as_ref(),
         };
-        let mut encoder = self.device.raw().create_command_encoder(&Default::default());
-        phases.encode(&mut encoder);
-        for ((from, to), count) in [&self.state.logits, &states].into_iter().zip(&self.returning).zip(counts)
-        {
-            encoder.copy_buffer_to_buffer(from, 0, to, 0, 4 * count as u64);
+        let mut recording = Recording::new(&self.device);
+        match (&self.block, want.carried) {
+            (Some(block), Some(_)) => phases.remember_states(&mut recording, block),
+            _ => phases.encode(&mut recording),
         }
-        self.device.queue().submit([encoder.finish()]);
+        let places = self.block.as_ref().map_or(&states, |block| &block.places);
+        let sources = [&self.state.logits, &states, places, &self.state.scored.plain];
+        for ((from, to), count) in sources.into_iter().zip(&self.returning).zip(counts) {
+            recording.copy(from, (to, 0), 4 * count as u64);
+        }
+        recording.end();
         if counts[0] > 0 {
             self.logits.extend(self.device.fetch(&self.returning[0], counts[0])?);
         }
@@ -206,6 +257,11 @@ impl GpuModel {
                 (0..tapped).map(of_tap).flat_map(|at| &states[at..at + self.config.hidden])
             };
             self.features.extend((0..chunk.rows).flat_map(row));
+        }
+        for (numbers, at) in [(&mut self.places, 2), (&mut self.scored, 3)] {
+            if counts[at] > 0 {
+                numbers.extend(self.device.fetch(&self.returning[at], counts[at])?);
+            }
         }
         self.device.check()
     }
@@ -243,13 +299,17 @@ impl Runner for GpuModel {
         self.logits.clear();
         self.peaks.clear();
         self.features.clear();
+        self.places.clear();
+        self.scored.clear();
         self.tapped = want.features.map_or(0, |taps| taps.width(self.config.hidden));
-        for start in (first..tree.len()).step_by(ROWS) {
-            let nodes = start..tree.len().min(start + ROWS);
+        let at_once = self.rows_at_once();
+        for start in (first..tree.len()).step_by(at_once) {
+            let nodes = start..tree.len().min(start + at_once);
             let chunk = Self::chunk(tree, at, nodes.clone(), &wanted);
             self.make_room(at + tree.len(), chunk.words.len())?;
-            self.write(tree, &positions, nodes, &chunk);
-            self.run_chunk(&chunk, want.features)?;
+            let rows = nodes.start - first..nodes.end - first;
+            self.write(tree, &positions, (nodes, &chunk), want.carried.map(|carried| (carried, rows)));
+            self.run_chunk(&chunk, want)?;
         }
         let (stride, vocabulary) = (self.stride(), self.config.vocabulary);
         let peaks = self.logits.chunks_exact_mut(stride).map(|row| peak(row, vocabulary));
@@ -260,6 +320,24 @@ impl Runner for GpuModel {
 
     fn logits(&self) -> Logits<'_> {
         Logits::new(&self.logits, self.config.vocabulary, self.stride(), &self.peaks)
+    }
+
+    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+        let Some(block) = &self.block else { return Ok((self.logits().row(row), None)) };
+        let hidden = self.config.hidden;
+        let scored = Scored {
+            scores: self.logits().row(row),
+            place: &self.places[row * block.rank()..][..block.rank()],
+            state: match self.scored.is_empty() {
+                true => &[],
+                false => &self.scored[row * hidden.next_multiple_of(LANES)..][..hidden],
+            },
+        };
+        let bias = |_: &_, of_before: &[f32]| block.bias(&self.device, of_before);
+        let (scores, confidence) = after(&block.head, scored, before, bias)?;
+        let Some(scores) = scores else { return Ok((self.logits().row(row), confidence)) };
+        self.after = scores;
+        Ok((Row::of(&self.after), confidence))
     }
 
     fn features(&self) -> Option<Features<'_>> {
@@ -284,6 +362,16 @@ impl Runner for GpuModel {
 }
 
 impl GpuModel {
+    /// Rows that go through the layers together: fewer where a layer keeps the device for long.
+    fn rows_at_once(&self) -> usize {
+        if self.block.is_some() {
+            // Its rows see each other.
+            return ROWS;
+        }
+        let of_tile = self.network.layers.iter().map(|layer| layer.reads(TILE)).max().unwrap_or(0).max(1);
+        ((self.device.at_once() / of_tile) as usize).clamp(1, ROWS / TILE) * TILE
+    }
+
     /// Copies positions over others, given as pairs, in every layer.
     ///
     /// # Errors
@@ -292,13 +380,11 @@ impl GpuModel {
         let (kv_heads, of_head) = (self.config.kv_heads, self.config.head_size / 2);
         let asked = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2];
         self.device.write(&self.sights.nodes, pairs.iter().copied());
-        let mut encoder = self.device.raw().create_command_encoder(&Default::default());
-        let mut pass = encoder.begin_compute_pass(&Default::default());
+        let mut recording = Recording::new(&self.device);
         for layer in self.attention.iter().flatten() {
-            layer.gather.run(&mut pass, &asked, ((kv_heads * of_head).div_ceil(64), 1));
+            layer.gather.run(recording.pass(), &asked, ((kv_heads * of_head).div_ceil(64), 1));
         }
-        drop(pass);
-        self.device.queue().submit([encoder.finish()]);
+        recording.end();
         self.device.check()
     }
 }

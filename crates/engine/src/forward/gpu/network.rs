@@ -4,12 +4,18 @@
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
-use super::kernels::{LONGEST_HEAD, NONE};
-use crate::error::Result;
-use crate::forward::cpu::network::{self as cpu, FeedForward, Mixer};
+use super::kernels::{LONGEST_HEAD, NONE, TILES};
+use super::state::ROWS;
+use crate::error::{Error, Result};
+use crate::forward::cpu::block_head as cpu_block;
+use crate::forward::cpu::network::{self as cpu, Mixer};
 use crate::forward::cpu::panels::{Format, Panels};
+use crate::forward::cpu::simd::LANES;
 use crate::model::weights::{EMBEDDING, OUTPUT};
-use crate::model::{ModelConfig, Weights};
+use crate::model::{Convolution as Sizes, ModelConfig, Weights};
+
+/// The most rows for which a panel is read once.
+pub const TILE: usize = TILES[TILES.len() - 1];
 
 /// All weights of a model.
 #[derive(Debug)]
@@ -27,6 +33,8 @@ pub struct Network {
 pub struct Layer {
     /// Its index among the kinds of attention.
     pub kind: usize,
+    /// A row sees no row of its pass that comes after it.
+    pub causal: bool,
     pub mixer_norm: u32,
     pub mixer_post_norm: u32,
     pub feed_forward_norm: u32,
@@ -39,12 +47,41 @@ pub struct Layer {
     pub key: Matrix,    // [kv_heads * head_size, hidden]
     pub value: Matrix,  // [kv_heads * head_size, hidden]
     pub output: Matrix, // [hidden, heads * head_size]
-    pub gate: Matrix,   // [intermediate, hidden]
-    pub up: Matrix,     // [intermediate, hidden]
-    pub down: Matrix,   // [hidden, intermediate]
+    pub feed_forward: FeedForward,
+    /// Around attention and around the feed-forward network.
+    pub convolutions: Option<[Convolution; 2]>,
 }
 
-/// A packed matrix `[rows, inputs]`, in parts that a buffer can hold.
+/// A dynamic causal convolution before and after a part of a layer.
+#[derive(Debug)]
+pub struct Convolution {
+    pub sizes: Sizes,
+    pub base: Buffer,       // [2, taps, hidden]
+    pub projection: Matrix, // [2 * taps * hidden / group, hidden]
+}
+
+/// What is done to each token by itself.
+#[derive(Debug)]
+pub enum FeedForward {
+    Dense(Dense),
+    Experts {
+        /// How many a row goes through.
+        used: usize,
+        router: Matrix, // [experts, hidden]
+        /// Those of all experts, one after the other: each has the shape of one.
+        experts: Dense,
+    },
+}
+
+/// The matrices of a gated feed-forward network.
+#[derive(Debug)]
+pub struct Dense {
+    pub gate: Matrix, // [intermediate, hidden]
+    pub up: Matrix,   // [intermediate, hidden]
+    pub down: Matrix, // [hidden, intermediate]
+}
+
+/// A packed matrix `[rows, inputs]`, or several of one shape, in parts that a buffer can hold.
 #[derive(Debug)]
 pub struct Matrix {
     pub format: Format,
@@ -63,10 +100,8 @@ pub struct Part {
 
 /// What is missing here that a model needs, if anything, to be put after "run".
 pub fn missing(config: &ModelConfig) -> Option<&'static str> {
-    if config.draft_head.is_some() {
-        Some("draft heads")
-    } else if config.experts.is_some() {
-        Some("models of experts")
+    if config.block().is_some_and(|block| block.rows > ROWS) {
+        Some("draft heads that guess more than 32 tokens at once")
     } else if config.head_size > LONGEST_HEAD {
         Some("heads of more than 512 numbers")
     } else {
@@ -105,16 +140,17 @@ impl Network {
 
 impl Layer {
     fn upload(device: &GpuDevice, layer: cpu::Layer, vectors: &mut Vec<f32>) -> Result<Self> {
-        let (Mixer::Attention(attention), FeedForward::Dense(dense)) = (layer.mixer, layer.feed_forward)
-        else {
-            unreachable!("a model with something that is missing here")
-        };
+        let Mixer::Attention(attention) = layer.mixer;
         let upload = |panels: &Panels| Matrix::upload(device, panels);
         let mut push_if = |vector: Option<&[f32]>| vector.map_or(NONE, |vector| push(vectors, vector));
         let biases = attention.biases.as_ref();
         let norms = attention.head_norms.as_ref();
+        let convolutions = layer.convolutions.as_ref().map(|[mixer, feed_forward]| -> Result<_> {
+            Ok([Convolution::upload(device, mixer)?, Convolution::upload(device, feed_forward)?])
+        });
         Ok(Self {
             kind: attention.kind,
+            causal: attention.causal,
             mixer_norm: push_if(Some(&layer.mixer_norm)),
             mixer_post_norm: push_if(layer.mixer_post_norm.as_deref()),
             feed_forward_norm: push_if(Some(&layer.feed_forward_norm)),
@@ -132,9 +168,70 @@ impl Layer {
             key: upload(&attention.key)?,
             value: upload(&attention.value)?,
             output: upload(&attention.output)?,
-            gate: upload(&dense.gate)?,
-            up: upload(&dense.up)?,
-            down: upload(&dense.down)?,
+            feed_forward: FeedForward::upload(device, &layer.feed_forward)?,
+            convolutions: convolutions.transpose()?,
+        })
+    }
+}
+
+impl Layer {
+    /// Bytes of weights that are read for so many rows; as often as a panel is, for a tile each time.
+    pub fn reads(&self, rows: usize) -> u64 {
+        let mixer = [&self.query, &self.key, &self.value, &self.output];
+        let mixer: u64 = mixer.into_iter().map(|matrix| matrix.reads(rows)).sum();
+        mixer + self.feed_forward.reads(rows)
+    }
+}
+
+impl Convolution {
+    fn upload(device: &GpuDevice, convolution: &cpu_block::Convolution) -> Result<Self> {
+        let base = device.buffer(4 * convolution.base.len())?;
+        device.write(&base, convolution.base.iter().map(|number| number.to_bits()));
+        let projection = Matrix::upload(device, &convolution.projection)?;
+        Ok(Self { sizes: convolution.sizes, base, projection })
+    }
+}
+
+impl FeedForward {
+    fn reads(&self, rows: usize) -> u64 {
+        match self {
+            Self::Dense(dense) => dense.matrices().into_iter().map(|matrix| matrix.reads(rows)).sum(),
+            Self::Experts { router, experts, used } => {
+                let of_one = |matrix: &Matrix| matrix.bytes() / router.rows as u64;
+                let chosen = (rows * used).min(rows.div_ceil(TILE) * router.rows) as u64;
+                router.reads(rows) + chosen * experts.matrices().into_iter().map(of_one).sum::<u64>()
+            }
+        }
+    }
+
+    fn upload(device: &GpuDevice, feed_forward: &cpu::FeedForward) -> Result<Self> {
+        Ok(match feed_forward {
+            cpu::FeedForward::Dense(dense) => {
+                Self::Dense(Dense::upload(device, std::slice::from_ref(dense))?)
+            }
+            cpu::FeedForward::Experts(experts) => Self::Experts {
+                used: experts.used,
+                router: Matrix::upload(device, &experts.router)?,
+                experts: Dense::upload(device, &experts.experts)?,
+            },
+        })
+    }
+}
+
+impl Dense {
+    fn matrices(&self) -> [&Matrix; 3] {
+        [&self.gate, &self.up, &self.down]
+    }
+
+    /// Of networks of one shape.
+    fn upload(device: &GpuDevice, networks: &[cpu::Dense]) -> Result<Self> {
+        let stack = |of: fn(&cpu::Dense) -> &Panels| {
+            Matrix::stack(device, &networks.iter().map(of).collect::<Vec<_>>())
+        };
+        Ok(Self {
+            gate: stack(|dense| &dense.gate)?,
+            up: stack(|dense| &dense.up)?,
+            down: stack(|dense| &dense.down)?,
         })
     }
 }
@@ -149,15 +246,50 @@ impl Matrix {
     /// # Errors
     /// `Error::Compute` when the device has no room.
     pub fn upload(device: &GpuDevice, panels: &Panels) -> Result<Self> {
-        let size = panels.panel(0).len();
+        Self::stack(device, &[panels])
+    }
+
+    /// Matrices of one shape, the panels of one after those of the other.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no room, `Error::NotOnGpu` for matrices in several formats.
+    pub fn stack(device: &GpuDevice, matrices: &[&Panels]) -> Result<Self> {
+        let one = matrices[0];
+        if matrices.iter().any(|matrix| matrix.format() != one.format()) {
+            return Err(Error::NotOnGpu("experts of which some are in other formats"));
+        }
+        let (size, own) = (one.panel(0).len(), one.panels());
         let most = (device.largest_buffer() as usize / size).clamp(1, 65_535);
+        let total = own * matrices.len();
         let part = |first: usize| {
-            let count = most.min(panels.panels() - first);
+            let count = most.min(total - first);
             let weights = device.buffer(count * size)?;
-            device.queue().write_buffer(&weights, 0, panels.run(first, count));
+            // Of each matrix the panels that are in this part.
+            for (index, matrix) in matrices.iter().enumerate() {
+                let begin = first.clamp(index * own, (index + 1) * own);
+                let end = (first + count).clamp(begin, (index + 1) * own);
+                if begin < end {
+                    let panels = matrix.run(begin - index * own, end - begin);
+                    device.queue().write_buffer(&weights, ((begin - first) * size) as u64, panels);
+                }
+            }
             Ok(Part { weights, first, panels: count })
         };
-        let parts = (0..panels.panels()).step_by(most).map(part).collect::<Result<_>>()?;
-        Ok(Self { format: panels.format(), rows: panels.rows(), inputs: panels.inputs(), parts })
+        let parts = (0..total).step_by(most).map(part).collect::<Result<_>>()?;
+        Ok(Self { format: one.format(), rows: one.rows(), inputs: one.inputs(), parts })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.weights.size()).sum()
+    }
+
+    /// Bytes that are read for so many rows.
+    pub fn reads(&self, rows: usize) -> u64 {
+        rows.div_ceil(TILE) as u64 * self.bytes()
+    }
+
+    /// Panels of one of the matrices.
+    pub fn panels(&self) -> usize {
+        self.rows.div_ceil(LANES)
     }
 }

@@ -7,6 +7,7 @@ use wgpu::{Adapter, Backend, Backends, DeviceType, Features, Limits};
 use super::device::{Failure, GpuDevice, listen};
 use super::kernels::{Arithmetic, IMMEDIATE_BYTES};
 use super::probe::measure;
+use crate::device::free_memory;
 
 /// What kernels need beside what every device has.
 const WORKGROUP_BYTES: u32 = 16 << 10;
@@ -33,16 +34,22 @@ impl GpuDevice {
     pub fn open(index: usize, software: bool) -> std::result::Result<Arc<Self>, Unopened> {
         let (adapters, software) = adapters(software);
         let names = |adapters: &[Adapter]| adapters.iter().map(label).collect::<Vec<_>>();
-        if adapters.is_empty() {
-            return Err(Unopened::None { software: names(&software) });
+        match (adapters.is_empty() && software.is_empty(), std::env::var("WGPU_BACKEND")) {
+            (true, Ok(named)) => return Err(Unopened::Failed(unfound(&named))),
+            _ if adapters.is_empty() => return Err(Unopened::None { software: names(&software) }),
+            _ => (),
         }
         let adapter = adapters
             .get(index)
             .ok_or_else(|| Unopened::Fewer { wanted: index + 1, found: names(&adapters) })?;
-        Self::of(adapter).map(Arc::new).map_err(Unopened::Failed)
+        Self::of(adapter, &[Arithmetic::Own, Arithmetic::Emulated]).map(Arc::new).map_err(Unopened::Failed)
     }
 
-    fn of(adapter: &Adapter) -> std::result::Result<Self, String> {
+    /// With the first of the ways to multiply and add that gives the CPU's bits, or else the first.
+    ///
+    /// # Errors
+    /// What stands in the way, to be put into a sentence.
+    pub(super) fn of(adapter: &Adapter, ways: &[Arithmetic]) -> std::result::Result<Self, String> {
         let (features, limits) = (adapter.features(), adapter.limits());
         if let Some(missing) = missing(features, &limits) {
             return Err(format!("{} lacks {missing}", label(adapter)));
@@ -60,17 +67,23 @@ impl GpuDevice {
         listen(&device, &failure);
         let with = |arithmetic| -> std::result::Result<Self, String> {
             let (raw, failure) = ((device.clone(), queue.clone()), Arc::clone(&failure));
-            let opened = Self::new(raw, label(adapter), arithmetic, failure);
+            let opened = Self::new(raw, label(adapter), arithmetic, failure, free_memory_of(adapter));
             let promises = measure(&opened).map_err(|error| error.to_string())?;
             Ok(opened.promising(promises))
         };
-        let own = with(Arithmetic::Own)?;
-        let opened = if !own.promises().cpu_bits && features.contains(double) {
-            let emulated = with(Arithmetic::Emulated)?;
-            if emulated.promises().cpu_bits { emulated } else { own }
-        } else {
-            own
-        };
+        let mut opened: Option<Self> = None;
+        for &way in ways {
+            if way == Arithmetic::Emulated && !features.contains(double) {
+                continue;
+            }
+            let one = with(way)?;
+            let keeps_all = one.promises().cpu_bits;
+            opened = if keeps_all { Some(one) } else { opened.or(Some(one)) };
+            if keeps_all {
+                break;
+            }
+        }
+        let opened = opened.ok_or_else(|| format!("{} cannot multiply and add", label(adapter)))?;
         if !opened.promises().computes {
             return Err(format!("{} computes wrongly", opened.label()));
         }
@@ -80,7 +93,7 @@ impl GpuDevice {
 
 /// The GPUs of this computer, the one that should be fastest first, and the programs that play one, which count as GPUs
 /// if `software` is wanted.
-fn adapters(software: bool) -> (Vec<Adapter>, Vec<Adapter>) {
+pub(super) fn adapters(software: bool) -> (Vec<Adapter>, Vec<Adapter>) {
     let backends = Backends::from_env().unwrap_or(Backends::PRIMARY) - Backends::BROWSER_WEBGPU;
     let descriptor = wgpu::InstanceDescriptor {
         backends,
@@ -132,7 +145,22 @@ fn label(adapter: &Adapter) -> String {
     format!("{backend}, {}{software}", info.name.trim())
 }
 
-fn missing(features: Features, limits: &Limits) -> Option<&'static str> {
+/// Why there is nothing to open where `named` is what WGPU_BACKEND says.
+pub(super) fn unfound(named: &str) -> String {
+    format!(
+        "WGPU_BACKEND is '{named}', by which no GPU was found; leave it out, or name vulkan, metal or dx12"
+    )
+}
+
+/// Of the memory that buffers are made in, as far as it is the computer's own.
+fn free_memory_of(adapter: &Adapter) -> fn() -> u64 {
+    match adapter.get_info().device_type {
+        DeviceType::IntegratedGpu | DeviceType::Cpu => free_memory,
+        _ => || u64::MAX,
+    }
+}
+
+pub(super) fn missing(features: Features, limits: &Limits) -> Option<&'static str> {
     if !features.contains(Features::IMMEDIATES) || limits.max_immediate_size < IMMEDIATE_BYTES {
         Some("immediate data for its programs")
     } else if limits.max_compute_workgroup_storage_size < WORKGROUP_BYTES {

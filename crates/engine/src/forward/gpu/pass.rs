@@ -3,14 +3,18 @@
 
 use std::ops::Range;
 
-use wgpu::{Buffer, CommandEncoder, ComputePass};
+use wgpu::{Buffer, ComputePass};
 
+use super::block::Block;
 use super::cache::Cache;
 use super::device::GpuDevice;
+use super::experts::ExpertSteps;
+use super::joined::Joined;
 use super::kernels::{Kernel, NONE};
-use super::network::{Layer, Network};
+use super::network::{FeedForward, Layer, Network};
+use super::recording::Recording;
 use super::state::{ROWS, Rows, State};
-use super::step::{Product, Step};
+use super::step::{Product, Quantise, Step};
 use crate::error::Result;
 use crate::forward::Taps;
 use crate::forward::cpu::simd::LANES;
@@ -19,7 +23,7 @@ use crate::model::{Activation, ModelConfig, RotaryLayout};
 /// The programs of a model's passes, bound to its weights and its state.
 pub struct Steps {
     norm: Step,
-    quantise_mixed: Step,
+    quantise_mixed: Quantise,
     activate: Step,
     score_norm: Step,
     scores: Product,
@@ -31,9 +35,12 @@ struct LayerSteps {
     key: Product,
     value: Product,
     output: Product,
-    gate: Product,
-    up: Product,
-    down: Product,
+    feed_forward: FeedSteps,
+}
+
+enum FeedSteps {
+    Dense { gate: Product, up: Product, down: Product },
+    Experts(ExpertSteps),
 }
 
 /// Those of attention in a layer, which are bound anew when its cache has grown.
@@ -69,6 +76,10 @@ pub struct Phases<'a> {
     pub scored: Range<usize>,
     /// States that are asked for, of all rows, and where they go: [taps, rows, hidden in whole vectors].
     pub taps: Option<(&'a Taps, &'a Buffer)>,
+    /// What the pass of a draft head begins with, and whether it is given states of its target.
+    pub joined: Option<(&'a Joined, bool)>,
+    /// Of a draft head that guesses blocks.
+    pub block: Option<&'a Block>,
 }
 
 impl Steps {
@@ -79,15 +90,11 @@ impl Steps {
             let buffers = [&state.hidden, &state.branch, &network.vectors, &to.plain, &to.quants, &to.scales];
             Step::new(device, Kernel::Norm, &buffers)
         };
-        let (mixed, gated) = (&state.mixed, &state.gated);
+        let gated = &state.gated;
         let layers = network.layers.iter().map(|layer| LayerSteps::new(device, layer, state, config));
         Ok(Self {
-            norm: norm(&state.normed)?,
-            quantise_mixed: Step::new(
-                device,
-                Kernel::Quantise,
-                &[&mixed.plain, &mixed.quants, &mixed.scales],
-            )?,
+            norm: norm(state.unconvolved.as_ref().map_or(&state.normed, |(rows, _)| rows))?,
+            quantise_mixed: Quantise::new(device, &state.mixed)?,
             activate: Step::new(
                 device,
                 Kernel::Activate,
@@ -103,19 +110,27 @@ impl Steps {
 impl LayerSteps {
     fn new(device: &GpuDevice, layer: &Layer, state: &State, config: &ModelConfig) -> Result<Self> {
         let product = |matrix, rows, out| Product::new(device, matrix, rows, out, false);
-        // A branch that waits for a norm is put aside.
-        let add_product = |matrix, rows| match config.family.post_norms {
+        // A branch that waits for a norm, or to be convolved, is put aside.
+        let add_product = |matrix, rows| match config.family.post_norms || state.unconvolved.is_some() {
             true => Product::new(device, matrix, rows, &state.branch, false),
             false => Product::new(device, matrix, rows, &state.hidden, true),
         };
+        let mixed = state.joined.as_ref().unwrap_or(&state.normed);
         Ok(Self {
-            query: product(&layer.query, &state.normed, &state.queries)?,
-            key: product(&layer.key, &state.normed, &state.keys)?,
-            value: product(&layer.value, &state.normed, &state.values)?,
+            query: product(&layer.query, mixed, &state.queries)?,
+            key: product(&layer.key, mixed, &state.keys)?,
+            value: product(&layer.value, mixed, &state.values)?,
             output: add_product(&layer.output, &state.mixed)?,
-            gate: product(&layer.gate, &state.normed, &state.gate)?,
-            up: product(&layer.up, &state.normed, &state.up)?,
-            down: add_product(&layer.down, &state.gated)?,
+            feed_forward: match &layer.feed_forward {
+                FeedForward::Dense(dense) => FeedSteps::Dense {
+                    gate: product(&dense.gate, &state.normed, &state.gate)?,
+                    up: product(&dense.up, &state.normed, &state.up)?,
+                    down: add_product(&dense.down, &state.gated)?,
+                },
+                FeedForward::Experts { router, experts, .. } => {
+                    FeedSteps::Experts(ExpertSteps::new(device, (router, experts), state, config)?)
+                }
+            },
         })
     }
 }
@@ -160,7 +175,8 @@ impl Sights {
     /// `Error::Compute` when the device has no room.
     pub fn new(device: &GpuDevice, heads: usize, positions: usize, words: usize) -> Result<Self> {
         let row = 4 * heads * positions;
-        let rows = (Self::SCORES / row).clamp(1, ROWS);
+        let most = Self::SCORES.min(device.largest_buffer() as usize);
+        let rows = (most / row).clamp(1, ROWS);
         Ok(Self {
             nodes: device.buffer(4 * words)?,
             scores: device.buffer(rows * row)?,
@@ -172,43 +188,81 @@ impl Sights {
 
 impl Phases<'_> {
     /// Writes the whole pass down; the logits of rows asked for are in the state then.
-    pub fn encode(&self, encoder: &mut CommandEncoder) {
-        let mut pass = encoder.begin_compute_pass(&Default::default()).forget_lifetime();
+    pub fn encode(&self, recording: &mut Recording<'_>) {
         let mut pending = NONE;
         let mut tapped = 0;
         for (index, layer) in self.network.layers.iter().enumerate() {
+            recording.next(layer.reads(self.rows) + self.attended());
             if self.is_tapped(index) {
-                self.normalise(&mut pass, layer.mixer_norm, pending);
+                self.normalise(recording.pass(), layer.mixer_norm, pending);
                 pending = NONE;
-                drop(pass);
-                self.tap(encoder, &self.state.hidden, &mut tapped);
-                pass = encoder.begin_compute_pass(&Default::default()).forget_lifetime();
+                self.tap(recording, &self.state.hidden, &mut tapped);
             }
-            self.normalise(&mut pass, layer.mixer_norm, pending);
-            self.mix(&mut pass, index, layer);
-            self.normalise(&mut pass, layer.feed_forward_norm, layer.mixer_post_norm);
-            self.feed_forward(&mut pass, &self.steps.layers[index]);
+            let pass = recording.pass();
+            match self.joined {
+                Some((joined, fuse)) => joined.run(pass, self.rows, fuse),
+                None => self.normalise(pass, layer.mixer_norm, pending),
+            }
+            let around = |part| self.block.map(|block| (block, (index, part)));
+            if let Some((block, part)) = around(0) {
+                block.convolve_inputs(pass, part, self.rows);
+            }
+            self.mix(pass, index, layer);
+            if let Some((block, part)) = around(0) {
+                block.convolve_branch(pass, part, self.rows);
+            }
+            self.normalise(pass, layer.feed_forward_norm, layer.mixer_post_norm);
+            if let Some((block, part)) = around(1) {
+                block.convolve_inputs(pass, part, self.rows);
+            }
+            self.feed_forward(pass, &self.steps.layers[index]);
+            if let Some((block, part)) = around(1) {
+                block.convolve_branch(pass, part, self.rows);
+            }
             pending = layer.feed_forward_post_norm;
         }
         let end = self.is_tapped(self.network.layers.len());
         let last = self.taps.is_some_and(|(taps, _)| taps.last);
         if end || last {
-            self.normalise(&mut pass, self.network.output_norm, pending);
+            self.normalise(recording.pass(), self.network.output_norm, pending);
             pending = NONE;
-            drop(pass);
             if end {
-                self.tap(encoder, &self.state.hidden, &mut tapped);
+                self.tap(recording, &self.state.hidden, &mut tapped);
             }
             if last {
-                self.tap(encoder, &self.state.normed.plain, &mut tapped);
+                self.tap(recording, &self.state.normed.plain, &mut tapped);
             }
-            pass = encoder.begin_compute_pass(&Default::default()).forget_lifetime();
         }
         if !self.scored.is_empty() {
+            recording.next(self.network.output.reads(self.scored.len()));
             let asked = self.norm_ask(self.scored.start, self.network.output_norm, pending);
-            self.steps.score_norm.run(&mut pass, &asked, (self.scored.len(), 1));
-            self.steps.scores.run(&mut pass, self.scored.len());
+            self.steps.score_norm.run(recording.pass(), &asked, (self.scored.len(), 1));
+            self.steps.scores.run(recording.pass(), self.scored.len());
+            if let Some(block) = self.block {
+                block.score(recording.pass(), self.scored.len());
+            }
         }
+    }
+
+    /// Writes down a pass over rows of the target's states for a text: of what is made of them every layer's keys and
+    /// values are cached.
+    pub fn remember_states(&self, recording: &mut Recording<'_>, block: &Block) {
+        block.fuse(recording.pass(), self.rows, self.config);
+        for (index, layer) in self.network.layers.iter().enumerate() {
+            recording.next(layer.key.reads(self.rows) + layer.value.reads(self.rows));
+            let pass = recording.pass();
+            let steps = &self.steps.layers[index];
+            steps.key.run(pass, self.rows);
+            steps.value.run(pass, self.rows);
+            let asked = self.turn_ask(layer, self.config.heads);
+            self.attention[index].turn.run(pass, &asked, (self.config.kv_heads, self.rows));
+        }
+    }
+
+    /// Bytes of keys and values that attention of a layer reads for all rows.
+    fn attended(&self) -> u64 {
+        let ModelConfig { kv_heads, head_size, .. } = *self.config;
+        (4 * kv_heads * head_size * (self.cached + self.rows) * self.rows) as u64
     }
 
     fn is_tapped(&self, layer: usize) -> bool {
@@ -216,10 +270,10 @@ impl Phases<'_> {
     }
 
     /// Copies a state of all rows, as the next that is asked for.
-    fn tap(&self, encoder: &mut CommandEncoder, from: &Buffer, tapped: &mut usize) {
+    fn tap(&self, recording: &mut Recording<'_>, from: &Buffer, tapped: &mut usize) {
         if let Some((_, to)) = self.taps {
             let bytes = (4 * self.rows * self.width()) as u64;
-            encoder.copy_buffer_to_buffer(from, 0, to, *tapped as u64 * bytes, bytes);
+            recording.copy(from, (to, *tapped as u64 * bytes), bytes);
             *tapped += 1;
         }
     }
@@ -248,19 +302,17 @@ impl Phases<'_> {
             product.run(pass, self.rows);
         }
         let heads = config.heads + config.kv_heads;
-        attention.turn.run(pass, &self.turn_ask(layer), (heads, self.rows));
+        attention.turn.run(pass, &self.turn_ask(layer, 0), (heads, self.rows));
         for first in (0..self.rows).step_by(self.sights.rows) {
             let rows = self.sights.rows.min(self.rows - first);
             attention.attend.run(pass, &self.attend_ask(layer, first), (config.heads, rows));
         }
-        if let Some(blocks) = self.state.mixed.blocks {
-            let blocks = self.rows * blocks;
-            self.steps.quantise_mixed.run(pass, &[blocks as u32], (blocks.div_ceil(64), 1));
-        }
+        self.steps.quantise_mixed.run(pass, self.rows);
         steps.output.run(pass, self.rows);
     }
 
-    fn turn_ask(&self, layer: &Layer) -> [u32; 14] {
+    /// What `turn.wgsl` is asked from head number `first` on.
+    fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 15] {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let rotary = &self.config.attention_kinds[layer.kind].rotary;
         let whole = |heads: usize| (heads * head_size).next_multiple_of(LANES) as u32;
@@ -281,10 +333,11 @@ impl Phases<'_> {
             key_norm,
             (self.config.norm_epsilon as f32).to_bits(),
             0,
+            first as u32,
         ]
     }
 
-    fn attend_ask(&self, layer: &Layer, first: usize) -> [u32; 10] {
+    fn attend_ask(&self, layer: &Layer, first: usize) -> [u32; 11] {
         let ModelConfig { heads, kv_heads, head_size, query_scale, .. } = *self.config;
         let window = self.config.attention_kinds[layer.kind].window;
         [
@@ -298,24 +351,38 @@ impl Phases<'_> {
             window.map_or(u32::MAX, |window| u32::try_from(window).unwrap_or(u32::MAX)),
             self.sights.stride as u32,
             query_scale.to_bits(),
+            if layer.causal { 0 } else { self.rows as u32 },
         ]
     }
 
     /// The feed-forward network over the normed states, added to the states or put aside.
     fn feed_forward(&self, pass: &mut ComputePass<'_>, steps: &LayerSteps) {
-        steps.gate.run(pass, self.rows);
-        steps.up.run(pass, self.rows);
-        let (length, width) = (self.config.intermediate, self.state.gated.width);
-        let blocks = length.div_ceil(32);
+        match &steps.feed_forward {
+            FeedSteps::Dense { gate, up, down } => {
+                gate.run(pass, self.rows);
+                up.run(pass, self.rows);
+                self.activate(pass, self.rows, self.config.intermediate);
+                down.run(pass, self.rows);
+            }
+            FeedSteps::Experts(experts) => {
+                let slots = experts.route(pass, self.rows);
+                self.activate(pass, slots, experts.intermediate());
+                experts.combine(pass, self.rows);
+            }
+        }
+    }
+
+    /// `activation(gate) * up` of `rows` of `length` numbers.
+    fn activate(&self, pass: &mut ComputePass<'_>, rows: usize, length: usize) {
+        let (blocks, width) = (length.div_ceil(32), self.state.gated.width);
         let asked = [
             blocks as u32,
-            self.rows as u32,
+            rows as u32,
             length as u32,
             width as u32,
             width as u32,
             u32::from(self.config.family.activation == Activation::Gelu),
         ];
-        self.steps.activate.run(pass, &asked, ((self.rows * blocks).div_ceil(64), 1));
-        steps.down.run(pass, self.rows);
+        self.steps.activate.run(pass, &asked, ((rows * blocks).div_ceil(64), 1));
     }
 }

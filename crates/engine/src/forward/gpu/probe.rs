@@ -90,7 +90,7 @@ fn compute(
     let mut encoder = device.raw().create_command_encoder(&Default::default());
     encode(&mut encoder.begin_compute_pass(&Default::default()));
     encoder.copy_buffer_to_buffer(from, 0, &to, 0, 4 * count as u64);
-    device.queue().submit([encoder.finish()]);
+    device.submit(encoder, 0);
     device.fetch(&to, count)
 }
 

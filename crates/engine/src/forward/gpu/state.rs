@@ -6,7 +6,7 @@ use super::device::GpuDevice;
 use crate::error::Result;
 use crate::forward::cpu::activations::BLOCK;
 use crate::forward::cpu::simd::LANES;
-use crate::model::ModelConfig;
+use crate::model::{Convolution, Experts, ModelConfig};
 
 /// Rows that go through the layers at once; more go in turns.
 pub const ROWS: usize = 32;
@@ -39,6 +39,17 @@ impl Rows {
     }
 }
 
+/// What experts need: a slot is a row on its way through one of those it is to go through.
+#[derive(Debug)]
+pub struct Routed {
+    pub sizes: Experts,
+    pub scores: Buffer,  // [rows, experts in whole vectors]
+    pub choices: Buffer, // [rows, used, 2]: an expert and its share
+    pub slots: Buffer,   // [slots, 3]: see `arrange.wgsl`
+    pub slot_of: Buffer, // [rows, used]
+    pub given: Buffer,   // [slots, hidden in whole vectors]
+}
+
 /// The memory of a pass over up to [`ROWS`] rows.
 #[derive(Debug)]
 pub struct State {
@@ -46,18 +57,38 @@ pub struct State {
     pub hidden: Buffer, // [rows, hidden in whole vectors]
     /// What attention or the feed-forward network gave, on its way through a norm.
     pub branch: Buffer, // as the state
-    pub normed: Rows,    // hidden
+    pub normed: Rows, // hidden
+    /// Of a draft head: each token's embedding and state, normed.
+    pub joined: Option<Rows>, // 2 * hidden
+    /// Of a draft head with convolutions: the norms before them, and what is computed of these.
+    pub unconvolved: Option<(Rows, Buffer)>, // hidden; [rows, both sides in whole vectors]
     pub queries: Buffer, // [rows, heads * head_size in whole vectors]
-    pub keys: Buffer,    // [rows, kv_heads * head_size in whole vectors]
-    pub values: Buffer,  // as the keys
+    pub keys: Buffer, // [rows, kv_heads * head_size in whole vectors]
+    pub values: Buffer, // as the keys
     /// Of each kind of attention cosines and sines of the rows' positions.
     pub turns: Vec<Buffer>, // [rows, size / 2, 2]
-    pub mixed: Rows,     // heads * head_size
-    pub gate: Buffer,    // [rows, intermediate in whole vectors]
-    pub up: Buffer,      // as the gate
-    pub gated: Rows,     // intermediate
-    pub scored: Rows,    // hidden, of the rows asked for
-    pub logits: Buffer,  // [rows asked for, vocabulary in whole vectors]
+    pub mixed: Rows,  // heads * head_size
+    /// Of rows; of a model with experts, of slots.
+    pub gate: Buffer, // [rows, intermediate in whole vectors]
+    pub up: Buffer,   // as the gate
+    pub gated: Rows,  // intermediate
+    pub routed: Option<Routed>,
+    pub scored: Rows,   // hidden, of the rows asked for
+    pub logits: Buffer, // [rows asked for, vocabulary in whole vectors]
+}
+
+impl Routed {
+    fn new(device: &GpuDevice, experts: &Experts, hidden: usize) -> Result<Self> {
+        let slots = ROWS * experts.used;
+        Ok(Self {
+            sizes: experts.clone(),
+            scores: device.buffer(4 * ROWS * experts.count.next_multiple_of(LANES))?,
+            choices: device.buffer(8 * slots)?,
+            slots: device.buffer(12 * slots)?,
+            slot_of: device.buffer(4 * slots)?,
+            given: device.buffer(4 * slots * hidden.next_multiple_of(LANES))?,
+        })
+    }
 }
 
 impl State {
@@ -68,18 +99,29 @@ impl State {
         let rows = |length| Rows::new(device, ROWS, length);
         let (queries, keys) = (config.heads * config.head_size, config.kv_heads * config.head_size);
         let turns = config.attention_kinds.iter();
+        let experts = config.experts.as_ref();
+        let (gated, intermediate) = experts
+            .map_or((ROWS, config.intermediate), |experts| (ROWS * experts.used, experts.intermediate));
+        let gate = || device.buffer(4 * gated * intermediate.next_multiple_of(LANES));
+        let unconvolved = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
+            let Convolution { taps, group } = sizes;
+            Ok((rows(config.hidden)?, numbers(2 * taps * (config.hidden / group))?))
+        });
         Ok(Self {
+            unconvolved: unconvolved.transpose()?,
             hidden: numbers(config.hidden)?,
             branch: numbers(config.hidden)?,
             normed: rows(config.hidden)?,
+            joined: (config.mixed() > config.hidden).then(|| rows(config.mixed())).transpose()?,
             queries: numbers(queries)?,
             keys: numbers(keys)?,
             values: numbers(keys)?,
             turns: turns.map(|kind| device.buffer(4 * ROWS * kind.rotary.size())).collect::<Result<_>>()?,
             mixed: rows(queries)?,
-            gate: numbers(config.intermediate)?,
-            up: numbers(config.intermediate)?,
-            gated: rows(config.intermediate)?,
+            gate: gate()?,
+            up: gate()?,
+            gated: Rows::new(device, gated, intermediate)?,
+            routed: experts.map(|experts| Routed::new(device, experts, config.hidden)).transpose()?,
             scored: rows(config.hidden)?,
             logits: numbers(config.vocabulary)?,
         })

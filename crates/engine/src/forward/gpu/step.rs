@@ -36,7 +36,32 @@ impl Step {
     }
 }
 
-fn bind(device: &GpuDevice, pipeline: &ComputePipeline, buffers: &[&Buffer]) -> Result<BindGroup> {
+/// Rounds rows of numbers to eight bits, where they can be had so.
+#[derive(Debug)]
+pub struct Quantise {
+    step: Step,
+    /// Of a row.
+    blocks: Option<usize>,
+}
+
+impl Quantise {
+    /// # Errors
+    /// As [`Step::new`].
+    pub fn new(device: &GpuDevice, rows: &Rows) -> Result<Self> {
+        let buffers = [&rows.plain, &rows.quants, &rows.scales];
+        Ok(Self { step: Step::new(device, Kernel::Quantise, &buffers)?, blocks: rows.blocks })
+    }
+
+    /// The first `rows`.
+    pub fn run(&self, pass: &mut ComputePass<'_>, rows: usize) {
+        if let Some(blocks) = self.blocks {
+            let blocks = rows * blocks;
+            self.step.run(pass, &[blocks as u32], (blocks.div_ceil(64), 1));
+        }
+    }
+}
+
+pub(super) fn bind(device: &GpuDevice, pipeline: &ComputePipeline, buffers: &[&Buffer]) -> Result<BindGroup> {
     let buffers = (0u32..).zip(buffers);
     let entries = buffers
         .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() });
@@ -46,7 +71,7 @@ fn bind(device: &GpuDevice, pipeline: &ComputePipeline, buffers: &[&Buffer]) -> 
     device.guarded(|| device.raw().create_bind_group(&descriptor))
 }
 
-fn dispatch(
+pub(super) fn dispatch(
     pass: &mut ComputePass<'_>,
     (pipeline, group): (&ComputePipeline, &BindGroup),
     asked: &[u32],

@@ -20,7 +20,7 @@ use crate::model::fixture::Gguf;
 use crate::model::{Activation, ModelSource};
 use crate::tree::TokenTree;
 
-fn gpu() -> &'static Arc<GpuDevice> {
+pub fn gpu() -> &'static Arc<GpuDevice> {
     static GPU: OnceLock<Arc<GpuDevice>> = OnceLock::new();
     let hint = "`make setup-tests` installs a program that plays one";
     GPU.get_or_init(|| GpuDevice::open(0, true).unwrap_or_else(|why| panic!("no GPU: {why:?}; {hint}")))
@@ -119,7 +119,7 @@ fn what_the_driver_does_not_take_is_an_error_and_the_device_goes_on() {
 }
 
 /// A model whose device can be taken away, and what it was run on.
-fn tiny(device: &Arc<GpuDevice>) -> GpuModel {
+pub fn tiny(device: &Arc<GpuDevice>) -> GpuModel {
     let folder = tempfile::tempdir().unwrap();
     GpuModel::load(&ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap(), device).unwrap()
 }
@@ -129,7 +129,7 @@ fn a_device_that_is_lost_in_mid_reply_is_an_error_and_what_was_cached_stays_name
     let lost = GpuDevice::open(0, true).unwrap();
     let mut model = tiny(&lost);
     model.run(&TokenTree::chain([5, 6, 7]), &Want::all_rows()).unwrap();
-    lost.raw().destroy();
+    lost.lose();
     for tree in [TokenTree::chain([8]), TokenTree::chain(vec![8; 40])] {
         let Err(error) = model.run(&tree, &Want::all_rows()) else { panic!("computed on nothing") };
         assert!(matches!(error, Error::Compute(_)), "{error}");
@@ -150,7 +150,7 @@ fn a_cache_grows_by_half_in_whole_pages() {
 #[test]
 fn a_lost_device_is_an_error_from_then_on_and_no_panic() {
     let lost = GpuDevice::open(0, true).unwrap();
-    lost.raw().destroy();
+    lost.lose();
     let mut random = StdRng::seed_from_u64(13);
     let weight = numbers(&mut random, 64);
     let error = norm(&lost, &weight, &weight, 1e-5).unwrap_err();

@@ -12,6 +12,7 @@ struct Ask {
     window: u32,  // tokens a row sees, itself among them
     stride: u32,  // of `scores`
     scale: f32,
+    ahead: u32,   // rows of the pass, if a row sees those after it
 }
 var<immediate> ask: Ask;
 
@@ -41,7 +42,9 @@ fn sight_of(row: u32) -> Sight {
     let begin = min(all - min(all, ask.window), ask.cached);
     let nearest = own - min(own, ask.window);
     let cached = ask.cached - begin;
-    return Sight(begin, cached, nodes[3u * row + 1u] + nearest, cached + own - nearest);
+    // As far ahead as back.
+    let end = select(own, min(own - 1u + min(ask.window, ask.ahead), ask.ahead), ask.ahead != 0u);
+    return Sight(begin, cached, nodes[3u * row + 1u] + nearest, cached + end - nearest);
 }
 
 fn seen(sight: Sight, index: u32) -> u32 {

@@ -23,25 +23,6 @@ var<immediate> ask: Ask;
 const NONE = 0xffffffffu;
 const THREADS = 64u;
 
-var<workgroup> lanes: array<f32, 16>;
-
-// 1 / sqrt(mean of squares + epsilon) of what the lanes have summed up.
-fn norm_scale(lane: u32, squares: f32) -> f32 {
-    if lane < 16u {
-        lanes[lane] = squares;
-    }
-    workgroupBarrier();
-    for (var half = 8u; half > 0u; half = half >> 1u) {
-        if lane < half {
-            lanes[lane] += lanes[lane + half];
-        }
-        workgroupBarrier();
-    }
-    let sum = lanes[0];
-    workgroupBarrier();
-    return divide(1.0, root(divide(sum, f32(ask.length)) + ask.epsilon));
-}
-
 @compute @workgroup_size(THREADS)
 fn norm(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let start = (ask.first + group.x) * ask.stride;

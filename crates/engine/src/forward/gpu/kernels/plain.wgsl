@@ -9,6 +9,9 @@ struct Ask {
     first: u32,  // panel of the matrix that is the first of `weights`
     add: u32,    // to what is in `out`
     width: u32,  // of `x`
+    panels: u32, // of an expert's matrix, as are the others
+    held: u32,   // panels in `weights`
+    by_row: u32, // a slot's input is its row's, else its own
 }
 var<immediate> ask: Ask;
 
@@ -33,15 +36,17 @@ fn number(index: u32) -> f32 {
 @compute @workgroup_size(128)
 fn product(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let lane = thread & 15u;
-    let row = ask.begin + group.y * 8u + (thread >> 4u);
-    if row >= ask.rows {
+    let tile = tile_of(group, 8u);
+    if thread >> 4u >= tile.rows {
         return;
     }
+    let row = tile.first + (thread >> 4u);
+    let from_ = given(row) * ask.width;
     var sum = 0.0;
     for (var input = 0u; input < ask.inputs; input++) {
-        sum = fused(number((group.x * ask.inputs + input) * 16u + lane), x[row * ask.width + input], sum);
+        sum = fused(number((tile.panel * ask.inputs + input) * 16u + lane), x[from_ + input], sum);
     }
-    let at = row * ask.stride + (ask.first + group.x) * 16u + lane;
+    let at = row * ask.stride + tile.out * 16u + lane;
     if ask.add != 0u {
         sum += out[at];
     }

@@ -1,5 +1,6 @@
 // The product of a panel of sixteen output rows with up to ROWS rows of activations in eight bits. What is in double
-// braces is filled in by the host. A workgroup is SLOTS blocks times 16 lanes (output rows).
+// braces is filled in by the host; which rows and which panel is in `rows.wgsl` or `slots.wgsl`. A workgroup is SLOTS
+// blocks times 16 lanes (output rows).
 //
 // The panels are those of the CPU engine, byte for byte; see its `panels.rs`. Products within a block are integers and
 // exact in any order. The one rounded sum runs over the blocks in their order, which are the CPU engine's operations
@@ -12,6 +13,10 @@ struct Ask {
     stride: u32, // of `out`
     first: u32,  // panel of the matrix that is the first of `weights`
     add: u32,    // to what is in `out`
+    width: u32,  // of rows that are numbers
+    panels: u32, // of an expert's matrix, as are the others
+    held: u32,   // panels in `weights`
+    by_row: u32, // a slot's input is its row's, else its own
 }
 var<immediate> ask: Ask;
 
@@ -118,8 +123,11 @@ fn dot16(a: u32, b: u32, c: u32, d: u32, x: vec4<u32>) -> i32 {
 fn product(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let lane = thread & 15u;
     let slot = thread >> 4u;
-    let panel = group.x * (ask.blocks / GROUPS * (HEAD + GROUPS * GROUP));
-    let tile = ask.begin + group.y * ROWS;
+    let tile = tile_of(group, ROWS);
+    if tile.rows == 0u {
+        return;
+    }
+    let panel = tile.panel * (ask.blocks / GROUPS * (HEAD + GROUPS * GROUP));
     var sum = 0.0;
     for (var first = 0u; first < ask.blocks; first += SLOTS) {
         let block = first + slot;
@@ -128,7 +136,10 @@ fn product(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
             let parts = parts_of(panel, block, lane);
             factors[slot * 16u + lane] = factor_of(panel, block, lane);
             for (var row = 0u; row < ROWS; row++) {
-                let at = (tile + row) * ask.blocks + block;
+                if row >= tile.rows {
+                    break;
+                }
+                let at = given(tile.first + row) * ask.blocks + block;
                 let lower = dot16(w[0], w[1], w[2], w[3], quants[2u * at]);
                 let upper = dot16(w[4], w[5], w[6], w[7], quants[2u * at + 1u]);
                 let dot = parts.x * lower + parts.y * upper;
@@ -137,21 +148,21 @@ fn product(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
         }
         workgroupBarrier();
         // A thread for each row of the tile and lane goes on with its sum.
-        if slot < ROWS {
+        if slot < tile.rows {
+            let x = given(tile.first + slot) * ask.blocks + first;
             let count = min(SLOTS, ask.blocks - first);
             for (var at = 0u; at < count; at++) {
                 let by = factors[at * 16u + lane];
                 sum = fused(products[(at * ROWS + slot) * 16u + lane], by.x, sum);
                 if SCALED == WITH_MINIMUM || SCALED == WITH_PARTS {
-                    sum = fused(by.y, scales[(tile + slot) * ask.blocks + first + at].y, sum);
+                    sum = fused(by.y, scales[x + at].y, sum);
                 }
             }
         }
         workgroupBarrier();
     }
-    let row = tile + slot;
-    if slot < ROWS && row < ask.rows {
-        let at = row * ask.stride + (ask.first + group.x) * 16u + lane;
+    if slot < tile.rows {
+        let at = (tile.first + slot) * ask.stride + tile.out * 16u + lane;
         if ask.add != 0u {
             sum += out[at];
         }

@@ -17,6 +17,7 @@ struct Ask {
     key_norm: u32,
     epsilon: f32,
     zero: u32,
+    first: u32,       // head to begin with
 }
 var<immediate> ask: Ask;
 
@@ -78,22 +79,23 @@ fn rotate(row: u32, thread: u32) {
 @compute @workgroup_size(THREADS)
 fn turn(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let row = group.y;
-    let is_query = group.x < ask.heads;
-    let head = select(group.x - ask.heads, group.x, is_query);
+    let number = ask.first + group.x;
+    let is_query = number < ask.heads;
+    let head = select(number - ask.heads, number, is_query);
     let query = row * ask.query_stride + head * ask.head_size;
     let key = row * ask.key_stride + head * ask.head_size;
     let bias = select(ask.key_bias, ask.query_bias, is_query);
     for (var at = thread; at < ask.head_size; at += THREADS) {
-        var number = 0.0;
+        var own = 0.0;
         if is_query {
-            number = queries[query + at];
+            own = queries[query + at];
         } else {
-            number = keys[key + at];
+            own = keys[key + at];
         }
         if bias != NONE {
-            number += vectors[bias + head * ask.head_size + at];
+            own += vectors[bias + head * ask.head_size + at];
         }
-        numbers[at] = number;
+        numbers[at] = own;
     }
     workgroupBarrier();
     let weight = select(ask.key_norm, ask.query_norm, is_query);

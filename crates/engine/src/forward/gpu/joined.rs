@@ -1,0 +1,119 @@
+//! How a draft head's pass begins on the device: the target's states are fused into one, or the head's own goes on, and
+//! is joined with the token's embedding (Li et al. 2025). What is normed before that is normed on the host, by the CPU
+//! engine's own functions.
+
+use std::ops::Range;
+
+use wgpu::{Buffer, ComputePass};
+
+use super::device::GpuDevice;
+use super::kernels::Kernel;
+use super::network::{Matrix, Network};
+use super::state::{ROWS, Rows, State};
+use super::step::{Product, Quantise, Step};
+use crate::error::Result;
+use crate::forward::Carried;
+use crate::forward::cpu::alone::rms_norm;
+use crate::forward::cpu::network as cpu;
+use crate::forward::cpu::simd::LANES;
+use crate::model::{ModelConfig, Weights};
+use crate::token::TokenId;
+
+/// Of a draft head that drafts token by token.
+pub struct Joined {
+    hidden: usize,
+    epsilon: f32,
+    normed_residual: bool,
+    /// Of all states of the target, or of each; none where they are taken as they are.
+    fused_norms: Vec<Vec<f32>>,
+    embedding_norm: Vec<f32>,
+    states: Rows,
+    quantise: Quantise,
+    fuse: Product,
+    /// Both halves of what is joined.
+    halves: (usize, Buffer), // width of a row; [rows, width]
+    join: Step,
+}
+
+impl Joined {
+    /// `None` for what is no such head.
+    ///
+    /// # Errors
+    /// As `Network::load`.
+    pub fn load(
+        device: &GpuDevice,
+        weights: &Weights,
+        config: &ModelConfig,
+        state: &State,
+    ) -> Result<Option<Self>> {
+        let (Some(head), Some(rows)) = (&config.draft_head, &state.joined) else { return Ok(None) };
+        let of_head = cpu::DraftHead::load(weights, head)?;
+        let states = Rows::new(device, ROWS, head.states())?;
+        let norm = device.buffer(4 * of_head.state_norm.len())?;
+        device.write(&norm, of_head.state_norm.iter().map(|number| number.to_bits()));
+        let join = [&state.hidden, &norm, &rows.plain, &rows.quants, &rows.scales];
+        let fuse = Matrix::upload(device, &of_head.fuse)?;
+        Ok(Some(Self {
+            hidden: config.hidden,
+            epsilon: config.norm_epsilon as f32,
+            normed_residual: head.normed_residual,
+            fused_norms: of_head.fused_norms,
+            embedding_norm: cpu::vector(weights, "blk.0.attn_norm.weight")?,
+            quantise: Quantise::new(device, &states)?,
+            fuse: Product::new(device, &fuse, &states, &state.hidden, false)?,
+            halves: (rows.width, rows.plain.clone()),
+            join: Step::new(device, Kernel::Join, &join)?,
+            states,
+        }))
+    }
+
+    /// Hands over the embeddings of `tokens` and what is carried to them, which are the rows `rows` of it.
+    pub fn write(
+        &self,
+        (device, network, state): (&GpuDevice, &Network, &State),
+        tokens: impl Iterator<Item = TokenId>,
+        carried: Carried<'_>,
+        rows: Range<usize>,
+    ) {
+        let (width, halves) = &self.halves;
+        let mut joined = vec![0.0; rows.len() * width];
+        for (token, row) in tokens.zip(joined.chunks_exact_mut(*width)) {
+            network.embedding.unpack_row(token as usize, &mut row[..self.hidden]);
+            self.normalise(&mut row[..self.hidden], &self.embedding_norm);
+        }
+        device.write(halves, joined.into_iter().map(f32::to_bits));
+        let features = carried.features();
+        let (to, width) = match carried {
+            Carried::Own(_) => (&state.hidden, self.hidden.next_multiple_of(LANES)),
+            Carried::Target(_) => (&self.states.plain, self.states.width),
+        };
+        let mut states = vec![0.0; rows.len() * width];
+        for (row, out) in rows.zip(states.chunks_exact_mut(width)) {
+            let out = &mut out[..features.width()];
+            out.copy_from_slice(features.row(row));
+            if let (Carried::Target(_), Some(part)) = (carried, out.len().checked_div(self.fused_norms.len()))
+            {
+                let parts = out.chunks_exact_mut(part).zip(&self.fused_norms);
+                parts.for_each(|(part, norm)| self.normalise(part, norm));
+            }
+        }
+        device.write(to, states.into_iter().map(f32::to_bits));
+    }
+
+    fn normalise(&self, numbers: &mut [f32], weight: &[f32]) {
+        numbers.copy_from_slice(&rms_norm(numbers, &weight[..numbers.len()], self.epsilon));
+    }
+
+    /// Makes of the first `rows` that were written what attention takes, of states of the target if it is to `fuse`
+    /// them.
+    pub fn run(&self, pass: &mut ComputePass<'_>, rows: usize, fuse: bool) {
+        if fuse {
+            self.quantise.run(pass, rows);
+            self.fuse.run(pass, rows);
+        }
+        let stride = self.hidden.next_multiple_of(LANES);
+        let asked = [self.hidden as u32, stride as u32, self.halves.0 as u32, 0];
+        let asked = [&asked[..], &[self.epsilon.to_bits(), u32::from(self.normed_residual)]].concat();
+        self.join.run(pass, &asked, (rows, 1));
+    }
+}

@@ -1,0 +1,43 @@
+// A dynamic causal convolution of a block's rows, of the side before or after a part of a layer: what comes out of it, or
+// is added to what is there. A thread a number.
+
+struct Ask {
+    length: u32,
+    stride: u32,  // of `from_rows`
+    width: u32,   // of `to`
+    taps: u32,
+    group: u32,   // numbers that share what is computed of a row
+    side: u32,
+    dynamics: u32, // numbers of a row that are computed of it, in whole vectors
+    add: u32,
+    zero: u32,
+}
+var<immediate> ask: Ask;
+
+@group(0) @binding(0) var<storage, read> from_rows: array<f32>;     // [rows, stride]
+@group(0) @binding(1) var<storage, read> dynamic: array<f32>;       // [rows, dynamics]: [2, taps, groups] and more
+@group(0) @binding(2) var<storage, read> base: array<f32>;          // [2, taps, length]
+@group(0) @binding(3) var<storage, read_write> to: array<f32>;      // [rows, width]
+
+@compute @workgroup_size(64)
+fn convolve(@builtin(global_invocation_id) id: vec3<u32>) {
+    let number = id.x;
+    let row = id.y;
+    if number >= ask.length {
+        return;
+    }
+    let groups = ask.length / ask.group;
+    let at = row * ask.width + number;
+    var sum = 0.0;
+    if ask.add != 0u {
+        sum = to[at];
+    }
+    // Rows before the first are 0.
+    for (var tap = 0u; tap < min(ask.taps, row + 1u); tap++) {
+        let which = ask.side * ask.taps + tap;
+        let by_row = dynamic[row * ask.dynamics + which * groups + number / ask.group];
+        let weight = base[which * ask.length + number] + by_row;
+        sum += opaque(weight * from_rows[(row - tap) * ask.stride + number], ask.zero);
+    }
+    to[at] = sum;
+}

@@ -1,0 +1,47 @@
+// Puts the norm of a row's state behind the token's embedding, which is there, and rounds both to eight bits. A workgroup
+// a row.
+
+struct Ask {
+    length: u32, // of each half
+    stride: u32, // of `state`
+    width: u32,  // of `plain`
+    weight: u32, // where it begins in `vectors`
+    epsilon: f32,
+    keep: u32,   // the norm is the state from then on
+}
+var<immediate> ask: Ask;
+
+@group(0) @binding(0) var<storage, read_write> state: array<f32>;        // [rows, stride]
+@group(0) @binding(1) var<storage, read> vectors: array<f32>;
+@group(0) @binding(2) var<storage, read_write> plain: array<f32>;        // [rows, width]
+@group(0) @binding(3) var<storage, read_write> quants: array<u32>;       // [rows, blocks, 8]
+@group(0) @binding(4) var<storage, read_write> scales: array<vec2<f32>>; // [rows, blocks]
+
+const THREADS = 64u;
+
+@compute @workgroup_size(THREADS)
+fn join(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let start = group.x * ask.stride;
+    var squares = 0.0;
+    if thread < 16u {
+        for (var at = thread; at < ask.length; at += 16u) {
+            squares = fused(state[start + at], state[start + at], squares);
+        }
+    }
+    let scale = norm_scale(thread, squares);
+    for (var at = thread; at < ask.length; at += THREADS) {
+        let normed = state[start + at] * scale * vectors[ask.weight + at];
+        plain[group.x * ask.width + ask.length + at] = normed;
+        if ask.keep != 0u {
+            state[start + at] = normed;
+        }
+    }
+    storageBarrier();
+    workgroupBarrier();
+    if ask.length % 16u == 0u {
+        let blocks = ask.length / 16u;
+        for (var block = thread; block < blocks; block += THREADS) {
+            round_block(group.x * blocks + block);
+        }
+    }
+}

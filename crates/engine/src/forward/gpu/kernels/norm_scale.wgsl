@@ -1,0 +1,18 @@
+var<workgroup> lanes: array<f32, 16>;
+
+// 1 / sqrt(mean of squares + epsilon) of what the lanes have summed up.
+fn norm_scale(lane: u32, squares: f32) -> f32 {
+    if lane < 16u {
+        lanes[lane] = squares;
+    }
+    workgroupBarrier();
+    for (var half = 8u; half > 0u; half = half >> 1u) {
+        if lane < half {
+            lanes[lane] += lanes[lane + half];
+        }
+        workgroupBarrier();
+    }
+    let sum = lanes[0];
+    workgroupBarrier();
+    return divide(1.0, root(divide(sum, f32(ask.length)) + ask.epsilon));
+}

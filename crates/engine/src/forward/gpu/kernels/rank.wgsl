@@ -1,0 +1,74 @@
+// The experts that a row goes through, the highest of its scores first, and their shares, as `routing.rs` chooses them.
+// A workgroup a row.
+
+struct Ask {
+    count: u32,      // experts
+    stride: u32,     // of `scores`
+    used: u32,
+    normalised: u32, // shares of those that are used add up to 1, else those of all
+}
+var<immediate> ask: Ask;
+
+@group(0) @binding(0) var<storage, read> scores: array<f32>;               // [rows, stride]
+@group(0) @binding(1) var<storage, read_write> choices: array<vec2<u32>>;  // [rows, used]: expert, bits of its share
+
+const THREADS = 64u;
+
+var<workgroup> largest: f32;
+var<workgroup> all: f32;
+
+// A score; one that is no number is below all others.
+fn score(row: u32, expert: u32) -> f32 {
+    let bits = bitcast<u32>(scores[row * ask.stride + expert]);
+    return bitcast<f32>(select(bits, 0xff800000u, (bits & 0x7fffffffu) > 0x7f800000u));
+}
+
+// What is in the order of scores.
+fn order(score: f32) -> i32 {
+    let bits = bitcast<i32>(score);
+    return bits ^ i32(bitcast<u32>(bits >> 31u) >> 1u);
+}
+
+fn power(row: u32, expert: u32) -> f32 {
+    return exponential(score(row, expert) - largest);
+}
+
+@compute @workgroup_size(THREADS)
+fn rank(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let row = group.x;
+    let first = row * ask.used;
+    for (var expert = thread; expert < ask.count; expert += THREADS) {
+        let own = order(score(row, expert));
+        var rank = 0u;
+        for (var other = 0u; other < ask.count; other++) {
+            let others = order(score(row, other));
+            // Of equals the lower one comes first.
+            rank += u32(others > own || (others == own && other < expert));
+        }
+        if rank < ask.used {
+            choices[first + rank].x = expert;
+        }
+        if rank == 0u {
+            largest = score(row, expert);
+        }
+    }
+    storageBarrier();
+    workgroupBarrier();
+    if thread == 0u {
+        var sum = 0.0;
+        if ask.normalised != 0u {
+            for (var rank = 0u; rank < ask.used; rank++) {
+                sum += power(row, choices[first + rank].x);
+            }
+        } else {
+            for (var expert = 0u; expert < ask.count; expert++) {
+                sum += power(row, expert);
+            }
+        }
+        all = sum;
+    }
+    workgroupBarrier();
+    for (var rank = thread; rank < ask.used; rank += THREADS) {
+        choices[first + rank].y = bitcast<u32>(divide(power(row, choices[first + rank].x), all));
+    }
+}

@@ -1,0 +1,145 @@
+//! What becomes of a session whose GPU is full, is lost, hangs or computes nothing: the text so far is kept, and goes on on
+//! the CPU as if nothing had been. On a program that plays a GPU where there is none.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::tests::{host, load, request};
+use super::*;
+use crate::device::{Device, Gpu, Problem};
+use crate::forward::gpu::GpuDevice;
+use crate::forward::{GpuModel, Model};
+use crate::token::TokenId;
+
+/// The first GPU, which is opened anew for each session, as it was left by the last.
+struct FirstGpu {
+    device: Arc<GpuDevice>,
+    /// Models that were loaded onto it.
+    loaded: Mutex<usize>,
+}
+
+impl FirstGpu {
+    fn open() -> Arc<Self> {
+        Arc::new(Self { device: GpuDevice::open(0, true).unwrap(), loaded: Mutex::default() })
+    }
+}
+
+impl Hardware for FirstGpu {
+    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<String, Problem>)> {
+        Vec::new()
+    }
+
+    fn open(&self, choice: DeviceChoice) -> Opened {
+        if choice == DeviceChoice::Cpu {
+            return Opened::cpu();
+        }
+        let (device, label) = (Device::Gpu(Arc::clone(&self.device)), self.device.label().to_owned());
+        Opened { device, gpu: Some(Gpu::Any), label, remark: None }
+    }
+
+    fn load(&self, source: &ModelSource, opened: &Opened) -> Result<Box<dyn Model>> {
+        let Device::Gpu(device) = &opened.device else { return ThisComputer.load(source, opened) };
+        let model = GpuModel::load(source, device)?;
+        *self.loaded.lock().unwrap() += 1;
+        Ok(Box::new(model))
+    }
+}
+
+/// What became of a reply in whose middle the device was harmed.
+struct Interrupted {
+    error: Error,
+    session: Session,
+    /// What was written before, and after that by a session that went on with it.
+    tokens: Vec<TokenId>,
+}
+
+/// Does `harm` to the device after three tokens.
+fn interrupted(gpu: &Arc<FirstGpu>, harm: impl Fn(&GpuDevice)) -> Interrupted {
+    let mut session = load(&host(gpu.clone(), None));
+    assert_eq!((session.device().gpu, *gpu.loaded.lock().unwrap()), (Some(Gpu::Any), 1));
+    let request = Request { ignore_end: true, ..request(&session) };
+    let mut tokens: Vec<TokenId> = Vec::new();
+    let reply = session.reply(&request, &mut |progress| {
+        if let Progress::Round(round) = progress {
+            tokens.extend(round.emitted().map(|(token, _)| token));
+            if tokens.len() == 3 {
+                harm(&gpu.device);
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    let error = reply.map(|reply| reply.text).unwrap_err();
+    assert_eq!(tokens.len(), 3, "{error}");
+    let remedy = session.remedy(&error).unwrap();
+    let mut session = session.recover(remedy, |source| source).unwrap();
+    let prompt = [&request.prompt[..], &tokens].concat();
+    let rest = Request { prompt, max_tokens: request.max_tokens.map(|most| most - 3), ..request };
+    tokens.extend(session.reply(&rest, &mut |_| ControlFlow::Continue(())).unwrap().tokens);
+    Interrupted { error, session, tokens }
+}
+
+/// What the CPU writes without a failure.
+fn undisturbed() -> Vec<TokenId> {
+    let mut session = load(&host(Arc::new(ThisComputer), None));
+    let request = Request { ignore_end: true, ..request(&session) };
+    session.reply(&request, &mut |_| ControlFlow::Continue(())).unwrap().tokens
+}
+
+#[test]
+fn a_reply_whose_gpu_is_lost_or_hangs_goes_on_on_the_cpu() {
+    let expected = undisturbed();
+    let harms: [(fn(&GpuDevice), &str); 2] = [
+        (GpuDevice::lose, "the computation failed: "),
+        (
+            |device| device.bound(|bounds| bounds.patience = Duration::ZERO),
+            "the computation failed: the GPU did not answer for 0 seconds.",
+        ),
+    ];
+    for (harm, words) in harms {
+        let found = interrupted(&FirstGpu::open(), harm);
+        assert!(found.error.to_string().starts_with(words), "{}", found.error);
+        assert_eq!(found.session.device().gpu, None);
+        let remarks: Vec<&str> = found.session.remarks().collect();
+        assert!(
+            remarks.concat().starts_with("The GPU failed, so the target now runs on the CPU."),
+            "{remarks:?}"
+        );
+        assert_eq!(found.tokens, expected);
+    }
+}
+
+#[test]
+fn a_target_that_is_larger_than_the_gpus_memory_runs_on_the_cpu() {
+    let gpu = FirstGpu::open();
+    gpu.device.bound(|bounds| bounds.free_memory = || 256 << 20);
+    let mut session = load(&host(gpu.clone(), None));
+    assert_eq!((session.device().gpu, *gpu.loaded.lock().unwrap()), (None, 0));
+    let remarks: Vec<&str> = session.remarks().collect();
+    assert_eq!(remarks, ["The target runs on the CPU: it does not fit in GPU memory."]);
+    let request = Request { ignore_end: true, ..request(&session) };
+    let found = session.reply(&request, &mut |_| ControlFlow::Continue(())).unwrap().tokens;
+    assert_eq!(found, undisturbed());
+}
+
+/// The starter's context is longer than a page, which a prompt fills here.
+#[test]
+fn a_cache_that_cannot_grow_ends_the_reply_and_the_target_stays_with_a_shorter_context_or_goes() {
+    let gpu = FirstGpu::open();
+    let mut session = load(&host(gpu.clone(), None));
+    let prompt: Vec<TokenId> = (0..250).map(|i| 3 + i * 761 % 4000).collect();
+    gpu.device.bound(|bounds| bounds.buffer = 16);
+    let request = Request { ignore_end: true, prompt, ..request(&session) };
+    let mut written = Vec::new();
+    let reply = session.reply(&request, &mut |progress| {
+        if let Progress::Round(round) = progress {
+            written.extend(round.emitted().map(|(token, _)| token));
+        }
+        ControlFlow::Continue(())
+    });
+    let error = reply.map(|reply| reply.text).unwrap_err();
+    assert!(error.is_out_of_memory() && (5..8).contains(&written.len()), "{error}, {written:?}");
+    let remedy = session.remedy(&error).unwrap();
+    let session = session.recover(remedy, |source| source).unwrap();
+    // Not even a new model has room there.
+    assert_eq!(session.device().gpu, None);
+}

@@ -1,0 +1,158 @@
+//! Draft heads beside the engine for GPUs: on it they have the CPU's bits, and wherever they are, they draft for a target
+//! there what they draft for one on the CPU.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use candle_core::DType;
+use candle_core::quantized::GgmlDType;
+use foretoken_engine::decoder::{Decoder, Progress, Request};
+use foretoken_engine::device::Device;
+use foretoken_engine::draft::{Drafters, head_drafter};
+use foretoken_engine::forward::{Carried, Features, Model, Taps, Want, load};
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::speculation::{Speculation, Tree};
+use foretoken_engine::token::TokenId;
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::{
+    BlockKind, Flags, RandomBlockHead, RandomHead, chat_prompt, family, gpu, made_up, on_the_gpu,
+    starter_target,
+};
+
+use super::{assert_the_cpus, on_the_cpu};
+
+/// Rows of a text: more than go through the layers together.
+const TEXT: usize = 41;
+
+/// The scores and states of a head after a text with made-up states of its target, and after a tree of guesses, each of
+/// which goes on from what the head gave itself.
+fn drafted(head: &mut dyn Model, own: &Taps) -> Vec<f32> {
+    let width = head.config().draft_head.as_ref().unwrap().states();
+    let states = made_up("states", TEXT * width);
+    let mut tree = TokenTree::chain((0..TEXT as TokenId).map(|i| 3 + i * 97 % 310));
+    let carried = Carried::Target(Features::new(&states, width));
+    let want = Want::rows(TEXT - 3..TEXT).features(own).carrying(carried);
+    let mut pass = head.run(&tree, &want).unwrap();
+    let mut found = Vec::new();
+    // Two branches, then two more nodes on each.
+    for (step, parents) in [[TEXT - 1, TEXT - 1], [TEXT, TEXT + 1], [TEXT + 2, TEXT + 3]].iter().enumerate() {
+        let features = pass.features().unwrap();
+        let logits = pass.logits();
+        let rows = if step == 0 { 3 } else { 2 };
+        (0..rows).for_each(|row| found.extend(logits.row(row).logits().unwrap().iter()));
+        found.extend(features.numbers());
+        let last = features.len() - 1;
+        let given = if step == 0 { [last, last] } else { [0, 1] };
+        let (carried, width) = (features.gather(&given), features.width());
+        for (branch, &parent) in parents.iter().enumerate() {
+            tree.push(20 + 7 * step as TokenId + branch as TokenId, Some(parent));
+        }
+        let carried = Carried::Own(Features::new(&carried, width));
+        pass = pass.grow(&tree, &Want::all_rows().features(own).carrying(carried)).unwrap();
+    }
+    found.extend(pass.logits().row(1).logits().unwrap().iter());
+    found.extend(pass.features().unwrap().numbers());
+    pass.keep(&(0..TEXT).collect::<Vec<_>>()).unwrap();
+    assert_eq!(head.cached().len(), TEXT);
+    found
+}
+
+#[test]
+fn heads_that_draft_token_by_token_have_the_cpus_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = family("llama").folder(folder.path(), DType::F32);
+    let none = Flags::default();
+    for flags in [
+        none,
+        Flags { norm_before_residual: true, ..none },
+        Flags { norm_before_fc: true, ..none },
+        Flags { fc_norm: true, norm_output: true, ..none },
+        Flags { head_norms: true, norm_before_residual: true, ..none },
+    ] {
+        let head = RandomHead::new(target.config().unwrap(), flags);
+        let mut forms = vec![head.speculators(folder.path()).unwrap()];
+        if !flags.fc_norm && !flags.head_norms {
+            forms.push(head.gguf(folder.path(), GgmlDType::Q8_0).unwrap());
+        }
+        let own = match flags.norm_output {
+            true => Taps { entering: Vec::new(), last: true },
+            false => Taps { entering: vec![1], last: false },
+        };
+        for form in forms {
+            let source = form.for_target(&target).unwrap();
+            let expected = drafted(on_the_cpu(&source).as_mut(), &own);
+            let found = drafted(on_the_gpu(&source).as_mut(), &own);
+            assert_the_cpus(&found, &expected, &format!("{flags:?}, {:?}", source.path()));
+        }
+    }
+}
+
+/// A head of each kind for the starter's target.
+fn heads(folder: &Path) -> Vec<ModelSource> {
+    let target = starter_target();
+    let config = target.config().unwrap();
+    let mut head = RandomHead::new(config, Flags::default());
+    head.entering = vec![2, 4, 6];
+    let mut heads = vec![head.gguf(folder, GgmlDType::Q8_0).unwrap()];
+    for kind in BlockKind::ALL {
+        let mut head = RandomBlockHead::new(config, kind);
+        head.entering = vec![2, 6];
+        heads.push(head.gguf(folder, GgmlDType::Q8_0));
+    }
+    heads.into_iter().map(|head| head.for_target(&target).unwrap()).collect()
+}
+
+/// On the GPU, or on the CPU where the engine for GPUs cannot run it, which it says.
+fn where_it_can(source: &ModelSource) -> Box<dyn Model> {
+    load(source, &Device::Gpu(gpu())).unwrap_or_else(|error| {
+        assert!(error.to_string().starts_with("Foretoken's engine for GPUs cannot run"), "{error}");
+        on_the_cpu(source)
+    })
+}
+
+/// What a pair writes, and all that was drafted for it.
+fn written(
+    target: Box<dyn Model>,
+    head: (&ModelSource, Box<dyn Model>),
+    (sampling, tree): (Sampling, Tree),
+) -> (Vec<TokenId>, Vec<TokenId>) {
+    let source = starter_target();
+    let tokenizer = Arc::new(source.tokenizer().unwrap());
+    let prompt = chat_prompt(&source, &tokenizer, "Tell me a story about a fox who finds a lantern.");
+    let drafter = head_drafter(head.0, head.1, tokenizer.ends()).unwrap();
+    let mut drafters = Drafters::new(vec![drafter]);
+    let speculation = Speculation { tree, ..Speculation::fixed(4) };
+    let request = Request { sampling, speculation, max_tokens: Some(20), ..Request::new(prompt) };
+    let mut drafted = Vec::new();
+    let reply = Decoder::new(target, tokenizer).reply(&request, &mut drafters, &mut |progress| {
+        if let Progress::Round(round) = progress {
+            drafted.extend(round.drafted.iter().map(|drafted| drafted.token));
+        }
+        ControlFlow::Continue(())
+    });
+    (reply.unwrap().tokens, drafted)
+}
+
+#[test]
+fn a_head_drafts_for_a_target_on_the_gpu_what_it_drafts_for_one_on_the_cpu() {
+    if !gpu().promises().cpu_bits {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let coupled =
+        Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
+    let ways = [(Sampling::greedy(), Tree::Width(1)), (coupled, Tree::Width(3))];
+    for source in heads(folder.path()) {
+        for way in ways.clone() {
+            let on_the_cpus =
+                written(on_the_cpu(&starter_target()), (&source, on_the_cpu(&source)), way.clone());
+            assert!(on_the_cpus.1.len() > 20, "hardly anything was drafted: {:?}", source.path());
+            for head in [on_the_cpu(&source), where_it_can(&source)] {
+                let found = written(on_the_gpu(&starter_target()), (&source, head), way.clone());
+                assert_eq!(found, on_the_cpus, "{way:?}, {:?}", source.path());
+            }
+        }
+    }
+}
