@@ -127,11 +127,11 @@ fn a_cache_that_cannot_grow_ends_the_reply_and_the_target_stays_with_a_shorter_c
     let gpu = FirstGpu::open();
     let mut session = load(&host(gpu.clone(), None));
     let prompt: Vec<TokenId> = (0..250).map(|i| 3 + i * 761 % 4000).collect();
-    gpu.device.bound(|bounds| bounds.buffer = 16);
     let request = Request { ignore_end: true, prompt, ..request(&session) };
     let mut written = Vec::new();
     let reply = session.reply(&request, &mut |progress| {
         if let Progress::Round(round) = progress {
+            gpu.device.bound(|bounds| bounds.buffer = 16);
             written.extend(round.emitted().map(|(token, _)| token));
         }
         ControlFlow::Continue(())

@@ -9,6 +9,7 @@ use wgpu::{Buffer, ComputePass};
 use super::device::GpuDevice;
 use super::kernels::{Kernel, NONE};
 use super::network::{Convolution, Matrix, Network};
+use super::pass::Phases;
 use super::recording::Recording;
 use super::state::{ROWS, Rows, State};
 use super::step::{Product, Quantise, Step};
@@ -156,6 +157,23 @@ impl Block {
         recording.copy(&before.bias, (&before.returning, 0), before.bias.size());
         recording.end();
         device.fetch(&before.returning, before.bias.size() as usize / 4)
+    }
+}
+
+impl Phases<'_> {
+    /// Writes down a pass over rows of the target's states for a text: of what is made of them every layer's keys and
+    /// values are cached.
+    pub fn remember_states(&self, recording: &mut Recording<'_>, block: &Block) {
+        block.fuse(recording.pass(), self.rows, self.config);
+        for (index, layer) in self.network.layers.iter().enumerate() {
+            recording.next(layer.key.reads(self.rows) + layer.value.reads(self.rows));
+            let pass = recording.pass();
+            let steps = &self.steps.layers[index];
+            steps.key.run(pass, self.rows);
+            steps.value.run(pass, self.rows);
+            let asked = self.turn_ask(layer, self.config.heads);
+            self.attention[index].turn.run(pass, &asked, (self.config.kv_heads, self.rows));
+        }
     }
 }
 

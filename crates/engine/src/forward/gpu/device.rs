@@ -3,15 +3,16 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use wgpu::{BufferUsages, CommandEncoder, PollType, SubmissionIndex};
 
+use super::failure::{Failure, failed};
 use super::kernels::{Arithmetic, Pipelines, TILES};
 use super::pace::Pace;
 use super::promises::Promises;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Bytes from which on a buffer is worth asking whether there is memory left.
 const LARGE: u64 = 1 << 20;
@@ -57,9 +58,6 @@ struct Handed {
     at: Instant,
 }
 
-/// The first error that nobody waited for.
-pub(super) type Failure = Arc<Mutex<Option<String>>>;
-
 impl fmt::Debug for GpuDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GpuDevice").field("label", &self.label).field("promises", &self.promises).finish()
@@ -67,7 +65,7 @@ impl fmt::Debug for GpuDevice {
 }
 
 impl GpuDevice {
-    /// With programs of this `arithmetic`; its failures are heard by [`listen`].
+    /// With programs of this `arithmetic`; its failures are heard by [`Failure::listen`].
     pub(super) fn new(
         (device, queue): (wgpu::Device, wgpu::Queue),
         label: String,
@@ -240,7 +238,7 @@ impl GpuDevice {
         let wait = PollType::Wait { submission_index: index.cloned(), timeout: Some(timeout) };
         match self.device.poll(wait) {
             Err(wgpu::PollError::Timeout) => return false,
-            Err(error) => note(&self.failure, error.to_string()),
+            Err(error) => self.failure.note(error.to_string()),
             Ok(_) => (),
         }
         true
@@ -249,8 +247,7 @@ impl GpuDevice {
     /// Takes note that the device hangs, unless something else is the matter.
     fn give_up(&self, patience: Duration) -> Result<()> {
         self.check()?;
-        let words = format!("the GPU did not answer for {} seconds", patience.as_secs());
-        note(&self.failure, words);
+        self.failure.note(format!("the GPU did not answer for {} seconds", patience.as_secs()));
         // Giving it back would wait for it for ever.
         std::mem::forget((self.device.clone(), self.queue.clone()));
         self.check()
@@ -259,7 +256,7 @@ impl GpuDevice {
     /// # Errors
     /// `Error::Compute` when the device failed since it was opened.
     pub(super) fn check(&self) -> Result<()> {
-        locked(&self.failure).as_ref().map_or(Ok(()), |words| Err(failed(words.clone())))
+        self.failure.check()
     }
 
     /// What copies so many bytes of the device's memory when it is called, to measure how fast that is.
@@ -298,28 +295,6 @@ impl GpuDevice {
     }
 }
 
-pub(super) fn failed(words: String) -> Error {
-    Error::Compute(candle_core::Error::Msg(words))
-}
-
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The first failure counts.
-fn note(failure: &Mutex<Option<String>>, words: String) {
-    locked(failure).get_or_insert(words);
-}
-
-/// The usual handler of errors panics.
-pub(super) fn listen(device: &wgpu::Device, failure: &Failure) {
-    let heard = Arc::clone(failure);
-    device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| note(&heard, error.to_string())));
-    let heard = Arc::clone(failure);
-    device.set_device_lost_callback(move |reason, words| {
-        // A device that is given back is lost, too.
-        if reason != wgpu::DeviceLostReason::Destroyed {
-            note(&heard, format!("the GPU was lost ({})", words.trim()));
-        }
-    });
 }

@@ -8,6 +8,7 @@ use wgpu::Buffer;
 
 use super::block::Block;
 use super::cache::{Cache, PAGE};
+use super::chunk::Chunk;
 use super::device::GpuDevice;
 use super::joined::Joined;
 use super::network::{Network, TILE, missing};
@@ -53,15 +54,6 @@ pub struct GpuModel {
 
 /// Words about nodes that there is room for at first: rows of a chain, or small trees.
 const WORDS: usize = 3 * ROWS + 1024;
-
-/// Rows of a pass that go through the layers together.
-struct Chunk {
-    rows: usize,
-    /// Positions before those that rows name themselves.
-    cached: usize,
-    scored: Range<usize>,
-    words: Vec<u32>,
-}
 
 impl GpuModel {
     /// # Errors
@@ -133,30 +125,6 @@ impl GpuModel {
             self.attention = Some(bound.collect::<Result<_>>()?);
         }
         Ok(())
-    }
-
-    /// The nodes `nodes` of a tree after `at` cached positions; `wanted` are nodes whose logits are asked for.
-    fn chunk(tree: &TokenTree, at: usize, nodes: Range<usize>, wanted: &Range<usize>) -> Chunk {
-        let rows = nodes.len();
-        let scored = wanted.start.clamp(nodes.start, nodes.end) - nodes.start
-            ..wanted.end.clamp(nodes.start, nodes.end) - nodes.start;
-        let (mut words, mut paths) = (Vec::new(), Vec::new());
-        let slots = (at + nodes.start..at + nodes.end).map(|slot| slot as u32);
-        if tree.is_chain() {
-            // Everything before a row is seen by it, so that one path is enough, of which each row sees a part.
-            paths.extend(0..rows as u32);
-            let begin = 3 * rows as u32;
-            words.extend(slots.zip(1..).flat_map(|(slot, seen)| [slot, begin, begin + seen]));
-        } else {
-            for (slot, path) in slots.zip(&tree.visible()[nodes.clone()]) {
-                let begin = (3 * rows + paths.len()) as u32;
-                words.extend([slot, begin, begin + path.len() as u32]);
-                paths.extend(path.iter().map(|&node| node as u32));
-            }
-        }
-        words.extend(paths);
-        let cached = if tree.is_chain() { at + nodes.start } else { at };
-        Chunk { rows, cached, scored, words }
     }
 
     /// Hands over what a pass over `nodes` begins with: embeddings, positions, and what rows see.
@@ -305,7 +273,7 @@ impl Runner for GpuModel {
         let at_once = self.rows_at_once();
         for start in (first..tree.len()).step_by(at_once) {
             let nodes = start..tree.len().min(start + at_once);
-            let chunk = Self::chunk(tree, at, nodes.clone(), &wanted);
+            let chunk = Chunk::new(tree, at, nodes.clone(), &wanted);
             self.make_room(at + tree.len(), chunk.words.len())?;
             let rows = nodes.start - first..nodes.end - first;
             self.write(tree, &positions, (nodes, &chunk), want.carried.map(|carried| (carried, rows)));

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use wgpu::{Adapter, Backend, Backends, DeviceType, Features, Limits};
 
-use super::device::{Failure, GpuDevice, listen};
+use super::device::GpuDevice;
+use super::failure::Failure;
 use super::kernels::{Arithmetic, IMMEDIATE_BYTES};
 use super::probe::measure;
 use crate::device::free_memory;
@@ -64,9 +65,9 @@ impl GpuDevice {
         let (device, queue) =
             pollster::block_on(adapter.request_device(&descriptor)).map_err(|error| error.to_string())?;
         let failure = Failure::default();
-        listen(&device, &failure);
+        failure.listen(&device);
         let with = |arithmetic| -> std::result::Result<Self, String> {
-            let (raw, failure) = ((device.clone(), queue.clone()), Arc::clone(&failure));
+            let (raw, failure) = ((device.clone(), queue.clone()), failure.clone());
             let opened = Self::new(raw, label(adapter), arithmetic, failure, free_memory_of(adapter));
             let promises = measure(&opened).map_err(|error| error.to_string())?;
             Ok(opened.promising(promises))

@@ -27,13 +27,13 @@ pub struct Steps {
     activate: Step,
     score_norm: Step,
     scores: Product,
-    layers: Vec<LayerSteps>,
+    pub layers: Vec<LayerSteps>,
 }
 
-struct LayerSteps {
+pub struct LayerSteps {
     query: Product,
-    key: Product,
-    value: Product,
+    pub key: Product,
+    pub value: Product,
     output: Product,
     feed_forward: FeedSteps,
 }
@@ -45,7 +45,7 @@ enum FeedSteps {
 
 /// Those of attention in a layer, which are bound anew when its cache has grown.
 pub struct AttentionSteps {
-    turn: Step,
+    pub turn: Step,
     attend: Step,
     pub gather: Step,
 }
@@ -244,21 +244,6 @@ impl Phases<'_> {
         }
     }
 
-    /// Writes down a pass over rows of the target's states for a text: of what is made of them every layer's keys and
-    /// values are cached.
-    pub fn remember_states(&self, recording: &mut Recording<'_>, block: &Block) {
-        block.fuse(recording.pass(), self.rows, self.config);
-        for (index, layer) in self.network.layers.iter().enumerate() {
-            recording.next(layer.key.reads(self.rows) + layer.value.reads(self.rows));
-            let pass = recording.pass();
-            let steps = &self.steps.layers[index];
-            steps.key.run(pass, self.rows);
-            steps.value.run(pass, self.rows);
-            let asked = self.turn_ask(layer, self.config.heads);
-            self.attention[index].turn.run(pass, &asked, (self.config.kv_heads, self.rows));
-        }
-    }
-
     /// Bytes of keys and values that attention of a layer reads for all rows.
     fn attended(&self) -> u64 {
         let ModelConfig { kv_heads, head_size, .. } = *self.config;
@@ -312,7 +297,7 @@ impl Phases<'_> {
     }
 
     /// What `turn.wgsl` is asked from head number `first` on.
-    fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 15] {
+    pub fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 15] {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let rotary = &self.config.attention_kinds[layer.kind].rotary;
         let whole = |heads: usize| (heads * head_size).next_multiple_of(LANES) as u32;
