@@ -96,12 +96,12 @@ mod tests {
     #[test]
     fn a_model_that_the_gpu_cannot_run_goes_to_the_cpu_and_the_remark_says_why() {
         let load = |opened: &Opened| match opened.gpu {
-            Some(_) => Err(Error::NotOnGpu("models of experts")),
+            Some(_) => Err(Error::NotOnGpu("heads of more than 512 numbers")),
             None => Ok(()),
         };
         let (_, opened) = place(&gpu(), Role::Target, load).unwrap();
         let remark =
-            "The target runs on the CPU: Foretoken's engine for GPUs cannot run models of experts yet.";
+            "The target runs on the CPU: Foretoken's engine for GPUs cannot run heads of more than 512 numbers yet.";
         assert_eq!((opened.gpu, opened.remark.as_deref()), (None, Some(remark)));
     }
 
