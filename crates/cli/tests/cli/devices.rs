@@ -80,7 +80,11 @@ fn a_gpu_that_is_not_there_is_said_and_the_cpu_writes_the_same_text() {
     let expected = run(&generate(&["--device", "cpu"]));
     for (device, environment, words) in [
         ("gpu:99", &[SOFTWARE][..], "There is no GPU number 99. This computer has 1: "),
-        ("gpu", &[SOFTWARE, ("WGPU_BACKEND", "abacus")], "WGPU_BACKEND is 'abacus', by which no GPU was found"),
+        (
+            "gpu",
+            &[SOFTWARE, ("WGPU_BACKEND", "abacus")],
+            "WGPU_BACKEND is 'abacus', by which no GPU was found",
+        ),
     ] {
         let found = on_the_gpu(&["--device", device], environment);
         assert_eq!((found.code, &found.out), (0, &expected.out), "{}", found.err);

@@ -100,8 +100,7 @@ mod tests {
             None => Ok(()),
         };
         let (_, opened) = place(&gpu(), Role::Target, load).unwrap();
-        let remark =
-            "The target runs on the CPU: Foretoken's engine for GPUs cannot run heads of more than 512 numbers yet.";
+        let remark = "The target runs on the CPU: Foretoken's engine for GPUs cannot run heads of more than 512 numbers yet.";
         assert_eq!((opened.gpu, opened.remark.as_deref()), (None, Some(remark)));
     }
 
