@@ -7,11 +7,12 @@
 
 use super::activations::{Activations, Place};
 use super::attention::{Attention, Rotation, attend, remember};
-use super::blocks::{Affine, Brain, Centred, EightBits, Half, Parted, Plain, Single, SixBits, TwoBits};
+use super::blocks::{Affine, Centred, EightBits, Parted, SixBits, TwoBits};
 use super::cache::Cache;
 use super::codebooks::{self, Grouped, Halved, Whole};
 use super::isa::Isa;
 use super::math::{gelu_times, largest_and_sum, rms_norm, silu_times, sum_exp};
+use super::numbers::{Brain, Half, Plain, Single};
 use super::panels::Format;
 use super::product::{Blocks, Kernel, Product, multiply, read};
 use super::simd::Simd;
