@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
 pub mod client;
+mod gguf_file;
 mod head_files;
 pub mod hub;
 #[cfg(target_os = "linux")]
@@ -16,15 +17,14 @@ mod starter_folder;
 #[cfg(target_os = "linux")]
 pub mod window;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use candle_core::quantized::gguf_file::{self, Value};
-use candle_core::quantized::{GgmlDType, QTensor};
+use candle_core::quantized::gguf_file::Value;
 use candle_core::{Device, Tensor};
 use foretoken_engine::decoder::Decoder;
 use foretoken_engine::draft::{ModelDrafter, Vocabulary};
+use foretoken_engine::format::Format;
 use foretoken_engine::forward::cpu::Isa;
 use foretoken_engine::forward::gpu::GpuDevice;
 use foretoken_engine::forward::{CpuModel, Model, TensorModel, Want, load};
@@ -33,6 +33,7 @@ use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_engine::{Error, device};
 
+use gguf_file::Stored;
 pub use head_files::made_up;
 pub use random_block_head::{BLOCK_ROWS, BlockKind, MASK, RandomBlockHead};
 pub use random_family::{RandomFamily, families, family};
@@ -198,58 +199,35 @@ pub const ODD: Shape =
     Shape { hidden: 90, heads: 5, kv_heads: 5, feed_forward: 115, vocabulary: 331, context: 256 };
 
 /// A Llama with random weights, a byte-level vocabulary and no chat template.
-pub fn random_model(folder: &Path, quantisation: GgmlDType) -> ModelSource {
-    shaped_model(folder, quantisation, EVEN)
+pub fn random_model(folder: &Path, format: Format) -> ModelSource {
+    shaped_model(folder, format, EVEN)
 }
 
-pub fn shaped_model(folder: &Path, quantisation: GgmlDType, shape: Shape) -> ModelSource {
-    let path = folder.join(format!("random-{quantisation:?}-{}.gguf", shape.hidden));
-    write_random_model(&path, quantisation, shape, None)
+pub fn shaped_model(folder: &Path, format: Format, shape: Shape) -> ModelSource {
+    let path = folder.join(format!("random-{}-{}.gguf", format.name(), shape.hidden));
+    write_random_model(&path, format, shape, None)
 }
 
 const TEMPLATE: &str = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
 
-/// Q2_K and Q3_K are computed as Q8_0.
-pub const FORMATS: [GgmlDType; 13] = [
-    GgmlDType::F32,
-    GgmlDType::F16,
-    GgmlDType::BF16,
-    GgmlDType::Q8_0,
-    GgmlDType::Q4_0,
-    GgmlDType::Q4_1,
-    GgmlDType::Q5_0,
-    GgmlDType::Q5_1,
-    GgmlDType::Q2K,
-    GgmlDType::Q3K,
-    GgmlDType::Q4K,
-    GgmlDType::Q5K,
-    GgmlDType::Q6K,
-];
-
 /// The same with a chat template and a long context: it talks nonsense and does not come to an end.
 pub fn endless_model(folder: &Path) -> ModelSource {
     let shape = Shape { context: 32_768, ..EVEN };
-    write_random_model(&folder.join("endless.gguf"), GgmlDType::Q8_0, shape, Some(TEMPLATE))
+    write_random_model(&folder.join("endless.gguf"), Format::Q8_0, shape, Some(TEMPLATE))
 }
 
 /// The same, so large that it takes a moment to load.
 pub fn large_model(folder: &Path) -> ModelSource {
     let shape = Shape { hidden: 512, feed_forward: 2048, vocabulary: 40_000, ..EVEN };
-    write_random_model(&folder.join("large.gguf"), GgmlDType::F32, shape, Some(TEMPLATE))
+    write_random_model(&folder.join("large.gguf"), Format::F32, shape, Some(TEMPLATE))
 }
 
-fn write_random_model(
-    path: &Path,
-    quantisation: GgmlDType,
-    shape: Shape,
-    template: Option<&str>,
-) -> ModelSource {
+fn write_random_model(path: &Path, format: Format, shape: Shape, template: Option<&str>) -> ModelSource {
     let Shape { hidden, heads, kv_heads, feed_forward, vocabulary, context } = shape;
     let keys = hidden / heads * kv_heads;
-    let mut tensors: Vec<(String, QTensor)> = Vec::new();
+    let mut tensors = Vec::new();
     let mut matrix = |name: String, rows: usize, columns: usize| {
-        let values = Tensor::randn(0f32, 0.05, (rows, columns), &Device::Cpu).unwrap();
-        tensors.push((name, QTensor::quantize(&values, quantisation).unwrap()));
+        tensors.push(Stored::random(name, [rows, columns], format, 0.05));
     };
     matrix("token_embd.weight".into(), vocabulary, hidden);
     for layer in 0..2 {
@@ -264,8 +242,7 @@ fn write_random_model(
     }
     let ones = Tensor::ones(hidden, candle_core::DType::F32, &Device::Cpu).unwrap();
     for name in ["blk.0.attn_norm", "blk.0.ffn_norm", "blk.1.attn_norm", "blk.1.ffn_norm", "output_norm"] {
-        let norm = QTensor::quantize(&ones, GgmlDType::F32).unwrap();
-        tensors.push((format!("{name}.weight"), norm));
+        tensors.push(Stored::of(format!("{name}.weight"), &ones, Format::F32));
     }
     let number = |value: usize| Value::U32(value as u32);
     let mut metadata = vec![
@@ -286,9 +263,7 @@ fn write_random_model(
         ("tokenizer.ggml.merges", Value::Array(vec![Value::String("t h".into())])),
     ];
     metadata.extend(template.map(|text| ("tokenizer.chat_template", Value::String(text.into()))));
-    let metadata: Vec<_> = metadata.iter().map(|(key, value)| (*key, value)).collect();
-    let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-    gguf_file::write(&mut File::create(path).unwrap(), &metadata, &tensors).unwrap();
+    gguf_file::write(path, &metadata, &tensors);
     ModelSource::open(path).unwrap()
 }
 

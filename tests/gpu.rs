@@ -14,6 +14,7 @@ use candle_core::quantized::GgmlDType;
 use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::device::Device;
 use foretoken_engine::draft::{Drafters, ModelDrafter, NgramDrafter, Vocabulary};
+use foretoken_engine::format::Format;
 use foretoken_engine::forward::{Interest, Model, Taps, Want, load};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::{Mode, Sampling};
@@ -21,8 +22,8 @@ use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{
-    EVEN, FORMATS, ODD, chat_prompt, families, family, gpu, logits_in_chunks, on_the_gpu, shaped_model,
-    starter_draft, starter_target,
+    EVEN, ODD, chat_prompt, families, family, gpu, logits_in_chunks, on_the_gpu, shaped_model, starter_draft,
+    starter_target,
 };
 
 fn on_the_cpu(source: &ModelSource) -> Box<dyn Model> {
@@ -66,10 +67,10 @@ fn the_device_of_the_tests_promises_the_cpus_bits_where_a_program_plays_it() {
 fn every_format_has_the_cpus_bits_in_any_chunks() {
     let folder = tempfile::tempdir().unwrap();
     let tokens: Vec<TokenId> = (0..21).map(|i| i * 37 % 320).collect();
-    for format in FORMATS {
+    for format in Format::ALL {
         compare(&shaped_model(folder.path(), format, EVEN), &tokens, &[1, 3, 17], &format!("{format:?}"));
     }
-    for format in [GgmlDType::F32, GgmlDType::F16] {
+    for format in [Format::F32, Format::F16] {
         compare(&shaped_model(folder.path(), format, ODD), &tokens, &[4, 17], &format!("{format:?}, odd"));
     }
 }

@@ -38,7 +38,9 @@ macro_rules! targets {
     };
 }
 
-targets! { hub, trace, template, server, remote, config, index, safetensors, gguf, tokenizer, vocabulary, ipc, import }
+targets! {
+    hub, trace, template, server, remote, config, index, safetensors, gguf, tokenizer, formats, vocabulary, ipc, import
+}
 
 #[test]
 fn every_target_has_a_short_run_and_whole_files() {

@@ -38,6 +38,7 @@ use foretoken_app::replier::Replier;
 use foretoken_app::reply::Events;
 use foretoken_engine::device::{DeviceChoice, Opened, Problem};
 use foretoken_engine::drafter_kind::DrafterKind;
+use foretoken_engine::format::Format;
 use foretoken_engine::forward::Model;
 use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::sampling::{Mode, Sampling};
@@ -409,7 +410,7 @@ fn a_reply_that_was_cut_goes_on_as_if_it_had_not_been_and_both_parts_are_checked
 #[test]
 fn a_draft_with_another_vocabulary_is_listed_with_the_reason_and_never_used() {
     let fixture = Fixture::new();
-    let other = random_model(fixture.folder.path(), GgmlDType::F16);
+    let other = random_model(fixture.folder.path(), Format::F16);
     let entry = fixture.app.add_model(other.path().to_str().unwrap()).unwrap();
     let status = fixture.set(|settings| let_draft(settings, &entry.id));
     let problem = option(&status, &entry.id).problem.clone().unwrap();
@@ -528,7 +529,7 @@ fn a_target_that_cannot_be_loaded_leaves_the_old_one_in_place_with_a_sentence() 
 #[test]
 fn a_model_without_a_chat_template_is_listed_with_the_reason() {
     let fixture = Fixture::new();
-    let bare = random_model(fixture.folder.path(), GgmlDType::Q8_0);
+    let bare = random_model(fixture.folder.path(), Format::Q8_0);
     let entry = fixture.app.add_model(bare.path().to_str().unwrap()).unwrap();
     assert_eq!(entry.kind, ModelKind::Added);
     let problem = entry.problem.unwrap();

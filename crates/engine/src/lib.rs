@@ -2,6 +2,7 @@
 //!
 //! A map, from the bottom up:
 //! - [`token`], [`drafter_kind`], [`context`]: the words all others have in common, and a text that grows
+//! - [`format`]: how weights are stored, and what the bits of a block become
 //! - [`model`]: what a model is on disk: configuration, weights, tokenizer, chat template
 //! - [`device`], [`forward`]: running it over a [`tree`] of tokens, with a cache that can be rewound
 //! - [`sampling`], [`distribution`], [`random`], [`sampler`]: from logits to a token
@@ -29,6 +30,7 @@ pub mod distribution;
 pub mod draft;
 pub mod drafter_kind;
 pub mod error;
+pub mod format;
 pub mod forward;
 pub mod governor;
 pub mod model;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use candle_core::quantized::gguf_file::Value;
 use foretoken_engine::Error;
+use foretoken_engine::format::Format;
 use foretoken_engine::model::{ModelSource, Special};
 
 use super::{Memory, Target, folder};
@@ -54,12 +55,13 @@ pub fn target() -> Target {
     let whole = fs::read(&path).unwrap();
     let last = b"token_embd.weight";
     let head = whole.windows(last.len()).position(|window| window == last).unwrap() + 64;
+    let retyped: Vec<Vec<u8>> = Format::ALL.iter().map(|format| with_type(&whole, format.number())).collect();
     let pieces = [("▁", -3.0), ("a", -2.0), ("▁a", -1.0), ("he", -1.5)];
     let pieces = fs::read(Gguf::sentence_piece(&pieces).write(folder.path())).unwrap();
     Target {
         name: "gguf",
         longest: 2 * whole.len(),
-        seeds: vec![whole, pieces],
+        seeds: [whole, pieces].into_iter().chain(retyped).collect(),
         words: WORDS,
         head,
         memory: Memory { each: 16, beside: 1 << 20 },
@@ -68,6 +70,16 @@ pub fn target() -> Target {
             look(&path).err().map(|error| error.to_string())
         }),
     }
+}
+
+/// The file with another type for one of its matrices, whose rows are of whole blocks for some types.
+fn with_type(file: &[u8], number: u32) -> Vec<u8> {
+    let name = b"blk.0.ffn_down.weight";
+    let at = file.windows(name.len()).position(|window| window == name).unwrap() + name.len();
+    let mut file = file.to_vec();
+    // After the name: that there are two dimensions, and these.
+    file[at + 20..at + 24].copy_from_slice(&number.to_le_bytes());
+    file
 }
 
 /// Every byte of an input is a choice of what is done to the lists of a vocabulary.

@@ -1,6 +1,7 @@
 //! What is fed with damage: each target has whole files to begin with, and says what must hold of damaged ones.
 
 mod documents;
+mod formats;
 mod gguf;
 mod hub;
 mod import;
@@ -53,8 +54,8 @@ impl Memory {
 type Make = fn() -> Target;
 
 /// All targets, each with its part of a hundred executions: those that are quick get more.
-pub const ALL: [(&str, u64, Make); 13] = [
-    ("hub", 22, hub::target),
+pub const ALL: [(&str, u64, Make); 14] = [
+    ("hub", 21, hub::target),
     ("trace", 15, trace::target),
     ("template", 12, template::target),
     ("server", 6, server::target),
@@ -64,6 +65,7 @@ pub const ALL: [(&str, u64, Make); 13] = [
     ("safetensors", 8, documents::safetensors),
     ("gguf", 6, gguf::target),
     ("tokenizer", 4, documents::tokenizer),
+    ("formats", 1, formats::target),
     ("vocabulary", 2, gguf::vocabulary),
     ("ipc", 1, ipc::target),
     ("import", 2, import::target),

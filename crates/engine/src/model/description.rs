@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use candle_core::quantized::GgmlDType;
 use serde::Serialize;
 
 use super::title::{Clues, format_of, is_size, title};
 use super::tokenizer::{folder_kind, gguf_kind, vocabulary_size};
 use super::{Activation, Form, ModelConfig, ModelSource, SpecialTokens, Thinking, quantisation};
 use crate::error::Result;
+use crate::format::Format;
 
 /// A model in words and numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -149,13 +149,13 @@ impl ModelSource {
     }
 
     /// The type of most matrices, of as many the one with more bytes.
-    fn commonest_type(&self) -> Option<GgmlDType> {
-        let mut found: HashMap<GgmlDType, (usize, usize)> = HashMap::new();
+    fn commonest_type(&self) -> Option<Format> {
+        let mut found: HashMap<Format, (usize, usize)> = HashMap::new();
         for stored in self.tensors.stored.values().filter(|stored| stored.shape.len() > 1) {
-            let (matrices, bytes) = found.entry(stored.dtype).or_default();
+            let (matrices, bytes) = found.entry(stored.format).or_default();
             (*matrices, *bytes) = (*matrices + 1, *bytes + stored.bytes.len());
         }
-        found.into_iter().max_by_key(|&(_, counted)| counted).map(|(dtype, _)| dtype)
+        found.into_iter().max_by_key(|&(_, counted)| counted).map(|(format, _)| format)
     }
 }
 

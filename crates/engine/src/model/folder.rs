@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use candle_core::quantized::GgmlDType;
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use serde_json::Value as Json;
@@ -16,6 +15,7 @@ use super::tensors::{Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
 use super::weights::{EMBEDDING, OUTPUT, TOKEN_TABLE, canonical};
 use crate::error::{DOWNLOAD_AGAIN, Error, Result};
+use crate::format::Format;
 
 /// Bytes before a safetensors header: its length.
 const LENGTH_PREFIX: usize = 8;
@@ -228,10 +228,10 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
             let expected = format!("only the tensors of {}", family.name);
             return Err(bad(expected, format!("{name} as well"), "Choose another model."));
         };
-        let dtype = match info.dtype {
-            Dtype::F32 => GgmlDType::F32,
-            Dtype::F16 => GgmlDType::F16,
-            Dtype::BF16 => GgmlDType::BF16,
+        let format = match info.dtype {
+            Dtype::F32 => Format::F32,
+            Dtype::F16 => Format::F16,
+            Dtype::BF16 => Format::Bf16,
             other => {
                 let expected = format!("{name} in F32, F16 or BF16");
                 return Err(bad(expected, format!("{other:?}"), "Choose another file of this model."));
@@ -240,7 +240,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
         let shape = info.shape.clone();
         // All vectors of such a family are norms.
         let above_one = family.norms_above_one && shape.len() == 1;
-        let tensor = Stored { dtype, shape, file: tensors.files.len(), bytes, above_one };
+        let tensor = Stored { format, shape, file: tensors.files.len(), bytes, above_one };
         if tensors.stored.insert(canonical, tensor).is_some() {
             return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
         }

@@ -1,10 +1,10 @@
 //! What the format of a model's weights is called: "Q4_K_M", the name that people know a file by, and not the
 //! type of one of its tensors.
 
-use candle_core::quantized::GgmlDType;
+use crate::format::Format;
 
 /// The values of `general.file_type` that stand for types that can be read.
-const FILE_TYPES: [(u64, &str); 18] = [
+const FILE_TYPES: [(u64, &str); 33] = [
     (0, "F32"),
     (1, "F16"),
     (2, "Q4_0"),
@@ -21,24 +21,39 @@ const FILE_TYPES: [(u64, &str); 18] = [
     (16, "Q5_K_S"),
     (17, "Q5_K_M"),
     (18, "Q6_K"),
+    (19, "IQ2_XXS"),
+    (20, "IQ2_XS"),
     (21, "Q2_K_S"),
+    (22, "IQ3_XS"),
+    (23, "IQ3_XXS"),
+    (24, "IQ1_S"),
+    (25, "IQ4_NL"),
+    (26, "IQ3_S"),
+    (27, "IQ3_M"),
+    (28, "IQ2_S"),
+    (29, "IQ2_M"),
+    (30, "IQ4_XS"),
+    (31, "IQ1_M"),
     (32, "BF16"),
+    (36, "TQ1_0"),
+    (37, "TQ2_0"),
+    (38, "MXFP4"),
 ];
 
 /// The format's name: what the file says, else what its name ends with, if most matrices are of such a type;
 /// else that type.
-pub(super) fn name(file_type: Option<u64>, file_format: Option<&str>, commonest: GgmlDType) -> String {
+pub(super) fn name(file_type: Option<u64>, file_format: Option<&str>, commonest: Format) -> String {
     let stated =
         FILE_TYPES.iter().find(|(number, _)| Some(*number) == file_type).map(|&(_, name)| name.to_owned());
     let shown = file_format.map(str::to_ascii_uppercase);
     let true_of_most = |name: &String| types(name).contains(&commonest);
-    stated.into_iter().chain(shown).find(true_of_most).unwrap_or_else(|| type_name(commonest))
+    stated.into_iter().chain(shown).find(true_of_most).unwrap_or_else(|| commonest.name().to_owned())
 }
 
 /// Whether a word names a format: "Q4_K_M", "iq2_xxs", "BF16".
 pub(super) fn is_format(word: &str) -> bool {
     let word = word.to_ascii_uppercase();
-    if matches!(word.as_str(), "F32" | "F16" | "BF16" | "FP16" | "FP32" | "MXFP4") {
+    if matches!(word.as_str(), "F32" | "F16" | "BF16" | "FP16" | "FP32" | "MXFP4" | "MXFP4_MOE") {
         return true;
     }
     let Some((stem, variant)) = word.split_once('_') else { return false };
@@ -50,35 +65,42 @@ pub(super) fn is_format(word: &str) -> bool {
         )
 }
 
-/// The types that most matrices of a format have: its own, and what takes its place where a row is no
-/// multiple of its blocks.
-fn types(format: &str) -> &'static [GgmlDType] {
-    use GgmlDType::{BF16, F16, F32, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
-    match format {
+/// The formats that most matrices have of a recipe: its own, and what takes its place where a row is no multiple of its
+/// blocks.
+fn types(recipe: &str) -> &'static [Format] {
+    use Format::{
+        Bf16, F16, F32, Iq1M, Iq1S, Iq2S, Iq2Xs, Iq2Xxs, Iq3S, Iq3Xxs, Iq4Nl, Iq4Xs, Mxfp4, Q2K, Q3K, Q4_0,
+        Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0, Tq1_0, Tq2_0,
+    };
+    match recipe {
         "F32" | "FP32" => &[F32],
         "F16" | "FP16" => &[F16],
-        "BF16" => &[BF16],
+        "BF16" => &[Bf16],
         "Q4_0" => &[Q4_0],
         "Q4_1" => &[Q4_1],
         "Q5_0" => &[Q5_0],
         "Q5_1" => &[Q5_1],
         "Q8_0" => &[Q8_0],
-        _ if format.starts_with("Q2_K") => &[Q2K],
-        _ if format.starts_with("Q3_K") => &[Q3K],
-        _ if format.starts_with("Q4_K") => &[Q4K, Q5_0],
-        _ if format.starts_with("Q5_K") => &[Q5K, Q5_1],
-        _ if format.starts_with("Q6_K") => &[Q6K, Q8_0],
+        "IQ1_S" => &[Iq1S, Iq4Nl],
+        "IQ1_M" => &[Iq1M, Iq4Nl],
+        "IQ2_XXS" => &[Iq2Xxs, Iq4Nl],
+        "IQ2_XS" => &[Iq2Xs, Iq4Nl],
+        "IQ2_S" => &[Iq2Xs, Iq2S, Iq4Nl],
+        "IQ2_M" => &[Iq2S, Iq4Nl],
+        "IQ3_XXS" => &[Iq3Xxs, Iq4Nl],
+        "IQ3_XS" => &[Iq3S, Iq3Xxs, Iq4Nl],
+        "IQ3_S" | "IQ3_M" => &[Iq3S, Iq4Nl],
+        "IQ4_NL" => &[Iq4Nl],
+        "IQ4_XS" => &[Iq4Xs, Iq4Nl],
+        "TQ1_0" => &[Tq1_0, Q4_0],
+        "TQ2_0" => &[Tq2_0, Q4_0],
+        "MXFP4" | "MXFP4_MOE" => &[Mxfp4],
+        _ if recipe.starts_with("Q2_K") => &[Q2K, Iq4Nl],
+        _ if recipe.starts_with("Q3_K") => &[Q3K, Iq4Nl],
+        _ if recipe.starts_with("Q4_K") => &[Q4K, Q5_0],
+        _ if recipe.starts_with("Q5_K") => &[Q5K, Q5_1],
+        _ if recipe.starts_with("Q6_K") => &[Q6K, Q8_0],
         _ => &[],
-    }
-}
-
-/// A type under the name people know it by.
-fn type_name(dtype: GgmlDType) -> String {
-    // Candle writes Q4K where everyone else writes Q4_K.
-    let name = format!("{dtype:?}");
-    match name.strip_suffix('K') {
-        Some(stem) => format!("{stem}_K"),
-        None => name,
     }
 }
 
@@ -89,19 +111,23 @@ mod tests {
     #[test]
     fn a_file_goes_by_its_recipe_and_not_by_the_type_of_one_tensor() {
         // The three real files; the second is mostly Q5_0, as its rows are no multiple of 256.
-        assert_eq!(name(Some(3), Some("Q4_1"), GgmlDType::Q4_1), "Q4_1");
-        assert_eq!(name(Some(15), Some("Q4_K_M"), GgmlDType::Q5_0), "Q4_K_M");
-        assert_eq!(name(Some(15), Some("q4_k_m"), GgmlDType::Q4K), "Q4_K_M");
+        assert_eq!(name(Some(3), Some("Q4_1"), Format::Q4_1), "Q4_1");
+        assert_eq!(name(Some(15), Some("Q4_K_M"), Format::Q5_0), "Q4_K_M");
+        assert_eq!(name(Some(15), Some("q4_k_m"), Format::Q4K), "Q4_K_M");
+        // Where rows are no multiple of 256, as in the files of small models.
+        assert_eq!(name(Some(30), Some("IQ4_XS"), Format::Iq4Nl), "IQ4_XS");
+        assert_eq!(name(Some(38), Some("mxfp4"), Format::Mxfp4), "MXFP4");
+        assert_eq!(name(None, Some("iq2_xxs"), Format::Iq2Xxs), "IQ2_XXS");
     }
 
     #[test]
     fn what_contradicts_the_tensors_is_not_believed() {
-        assert_eq!(name(Some(1), None, GgmlDType::Q8_0), "Q8_0");
-        assert_eq!(name(Some(1), Some("q4_k_s"), GgmlDType::Q4K), "Q4_K_S");
-        assert_eq!(name(Some(1), Some("IQ2_XXS"), GgmlDType::F32), "F32");
-        assert_eq!(name(Some(u64::MAX), Some("Q4_0"), GgmlDType::BF16), "BF16");
-        assert_eq!(name(None, None, GgmlDType::Q4K), "Q4_K");
-        assert_eq!(name(None, None, GgmlDType::F32), "F32");
+        assert_eq!(name(Some(1), None, Format::Q8_0), "Q8_0");
+        assert_eq!(name(Some(1), Some("q4_k_s"), Format::Q4K), "Q4_K_S");
+        assert_eq!(name(Some(1), Some("IQ2_XXS"), Format::F32), "F32");
+        assert_eq!(name(Some(u64::MAX), Some("Q4_0"), Format::Bf16), "BF16");
+        assert_eq!(name(None, None, Format::Q4K), "Q4_K");
+        assert_eq!(name(None, None, Format::F32), "F32");
     }
 
     #[test]

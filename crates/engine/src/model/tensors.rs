@@ -7,16 +7,17 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use candle_core::Device;
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
+use candle_core::{Device, Tensor};
 
 use super::weight_file::WeightFile;
 use crate::error::{Error, Result};
+use crate::format::Format;
 
 /// Where one tensor lies.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    pub dtype: GgmlDType,
+    pub format: Format,
     /// Outermost dimension first: `[out, in]` for a matrix.
     pub shape: Vec<usize>,
     /// Index of the file.
@@ -109,7 +110,8 @@ impl Tensors {
         self.files[stored.file].read(stored.bytes.clone())
     }
 
-    /// Copies a tensor out of its file onto `device`, in the type it is stored in.
+    /// Copies a tensor out of its file onto `device`, in the format it is stored in; as numbers where candle has none
+    /// such, of 32 bits on a CPU and of 16 elsewhere, where memory is dear.
     ///
     /// # Errors
     /// `Error::BadModel` when there is no tensor of that name; those of reading its file; `Error::Compute` from the
@@ -119,7 +121,13 @@ impl Tensors {
         let bytes = self.read(stored)?;
         let mut copy = Vec::new();
         let bytes = Cow::Borrowed(aligned(&bytes, &mut copy));
-        let storage = QStorage::from_data(bytes, device, stored.dtype)?;
+        let Some(dtype) = stored.format.candle() else {
+            let numbers =
+                Tensor::from_vec(stored.format.dequantise(&bytes), stored.shape.as_slice(), &Device::Cpu)?;
+            let dtype = if device.is_cpu() { GgmlDType::F32 } else { GgmlDType::F16 };
+            return Ok(QTensor::quantize_onto(&numbers, dtype, device)?);
+        };
+        let storage = QStorage::from_data(bytes, device, dtype)?;
         Ok(QTensor::new(storage, stored.shape.as_slice())?)
     }
 
@@ -131,16 +139,6 @@ impl Tensors {
             hint: "Choose another file of this model.",
         }
     }
-}
-
-/// Bytes a tensor of this type and shape takes; `None` when the shape is absurd or does not divide
-/// into the type's blocks.
-pub(super) fn stored_size(dtype: GgmlDType, shape: &[usize]) -> Option<usize> {
-    let elements = shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n))?;
-    let row = shape.last().copied().unwrap_or(1);
-    row.is_multiple_of(dtype.block_size())
-        .then(|| (elements / dtype.block_size()).checked_mul(dtype.type_size()))
-        .flatten()
 }
 
 /// The same bytes at an address that suits every element type, copied into `copy` if need be. Memory is nearly always

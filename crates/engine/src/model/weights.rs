@@ -14,6 +14,7 @@ use super::family::Family;
 pub use super::tensors::Stored;
 use super::tensors::Tensors;
 use crate::error::{Error, Result};
+use crate::format::Format;
 
 /// The name of the embedding, `[vocabulary, hidden]`.
 pub const EMBEDDING: &str = "token_embd.weight";
@@ -394,7 +395,7 @@ impl Weights {
         }
     }
 
-    /// A matrix `[out, in]` in the type it is stored in, or rounded as was asked for.
+    /// A matrix `[out, in]` in the format it is stored in or as numbers, or rounded as was asked for.
     ///
     /// # Errors
     /// `Error::BadModel` when there is no such tensor; `Error::Compute` from the device; `Error::Cancelled`
@@ -417,21 +418,20 @@ impl Weights {
         Ok(Arc::new(matrix))
     }
 
-    /// What a tensor takes on the CPU, whose engine computes with eight bits where it has no form for fewer.
+    /// What a tensor takes on the CPU, whose engine packs weights of which a file names several with one number one by
+    /// one.
     pub(super) fn loaded_bytes(&self, stored: &Stored) -> u64 {
-        let widened = matches!(stored.dtype, GgmlDType::Q2K | GgmlDType::Q3K);
-        let eight = GgmlDType::Q8_0;
-        match stored.shape.len() > 1 && (widened || self.rounds(stored)) {
-            true => stored.elements() / eight.block_size() as u64 * eight.type_size() as u64,
-            false => stored.bytes.len() as u64,
+        if stored.shape.len() < 2 {
+            return stored.bytes.len() as u64;
         }
+        let format = if self.rounds(stored) { Format::Q8_0 } else { stored.format };
+        stored.elements() * format.packed() as u64 / format.inputs() as u64
     }
 
     /// Whether a tensor is to be rounded to Q8_0: asked for, of 16 or 32 bits, and whole blocks.
     pub fn rounds(&self, stored: &Stored) -> bool {
-        let plain = matches!(stored.dtype, GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16);
         let row = stored.shape.last().copied().unwrap_or(0);
-        self.eight_bits && plain && row.is_multiple_of(GgmlDType::Q8_0.block_size())
+        self.eight_bits && !stored.format.quantised() && row.is_multiple_of(Format::Q8_0.inputs())
     }
 
     /// A matrix as Q8_0, whatever it is stored as.

@@ -1,12 +1,10 @@
-//! How the blocks of each format are multiplied with rows. In which order, and what is asked of memory
+//! How blocks of quants that stand for themselves are multiplied with rows. In which order, and what is asked of memory
 //! meanwhile, is for `product.rs` to say.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
 )]
-
-use std::marker::PhantomData;
 
 use super::activations::{BLOCK, Tile};
 use super::panels::Format;
@@ -16,7 +14,7 @@ use super::simd::Products;
 impl Tile {
     /// Four inputs of a row, from `4 * j` of the block on.
     #[inline(always)]
-    unsafe fn four<const M: usize>(&self, block: usize, row: usize, j: usize) -> *const i8 {
+    pub unsafe fn four<const M: usize>(&self, block: usize, row: usize, j: usize) -> *const i8 {
         unsafe { self.quants.add((block * M + row) * BLOCK + 4 * j) }
     }
 }
@@ -103,7 +101,7 @@ unsafe fn half<S: Products, const HALF: usize>(group: *const u8) -> [S::B; 4] {
 
 /// Adds `dots * scale of the row * factor of the weights`.
 #[inline(always)]
-unsafe fn scale_add<S: Products, const M: usize>(
+pub unsafe fn scale_add<S: Products, const M: usize>(
     dots: [S::I; M],
     x: Tile,
     block: usize,
@@ -268,55 +266,43 @@ impl Blocks for SixBits {
     }
 }
 
-/// Numbers that are no quants: every input is a block.
-pub struct Plain<N>(PhantomData<N>);
+/// Q2_K: 16 parts of 16, weight = scale * part * quant - minimum * part's minimum.
+pub struct TwoBits;
 
-/// How such are read.
-pub trait Numbers {
-    const FORMAT: Format;
-    unsafe fn load<S: Products>(block: Block) -> S::F;
-}
-
-impl<N: Numbers> Blocks for Plain<N> {
-    const FORMAT: Format = N::FORMAT;
-    type X = (*const f32, usize);
+impl Blocks for TwoBits {
+    const FORMAT: Format = Format::Q2K;
+    type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Self::X, index: usize, sums: &mut [S::F; M]) {
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
         unsafe {
-            block.ask_ahead::<S, Self, M>(0, 1);
-            let ((x, stride), weights) = (x, N::load::<S>(block));
-            for row in 0..M {
-                sums[row] = S::mul_add(weights, S::splat(*x.add(row * stride + index)), sums[row]);
+            let (scale, minimum) = (block.halves::<S>(0), block.halves::<S>(1));
+            for group in 0..8 {
+                let part = |half| S::load_u8(block.bytes(4 + 2 * group + half));
+                let parts = [part(0), part(1)];
+                let (at, index) = (block.group::<S, Self, M>(group), 8 * index + group);
+                let lower = S::shr_int(parts[0], 4);
+                let minimums = S::or_int(lower, S::shl_int(S::shr_int(parts[1], 4), 16));
+                let mut dots = [S::splat_int(0); M];
+                for half in 0..2 {
+                    let mut weights = [S::load_bytes(at); 4];
+                    for j in 0..4 {
+                        let bytes = S::load_bytes(at.add(64 * (j % 2)));
+                        weights[j] = S::shr_mask(bytes, (4 * half + j / 2 * 2) as u32, 3);
+                    }
+                    let part = S::and_int(parts[half], 15);
+                    for row in 0..M {
+                        dots[row] = S::dot6(dots[row], weights, x.four::<M>(index, row, 4 * half), part);
+                    }
+                }
+                scale_add::<S, M>(dots, x, index, scale, sums);
+                // Minus the sums of the halves, times the minimums.
+                for row in 0..M {
+                    let sums = S::splat_int(*x.halves.add(index * M + row));
+                    dots[row] = S::dot_halves(minimums, sums);
+                }
+                scale_add::<S, M>(dots, x, index, minimum, sums);
             }
         }
-    }
-}
-
-pub struct Half;
-pub struct Brain;
-pub struct Single;
-
-impl Numbers for Half {
-    const FORMAT: Format = Format::F16;
-    #[inline(always)]
-    unsafe fn load<S: Products>(block: Block) -> S::F {
-        unsafe { block.halves::<S>(0) }
-    }
-}
-
-impl Numbers for Brain {
-    const FORMAT: Format = Format::Bf16;
-    #[inline(always)]
-    unsafe fn load<S: Products>(block: Block) -> S::F {
-        unsafe { S::load_bf16(block.at.cast::<u16>().add(block.lane)) }
-    }
-}
-
-impl Numbers for Single {
-    const FORMAT: Format = Format::F32;
-    #[inline(always)]
-    unsafe fn load<S: Products>(block: Block) -> S::F {
-        unsafe { S::load(block.at.cast::<f32>().add(block.lane)) }
     }
 }

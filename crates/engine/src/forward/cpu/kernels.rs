@@ -7,10 +7,12 @@
 
 use super::activations::{Activations, Place};
 use super::attention::{Attention, Rotation, attend, remember};
-use super::blocks::{Affine, Brain, Centred, EightBits, Half, Parted, Plain, Single, SixBits};
+use super::blocks::{Affine, Centred, EightBits, Parted, SixBits, TwoBits};
 use super::cache::Cache;
+use super::codebooks::{self, Grouped, Halved, Whole};
 use super::isa::Isa;
 use super::math::{gelu_times, largest_and_sum, rms_norm, silu_times, sum_exp};
+use super::numbers::{Brain, Half, Plain, Single};
 use super::panels::Format;
 use super::product::{Blocks, Kernel, Product, multiply, read};
 use super::simd::Simd;
@@ -133,6 +135,18 @@ macro_rules! compile {
                     Format::Q4K => blocks::<Parted<4>, M>,
                     Format::Q5K => blocks::<Parted<5>, M>,
                     Format::Q6K => blocks::<SixBits, M>,
+                    // Ternary weights are packed as those of Q2_K, with equal scales and minimums.
+                    Format::Q2K | Format::Tq1_0 | Format::Tq2_0 => blocks::<TwoBits, M>,
+                    Format::Iq4Nl => blocks::<Whole<codebooks::Iq4Nl>, M>,
+                    Format::Mxfp4 => blocks::<Whole<codebooks::Mxfp4>, M>,
+                    Format::Iq4Xs => blocks::<Grouped<codebooks::Iq4Xs>, M>,
+                    Format::Iq3Xxs => blocks::<Grouped<codebooks::Iq3Xxs>, M>,
+                    Format::Iq3S => blocks::<Grouped<codebooks::Iq3S>, M>,
+                    Format::Iq2Xxs => blocks::<Grouped<codebooks::Iq2Xxs>, M>,
+                    Format::Iq1S => blocks::<Grouped<codebooks::Iq1S>, M>,
+                    Format::Iq2Xs | Format::Iq2S => blocks::<Halved<codebooks::Iq2Xs>, M>,
+                    Format::Iq1M => blocks::<Halved<codebooks::Iq1M>, M>,
+                    Format::Q3K => blocks::<Halved<codebooks::Q3K>, M>,
                     Format::F16 => blocks::<Plain<Half>, M>,
                     Format::Bf16 => blocks::<Plain<Brain>, M>,
                     Format::F32 => blocks::<Plain<Single>, M>,

@@ -2,7 +2,7 @@
 //! team of threads, and the same bits for a token whatever else is in the pass.
 //!
 //! From the file to the logits: [`panels`] packs matrices, [`activations`] rounds what they are
-//! multiplied with, [`product`] multiplies, block by block as [`blocks`] say, [`attention`] and [`math`] do the rest of a layer, all of
+//! multiplied with, [`product`] multiplies, block by block as [`blocks`], [`codebooks`] and [`numbers`] say, [`attention`] and [`math`] do the rest of a layer, all of
 //! them written once in the vectors of [`simd`] and compiled for each instruction set by [`kernels`];
 //! [`isa`] chooses one. [`network`] holds a model's weights, [`workspace`] the memory that a [`pass`] over them needs,
 //! and [`model`] both and the cache. [`alone`] is for other engines to be compared with. [`team`] shares out the work, panels as [`reading`] says, and [`cores`] and
@@ -20,12 +20,14 @@ pub(super) mod block_head;
 mod blocks;
 mod buffer;
 mod cache;
+mod codebooks;
 mod cores;
 mod isa;
 mod kernels;
 mod math;
 mod model;
 pub(super) mod network;
+mod numbers;
 pub(super) mod panels;
 mod pass;
 mod product;

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use candle_core::quantized::GgmlDType;
-
 use super::block_head::{BlockHead, Convolution};
 use super::panels::{Format, Panels, Unfit};
 use super::simd::LANES;
@@ -249,34 +247,15 @@ impl HeadNorms {
     }
 }
 
-/// The format of a type of weights, where there is one that loses nothing.
-fn format(dtype: GgmlDType) -> Option<Format> {
-    Some(match dtype {
-        GgmlDType::Q8_0 => Format::Q8_0,
-        GgmlDType::Q4_0 => Format::Q4_0,
-        GgmlDType::Q4_1 => Format::Q4_1,
-        GgmlDType::Q5_0 => Format::Q5_0,
-        GgmlDType::Q5_1 => Format::Q5_1,
-        GgmlDType::Q4K => Format::Q4K,
-        GgmlDType::Q5K => Format::Q5K,
-        GgmlDType::Q6K => Format::Q6K,
-        GgmlDType::F16 => Format::F16,
-        GgmlDType::BF16 => Format::Bf16,
-        GgmlDType::F32 => Format::F32,
-        _ => return None,
-    })
-}
-
 pub fn panels(weights: &Weights, name: &str) -> Result<Panels> {
     let stored = weights.stored(name)?;
     let [rows, inputs] = stored.shape[..] else {
         return Err(weights.bad(format!("{name} as a matrix"), format!("the shape {:?}", stored.shape)));
     };
-    let packed = match format(stored.dtype).filter(|_| !weights.rounds(stored)) {
-        Some(format) => Panels::pack(format, rows, inputs, &weights.read(stored)?),
-        None => {
-            Panels::pack(Format::Q8_0, rows, inputs, &weights.in_eight_bits(weights.device(), name)?.data()?)
-        }
+    let packed = if weights.rounds(stored) {
+        Panels::pack(Format::Q8_0, rows, inputs, &weights.in_eight_bits(weights.device(), name)?.data()?)
+    } else {
+        Panels::pack(stored.format, rows, inputs, &weights.read(stored)?)
     };
     packed.map_err(|unfit| {
         weights.bad(format!("{rows} times {inputs} finite numbers in {name}"), describe(&unfit))

@@ -109,7 +109,9 @@ impl Kernel {
     pub fn source(self, arithmetic: Arithmetic) -> String {
         let own = match self {
             Self::Product(format, rows) | Self::SlotProduct(format, rows) => {
-                fill(include_str!("kernels/product.wgsl"), &[("ROWS", rows)], format)
+                let own =
+                    [include_str!("kernels/product.wgsl"), include_str!("kernels/codebook.wgsl")].join("\n");
+                fill(&own, &[("ROWS", rows)], format)
             }
             Self::Plain(format) | Self::SlotPlain(format) => {
                 fill(include_str!("kernels/plain.wgsl"), &[], format)
@@ -156,7 +158,11 @@ fn fill(source: &str, others: &[(&str, usize)], format: Format) -> String {
         Format::Q4_1 | Format::Q5_1 => (0, 1),
         Format::Q4K | Format::Q5K => (0, 2),
         Format::Q6K => (32, 3),
-        Format::F16 | Format::Bf16 | Format::F32 => (0, 0),
+        Format::Q3K | Format::Iq1M | Format::Iq2Xs | Format::Iq2S => (0, 3),
+        Format::Iq1S | Format::Iq2Xxs | Format::Iq3Xxs | Format::Iq3S | Format::Iq4Xs => (0, 4),
+        Format::Mxfp4 => (0, 5),
+        Format::Q2K | Format::Tq1_0 | Format::Tq2_0 => (0, 6),
+        Format::Iq4Nl | Format::F16 | Format::Bf16 | Format::F32 => (0, 0),
     };
     let values = [
         ("BITS", format.bits()),
@@ -166,8 +172,17 @@ fn fill(source: &str, others: &[(&str, usize)], format: Format) -> String {
         ("HEAD", format.head() / 4),
         ("GROUP", format.group() / 4),
     ];
-    let brain = if format == Format::Bf16 { "true" } else { "false" };
-    let filled = source.replace("{{BRAIN}}", brain);
+    let words = format.codebook().unwrap_or_default().map(|value| value as u8);
+    let words = words.as_chunks().0.iter().map(|&word| format!("{}u", u32::from_le_bytes(word)));
+    let texts = [
+        ("BRAIN", (format == Format::Bf16).to_string()),
+        ("CHOSEN", format.codebook().is_some().to_string()),
+        ("VALUES", words.collect::<Vec<_>>().join(", ")),
+        ("FACTOR", format!("{:?}", format.factor())),
+    ];
+    let filled = texts
+        .iter()
+        .fold(source.to_owned(), |source, (name, text)| source.replace(&format!("{{{{{name}}}}}"), text));
     values
         .iter()
         .chain(others)

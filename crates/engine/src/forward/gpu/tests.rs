@@ -41,17 +41,20 @@ fn numbers(random: &mut StdRng, count: usize) -> Vec<f32> {
 
 /// A matrix as a file holds it: any quants, and scales or numbers that are finite.
 fn matrix(random: &mut StdRng, format: Format, rows: usize, inputs: usize) -> Panels {
-    let size = rows * inputs / format.inputs() * format.row_block();
+    let size = rows * inputs / format.inputs() * format.stored();
     let mut bytes: Vec<u8> = (0..size).map(|_| random.random()).collect();
-    for block in bytes.chunks_exact_mut(format.row_block()) {
+    for block in bytes.chunks_exact_mut(format.stored()) {
         // Halves, brains or numbers: the highest bit of the exponent off.
         let highest: &[usize] = match format {
-            Format::Q8_0 | Format::Q4_0 | Format::Q5_0 | Format::F16 | Format::Bf16 => &[1],
-            Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[1, 3],
-            Format::Q6K => &[209],
-            Format::F32 => &[3],
+            Format::F16 | Format::Bf16 => &[0],
+            Format::F32 => &[2],
+            Format::Iq1M => &[54],
+            _ => format.halves_at(),
         };
-        highest.iter().for_each(|&at| block[at] &= 0xbf);
+        if format == Format::Mxfp4 {
+            block[0] = block[0] % 8 + 120;
+        }
+        highest.iter().for_each(|&at| block[at + 1] &= 0xbf);
     }
     Panels::pack(format, rows, inputs, &bytes).unwrap()
 }

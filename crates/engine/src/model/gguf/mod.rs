@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::tensors::{Stored, Tensors, TokenTable, stored_size};
+use super::tensors::{Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
 use super::weights::TOKEN_TABLE;
 use crate::error::{DOWNLOAD_AGAIN, DOWNLOAD_PART, Error, Result};
@@ -54,27 +54,27 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
     let data = data_offset(&header, end)?;
     let mut end = 0;
     for info in infos {
-        let Info { name, shape, dtype, offset } = info;
-        if name == TOKEN_TABLE && dtype == types::I64 {
+        let Info { name, shape, kind, offset } = info;
+        if name == TOKEN_TABLE && kind == types::I64 {
             let bytes = token_table(&header, &shape, data, offset)?;
             end = end.max(bytes.end);
             tensors.token_table = Some(TokenTable { file: tensors.files.len(), bytes, offsets: false });
             continue;
         }
-        let dtype = types::tensor_type(dtype).map_err(|found| {
+        let format = types::format(kind).map_err(|found| {
             let expected = format!("{name} of a supported type ({})", types::readable());
             bad(path, &expected, found, CHOOSE_ANOTHER)
         })?;
-        let bytes = stored_size(dtype, &shape).and_then(|size| {
+        let bytes = format.size(&shape).and_then(|size| {
             let start = usize::try_from(data.checked_add(offset)?).ok()?;
             Some(start..start.checked_add(size)?)
         });
         let Some(bytes) = bytes else {
-            let expected = format!("a shape for {name} that fits its type {dtype:?}");
+            let expected = format!("a shape for {name} that fits its type {}", format.name());
             return Err(header.bad(expected, format!("{shape:?}")));
         };
         end = end.max(bytes.end);
-        let stored = Stored { dtype, shape, file: tensors.files.len(), bytes, above_one: false };
+        let stored = Stored { format, shape, file: tensors.files.len(), bytes, above_one: false };
         if tensors.stored.contains_key(&name) {
             return Err(bad(path, "each tensor once", format!("{name} twice"), DOWNLOAD_AGAIN));
         }
@@ -172,7 +172,8 @@ struct Info {
     name: String,
     /// Outermost dimension first.
     shape: Vec<usize>,
-    dtype: u32,
+    /// The number of its type.
+    kind: u32,
     /// From where tensors begin.
     offset: u64,
 }
@@ -236,8 +237,8 @@ fn read_info(reader: &mut Reader<'_>) -> Read<Info> {
         shape.push(absurd(reader.u64()?)?);
     }
     shape.reverse();
-    let (dtype, offset) = (reader.u32()?, reader.u64()?);
-    Ok(Info { name, shape, dtype, offset })
+    let (kind, offset) = (reader.u32()?, reader.u64()?);
+    Ok(Info { name, shape, kind, offset })
 }
 
 /// Where the data of the tensors begins in a file whose header ends at `end`.

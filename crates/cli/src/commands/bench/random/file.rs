@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use candle_core::quantized::QTensor;
 use candle_core::{Device, Tensor as Numbers};
+use foretoken_engine::format::{Format, random_blocks};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::gguf::{self, Value, aligned};
-use super::mixture::Format;
+use super::mixture::bytes;
 use super::model::RandomModel;
 use super::shape::{DRAFT_LAYERS, Shape, Tensor, Values};
 use crate::error::{Error, Result};
@@ -137,7 +138,7 @@ impl Pools {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => entry.insert(pool(tensor.format, deviation).map_err(io::Error::other)?),
         };
-        let run = tensor.format.bytes(RUN);
+        let run = bytes(tensor.format, RUN);
         let mut generator = StdRng::seed_from_u64(seed(&tensor.name));
         let mut left = tensor.bytes();
         while left > 0 {
@@ -150,13 +151,16 @@ impl Pools {
     }
 }
 
-/// [`POOL`] numbers, evenly distributed around 0.
+/// [`POOL`] numbers, evenly distributed around 0; of a format that nobody here rounds to its quants are.
 fn pool(format: Format, deviation: f32) -> candle_core::Result<Vec<u8>> {
     let mut generator = StdRng::seed_from_u64(seed("pool"));
+    let Some(dtype) = format.candle() else {
+        return Ok(random_blocks(format, deviation, POOL, &mut generator));
+    };
     let most = deviation * 3f32.sqrt();
     let numbers: Vec<f32> = (0..POOL).map(|_| generator.random_range(-most..most)).collect();
     let numbers = Numbers::from_vec(numbers, POOL, &Device::Cpu)?;
-    Ok(QTensor::quantize(&numbers, format.dtype())?.data()?.into_owned())
+    Ok(QTensor::quantize(&numbers, dtype)?.data()?.into_owned())
 }
 
 /// FNV-1a.

@@ -1,7 +1,7 @@
 //! Which format each matrix of a quantised model takes, by the rules of llama.cpp's quantiser. Makes no
 //! weights.
 
-use candle_core::quantized::GgmlDType;
+use foretoken_engine::format::Format;
 
 /// How a model's weights are stored, as a person names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,24 +10,6 @@ pub enum Weights {
     Q4KM,
     /// All matrices in one format.
     All(Format),
-}
-
-/// How the numbers of one tensor are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
-    F32,
-    F16,
-    BF16,
-    Q4_0,
-    Q4_1,
-    Q5_0,
-    Q5_1,
-    Q8_0,
-    Q2K,
-    Q3K,
-    Q4K,
-    Q5K,
-    Q6K,
 }
 
 /// What a mixture tells matrices apart by.
@@ -44,11 +26,11 @@ pub enum Part {
 }
 
 impl Weights {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 26] = [
         Self::Q4KM,
         Self::All(Format::Q8_0),
         Self::All(Format::F16),
-        Self::All(Format::BF16),
+        Self::All(Format::Bf16),
         Self::All(Format::F32),
         Self::All(Format::Q4_0),
         Self::All(Format::Q4_1),
@@ -59,6 +41,18 @@ impl Weights {
         Self::All(Format::Q4K),
         Self::All(Format::Q5K),
         Self::All(Format::Q6K),
+        Self::All(Format::Iq1S),
+        Self::All(Format::Iq1M),
+        Self::All(Format::Iq2Xxs),
+        Self::All(Format::Iq2Xs),
+        Self::All(Format::Iq2S),
+        Self::All(Format::Iq3Xxs),
+        Self::All(Format::Iq3S),
+        Self::All(Format::Iq4Nl),
+        Self::All(Format::Iq4Xs),
+        Self::All(Format::Tq1_0),
+        Self::All(Format::Tq2_0),
+        Self::All(Format::Mxfp4),
     ];
 
     pub fn name(self) -> &'static str {
@@ -72,7 +66,7 @@ impl Weights {
     pub fn file_type(self) -> u32 {
         match self {
             Self::Q4KM => 15,
-            Self::All(format) => format.file_type(),
+            Self::All(format) => file_type(format),
         }
     }
 
@@ -89,10 +83,11 @@ impl Weights {
             (Self::Q4KM, _) => Format::Q4K,
         };
         match format {
-            _ if columns.is_multiple_of(format.block()) => format,
+            _ if columns.is_multiple_of(format.inputs()) => format,
             Format::Q2K | Format::Q3K => Format::Q4_0,
             Format::Q4K => Format::Q5_0,
-            _ => Format::Q8_0,
+            Format::Q5K | Format::Q6K => Format::Q8_0,
+            _ => Format::Iq4Nl,
         }
     }
 }
@@ -103,90 +98,40 @@ fn has_more_bits(layer: usize, layers: usize) -> bool {
     layer < first || layer >= last || (layer - first) % 3 == 2
 }
 
-impl Format {
-    fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "F32",
-            Self::F16 => "F16",
-            Self::BF16 => "BF16",
-            Self::Q4_0 => "Q4_0",
-            Self::Q4_1 => "Q4_1",
-            Self::Q5_0 => "Q5_0",
-            Self::Q5_1 => "Q5_1",
-            Self::Q8_0 => "Q8_0",
-            Self::Q2K => "Q2_K",
-            Self::Q3K => "Q3_K",
-            Self::Q4K => "Q4_K",
-            Self::Q5K => "Q5_K",
-            Self::Q6K => "Q6_K",
-        }
+/// The number of a file whose matrices all have a format; of the K formats that of their small mixtures.
+fn file_type(format: Format) -> u32 {
+    match format {
+        Format::F32 => 0,
+        Format::F16 => 1,
+        Format::Bf16 => 32,
+        Format::Q4_0 => 2,
+        Format::Q4_1 => 3,
+        Format::Q5_0 => 8,
+        Format::Q5_1 => 9,
+        Format::Q8_0 => 7,
+        Format::Q2K => 10,
+        Format::Q3K => 11,
+        Format::Q4K => 14,
+        Format::Q5K => 16,
+        Format::Q6K => 18,
+        Format::Iq1S => 24,
+        Format::Iq1M => 31,
+        Format::Iq2Xxs => 19,
+        Format::Iq2Xs => 20,
+        Format::Iq2S => 28,
+        Format::Iq3Xxs => 23,
+        Format::Iq3S => 26,
+        Format::Iq4Nl => 25,
+        Format::Iq4Xs => 30,
+        Format::Tq1_0 => 36,
+        Format::Tq2_0 => 37,
+        Format::Mxfp4 => 38,
     }
+}
 
-    /// The number of a file whose matrices all have it; of the K formats that of their small mixtures.
-    fn file_type(self) -> u32 {
-        match self {
-            Self::F32 => 0,
-            Self::F16 => 1,
-            Self::BF16 => 32,
-            Self::Q4_0 => 2,
-            Self::Q4_1 => 3,
-            Self::Q5_0 => 8,
-            Self::Q5_1 => 9,
-            Self::Q8_0 => 7,
-            Self::Q2K => 10,
-            Self::Q3K => 11,
-            Self::Q4K => 14,
-            Self::Q5K => 16,
-            Self::Q6K => 18,
-        }
-    }
-
-    /// The number that stands for it in a GGUF file.
-    pub fn number(self) -> u32 {
-        match self {
-            Self::F32 => 0,
-            Self::F16 => 1,
-            Self::BF16 => 30,
-            Self::Q4_0 => 2,
-            Self::Q4_1 => 3,
-            Self::Q5_0 => 6,
-            Self::Q5_1 => 7,
-            Self::Q8_0 => 8,
-            Self::Q2K => 10,
-            Self::Q3K => 11,
-            Self::Q4K => 12,
-            Self::Q5K => 13,
-            Self::Q6K => 14,
-        }
-    }
-
-    pub fn dtype(self) -> GgmlDType {
-        match self {
-            Self::F32 => GgmlDType::F32,
-            Self::F16 => GgmlDType::F16,
-            Self::BF16 => GgmlDType::BF16,
-            Self::Q4_0 => GgmlDType::Q4_0,
-            Self::Q4_1 => GgmlDType::Q4_1,
-            Self::Q5_0 => GgmlDType::Q5_0,
-            Self::Q5_1 => GgmlDType::Q5_1,
-            Self::Q8_0 => GgmlDType::Q8_0,
-            Self::Q2K => GgmlDType::Q2K,
-            Self::Q3K => GgmlDType::Q3K,
-            Self::Q4K => GgmlDType::Q4K,
-            Self::Q5K => GgmlDType::Q5K,
-            Self::Q6K => GgmlDType::Q6K,
-        }
-    }
-
-    /// Bytes that `numbers` take, which must be whole blocks.
-    pub fn bytes(self, numbers: usize) -> usize {
-        numbers / self.block() * self.dtype().type_size()
-    }
-
-    /// Numbers that are stored together.
-    fn block(self) -> usize {
-        self.dtype().block_size()
-    }
+/// Bytes that `numbers` take, which must be whole blocks.
+pub fn bytes(format: Format, numbers: usize) -> usize {
+    numbers / format.inputs() * format.stored()
 }
 
 #[cfg(test)]
@@ -224,11 +169,12 @@ mod tests {
         assert_eq!([q4_k_m(Part::Other), q4_k_m(Part::Output)], [Format::Q5_0, Format::Q8_0]);
         assert_eq!(q4_k_m(Part::Sensitive { layer: 0, layers: 24 }), Format::Q8_0);
         assert_eq!(q4_k_m(Part::Sensitive { layer: 3, layers: 24 }), Format::Q5_0);
+        assert_eq!(Weights::All(Format::Iq2Xxs).format(Part::Other, 896), Format::Iq4Nl);
     }
 
     #[test]
     fn a_format_takes_the_bytes_its_blocks_take() {
         let formats = [Format::F32, Format::F16, Format::Q5_0, Format::Q8_0, Format::Q4K, Format::Q6K];
-        assert_eq!(formats.map(|format| format.bytes(256)), [1024, 512, 176, 272, 144, 210]);
+        assert_eq!(formats.map(|format| bytes(format, 256)), [1024, 512, 176, 272, 144, 210]);
     }
 }

@@ -1,7 +1,9 @@
 //! The shapes of known models, and the tensors of a model with random weights in such a shape. Draws no
 //! numbers.
 
-use super::mixture::{Format, Part, Weights};
+use foretoken_engine::format::Format;
+
+use super::mixture::{Part, Weights, bytes};
 
 /// The sizes of a model of the Llama family.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -114,7 +116,7 @@ impl Tensor {
     }
 
     pub fn bytes(&self) -> usize {
-        self.format.bytes(self.numbers())
+        bytes(self.format, self.numbers())
     }
 }
 

@@ -312,6 +312,11 @@ impl<P: Bytes> Products for Ymm<P> {
     }
 
     #[inline(always)]
+    unsafe fn mul_int(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_mullo_epi32(a, b) }
+    }
+
+    #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> __m256i {
         unsafe { _mm256_loadu_si256(from.cast()) }
     }
@@ -329,6 +334,13 @@ impl<P: Bytes> Products for Ymm<P> {
     #[inline(always)]
     unsafe fn or(a: __m256i, b: __m256i) -> __m256i {
         unsafe { _mm256_or_si256(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn choose(table: &[u8; 16], index: __m256i) -> __m256i {
+        unsafe {
+            _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast())), index)
+        }
     }
 
     #[inline(always)]

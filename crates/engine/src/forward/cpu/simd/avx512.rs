@@ -171,6 +171,11 @@ impl Products for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn mul_int(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_mullo_epi32(a, b) }
+    }
+
+    #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> __m512i {
         unsafe { _mm512_loadu_si512(from.cast()) }
     }
@@ -188,6 +193,11 @@ impl Products for Avx512 {
     #[inline(always)]
     unsafe fn or(a: __m512i, b: __m512i) -> __m512i {
         unsafe { _mm512_or_si512(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn choose(table: &[u8; 16], index: __m512i) -> __m512i {
+        unsafe { _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())), index) }
     }
 
     #[inline(always)]

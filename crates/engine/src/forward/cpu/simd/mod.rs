@@ -87,6 +87,8 @@ pub trait Products: Vector {
     unsafe fn shr_int(x: Self::I, by: u32) -> Self::I;
     unsafe fn and_int(x: Self::I, mask: i32) -> Self::I;
     unsafe fn or_int(a: Self::I, b: Self::I) -> Self::I;
+    /// The lower 32 bits of the product.
+    unsafe fn mul_int(a: Self::I, b: Self::I) -> Self::I;
 
     unsafe fn load_bytes(from: *const u8) -> Self::B;
     /// `(x >> by) & mask` of each byte; bits may come in from the neighbour, so `mask` must clear the
@@ -95,6 +97,8 @@ pub trait Products: Vector {
     /// `(x << by) & mask` of each byte; `mask` must clear the lower `by`.
     unsafe fn shl_mask(x: Self::B, by: u32, mask: u8) -> Self::B;
     unsafe fn or(a: Self::B, b: Self::B) -> Self::B;
+    /// Of a table the byte at the index that each byte is, which is below 16.
+    unsafe fn choose(table: &[u8; 16], index: Self::B) -> Self::B;
 
     /// Begins a sum that shall be added to `onto` by [`Self::finish`].
     unsafe fn begin(onto: Self::I) -> Self::Partial;

@@ -227,6 +227,11 @@ impl Products for Pair {
     }
 
     #[inline(always)]
+    unsafe fn mul_int(a: Self::I, b: Self::I) -> Self::I {
+        unsafe { both!(vmulq_s32(a, b)) }
+    }
+
+    #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> Self::B {
         unsafe { [vld1q_u8(from), vld1q_u8(from.add(16))] }
     }
@@ -250,6 +255,11 @@ impl Products for Pair {
     #[inline(always)]
     unsafe fn or(a: Self::B, b: Self::B) -> Self::B {
         unsafe { both!(vorrq_u8(a, b)) }
+    }
+
+    #[inline(always)]
+    unsafe fn choose(table: &[u8; 16], index: Self::B) -> Self::B {
+        unsafe { both!(vqtbl1q_u8([vld1q_u8(table.as_ptr()); 2], index)) }
     }
 
     #[inline(always)]

@@ -204,6 +204,11 @@ impl Products for Scalar {
     }
 
     #[inline(always)]
+    unsafe fn mul_int(a: I, b: I) -> I {
+        each(a, b, i32::wrapping_mul)
+    }
+
+    #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> B {
         unsafe { from.cast::<B>().read_unaligned() }
     }
@@ -225,6 +230,11 @@ impl Products for Scalar {
             *out |= b;
         }
         out
+    }
+
+    #[inline(always)]
+    unsafe fn choose(table: &[u8; 16], index: B) -> B {
+        bytes(index, |index| table[usize::from(index & 15)])
     }
 
     #[inline(always)]

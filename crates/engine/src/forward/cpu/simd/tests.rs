@@ -148,6 +148,7 @@ unsafe fn try_products<V: Products>(case: &Case, at: usize, out: &mut Outcome) {
         out.note("shr_int", at, V::shr_int(signed, 4));
         out.note("and_int", at, V::and_int(signed, 48));
         out.note("or_int", at, V::or_int(signed, unsigned));
+        out.note("mul_int", at, V::mul_int(V::shl_int(signed, 20), unsigned));
 
         let bytes = case.bytes.each_ref().map(|bytes| V::load_bytes(bytes.as_ptr().add(4 * at)));
         out.note("load_bytes", at, bytes[0]);
@@ -157,6 +158,8 @@ unsafe fn try_products<V: Products>(case: &Case, at: usize, out: &mut Outcome) {
         out.note("shl_mask by 1", at, V::shl_mask(bytes[0], 1, 16));
         out.note("shl_mask by 4", at, V::shl_mask(bytes[0], 4, 48));
         out.note("or", at, V::or(bytes[0], bytes[1]));
+        let table = case.bytes[1].first_chunk().unwrap();
+        out.note("choose", at, V::choose(table, V::shr_mask(bytes[0], 4, 15)));
 
         let x = case.x.as_ptr();
         let onto = V::load_i8(case.factors.as_ptr().add(at));

@@ -6,13 +6,13 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::super::panels::{Format, Panels, Unfit};
-use super::{dequantised, file, halves};
+use super::{dequantised, file};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn packed_weights_are_exactly_those_of_candle(
+    fn packed_weights_are_exactly_those_of_the_file(
         format in prop::sample::select(&Format::ALL),
         rows in 1usize..40,
         blocks in 1usize..4,
@@ -68,12 +68,12 @@ fn numbers_that_are_not_finite_are_refused() {
     for format in Format::ALL {
         let inputs = 2 * format.inputs();
         let bytes = file(&mut StdRng::seed_from_u64(1), format, 20, inputs);
-        let places: &[usize] = if format.quantised() { halves(format) } else { &[0] };
+        let places: &[usize] = if format.quantised() { format.halves_at() } else { &[0] };
         for (row, place) in [0, 15, 19].into_iter().flat_map(|row| places.iter().map(move |&at| (row, at))) {
             for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
                 let mut bytes = bytes.clone();
                 // In the row's second block.
-                let at = (2 * row + 1) * format.row_block() + place;
+                let at = (2 * row + 1) * format.stored() + place;
                 match format {
                     Format::F32 => bytes[at..at + 4].copy_from_slice(&number.to_le_bytes()),
                     Format::Bf16 => {
@@ -86,4 +86,26 @@ fn numbers_that_are_not_finite_are_refused() {
             }
         }
     }
+}
+
+#[test]
+fn scales_that_are_no_halves_are_refused_where_they_are_not_finite() {
+    let refused = |format: Format, change: &dyn Fn(&mut [u8])| {
+        let inputs = 2 * format.inputs();
+        let mut bytes = file(&mut StdRng::seed_from_u64(1), format, 20, inputs);
+        change(&mut bytes[39 * format.stored()..]);
+        Panels::pack(format, 20, inputs, &bytes).err()
+    };
+    let last = Some(Unfit::NotFinite { row: 19 });
+    for exponent in [253, 254, 255] {
+        assert_eq!(refused(Format::Mxfp4, &|block| block[0] = exponent), last, "{exponent}");
+    }
+    for exponent in [0, 1, 252] {
+        assert_eq!(refused(Format::Mxfp4, &|block| block[0] = exponent), None, "{exponent}");
+    }
+    let infinite = |block: &mut [u8]| {
+        block[55] |= 0x70;
+        block[53] |= 0xc0;
+    };
+    assert_eq!(refused(Format::Iq1M, &infinite), last);
 }

@@ -10,7 +10,8 @@ use super::super::isa::Isa;
 use super::super::panels::{Format, Panels};
 use super::super::product::{Product, Rows};
 use super::super::simd::LANES;
-use super::{bits, dequantised, file, numbers, set_halves, sets};
+use super::{bits, dequantised, file, numbers, sets};
+use crate::format::set_halves;
 
 /// A matrix and rows to multiply it with.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ struct Job {
 
 impl Job {
     fn new(format: Format, inputs: usize, bytes: &[u8], x: Vec<f32>) -> Self {
-        let rows = bytes.len() / (inputs / format.inputs() * format.row_block());
+        let rows = bytes.len() / (inputs / format.inputs() * format.stored());
         let weights = dequantised(format, rows, inputs, bytes);
         Self { panels: Panels::pack(format, rows, inputs, bytes).unwrap(), weights, x }
     }
@@ -206,7 +207,7 @@ fn quantised() -> impl Iterator<Item = Format> {
 fn blocks_of_zeros_give_zeros() {
     for format in Format::ALL {
         let inputs = 2 * format.inputs();
-        let bytes = vec![0; 16 * 2 * format.row_block()];
+        let bytes = vec![0; 16 * 2 * format.stored()];
         let job = Job::new(format, inputs, &bytes, vec![1.0; 3 * inputs]);
         check_everywhere(&job);
         let found = job.product(Isa::Scalar, &job.x, None);
@@ -221,8 +222,8 @@ fn the_largest_and_the_smallest_scales_are_exact_enough() {
     for (format, scale) in quantised().flat_map(|format| extremes.map(|scale| (format, scale))) {
         let inputs = 2 * format.inputs();
         let mut bytes = file(random, format, 16, inputs);
-        for block in bytes.chunks_exact_mut(format.row_block()) {
-            set_halves(format, block, |_| scale);
+        for block in bytes.chunks_exact_mut(format.stored()) {
+            set_halves(format, block, [scale; 2]);
         }
         check_everywhere(&Job::new(format, inputs, &bytes, numbers(random, 5 * inputs)));
     }
@@ -232,9 +233,9 @@ fn the_largest_and_the_smallest_scales_are_exact_enough() {
 fn the_extremes_of_quants_do_not_overflow() {
     for (format, byte) in quantised().flat_map(|format| [0x00, 0x7f, 0x80, 0xff].map(|byte| (format, byte))) {
         let inputs = 2 * format.inputs();
-        let mut bytes = vec![byte; 16 * 2 * format.row_block()];
-        for block in bytes.chunks_exact_mut(format.row_block()) {
-            set_halves(format, block, |index| f16::from_f32(if index == 0 { 1.0 } else { -2.0 }));
+        let mut bytes = vec![byte; 16 * 2 * format.stored()];
+        for block in bytes.chunks_exact_mut(format.stored()) {
+            set_halves(format, block, [f16::ONE, f16::from_f32(-2.0)]);
         }
         for x in [1.0, -1.0] {
             check_everywhere(&Job::new(format, inputs, &bytes, vec![x; 8 * inputs]));

@@ -37,15 +37,22 @@ const SCALED = {{SCALED}}u;
 const GROUPS = {{GROUPS}}u;
 const HEAD = {{HEAD}}u;
 const GROUP = {{GROUP}}u;
+const CHOSEN = {{CHOSEN}};
+const FACTOR = {{FACTOR}};
 
 // Values of SCALED.
 const BY_HALF = 0u;
 const WITH_MINIMUM = 1u;
 const WITH_PARTS = 2u;
 const IN_HALVES = 3u;
+const IN_GROUPS = 4u;
+const BY_POWER = 5u;
+const WITH_NIBBLES = 6u;
 
 var<workgroup> products: array<f32, SLOTS * ROWS * 16u>;
 var<workgroup> factors: array<vec2<f32>, SLOTS * 16u>;
+// What minimums of halves take off.
+var<workgroup> offsets: array<f32, select(1u, SLOTS * ROWS * 16u, SCALED == WITH_NIBBLES)>;
 
 fn half_of(word: u32, lane: u32) -> f32 {
     return half((weights[word + (lane >> 1u)] >> ((lane & 1u) * 16u)) & 0xffffu);
@@ -69,8 +76,13 @@ fn quants_of(panel: u32, block: u32, lane: u32) -> array<u32, 8> {
         var word = 0u;
         if BITS == 8u {
             word = weights[at + 16u * j];
+        } else if BITS < 4u {
+            word = (weights[at + 16u * (j & 1u)] >> (j & 6u)) & 0x03030303u;
         } else {
             word = (weights[at + 16u * (j & 3u)] >> (4u * (j >> 2u))) & 0x0f0f0f0fu;
+        }
+        if BITS == 3u {
+            word |= ((weights[at + 32u] >> j) & 0x01010101u) << 2u;
         }
         if BITS == 5u {
             word |= ((weights[at + 64u] >> j) & 0x01010101u) << 4u;
@@ -78,7 +90,17 @@ fn quants_of(panel: u32, block: u32, lane: u32) -> array<u32, 8> {
         if BITS == 6u {
             word |= ((weights[at + 64u + 16u * (j & 1u)] >> (j & 6u)) & 0x03030303u) << 4u;
         }
-        w[j] = (word + (128u - CENTRE) * 0x01010101u) ^ 0x80808080u;
+        w[j] = word;
+    }
+    for (var j = 0u; CHOSEN && j < 8u; j += 4u) {
+        let values = chosen(vec4(w[j], w[j + 1u], w[j + 2u], w[j + 3u]));
+        w[j] = values.x;
+        w[j + 1u] = values.y;
+        w[j + 2u] = values.z;
+        w[j + 3u] = values.w;
+    }
+    for (var j = 0u; !CHOSEN && j < 8u; j++) {
+        w[j] = (w[j] + (128u - CENTRE) * 0x01010101u) ^ 0x80808080u;
     }
     return w;
 }
@@ -86,11 +108,19 @@ fn quants_of(panel: u32, block: u32, lane: u32) -> array<u32, 8> {
 // What the products are multiplied with, and what the row's sum is.
 fn factor_of(panel: u32, block: u32, lane: u32) -> vec2<f32> {
     let head = head_of(panel, block);
-    if SCALED == WITH_MINIMUM {
+    if SCALED == BY_POWER {
+        // The exponent plus one.
+        return vec2(0.25 * bitcast<f32>(byte_of(head, 0u, lane) << 23u), 0.0);
+    }
+    if SCALED == IN_GROUPS {
+        let part = i32(byte_of(head + 8u, block % GROUPS, lane) << 24u) >> 24u;
+        return vec2(half_of(head, lane) * FACTOR * f32(part), 0.0);
+    }
+    if SCALED == WITH_MINIMUM || SCALED == WITH_NIBBLES {
         return vec2(half_of(head, lane), half_of(head + 8u, lane));
     }
     if SCALED != WITH_PARTS {
-        return vec2(half_of(head, lane), 0.0);
+        return vec2(half_of(head, lane) * FACTOR, 0.0);
     }
     let group = block % GROUPS;
     var part = vec2<u32>();
@@ -106,10 +136,10 @@ fn factor_of(panel: u32, block: u32, lane: u32) -> vec2<f32> {
 
 // What the products of the first and of the second 16 inputs are multiplied with before they are added.
 fn parts_of(panel: u32, block: u32, lane: u32) -> vec2<i32> {
-    if SCALED != IN_HALVES {
+    if SCALED != IN_HALVES && SCALED != WITH_NIBBLES {
         return vec2(1, 1);
     }
-    let head = head_of(panel, block) + 8u;
+    let head = head_of(panel, block) + select(8u, 16u, SCALED == WITH_NIBBLES);
     let index = 2u * (block % GROUPS);
     let parts = vec2(byte_of(head, index, lane), byte_of(head, index + 1u, lane));
     return vec2<i32>(parts << vec2(24u)) >> vec2(24u);
@@ -117,6 +147,11 @@ fn parts_of(panel: u32, block: u32, lane: u32) -> vec2<i32> {
 
 fn dot16(a: u32, b: u32, c: u32, d: u32, x: vec4<u32>) -> i32 {
     return dot4I8Packed(a, x.x) + dot4I8Packed(b, x.y) + dot4I8Packed(c, x.z) + dot4I8Packed(d, x.w);
+}
+
+fn sum16(x: vec4<u32>) -> i32 {
+    let ones = 0x01010101u;
+    return dot16(ones, ones, ones, ones, x);
 }
 
 @compute @workgroup_size(THREADS)
@@ -142,8 +177,16 @@ fn product(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
                 let at = given(tile.first + row) * ask.blocks + block;
                 let lower = dot16(w[0], w[1], w[2], w[3], quants[2u * at]);
                 let upper = dot16(w[4], w[5], w[6], w[7], quants[2u * at + 1u]);
-                let dot = parts.x * lower + parts.y * upper;
-                products[(slot * ROWS + row) * 16u + lane] = f32(dot) * scales[at].x;
+                let to = (slot * ROWS + row) * 16u + lane;
+                if SCALED == WITH_NIBBLES {
+                    let dot = (parts.x & 15) * lower + (parts.y & 15) * upper;
+                    let sums = vec2(sum16(quants[2u * at]), sum16(quants[2u * at + 1u]));
+                    let minimums = (parts >> vec2(4u)) & vec2(15);
+                    products[to] = f32(dot) * scales[at].x;
+                    offsets[to] = f32(-(minimums.x * sums.x + minimums.y * sums.y)) * scales[at].x;
+                } else {
+                    products[to] = f32(parts.x * lower + parts.y * upper) * scales[at].x;
+                }
             }
         }
         workgroupBarrier();
@@ -154,6 +197,9 @@ fn product(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
             for (var at = 0u; at < count; at++) {
                 let by = factors[at * 16u + lane];
                 sum = fused(products[(at * ROWS + slot) * 16u + lane], by.x, sum);
+                if SCALED == WITH_NIBBLES {
+                    sum = fused(offsets[(at * ROWS + slot) * 16u + lane], by.y, sum);
+                }
                 if SCALED == WITH_MINIMUM || SCALED == WITH_PARTS {
                     sum = fused(by.y, scales[x + at].y, sum);
                 }

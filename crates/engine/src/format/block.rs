@@ -1,0 +1,231 @@
+//! A block of one row, taken apart: what a file holds in many orders, in one.
+
+use half::f16;
+
+use super::{Format, codebook};
+
+/// Scales and quants of a block. A weight is `factor * value of its quant + offset`, see [`Block::weights`].
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// Two bytes each: the scale, and the minimum where there is one.
+    pub halves: [[u8; 2]; 2],
+    /// Scales of parts of the block, in the order in which they are packed.
+    pub parts: [u8; 16],
+    pub quants: [u8; 256],
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Self { halves: [[0; 2]; 2], parts: [0; 16], quants: [0; 256] }
+    }
+}
+
+impl Block {
+    /// Of a block as a file holds it, [`Format::stored`] bytes.
+    pub fn take_apart(&mut self, format: Format, bytes: &[u8]) {
+        for (half, &at) in self.halves.iter_mut().zip(format.halves_at()) {
+            *half = [bytes[at], bytes[at + 1]];
+        }
+        match format {
+            Format::Q8_0 => {
+                // Kept as weight + 128, which is never negative.
+                self.quants.iter_mut().zip(&bytes[2..]).for_each(|(quant, byte)| *quant = byte ^ 0x80);
+            }
+            Format::Q4_0 | Format::Q5_0 | Format::Iq4Nl => self.take_thirty_two(format, &bytes[2..]),
+            Format::Q4_1 | Format::Q5_1 => self.take_thirty_two(format, &bytes[4..]),
+            Format::Mxfp4 => {
+                // Plus one, so that zero is free for rows that are not there.
+                self.parts[0] = bytes[0].wrapping_add(1);
+                self.take_thirty_two(format, &bytes[1..]);
+            }
+            Format::Q4K | Format::Q5K => {
+                self.parts[..12].copy_from_slice(&bytes[4..16]);
+                self.take_two_groups_at_a_time(format, &bytes[16..]);
+            }
+            Format::Q6K => {
+                self.parts.copy_from_slice(&bytes[192..208]);
+                self.take_six_bits(bytes);
+            }
+            Format::Q2K => {
+                self.parts.copy_from_slice(&bytes[..16]);
+                self.take_two_bits(&bytes[16..80]);
+            }
+            Format::Q3K => {
+                self.take_parts_of_six_bits(&bytes[96..108]);
+                self.take_two_bits(&bytes[32..96]);
+                for (group, quants) in self.quants.chunks_exact_mut(32).enumerate() {
+                    quants.iter_mut().zip(bytes).for_each(|(quant, high)| *quant |= (high >> group & 1) << 2);
+                }
+            }
+            Format::Iq4Xs => {
+                let high = word(bytes, 2);
+                for (group, quants) in self.quants.chunks_exact_mut(32).enumerate() {
+                    let low = bytes[4 + group / 2] >> (4 * (group % 2)) & 15;
+                    let part = low | (high >> (2 * group) & 3) as u8 * 16;
+                    self.parts[group] = part.wrapping_sub(32);
+                    take_nibbles(&bytes[8 + 16 * group..][..16], quants);
+                }
+            }
+            Format::Tq1_0 => {
+                self.take_ternary();
+                self.take_thirds(bytes);
+            }
+            Format::Tq2_0 => {
+                self.take_ternary();
+                self.take_two_bits(&bytes[..64]);
+            }
+            Format::Iq1S
+            | Format::Iq1M
+            | Format::Iq2Xxs
+            | Format::Iq2Xs
+            | Format::Iq2S
+            | Format::Iq3Xxs
+            | Format::Iq3S => codebook::take_apart(format, bytes, self),
+            Format::F16 | Format::Bf16 | Format::F32 => unreachable!("numbers are no blocks"),
+        }
+    }
+
+    /// 32 quants of four bits, after the fifth ones where they have five.
+    fn take_thirty_two(&mut self, format: Format, bytes: &[u8]) {
+        let (high, low) = bytes.split_at(if format.bits() == 5 { 4 } else { 0 });
+        take_nibbles(low, &mut self.quants[..32]);
+        let high = high.iter().rev().fold(0u32, |high, &byte| high << 8 | u32::from(byte));
+        for (i, quant) in self.quants[..32].iter_mut().enumerate() {
+            *quant |= (high >> i & 1) as u8 * 16;
+        }
+    }
+
+    /// As Q4_K and Q5_K hold them.
+    fn take_two_groups_at_a_time(&mut self, format: Format, bytes: &[u8]) {
+        let (high, low) = bytes.split_at(if format.bits() == 5 { 32 } else { 0 });
+        for (chunk, (low, quants)) in low.chunks_exact(32).zip(self.quants.chunks_exact_mut(64)).enumerate() {
+            for i in 0..32 {
+                let high = high.get(i).map_or(0, |high| high >> (2 * chunk));
+                quants[i] = low[i] & 15 | ((high & 1) * 16);
+                quants[i + 32] = (low[i] >> 4) | ((high >> 1 & 1) * 16);
+            }
+        }
+    }
+
+    fn take_six_bits(&mut self, bytes: &[u8]) {
+        for (part, quants) in self.quants.chunks_exact_mut(128).enumerate() {
+            let (low, high) = (&bytes[64 * part..][..64], &bytes[128 + 32 * part..][..32]);
+            for i in 0..32 {
+                quants[i] = low[i] & 15 | (high[i] & 3) << 4;
+                quants[i + 32] = low[i + 32] & 15 | (high[i] >> 2 & 3) << 4;
+                quants[i + 64] = low[i] >> 4 | (high[i] >> 4 & 3) << 4;
+                quants[i + 96] = low[i + 32] >> 4 | (high[i] >> 6) << 4;
+            }
+        }
+    }
+
+    /// Of 128 quants each byte has four that are 32 apart.
+    fn take_two_bits(&mut self, bytes: &[u8]) {
+        for (bytes, quants) in bytes.chunks_exact(32).zip(self.quants.chunks_exact_mut(128)) {
+            for (group, quants) in quants.chunks_exact_mut(32).enumerate() {
+                quants.iter_mut().zip(bytes).for_each(|(quant, byte)| *quant = byte >> (2 * group) & 3);
+            }
+        }
+    }
+
+    /// Sixteen parts with signs, as Q3_K holds them: the lower four bits of the first eight and of the others, then
+    /// the upper two.
+    fn take_parts_of_six_bits(&mut self, bytes: &[u8]) {
+        for (index, part) in self.parts.iter_mut().enumerate() {
+            let low = bytes[index % 8] >> (4 * (index / 8)) & 15;
+            let high = bytes[8 + index % 4] >> (2 * (index / 4)) & 3;
+            *part = (low | high << 4).wrapping_sub(32);
+        }
+    }
+
+    /// scale * (quant - 1) is scale * quant - scale.
+    fn take_ternary(&mut self) {
+        self.halves[1] = self.halves[0];
+        self.parts = [0x11; 16];
+    }
+
+    /// Bytes that hold five quants of three values, or four, as a fraction of 256.
+    fn take_thirds(&mut self, bytes: &[u8]) {
+        let mut quants = self.quants.iter_mut();
+        for (bytes, powers) in [(&bytes[..32], 5), (&bytes[32..48], 5), (&bytes[48..52], 4)] {
+            for power in (0..powers).map(|n| 3u8.wrapping_pow(n)) {
+                for (byte, quant) in bytes.iter().zip(&mut quants) {
+                    *quant = (u16::from(byte.wrapping_mul(power)) * 3 >> 8) as u8;
+                }
+            }
+        }
+    }
+
+    /// Whether all its weights are.
+    pub fn finite(&self, format: Format) -> bool {
+        let finite = |half: &[u8; 2]| u16::from_le_bytes(*half) & 0x7c00 != 0x7c00;
+        // Beyond these the largest value of a quant is infinite.
+        let exponent = format != Format::Mxfp4 || (1..=253).contains(&self.parts[0]);
+        self.halves[..format.halves()].iter().all(finite) && exponent
+    }
+
+    /// All weights, of which there are [`Format::inputs`].
+    pub fn weights(&self, format: Format, out: &mut [f32]) {
+        let values = format.codebook();
+        for (part, (out, quants)) in out.chunks_mut(16).zip(self.quants.chunks(16)).enumerate() {
+            let (factor, offset) = self.affine(format, part);
+            for (out, &quant) in out.iter_mut().zip(quants) {
+                let value =
+                    values.map_or(f32::from(quant), |values| f32::from(values[usize::from(quant & 15)]));
+                *out = factor.mul_add(value, offset);
+            }
+        }
+    }
+
+    /// The factor and the offset of the 16 weights from `16 * part` on.
+    fn affine(&self, format: Format, part: usize) -> (f32, f32) {
+        let half = |index: usize| f16::from_le_bytes(self.halves[index]).to_f32();
+        let signed = |index: usize| f32::from(self.parts[index] as i8);
+        match format {
+            Format::Q8_0 => (half(0), -128.0 * half(0)),
+            Format::Q4_0 => (half(0), -8.0 * half(0)),
+            Format::Q5_0 => (half(0), -16.0 * half(0)),
+            Format::Q4_1 | Format::Q5_1 => (half(0), half(1)),
+            Format::Q4K | Format::Q5K => {
+                let (scale, minimum) = self.scale_and_minimum(part / 2);
+                (half(0) * f32::from(scale), -half(1) * f32::from(minimum))
+            }
+            Format::Q6K => (half(0) * signed(part), -32.0 * (half(0) * signed(part))),
+            Format::Q2K | Format::Tq1_0 | Format::Tq2_0 => {
+                let both = self.parts[part];
+                (half(0) * f32::from(both & 15), -half(1) * f32::from(both >> 4))
+            }
+            Format::Iq4Nl => (half(0), 0.0),
+            // 2^(exponent - 128), of which the part is the exponent plus one.
+            Format::Mxfp4 => (0.25 * f32::from_bits(u32::from(self.parts[0]) << 23), 0.0),
+            Format::Iq1S | Format::Iq2Xxs | Format::Iq3Xxs | Format::Iq3S | Format::Iq4Xs => {
+                (half(0) * format.factor() * signed(part / 2), 0.0)
+            }
+            Format::Q3K | Format::Iq1M | Format::Iq2Xs | Format::Iq2S => {
+                (half(0) * format.factor() * signed(part), 0.0)
+            }
+            Format::F16 | Format::Bf16 | Format::F32 => unreachable!("such weights have no scales"),
+        }
+    }
+
+    /// The six bits each of a group, as Q4_K and Q5_K hold them.
+    fn scale_and_minimum(&self, group: usize) -> (u8, u8) {
+        let parts = &self.parts;
+        if group < 4 {
+            return (parts[group] & 63, parts[group + 4] & 63);
+        }
+        let (high, low) = (parts[group + 4], (parts[group - 4], parts[group]));
+        (high & 15 | low.0 >> 6 << 4, high >> 4 | low.1 >> 6 << 4)
+    }
+}
+
+/// Of each byte the lower four bits, then the upper ones.
+fn take_nibbles(bytes: &[u8], quants: &mut [u8]) {
+    for (i, byte) in bytes[..16].iter().enumerate() {
+        (quants[i], quants[i + 16]) = (byte & 15, byte >> 4);
+    }
+}
+
+pub(super) fn word(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}

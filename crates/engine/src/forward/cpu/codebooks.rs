@@ -1,0 +1,267 @@
+//! How blocks whose quants are indices into a codebook are multiplied: a shuffle looks the values up, sixteen and more
+//! at once, and what follows is done as with quants that stand for themselves, of five bits or of eight.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
+use std::marker::PhantomData;
+
+use super::activations::Tile;
+use super::blocks::scale_add;
+use super::panels::Format;
+use super::product::{Block, Blocks};
+use super::simd::Products;
+
+/// A format with a codebook.
+pub trait Codebook {
+    const FORMAT: Format;
+    /// The smallest value.
+    const LEAST: i32 = range(Self::FORMAT).0;
+    /// Whether the values are so near to each other that their distances to the smallest have five bits, of which four
+    /// products fit in the narrowest sum.
+    const NEAR: bool = range(Self::FORMAT).1 - Self::LEAST < 32;
+    /// Each value less the smallest, or plus 128.
+    const VALUES: [u8; 16] = moved(Self::FORMAT, if Self::NEAR { -Self::LEAST } else { 128 });
+}
+
+const fn values(format: Format) -> [i8; 16] {
+    let Some(values) = format.codebook() else { panic!("a format without a codebook") };
+    values
+}
+
+/// The smallest and the largest value.
+const fn range(format: Format) -> (i32, i32) {
+    let (mut least, mut most) = (i32::MAX, i32::MIN);
+    let mut index = 0;
+    while index < 16 {
+        let value = values(format)[index] as i32;
+        least = if value < least { value } else { least };
+        most = if value > most { value } else { most };
+        index += 1;
+    }
+    (least, most)
+}
+
+const fn moved(format: Format, by: i32) -> [u8; 16] {
+    let mut moved = [0; 16];
+    let mut index = 0;
+    while index < 16 {
+        moved[index] = (values(format)[index] as i32 + by) as u8;
+        index += 1;
+    }
+    moved
+}
+
+macro_rules! codebooks {
+    ($($format:ident)+) => {$(
+        pub struct $format;
+
+        impl Codebook for $format {
+            const FORMAT: Format = Format::$format;
+        }
+    )+};
+}
+
+codebooks!(Iq4Nl Mxfp4 Iq4Xs Iq3Xxs Iq3S Iq2Xxs Iq2Xs Iq1S Iq1M Q3K);
+
+/// The moved values of inputs `4j..4j + 4` of a group.
+#[inline(always)]
+unsafe fn values_of<S: Products, C: Codebook>(group: *const u8, j: usize) -> S::B {
+    unsafe {
+        let index = if C::FORMAT.bits() == 4 {
+            S::shr_mask(S::load_bytes(group.add(64 * (j % 4))), 4 * (j / 4) as u32, 15)
+        } else {
+            let (low, high) = (S::load_bytes(group.add(64 * (j % 2))), S::load_bytes(group.add(128)));
+            let low = S::shr_mask(low, 2 * (j / 2) as u32, 3);
+            let high =
+                if j < 3 { S::shl_mask(high, 2 - j as u32, 4) } else { S::shr_mask(high, j as u32 - 2, 4) };
+            S::or(low, high)
+        };
+        S::choose(&C::VALUES, index)
+    }
+}
+
+/// The four inputs that are multiplied in this step. Of four bits the two that are in the same vector follow each other.
+const fn input<C: Codebook>(step: usize) -> usize {
+    if C::FORMAT.bits() == 4 { step / 2 + 4 * (step % 2) } else { step }
+}
+
+/// Products over a group, exactly.
+#[inline(always)]
+unsafe fn dot<S: Products, C: Codebook, const M: usize>(
+    group: *const u8,
+    x: Tile,
+    block: usize,
+) -> [S::I; M] {
+    unsafe {
+        if C::NEAR { dot_near::<S, C, M>(group, x, block) } else { dot_far::<S, C, M>(group, x, block) }
+    }
+}
+
+#[inline(always)]
+unsafe fn dot_near<S: Products, C: Codebook, const M: usize>(
+    group: *const u8,
+    x: Tile,
+    block: usize,
+) -> [S::I; M] {
+    unsafe {
+        let mut dots = [S::splat_int(0); M];
+        for row in 0..M {
+            dots[row] = S::splat_int((*x.negative.add(block * M + row)).wrapping_mul(-C::LEAST));
+        }
+        for half in 0..2 {
+            let mut partial = [S::begin(dots[0]); M];
+            for row in 1..M {
+                partial[row] = S::begin(dots[row]);
+            }
+            for step in 4 * half..4 * half + 4 {
+                let (j, values) = (input::<C>(step), values_of::<S, C>(group, input::<C>(step)));
+                for row in 0..M {
+                    partial[row] = S::dot(partial[row], values, x.four::<M>(block, row, j));
+                }
+            }
+            for row in 0..M {
+                dots[row] = S::finish(dots[row], partial[row]);
+            }
+        }
+        dots
+    }
+}
+
+#[inline(always)]
+unsafe fn dot_far<S: Products, C: Codebook, const M: usize>(
+    group: *const u8,
+    x: Tile,
+    block: usize,
+) -> [S::I; M] {
+    unsafe {
+        let mut dots = [S::splat_int(0); M];
+        for row in 0..M {
+            dots[row] = S::begin8(*x.negative.add(block * M + row));
+        }
+        for step in 0..8 {
+            let (j, weights) = (input::<C>(step), S::eight(values_of::<S, C>(group, input::<C>(step))));
+            for row in 0..M {
+                dots[row] = S::dot8(dots[row], weights, x.four::<M>(block, row, j));
+            }
+        }
+        dots
+    }
+}
+
+/// Blocks of 32: IQ4_NL, and MXFP4, whose scales are powers of two.
+pub struct Whole<C>(PhantomData<C>);
+
+impl<C: Codebook> Blocks for Whole<C> {
+    const FORMAT: Format = C::FORMAT;
+    type X = Tile;
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+        unsafe {
+            let dots = dot::<S, C, M>(block.group::<S, Self, M>(0), x, index);
+            let scale = if C::FORMAT.halves() == 1 {
+                block.halves::<S>(0)
+            } else {
+                // The exponent plus one: two more than that of the scale, which may be too small for its own.
+                S::mul(S::as_float(S::shl_int(S::load_u8(block.bytes(0)), 23)), S::splat(0.25))
+            };
+            scale_add::<S, M>(dots, x, index, scale, sums);
+        }
+    }
+}
+
+/// Blocks of 8 groups of 32, each with a scale of its own: scale = half * factor * part.
+pub struct Grouped<C>(PhantomData<C>);
+
+impl<C: Codebook> Blocks for Grouped<C> {
+    const FORMAT: Format = C::FORMAT;
+    type X = Tile;
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+        unsafe {
+            let scale = S::mul(block.halves::<S>(0), S::splat(C::FORMAT.factor()));
+            for group in 0..8 {
+                let part = S::to_float(S::load_i8(block.bytes(2 + group).cast()));
+                let (at, index) = (block.group::<S, Self, M>(group), 8 * index + group);
+                let dots = dot::<S, C, M>(at, x, index);
+                scale_add::<S, M>(dots, x, index, S::mul(scale, part), sums);
+            }
+        }
+    }
+}
+
+/// The same with a part for each half of a group, which a sum of both is made with as whole numbers.
+pub struct Halved<C>(PhantomData<C>);
+
+impl<C: Codebook> Blocks for Halved<C> {
+    const FORMAT: Format = C::FORMAT;
+    type X = Tile;
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+        unsafe {
+            let scale = S::mul(block.halves::<S>(0), S::splat(C::FORMAT.factor()));
+            for group in 0..8 {
+                let (at, index) = (block.group::<S, Self, M>(group), 8 * index + group);
+                let part = |half| S::load_i8(block.bytes(2 + 2 * group + half).cast());
+                let parts = [part(0), part(1)];
+                let mut dots = [S::splat_int(0); M];
+                for half in 0..2 {
+                    let mut values = [values_of::<S, C>(at, 4 * half); 4];
+                    for j in 1..4 {
+                        values[j] = values_of::<S, C>(at, 4 * half + j);
+                    }
+                    if C::NEAR {
+                        for row in 0..M {
+                            dots[row] =
+                                S::dot6(dots[row], values, x.four::<M>(index, row, 4 * half), parts[half]);
+                        }
+                    } else {
+                        add_far_half::<S, M>(&mut dots, values, x, (index, half), parts[half]);
+                    }
+                }
+                if C::NEAR {
+                    // Minus the smallest value, times the parts, times minus the sums of what they belong to.
+                    let least = S::splat_int(-C::LEAST);
+                    let (lower, upper) = (S::mul_int(parts[0], least), S::mul_int(parts[1], least));
+                    let offsets = S::or_int(S::and_int(lower, 0xffff), S::shl_int(upper, 16));
+                    for row in 0..M {
+                        let sums = S::splat_int(*x.halves.add(index * M + row));
+                        dots[row] = S::add_int(dots[row], S::dot_halves(offsets, sums));
+                    }
+                }
+                scale_add::<S, M>(dots, x, index, scale, sums);
+            }
+        }
+    }
+}
+
+/// Adds half a group's products, times its part.
+#[inline(always)]
+unsafe fn add_far_half<S: Products, const M: usize>(
+    dots: &mut [S::I; M],
+    values: [S::B; 4],
+    x: Tile,
+    (index, half): (usize, usize),
+    part: S::I,
+) {
+    unsafe {
+        let mut weights = [S::eight(values[0]); 4];
+        for j in 1..4 {
+            weights[j] = S::eight(values[j]);
+        }
+        for row in 0..M {
+            // Minus the sum of this half, 16 bits of both.
+            let negative = *x.halves.add(index * M + row) << (16 * (1 - half)) >> 16;
+            let mut dot = S::begin8(negative);
+            for j in 0..4 {
+                dot = S::dot8(dot, weights[j], x.four::<M>(index, row, 4 * half + j));
+            }
+            dots[row] = S::add_int(dots[row], S::mul_int(dot, part));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! How weights that are numbers are multiplied with rows.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
+use std::marker::PhantomData;
+
+use super::panels::Format;
+use super::product::{Block, Blocks};
+use super::simd::Products;
+
+/// Numbers that are no quants: every input is a block.
+pub struct Plain<N>(PhantomData<N>);
+
+/// How such are read.
+pub trait Numbers {
+    const FORMAT: Format;
+    unsafe fn load<S: Products>(block: Block) -> S::F;
+}
+
+impl<N: Numbers> Blocks for Plain<N> {
+    const FORMAT: Format = N::FORMAT;
+    type X = (*const f32, usize);
+
+    #[inline(always)]
+    unsafe fn add<S: Products, const M: usize>(block: Block, x: Self::X, index: usize, sums: &mut [S::F; M]) {
+        unsafe {
+            block.ask_ahead::<S, Self, M>(0, 1);
+            let ((x, stride), weights) = (x, N::load::<S>(block));
+            for row in 0..M {
+                sums[row] = S::mul_add(weights, S::splat(*x.add(row * stride + index)), sums[row]);
+            }
+        }
+    }
+}
+
+pub struct Half;
+pub struct Brain;
+pub struct Single;
+
+impl Numbers for Half {
+    const FORMAT: Format = Format::F16;
+    #[inline(always)]
+    unsafe fn load<S: Products>(block: Block) -> S::F {
+        unsafe { block.halves::<S>(0) }
+    }
+}
+
+impl Numbers for Brain {
+    const FORMAT: Format = Format::Bf16;
+    #[inline(always)]
+    unsafe fn load<S: Products>(block: Block) -> S::F {
+        unsafe { S::load_bf16(block.at.cast::<u16>().add(block.lane)) }
+    }
+}
+
+impl Numbers for Single {
+    const FORMAT: Format = Format::F32;
+    #[inline(always)]
+    unsafe fn load<S: Products>(block: Block) -> S::F {
+        unsafe { S::load(block.at.cast::<f32>().add(block.lane)) }
+    }
+}

@@ -1,0 +1,16 @@
+// Quants that are indices into a codebook, whose values the host fills in: bytes with their signs, four a word.
+
+const VALUES = vec4<u32>({{VALUES}});
+
+// Of each byte, an index below 16, its value.
+fn chosen(indices: vec4<u32>) -> vec4<u32> {
+    var values = vec4<u32>();
+    for (var byte = 0u; byte < 32u; byte += 8u) {
+        let index = indices >> vec4(byte);
+        let lower = select(vec4(VALUES.x), vec4(VALUES.y), (index & vec4(4u)) != vec4<u32>());
+        let upper = select(vec4(VALUES.z), vec4(VALUES.w), (index & vec4(4u)) != vec4<u32>());
+        let four = select(lower, upper, (index & vec4(8u)) != vec4<u32>());
+        values |= ((four >> (8u * (index & vec4(3u)))) & vec4(255u)) << vec4(byte);
+    }
+    return values;
+}
