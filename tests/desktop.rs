@@ -5,6 +5,7 @@
 mod accessibility;
 mod attaching;
 mod connections;
+mod devices;
 mod e2e;
 mod finding;
 mod remote;

@@ -115,31 +115,6 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
 }
 
 #[tokio::test]
-async fn a_device_is_chosen_in_the_settings_and_the_chip_says_what_computes() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    always_drafting(&data);
-    let window = Window::open(&data).await;
-    // The chip leads to the settings of devices.
-    window.click("device").await;
-    window.click("settings-device").await;
-    for device in ["auto", "cpu", "cuda", "metal"] {
-        window.find(&format!("device-option-{device}")).await;
-    }
-    window.photograph("devices").await;
-    window.click("device-option-cpu").await;
-    window
-        .wait("the choice shows", async || {
-            window.attribute("[data-testid='settings-device']", "data-value").await.as_deref() == Some("cpu")
-        })
-        .await;
-    assert!(window.text("device").await.contains("CPU, "));
-    assert!(window.text("devices-in-use").await.contains("CPU, "));
-    window.photograph("devices-chosen").await;
-    window.close().await;
-}
-
-#[tokio::test]
 async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_survives_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

@@ -61,6 +61,8 @@ impl Window {
             .env("FORETOKEN_DATA_DIR", data)
             // What the page remembers by itself; the hub's cache stays where it is.
             .env("XDG_DATA_HOME", data.join("webview"))
+            // Whether this computer's GPU is faster is not what most tests are about.
+            .env("WGPU_BACKEND", "noop")
             .envs(variables.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -79,6 +79,10 @@ commands! {
         shell.app()?.watch_engine_changes(move |change| on_change.send(change).is_ok());
         Ok(())
     }
+    fn look_for_devices(shell) -> () {
+        shell.app()?.look_for_devices();
+        Ok(())
+    }
     fn add_model(shell, path: String) -> ModelEntry { shell.app()?.add_model(&path) }
     fn remove_model(shell, id: String) -> () { shell.app()?.remove_model(&id) }
     fn delete_model(shell, id: String) -> () { shell.app()?.delete_model(&id) }

@@ -183,6 +183,11 @@ impl App {
         self.engine.watch_from_page(shown::changes(watcher));
     }
 
+    /// Looks for what could compute, and lists it in the engine's status; takes a while where GPUs have to be opened.
+    pub fn look_for_devices(&self) {
+        self.engine.look_for_devices(&self.settings());
+    }
+
     /// Adds the model at `path` to the lists, if it is one.
     pub fn add_model(&self, path: &str) -> Result<ModelEntry> {
         let path = std::path::absolute(path.trim()).unwrap_or_else(|_| path.trim().into());

@@ -39,6 +39,7 @@ impl Board {
             device_choice: DeviceChoice::default(),
             draft_device: None,
             device_remarks: Vec::new(),
+            device_notes: Vec::new(),
             devices: Vec::new(),
             memory: MemoryUse::default(),
             reading_rate: None,

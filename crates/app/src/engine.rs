@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use foretoken_engine::model::{ChatMessage, Tokenizer};
-use foretoken_engine::session::Host;
+use foretoken_engine::session::{Hardware, Host};
 use foretoken_library::Secrets;
 use foretoken_server::Writer;
 
@@ -39,6 +39,7 @@ use self::serving::ServerWriter;
 use self::worker::Worker;
 use crate::board::Board;
 use crate::cancel::{Cancel, GiveWay};
+use crate::devices;
 use crate::error::Result;
 use crate::ipc::{Arena, ArenaRequest, EngineStatus, PresetValues, ReplyCheck, Settings};
 use crate::lock::lock;
@@ -60,8 +61,11 @@ pub struct Engine {
     /// The latest of what anything else that is asked for ends.
     give_way: Arc<GiveWay>,
     chosen: Arc<Mutex<Chosen>>,
-    /// Written by the thread alone.
+    /// Written by the thread, but for the list of devices.
     board: Arc<Board>,
+    hardware: Arc<dyn Hardware>,
+    /// Held while devices are looked for.
+    looking: Mutex<()>,
     tokenizer: Arc<Mutex<Option<Arc<Tokenizer>>>>,
     /// What was chosen last.
     wishes: Board<Wish>,
@@ -79,6 +83,8 @@ impl Engine {
         let (jobs, queue) = mpsc::channel();
         let chosen = Arc::new(Mutex::new(Chosen::default()));
         let board = Arc::new(Board::starting());
+        board.update(|status| status.devices = devices::unlooked(&settings));
+        let hardware = Arc::clone(&host.hardware);
         let local = Local::new(host, models, Arc::clone(&chosen), Arc::clone(&board));
         // Who replies in their place has a tokenizer that nobody here knows.
         let tokenizer =
@@ -90,6 +96,8 @@ impl Engine {
             give_way: Arc::default(),
             chosen,
             board,
+            hardware,
+            looking: Mutex::default(),
             tokenizer,
             wishes: Board::showing(Wish::default()),
         };
@@ -130,6 +138,13 @@ impl Engine {
         let defaults = Box::new(settings.values());
         let settings = Box::new(settings.with(values));
         let _ = self.jobs.send(Job::Settings { settings, defaults, earlier, revision });
+    }
+
+    /// Looks for what could compute, on the thread that calls, and shows it beside what `settings` name. One at a time
+    /// looks.
+    pub fn look_for_devices(&self, settings: &Settings) {
+        let _looking = lock(&self.looking);
+        devices::look(self.hardware.as_ref(), settings, &self.board);
     }
 
     /// Looks for models on this computer again: call it when one has come or gone.

@@ -1,12 +1,13 @@
-//! What the engine learned about models that draft for each other, kept in the data folder.
+//! What the engine learned about models that draft for each other, and on which device one is faster, kept in the data
+//! folder.
 
 use std::error::Error;
 
 use foretoken_engine::governor::Knowledge;
-use foretoken_engine::session::{Learning, Pair};
+use foretoken_engine::session::{Learning, Pair, TokenTimes};
 use foretoken_library::{Folders, Learned};
 
-/// Keeps it in `learned.json`.
+/// Keeps it in `learned.json` and `devices.json`.
 pub struct LearnedFile(pub Folders);
 
 impl Learning for LearnedFile {
@@ -16,5 +17,13 @@ impl Learning for LearnedFile {
 
     fn keep(&self, pair: &Pair, knowledge: &Knowledge) -> Result<(), Box<dyn Error>> {
         Ok(Learned::about(&self.0, &pair.models, &pair.devices).keep(knowledge)?)
+    }
+
+    fn recall_times(&self, pair: &Pair) -> Option<TokenTimes> {
+        Learned::times_of(&self.0, &pair.models, &pair.devices).recall()
+    }
+
+    fn keep_times(&self, pair: &Pair, times: &TokenTimes) -> Result<(), Box<dyn Error>> {
+        Ok(Learned::times_of(&self.0, &pair.models, &pair.devices).keep(times)?)
     }
 }

@@ -36,7 +36,7 @@ use foretoken_app::ipc::{
 };
 use foretoken_app::replier::Replier;
 use foretoken_app::reply::Events;
-use foretoken_engine::device::{DeviceChoice, Opened, Problem};
+use foretoken_engine::device::{Candidate, DeviceChoice, Opened, Problem};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::format::Format;
 use foretoken_engine::forward::Model;
@@ -483,8 +483,12 @@ impl Hardware for WithoutDrafts {
         ThisComputer.survey()
     }
 
-    fn open(&self, choice: DeviceChoice) -> Opened {
+    fn open(&self, choice: &DeviceChoice) -> Opened {
         ThisComputer.open(choice)
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        ThisComputer.candidates()
     }
 
     fn load(&self, source: &ModelSource, opened: &Opened) -> foretoken_engine::Result<Box<dyn Model>> {

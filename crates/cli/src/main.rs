@@ -58,7 +58,6 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
     if let Some(args) = cli.command.device() {
         args.threads.into_iter().for_each(device::use_threads);
-        args.gpu().into_iter().for_each(device::use_gpu);
     }
     cli.command.run().unwrap_or_else(|error| {
         if !error.is_closed_pipe() {

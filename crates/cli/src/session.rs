@@ -7,7 +7,9 @@ use std::sync::Arc;
 use foretoken_engine::decoder::{Progress, Reply, Request};
 use foretoken_engine::governor::Knowledge;
 use foretoken_engine::model::{ModelSource, Renderer};
-use foretoken_engine::session::{Draft, DraftSource, Form, Host, Learning, Pair, Session, ThisComputer};
+use foretoken_engine::session::{
+    Draft, DraftSource, Form, Host, Learning, Pair, Session, ThisComputer, TokenTimes,
+};
 use foretoken_engine::trace::Round;
 use foretoken_library::{Folders, Learned, Library};
 
@@ -33,7 +35,7 @@ pub fn form(source: &ModelSource, raw: bool) -> Result<Form> {
 
 /// Loads a target; nobody drafts for it yet.
 pub fn load(source: &ModelSource, form: Form, devices: &PairDeviceArgs) -> Result<Session> {
-    Ok(Session::load(&this_computer()?, source, form, devices.target.device())?)
+    Ok(Session::load(&this_computer()?, source, form, devices.target.device().clone())?)
 }
 
 /// What computes, where it is kept what was learned, and who renders chat templates: this program, in a process of
@@ -103,7 +105,7 @@ pub fn reply(
     }
 }
 
-/// Keeps what the engine learned in `learned.json`.
+/// Keeps what the engine learned in `learned.json` and `devices.json`.
 struct LearnedFile(Folders);
 
 impl Learning for LearnedFile {
@@ -117,5 +119,17 @@ impl Learning for LearnedFile {
         knowledge: &Knowledge,
     ) -> std::result::Result<(), Box<dyn std::error::Error>> {
         Ok(Learned::about(&self.0, &pair.models, &pair.devices).keep(knowledge)?)
+    }
+
+    fn recall_times(&self, pair: &Pair) -> Option<TokenTimes> {
+        Learned::times_of(&self.0, &pair.models, &pair.devices).recall()
+    }
+
+    fn keep_times(
+        &self,
+        pair: &Pair,
+        times: &TokenTimes,
+    ) -> std::result::Result<(), Box<dyn std::error::Error>> {
+        Ok(Learned::times_of(&self.0, &pair.models, &pair.devices).keep(times)?)
     }
 }

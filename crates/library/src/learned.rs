@@ -1,5 +1,5 @@
 //! What was learned about models, from one start of the program to the next: `learned.json` in the data folder
-//! about pairs of them, `speeds.json` about how fast they write. What it means is for those who learn; here it has a
+//! about pairs of them, `speeds.json` about how fast they write, `devices.json` about what a token takes where. What it means is for those who learn; here it has a
 //! name that changes with the models' files and with what computes, and there is never much of it.
 
 use std::fs::Metadata;
@@ -42,6 +42,12 @@ impl Learned {
     pub fn speed_of(folders: &Folders, model: Option<&Path>, device: &str) -> Self {
         let file = Kept::new(folders.root().join("speeds.json"));
         Self { file, ..Self::about(folders, model.as_slice(), &[device]) }
+    }
+
+    /// About what a token of the model at this path takes on the devices with these labels.
+    pub fn times_of(folders: &Folders, model: &[impl AsRef<Path>], devices: &[impl AsRef<str>]) -> Self {
+        let file = Kept::new(folders.root().join("devices.json"));
+        Self { file, ..Self::about(folders, model, devices) }
     }
 
     /// What was learned; `None` where nothing was, or nothing that is understood.

@@ -73,6 +73,8 @@ export interface Backend {
   removeServer(name: string): Promise<Settings>;
   /** Calls `onStatus` with the present status at once, then at each change. */
   watchEngine(onStatus: (status: EngineStatus) => void): Promise<void>;
+  /** Looks for what could compute, which the engine's status then lists; resolves when all of it was looked at. */
+  lookForDevices(): Promise<void>;
   addModel(path: string): Promise<ModelEntry>;
   /** Takes a model that was added by its path off the list; the file stays. */
   removeModel(id: string): Promise<void>;

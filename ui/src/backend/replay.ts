@@ -227,6 +227,8 @@ export class Replay implements Backend {
     return Promise.resolve();
   };
 
+  lookForDevices = () => Promise.resolve();
+
   addModel = (path: string) => {
     if (!path.endsWith(".gguf")) {
       const message = `${path} is not a model Foretoken can read: expected a .gguf file or a safetensors folder, found neither. Choose another path.`;
@@ -728,6 +730,7 @@ export class Replay implements Backend {
       device_choice: this.#settings.device,
       draft_device: this.#draft() === STARTER_DRAFT ? CPU : null,
       device_remarks: [],
+      device_notes: [],
       devices: DEVICES,
       memory: {
         target_bytes: 12_000_000,
@@ -753,15 +756,14 @@ function off(text: string): Why {
 
 const CPU = "CPU, 2 threads, AVX-512";
 
+const NO_DEVICE = "A browser does not compute; recordings are played.";
+
 const DEVICES: DeviceOption[] = [
-  { choice: "auto", label: "Automatic", problem: null },
-  { choice: "cpu", label: CPU, problem: null },
-  { choice: "cuda", label: "CUDA", problem: "A browser does not compute; recordings are played." },
-  {
-    choice: "metal",
-    label: "Metal",
-    problem: "A browser does not compute; recordings are played.",
-  },
+  { choice: "auto", name: "Automatic", details: [], problem: null },
+  { choice: "cpu", name: "CPU", details: ["2 threads", "AVX-512"], problem: null },
+  { choice: "gpu", name: "GPU", details: [], problem: NO_DEVICE },
+  { choice: "cuda", name: "CUDA", details: [], problem: NO_DEVICE },
+  { choice: "metal", name: "Metal", details: [], problem: NO_DEVICE },
 ];
 
 const MESSAGES: Record<EngineStatus["phase"], string | null> = {

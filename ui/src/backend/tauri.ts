@@ -42,6 +42,9 @@ export const tauri: Backend = {
     });
     await call("watch_engine", { onChange });
   },
+  lookForDevices: async () => {
+    await call("look_for_devices", {});
+  },
   addModel: (path) => call("add_model", { path }),
   removeModel: async (id) => {
     await call("remove_model", { id });

@@ -6,9 +6,13 @@ import type { DeviceChoice } from "./DeviceChoice";
  */
 export type DeviceOption = { choice: DeviceChoice, 
 /**
- * "CUDA, NVIDIA H100, 80 GB".
+ * "CPU", "AMD Radeon 780M".
  */
-label: string, 
+name: string, 
+/**
+ * "8 threads", "AVX-512"; "Vulkan", "bit-identical to the CPU".
+ */
+details: Array<string>, 
 /**
  * Why it cannot be used here; `None` when it can.
  */

@@ -58,7 +58,11 @@ draft_device: string | null,
  */
 device_remarks: Array<string>, 
 /**
- * What there is to choose from, usable or not.
+ * Sentences that say what was measured of devices, and which one follows from it.
+ */
+device_notes: Array<string>, 
+/**
+ * What there is to choose from, usable or not, as far as anybody looked.
  */
 devices: Array<DeviceOption>, memory: MemoryUse, 
 /**

@@ -25,7 +25,7 @@ drafts: { [key in string]: string },
  */
 device: DeviceChoice, 
 /**
- * What computes for the draft; `auto` is what computes for the target.
+ * What computes for the draft; `auto` is what computes for the target, or the CPU where that is faster.
  */
 draft_device: DeviceChoice, speculation: Speculation, 
 /**

@@ -48,6 +48,7 @@ export type Commands = {
   test_server: { args: { name: string }, returns: Settings },
   remove_server: { args: { name: string }, returns: Settings },
   watch_engine: { args: { onChange: Channel<Partial<EngineStatus>> }, returns: null },
+  look_for_devices: { args: {}, returns: null },
   add_model: { args: { path: string }, returns: ModelEntry },
   remove_model: { args: { id: string }, returns: null },
   delete_model: { args: { id: string }, returns: null },

@@ -2,9 +2,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { showLanguage } from "./locale.svelte";
-import { errorWords, shellWords, TERMS } from "./shell";
+import { deviceWords, errorWords, shellWords, TERMS } from "./shell";
 
 const CRATES = `${import.meta.dirname}/../../../crates`;
+
+const TIMES =
+  "The GPU (Vulkan, Intel UHD (2)) takes 4.10 ms a token, the CPU 18 ms: using the GPU.";
+const GONE = "The GPU that was chosen is not there: Vulkan, Intel UHD. Choosing automatically.";
 
 afterEach(() => showLanguage("en"));
 
@@ -19,7 +23,13 @@ test("every term that has a message is one that the shell still says", () => {
 
 test("in English the shell is quoted word by word", () => {
   for (const term of Object.keys(TERMS)) expect(shellWords(term)).toBe(term);
-  for (const words of ["Loading SmolLM2", "tried: 1.4x", "llama, 8.8 MB, context 1024 tokens"]) {
+  for (const words of [
+    "Loading SmolLM2",
+    "tried: 1.4x",
+    "llama, 8.8 MB, context 1024 tokens",
+    TIMES,
+    GONE,
+  ]) {
     expect(shellWords(words)).toBe(words);
   }
   expect(errorWords({ code: "internal", message: "The disk is full." })).toBe("The disk is full.");
@@ -32,6 +42,18 @@ test("in another language its terms are translated, and its sentences follow wha
   expect(shellWords("tried: 1.4x")).toBe("probiert: 1,4x");
   expect(shellWords("llama, 8.8 MB, context 1024 tokens")).toBe(
     "llama, 8,8 MB, Kontext 1024 Token",
+  );
+  expect(shellWords(TIMES)).toBe(
+    "Die GPU (Vulkan, Intel UHD (2)) braucht 4,10 ms für ein Token, die CPU 18 ms: Die GPU rechnet.",
+  );
+  expect(shellWords(TIMES.replace("The", "For drafts the").replace("the GPU.", "the CPU."))).toBe(
+    "Beim Raten braucht die GPU (Vulkan, Intel UHD (2)) 4,10 ms für ein Token, die CPU 18 ms: Die CPU rechnet.",
+  );
+  expect(shellWords(GONE)).toBe(
+    "Die gewählte GPU ist nicht da: Vulkan, Intel UHD. Das Gerät wird automatisch gewählt.",
+  );
+  expect(deviceWords("Vulkan, AMD Radeon 780M, bit-identical to the CPU")).toBe(
+    "Vulkan, AMD Radeon 780M, bitgleich mit der CPU",
   );
   expect(shellWords("the GPU has no room")).toBe("the GPU has no room");
   expect(errorWords({ code: "bad_model", message: "It is torn." })).toBe(

@@ -39,6 +39,10 @@ export const TERMS = {
   "draft head": "shell.draftHead",
   "cannot be used": "shell.cannotBeUsed",
   Automatic: "shell.automatic",
+  software: "shell.software",
+  "bit-identical to the CPU": "shell.sameBits",
+  "rounds in its own way": "shell.ownRounding",
+  "one tile for all rows": "shell.oneTile",
 } as const;
 
 /** Sentences with something in them that is not the shell's, such as a model's name. */
@@ -47,7 +51,22 @@ const SENTENCES = [
   { pattern: /^on the server (?<server>.+)$/, key: "shell.onServer" },
   { pattern: /^tried: (?<speedup>\d+\.\d)x$/, key: "shell.tried" },
   { pattern: /^(?<facts>.+), context (?<tokens>\d+) tokens$/, key: "shell.context" },
+  { pattern: tokenTimes("The", "GPU"), key: "shell.gpuFaster" },
+  { pattern: tokenTimes("The", "CPU"), key: "shell.cpuFaster" },
+  { pattern: tokenTimes("For drafts the", "GPU"), key: "shell.draftGpuFaster" },
+  { pattern: tokenTimes("For drafts the", "CPU"), key: "shell.draftCpuFaster" },
+  {
+    pattern: /^The GPU that was chosen is not there: (?<gpu>.+)\. Choosing automatically\.$/,
+    key: "shell.gpuGoneAutomatic",
+  },
+  { pattern: /^The GPU that was chosen is not there: (?<gpu>.+)\.$/, key: "shell.gpuGone" },
 ] as const;
+
+/** What was measured of a token on a GPU and on the CPU, and which of them follows from it. */
+function tokenTimes(begin: string, used: string): RegExp {
+  const times = String.raw`takes (?<there>[\d.]+) ms a token, the CPU (?<here>[\d.]+) ms`;
+  return new RegExp(String.raw`^${begin} GPU \((?<gpu>.+)\) ${times}: using the ${used}\.$`);
+}
 
 /** A term or a sentence of the shell that is known; others stay as they are. */
 export function shellWords(words: string): string {
@@ -62,6 +81,9 @@ export function shellWords(words: string): string {
         speedup: "",
         facts: "",
         tokens: "",
+        gpu: "",
+        there: "",
+        here: "",
         ...inLocale(found),
       });
   }
@@ -71,13 +93,20 @@ export function shellWords(words: string): string {
 /** With decimals as the language writes them: "8.8 MB", "8,8 MB". */
 function inLocale(found: Record<string, string>): Record<string, string> {
   const written = (text: string) =>
-    text.replace(/(?<= |^)\d+\.\d(?= |$)/g, (digits) => decimal(Number(digits), 1));
+    text.replace(/(?<= |^)\d+\.(\d+)(?= |$)/g, (digits, places: string) =>
+      decimal(Number(digits), places.length),
+    );
   return Object.fromEntries(
     Object.entries(found).map(([name, text]) => [
       name,
-      name === "model" || name === "server" ? text : written(text),
+      ["model", "server", "gpu"].includes(name) ? text : written(text),
     ]),
   );
+}
+
+/** What is known of a device, with the words for it that are known: "Vulkan, AMD Radeon 780M, bit-identical to the CPU". */
+export function deviceWords(label: string): string {
+  return label.split(", ").map(shellWords).join(", ");
 }
 
 /** Why something failed, by its code; the shell's own sentence says more. */

@@ -25,6 +25,7 @@ const STARTING: EngineStatus = {
   device_choice: "auto",
   draft_device: null,
   device_remarks: [],
+  device_notes: [],
   devices: [],
   memory: {
     target_bytes: 0,
@@ -39,6 +40,8 @@ const STARTING: EngineStatus = {
 
 export class Engine {
   status = $state.raw<EngineStatus>(STARTING);
+  /** Whether devices are being looked for. */
+  isLooking = $state(false);
 
   readonly #backend: Backend;
   /** Labels of all that was ever listed: a model that is deleted while it is loaded goes on working. */
@@ -70,6 +73,13 @@ export class Engine {
   readonly #show = () => {
     this.status = this.#latest;
   };
+
+  /** Has what could compute listed; what cannot be looked for is not listed. */
+  async lookForDevices() {
+    this.isLooking = true;
+    await this.#backend.lookForDevices().catch(() => undefined);
+    this.isLooking = false;
+  }
 
   /** What a target or a draft is called, also one that is no longer listed. */
   label(id: string): string | undefined {

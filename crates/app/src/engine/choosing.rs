@@ -77,7 +77,8 @@ impl Local {
     /// Bytes that are free for a draft: the target is in memory already, and what did not fit would push it out.
     pub(super) fn room(&self) -> u64 {
         let choice = self.draft_device();
-        let gpu = self.target.as_ref().and_then(|target| target.session.draft_device(choice).memory());
+        let gpu =
+            self.target.as_ref().and_then(|target| target.session.draft_device(choice.as_ref()).memory());
         gpu.map_or_else(free_memory, |gpu| gpu.free_bytes)
     }
 }

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use foretoken_engine::Error;
-use foretoken_engine::device::{DeviceChoice, Opened};
+use foretoken_engine::device::{DeviceChoice, Opened, Role};
 use foretoken_engine::model::ModelSource;
-use foretoken_engine::session::{Draft, DraftSource, Form, Session};
+use foretoken_engine::session::{Draft, DraftSource, Form, Session, choose};
 
 use super::local::{Local, Target, message, no_target};
 use super::why::{off, ready_to_speculate};
@@ -22,19 +22,25 @@ impl Local {
     /// Loads the chosen target unless it is loaded, and where it shall be. The old one stays until the new one is
     /// ready, and if the new one fails. Returns what is to be said about where it went.
     pub(super) fn load_target(&mut self) -> Result<Option<String>> {
-        let (id, choice) = (self.settings.target.clone(), self.settings.device);
+        let (id, choice) = (self.settings.target.clone(), self.settings.device.clone());
         if is_remote(&id) {
             servers::chosen(&self.settings)?;
         }
-        let wanted = match self.target.as_mut().filter(|target| target.id == id) {
-            Some(target) => target.session.move_target(choice),
-            None => Some(self.host.hardware.open(choice)),
-        };
-        let Some(wanted) = wanted else { return Ok(None) };
+        let loaded = self.target.as_ref().filter(|target| target.id == id);
+        if loaded.is_some_and(|target| *target.session.device_choice() == choice) {
+            return Ok(None);
+        }
         let path = self.models.path(&id)?;
         let entry = self.entry(&id, &path);
+        // To find the faster device takes a while, too.
         self.show_loading(&entry);
-        let source = self.watched(ModelSource::open(&path)?, &entry.label, false);
+        let source = ModelSource::open(&path)?;
+        let wanted = match self.target.as_mut().filter(|target| target.id == id) {
+            Some(target) => target.session.move_target(&choice)?,
+            None => Some(choose(&self.host, &source, Role::Target, &choice)),
+        };
+        let Some(wanted) = wanted else { return Ok(None) };
+        let source = self.watched(source, &entry.label, false);
         let session = Session::load_onto(
             &self.host,
             &source,
@@ -80,7 +86,7 @@ impl Local {
             return off("no draft is chosen");
         }
         let before = Some(before).filter(|draft| draft.id == id && draft.drafting().is_some());
-        let ready = before.and_then(|draft| session.in_place(draft, choice));
+        let ready = before.and_then(|draft| session.in_place(draft, choice.as_ref()));
         if self.settings.speculation.is_off() {
             return off("it is turned off in the settings");
         }
@@ -121,7 +127,7 @@ impl Local {
 
     /// What was chosen to compute for drafts; `None` for what computes for the target.
     pub(super) fn draft_device(&self) -> Option<DeviceChoice> {
-        Some(self.settings.draft_device).filter(|&choice| choice != DeviceChoice::Auto)
+        Some(self.settings.draft_device.clone()).filter(|choice| *choice != DeviceChoice::Auto)
     }
 
     /// Opens a draft, onto `device` or onto the chosen one.
@@ -137,8 +143,8 @@ impl Local {
         };
         let choice = self.draft_device();
         let draft = match device {
-            Some(device) => session.open_draft_onto(&source, choice, device),
-            None => session.open_draft(&source, choice),
+            Some(device) => session.open_draft_onto(&source, choice.as_ref(), device),
+            None => session.open_draft(&source, choice.as_ref()),
         };
         let draft = draft.map_err(|error| match error {
             // The why line says already that the draft is not used.

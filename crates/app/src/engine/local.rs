@@ -18,7 +18,7 @@ use super::why::off;
 use crate::board::Board;
 use crate::drafts::Candidate;
 use crate::error::Result;
-use crate::ipc::{CommandError, DeviceOption, EnginePhase, ErrorCode, ModelEntry, PresetValues, Settings};
+use crate::ipc::{CommandError, EnginePhase, ErrorCode, ModelEntry, PresetValues, Settings};
 use crate::lock::lock;
 use crate::memory;
 use crate::models::{InstalledModel, Models};
@@ -40,8 +40,8 @@ pub(super) struct Chosen {
 impl Chosen {
     pub(super) fn by(settings: &Settings) -> Self {
         Self {
-            target: (settings.target.clone(), settings.device),
-            drafts: (settings.drafts.clone(), settings.draft_device),
+            target: (settings.target.clone(), settings.device.clone()),
+            drafts: (settings.drafts.clone(), settings.draft_device.clone()),
         }
     }
 }
@@ -117,16 +117,6 @@ impl Local {
             board,
             tokenizer: Arc::default(),
         }
-    }
-
-    /// Shows what could compute.
-    pub(super) fn list_devices(&self) {
-        let option = |(choice, found): (DeviceChoice, std::result::Result<String, _>)| {
-            let problem = found.as_ref().err().map(ToString::to_string);
-            DeviceOption { choice, label: found.unwrap_or_else(|_| choice.to_string()), problem }
-        };
-        let devices = self.host.hardware.survey().into_iter().map(option).collect();
-        self.board.update(|status| status.devices = devices);
     }
 
     /// After a panic, which has been logged, nothing is known about the models' caches. Choosing a target loads it
@@ -208,11 +198,13 @@ impl Local {
             status.target = loaded;
             status.thinks = target.and_then(|target| target.thinks);
             status.device = session.map_or_else(String::new, |session| session.device().label.clone());
-            status.device_choice = session.map_or(self.settings.device, Session::device_choice);
+            status.device_choice = session.map_or(&self.settings.device, Session::device_choice).clone();
             let draft = session.and_then(|session| session.draft.device());
             status.draft_device = draft.map(|device| device.label.clone());
             status.device_remarks =
                 session.iter().flat_map(|session| session.remarks()).map(str::to_owned).collect();
+            status.device_notes =
+                session.iter().flat_map(|session| session.notes()).map(str::to_owned).collect();
             status.why = why;
         });
         self.report_memory();
@@ -228,7 +220,7 @@ impl Local {
             (status.target, status.device) = (Some(entry), device);
             (status.thinks, status.reading_rate) = (None, None);
             (status.drafts, status.draft, status.draft_device) = (Vec::new(), String::new(), None);
-            status.device_remarks = Vec::new();
+            (status.device_remarks, status.device_notes) = (Vec::new(), Vec::new());
             status.why = off("drafts are made by the server, if it is set up to");
             status.revision = revision;
         });

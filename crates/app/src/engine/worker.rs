@@ -32,7 +32,6 @@ pub(super) struct Worker {
 impl Worker {
     /// Works until nobody can send jobs any more.
     pub(super) fn work(mut self, queue: mpsc::Receiver<Job>) {
-        self.local.list_devices();
         while let Some(job) = self.next(&queue) {
             let computes = job.computes();
             let done = catch_unwind(AssertUnwindSafe(|| {

@@ -36,7 +36,9 @@ pub struct EngineStatus {
     pub draft_device: Option<String>,
     /// Sentences that say why something else computes than what was chosen.
     pub device_remarks: Vec<String>,
-    /// What there is to choose from, usable or not.
+    /// Sentences that say what was measured of devices, and which one follows from it.
+    pub device_notes: Vec<String>,
+    /// What there is to choose from, usable or not, as far as anybody looked.
     pub devices: Vec<DeviceOption>,
     pub memory: MemoryUse,
     /// Tokens of a prompt that the target reads per second, measured on the last long one; `None` before that.
@@ -84,6 +86,7 @@ impl EngineStatus {
             device_choice,
             draft_device,
             device_remarks,
+            device_notes,
             devices,
             memory,
             reading_rate
@@ -96,8 +99,10 @@ impl EngineStatus {
 #[ts(export)]
 pub struct DeviceOption {
     pub choice: DeviceChoice,
-    /// "CUDA, NVIDIA H100, 80 GB".
-    pub label: String,
+    /// "CPU", "AMD Radeon 780M".
+    pub name: String,
+    /// "8 threads", "AVX-512"; "Vulkan", "bit-identical to the CPU".
+    pub details: Vec<String>,
     /// Why it cannot be used here; `None` when it can.
     pub problem: Option<String>,
 }

@@ -23,7 +23,7 @@ pub struct Settings {
     pub drafts: BTreeMap<String, String>,
     /// What computes for the target.
     pub device: DeviceChoice,
-    /// What computes for the draft; `auto` is what computes for the target.
+    /// What computes for the draft; `auto` is what computes for the target, or the CPU where that is faster.
     pub draft_device: DeviceChoice,
     pub speculation: Speculation,
     /// Whether texts of earlier conversations may be repeated by the n-gram drafter.

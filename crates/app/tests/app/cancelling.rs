@@ -6,7 +6,7 @@ use std::thread;
 use foretoken_app::ipc::{ErrorCode, ReplyEvent, Settings};
 use foretoken_app::reply::Events;
 use foretoken_engine::Result;
-use foretoken_engine::device::{DeviceChoice, Opened};
+use foretoken_engine::device::{Candidate, DeviceChoice, Opened};
 use foretoken_engine::forward::Model;
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::session::{Hardware, ThisComputer};
@@ -30,8 +30,12 @@ impl Hardware for Gate {
         ThisComputer.survey()
     }
 
-    fn open(&self, choice: DeviceChoice) -> Opened {
+    fn open(&self, choice: &DeviceChoice) -> Opened {
         ThisComputer.open(choice)
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        ThisComputer.candidates()
     }
 
     fn load(&self, source: &ModelSource, opened: &Opened) -> Result<Box<dyn Model>> {

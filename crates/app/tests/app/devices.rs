@@ -2,9 +2,10 @@
 //! which is the CPU and fails when it is told to.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use foretoken_app::ipc::{DRAFT_NONE, EnginePhase, EngineStatus, Settings, Speculating};
-use foretoken_engine::device::{DeviceChoice, Gpu, Opened};
+use foretoken_engine::device::{Candidate, DeviceChoice, Gpu, GpuName, Opened};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::forward::{Model, Pass, Want, load};
 use foretoken_engine::model::{ModelConfig, ModelSource};
@@ -38,11 +39,22 @@ struct Script {
     /// After so many more passes of the draft, or the target, the GPU says this.
     fails: Option<(bool, usize, &'static str)>,
     loads: Vec<Load>,
+    /// For so long a pass of the target takes on the GPU and on the CPU, and one of the draft, beside what it takes.
+    passes: Passes,
 }
 
-#[derive(Clone, Default)]
+#[derive(Default, Clone, Copy)]
+struct Passes {
+    target: [Duration; 2],
+    draft: [Duration; 2],
+}
+
+#[derive(Clone)]
 struct FakeGpu {
     script: Arc<Mutex<Script>>,
+    kind: Gpu,
+    /// Nothing where it is not there.
+    name: Option<&'static str>,
 }
 
 impl FakeGpu {
@@ -80,11 +92,26 @@ impl Hardware for FakeGpu {
         ThisComputer.survey()
     }
 
-    fn open(&self, choice: DeviceChoice) -> Opened {
-        if choice == DeviceChoice::Cpu {
-            return Opened::cpu();
+    fn open(&self, choice: &DeviceChoice) -> Opened {
+        let opened = |label| Opened { gpu: Some(self.kind), label, ..Opened::cpu() };
+        match (self.kind, choice, self.name) {
+            (_, DeviceChoice::Cpu, _) => Opened::cpu(),
+            (Gpu::Cuda, ..) => opened("CUDA, a GPU, 1 GB".to_owned()),
+            (_, DeviceChoice::Gpu(_), Some(name)) => opened(format!("{name}, bit-identical to the CPU")),
+            (_, DeviceChoice::Gpu(GpuName::Called(name)), None) => {
+                // As `device::open` has it.
+                let remark = format!("The GPU that was chosen is not there: {name}. Choosing automatically.");
+                Opened { undecided: true, ..Opened::cpu_because(remark) }
+            }
+            _ => Opened { undecided: true, ..Opened::cpu() },
         }
-        Opened { gpu: Some(Gpu::Cuda), label: "CUDA, a GPU, 1 GB".to_owned(), ..Opened::cpu() }
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        let name = self.name.filter(|_| self.kind == Gpu::Any);
+        name.map(|name| Candidate { choice: called(name), name: name.to_owned(), driver: String::new() })
+            .into_iter()
+            .collect()
     }
 
     fn load(&self, source: &ModelSource, opened: &Opened) -> Result<Box<dyn Model>> {
@@ -95,19 +122,23 @@ impl Hardware for FakeGpu {
         if on_gpu && script.full_for.contains(&draft) {
             return Err(failure(NO_MEMORY));
         }
+        let passes = if draft { script.passes.draft } else { script.passes.target };
         let inner = load(source, &opened.device)?;
         let gpu = self.clone();
-        Ok(if on_gpu { Box::new(Failing { inner, draft, gpu }) } else { inner })
+        Ok(Box::new(Scripted { inner, draft, on_gpu, gpu, pass: passes[usize::from(!on_gpu)] }))
     }
 }
 
-struct Failing {
+struct Scripted {
     inner: Box<dyn Model>,
     draft: bool,
+    on_gpu: bool,
     gpu: FakeGpu,
+    /// What a pass takes longer.
+    pass: Duration,
 }
 
-impl Model for Failing {
+impl Model for Scripted {
     fn config(&self) -> &ModelConfig {
         self.inner.config()
     }
@@ -117,7 +148,8 @@ impl Model for Failing {
     }
 
     fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
-        match self.gpu.failure(self.draft) {
+        std::thread::sleep(self.pass);
+        match self.gpu.failure(self.draft).filter(|_| self.on_gpu) {
             Some(PANIC) => panic!("{PANIC}"),
             Some(words) => return Err(failure(words)),
             None => (),
@@ -130,13 +162,28 @@ impl Model for Failing {
     }
 }
 
-/// An application on a made-up GPU, and that GPU.
+/// An application on a made-up GPU with CUDA, and that GPU.
 fn fixture() -> (Fixture, FakeGpu) {
-    let gpu = FakeGpu::default();
+    fixture_on(FakeGpu { script: Arc::default(), kind: Gpu::Cuda, name: None })
+}
+
+fn fixture_on(gpu: FakeGpu) -> (Fixture, FakeGpu) {
     let fixture = Fixture::on(tempfile::tempdir().unwrap(), Box::new(gpu.clone()));
     fixture.set(|_| ());
     gpu.loads();
     (fixture, gpu)
+}
+
+/// A GPU of any make, on which passes take so long.
+fn any_gpu(passes: Passes) -> FakeGpu {
+    let script = Script { passes, ..Script::default() };
+    FakeGpu { script: Arc::new(Mutex::new(script)), kind: Gpu::Any, name: Some(RADEON) }
+}
+
+const RADEON: &str = "Vulkan, AMD Radeon 780M";
+
+fn called(name: &str) -> DeviceChoice {
+    DeviceChoice::Gpu(GpuName::Called(name.to_owned()))
 }
 
 /// Changes the settings and waits until that has come to what is wanted.
@@ -179,10 +226,11 @@ fn a_device_that_cannot_be_had_leaves_the_model_where_it_is_and_says_why() {
     let [remark] = &status.device_remarks[..] else { panic!("{:?}", status.device_remarks) };
     assert!(remark.contains("CUDA") || remark.contains("NVIDIA"), "{remark}");
     assert!(remark.ends_with(". Using the CPU instead."), "{remark}");
-    let usable: Vec<_> =
-        status.devices.iter().map(|option| (option.choice, option.problem.is_none())).collect();
-    let [auto, cpu, cuda, metal] = DeviceChoice::ALL;
-    assert_eq!(usable, [(auto, true), (cpu, true), (cuda, false), (metal, false)]);
+    fixture.app.look_for_devices();
+    let devices = fixture.status().devices;
+    let usable = |choice| devices.iter().find(|option| option.choice == choice).unwrap().problem.is_none();
+    use DeviceChoice::{Auto, Cpu, Cuda, Metal};
+    assert_eq!([Auto, Cpu, Cuda, Metal].map(usable), [true, true, false, false]);
     // It was not loaded again: what it had read is still known.
     let (second, _) = fixture.send(Some(first.conversation.id), "And on.");
     assert!(second.reply.summary.unwrap().reused_tokens > 0);
@@ -336,4 +384,87 @@ fn a_draft_that_fails_on_the_gpu_is_left_out_of_the_reply_and_drafts_on_the_cpu_
     let (_, events) = fixture.send(None, "Tell me a story about a fox.");
     let drafted = rounds(&events).into_iter().flat_map(|round| round.drafted);
     assert!(drafted.into_iter().any(|drafted| drafted.drafter == DrafterKind::Model));
+}
+
+/// What a pass takes longer on the GPU and on the CPU.
+const SLOW: Duration = Duration::from_millis(8);
+const FAST: Duration = Duration::ZERO;
+
+#[test]
+fn a_gpu_that_is_slower_than_the_cpu_is_not_taken_and_a_sentence_says_why_after_a_restart_too() {
+    let gpu = any_gpu(Passes { target: [SLOW, FAST], draft: [FAST, FAST] });
+    let fixture = Fixture::on(tempfile::tempdir().unwrap(), Box::new(gpu.clone()));
+    let status = fixture.status();
+    assert!(status.device.starts_with("CPU, "), "{}", status.device);
+    let [note] = &status.device_notes[..] else { panic!("{:?}", status.device_notes) };
+    assert!(note.starts_with(&format!("The GPU ({RADEON}) takes ")), "{note}");
+    assert!(note.ends_with(" ms: using the CPU."), "{note}");
+    assert!(status.device_remarks.is_empty(), "nothing is wrong: {:?}", status.device_remarks);
+    // A part of the target on both, and then the target.
+    assert_eq!(places(&gpu)[..3], [(TARGET, true), (TARGET, false), (TARGET, false)]);
+
+    // What is known is not measured again.
+    let Fixture { app, folder, .. } = fixture;
+    drop(app);
+    let fixture = Fixture::on(folder, Box::new(gpu.clone()));
+    assert_eq!(fixture.status().device_notes, [note.clone()]);
+    assert_eq!(places(&gpu)[0], (TARGET, false));
+    fixture.send(None, "Hello!");
+}
+
+#[test]
+fn a_gpu_that_is_faster_is_taken_and_the_draft_goes_where_it_is_faster_itself() {
+    let (fixture, gpu) = fixture_on(any_gpu(Passes { target: [FAST, SLOW], draft: [SLOW, FAST] }));
+    let status = set_until(&fixture, |_| (), |status| draft_is_on(status, "CPU"));
+    assert_eq!(status.device, format!("{RADEON}, bit-identical to the CPU"));
+    let [target, draft] = &status.device_notes[..] else { panic!("{:?}", status.device_notes) };
+    assert!(target.starts_with("The GPU (") && target.ends_with(": using the GPU."), "{target}");
+    assert!(draft.starts_with("For drafts the GPU (") && draft.ends_with(": using the CPU."), "{draft}");
+    assert!(status.device_remarks.is_empty());
+    fixture.send(None, "Hello!");
+
+    // Whoever names it has no need of measurements.
+    gpu.loads();
+    let status = set_until(
+        &fixture,
+        |settings| (settings.device, settings.draft_device) = (called(RADEON), called(RADEON)),
+        |status| draft_is_on(status, RADEON),
+    );
+    assert_eq!((places(&gpu), status.device_notes.len()), (vec![(DRAFT, true)], 0));
+}
+
+#[test]
+fn a_gpu_that_is_gone_stays_chosen_by_name_and_what_is_automatic_takes_its_place() {
+    let gone = FakeGpu { name: None, ..any_gpu(Passes::default()) };
+    let (fixture, _) = fixture_on(gone);
+    let choose = |settings: &mut Settings| settings.device = called("Vulkan, NVIDIA GeForce RTX 4070");
+    let status = set_until(&fixture, choose, |status| is_ready(status) && !status.device_remarks.is_empty());
+    let gone = "The GPU that was chosen is not there: Vulkan, NVIDIA GeForce RTX 4070.";
+    assert_eq!(status.device_remarks, [format!("{gone} Choosing automatically.")]);
+    assert!(status.device.starts_with("CPU, "));
+    fixture.app.look_for_devices();
+    let devices = fixture.status().devices;
+    let option = devices.iter().find(|option| option.name == "NVIDIA GeForce RTX 4070").unwrap();
+    assert_eq!((option.problem.as_deref(), &option.details[..]), (Some(gone), &["Vulkan".to_owned()][..]));
+    assert_eq!(fixture.app.settings().device, called("Vulkan, NVIDIA GeForce RTX 4070"));
+    fixture.send(None, "Hello!");
+}
+
+#[test]
+fn a_gpu_of_any_make_that_is_lost_leaves_the_text_and_the_cpu_goes_on() {
+    const LOST: &str = "the GPU was lost (the driver was reset)";
+    let (fixture, gpu) = fixture_on(any_gpu(Passes::default()));
+    let named =
+        |settings: &mut Settings| (settings.device, settings.draft_device) = (called(RADEON), called(RADEON));
+    set_until(&fixture, named, |status| draft_is_on(status, RADEON) && status.device.starts_with(RADEON));
+    gpu.script(|script| script.fails = Some((TARGET, 4, LOST)));
+    let (reply, events) = fixture.send(None, "Tell me a story about a fox.");
+    assert_eq!(fixture.app.trace(reply.reply.id).unwrap(), rounds(&events));
+    assert!(!reply.reply.text.is_empty());
+    let problem = reply.reply.problem.unwrap();
+    assert!(problem.contains(LOST) && problem.ends_with("Reloading the target on the CPU."), "{problem}");
+    let status = fixture.wait_for(|status| is_ready(status) && status.device.starts_with("CPU"));
+    assert_eq!(status.device_remarks.len(), 1, "{:?}", status.device_remarks);
+    let (next, _) = fixture.send(Some(reply.conversation.id), "Go on.");
+    assert_eq!((next.reply.problem, next.reply.summary.unwrap().tokens), (None, 40));
 }

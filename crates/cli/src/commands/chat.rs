@@ -50,7 +50,7 @@ pub fn run(Args { talk: args }: &Args) -> Result<()> {
         "Target {target}, draft {draft}, on {}. /help lists the commands.",
         session.devices()
     ));
-    session.remarks().for_each(output::note);
+    session.remarks().chain(session.notes()).for_each(output::note);
     let thinking = args.thinking.of(session.form());
     let request = Request { sampling, speculation, max_tokens: args.max_tokens, ..Request::new(Vec::new()) };
     let colours = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
@@ -149,7 +149,7 @@ impl Chat<'_> {
         match self.change_draft(&choice) {
             Ok(()) => {
                 output::note(format_args!("the draft is {choice} from now on"));
-                self.session.remarks().for_each(output::note);
+                self.session.remarks().chain(self.session.notes()).for_each(output::note);
             }
             Err(error) => {
                 output::failure(&error);

@@ -6,6 +6,7 @@ use std::ops::Range;
 use foretoken_engine::Error as EngineError;
 use foretoken_engine::device::{self, Role, place};
 use foretoken_engine::forward::{Want, load};
+use foretoken_engine::session::choose;
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use crate::args::{DeviceArgs, TokenIds};
 use crate::error::Result;
 use crate::output;
+use crate::session::this_computer;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -53,7 +55,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(EngineError::PromptTooLong { found: tokens.len(), limit }.into());
     }
     device::use_threads_steadily();
-    let wanted = device::open(args.device.device());
+    let wanted = choose(&this_computer()?, &source, Role::Target, args.device.device());
     let (mut model, device) = place(&wanted, Role::Target, |opened| load(&source, &opened.device))?;
     device.remark.iter().for_each(output::note);
     for pass in passes(tokens.len(), &args.chunks) {

@@ -4,6 +4,7 @@ mod bench;
 mod chat;
 mod check;
 mod compat;
+mod devices;
 mod generate;
 mod gpu_check;
 mod inspect;
@@ -35,6 +36,8 @@ pub enum Command {
     Bench(bench::Args),
     /// Find out whether a device computes what the CPU does, and how fast: exit code 1 when a text is wrong
     GpuCheck(gpu_check::Args),
+    /// List what could compute on this computer: what `--device` takes, and why something cannot be used
+    Devices(devices::Args),
     /// Print the target's scores after every token of a text
     Logits(logits::Args),
     /// Describe a model without loading it
@@ -75,6 +78,7 @@ impl Command {
             Self::Check(args) => return check::run(args),
             Self::Bench(args) => bench::run(args)?,
             Self::GpuCheck(args) => return gpu_check::run(args),
+            Self::Devices(args) => devices::run(args)?,
             Self::Logits(args) => logits::run(args)?,
             Self::Inspect(args) => inspect::run(args)?,
             Self::Tokenize(args) => tokenize::tokenize(args)?,

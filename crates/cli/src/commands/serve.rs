@@ -65,7 +65,7 @@ pub fn run(Args { talk, port, host, key }: &Args) -> Result<()> {
     let thinking = talk.thinking.of(session.form());
     let defaults = Defaults { sampling, speculation, thinking, max_tokens: talk.max_tokens };
     let model = model_name(&target);
-    session.remarks().for_each(output::note);
+    session.remarks().chain(session.notes()).for_each(output::note);
     output::note(format_args!(
         "Model {model}, draft {draft}, on {}. Ctrl-C ends the server.",
         session.devices()

@@ -144,9 +144,9 @@ fn numbers_that_make_no_sense() {
         ("--max-tokens", "-3", "invalid value '-3'"),
         ("--seed", "x", "invalid value 'x'"),
         ("--threads", "0", "invalid value '0'"),
-        ("--device", "abacus", "expected auto, cpu, gpu, gpu:N with N from 1 on, cuda or metal"),
+        ("--device", "abacus", "expected auto, cpu, gpu, gpu:N with N from 1 on, gpu:NAME, cuda or metal"),
         ("--device", "gpu:0", "expected auto, cpu, gpu, gpu:N with N from 1 on"),
-        ("--draft-device", "gpu:2", "expected auto, cpu, gpu, cuda or metal"),
+        ("--draft-device", "gpu:0", "expected auto, cpu, gpu, gpu:N with N from 1 on"),
         ("--mode", "best", "[possible values: fastest, reproducible]"),
     ] {
         let ask = ["generate", "--json", "--target", "starter", "--prompt", "a", option, value];

@@ -59,8 +59,38 @@ fn a_device_that_does_not_exist_is_wrong_usage() {
 /// On the program that plays a GPU, where there is one.
 fn on_the_gpu(more: &[&str], environment: &[(&str, &str)]) -> Run {
     let mut command = program(&generate(more));
-    command.envs(environment.iter().copied());
+    command.env_remove("WGPU_BACKEND").envs(environment.iter().copied());
     finished(command, "")
+}
+
+#[test]
+fn devices_are_listed_by_the_names_that_are_chosen_with_what_they_promise() {
+    let mut command = program(&["devices", "--json"]);
+    command.env_remove("WGPU_BACKEND").envs([SOFTWARE]);
+    let lines = finished(command, "").json();
+    let of = |name: &str| lines.iter().find(|line| line["name"] == name).unwrap();
+    assert_eq!((&of("auto")["usable"], &of("cpu")["usable"]), (&true.into(), &true.into()));
+    let gpu = of("gpu:1");
+    assert_eq!(gpu["usable"], true, "{gpu}");
+    let label = gpu["label"].as_str().unwrap();
+    assert!(label.contains("bit-identical to the CPU") || label.contains("rounds in its own way"), "{label}");
+    assert!(
+        lines.iter().any(|line| line["usable"] == false && line["name"] == "metal")
+            || cfg!(target_os = "macos")
+    );
+}
+
+/// One that is a program is always slower than the CPU that plays it.
+#[test]
+fn who_names_no_device_is_told_what_was_measured() {
+    let mut command = program(&["chat", "--target", "starter", "--draft", "none"]);
+    command.env_remove("WGPU_BACKEND").envs([SOFTWARE]);
+    let found = finished(command, "/quit\n");
+    assert_eq!(found.code, 0, "{}", found.err);
+    assert!(found.err.contains("The GPU (") && found.err.contains(" ms a token, the CPU "), "{}", found.err);
+    if found.err.contains("software)") {
+        assert!(found.err.contains(": using the CPU."), "{}", found.err);
+    }
 }
 
 const SOFTWARE: (&str, &str) = ("FORETOKEN_SOFTWARE_GPU", "1");

@@ -1,81 +1,38 @@
 //! What computes: which devices there are, opening one, and what to call it. A device that cannot be had is
 //! never an error: the CPU takes its place, and a sentence says why.
 //!
-//! - [`problem`](Problem): what can stand in the way of a GPU
+//! - [`choice`](DeviceChoice): what a person wants to compute; [`problem`](Problem): what can stand in the way
 //! - [`gpu`](Gpu): the kinds of GPU
 //! - `cuda`, `metal`: finding and opening GPUs of either kind for candle's tensors; `any`: for kernels of our own
-//! - [`place`]: loading a model where it has room
+//! - [`place`]: loading a model where it has room; [`threads()`]: those of the CPU
 
 mod any;
+mod choice;
 mod cuda;
 mod gpu;
 mod memory;
 mod metal;
 mod place;
 mod problem;
+mod threads;
 
-use std::fmt;
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::available_parallelism;
 
 use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
 use candle_core::{Module, Tensor};
-use serde::{Deserialize, Serialize};
-use ts_rs::TS;
 
-use crate::forward::cpu::Isa;
 use crate::forward::gpu::GpuDevice;
 
+pub use any::Candidate;
+pub use choice::{DeviceChoice, GpuName};
 pub use gpu::{Gpu, GpuMemory};
 pub use memory::free_memory;
 pub use place::{Role, place};
 pub use problem::Problem;
-
-/// What a person wants to compute.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(rename_all = "snake_case")]
-#[ts(export)]
-pub enum DeviceChoice {
-    /// A GPU where this build can use one, else the CPU.
-    #[default]
-    Auto,
-    Cpu,
-    Cuda,
-    Metal,
-    /// A GPU of any make: see [`use_gpu`].
-    Gpu,
-}
-
-impl DeviceChoice {
-    /// Those that are offered. [`Self::Gpu`] has to be named, as long as nobody measures whether it pays.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Cpu, Self::Cuda, Self::Metal];
-
-    /// The GPUs to try, the best first.
-    fn gpus(self) -> &'static [Gpu] {
-        match self {
-            Self::Auto => &[Gpu::Cuda, Gpu::Metal],
-            Self::Cpu => &[],
-            Self::Cuda => &[Gpu::Cuda],
-            Self::Metal => &[Gpu::Metal],
-            Self::Gpu => &[Gpu::Any],
-        }
-    }
-}
-
-impl fmt::Display for DeviceChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Auto => "Automatic",
-            Self::Cpu => "CPU",
-            Self::Cuda => "CUDA",
-            Self::Metal => "Metal",
-            Self::Gpu => "GPU",
-        })
-    }
-}
+pub(crate) use threads::adapts;
+use threads::cpu_label;
+pub use threads::{threads, use_threads, use_threads_steadily};
 
 /// What runs models.
 #[derive(Debug, Clone)]
@@ -112,11 +69,16 @@ pub struct Opened {
     pub label: String,
     /// Whole sentences.
     pub remark: Option<String>,
+    /// Why it is this one where none was named: a whole sentence.
+    pub note: Option<String>,
+    /// The CPU, as long as nobody has found a GPU that is faster.
+    pub undecided: bool,
 }
 
 impl Opened {
     pub fn cpu() -> Self {
-        Self { device: Device::Cpu, gpu: None, label: cpu_label(), remark: None }
+        let label = cpu_label();
+        Self { device: Device::Cpu, gpu: None, label, remark: None, note: None, undecided: false }
     }
 
     /// The CPU in the place of something else, for the reason in `remark`.
@@ -124,14 +86,22 @@ impl Opened {
         Self { remark: Some(remark), ..Self::cpu() }
     }
 
-    /// Whether this is what `choice` names.
-    pub fn is(&self, choice: DeviceChoice) -> bool {
-        match self.gpu {
-            None => choice == DeviceChoice::Cpu,
-            Some(Gpu::Cuda) => choice == DeviceChoice::Cuda,
-            Some(Gpu::Metal) => choice == DeviceChoice::Metal,
-            Some(Gpu::Any) => choice == DeviceChoice::Gpu,
+    /// Whether this is sure to be what `choice` names: of several GPUs nobody knows here which is the first.
+    pub fn is(&self, choice: &DeviceChoice) -> bool {
+        match (self.gpu, choice) {
+            (None, DeviceChoice::Cpu)
+            | (Some(Gpu::Cuda), DeviceChoice::Cuda)
+            | (Some(Gpu::Metal), DeviceChoice::Metal) => true,
+            (Some(Gpu::Any), DeviceChoice::Gpu(GpuName::Called(name))) => {
+                self.label.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
+            }
+            _ => false,
         }
+    }
+
+    /// Whether both are one device.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.gpu == other.gpu && self.label == other.label
     }
 
     /// `None` on the CPU, and where the driver does not say.
@@ -148,51 +118,70 @@ impl Opened {
 pub const CPU_INSTEAD: &str = " Using the CPU instead.";
 
 /// Opens what was chosen, or the CPU where that cannot be had. Opening a GPU takes up to a second.
-pub fn open(choice: DeviceChoice) -> Opened {
-    open_by(choice, &open_gpu)
+pub fn open(choice: &DeviceChoice) -> Opened {
+    open_by(choice, &|gpu| open_gpu(gpu, choice))
 }
 
-fn open_by(choice: DeviceChoice, open: &dyn Fn(Gpu) -> Result<Opened, Problem>) -> Opened {
+fn open_by(choice: &DeviceChoice, open: &dyn Fn(Gpu) -> Result<Opened, Problem>) -> Opened {
+    let automatic = *choice == DeviceChoice::Auto;
     let mut in_the_way = None;
     for &gpu in choice.gpus() {
         match open(gpu) {
             Ok(opened) => return opened,
             // Nobody misses a GPU that is neither there nor asked for.
-            Err(problem) if choice == DeviceChoice::Auto && !problem.wastes_a_gpu() => {}
+            Err(problem) if automatic && !problem.wastes_a_gpu() => {}
             Err(problem) => in_the_way = in_the_way.or(Some(problem)),
         }
     }
     match in_the_way {
-        Some(problem) => Opened::cpu_because(format!("{problem}{CPU_INSTEAD}")),
-        None => Opened::cpu(),
+        Some(gone @ Problem::Gone(_)) => {
+            let remark = Some(format!("{gone} Choosing automatically."));
+            Opened { remark, ..open_by(&DeviceChoice::Auto, open) }
+        }
+        Some(problem) => {
+            let cpu = Opened::cpu_because(format!("{problem}{CPU_INSTEAD}"));
+            Opened { undecided: automatic, ..cpu }
+        }
+        None => Opened { undecided: automatic, ..Opened::cpu() },
     }
+}
+
+/// The GPUs of any make that may be faster than the CPU, the one that should be fastest first.
+pub fn candidates() -> Vec<Candidate> {
+    if !any::may_be_here() {
+        return Vec::new();
+    }
+    guarded(Gpu::Any, any::candidates).unwrap_or_default()
 }
 
 /// What there is to choose from, without opening it: its label, or what stands in the way.
 pub fn survey() -> Vec<(DeviceChoice, Result<String, Problem>)> {
-    let found = |choice: DeviceChoice| match choice {
-        DeviceChoice::Auto => Ok(choice.to_string()),
-        DeviceChoice::Cpu => Ok(cpu_label()),
-        DeviceChoice::Cuda => guarded(Gpu::Cuda, cuda::look),
-        DeviceChoice::Metal => guarded(Gpu::Metal, metal::look),
-        DeviceChoice::Gpu => any::open().map(|device| device.label().to_owned()),
+    let gpus = match guarded(Gpu::Any, any::candidates) {
+        Ok(gpus) => gpus.into_iter().map(|gpu| (gpu.choice, Ok(gpu.name))).collect(),
+        Err(problem) => vec![(DeviceChoice::Gpu(GpuName::First), Err(problem))],
     };
-    DeviceChoice::ALL.into_iter().map(|choice| (choice, found(choice))).collect()
+    let cpu = [(DeviceChoice::Auto, Ok("Automatic".to_owned())), (DeviceChoice::Cpu, Ok(cpu_label()))];
+    let others = [
+        (DeviceChoice::Cuda, guarded(Gpu::Cuda, cuda::look)),
+        (DeviceChoice::Metal, guarded(Gpu::Metal, metal::look)),
+    ];
+    cpu.into_iter().chain(gpus).chain(others).collect()
 }
 
-fn open_gpu(gpu: Gpu) -> Result<Opened, Problem> {
+fn open_gpu(gpu: Gpu, choice: &DeviceChoice) -> Result<Opened, Problem> {
     guarded(gpu, || {
         let (device, label) = match gpu {
             Gpu::Cuda => cuda::open()?,
             Gpu::Metal => metal::open()?,
             Gpu::Any => {
-                let device = any::open()?;
+                let name = if let DeviceChoice::Gpu(name) = choice { name } else { &GpuName::First };
+                let device = any::open(name)?;
                 let label = format!("{}, {}", device.label(), device.promises());
-                return Ok(Opened { device: Device::Gpu(device), gpu: Some(gpu), label, remark: None });
+                return Ok(Opened { gpu: Some(gpu), label, device: Device::Gpu(device), ..Opened::cpu() });
             }
         };
         try_out(&device).map_err(|error| Problem::failed(gpu, error))?;
-        Ok(Opened { device: Device::Tensors(device), gpu: Some(gpu), label, remark: None })
+        Ok(Opened { gpu: Some(gpu), label, device: Device::Tensors(device), ..Opened::cpu() })
     })
 }
 
@@ -228,55 +217,6 @@ fn try_out(device: &candle_core::Device) -> candle_core::Result<()> {
     Ok(())
 }
 
-/// "CPU, 8 threads, AVX-512"
-fn cpu_label() -> String {
-    let threads = match threads() {
-        1 => "1 thread".to_owned(),
-        threads => format!("{threads} threads"),
-    };
-    Isa::choose().map_or_else(|_| format!("CPU, {threads}"), |isa| format!("CPU, {threads}, {isa}"))
-}
-
-/// 0: nobody said.
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-/// Makes models loaded from now on compute on at most so many threads.
-pub fn use_threads(threads: NonZeroUsize) {
-    THREADS.store(threads.get(), Ordering::Relaxed);
-}
-
-/// Threads that compute, at most: what was asked for, or one for each core that this program may use.
-pub fn threads() -> usize {
-    match THREADS.load(Ordering::Relaxed) {
-        0 => {
-            let cores = candle_core::utils::get_num_threads();
-            available_parallelism().map_or(cores, |allowed| cores.min(allowed.get()))
-        }
-        asked => asked,
-    }
-}
-
-/// Which GPU [`DeviceChoice::Gpu`] is.
-static GPU: AtomicUsize = AtomicUsize::new(0);
-
-/// Makes [`DeviceChoice::Gpu`] mean GPU number `index`, counted from 0; without it, the one that should be fastest.
-pub fn use_gpu(index: usize) {
-    GPU.store(index, Ordering::Relaxed);
-}
-
-static STEADY: AtomicBool = AtomicBool::new(false);
-
-/// Makes models loaded from now on compute on all threads all the time, also beside other programs that need
-/// the cores: where threads are compared.
-pub fn use_threads_steadily() {
-    STEADY.store(true, Ordering::Relaxed);
-}
-
-/// Whether threads that other programs hold up are given up for a while.
-pub(crate) fn adapts() -> bool {
-    !STEADY.load(Ordering::Relaxed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,7 +226,7 @@ mod tests {
     }
 
     fn opened(choice: DeviceChoice, cuda: &Problem, metal: Option<&Problem>) -> Opened {
-        open_by(choice, &|kind| match (kind, metal) {
+        open_by(&choice, &|kind| match (kind, metal) {
             (Gpu::Cuda, _) => Err(cuda.clone()),
             (Gpu::Metal, Some(problem)) => Err(problem.clone()),
             (Gpu::Metal, None) => gpu(Gpu::Metal),
@@ -296,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_is_chosen_is_opened_and_auto_takes_cuda_then_metal() {
-        let open = |choice| open_by(choice, &gpu).gpu;
+        let open = |choice| open_by(&choice, &gpu).gpu;
         assert_eq!(open(DeviceChoice::Auto), Some(Gpu::Cuda));
         assert_eq!(open(DeviceChoice::Cpu), None);
         assert_eq!(open(DeviceChoice::Cuda), Some(Gpu::Cuda));
@@ -340,23 +280,40 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_in_the_survey_with_a_label_or_a_reason() {
-        let survey = survey();
-        assert_eq!(survey.iter().map(|(choice, _)| *choice).collect::<Vec<_>>(), DeviceChoice::ALL);
-        assert_eq!(survey[1].1.as_deref(), Ok(cpu_label().as_str()));
-        assert!(cpu_label().starts_with("CPU, "));
-        if !cfg!(feature = "cuda") {
-            assert!(matches!(survey[2].1, Err(Problem::NotBuilt { gpu: Gpu::Cuda, .. })));
-        }
-        if !cfg!(feature = "metal") {
-            assert!(matches!(survey[3].1, Err(Problem::NotBuilt { gpu: Gpu::Metal, .. })));
-        }
+    fn whoever_names_no_device_leaves_it_open_whether_a_gpu_is_faster() {
+        let absent = Problem::NotBuilt { gpu: Gpu::Metal, seen: false };
+        let unused = Problem::NotBuilt { gpu: Gpu::Cuda, seen: true };
+        assert!(opened(DeviceChoice::Auto, &absent, Some(&absent)).undecided);
+        assert!(opened(DeviceChoice::Auto, &unused, Some(&absent)).undecided);
+        assert!(!opened(DeviceChoice::Auto, &absent, None).undecided, "Metal is there");
+        assert!(!opened(DeviceChoice::Cuda, &unused, Some(&absent)).undecided);
+        assert!(!open_by(&DeviceChoice::Cpu, &gpu).undecided);
     }
 
     #[test]
-    fn choices_are_stored_by_name_and_auto_is_the_default() {
-        let names = serde_json::to_string(&DeviceChoice::ALL).unwrap();
-        assert_eq!(names, r#"["auto","cpu","cuda","metal"]"#);
-        assert_eq!(DeviceChoice::default(), DeviceChoice::Auto);
+    fn in_the_place_of_a_gpu_that_is_gone_one_is_chosen_automatically() {
+        let gone = |kind| match kind {
+            Gpu::Any => Err(Problem::Gone("Vulkan, AMD Radeon 780M".to_owned())),
+            _ => Err(Problem::NotBuilt { gpu: kind, seen: false }),
+        };
+        let named = DeviceChoice::Gpu(GpuName::Called("Vulkan, AMD Radeon 780M".to_owned()));
+        let opened = open_by(&named, &gone);
+        let remark = "The GPU that was chosen is not there: Vulkan, AMD Radeon 780M. Choosing automatically.";
+        assert_eq!((opened.gpu, opened.undecided, opened.remark.as_deref()), (None, true, Some(remark)));
+    }
+
+    #[test]
+    fn everything_is_in_the_survey_with_a_label_or_a_reason() {
+        let survey = survey();
+        let of = |choice| &survey.iter().find(|(found, _)| *found == choice).unwrap().1;
+        assert!(of(DeviceChoice::Auto).is_ok());
+        assert_eq!(of(DeviceChoice::Cpu).as_deref(), Ok(cpu_label().as_str()));
+        assert!(cpu_label().starts_with("CPU, "));
+        assert!(survey.iter().any(|(choice, _)| matches!(choice, DeviceChoice::Gpu(_))));
+        for (choice, kind) in [(DeviceChoice::Cuda, Gpu::Cuda), (DeviceChoice::Metal, Gpu::Metal)] {
+            let built = if kind == Gpu::Cuda { cfg!(feature = "cuda") } else { cfg!(feature = "metal") };
+            let missing = matches!(of(choice), Err(Problem::NotBuilt { gpu, .. }) if *gpu == kind);
+            assert!(built || missing);
+        }
     }
 }

@@ -21,6 +21,8 @@ pub enum Problem {
         wanted: usize,
         found: Vec<String>,
     },
+    /// The GPU that was named by this name is not there.
+    Gone(String),
     /// Versions as CUDA numbers them, 12040 being 12.4.
     OldDriver {
         found: u32,
@@ -104,6 +106,7 @@ impl fmt::Display for Problem {
                 "There is no GPU number {wanted}. This computer has {}.",
                 found.iter().zip(1..).map(|(label, number)| format!("{number}: {label}")).collect::<Vec<_>>().join("; ")
             ),
+            Self::Gone(name) => write!(f, "The GPU that was chosen is not there: {name}."),
             Self::OldDriver { found, needed } => write!(
                 f,
                 "NVIDIA's driver is too old: it supports CUDA {}, and this build needs {} or newer. Update the driver.",

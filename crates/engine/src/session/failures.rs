@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::tests::{host, load, request};
 use super::*;
-use crate::device::{Device, Gpu, Problem};
+use crate::device::{Candidate, Device, Gpu, Problem};
 use crate::forward::gpu::GpuDevice;
 use crate::forward::{GpuModel, Model};
 use crate::token::TokenId;
@@ -29,12 +29,16 @@ impl Hardware for FirstGpu {
         Vec::new()
     }
 
-    fn open(&self, choice: DeviceChoice) -> Opened {
-        if choice == DeviceChoice::Cpu {
+    fn open(&self, choice: &DeviceChoice) -> Opened {
+        if *choice == DeviceChoice::Cpu {
             return Opened::cpu();
         }
         let (device, label) = (Device::Gpu(Arc::clone(&self.device)), self.device.label().to_owned());
-        Opened { device, gpu: Some(Gpu::Any), label, remark: None }
+        Opened { device, gpu: Some(Gpu::Any), label, ..Opened::cpu() }
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        Vec::new()
     }
 
     fn load(&self, source: &ModelSource, opened: &Opened) -> Result<Box<dyn Model>> {

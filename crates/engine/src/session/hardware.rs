@@ -1,6 +1,6 @@
 //! What computes, as a session uses it. Tests put GPUs that fail in its place.
 
-use crate::device::{self, DeviceChoice, Opened, Problem};
+use crate::device::{self, Candidate, DeviceChoice, Opened, Problem};
 use crate::error::Result;
 use crate::forward::{self, Model};
 use crate::model::ModelSource;
@@ -11,7 +11,10 @@ pub trait Hardware: Send + Sync {
     fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<String, Problem>)>;
 
     /// What was chosen, or the CPU with a remark why.
-    fn open(&self, choice: DeviceChoice) -> Opened;
+    fn open(&self, choice: &DeviceChoice) -> Opened;
+
+    /// The GPUs that may be faster than the CPU, the one that should be fastest first.
+    fn candidates(&self) -> Vec<Candidate>;
 
     /// # Errors
     /// Those of loading a model, `Error::Compute` when the device has no room for it or fails.
@@ -26,8 +29,12 @@ impl Hardware for ThisComputer {
         device::survey()
     }
 
-    fn open(&self, choice: DeviceChoice) -> Opened {
+    fn open(&self, choice: &DeviceChoice) -> Opened {
         device::open(choice)
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        device::candidates()
     }
 
     fn load(&self, source: &ModelSource, opened: &Opened) -> Result<Box<dyn Model>> {

@@ -1,7 +1,9 @@
-//! Where it is kept what was learned about models that draft for each other, from one start of the program to the
-//! next. The session says what it is about; files are for others.
+//! Where it is kept what was learned about models that draft for each other, and on which device a model is faster, from
+//! one start of the program to the next. The session says what it is about; files are for others.
 
 use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
 
 use crate::governor::Knowledge;
 
@@ -15,6 +17,13 @@ pub struct Pair {
     pub devices: Vec<String>,
 }
 
+/// What a token of a model takes on a GPU and on the CPU, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TokenTimes {
+    pub gpu_ms: f64,
+    pub cpu_ms: f64,
+}
+
 /// Remembers what was learned about pairs.
 pub trait Learning: Send + Sync {
     /// What was learned about `pair`; `None` where nothing was, or nothing that is understood.
@@ -25,4 +34,13 @@ pub trait Learning: Send + Sync {
     /// # Errors
     /// Why it cannot be kept.
     fn keep(&self, pair: &Pair, knowledge: &Knowledge) -> Result<(), Box<dyn std::error::Error>>;
+
+    /// What a token takes on two devices, about the one model of `pair`.
+    fn recall_times(&self, pair: &Pair) -> Option<TokenTimes>;
+
+    /// Keeps `times` in the place of what was measured before.
+    ///
+    /// # Errors
+    /// Why it cannot be kept.
+    fn keep_times(&self, pair: &Pair, times: &TokenTimes) -> Result<(), Box<dyn std::error::Error>>;
 }

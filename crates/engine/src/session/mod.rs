@@ -4,11 +4,13 @@
 //!
 //! - [`Host`]: what a session needs of the computer: [`Hardware`], [`Learning`], a [`Renderer`]
 //! - [`Form`]: from words to tokens
+//! - [`choose`]: which device is the faster one
 //! - [`Draft`]: who drafts; [`Remedy`]: what becomes of a target whose GPU failed
 
 mod draft;
 #[cfg(test)]
 mod failures;
+mod fastest;
 mod hardware;
 mod learning;
 mod prompt;
@@ -23,12 +25,14 @@ use std::sync::Arc;
 
 pub use self::draft::{Draft, DraftSource};
 use self::draft::{DraftDevice, without_model};
+use self::fastest::beside;
+pub use self::fastest::choose;
 pub use self::hardware::{Hardware, ThisComputer};
-pub use self::learning::{Learning, Pair};
+pub use self::learning::{Learning, Pair, TokenTimes};
 pub use self::prompt::{Form, whole_text};
 pub use self::remedy::Remedy;
 use crate::decoder::{Decoder, Progress, Reply, Request};
-use crate::device::{DeviceChoice, Opened, Role, place};
+use crate::device::{DeviceChoice, Gpu, Opened, Role, place};
 use crate::draft::{Drafter, Drafters, ModelDrafter, head_drafter};
 use crate::error::{Error, Result};
 use crate::model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
@@ -69,7 +73,7 @@ impl Session {
     /// # Errors
     /// Those of loading a model.
     pub fn load(host: &Host, source: &ModelSource, form: Form, choice: DeviceChoice) -> Result<Self> {
-        let wanted = host.hardware.open(choice);
+        let wanted = choose(host, source, Role::Target, &choice);
         Self::load_onto(host, source, form, choice, &wanted)
     }
 
@@ -121,8 +125,8 @@ impl Session {
     }
 
     /// What was chosen to compute for the target.
-    pub fn device_choice(&self) -> DeviceChoice {
-        self.choice
+    pub fn device_choice(&self) -> &DeviceChoice {
+        &self.choice
     }
 
     /// What computes for the target.
@@ -151,36 +155,60 @@ impl Session {
         target.into_iter().chain(draft.filter(|draft| Some(*draft) != target))
     }
 
+    /// What was measured of devices, and which one follows from it, each in a sentence.
+    pub fn notes(&self) -> impl Iterator<Item = &str> {
+        let draft = self.draft.device().and_then(|device| device.note.as_deref());
+        let target = self.opened.note.as_deref();
+        target.into_iter().chain(draft.filter(|draft| Some(*draft) != target))
+    }
+
     /// Makes `choice` what is chosen for the target, if that is where it is already. Otherwise the target has to be
     /// loaded again, onto the device that is returned.
-    pub fn move_target(&mut self, choice: DeviceChoice) -> Option<Opened> {
-        if self.choice == choice {
-            return None;
+    ///
+    /// # Errors
+    /// Those of opening the target's file.
+    pub fn move_target(&mut self, choice: &DeviceChoice) -> Result<Option<Opened>> {
+        if self.choice == *choice {
+            return Ok(None);
         }
-        let wanted = self.host.hardware.open(choice);
-        if self.limited || self.opened.gpu != wanted.gpu {
-            return Some(wanted);
+        let source = ModelSource::open(&self.path)?.in_eight_bits(self.eight_bits);
+        let wanted = choose(&self.host, &source, Role::Target, choice);
+        if self.limited || !self.opened.is_same(&wanted) {
+            return Ok(Some(wanted));
         }
-        (self.choice, self.opened.remark) = (choice, wanted.remark);
-        None
+        (self.choice, self.opened.remark, self.opened.note) = (choice.clone(), wanted.remark, wanted.note);
+        Ok(None)
     }
 
     /// What shall compute for a draft model: the target's own device, opened once, unless another is chosen.
-    pub fn draft_device(&self, choice: Option<DeviceChoice>) -> Opened {
+    pub fn draft_device(&self, choice: Option<&DeviceChoice>) -> Opened {
         match choice {
             Some(choice) if !self.opened.is(choice) => self.host.hardware.open(choice),
             _ => self.opened.clone(),
         }
     }
 
+    /// The same for this model: beside a target on a GPU of any make it is the CPU, where that is faster.
+    fn draft_device_for(&self, source: &DraftSource, choice: Option<&DeviceChoice>) -> Opened {
+        let DraftSource::Model { source, .. } = source else { return self.draft_device(choice) };
+        match choice {
+            Some(choice) if !self.opened.is(choice) => choose(&self.host, source, Role::Draft, choice),
+            None if self.opened.gpu == Some(Gpu::Any) && !source.is_draft_head() => {
+                beside(&self.host, source, &self.opened)
+            }
+            _ => self.opened.clone(),
+        }
+    }
+
     /// The draft, unless its model has to be loaded onto another device for what is chosen now.
-    pub fn in_place(&self, mut draft: Draft, choice: Option<DeviceChoice>) -> Option<Draft> {
-        if let Some(device) = draft.device.as_mut().filter(|device| device.choice != choice) {
+    pub fn in_place(&self, mut draft: Draft, choice: Option<&DeviceChoice>) -> Option<Draft> {
+        if let Some(device) = draft.device.as_mut().filter(|device| device.choice.as_ref() != choice) {
             let wanted = self.draft_device(choice);
-            if wanted.gpu != device.opened.gpu {
+            if !wanted.is_same(&device.opened) {
                 return None;
             }
-            (device.choice, device.opened.remark) = (choice, wanted.remark);
+            device.choice = choice.cloned();
+            (device.opened.remark, device.opened.note) = (wanted.remark, wanted.note);
         }
         Some(draft)
     }
@@ -191,8 +219,8 @@ impl Session {
     /// # Errors
     /// Those of loading a model, `Error::Incompatible` for one whose vocabulary shares too little with the
     /// target's, and `Error::OtherTarget` for a draft head that was made for another.
-    pub fn open_draft(&self, source: &DraftSource, choice: Option<DeviceChoice>) -> Result<Draft> {
-        self.open_draft_onto(source, choice, &self.draft_device(choice))
+    pub fn open_draft(&self, source: &DraftSource, choice: Option<&DeviceChoice>) -> Result<Draft> {
+        self.open_draft_onto(source, choice, &self.draft_device_for(source, choice))
     }
 
     /// The same, onto a device that is open.
@@ -202,7 +230,7 @@ impl Session {
     pub fn open_draft_onto(
         &self,
         source: &DraftSource,
-        choice: Option<DeviceChoice>,
+        choice: Option<&DeviceChoice>,
         wanted: &Opened,
     ) -> Result<Draft> {
         let mut drafters = without_model();
@@ -221,7 +249,7 @@ impl Session {
             };
             drafters.insert(0, drafter);
             pair.devices.push(opened.label.clone());
-            device = Some(DraftDevice { choice, opened });
+            device = Some(DraftDevice { choice: choice.cloned(), opened });
         }
         if self.eight_bits {
             pair.devices.push("eight bits".to_owned());

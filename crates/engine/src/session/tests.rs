@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::*;
-use crate::device::{Gpu, Problem};
+use crate::device::{Candidate, Gpu, Problem};
 use crate::forward::Model;
 use crate::governor::Knowledge;
 use crate::model::Role as Speaker;
@@ -36,7 +36,7 @@ pub fn load(host: &Host) -> Session {
 
 /// Keeps what was learned as long as the test runs.
 #[derive(Default)]
-struct Notes(Mutex<HashMap<Vec<PathBuf>, Knowledge>>);
+struct Notes(Mutex<HashMap<Vec<PathBuf>, Knowledge>>, Mutex<Vec<(Pair, TokenTimes)>>);
 
 impl Learning for Notes {
     fn recall(&self, pair: &Pair) -> Option<Knowledge> {
@@ -51,6 +51,19 @@ impl Learning for Notes {
         self.0.lock().unwrap().insert(pair.models.clone(), knowledge.clone());
         Ok(())
     }
+
+    fn recall_times(&self, pair: &Pair) -> Option<TokenTimes> {
+        self.1.lock().unwrap().iter().find(|(known, _)| known == pair).map(|(_, times)| *times)
+    }
+
+    fn keep_times(
+        &self,
+        pair: &Pair,
+        times: &TokenTimes,
+    ) -> std::result::Result<(), Box<dyn std::error::Error>> {
+        self.1.lock().unwrap().push((pair.clone(), *times));
+        Ok(())
+    }
 }
 
 /// A GPU that is the CPU, and takes as many models as it has room for.
@@ -61,11 +74,15 @@ impl Hardware for FullGpu {
         Vec::new()
     }
 
-    fn open(&self, choice: DeviceChoice) -> Opened {
+    fn open(&self, choice: &DeviceChoice) -> Opened {
         match choice {
             DeviceChoice::Cpu => Opened::cpu(),
             _ => Opened { gpu: Some(Gpu::Cuda), label: "a GPU".to_owned(), ..Opened::cpu() },
         }
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        Vec::new()
     }
 
     fn load(&self, source: &ModelSource, opened: &Opened) -> Result<Box<dyn Model>> {
@@ -151,10 +168,10 @@ fn models_without_room_on_the_gpu_compute_on_the_cpu_and_say_why() {
 fn a_target_is_loaded_again_only_where_another_device_is_meant() {
     let host = host(Arc::new(FullGpu(Mutex::new(1))), None);
     let mut session = load(&host);
-    assert!(session.move_target(DeviceChoice::Cuda).is_none(), "it is there already");
-    assert_eq!(session.device_choice(), DeviceChoice::Cuda);
-    assert_eq!(session.move_target(DeviceChoice::Cpu).unwrap().gpu, None);
-    assert_eq!(session.device_choice(), DeviceChoice::Cuda, "until it was loaded there");
+    assert!(session.move_target(&DeviceChoice::Cuda).unwrap().is_none(), "it is there already");
+    assert_eq!(*session.device_choice(), DeviceChoice::Cuda);
+    assert_eq!(session.move_target(&DeviceChoice::Cpu).unwrap().unwrap().gpu, None);
+    assert_eq!(*session.device_choice(), DeviceChoice::Cuda, "until it was loaded there");
 }
 
 #[test]
@@ -171,7 +188,7 @@ fn a_session_goes_on_after_its_gpu_failed() {
     };
     let mut session = session.recover(Remedy::Shorter(512), watch).unwrap();
     assert_eq!((session.device().gpu, session.context()), (Some(Gpu::Cuda), 512));
-    assert!(session.move_target(DeviceChoice::Cuda).is_some(), "its context could be whole");
+    assert!(session.move_target(&DeviceChoice::Cuda).unwrap().is_some(), "its context could be whole");
     assert_eq!(text(&mut session), plain);
     let mut session = session.recover(Remedy::Cpu, watch).unwrap();
     assert_eq!((session.device().gpu, session.context(), watched.get()), (None, 1024, 2));

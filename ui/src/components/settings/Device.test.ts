@@ -7,8 +7,12 @@ import Device from "./Device.svelte";
 
 const CPU = "CPU, 2 threads, AVX-512";
 const CUDA = "CUDA, NVIDIA H100, 80 GB";
+const GPU = "gpu:Vulkan, AMD Radeon 780M";
+const BITS = "bit-identical to the CPU";
+const NOTE = "The GPU (Vulkan, Intel UHD) takes 41 ms a token, the CPU 18 ms: using the CPU.";
 const REMARK = "The draft runs on the CPU: it does not fit in GPU memory.";
 
+const lookForDevices = vi.fn(() => Promise.resolve());
 let app: App;
 let shown: ReturnType<typeof mount>;
 
@@ -34,16 +38,23 @@ function open(testid: string) {
 beforeEach(() => {
   vi.useFakeTimers();
   Element.prototype.scrollIntoView = vi.fn();
-  app = new App({} as never);
+  lookForDevices.mockClear();
+  app = new App({ lookForDevices } as never);
   app.engine.status = {
     ...app.engine.status,
     device: CPU,
     draft_device: CPU,
     devices: [
-      { choice: "auto", label: "Automatic", problem: null },
-      { choice: "cpu", label: CPU, problem: null },
-      { choice: "cuda", label: CUDA, problem: null },
-      { choice: "metal", label: "Metal", problem: "Only Apple's computers have it." },
+      { choice: "auto", name: "Automatic", details: [], problem: null },
+      { choice: "cpu", name: "CPU", details: ["2 threads", "AVX-512"], problem: null },
+      { choice: GPU, name: "AMD Radeon 780M", details: ["Vulkan", BITS], problem: null },
+      { choice: "cuda", name: "CUDA", details: ["NVIDIA H100", "80 GB"], problem: null },
+      {
+        choice: "metal",
+        name: "Metal",
+        details: [],
+        problem: "Only Apple's computers have it.",
+      },
     ],
   };
 });
@@ -57,12 +68,15 @@ test("every device is listed with what it is, and those that cannot be used with
   open("settings-device");
   expect(words("device-option-cpu")).toBe("CPU 2 threads, AVX-512");
   expect(words("device-option-cuda")).toBe("CUDA NVIDIA H100, 80 GB");
-  expect(words("device-option-metal")).toBe(
-    "Metal Cannot be used: Only Apple's computers have it.",
-  );
+  expect(words(`device-option-${GPU}`)).toBe(`AMD Radeon 780M Vulkan, ${BITS}`);
+  expect(find("device-option-metal")).toBeNull();
+  open("device-option-fold");
   expect(find("device-option-metal")?.getAttribute("aria-disabled")).toBe("true");
   open("device-option-metal");
+  expect(words("device-option-metal")).toBe("Metal cannot be used Only Apple's computers have it.");
   expect(app.settings.values.device).toBe("auto");
+  open(`device-option-${GPU}`);
+  expect(app.settings.values.device).toBe(GPU);
 });
 
 test("target and draft are chosen each for itself", () => {
@@ -71,7 +85,9 @@ test("target and draft are chosen each for itself", () => {
   open("device-option-cuda");
   expect(app.settings.values).toMatchObject({ device: "cuda", draft_device: "auto" });
   open("settings-draft_device");
-  expect(words("draft_device-option-auto")).toBe("Automatic same as the target model");
+  expect(words("draft_device-option-auto")).toBe(
+    "Automatic same as the target model, or the CPU if that is faster",
+  );
   open("draft_device-option-cpu");
   expect(app.settings.values).toMatchObject({ device: "cuda", draft_device: "cpu" });
 });
@@ -79,6 +95,18 @@ test("target and draft are chosen each for itself", () => {
 test("what is in use is said with the reason why it is not what was chosen", () => {
   show(Device, { device: CUDA, draft_device: CPU, device_remarks: [REMARK] });
   expect(words("devices-in-use")).toBe(`In use Target model ${CUDA}Draft model ${CPU} ${REMARK}`);
+});
+
+test("GPUs are looked for when the settings of devices are shown, and what was measured is said", () => {
+  show(DeviceChip, {});
+  expect(lookForDevices).not.toHaveBeenCalled();
+  const chip = shown;
+  show(Device, { device_notes: [NOTE] });
+  expect(lookForDevices).toHaveBeenCalledTimes(1);
+  expect(words("devices-in-use")).toContain(NOTE);
+  expect(find("device")?.title).toContain(NOTE);
+  expect(find("device")?.querySelector("svg"), "it is no warning").toBeNull();
+  void unmount(chip);
 });
 
 test("the chip names the draft's device only where it is another", () => {

@@ -54,4 +54,19 @@ export const shell = {
   "shell.automatic": "Automatisch",
   "shell.tried": "probiert: {speedup}x",
   "shell.context": "{facts}, Kontext {tokens} Token",
+  "shell.software": "Software",
+  "shell.sameBits": "bitgleich mit der CPU",
+  "shell.ownRounding": "rundet auf ihre eigene Art",
+  "shell.oneTile": "eine Kachel für alle Zeilen",
+  "shell.gpuFaster":
+    "Die GPU ({gpu}) braucht {there} ms für ein Token, die CPU {here} ms: Die GPU rechnet.",
+  "shell.cpuFaster":
+    "Die GPU ({gpu}) braucht {there} ms für ein Token, die CPU {here} ms: Die CPU rechnet.",
+  "shell.draftGpuFaster":
+    "Beim Raten braucht die GPU ({gpu}) {there} ms für ein Token, die CPU {here} ms: Die GPU rechnet.",
+  "shell.draftCpuFaster":
+    "Beim Raten braucht die GPU ({gpu}) {there} ms für ein Token, die CPU {here} ms: Die CPU rechnet.",
+  "shell.gpuGone": "Die gewählte GPU ist nicht da: {gpu}.",
+  "shell.gpuGoneAutomatic":
+    "Die gewählte GPU ist nicht da: {gpu}. Das Gerät wird automatisch gewählt.",
 } as const satisfies Record<keyof typeof english, string>;

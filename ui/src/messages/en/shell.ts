@@ -52,4 +52,16 @@ export const shell = {
   "shell.automatic": "Automatic",
   "shell.tried": "tried: {speedup}x",
   "shell.context": "{facts}, context {tokens} tokens",
+  "shell.software": "software",
+  "shell.sameBits": "bit-identical to the CPU",
+  "shell.ownRounding": "rounds in its own way",
+  "shell.oneTile": "one tile for all rows",
+  "shell.gpuFaster": "The GPU ({gpu}) takes {there} ms a token, the CPU {here} ms: using the GPU.",
+  "shell.cpuFaster": "The GPU ({gpu}) takes {there} ms a token, the CPU {here} ms: using the CPU.",
+  "shell.draftGpuFaster":
+    "For drafts the GPU ({gpu}) takes {there} ms a token, the CPU {here} ms: using the GPU.",
+  "shell.draftCpuFaster":
+    "For drafts the GPU ({gpu}) takes {there} ms a token, the CPU {here} ms: using the CPU.",
+  "shell.gpuGone": "The GPU that was chosen is not there: {gpu}.",
+  "shell.gpuGoneAutomatic": "The GPU that was chosen is not there: {gpu}. Choosing automatically.",
 } as const;

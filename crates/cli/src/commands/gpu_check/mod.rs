@@ -10,7 +10,7 @@ mod texts;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use foretoken_engine::device::{self, DeviceChoice};
+use foretoken_engine::device::{self, DeviceChoice, Opened};
 use serde::Serialize;
 
 use super::bench::random::{RandomModel, default_folder};
@@ -59,9 +59,9 @@ struct Report {
 /// `Error::NoDevice` when another device than the one that was named would be measured.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.folder.clone().unwrap_or_else(default_folder);
-    let opened = device::open(args.device.device());
+    let opened = open(args.device.device());
     if let Some(remark) = &opened.remark {
-        if args.device.device() != DeviceChoice::Auto {
+        if *args.device.device() != DeviceChoice::Auto {
             let why = remark.trim_end_matches(device::CPU_INSTEAD).to_owned();
             return Err(Error::NoDevice(why));
         }
@@ -83,4 +83,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.json { output::json(&report) } else { output::text(&report.table()) }?;
     let mistakes = report.texts.iter().any(|text| text.mistakes() > 0);
     Ok(if mistakes { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What is named; where none is, a GPU, also one that may be slower than the CPU.
+fn open(choice: &DeviceChoice) -> Opened {
+    let opened = device::open(choice);
+    let gpu = || device::candidates().into_iter().next();
+    match opened.undecided.then(gpu).flatten() {
+        Some(gpu) => device::open(&gpu.choice),
+        None => opened,
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use foretoken_engine::device::{Device, DeviceChoice, Opened, Problem};
+use foretoken_engine::device::{Candidate, Device, DeviceChoice, Opened, Problem};
 use foretoken_engine::draft::Drafters;
 use foretoken_engine::forward::{Model, TensorModel, load};
 use foretoken_engine::model::ModelSource;
@@ -20,8 +20,12 @@ impl Hardware for There {
         Vec::new()
     }
 
-    fn open(&self, _choice: DeviceChoice) -> Opened {
+    fn open(&self, _choice: &DeviceChoice) -> Opened {
         self.0.clone()
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        Vec::new()
     }
 
     fn load(&self, source: &ModelSource, opened: &Opened) -> foretoken_engine::Result<Box<dyn Model>> {

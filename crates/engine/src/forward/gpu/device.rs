@@ -114,6 +114,11 @@ impl GpuDevice {
         self.promises
     }
 
+    /// Whether it has not failed since it was opened.
+    pub fn works(&self) -> bool {
+        self.check().is_ok()
+    }
+
     pub(super) fn raw(&self) -> &wgpu::Device {
         &self.device
     }

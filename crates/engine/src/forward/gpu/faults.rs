@@ -68,7 +68,7 @@ fn what_an_old_driver_lacks_is_named() {
 #[test]
 fn a_gpu_that_computes_wrongly_is_not_opened() {
     let (found, _) = adapters(true);
-    let reason = GpuDevice::of(&found[0], &[Arithmetic::Wrong]).err().unwrap();
+    let reason = GpuDevice::of(&found[0], "a GPU", &[Arithmetic::Wrong]).err().unwrap();
     assert!(reason.ends_with("computes wrongly"), "{reason}");
 }
 

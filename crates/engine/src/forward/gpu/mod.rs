@@ -34,5 +34,5 @@ mod tests;
 pub use device::GpuDevice;
 pub use kernels::programs;
 pub use model::GpuModel;
-pub use opening::Unopened;
+pub use opening::{Found, find, unfound};
 pub use promises::Promises;

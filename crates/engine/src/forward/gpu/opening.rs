@@ -15,15 +15,45 @@ const WORKGROUP_BYTES: u32 = 16 << 10;
 const THREADS: u32 = 128;
 const BUFFERS: u32 = 8;
 
-/// Why no GPU was opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unopened {
-    /// There is none; `software` are programs that play one.
-    None { software: Vec<String> },
-    /// Fewer than were counted on.
-    Fewer { wanted: usize, found: Vec<String> },
-    /// It lacks something, or its driver does.
-    Failed(String),
+/// A GPU that was found; nothing is opened yet.
+pub struct Found {
+    adapter: Adapter,
+    name: String,
+}
+
+impl Found {
+    /// "Vulkan, NVIDIA GeForce RTX 4070"; of several that are alike the second ends with "(2)".
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What drives it, with its version.
+    pub fn driver(&self) -> String {
+        let info = self.adapter.get_info();
+        format!("{} {}", info.driver, info.driver_info)
+    }
+
+    /// Opens it, and measures what it promises.
+    ///
+    /// # Errors
+    /// What it lacks, or what its driver says.
+    pub fn open(&self) -> std::result::Result<Arc<GpuDevice>, String> {
+        GpuDevice::of(&self.adapter, &self.name, &[Arithmetic::Own, Arithmetic::Emulated]).map(Arc::new)
+    }
+}
+
+/// The GPUs of this computer, the one that should be fastest first, and the names of the programs that play one; with
+/// `software` wanted those count as GPUs.
+pub fn find(software: bool) -> (Vec<Found>, Vec<String>) {
+    let (found, software) = adapters(software);
+    let mut all: Vec<Found> = Vec::new();
+    for adapter in found {
+        let called = label(&adapter);
+        let alike = all.iter().filter(|found| label(&found.adapter) == called).count();
+        let name = if alike == 0 { called } else { format!("{called} ({})", alike + 1) };
+        all.push(Found { adapter, name });
+    }
+    (all, software.iter().map(label).collect())
 }
 
 impl GpuDevice {
@@ -31,29 +61,24 @@ impl GpuDevice {
     /// `software` lets programs be opened that play a GPU on the CPU, after all others.
     ///
     /// # Errors
-    /// See [`Unopened`].
-    pub fn open(index: usize, software: bool) -> std::result::Result<Arc<Self>, Unopened> {
-        let (adapters, software) = adapters(software);
-        let names = |adapters: &[Adapter]| adapters.iter().map(label).collect::<Vec<_>>();
-        match (adapters.is_empty() && software.is_empty(), std::env::var("WGPU_BACKEND")) {
-            (true, Ok(named)) => return Err(Unopened::Failed(unfound(&named))),
-            _ if adapters.is_empty() => return Err(Unopened::None { software: names(&software) }),
-            _ => (),
-        }
-        let adapter = adapters
-            .get(index)
-            .ok_or_else(|| Unopened::Fewer { wanted: index + 1, found: names(&adapters) })?;
-        Self::of(adapter, &[Arithmetic::Own, Arithmetic::Emulated]).map(Arc::new).map_err(Unopened::Failed)
+    /// That there are fewer, and those of [`Found::open`].
+    pub fn open(index: usize, software: bool) -> std::result::Result<Arc<Self>, String> {
+        let found = find(software).0;
+        found.get(index).ok_or_else(|| format!("{} GPUs were found", found.len()))?.open()
     }
 
     /// With the first of the ways to multiply and add that gives the CPU's bits, or else the first.
     ///
     /// # Errors
     /// What stands in the way, to be put into a sentence.
-    pub(super) fn of(adapter: &Adapter, ways: &[Arithmetic]) -> std::result::Result<Self, String> {
+    pub(super) fn of(
+        adapter: &Adapter,
+        name: &str,
+        ways: &[Arithmetic],
+    ) -> std::result::Result<Self, String> {
         let (features, limits) = (adapter.features(), adapter.limits());
         if let Some(missing) = missing(features, &limits) {
-            return Err(format!("{} lacks {missing}", label(adapter)));
+            return Err(format!("{name} lacks {missing}, which a newer driver may have"));
         }
         let double = Features::SHADER_F64 | Features::SHADER_INT64;
         let descriptor = wgpu::DeviceDescriptor {
@@ -68,7 +93,7 @@ impl GpuDevice {
         failure.listen(&device);
         let with = |arithmetic| -> std::result::Result<Self, String> {
             let (raw, failure) = ((device.clone(), queue.clone()), failure.clone());
-            let opened = Self::new(raw, label(adapter), arithmetic, failure, free_memory_of(adapter));
+            let opened = Self::new(raw, name.to_owned(), arithmetic, failure, free_memory_of(adapter));
             let promises = measure(&opened).map_err(|error| error.to_string())?;
             Ok(opened.promising(promises))
         };
@@ -84,7 +109,7 @@ impl GpuDevice {
                 break;
             }
         }
-        let opened = opened.ok_or_else(|| format!("{} cannot multiply and add", label(adapter)))?;
+        let opened = opened.ok_or_else(|| format!("{name} cannot multiply and add"))?;
         if !opened.promises().computes {
             return Err(format!("{} computes wrongly", opened.label()));
         }
@@ -147,7 +172,7 @@ fn label(adapter: &Adapter) -> String {
 }
 
 /// Why there is nothing to open where `named` is what WGPU_BACKEND says.
-pub(super) fn unfound(named: &str) -> String {
+pub fn unfound(named: &str) -> String {
     format!(
         "WGPU_BACKEND is '{named}', by which no GPU was found; leave it out, or name vulkan, metal or dx12"
     )

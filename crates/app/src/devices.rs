@@ -1,0 +1,135 @@
+//! What could compute, as the settings list it. Looked for when somebody wants to see it, since that wakes GPUs: first
+//! what there is, then what each GPU promises, for which it is opened.
+
+use foretoken_engine::device::{CPU_INSTEAD, DeviceChoice, GpuName, Opened, Problem};
+use foretoken_engine::session::Hardware;
+
+use crate::board::Board;
+use crate::ipc::{DeviceOption, Settings};
+
+/// What there is before anybody looked: what is chosen, and what needs no looking.
+pub fn unlooked(settings: &Settings) -> Vec<DeviceOption> {
+    let automatic = (DeviceChoice::Auto, Ok(words(&DeviceChoice::Auto)));
+    let cpu = (DeviceChoice::Cpu, Ok(Opened::cpu().label));
+    let mut options: Vec<_> = [automatic, cpu].into_iter().map(option).collect();
+    for choice in chosen(settings) {
+        if options.iter().all(|option| option.choice != *choice) {
+            options.push(option((choice.clone(), Ok(words(choice)))));
+        }
+    }
+    options
+}
+
+/// Looks for what there is, and shows it on `board`.
+pub fn look(hardware: &dyn Hardware, settings: &Settings, board: &Board) {
+    let mut options: Vec<_> = hardware.survey().into_iter().map(option).collect();
+    for choice in chosen(settings) {
+        if options.iter().all(|option| option.choice != *choice) {
+            options.push(option((choice.clone(), absent(choice))));
+        }
+    }
+    // What was found out when somebody last looked is shown until it is found out again.
+    let known = board.status().devices;
+    let shown = |option: &DeviceOption| {
+        let known = known.iter().find(|known| known.choice == option.choice && option.problem.is_none());
+        known.unwrap_or(option).clone()
+    };
+    let mut shown: Vec<_> = options.iter().map(shown).collect();
+    board.update(|status| status.devices.clone_from(&shown));
+    for (place, mut option) in options.into_iter().enumerate() {
+        if matches!(option.choice, DeviceChoice::Gpu(_)) && option.problem.is_none() {
+            open(hardware, &mut option);
+        }
+        shown[place] = option;
+        board.update(|status| status.devices.clone_from(&shown));
+    }
+}
+
+/// What is chosen for target and draft.
+fn chosen(settings: &Settings) -> [&DeviceChoice; 2] {
+    [&settings.device, &settings.draft_device]
+}
+
+/// What is chosen and was not found: a GPU by a number is one of those that were.
+fn absent(choice: &DeviceChoice) -> Result<String, Problem> {
+    match choice {
+        DeviceChoice::Gpu(GpuName::Called(name)) => Err(Problem::Gone(name.clone())),
+        other => Ok(words(other)),
+    }
+}
+
+fn words(choice: &DeviceChoice) -> String {
+    match choice {
+        DeviceChoice::Auto => "Automatic".to_owned(),
+        DeviceChoice::Metal => "Metal".to_owned(),
+        DeviceChoice::Gpu(GpuName::Called(name)) => name.clone(),
+        DeviceChoice::Gpu(GpuName::Number(number)) => format!("GPU {number}"),
+        other => other.to_string().to_uppercase(),
+    }
+}
+
+fn option((choice, found): (DeviceChoice, Result<String, Problem>)) -> DeviceOption {
+    let problem = found.as_ref().err().map(ToString::to_string);
+    let label = found.unwrap_or_else(|_| words(&choice));
+    let mut parts = label.split(", ").map(str::to_owned);
+    let first = parts.next().unwrap_or_default();
+    let (name, details) = match (&choice, label.split_once(", ")) {
+        // What reaches it stands before its name, which may have commas.
+        (DeviceChoice::Gpu(_), Some((_, name))) => {
+            let plays = name.strip_suffix(", software");
+            let software = plays.map(|_| "software".to_owned());
+            (plays.unwrap_or(name).to_owned(), [Some(first), software].into_iter().flatten().collect())
+        }
+        _ => (first, parts.collect()),
+    };
+    DeviceOption { choice, name, details, problem }
+}
+
+/// Finds out what a GPU promises, or why it cannot be used.
+fn open(hardware: &dyn Hardware, option: &mut DeviceOption) {
+    let Opened { gpu, label, remark, .. } = hardware.open(&option.choice);
+    let listed = words(&option.choice);
+    match gpu {
+        Some(_) => {
+            let promises = label.strip_prefix(&listed).unwrap_or_default();
+            let promises = promises.split(", ").filter(|part| !part.is_empty()).map(str::to_owned);
+            option.details.extend(promises);
+        }
+        None => option.problem = remark.map(|remark| remark.trim_end_matches(CPU_INSTEAD).to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(name: &str) -> DeviceChoice {
+        DeviceChoice::Gpu(GpuName::Called(name.to_owned()))
+    }
+
+    fn listed(choice: DeviceChoice, label: &str) -> (String, Vec<String>) {
+        let option = option((choice, Ok(label.to_owned())));
+        (option.name, option.details)
+    }
+
+    #[test]
+    fn a_gpu_is_listed_by_its_own_name_and_others_by_their_kind() {
+        let parts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let name = "Vulkan, llvmpipe (LLVM 15.0.6, 256 bits), software";
+        assert_eq!(
+            listed(gpu(name), name),
+            ("llvmpipe (LLVM 15.0.6, 256 bits)".to_owned(), parts(&["Vulkan", "software"]))
+        );
+        assert_eq!(
+            listed(DeviceChoice::Cpu, "CPU, 2 threads, AVX-512"),
+            ("CPU".to_owned(), parts(&["2 threads", "AVX-512"]))
+        );
+    }
+
+    #[test]
+    fn a_chosen_gpu_is_listed_before_anybody_looked() {
+        let settings = Settings { device: gpu("Vulkan, AMD Radeon 780M"), ..Settings::default() };
+        let names: Vec<_> = unlooked(&settings).into_iter().map(|option| option.name).collect();
+        assert_eq!(names, ["Automatic", "CPU", "AMD Radeon 780M"]);
+    }
+}

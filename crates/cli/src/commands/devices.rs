@@ -1,0 +1,48 @@
+//! `devices`: what could compute on this computer, by the names that `--device` takes, and why something cannot.
+
+use foretoken_engine::device::{self, DeviceChoice, Opened};
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::output;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Print JSON, one object per line, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line {
+    /// What `--device` takes.
+    name: String,
+    usable: bool,
+    /// What it is, or why it cannot be used.
+    label: String,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let mut gpus = 0;
+    for (choice, found) in device::survey() {
+        let line = match (&choice, found) {
+            // The driver shows only when a GPU is opened whether it can be used, and how it rounds.
+            (DeviceChoice::Gpu(_), Ok(name)) => {
+                gpus += 1;
+                let Opened { gpu, label, remark, .. } = device::open(&choice);
+                let why = remark.map(|remark| remark.trim_end_matches(device::CPU_INSTEAD).to_owned());
+                let label = if gpu.is_some() { label } else { why.unwrap_or(name) };
+                Line { name: format!("gpu:{gpus}"), usable: gpu.is_some(), label }
+            }
+            (_, Ok(label)) => Line { name: choice.to_string(), usable: true, label },
+            (_, Err(problem)) => Line { name: choice.to_string(), usable: false, label: problem.to_string() },
+        };
+        if args.json {
+            output::json(&line)?;
+        } else {
+            let no = if line.usable { "" } else { "no: " };
+            output::line(format_args!("{:8} {no}{}", line.name, line.label))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! A part of a model that runs by itself: its first layers, and the first rows of its vocabulary. It writes nothing of
+//! use; it is there to measure what the whole would cost, at a fraction of the loading.
+
+use std::sync::Arc;
+
+use super::weights::{EMBEDDING, OUTPUT};
+use super::{Device, ModelSource};
+use crate::error::Result;
+
+/// A part, and how often the whole has it.
+pub struct Part {
+    pub source: ModelSource,
+    /// Layers of the whole against those of the part, at least 1.
+    pub layers: f64,
+    /// The same of the rows of the vocabulary.
+    pub vocabulary: f64,
+}
+
+impl ModelSource {
+    /// Of the layers as few as take `bytes` of memory, and of the rows of the output matrix as many as take half of
+    /// that; all of them where they take less. `None` of a draft head, which does not run by itself.
+    ///
+    /// # Errors
+    /// As [`Self::config`].
+    pub fn part(&self, bytes: u64) -> Result<Option<Part>> {
+        let whole = self.config()?;
+        if whole.draft_head.is_some() {
+            return Ok(None);
+        }
+        let weights = self.weights(&Device::Cpu)?;
+        let taken = |prefix: &str| -> u64 {
+            let stored = self.tensors.stored.iter().filter(|(name, _)| name.starts_with(prefix));
+            stored.map(|(_, stored)| weights.loaded_bytes(stored)).sum()
+        };
+        let layers = least(whole.layers, taken("blk."), bytes);
+        let output = if whole.tied_embeddings { EMBEDDING } else { OUTPUT };
+        let vocabulary = least(whole.vocabulary.div_ceil(ROWS), taken(output), bytes / 2) * ROWS;
+        let vocabulary = vocabulary.min(whole.vocabulary);
+
+        let mut tensors = (*self.tensors).clone();
+        for name in [EMBEDDING, OUTPUT] {
+            let Some(stored) = tensors.stored.get_mut(name) else { continue };
+            let row = stored.bytes.len() / stored.shape[0].max(1);
+            stored.bytes.end = stored.bytes.start + vocabulary * row;
+            stored.shape[0] = vocabulary;
+        }
+        let mut config = whole.clone();
+        (config.layers, config.vocabulary) = (layers, vocabulary);
+        config.attention_kind_of.truncate(layers);
+        let source = Self { tensors: Arc::new(tensors), config: Some(config), watcher: None, ..self.clone() };
+        let times = |whole: usize, part: usize| whole as f64 / part.max(1) as f64;
+        Ok(Some(Part {
+            source,
+            layers: times(whole.layers, layers),
+            vocabulary: times(whole.vocabulary, vocabulary),
+        }))
+    }
+}
+
+/// Rows of the vocabulary come in so many, whole panels of every engine.
+const ROWS: usize = 64;
+
+/// Of `count` things that take `all` bytes together, as few as take `bytes`; at least one where there is one.
+fn least(count: usize, all: u64, bytes: u64) -> usize {
+    let one = (all / count.max(1) as u64).max(1);
+    (bytes.div_ceil(one) as usize).clamp(1, count.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_part_has_what_was_asked_for_and_says_how_often_the_whole_has_it() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../starter/starter-target-Q8_0.gguf");
+        let whole = ModelSource::open(&path).unwrap();
+        let all = whole.part(u64::MAX).unwrap().unwrap();
+        assert_eq!((all.layers, all.vocabulary), (1.0, 1.0));
+        assert_eq!(all.source.config().unwrap(), whole.config().unwrap());
+
+        let part = whole.part(1_000_000).unwrap().unwrap();
+        let (found, of) = (part.source.config().unwrap(), whole.config().unwrap());
+        assert!(found.layers < of.layers && found.vocabulary < of.vocabulary, "{found:?}");
+        assert_eq!(part.layers, of.layers as f64 / found.layers as f64);
+        assert_eq!(found.attention_kind_of.len(), found.layers);
+        let bytes = part.source.read_bytes().unwrap();
+        assert!(bytes < whole.read_bytes().unwrap());
+        let one = whole.part(1).unwrap().unwrap();
+        assert_eq!((one.source.config().unwrap().layers, one.source.config().unwrap().vocabulary), (1, ROWS));
+    }
+
+    #[test]
+    fn so_few_things_are_taken_as_take_the_bytes() {
+        assert_eq!(least(30, 3000, 250), 3);
+        assert_eq!(least(30, 3000, 1_000_000), 30);
+        assert_eq!(least(30, 0, 10), 10);
+        assert_eq!(least(0, 0, 10), 1);
+    }
+}

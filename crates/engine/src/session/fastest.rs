@@ -1,0 +1,170 @@
+//! Which device a model runs on where nobody named one: a GPU, if a token takes less time there than on the CPU. That
+//! is measured once for each model, on a part of it, which takes less than loading it twice, and remembered.
+
+use std::time::{Duration, Instant};
+
+use super::Host;
+use super::learning::{Pair, TokenTimes};
+use crate::device::{CPU_INSTEAD, Candidate, DeviceChoice, Opened, Role};
+use crate::error::Result;
+use crate::forward::{Interest, Model, Want};
+use crate::model::{ModelSource, Part};
+use crate::tree::TokenTree;
+
+/// Bytes of the layers that are measured: more than the caches of most processors hold.
+const BYTES: u64 = 96_000_000;
+
+/// Measuring a device ends after this time, as soon as everything was measured [`FEWEST`] times.
+const WITHIN: Duration = Duration::from_millis(150);
+const FEWEST: usize = 2;
+
+/// A GPU that takes so many times what the CPU takes is not measured to the end.
+const HOPELESS: f64 = 4.0;
+
+/// What shall compute for a model, as `choice` says, and where that leaves it open, whatever is faster for it.
+pub fn choose(host: &Host, source: &ModelSource, role: Role, choice: &DeviceChoice) -> Opened {
+    let cpu = host.hardware.open(choice);
+    if !cpu.undecided {
+        return cpu;
+    }
+    match host.hardware.candidates().first() {
+        Some(gpu) => faster(host, source, role, gpu, cpu),
+        None => cpu,
+    }
+}
+
+/// What shall compute for a draft whose target is on `gpu`: the CPU, where that is faster for it.
+pub fn beside(host: &Host, source: &ModelSource, gpu: &Opened) -> Opened {
+    let candidates = host.hardware.candidates();
+    match candidates.iter().find(|candidate| gpu.is(&candidate.choice)) {
+        Some(candidate) => faster(host, source, Role::Draft, candidate, Opened::cpu()),
+        None => gpu.clone(),
+    }
+}
+
+fn faster(host: &Host, source: &ModelSource, role: Role, gpu: &Candidate, cpu: Opened) -> Opened {
+    let (times, open) = match times(host, source, gpu, &cpu) {
+        Ok(Some(found)) => found,
+        Ok(None) => return cpu,
+        Err(why) => return Opened { note: Some(why), ..cpu },
+    };
+    let (takes_less, note) = (times.gpu_ms < times.cpu_ms, times.sentence(role, &gpu.name));
+    let opened =
+        if takes_less { open.unwrap_or_else(|| host.hardware.open(&gpu.choice)) } else { cpu.clone() };
+    // That another build could use the GPU is beside the point: this one tried it.
+    let remark = cpu.remark.filter(|remark| !remark.ends_with(CPU_INSTEAD));
+    let note = Some(note).filter(|_| takes_less == opened.gpu.is_some());
+    Opened { remark: opened.remark.filter(|_| takes_less).or(remark), note, ..opened }
+}
+
+/// Remembered or measured, with the GPU where it was opened for that; `None` of what does not run by itself.
+///
+/// # Errors
+/// A sentence that says why the GPU is not used.
+fn times(
+    host: &Host,
+    source: &ModelSource,
+    gpu: &Candidate,
+    cpu: &Opened,
+) -> std::result::Result<Option<(TokenTimes, Option<Opened>)>, String> {
+    let mut devices = vec![gpu.name.clone(), gpu.driver.clone(), cpu.label.clone()];
+    // Kernels become faster from version to version.
+    devices.push(env!("CARGO_PKG_VERSION").to_owned());
+    devices.extend(source.eight_bits().then(|| "eight bits".to_owned()));
+    let pair = Pair { models: vec![source.path().to_owned()], devices };
+    let learning = host.learning.as_ref();
+    if let Some(known) = learning.and_then(|learning| learning.recall_times(&pair)) {
+        return Ok(Some((known, None)));
+    }
+    let opened = host.hardware.open(&gpu.choice);
+    if opened.gpu.is_none() {
+        return Err(opened.remark.unwrap_or_default());
+    }
+    let measured = measure(host, source, &opened);
+    let Some(times) = measured.map_err(|error| format!("The GPU ({}) is not used: {error}", gpu.name))?
+    else {
+        return Ok(None);
+    };
+    tracing::info!("{}: {times:?}", gpu.name);
+    if let Some(Err(error)) = learning.map(|learning| learning.keep_times(&pair, &times)) {
+        tracing::warn!("how fast the GPU is is not kept: {error}");
+    }
+    Ok(Some((times, Some(opened))))
+}
+
+fn measure(host: &Host, source: &ModelSource, gpu: &Opened) -> Result<Option<TokenTimes>> {
+    let Some(part) = source.part(BYTES)? else { return Ok(None) };
+    let load = |opened: &Opened| host.hardware.load(&part.source, opened);
+    // What cannot be there is not measured here.
+    let mut there = load(gpu)?;
+    let cpu_ms = token_ms(load(&Opened::cpu())?.as_mut(), &part, f64::INFINITY)?;
+    Ok(Some(TokenTimes { gpu_ms: token_ms(there.as_mut(), &part, HOPELESS * cpu_ms)?, cpu_ms }))
+}
+
+/// What a token of the whole takes: as many passes over the part as make its layers, handed over one after the other,
+/// and the output matrix as much longer as it is larger. Of several measurements the shortest, since whatever else the
+/// computer does makes them longer; but one that is beyond `hopeless` is enough.
+fn token_ms(model: &mut dyn Model, part: &Part, hopeless: f64) -> Result<f64> {
+    let nothing = Want::nothing();
+    let logits = Want::all_rows().interest(Interest::Peaks);
+    let passes = part.layers.round() as usize;
+    // The first touches memory for the first time.
+    passes_ms(model, 1, &logits)?;
+    let [mut layers, mut without, mut with] = [f64::INFINITY; 3];
+    let begin = Instant::now();
+    for turn in 1.. {
+        layers = layers.min(passes_ms(model, passes, &nothing)?);
+        if layers > hopeless {
+            return Ok(layers);
+        }
+        without = without.min(passes_ms(model, 1, &nothing)?);
+        with = with.min(passes_ms(model, 1, &logits)?);
+        if turn >= FEWEST && begin.elapsed() > WITHIN {
+            break;
+        }
+    }
+    Ok(layers * part.layers / passes as f64 + (with - without).max(0.0) * part.vocabulary)
+}
+
+/// Milliseconds of so many passes over one token, of which nothing stays cached.
+fn passes_ms(model: &mut dyn Model, passes: usize, want: &Want<'_>) -> Result<f64> {
+    let start = Instant::now();
+    for _ in 0..passes {
+        model.run(&TokenTree::chain([0]), want)?.keep(&[])?;
+    }
+    model.wait()?;
+    Ok(start.elapsed().as_secs_f64() * 1e3)
+}
+
+impl TokenTimes {
+    /// "The GPU (Vulkan, Intel UHD) takes 41 ms a token, the CPU 18 ms: using the CPU."
+    fn sentence(&self, role: Role, gpu: &str) -> String {
+        let the = if role == Role::Draft { "For drafts the" } else { "The" };
+        let used = if self.gpu_ms < self.cpu_ms { "GPU" } else { "CPU" };
+        let [there, here] = [self.gpu_ms, self.cpu_ms].map(|ms| match ms {
+            10.0.. => format!("{ms:.0}"),
+            1.0.. => format!("{ms:.1}"),
+            _ => format!("{ms:.2}"),
+        });
+        format!("{the} GPU ({gpu}) takes {there} ms a token, the CPU {here} ms: using the {used}.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_says_what_was_measured_and_what_follows() {
+        let sentence =
+            |gpu_ms, cpu_ms, role| TokenTimes { gpu_ms, cpu_ms }.sentence(role, "Vulkan, Intel UHD");
+        assert_eq!(
+            sentence(41.3, 17.8, Role::Target),
+            "The GPU (Vulkan, Intel UHD) takes 41 ms a token, the CPU 18 ms: using the CPU."
+        );
+        assert_eq!(
+            sentence(0.42, 3.05, Role::Draft),
+            "For drafts the GPU (Vulkan, Intel UHD) takes 0.42 ms a token, the CPU 3.0 ms: using the GPU."
+        );
+    }
+}
