@@ -92,15 +92,14 @@ fn undisturbed() -> Vec<TokenId> {
 #[test]
 fn a_reply_whose_gpu_is_lost_or_hangs_goes_on_on_the_cpu() {
     let expected = undisturbed();
-    let harms: [(fn(&GpuDevice), &str); 2] = [
-        (GpuDevice::lose, "the computation failed: "),
+    let hang = |device: &GpuDevice| device.bound(|bounds| bounds.patience = Duration::ZERO);
+    for (found, words) in [
+        (interrupted(&FirstGpu::open(), GpuDevice::lose), "the computation failed: "),
         (
-            |device| device.bound(|bounds| bounds.patience = Duration::ZERO),
+            interrupted(&FirstGpu::open(), hang),
             "the computation failed: the GPU did not answer for 0 seconds.",
         ),
-    ];
-    for (harm, words) in harms {
-        let found = interrupted(&FirstGpu::open(), harm);
+    ] {
         assert!(found.error.to_string().starts_with(words), "{}", found.error);
         assert_eq!(found.session.device().gpu, None);
         let remarks: Vec<&str> = found.session.remarks().collect();

@@ -138,8 +138,8 @@ impl SlotProduct {
 
     /// Slots of the tiles that so many are multiplied in, or are cut into.
     fn tile(&self, slots: usize) -> usize {
-        let sizes = || self.pipelines.iter().map(|(size, _)| *size);
-        sizes().find(|&size| size >= slots).or(sizes().last()).unwrap_or(1)
+        let fits = self.pipelines.iter().find(|(size, _)| *size >= slots).or(self.pipelines.last());
+        fits.map_or(1, |(size, _)| *size)
     }
 
     /// Of so many slots in tiles of that size; what goes in is a row for each row, or for each slot.

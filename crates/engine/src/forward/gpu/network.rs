@@ -5,7 +5,6 @@ use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::kernels::{LONGEST_HEAD, NONE, TILES};
-use super::state::ROWS;
 use crate::error::{Error, Result};
 use crate::forward::cpu::block_head as cpu_block;
 use crate::forward::cpu::network::{self as cpu, Mixer};
@@ -16,6 +15,9 @@ use crate::model::{Convolution as Sizes, ModelConfig, Weights};
 
 /// The most rows for which a panel is read once.
 pub const TILE: usize = TILES[TILES.len() - 1];
+
+/// Rows of a block that a draft head guesses, at most: they see each other, so that all go through the layers at once.
+const LONGEST_BLOCK: usize = 32;
 
 /// All weights of a model.
 #[derive(Debug)]
@@ -100,7 +102,7 @@ pub struct Part {
 
 /// What is missing here that a model needs, if anything, to be put after "run".
 pub fn missing(config: &ModelConfig) -> Option<&'static str> {
-    if config.block().is_some_and(|block| block.rows > ROWS) {
+    if config.block().is_some_and(|block| block.rows > LONGEST_BLOCK) {
         Some("draft heads that guess more than 32 tokens at once")
     } else if config.head_size > LONGEST_HEAD {
         Some("heads of more than 512 numbers")
