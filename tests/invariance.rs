@@ -6,7 +6,7 @@ use candle_core::{Device, Tensor};
 use candle_transformers::models::quantized_llama::ModelWeights;
 use foretoken_engine::format::Format;
 use foretoken_engine::forward::cpu::Isa;
-use foretoken_engine::forward::{CpuModel, TensorModel, Want};
+use foretoken_engine::forward::{CpuModel, Model, TensorModel, Want};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
