@@ -20,6 +20,21 @@ impl Default for Block {
     }
 }
 
+impl Format {
+    /// The weights of whole blocks. Numbers are no blocks.
+    pub fn dequantise(self, blocks: &[u8]) -> Vec<f32> {
+        let mut block = Block::default();
+        let mut weights = vec![0.0; blocks.len() / self.stored() * self.inputs()];
+        for (bytes, weights) in
+            blocks.chunks_exact(self.stored()).zip(weights.chunks_exact_mut(self.inputs()))
+        {
+            block.take_apart(self, bytes);
+            block.weights(self, weights);
+        }
+        weights
+    }
+}
+
 impl Block {
     /// Of a block as a file holds it, [`Format::stored`] bytes.
     pub fn take_apart(&mut self, format: Format, bytes: &[u8]) {
