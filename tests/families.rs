@@ -18,7 +18,7 @@ use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{
-    RandomFamily, families, family, instruction_sets, loaded, loaded_with, logits_in_chunks,
+    RandomFamily, families, family, in_candle, instruction_sets, loaded, loaded_with, logits_in_chunks,
 };
 use serde_json::{Value as Json, json};
 
@@ -26,10 +26,10 @@ use crate::invariance::{difference, exact};
 
 /// How far apart logits may be since the CPU keeps keys and values in half precision, where a last bit
 /// before them may decide how they are rounded.
-const IN_HALVES: f32 = 1.5e-3;
+pub const IN_HALVES: f32 = 1.5e-3;
 
 /// More than the windows are wide.
-fn tokens() -> Vec<TokenId> {
+pub fn tokens() -> Vec<TokenId> {
     (0..40).map(|i| 3 + i * 97 % 310).collect()
 }
 
@@ -104,18 +104,9 @@ fn reference(family: &RandomFamily, tokens: &[TokenId]) -> Vec<Vec<f32>> {
 /// config.json in the words of candle-transformers, where these differ.
 fn reference_config(family: &RandomFamily) -> Json {
     let mut config = family.config.clone();
-    match family.label {
+    if family.label == "mistral" {
         // It counts the tokens before.
-        "mistral" => config["sliding_window"] = json!(family.size("sliding_window") - 1),
-        // It multiplies by the factors, and knows short and long ones within one text.
-        "phi3 with long factors" => {
-            let long = config["rope_scaling"]["long_factor"].as_array().unwrap().iter();
-            let inverse: Vec<f64> = long.map(|factor| 1.0 / factor.as_f64().unwrap()).collect();
-            config["rope_scaling"] =
-                json!({"type": "longrope", "short_factor": inverse, "long_factor": inverse});
-            config["original_max_position_embeddings"] = Json::Null;
-        }
-        _ => {}
+        config["sliding_window"] = json!(family.size("sliding_window") - 1);
     }
     config
 }
@@ -123,7 +114,7 @@ fn reference_config(family: &RandomFamily) -> Json {
 #[test]
 fn every_family_agrees_with_the_reference_implementation() {
     let folder = tempfile::tempdir().unwrap();
-    for family in families() {
+    for family in in_candle() {
         let source = family.folder(folder.path(), DType::F32);
         let expected = reference(&family, &tokens());
         let found = difference(&on_tensors(&source, &tokens()), &expected);
@@ -284,7 +275,8 @@ fn drafts_change_nothing_in_any_family() {
 #[test]
 fn the_attention_factor_of_longrope_scales_what_turns() {
     let folder = tempfile::tempdir().unwrap();
-    let mut scaled = family("phi3 with long factors");
+    let mut scaled = RandomFamily { label: "phi3, scaled", ..family("phi3 with two lists of factors") };
+    scaled.config["rope_scaling"]["attention_factor"] = json!(1.0);
     let expected = on_tensors(&scaled.folder(folder.path(), DType::F32), &tokens());
     // Weights that are that much smaller make up for it.
     scaled.config["rope_scaling"]["attention_factor"] = json!(1.25);
@@ -437,6 +429,29 @@ fn what_is_special_of_a_family_is_said() {
         assert!(gemma.contains(&words.to_owned()), "{gemma:?}");
     }
     assert_eq!(special("phi3"), ["rotary positions on 48 of 64 head components"]);
+    assert_eq!(special("mistral3"), ["queries that grow with the position"]);
+    assert_eq!(special("smollm3"), ["1 of 4 layers without positions"]);
+    assert_eq!(special("granite"), ["scaled embeddings"]);
+    assert_eq!(special("granite 4"), ["scaled embeddings", "2 of 2 layers without positions"]);
+    let windows = "2 of 4 layers attend to the last 9 tokens";
+    let norms = "norms after attention and feed-forward";
+    assert_eq!(special("olmo3"), ["norms of all query heads and of all key heads", norms, windows]);
+    assert_eq!(
+        special("muse-glimmer"),
+        [
+            "norms of query and key heads",
+            norms,
+            "gates after attention",
+            "normed embeddings",
+            "bounded logits",
+            windows,
+            "2 of 4 layers without positions",
+        ]
+    );
+    assert_eq!(
+        special("phi3 with two lists of factors"),
+        ["other rotary positions in texts of more than 16 tokens"]
+    );
 }
 
 #[test]

@@ -36,7 +36,7 @@ use foretoken_engine::{Error, device};
 use gguf_file::Stored;
 pub use head_files::made_up;
 pub use random_block_head::{BLOCK_ROWS, BlockKind, MASK, RandomBlockHead};
-pub use random_family::{RandomFamily, families, family};
+pub use random_family::{RandomFamily, families, family, in_candle, recent};
 pub use random_head::{Flags, RandomHead};
 pub use starter_folder::write_starter_folder;
 
@@ -127,6 +127,7 @@ pub fn tensors_on() -> Option<&'static Device> {
 /// One row a token, fed in chunks of the given sizes, the last one repeated.
 pub fn logits_in_chunks(model: &mut dyn Model, tokens: &[TokenId], chunks: &[usize]) -> Vec<Vec<f32>> {
     model.truncate(0);
+    model.expect(tokens.len());
     let mut rows = Vec::new();
     let mut sizes = chunks.iter().copied().chain(std::iter::repeat(*chunks.last().unwrap()));
     while rows.len() < tokens.len() {

@@ -76,7 +76,7 @@ fn every_format_has_the_cpus_bits_in_any_chunks() {
 }
 
 #[test]
-fn every_family_has_the_cpus_bits_in_any_chunks() {
+fn every_family_has_the_cpus_bits_in_any_chunks_but_one_that_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let tokens: Vec<TokenId> = (0..40).map(|i| 3 + i * 97 % 310).collect();
     for family in families() {
@@ -86,7 +86,12 @@ fn every_family_has_the_cpus_bits_in_any_chunks() {
             family.gguf(folder.path(), GgmlDType::Q8_0),
         ];
         for source in sources {
-            compare(&source, &tokens, &[7, 1, 32], family.label);
+            if family.label == "olmo3" {
+                let message = load(&source, &Device::Gpu(gpu())).err().unwrap().to_string();
+                assert!(message.contains("cannot run norms of all heads together"), "{message}");
+            } else {
+                compare(&source, &tokens, &[7, 1, 32], family.label);
+            }
         }
     }
 }

@@ -250,7 +250,7 @@ fn two_hundred_prompts_have_one_text_each_however_they_are_drafted() {
 }
 
 /// A drafter that is up to no good.
-struct Hostile<F>(F);
+pub struct Hostile<F>(pub F);
 
 impl<F: FnMut(&[TokenId], usize) -> Result<Vec<TokenId>> + Send> Drafter for Hostile<F> {
     fn kind(&self) -> DrafterKind {

@@ -6,6 +6,7 @@ mod block_heads;
 mod circles;
 mod exact;
 mod families;
+mod goldens;
 mod heads;
 mod heard;
 mod invariance;

@@ -265,6 +265,7 @@ fn the_output_matrix_makes_logits_of_the_last_state() {
         let name = if family.ties_embeddings() { "token_embd.weight" } else { "output.weight" };
         let output = source.weights(&Device::Cpu).unwrap().matrix(name).unwrap();
         let output = output.dequantize(&Device::Cpu).unwrap().t().unwrap();
+        let scoring = source.config().unwrap().scoring;
         let taps = Taps { entering: Vec::new(), last: true };
         let models: [Box<dyn Model>; 2] =
             [loaded(&source), Box::new(TensorModel::exact(&source, &Device::Cpu).unwrap())];
@@ -272,7 +273,11 @@ fn the_output_matrix_makes_logits_of_the_last_state() {
             let tree = TokenTree::chain(tokens());
             let pass = model.run(&tree, &Want::all_rows().features(&taps)).unwrap();
             let states = Tensor::new(copied(pass.features().unwrap()), &Device::Cpu).unwrap();
-            let expected: Vec<Vec<f32>> = states.matmul(&output).unwrap().to_vec2().unwrap();
+            let mut expected: Vec<Vec<f32>> = states.matmul(&output).unwrap().to_vec2().unwrap();
+            for score in expected.iter_mut().flatten() {
+                *score *= scoring.scale;
+                *score = scoring.cap.map_or(*score, |cap| cap * (*score / cap).tanh());
+            }
             let logits = pass.logits();
             let found: Vec<Vec<f32>> =
                 (0..40).map(|row| logits.row(row).logits().unwrap().to_vec()).collect();

@@ -2,6 +2,8 @@
 //! file that llama.cpp's converter would make of it. Knows the names of both formats by itself, so that
 //! it does not repeat a mistake of the engine's.
 
+mod recent;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,6 +18,8 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value as Json, json};
 
 use crate::byte_level_tokens;
+use crate::head_files::made_up_tensor;
+pub use recent::recent;
 
 /// A model before it is written.
 #[derive(Clone)]
@@ -38,6 +42,13 @@ const KV_HEADS: usize = 2;
 
 /// One of every family, and of those that come in several kinds one of each kind.
 pub fn families() -> Vec<RandomFamily> {
+    let mut families = in_candle();
+    families.extend(recent());
+    families
+}
+
+/// Those of them that candle-transformers runs.
+pub fn in_candle() -> Vec<RandomFamily> {
     vec![
         random("llama", "llama", json!({"architectures": ["LlamaForCausalLM"]})),
         random("mistral", "llama", json!({"architectures": ["MistralForCausalLM"], "sliding_window": 9})),
@@ -87,18 +98,6 @@ pub fn families() -> Vec<RandomFamily> {
                 "architectures": ["Phi3ForCausalLM"], "partial_rotary_factor": 0.75,
                 "tie_word_embeddings": true, "sliding_window": null,
                 "original_max_position_embeddings": 256,
-            }),
-        ),
-        random(
-            "phi3 with long factors",
-            "phi3",
-            json!({
-                "architectures": ["Phi3ForCausalLM"], "original_max_position_embeddings": 64,
-                "sliding_window": null,
-                "rope_scaling": {
-                    "type": "longrope", "attention_factor": 1.0, "short_factor": vec![1.0; 32],
-                    "long_factor": (0..32).map(|i| 1.0 + f64::from(i) / 8.0).collect::<Vec<_>>(),
-                },
             }),
         ),
     ]
@@ -180,6 +179,7 @@ impl RandomFamily {
                     self.insert(name(&format!("self_attn.{part}_proj.bias")), &[rows], 0.0, 0.5);
                 }
             }
+            self.draw_recent(&layer, (queries, keys));
             if matches!(of, "qwen3" | "qwen3moe" | "gemma3") {
                 self.norm(&name("self_attn.q_norm"), self.head_size());
                 self.norm(&name("self_attn.k_norm"), self.head_size());
@@ -206,12 +206,23 @@ impl RandomFamily {
 
     /// Around what multiplies by 1.
     fn norm(&mut self, name: &str, length: usize) {
-        let centre = if self.architecture == "gemma3" { 0.0 } else { 1.0 };
+        let above_one = match self.architecture {
+            "gemma3" => true,
+            "muse-glimmer" => name != "model.norm",
+            _ => false,
+        };
+        let centre = if above_one { 0.0 } else { 1.0 };
         self.insert(format!("{name}.weight"), &[length], centre, 0.2);
     }
 
     /// A tensor of numbers around `centre` that follow from its name: the same in every run.
     fn insert(&mut self, name: String, shape: &[usize], centre: f32, deviation: f32) {
+        if self.is_made_up() {
+            let most = deviation * 3f32.sqrt();
+            let tensor = made_up_tensor(&format!("{}/{name}", self.label), shape, centre, most);
+            self.tensors.insert(name, tensor);
+            return;
+        }
         let mut hasher = DefaultHasher::new();
         (self.label, &name).hash(&mut hasher);
         let mut generator = StdRng::seed_from_u64(hasher.finish());
@@ -240,8 +251,11 @@ impl RandomFamily {
     pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> ModelSource {
         let path = path.join(format!("{} {quantisation:?}.gguf", self.label));
         let own = self.tensors.iter().filter(|(name, _)| !name.contains(".experts."));
-        let own = own.map(|(name, tensor)| (self.gguf_name(name), self.converted(name, tensor)));
-        let converted = own.chain(self.stacked_experts()).map(|(name, tensor)| {
+        let own = own.flat_map(|(name, tensor)| {
+            let one = || vec![(self.gguf_name(name), self.converted(name, tensor))];
+            self.recent_tensors(name, tensor).unwrap_or_else(one)
+        });
+        let converted = own.chain(self.stacked_experts()).chain(self.fixed_norms()).map(|(name, tensor)| {
             let plain = tensor.rank() == 1 || name.contains("ffn_gate_inp");
             let dtype = if plain { GgmlDType::F32 } else { quantisation };
             (name, QTensor::quantize(&tensor, dtype).unwrap())
@@ -314,6 +328,9 @@ impl RandomFamily {
             let factor = self.config["rope_scaling"]["attention_factor"].as_f64();
             own.extend(factor.map(|factor| ("rope.scaling.attn_factor", Value::F32(factor as f32))));
         }
+        let recent = self.recent_keys();
+        own.retain(|(key, _)| recent.iter().all(|(replaced, _)| replaced != key));
+        own.extend(recent);
         let mut all: Vec<(String, Value)> =
             own.into_iter().map(|(key, value)| (format!("{}.{key}", self.architecture), value)).collect();
         let tokens = byte_level_tokens(VOCABULARY);
@@ -332,7 +349,8 @@ impl RandomFamily {
     }
 
     fn gguf_name(&self, name: &str) -> String {
-        let after_attention = if self.architecture == "gemma3" { "post_attention_norm" } else { "ffn_norm" };
+        let post_norms = matches!(self.architecture, "gemma3" | "olmo2" | "muse-glimmer");
+        let after_attention = if post_norms { "post_attention_norm" } else { "ffn_norm" };
         let parts = [
             ("model.embed_tokens", "token_embd"),
             ("model.norm", "output_norm"),
@@ -349,6 +367,8 @@ impl RandomFamily {
             ("self_attn.q_norm", "attn_q_norm"),
             ("self_attn.k_norm", "attn_k_norm"),
             ("self_attn.o_proj", "attn_output"),
+            ("self_attn.gate_proj", "attn_gate"),
+            ("shared_mlp.output_linear", "ffn_down"),
             ("mlp.gate_up_proj", "ffn_up"),
             ("mlp.gate.", "ffn_gate_inp."),
             ("mlp.gate_proj", "ffn_gate"),
@@ -366,10 +386,13 @@ impl RandomFamily {
             let halves = tensor.reshape((heads, 2, rows / heads / 2, columns)).unwrap();
             halves.transpose(1, 2).unwrap().contiguous().unwrap().reshape((rows, columns)).unwrap()
         };
+        let interleaved =
+            matches!(self.architecture, "llama" | "mistral3" | "smollm3" | "granite" | "muse-glimmer");
         match self.architecture {
-            "llama" if name.ends_with("q_proj.weight") => permuted(HEADS),
-            "llama" if name.ends_with("k_proj.weight") => permuted(KV_HEADS),
+            _ if interleaved && name.ends_with("q_proj.weight") => permuted(HEADS),
+            _ if interleaved && name.ends_with("k_proj.weight") => permuted(KV_HEADS),
             "gemma3" if name.ends_with("norm.weight") => (tensor + 1.0).unwrap(),
+            "muse-glimmer" if name.ends_with("layernorm.weight") => (tensor + 1.0).unwrap(),
             _ => tensor.clone(),
         }
     }

@@ -149,9 +149,9 @@ const REREAD: usize = 64;
 fn score<'a>(target: &'a mut dyn Model, context: &[TokenId], rows: usize) -> Result<Pass<'a>> {
     let last = context.len() - 1;
     let from = context.len().saturating_sub(REREAD);
-    target.truncate(from);
-    let _ = catch_up(target, &context[..=from], &mut |_, _| ControlFlow::Continue(()))?;
-    for chunk in context[from..last].chunks(rows) {
+    let _ = catch_up(target, context, &mut |_, _| ControlFlow::Continue(()))?;
+    let kept = target.truncate(from);
+    for chunk in context[kept..last].chunks(rows) {
         target.run(&TokenTree::chain(chunk.iter().copied()), &Want::nothing())?;
     }
     let rows = rows.min(target.config().context - last);

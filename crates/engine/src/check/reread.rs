@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use crate::decoder::{Decoder, Request};
 use crate::distribution::Distribution;
 use crate::error::{Error, Result};
-use crate::forward::{Want, catch_up};
+use crate::forward::{Want, catch_up, outgrow};
 use crate::sampler::shown_probability;
 use crate::token::TokenId;
 use crate::trace::{Outcome, Round};
@@ -52,6 +52,7 @@ pub fn reread(
         let mut parent = None;
         let path = accepted(round);
         for (depth, (token, _)) in round.emitted().enumerate() {
+            let _ = outgrow(target, &context, &mut |_, _| ControlFlow::Continue(()))?;
             let last = TokenTree::chain(context.last().copied());
             let pass = target.run(&last, &want)?;
             let row = pass.logits().row(0);

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::distribution::Distribution;
 use crate::draft::{Drafters, Drafting, Sample, Seen, Unheard};
 use crate::error::{Error, Result};
-use crate::forward::{Features, Model, Part, Row, Want, catch_up_with, rewind};
+use crate::forward::{Features, Model, Part, Row, Want, catch_up_with, outgrow, rewind};
 use crate::governor::TextKind;
 use crate::model::{TextStream, Tokenizer};
 use crate::sampler::Sampler;
@@ -237,16 +237,16 @@ impl<'a> Writing<'a> {
         if self.request.max_tokens == Some(0) {
             return Ok(Finish::Length);
         }
-        let mut waits = self.drafters.delays_first_token(
-            &self.context,
-            &self.request.speculation,
-            Room::new(self.room()),
-        );
+        let room = self.room_for_drafts();
+        let mut waits = self.drafters.delays_first_token(&self.context, &self.request.speculation, room);
         if !waits && self.prepare_drafters(&mut on_prompt)?.is_break() {
             return Ok(Finish::Cancelled);
         }
         loop {
             let mut on_prompt = |done, total| on_progress(Progress::Prompt { done, total });
+            if outgrow(self.target, &self.context, &mut on_prompt)?.is_break() {
+                return Ok(Finish::Cancelled);
+            }
             if !waits {
                 if self.run_unheard(&mut on_prompt)?.is_break() {
                     return Ok(Finish::Cancelled);
@@ -286,7 +286,7 @@ impl<'a> Writing<'a> {
         if self.drafters.governor().is_none() {
             self.drafters.measure(self.target, &Sample::of(&self.context, self.output.tokenizer))?;
         }
-        let room = Room::new(self.room());
+        let room = self.room_for_drafts();
         Ok(self.drafters.prepare(&self.context, speculation, room, on_prompt))
     }
 
@@ -320,7 +320,7 @@ impl<'a> Writing<'a> {
         &mut self,
         on_prompt: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
-        let (speculation, room) = (&self.request.speculation, Room::new(self.room()));
+        let (speculation, room) = (&self.request.speculation, self.room_for_drafts());
         let unheard = self.drafters.unheard(&self.context, speculation, room);
         let Some(unheard) = unheard else { return Ok(ControlFlow::Continue(())) };
         self.target.truncate(self.context.len().saturating_sub(1 + unheard.tokens));
@@ -341,7 +341,7 @@ impl<'a> Writing<'a> {
         let drafting = if waits {
             Drafting::none(LengthReason::FirstToken)
         } else {
-            let (speculation, room) = (&self.request.speculation, Room::new(room));
+            let (speculation, room) = (&self.request.speculation, self.room_for_drafts());
             self.drafters.draft(&self.context, speculation, room, vocabulary, &mut self.sampler)
         };
         let draft_ms = milliseconds(start);
@@ -387,6 +387,14 @@ impl<'a> Writing<'a> {
         round.at_ms = to_microseconds(milliseconds(self.started));
         self.drafters.learn(&round, &drafting, &tokens);
         Ok((round, finish))
+    }
+
+    /// What may be drafted in. A draft never reaches beyond the border of a target that has one: the tokens there
+    /// would be scored otherwise than by themselves.
+    fn room_for_drafts(&self) -> Room {
+        let border = self.target.config().border();
+        let to_border = border.and_then(|border| border.checked_sub(self.context.len()));
+        Room::new(to_border.map_or(usize::MAX, |tokens| tokens + 1).min(self.room()))
     }
 
     /// Tokens that may still be written.

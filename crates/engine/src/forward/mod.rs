@@ -68,6 +68,10 @@ pub trait Model: Send {
     /// Forgets all but the first `length` cached tokens, and more where it cannot go back to just there.
     /// Returns how many are left: `length` or fewer.
     fn truncate(&mut self, length: usize) -> usize;
+
+    /// Gets ready for a text of `length` tokens, the one that the next pass begins with among them. A model that reads
+    /// a text of that length otherwise than what it has cached forgets all of it ([`ModelConfig::border`]).
+    fn expect(&mut self, _length: usize) {}
 }
 
 /// Tokens per pass while a prompt is processed: large enough to be efficient, small enough that
@@ -136,9 +140,27 @@ pub fn catch_up_with(
     Ok((reused, ControlFlow::Continue(())))
 }
 
+/// Brings the cache to all of `context` but its last token where `context` has grown so long that the model reads it
+/// otherwise; nothing is done where it has not. Returns whether that was carried through, as [`catch_up`] does.
+///
+/// # Errors
+/// Those of [`Model::run`].
+pub fn outgrow(
+    model: &mut dyn Model,
+    context: &[TokenId],
+    on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>> {
+    model.expect(context.len());
+    if model.cached().len() + 1 >= context.len() {
+        return Ok(ControlFlow::Continue(()));
+    }
+    Ok(catch_up(model, context, on_progress)?.1)
+}
+
 /// Forgets what is cached beyond the common prefix with `context` less its last token, which is
 /// always fed anew for its logits; returns how many tokens stay.
 pub fn rewind(model: &mut dyn Model, context: &[TokenId]) -> usize {
+    model.expect(context.len());
     let wanted = &context[..context.len().saturating_sub(1)];
     let common = model.cached().iter().zip(wanted).take_while(|(cached, token)| cached == token).count();
     model.truncate(common)

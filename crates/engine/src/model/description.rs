@@ -8,7 +8,10 @@ use serde::Serialize;
 
 use super::title::{Clues, format_of, is_size, title};
 use super::tokenizer::{folder_kind, gguf_kind, vocabulary_size};
-use super::{Activation, Form, ModelConfig, ModelSource, SpecialTokens, Thinking, quantisation};
+use super::{
+    Activation, AttentionKind, Form, HeadNorms, ModelConfig, ModelSource, SpecialTokens, Thinking,
+    quantisation,
+};
 use crate::error::Result;
 use crate::format::Format;
 
@@ -196,12 +199,19 @@ fn folder_name(path: &Path) -> String {
 
 fn special(config: &ModelConfig) -> Vec<String> {
     let family = config.family;
+    let norms = match family.head_norms {
+        HeadNorms::Together => "norms of all query heads and of all key heads",
+        _ => "norms of query and key heads",
+    };
     let mut special: Vec<String> = [
         (family.biases, "biases on queries, keys and values"),
-        (family.head_norms, "norms of query and key heads"),
+        (family.head_norms != HeadNorms::None, norms),
         (family.post_norms, "norms after attention and feed-forward"),
+        (family.gated_attention, "gates after attention"),
         (family.activation == Activation::Gelu, "GELU gates"),
-        (family.scaled_embeddings, "scaled embeddings"),
+        (config.embedding_scale != 1.0, "scaled embeddings"),
+        (family.normed_embeddings, "normed embeddings"),
+        (config.scoring.cap.is_some(), "bounded logits"),
     ]
     .into_iter()
     .filter(|(has, _)| *has)
@@ -229,13 +239,30 @@ fn special(config: &ModelConfig) -> Vec<String> {
             special.push(format!("{layers} of {} layers attend to the last {window} tokens", config.layers));
         }
     }
-    let rotary = &config.attention_kinds[0].rotary;
-    if rotary.size() != config.head_size {
+    let of_kind = |kind: &AttentionKind| {
+        let same = |of: &&usize| config.attention_kinds[**of] == *kind;
+        config.attention_kind_of.iter().filter(same).count()
+    };
+    let (unturned, turned): (Vec<_>, Vec<_>) =
+        config.attention_kinds.iter().partition(|kind| kind.rotary.size() == 0);
+    let unturned: usize = unturned.into_iter().map(of_kind).sum();
+    if unturned > 0 {
+        special.push(format!("{unturned} of {} layers without positions", config.layers));
+    }
+    if let Some(rotary) = turned.first().map(|kind| &kind.rotary)
+        && rotary.size() != config.head_size
+    {
         special.push(format!(
             "rotary positions on {} of {} head components",
             rotary.size(),
             config.head_size
         ));
+    }
+    if turned.iter().any(|kind| kind.rotary.growth.is_some()) {
+        special.push("queries that grow with the position".to_owned());
+    }
+    if let Some(border) = config.border() {
+        special.push(format!("other rotary positions in texts of more than {border} tokens"));
     }
     special
 }

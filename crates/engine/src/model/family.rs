@@ -1,7 +1,12 @@
 //! The architectures Foretoken runs: the names files give them, and how each differs from Llama. The
 //! one table of them; reads no file and computes nothing.
 
+mod options;
+
 use std::path::Path;
+
+pub use options::{Activation, ExpertOptions, HeadNorms, RotaryLayout};
+pub(super) use options::{NormsAboveOne, Unturned, Windowed};
 
 use crate::error::{Error, Result};
 
@@ -15,24 +20,38 @@ pub struct Family {
     classes: &'static [&'static str],
     /// Queries, keys and values have biases.
     pub biases: bool,
-    /// Queries and keys are normalised head by head before they are rotated.
-    pub head_norms: bool,
+    /// How queries and keys are normalised before they are rotated.
+    pub head_norms: HeadNorms,
+    /// What goes into attention and the feed-forward network is normalised.
+    pub pre_norms: bool,
     /// What attention and the feed-forward network give is normalised before it is added to the state.
     pub post_norms: bool,
+    /// What attention gives is multiplied with the sigmoid of a matrix times what goes into it.
+    pub gated_attention: bool,
     /// A router and experts take the place of every layer's feed-forward network.
     pub experts: Option<ExpertOptions>,
     /// Of the gate.
     pub activation: Activation,
     /// Embeddings are multiplied by the square root of the width.
     pub scaled_embeddings: bool,
-    /// Safetensors files hold w where a norm multiplies with 1 + w. GGUF files hold 1 + w.
-    pub(super) norms_above_one: bool,
+    /// Embeddings are normalised, by a norm without weights.
+    pub normed_embeddings: bool,
+    /// Files say what embeddings, branches, products of queries and keys, and logits are multiplied with.
+    pub(super) multipliers: bool,
+    /// Files say what logits are multiplied with and between which bounds they are bent.
+    pub(super) bent_logits: bool,
+    /// Of which norms safetensors files hold w where they multiply with 1 + w. GGUF files hold 1 + w.
+    pub(super) norms_above_one: NormsAboveOne,
     /// Files hold the matrices of queries, keys and values as one, and those of gate and up as one.
     pub(super) fused: bool,
     /// In GGUF files. Hugging Face files always have [`RotaryLayout::Halves`].
     pub(super) gguf_layout: RotaryLayout,
     /// Which layers have the window that a file gives, if it does not list them itself.
     pub(super) windowed: Windowed,
+    /// Layers with a window turn positions as if they were not scaled.
+    pub(super) plain_windows: bool,
+    /// Which layers turn no positions.
+    pub(super) unturned: Unturned,
     /// Values of keys that a config.json may leave out.
     pub(super) defaults: &'static [(&'static str, f64)],
     /// Whether the embedding is the output matrix where config.json does not say.
@@ -43,61 +62,27 @@ pub struct Family {
     pub drafts_blocks: bool,
 }
 
-/// What a family says of its experts; how many there are and how large is in the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExpertOptions {
-    /// The shares of the chosen experts add up to 1. A config.json says it by itself, as `norm_topk_prob`.
-    pub(super) normalised: bool,
-}
-
-/// The function a gate goes through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
-    /// x / (1 + e^-x)
-    Silu,
-    /// GELU by its approximation with tanh.
-    Gelu,
-}
-
-/// Which two components of a head rotate together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RotaryLayout {
-    /// `(2i, 2i + 1)`: GGUF files of Llamas, whose converter permutes the query and key weights.
-    Interleaved,
-    /// `(i, i + size / 2)`: everything else.
-    Halves,
-}
-
-/// Layers that see only so many tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Windowed {
-    /// All of them.
-    All,
-    /// All of them in models of this class, none in the family's others; GGUF files, which name no class, give
-    /// a window only where there is one.
-    InClass(&'static str),
-    /// Those from `max_window_layers` on, if `use_sliding_window` says so; in GGUF files none.
-    Last,
-    /// Those that the file lists.
-    Listed,
-    /// All but every so manieth; this is how many where the file does not say.
-    AllButEvery(usize),
-}
-
 const LLAMA: Family = Family {
     name: "llama",
     classes: &["LlamaForCausalLM", "MistralForCausalLM"],
     biases: false,
-    head_norms: false,
+    head_norms: HeadNorms::None,
+    pre_norms: true,
     post_norms: false,
+    gated_attention: false,
     experts: None,
     activation: Activation::Silu,
     scaled_embeddings: false,
-    norms_above_one: false,
+    normed_embeddings: false,
+    multipliers: false,
+    bent_logits: false,
+    norms_above_one: NormsAboveOne::None,
     fused: false,
-    // The converter permutes the rows of queries and keys, for this family alone.
+    // The converter permutes the rows of queries and keys, for this family and its nearest.
     gguf_layout: RotaryLayout::Interleaved,
     windowed: Windowed::InClass("MistralForCausalLM"),
+    plain_windows: false,
+    unturned: Unturned::None,
     defaults: &[("rope_theta", 10_000.0), ("rms_norm_eps", 1e-6)],
     tied: false,
     is_draft_head: false,
@@ -113,7 +98,7 @@ static EAGLE3: Family = Family {
 };
 
 /// The same with the block of a Qwen3.
-static EAGLE3_QWEN3: Family = Family { head_norms: true, ..EAGLE3 };
+static EAGLE3_QWEN3: Family = Family { head_norms: HeadNorms::Each, ..EAGLE3 };
 
 /// A draft head of several of a Qwen3's layers that guesses blocks: DFlash, DFlash 2 and DSpark.
 static DFLASH: Family = Family {
@@ -126,7 +111,7 @@ static DFLASH: Family = Family {
         "DSparkSpeculator",
         "Qwen3DSparkModel",
     ],
-    head_norms: true,
+    head_norms: HeadNorms::Each,
     gguf_layout: RotaryLayout::Halves,
     windowed: Windowed::Listed,
     defaults: &[("rope_theta", 1_000_000.0), ("rms_norm_eps", 1e-6)],
@@ -135,7 +120,7 @@ static DFLASH: Family = Family {
     ..LLAMA
 };
 
-static FAMILIES: [Family; 6] = [
+static FAMILIES: [Family; 11] = [
     LLAMA,
     Family {
         name: "qwen2",
@@ -148,7 +133,7 @@ static FAMILIES: [Family; 6] = [
     Family {
         name: "qwen3",
         classes: &["Qwen3ForCausalLM"],
-        head_norms: true,
+        head_norms: HeadNorms::Each,
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::Last,
         defaults: &[("rope_theta", 10_000.0), ("rms_norm_eps", 1e-6), ("head_dim", 128.0)],
@@ -157,7 +142,7 @@ static FAMILIES: [Family; 6] = [
     Family {
         name: "qwen3moe",
         classes: &["Qwen3MoeForCausalLM"],
-        head_norms: true,
+        head_norms: HeadNorms::Each,
         experts: Some(ExpertOptions { normalised: true }),
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::Last,
@@ -166,11 +151,11 @@ static FAMILIES: [Family; 6] = [
     Family {
         name: "gemma3",
         classes: &["Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"],
-        head_norms: true,
+        head_norms: HeadNorms::Each,
         post_norms: true,
         activation: Activation::Gelu,
         scaled_embeddings: true,
-        norms_above_one: true,
+        norms_above_one: NormsAboveOne::All,
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::AllButEvery(6),
         // The published files leave out most of these.
@@ -198,12 +183,76 @@ static FAMILIES: [Family; 6] = [
         defaults: &[("rope_theta", 10_000.0), ("rms_norm_eps", 1e-5)],
         ..LLAMA
     },
+    Family {
+        name: "mistral3",
+        classes: &["Mistral3ForConditionalGeneration", "Ministral3ForCausalLM"],
+        windowed: Windowed::All,
+        defaults: &[("rope_theta", 1_000_000.0), ("rms_norm_eps", 1e-5), ("head_dim", 128.0)],
+        ..LLAMA
+    },
+    Family {
+        name: "smollm3",
+        classes: &["SmolLM3ForCausalLM"],
+        windowed: Windowed::Listed,
+        unturned: Unturned::Every(4),
+        defaults: &[("rope_theta", 2_000_000.0), ("rms_norm_eps", 1e-6)],
+        tied: true,
+        ..LLAMA
+    },
+    Family {
+        name: "granite",
+        classes: &["GraniteForCausalLM", "GraniteMoeHybridForCausalLM"],
+        multipliers: true,
+        fused: true,
+        windowed: Windowed::Listed,
+        unturned: Unturned::Stated("GraniteMoeHybridForCausalLM"),
+        ..LLAMA
+    },
+    Family {
+        name: "olmo2",
+        classes: &["Olmo2ForCausalLM", "Olmo3ForCausalLM"],
+        head_norms: HeadNorms::Together,
+        pre_norms: false,
+        post_norms: true,
+        gguf_layout: RotaryLayout::Halves,
+        windowed: Windowed::AllButEvery(4),
+        plain_windows: true,
+        defaults: &[("rope_theta", 500_000.0), ("rms_norm_eps", 1e-5)],
+        ..LLAMA
+    },
+    Family {
+        name: "muse-glimmer",
+        classes: &["MuseGlimmerForConditionalGeneration"],
+        head_norms: HeadNorms::Fixed,
+        post_norms: true,
+        gated_attention: true,
+        normed_embeddings: true,
+        bent_logits: true,
+        norms_above_one: NormsAboveOne::OfLayers,
+        windowed: Windowed::AllButEvery(4),
+        unturned: Unturned::Windowless,
+        defaults: &[
+            ("rope_theta", 10_000.0),
+            ("rms_norm_eps", 1e-5),
+            ("post_norm_eps", 1e-8),
+            ("head_dim", 128.0),
+            ("qk_scale_factor", 3.87),
+            ("output_multiplier", 0.196_116_135_138_184_04),
+            ("final_logit_softcapping", 20.0),
+            ("sliding_window", 2048.0),
+        ],
+        ..LLAMA
+    },
 ];
 
 /// The table above, for messages.
 const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM), qwen2 (Qwen2ForCausalLM), \
                          qwen3 (Qwen3ForCausalLM), qwen3moe (Qwen3MoeForCausalLM), \
-                         gemma3 (Gemma3ForCausalLM, Gemma3ForConditionalGeneration), phi3 (Phi3ForCausalLM)";
+                         gemma3 (Gemma3ForCausalLM, Gemma3ForConditionalGeneration), phi3 (Phi3ForCausalLM), \
+                         mistral3 (Mistral3ForConditionalGeneration, Ministral3ForCausalLM), \
+                         smollm3 (SmolLM3ForCausalLM), granite (GraniteForCausalLM, GraniteMoeHybridForCausalLM), \
+                         olmo2 (Olmo2ForCausalLM, Olmo3ForCausalLM), \
+                         muse-glimmer (MuseGlimmerForConditionalGeneration)";
 
 impl Family {
     /// By `general.architecture`.
@@ -228,6 +277,11 @@ impl Family {
         let mut known = FAMILIES.iter().chain([&EAGLE3, &DFLASH]);
         let found = known.find(|family| family.classes.contains(&class));
         found.ok_or_else(|| unsupported(path, class.into()))
+    }
+
+    /// What embeddings of this width are multiplied with, where files do not say.
+    pub(super) fn embedding_scale(&self, width: usize) -> f32 {
+        if self.scaled_embeddings { (width as f32).sqrt() } else { 1.0 }
     }
 
     pub(super) fn default(&self, key: &str) -> Option<f64> {

@@ -10,7 +10,7 @@ use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use serde_json::Value as Json;
 
-use super::family::Family;
+use super::family::{Family, NormsAboveOne};
 use super::tensors::{Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
 use super::weights::{EMBEDDING, OUTPUT, TOKEN_TABLE, canonical};
@@ -238,8 +238,12 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
             }
         };
         let shape = info.shape.clone();
-        // All vectors of such a family are norms.
-        let above_one = family.norms_above_one && shape.len() == 1;
+        let above_one = shape.len() == 1
+            && match family.norms_above_one {
+                NormsAboveOne::None => false,
+                NormsAboveOne::All => true,
+                NormsAboveOne::OfLayers => canonical.starts_with("blk."),
+            };
         let tensor = Stored { format, shape, file: tensors.files.len(), bytes, above_one };
         if tensors.stored.insert(canonical, tensor).is_some() {
             return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
@@ -251,7 +255,9 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
 /// Whether a tensor belongs to the eyes of a model that has some; text needs none.
 fn sees(name: &str) -> bool {
     let name = name.strip_prefix("model.").unwrap_or(name);
-    ["vision_tower.", "multi_modal_projector."].iter().any(|part| name.starts_with(part))
+    ["vision_tower.", "multi_modal_projector.", "vision_adapter.", "vision_projection."]
+        .iter()
+        .any(|part| name.starts_with(part))
 }
 
 /// The name of a tensor without that of the part of a larger model which is the model of language.

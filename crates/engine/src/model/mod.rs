@@ -30,10 +30,10 @@ use candle_core::Device;
 
 pub use config::{
     AttentionKind, BlockHead, Confidence, Convolution, DraftHead, Experts, FusedNorms, ModelConfig, Rotary,
-    Selector,
+    Scoring, Selector, Turns,
 };
 pub use description::{Description, Sizes, TokenizerDescription};
-pub use family::{Activation, Family, RotaryLayout};
+pub use family::{Activation, Family, HeadNorms, RotaryLayout};
 use folder::Folder;
 use gguf::Header;
 pub use part::Part;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod recent;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -449,14 +451,16 @@ fn the_factors_of_longrope_are_among_the_tensors() {
         gguf.tensors.insert(format!("rope_factors_{name}.weight"), tensor);
     }
     let rotary = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().attention_kinds[0].rotary.clone();
-    let long = rotary(&gguf);
-    assert_eq!((long.layout, &long.inverse_frequencies[..]), (RotaryLayout::Halves, &[0.5, 0.0025][..]));
+    let both = rotary(&gguf);
+    assert_eq!((both.layout, &both.inverse_frequencies[..]), (RotaryLayout::Halves, &[1.0, 0.01][..]));
+    let beyond = both.beyond.unwrap();
+    assert_eq!((beyond.tokens, &beyond.inverse_frequencies[..]), (16, &[0.5, 0.0025][..]));
     // sqrt(1 + ln 4 / ln 16)
-    assert_eq!(long.scale, 1.5f32.sqrt());
+    assert_eq!(both.scale, 1.5f32.sqrt());
     gguf.set("phi3.rope.scaling.attn_factor", Value::F32(1.25));
     assert_eq!(rotary(&gguf).scale, 1.25);
     gguf.set("phi3.context_length", Value::U32(16));
-    assert_eq!(rotary(&gguf).inverse_frequencies, [1.0, 0.01]);
+    assert_eq!((rotary(&gguf).inverse_frequencies, rotary(&gguf).beyond), (vec![1.0, 0.01], None));
     gguf.add("rope_factors_short.weight", &[3], GgmlDType::F32);
     assert!(message(open(&gguf)).contains("2 values in rope_factors_short.weight, found 3"));
     gguf.tensors.remove("rope_factors_short.weight");

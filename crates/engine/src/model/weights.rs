@@ -10,7 +10,7 @@ use candle_core::{Device, Tensor};
 
 use super::block_tensors;
 use super::config::{DraftHead, ModelConfig};
-use super::family::Family;
+use super::family::{Family, HeadNorms};
 pub use super::tensors::Stored;
 use super::tensors::Tensors;
 use crate::error::{Error, Result};
@@ -84,9 +84,17 @@ const OUTER: [Part; 5] = [
     part(OUTPUT, "lm_head.weight", &[Vocabulary, Hidden]),
 ];
 
+/// Those that files of [`HeadNorms::Fixed`] may lack.
+const QUERY_NORM: &str = "attn_q_norm.weight";
+const KEY_NORM: &str = "attn_k_norm.weight";
+
+const fn norms_heads(family: &Family) -> bool {
+    matches!(family.head_norms, HeadNorms::Each | HeadNorms::Fixed)
+}
+
 /// Those of every layer, after `blk.{i}.` and `model.layers.{i}.`.
-const LAYER: [Part; 19] = [
-    part("attn_norm.weight", "input_layernorm.weight", &[Hidden]),
+const LAYER: [Part; 22] = [
+    part("attn_norm.weight", "input_layernorm.weight", &[Hidden]).of(|f| f.pre_norms),
     part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(|f| f.is_draft_head && !f.drafts_blocks),
     part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Mixed]),
     part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Mixed]),
@@ -94,13 +102,18 @@ const LAYER: [Part; 19] = [
     part("attn_q.bias", "self_attn.q_proj.bias", &[Queries]).of(|f| f.biases),
     part("attn_k.bias", "self_attn.k_proj.bias", &[KeyValues]).of(|f| f.biases),
     part("attn_v.bias", "self_attn.v_proj.bias", &[KeyValues]).of(|f| f.biases),
-    part("attn_q_norm.weight", "self_attn.q_norm.weight", &[Head]).of(|f| f.head_norms),
-    part("attn_k_norm.weight", "self_attn.k_norm.weight", &[Head]).of(|f| f.head_norms),
+    part(QUERY_NORM, "self_attn.q_norm.weight", &[Head]).of(norms_heads),
+    part(KEY_NORM, "self_attn.k_norm.weight", &[Head]).of(norms_heads),
+    part(QUERY_NORM, "self_attn.q_norm.weight", &[Queries]).of(|f| f.head_norms == HeadNorms::Together),
+    part(KEY_NORM, "self_attn.k_norm.weight", &[KeyValues]).of(|f| f.head_norms == HeadNorms::Together),
+    part("attn_gate.weight", "self_attn.gate_proj.weight", &[Queries, Mixed]).of(|f| f.gated_attention),
     part("attn_output.weight", "self_attn.o_proj.weight", &[Hidden, Queries]),
     // With post norms Hugging Face's name for the norm after attention means what it says.
     part("post_attention_norm.weight", "post_attention_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
-    part("ffn_norm.weight", "post_attention_layernorm.weight", &[Hidden]).of(|f| !f.post_norms),
-    part("ffn_norm.weight", "pre_feedforward_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
+    part("ffn_norm.weight", "post_attention_layernorm.weight", &[Hidden])
+        .of(|f| f.pre_norms && !f.post_norms),
+    part("ffn_norm.weight", "pre_feedforward_layernorm.weight", &[Hidden])
+        .of(|f| f.pre_norms && f.post_norms),
     part("ffn_gate_inp.weight", "mlp.gate.weight", &[Experts, Hidden]).of(|f| f.experts.is_some()),
     part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]).of(|f| f.experts.is_none()),
     part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]).of(|f| f.experts.is_none()),
@@ -151,6 +164,12 @@ const FUSED: [Fused; 2] = [
     },
 ];
 
+/// What Granite 4 calls the feed-forward network of its dense models, and what everyone else does.
+const ALIASES: [(&str, &str); 2] = [
+    ("shared_mlp.input_linear.weight", "mlp.gate_up_proj.weight"),
+    ("shared_mlp.output_linear.weight", "mlp.down_proj.weight"),
+];
+
 /// The canonical name of a Hugging Face tensor; `None` for one the family does not have.
 pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
     if family.is_draft_head {
@@ -167,6 +186,8 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
         let part = EXPERT.iter().find(|part| part.hugging_face == rest)?;
         return Some(format!("blk.{layer}.{}.{expert}.weight", part.name));
     }
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == rest);
+    let rest = alias.map_or(rest, |&(_, name)| name);
     let fused = FUSED.iter().find(|f| family.fused && f.hugging_face == rest).map(|f| f.name);
     let part = || LAYER.iter().find(|p| p.hugging_face == rest && (p.exists)(family)).map(|p| p.name);
     Some(format!("blk.{layer}.{}", fused.or_else(part)?))
@@ -289,7 +310,12 @@ pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
         let borrows = config.draft_head.is_some() && [EMBEDDING, OUTPUT].contains(&name);
         borrows && !tensors.stored.contains_key(name)
     };
-    for (name, shape) in expected_tensors(config).filter(|(name, _)| !borrowed(name)) {
+    let fixed = |name: &str| {
+        let may_lack = config.family.head_norms == HeadNorms::Fixed
+            && [QUERY_NORM, KEY_NORM].iter().any(|norm| name.ends_with(norm));
+        may_lack && !tensors.stored.contains_key(name)
+    };
+    for (name, shape) in expected_tensors(config).filter(|(name, _)| !borrowed(name) && !fixed(name)) {
         let stored = tensors.find(&name)?;
         if stored.shape != shape {
             return Err(misshapen(tensors, &name, &shape, &stored.shape));

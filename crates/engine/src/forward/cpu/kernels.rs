@@ -11,11 +11,12 @@ use super::blocks::{Affine, Centred, EightBits, Parted, SixBits, TwoBits};
 use super::cache::Cache;
 use super::codebooks::{self, Grouped, Halved, Whole};
 use super::isa::Isa;
-use super::math::{gelu_times, largest_and_sum, rms_norm, silu_times, sum_exp};
+use super::math::{gelu_times, largest_and_sum, rms_norm, score, sigmoid_times, silu_times, sum_exp};
 use super::numbers::{Brain, Half, Plain, Single};
 use super::panels::Format;
 use super::product::{Blocks, Kernel, Product, multiply, read};
 use super::simd::Simd;
+use crate::model::Scoring;
 
 /// One instruction set's kernels.
 ///
@@ -32,6 +33,8 @@ pub struct Kernels {
     pub rms_norm: unsafe fn(*const f32, *const f32, *mut f32, usize, f32),
     pub silu_times: unsafe fn(*mut f32, *const f32, usize),
     pub gelu_times: unsafe fn(*mut f32, *const f32, usize),
+    pub sigmoid_times: unsafe fn(*mut f32, *const f32, usize),
+    pub score: unsafe fn(*mut f32, usize, Scoring),
     pub largest_and_sum: unsafe fn(*const f32, usize) -> (f32, f32),
     pub sum_exp: unsafe fn(*const f32, usize, f32, f32) -> f32,
     pub rotate: unsafe fn(&Rotation, *mut f32),
@@ -91,6 +94,16 @@ macro_rules! compile {
             $(#[target_feature(enable = $features)])?
             unsafe fn gelu(gate: *mut f32, up: *const f32, length: usize) {
                 unsafe { gelu_times::<Vectors>(gate, up, length) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn sigmoid(x: *mut f32, gate: *const f32, length: usize) {
+                unsafe { sigmoid_times::<Vectors>(x, gate, length) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn scores(x: *mut f32, length: usize, scoring: Scoring) {
+                unsafe { score::<Vectors>(x, length, scoring) }
             }
 
             $(#[target_feature(enable = $features)])?
@@ -168,6 +181,8 @@ macro_rules! compile {
                 rms_norm: norm,
                 silu_times: silu,
                 gelu_times: gelu,
+                sigmoid_times: sigmoid,
+                score: scores,
                 largest_and_sum: largest,
                 sum_exp: exponentials,
                 rotate,

@@ -7,6 +7,7 @@
 )]
 
 use super::simd::{LANES, Simd};
+use crate::model::Scoring;
 
 /// e^x to within two units in the last place, for x up to 88; below -87 a number next to zero.
 ///
@@ -133,6 +134,43 @@ pub unsafe fn gelu_times<S: Simd>(gate: *mut f32, up: *const f32, length: usize)
             let slope = S::mul_add(S::mul(x, x), S::splat(CUBIC), S::splat(LINEAR));
             let below = S::add(S::splat(1.0), exp::<S>(S::mul(x, slope)));
             S::store(gate.add(at), S::mul(S::div(x, below), S::load(up.add(at))));
+        }
+    }
+}
+
+/// `x = x / (1 + e^-gate)` over `length` numbers.
+///
+/// # Safety
+/// [`Simd`]'s, and both must be good for `length` numbers.
+#[inline(always)]
+pub unsafe fn sigmoid_times<S: Simd>(x: *mut f32, gate: *const f32, length: usize) {
+    unsafe {
+        for at in (0..length).step_by(LANES) {
+            let count = LANES.min(length - at);
+            let (numbers, gate) = (load_part::<S>(x.add(at), count), load_part::<S>(gate.add(at), count));
+            let below = S::add(S::splat(1.0), exp::<S>(S::sub(S::splat(0.0), gate)));
+            let mut gated = [0f32; LANES];
+            S::store(gated.as_mut_ptr(), S::div(numbers, below));
+            std::ptr::copy_nonoverlapping(gated.as_ptr(), x.add(at), count);
+        }
+    }
+}
+
+/// What [`Scoring`] makes of `length` numbers, a multiple of [`LANES`]: `scale * x`, and of that `cap * tanh(x / cap)`,
+/// which is cap - 2 cap / (1 + e^(2x / cap)).
+///
+/// # Safety
+/// [`Simd`]'s.
+#[inline(always)]
+pub unsafe fn score<S: Simd>(x: *mut f32, length: usize, scoring: Scoring) {
+    unsafe {
+        for at in (0..length).step_by(LANES) {
+            let mut score = S::mul(S::load(x.add(at)), S::splat(scoring.scale));
+            if let Some(cap) = scoring.cap {
+                let below = S::add(S::splat(1.0), exp::<S>(S::mul(score, S::splat(2.0 / cap))));
+                score = S::sub(S::splat(cap), S::div(S::splat(2.0 * cap), below));
+            }
+            S::store(x.add(at), score);
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct CpuModel {
     caches: Vec<Cache>,
     pub(super) workspace: Workspace,
     cached: Vec<TokenId>,
+    /// The text is longer than the border of its [`ModelConfig`].
+    long: bool,
     /// Bytes of memory that are free on this computer.
     free_memory: fn() -> u64,
 }
@@ -79,6 +81,7 @@ impl CpuModel {
             worth: None,
             workspace: Workspace::default(),
             cached: Vec::new(),
+            long: false,
             free_memory: device::free_memory,
             config,
         })
@@ -163,6 +166,13 @@ impl Model for CpuModel {
         self.caches.iter_mut().for_each(|cache| cache.release(length));
         self.cached.len()
     }
+
+    fn expect(&mut self, length: usize) {
+        if self.config.is_long(length) != self.long {
+            self.long = !self.long;
+            self.truncate(0);
+        }
+    }
 }
 
 impl Runner for CpuModel {
@@ -177,7 +187,7 @@ impl Runner for CpuModel {
         self.workspace.prepare(
             &self.config,
             tree,
-            (at, first),
+            (at, first, self.long),
             rows.len(),
             (threads, copies),
             self.kernels.tile,

@@ -7,12 +7,14 @@ use super::panels::{Format, Panels, Unfit};
 use super::simd::LANES;
 use crate::error::Result;
 use crate::model::weights::{EMBEDDING, FUSE, OUTPUT, fused_norm};
-use crate::model::{ModelConfig, Weights};
+use crate::model::{HeadNorms as Kind, ModelConfig, Weights};
 
 /// All weights of a model.
 #[derive(Debug)]
 pub struct Network {
     pub embedding: Arc<Panels>, // [vocabulary, hidden]
+    /// Of embeddings, in families that have one: all 1.
+    pub embedding_norm: Option<Vec<f32>>, // [hidden]
     pub layers: Vec<Layer>,
     pub output_norm: Vec<f32>, // [hidden]
     pub output: Arc<Panels>,   // [vocabulary, hidden]
@@ -34,11 +36,11 @@ pub struct DraftHead {
 /// What a family does not have is `None`. Norms are filled up with zeros to whole vectors.
 #[derive(Debug)]
 pub struct Layer {
-    pub mixer_norm: Vec<f32>,
+    pub mixer_norm: Option<Vec<f32>>,
     pub mixer: Mixer,
     /// Of what the mixer gives.
     pub mixer_post_norm: Option<Vec<f32>>,
-    pub feed_forward_norm: Vec<f32>,
+    pub feed_forward_norm: Option<Vec<f32>>,
     pub feed_forward: FeedForward,
     /// Of what the feed-forward network gives.
     pub feed_forward_post_norm: Option<Vec<f32>>,
@@ -64,6 +66,8 @@ pub struct Attention {
     pub value: Panels, // [kv_heads * head_size, hidden]
     pub biases: Option<Biases>,
     pub head_norms: Option<HeadNorms>,
+    /// What comes out is multiplied with the sigmoid of this times what went in.
+    pub gate: Option<Panels>, // [heads * head_size, hidden]
     pub output: Panels, // [hidden, heads * head_size]
 }
 
@@ -99,11 +103,12 @@ pub struct Biases {
     pub value: Vec<f32>, // [kv_heads * head_size]
 }
 
-/// Of every head's query and key.
+/// Of every head's query and key, or of all together.
 #[derive(Debug)]
 pub struct HeadNorms {
-    pub query: Vec<f32>, // [head_size]
-    pub key: Vec<f32>,   // [head_size]
+    pub together: bool,
+    pub query: Vec<f32>, // [head_size] or [heads * head_size]
+    pub key: Vec<f32>,   // [head_size] or [kv_heads * head_size]
 }
 
 impl Network {
@@ -120,6 +125,7 @@ impl Network {
         let draft_head = draft_head.map(|head| DraftHead::load(weights, head)).transpose()?;
         Ok(Self {
             layers,
+            embedding_norm: config.family.normed_embeddings.then(|| ones(config.hidden)),
             output_norm: vector(weights, "output_norm.weight")?,
             embedding,
             output,
@@ -149,16 +155,17 @@ impl DraftHead {
 impl Layer {
     pub fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
         let norm = |part: &str| vector(weights, &format!("blk.{index}.{part}.weight"));
+        let pre_norm = |part| config.family.pre_norms.then(|| norm(part)).transpose();
         let post_norm = |part| config.family.post_norms.then(|| norm(part)).transpose();
         let convolutions = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
             let around = |part| Convolution::load(weights, index, part, sizes);
             Ok([around("attn")?, around("ffn")?])
         });
         Ok(Self {
-            mixer_norm: norm("attn_norm")?,
+            mixer_norm: pre_norm("attn_norm")?,
             mixer: Mixer::Attention(Attention::load(weights, config, index)?),
             mixer_post_norm: post_norm("post_attention_norm")?,
-            feed_forward_norm: norm("ffn_norm")?,
+            feed_forward_norm: pre_norm("ffn_norm")?,
             feed_forward: match &config.experts {
                 None => FeedForward::Dense(Dense::load(weights, index, "")?),
                 Some(experts) => FeedForward::Experts(Experts::load(weights, index, experts)?),
@@ -169,13 +176,13 @@ impl Layer {
     }
 
     fn matrices(&self) -> impl Iterator<Item = &Panels> {
-        let Mixer::Attention(Attention { query, key, value, output, .. }) = &self.mixer;
+        let Mixer::Attention(Attention { query, key, value, gate, output, .. }) = &self.mixer;
         let (router, networks) = match &self.feed_forward {
             FeedForward::Dense(dense) => (None, std::slice::from_ref(dense)),
             FeedForward::Experts(experts) => (Some(&experts.router), &experts.experts[..experts.used]),
         };
         let networks = networks.iter().flat_map(|Dense { gate, up, down }| [gate, up, down]);
-        [query, key, value, output].into_iter().chain(router).chain(networks)
+        [query, key, value, output].into_iter().chain(gate).chain(router).chain(networks)
     }
 }
 
@@ -208,7 +215,8 @@ impl Attention {
             key: panels("attn_k")?,
             value: panels("attn_v")?,
             biases: family.biases.then(|| Biases::load(weights, index)).transpose()?,
-            head_norms: family.head_norms.then(|| HeadNorms::load(weights, index)).transpose()?,
+            head_norms: HeadNorms::load(weights, config, index)?,
+            gate: family.gated_attention.then(|| panels("attn_gate")).transpose()?,
             output: panels("attn_output")?,
         })
     }
@@ -241,10 +249,29 @@ impl Biases {
 }
 
 impl HeadNorms {
-    fn load(weights: &Weights, index: usize) -> Result<Self> {
-        let norm = |part| vector(weights, &format!("blk.{index}.attn_{part}_norm.weight"));
-        Ok(Self { query: norm("q")?, key: norm("k")? })
+    /// `None` for a family without.
+    fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Option<Self>> {
+        let kind = config.family.head_norms;
+        if kind == Kind::None {
+            return Ok(None);
+        }
+        let norm = |part: &str, fixed: f32| {
+            let name = format!("blk.{index}.attn_{part}_norm.weight");
+            match kind == Kind::Fixed && !weights.contains(&name) {
+                true => Ok(ones(config.head_size).into_iter().map(|one| one * fixed).collect()),
+                false => vector(weights, &name),
+            }
+        };
+        let (query, key) = (norm("q", config.query_norm)?, norm("k", 1.0)?);
+        Ok(Some(Self { together: kind == Kind::Together, query, key }))
     }
+}
+
+/// A norm that changes no size, filled up as others are.
+pub fn ones(length: usize) -> Vec<f32> {
+    let mut ones = vec![1.0; length];
+    ones.resize(length.next_multiple_of(LANES), 0.0);
+    ones
 }
 
 pub fn panels(weights: &Weights, name: &str) -> Result<Panels> {

@@ -8,7 +8,7 @@ use super::panels::Format;
 use super::product::Rows;
 use super::simd::LANES;
 use crate::forward::{Features, Logits, Peak};
-use crate::model::{BlockHead, Convolution, Experts, ModelConfig};
+use crate::model::{BlockHead, Convolution, Experts, ModelConfig, Turns};
 use crate::tree::TokenTree;
 
 /// Scores of one row that are summed up as one unit of work.
@@ -101,8 +101,9 @@ pub struct Workspace {
     pub queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
     pub keys: Buffer<f32>,    // [rows, kv_heads * head_size in whole vectors]
     pub values: Buffer<f32>,  // as the keys
-    /// Of every node's position, for every kind: cosines and sines, [rows, size / 2] each.
-    pub rotations: Vec<(Vec<f32>, Vec<f32>)>,
+    pub gates: Buffer<f32>,   // as the queries
+    /// Of every node's position, for every kind: what keys turn by, and queries where that is something else.
+    pub rotations: Vec<[Turns; 2]>,
     /// Of every node its ancestors and itself, which are as many as its depth is large, and one more.
     pub visible: Vec<Vec<usize>>,
     pub scores: Buffer<f32>, // [members, heads of a group, positions]
@@ -136,11 +137,13 @@ impl Workspace {
         (width > 0).then(|| Features::new(numbers, width))
     }
 
+    /// Makes room for a pass over the nodes of `tree` from number `first` on, after `at` positions of a text that is
+    /// `long` or not.
     pub fn prepare(
         &mut self,
         config: &ModelConfig,
         tree: &TokenTree,
-        (at, first): (usize, usize),
+        (at, first, long): (usize, usize, bool),
         scored: usize,
         (members, copies): (usize, usize),
         tile: usize,
@@ -170,6 +173,9 @@ impl Workspace {
         self.queries.reserve(rows * whole(queries));
         self.keys.reserve(rows * whole(keys));
         self.values.reserve(rows * whole(keys));
+        if config.family.gated_attention {
+            self.gates.reserve(rows * whole(queries));
+        }
         let group = config.heads / config.kv_heads;
         self.scores.reserve(members * group * Attention::scores(at + tree.len()));
         self.logits.reserve(scored * whole(config.vocabulary));
@@ -177,8 +183,11 @@ impl Workspace {
         self.visible = tree.visible().split_off(first);
         let positions: Vec<usize> = tree.depths().split_off(first).iter().map(|depth| at + depth).collect();
         self.rotations.resize_with(config.attention_kinds.len(), Default::default);
-        for (kind, (cosines, sines)) in config.attention_kinds.iter().zip(&mut self.rotations) {
-            kind.rotary.tabulate(&positions, cosines, sines);
+        for (kind, [keys, queries]) in config.attention_kinds.iter().zip(&mut self.rotations) {
+            kind.rotary.tabulate(&positions, long, keys);
+            if let Some(growth) = kind.rotary.growth {
+                growth.tabulate(&positions, keys, queries);
+            }
         }
     }
 

@@ -16,11 +16,11 @@ use super::pass::{AttentionSteps, Phases, Sights, Steps};
 use super::recording::Recording;
 use super::state::{ROWS, State};
 use crate::error::{Error, Result};
-use crate::forward::cpu::alone::peak;
+use crate::forward::cpu::alone::{peak, rms_norm};
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::transition::{Scored, after};
 use crate::forward::{Carried, Features, Logits, Model, Pass, Peak, Row, Runner, Want};
-use crate::model::{ModelConfig, ModelSource};
+use crate::model::{ModelConfig, ModelSource, Turns};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
@@ -40,6 +40,8 @@ pub struct GpuModel {
     /// What logits, states, and what is known of places go through on their way back.
     returning: Vec<Buffer>,
     cached: Vec<TokenId>,
+    /// The text is longer than the border of its [`ModelConfig`].
+    long: bool,
     logits: Vec<f32>, // [rows asked for, vocabulary in whole vectors]
     peaks: Vec<Peak>,
     features: Vec<f32>, // [nodes, tapped]
@@ -81,6 +83,7 @@ impl GpuModel {
             network,
             state,
             cached: Vec::new(),
+            long: false,
             logits: Vec::new(),
             peaks: Vec::new(),
             features: Vec::new(),
@@ -145,23 +148,34 @@ impl GpuModel {
             _ => self.embed(tree, nodes.clone()),
         }
         self.device.write(&self.sights.nodes, chunk.words.iter().copied());
-        let (mut cosines, mut sines) = (Vec::new(), Vec::new());
+        let [mut keys, mut queries] = [Turns::default(), Turns::default()];
+        let positions = &positions[nodes];
         for (kind, to) in self.config.attention_kinds.iter().zip(&self.state.turns) {
-            kind.rotary.tabulate(&positions[nodes.clone()], &mut cosines, &mut sines);
-            let turns = cosines.iter().zip(&sines).flat_map(|(&cos, &sin)| [cos, sin]);
-            self.device.write(to, turns.map(f32::to_bits));
+            kind.rotary.tabulate(positions, self.long, &mut keys);
+            let queries = kind.rotary.growth.map(|growth| {
+                growth.tabulate(positions, &keys, &mut queries);
+                &queries
+            });
+            let turns = queries.into_iter().chain([&keys]);
+            let numbers = turns.flat_map(|turns| turns.cosines.iter().zip(&turns.sines));
+            self.device.write(to, numbers.flat_map(|(&cos, &sin)| [cos, sin]).map(f32::to_bits));
         }
     }
 
     /// Hands over the embeddings of `nodes`.
     fn embed(&self, tree: &TokenTree, nodes: Range<usize>) {
-        let (hidden, scale) = (self.config.hidden, self.config.embedding_scale());
+        let (hidden, scale) = (self.config.hidden, self.config.embedding_scale);
         let width = hidden.next_multiple_of(LANES);
         let mut states = vec![0.0; nodes.len() * width];
         for (node, state) in nodes.zip(states.chunks_exact_mut(width)) {
             self.network.embedding.unpack_row(tree.token(node) as usize, &mut state[..hidden]);
             if scale != 1.0 {
                 state.iter_mut().for_each(|number| *number *= scale);
+            }
+            if let Some(norm) = &self.network.embedding_norm {
+                let epsilon = self.config.norm_epsilon as f32;
+                let normed = rms_norm(&state[..hidden], &norm[..hidden], epsilon);
+                state[..hidden].copy_from_slice(&normed);
             }
         }
         self.device.write(&self.state.hidden, states.into_iter().map(f32::to_bits));
@@ -220,11 +234,14 @@ impl GpuModel {
         }
         if counts[1] > 0 {
             let states = self.device.fetch(&self.returning[1], counts[1])?;
-            let row = |row: usize| {
-                let of_tap = move |tap: usize| (tap * chunk.rows + row) * width;
-                (0..tapped).map(of_tap).flat_map(|at| &states[at..at + self.config.hidden])
-            };
-            self.features.extend((0..chunk.rows).flat_map(row));
+            // The last tap is normed.
+            let states_of_layers = taps.map_or(0, |taps| taps.entering.len());
+            for (row, tap) in (0..chunk.rows).flat_map(|row| (0..tapped).map(move |tap| (row, tap))) {
+                let at = (tap * chunk.rows + row) * width;
+                let scale = if tap < states_of_layers { self.config.state_scale } else { 1.0 };
+                let state = &states[at..at + self.config.hidden];
+                self.features.extend(state.iter().map(|number| number * scale));
+            }
         }
         for (numbers, at) in [(&mut self.places, 2), (&mut self.scored, 3)] {
             if counts[at] > 0 {
@@ -256,6 +273,13 @@ impl Model for GpuModel {
         self.cached.truncate(length);
         self.cached.len()
     }
+
+    fn expect(&mut self, length: usize) {
+        if self.config.is_long(length) != self.long {
+            self.long = !self.long;
+            self.truncate(0);
+        }
+    }
 }
 
 impl Runner for GpuModel {
@@ -279,8 +303,8 @@ impl Runner for GpuModel {
             self.write(tree, &positions, (nodes, &chunk), want.carried.map(|carried| (carried, rows)));
             self.run_chunk(&chunk, want)?;
         }
-        let (stride, vocabulary) = (self.stride(), self.config.vocabulary);
-        let peaks = self.logits.chunks_exact_mut(stride).map(|row| peak(row, vocabulary));
+        let (stride, vocabulary, scoring) = (self.stride(), self.config.vocabulary, self.config.scoring);
+        let peaks = self.logits.chunks_exact_mut(stride).map(|row| peak(row, vocabulary, scoring));
         self.peaks.extend(peaks);
         self.cached.extend(tree.tokens().skip(first));
         Ok(())

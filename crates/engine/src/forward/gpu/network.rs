@@ -11,7 +11,7 @@ use crate::forward::cpu::network::{self as cpu, Mixer};
 use crate::forward::cpu::panels::{Format, Panels};
 use crate::forward::cpu::simd::LANES;
 use crate::model::weights::{EMBEDDING, OUTPUT};
-use crate::model::{Convolution as Sizes, ModelConfig, Weights};
+use crate::model::{Convolution as Sizes, HeadNorms, ModelConfig, Weights};
 
 /// The most rows for which a panel is read once.
 pub const TILE: usize = TILES[TILES.len() - 1];
@@ -23,6 +23,8 @@ const LONGEST_BLOCK: usize = 32;
 #[derive(Debug)]
 pub struct Network {
     pub embedding: Panels, // [vocabulary, hidden]
+    /// Of embeddings, in families that have one: all 1.
+    pub embedding_norm: Option<Vec<f32>>, // [hidden]
     pub layers: Vec<Layer>,
     /// Norms and biases, one after the other.
     pub vectors: Buffer,
@@ -45,9 +47,11 @@ pub struct Layer {
     pub biases: [u32; 3],
     /// Of queries and keys.
     pub head_norms: [u32; 2],
-    pub query: Matrix,  // [heads * head_size, hidden]
-    pub key: Matrix,    // [kv_heads * head_size, hidden]
-    pub value: Matrix,  // [kv_heads * head_size, hidden]
+    pub query: Matrix, // [heads * head_size, hidden]
+    pub key: Matrix,   // [kv_heads * head_size, hidden]
+    pub value: Matrix, // [kv_heads * head_size, hidden]
+    /// What attention gives is multiplied with the sigmoid of this times what goes into it.
+    pub output_gate: Option<Matrix>, // [heads * head_size, hidden]
     pub output: Matrix, // [hidden, heads * head_size]
     pub feed_forward: FeedForward,
     /// Around attention and around the feed-forward network.
@@ -104,6 +108,8 @@ pub struct Part {
 pub fn missing(config: &ModelConfig) -> Option<&'static str> {
     if config.block().is_some_and(|block| block.rows > LONGEST_BLOCK) {
         Some("draft heads that guess more than 32 tokens at once")
+    } else if config.family.head_norms == HeadNorms::Together || !config.family.pre_norms {
+        Some("norms of all heads together")
     } else if config.head_size > LONGEST_HEAD {
         Some("heads of more than 512 numbers")
     } else {
@@ -136,7 +142,8 @@ impl Network {
         device.write(&all, vectors.into_iter().map(f32::to_bits));
         device.queue().submit([]);
         device.wait()?;
-        Ok(Self { embedding, layers, vectors: all, output_norm, output })
+        let embedding_norm = config.family.normed_embeddings.then(|| cpu::ones(config.hidden));
+        Ok(Self { embedding, embedding_norm, layers, vectors: all, output_norm, output })
     }
 }
 
@@ -153,9 +160,9 @@ impl Layer {
         Ok(Self {
             kind: attention.kind,
             causal: attention.causal,
-            mixer_norm: push_if(Some(&layer.mixer_norm)),
+            mixer_norm: push_if(layer.mixer_norm.as_deref()),
             mixer_post_norm: push_if(layer.mixer_post_norm.as_deref()),
-            feed_forward_norm: push_if(Some(&layer.feed_forward_norm)),
+            feed_forward_norm: push_if(layer.feed_forward_norm.as_deref()),
             feed_forward_post_norm: push_if(layer.feed_forward_post_norm.as_deref()),
             biases: [
                 push_if(biases.map(|biases| &biases.query[..])),
@@ -169,6 +176,7 @@ impl Layer {
             query: upload(&attention.query)?,
             key: upload(&attention.key)?,
             value: upload(&attention.value)?,
+            output_gate: attention.gate.as_ref().map(upload).transpose()?,
             output: upload(&attention.output)?,
             feed_forward: FeedForward::upload(device, &layer.feed_forward)?,
             convolutions: convolutions.transpose()?,
@@ -180,7 +188,7 @@ impl Layer {
     /// Bytes of weights that are read for so many rows; as often as a panel is, for a tile each time.
     pub fn reads(&self, rows: usize) -> u64 {
         let mixer = [&self.query, &self.key, &self.value, &self.output];
-        let mixer: u64 = mixer.into_iter().map(|matrix| matrix.reads(rows)).sum();
+        let mixer: u64 = mixer.into_iter().chain(&self.output_gate).map(|matrix| matrix.reads(rows)).sum();
         mixer + self.feed_forward.reads(rows)
     }
 }

@@ -24,6 +24,8 @@ use crate::model::{Activation, ModelConfig, RotaryLayout};
 pub struct Steps {
     norm: Step,
     quantise_mixed: Quantise,
+    /// Where what attention gives is gated: that, and the quantising.
+    gate_mixed: Option<Step>,
     activate: Step,
     score_norm: Step,
     scores: Product,
@@ -34,6 +36,7 @@ pub struct LayerSteps {
     query: Product,
     pub key: Product,
     pub value: Product,
+    output_gate: Option<Product>,
     output: Product,
     feed_forward: FeedSteps,
 }
@@ -90,11 +93,19 @@ impl Steps {
             let buffers = [&state.hidden, &state.branch, &network.vectors, &to.plain, &to.quants, &to.scales];
             Step::new(device, Kernel::Norm, &buffers)
         };
-        let gated = &state.gated;
+        let (mixed, gated) = (&state.mixed, &state.gated);
         let layers = network.layers.iter().map(|layer| LayerSteps::new(device, layer, state, config));
         Ok(Self {
             norm: norm(state.unconvolved.as_ref().map_or(&state.normed, |(rows, _)| rows))?,
             quantise_mixed: Quantise::new(device, &state.mixed)?,
+            gate_mixed: match &state.output_gates {
+                None => None,
+                Some([gates, ungated]) => Some(Step::new(
+                    device,
+                    Kernel::Activate,
+                    &[gates, ungated, &mixed.plain, &mixed.quants, &mixed.scales],
+                )?),
+            },
             activate: Step::new(
                 device,
                 Kernel::Activate,
@@ -120,6 +131,10 @@ impl LayerSteps {
             query: product(&layer.query, mixed, &state.queries)?,
             key: product(&layer.key, mixed, &state.keys)?,
             value: product(&layer.value, mixed, &state.values)?,
+            output_gate: match (&layer.output_gate, &state.output_gates) {
+                (Some(matrix), Some([gates, _])) => Some(product(matrix, mixed, gates)?),
+                _ => None,
+            },
             output: add_product(&layer.output, &state.mixed)?,
             feed_forward: match &layer.feed_forward {
                 FeedForward::Dense(dense) => FeedSteps::Dense {
@@ -155,8 +170,8 @@ impl AttentionSteps {
             &cache.keys,
             &cache.values,
         ];
-        let attend =
-            [&state.queries, &cache.keys, &cache.values, &sights.nodes, &sights.scores, &state.mixed.plain];
+        let mixed = state.output_gates.as_ref().map_or(&state.mixed.plain, |[_, ungated]| ungated);
+        let attend = [&state.queries, &cache.keys, &cache.values, &sights.nodes, &sights.scores, mixed];
         Ok(Self {
             turn: Step::new(device, Kernel::Turn, &turn)?,
             attend: Step::new(device, Kernel::Attend, &attend)?,
@@ -268,10 +283,11 @@ impl Phases<'_> {
     }
 
     /// What `norm.wgsl` is asked of rows from `first` on.
-    fn norm_ask(&self, first: usize, weight: u32, pending: u32) -> [u32; 8] {
+    fn norm_ask(&self, first: usize, weight: u32, pending: u32) -> [u32; 9] {
         let (hidden, width) = (self.config.hidden as u32, self.width() as u32);
-        let epsilon = self.config.norm_epsilon as f32;
-        [first as u32, hidden, width, width, weight, pending, epsilon.to_bits(), 0]
+        let [epsilon, after] = [self.config.norm_epsilon, self.config.post_norm_epsilon]
+            .map(|epsilon| (epsilon as f32).to_bits());
+        [first as u32, hidden, width, width, weight, pending, epsilon, 0, after]
     }
 
     /// The norms of all rows, whose states are first completed by the branch that is pending.
@@ -283,7 +299,7 @@ impl Phases<'_> {
     fn mix(&self, pass: &mut ComputePass<'_>, index: usize, layer: &Layer) {
         let (steps, attention) = (&self.steps.layers[index], &self.attention[index]);
         let config = self.config;
-        for product in [&steps.query, &steps.key, &steps.value] {
+        for product in [&steps.query, &steps.key, &steps.value].into_iter().chain(&steps.output_gate) {
             product.run(pass, self.rows);
         }
         let heads = config.heads + config.kv_heads;
@@ -292,12 +308,18 @@ impl Phases<'_> {
             let rows = self.sights.rows.min(self.rows - first);
             attention.attend.run(pass, &self.attend_ask(layer, first), (config.heads, rows));
         }
-        self.steps.quantise_mixed.run(pass, self.rows);
+        match &self.steps.gate_mixed {
+            None => self.steps.quantise_mixed.run(pass, self.rows),
+            Some(gate) => {
+                let (length, width) = (config.heads * config.head_size, self.state.mixed.width);
+                activate(pass, gate, self.rows, (length, width), SIGMOID);
+            }
+        }
         steps.output.run(pass, self.rows);
     }
 
     /// What `turn.wgsl` is asked from head number `first` on.
-    pub fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 15] {
+    pub fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 16] {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let rotary = &self.config.attention_kinds[layer.kind].rotary;
         let whole = |heads: usize| (heads * head_size).next_multiple_of(LANES) as u32;
@@ -319,6 +341,7 @@ impl Phases<'_> {
             (self.config.norm_epsilon as f32).to_bits(),
             0,
             first as u32,
+            if rotary.growth.is_some() { self.rows as u32 } else { 0 },
         ]
     }
 
@@ -359,15 +382,23 @@ impl Phases<'_> {
 
     /// `activation(gate) * up` of `rows` of `length` numbers.
     fn activate(&self, pass: &mut ComputePass<'_>, rows: usize, length: usize) {
-        let (blocks, width) = (length.div_ceil(32), self.state.gated.width);
-        let asked = [
-            blocks as u32,
-            rows as u32,
-            length as u32,
-            width as u32,
-            width as u32,
-            u32::from(self.config.family.activation == Activation::Gelu),
-        ];
-        self.steps.activate.run(pass, &asked, ((rows * blocks).div_ceil(64), 1));
+        let (sizes, kind) = ((length, self.state.gated.width), self.config.family.activation);
+        activate(pass, &self.steps.activate, rows, sizes, u32::from(kind == Activation::Gelu));
     }
+}
+
+/// What `activate.wgsl` calls the sigmoid alone.
+const SIGMOID: u32 = 2;
+
+/// A step of `activate.wgsl` of a `kind` over `rows` of `length` numbers, `width` with what fills them up.
+fn activate(
+    pass: &mut ComputePass<'_>,
+    step: &Step,
+    rows: usize,
+    (length, width): (usize, usize),
+    kind: u32,
+) {
+    let blocks = length.div_ceil(32);
+    let asked = [blocks as u32, rows as u32, length as u32, width as u32, width as u32, kind];
+    step.run(pass, &asked, ((rows * blocks).div_ceil(64), 1));
 }

@@ -65,9 +65,11 @@ pub struct State {
     pub queries: Buffer, // [rows, heads * head_size in whole vectors]
     pub keys: Buffer, // [rows, kv_heads * head_size in whole vectors]
     pub values: Buffer, // as the keys
-    /// Of each kind of attention cosines and sines of the rows' positions.
-    pub turns: Vec<Buffer>, // [rows, size / 2, 2]
+    /// Of each kind of attention cosines and sines of the rows' positions; of queries first, where these differ.
+    pub turns: Vec<Buffer>, // [rows, size / 2, 2] once or twice
     pub mixed: Rows,  // heads * head_size
+    /// In families that gate what attention gives: the gates, and it before.
+    pub output_gates: Option<[Buffer; 2]>, // [rows, heads * head_size in whole vectors]
     /// Of rows; of a model with experts, of slots.
     pub gate: Buffer, // [rows, intermediate in whole vectors]
     pub up: Buffer,   // as the gate
@@ -98,7 +100,11 @@ impl State {
         let numbers = |width: usize| device.buffer(4 * ROWS * width.next_multiple_of(LANES));
         let rows = |length| Rows::new(device, ROWS, length);
         let (queries, keys) = (config.heads * config.head_size, config.kv_heads * config.head_size);
-        let turns = config.attention_kinds.iter();
+        let turns = config.attention_kinds.iter().map(|kind| {
+            let times = if kind.rotary.growth.is_some() { 2 } else { 1 };
+            device.buffer(4 * times * ROWS * kind.rotary.size())
+        });
+        let gates = || Result::Ok([numbers(queries)?, numbers(queries)?]);
         let experts = config.experts.as_ref();
         let (gated, intermediate) = experts
             .map_or((ROWS, config.intermediate), |experts| (ROWS * experts.used, experts.intermediate));
@@ -116,8 +122,9 @@ impl State {
             queries: numbers(queries)?,
             keys: numbers(keys)?,
             values: numbers(keys)?,
-            turns: turns.map(|kind| device.buffer(4 * ROWS * kind.rotary.size())).collect::<Result<_>>()?,
+            turns: turns.collect::<Result<_>>()?,
             mixed: rows(queries)?,
+            output_gates: config.family.gated_attention.then(gates).transpose()?,
             gate: gate()?,
             up: gate()?,
             gated: Rows::new(device, gated, intermediate)?,

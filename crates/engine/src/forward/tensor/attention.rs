@@ -1,14 +1,14 @@
 //! Grouped-query attention over the cache with explicit visibility, as a masked matrix product.
 
 use candle_core::{Result, Tensor};
-use candle_nn::ops::rms_norm;
+use candle_nn::ops::{rms_norm, sigmoid};
 
 use super::cache::Cache;
 use super::origin::Origin;
 use super::rotary::Angles;
 use super::stack::{Padding, Stack};
 use crate::error::Result as Loaded;
-use crate::model::ModelConfig;
+use crate::model::{HeadNorms, ModelConfig};
 
 pub struct Attention {
     /// The index of its inputs: of its kind of attention, or its own.
@@ -17,8 +17,10 @@ pub struct Attention {
     projection: Stack,
     /// Of the same height, if the family has one.
     bias: Option<Tensor>,
-    /// Of each head of queries and of keys `[head_size]`, if the family has them.
+    /// Of queries and of keys, of each head `[head_size]` or of all of them together, if the family has them.
     head_norms: Option<(Tensor, Tensor)>,
+    /// What comes out is multiplied with the sigmoid of this times what went in, if the family does so.
+    gate: Option<Stack>, // [heads * head_size, hidden]
     output: Stack, // [hidden, heads * head_size]
     cache: Cache,
 }
@@ -40,8 +42,14 @@ impl Attention {
             let bias = |name: &&str| origin.vector(&format!("{name}.bias"));
             Ok(Tensor::cat(&projections.iter().map(bias).collect::<Loaded<Vec<_>>>()?, 0)?)
         };
-        let head_norms =
-            || Loaded::Ok((origin.vector("attn_q_norm.weight")?, origin.vector("attn_k_norm.weight")?));
+        let norm = |part: &str, fixed: f32| -> Loaded<Tensor> {
+            let name = format!("attn_{part}_norm.weight");
+            if config.family.head_norms == HeadNorms::Fixed && !origin.contains(&name) {
+                return Ok(Tensor::full(fixed, config.head_size, device)?);
+            }
+            origin.vector(&name)
+        };
+        let head_norms = || Loaded::Ok((norm("q", config.query_norm)?, norm("k", 1.0)?));
         Ok(Self {
             // Layers of a draft head that guesses blocks may differ in more.
             kind: if config.block().is_some() {
@@ -51,7 +59,8 @@ impl Attention {
             },
             projection: origin.stack(&projections)?,
             bias: config.family.biases.then(bias).transpose()?,
-            head_norms: config.family.head_norms.then(head_norms).transpose()?,
+            head_norms: (config.family.head_norms != HeadNorms::None).then(head_norms).transpose()?,
+            gate: config.family.gated_attention.then(|| origin.stack(&["attn_gate"])).transpose()?,
             output: origin.stack(&["attn_output"])?,
             cache: Cache::new(config.kv_heads, config.head_size, config.context, device)?,
         })
@@ -74,7 +83,10 @@ impl Attention {
         let AttentionInputs { mask, angles } = &inputs[self.kind];
         let (queries, keys, values) = self.project(x, config, angles, padding)?;
         let (keys, values) = self.cache.write(at, &keys, &values)?;
-        let mixed = attend(&queries, &keys, &values, config.query_scale, mask.as_ref())?;
+        let mut mixed = attend(&queries, &keys, &values, config.query_scale, mask.as_ref())?;
+        if let Some(gate) = &self.gate {
+            mixed = (mixed * sigmoid(&gate.forward(x, padding)?)?)?;
+        }
         self.output.forward(&mixed, padding)
     }
 
@@ -104,10 +116,14 @@ impl Attention {
         if let Some(bias) = &self.bias {
             all = all.broadcast_add(bias)?;
         }
+        if config.family.head_norms == HeadNorms::Together {
+            all = self.normalise_together(&all, config)?;
+        }
         let all = all.reshape((all.dim(0)?, heads + 2 * kv_heads, config.head_size))?;
         let all = all.transpose(0, 1)?.contiguous()?; // [heads + 2 kv_heads, nodes, head_size]
         let values = all.narrow(0, heads + kv_heads, kv_heads)?;
-        let (queries, keys) = match &self.head_norms {
+        let each = self.head_norms.as_ref().filter(|_| config.family.head_norms != HeadNorms::Together);
+        let (queries, keys) = match each {
             None => {
                 let rotated = angles.rotate(&all.narrow(0, 0, heads + kv_heads)?)?;
                 (rotated.narrow(0, 0, heads)?, rotated.narrow(0, heads, kv_heads)?)
@@ -120,7 +136,19 @@ impl Attention {
                 (rotated(0, heads, of_queries)?, rotated(heads, kv_heads, of_keys)?)
             }
         };
-        Ok((queries, keys, values))
+        Ok((angles.grow(queries)?, keys, values))
+    }
+
+    /// The norms of all heads of a row together, `[nodes, (heads + 2 kv_heads) * head_size]`.
+    fn normalise_together(&self, all: &Tensor, config: &ModelConfig) -> Result<Tensor> {
+        let Some((of_queries, of_keys)) = &self.head_norms else { return Ok(all.clone()) };
+        let [queries, keys] = [config.heads, config.kv_heads].map(|heads| heads * config.head_size);
+        let normed = |first, width, norm| {
+            rms_norm(&all.narrow(1, first, width)?.contiguous()?, norm, config.norm_epsilon as f32)
+        };
+        let (normed_queries, normed_keys) =
+            (normed(0, queries, of_queries)?, normed(queries, keys, of_keys)?);
+        Tensor::cat(&[normed_queries, normed_keys, all.narrow(1, queries + keys, keys)?], 1)
     }
 
     /// Moves what is cached at `from` (ascending positions) to the positions from `to` on.

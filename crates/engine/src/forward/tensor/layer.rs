@@ -14,11 +14,11 @@ use crate::model::ModelConfig;
 
 /// What a family does not have is `None`.
 pub struct Layer {
-    mixer_norm: Tensor, // [hidden]
+    mixer_norm: Option<Tensor>, // [hidden]
     mixer: Mixer,
     /// Of what the mixer gives.
     mixer_post_norm: Option<Tensor>,
-    feed_forward_norm: Tensor,
+    feed_forward_norm: Option<Tensor>,
     feed_forward: FeedForward,
     /// Of what the feed-forward network gives.
     feed_forward_post_norm: Option<Tensor>,
@@ -36,16 +36,17 @@ impl Layer {
     /// A missing or misshapen tensor, or `Error::Compute` when the device has no room.
     pub fn load(origin: Origin<'_>) -> Result<Self> {
         let norm = |name: &str| origin.vector(&format!("{name}.weight"));
+        let pre_norm = |name| origin.config.family.pre_norms.then(|| norm(name)).transpose();
         let post_norm = |name| origin.config.family.post_norms.then(|| norm(name)).transpose();
         let convolutions = origin.config.block().and_then(|block| block.convolution).map(|sizes| {
             let around = |part| Convolution::load(origin, part, sizes);
             Result::Ok([around("attn")?, around("ffn")?])
         });
         Ok(Self {
-            mixer_norm: norm("attn_norm")?,
+            mixer_norm: pre_norm("attn_norm")?,
             mixer: Mixer::Attention(Attention::load(origin)?),
             mixer_post_norm: post_norm("post_attention_norm")?,
-            feed_forward_norm: norm("ffn_norm")?,
+            feed_forward_norm: pre_norm("ffn_norm")?,
             feed_forward: FeedForward::load(origin)?,
             feed_forward_post_norm: post_norm("post_ffw_norm")?,
             convolutions: convolutions.transpose()?,
@@ -70,20 +71,20 @@ impl Layer {
         inputs: &[AttentionInputs],
         padding: Padding,
     ) -> Computed<Tensor> {
-        let epsilon = config.norm_epsilon as f32;
-        let normed = joined.map_or_else(|| rms_norm(x, &self.mixer_norm, epsilon), Ok)?;
+        let (epsilon, after) = (config.norm_epsilon as f32, config.post_norm_epsilon as f32);
+        let normed = joined.map_or_else(|| normalised(x.clone(), self.mixer_norm.as_ref(), epsilon), Ok)?;
         let Mixer::Attention(attention) = &mut self.mixer;
         let [around, around_feed] =
             self.convolutions.as_ref().map_or([None, None], |[a, b]| [Some(a), Some(b)]);
         let mixed = convolved(around, normed, padding, |normed| {
             attention.forward(normed, config, at, inputs, padding)
         })?;
-        let x = (x + normalised(mixed, self.mixer_post_norm.as_ref(), epsilon)?)?;
-        let normed = rms_norm(&x, &self.feed_forward_norm, epsilon)?;
+        let x = (x + normalised(mixed, self.mixer_post_norm.as_ref(), after)?)?;
+        let normed = normalised(x.clone(), self.feed_forward_norm.as_ref(), epsilon)?;
         let feed_forward = &self.feed_forward;
         let fed =
             convolved(around_feed, normed, padding, |normed| feed_forward.forward(normed, config, padding))?;
-        x + normalised(fed, self.feed_forward_post_norm.as_ref(), epsilon)?
+        x + normalised(fed, self.feed_forward_post_norm.as_ref(), after)?
     }
 
     /// Remembers `[rows, hidden]` from position `at` on, which tell nothing else.

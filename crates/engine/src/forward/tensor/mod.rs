@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use candle_core::quantized::QTensor;
-use candle_core::{Device, Result as Computed, Tensor};
+use candle_core::{DType, Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 
 use self::attention::AttentionInputs;
@@ -31,7 +31,7 @@ use self::stack::{Arithmetic, Padding, Stack};
 use super::sketch::{Interest, Sketch};
 use super::{Features, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
 use crate::error::Result;
-use crate::model::{AttentionKind, ModelConfig, ModelSource};
+use crate::model::{AttentionKind, ModelConfig, ModelSource, Scoring};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
@@ -119,8 +119,12 @@ impl TensorModel {
     fn run_layers(&mut self, feed: &Feed, want: &Want<'_>) -> Computed<(Tensor, Vec<Tensor>)> {
         let taps = want.features;
         let mut x = self.embedding.embedding(&feed.ids)?;
-        if self.config.family.scaled_embeddings {
-            x = (x * f64::from(self.config.embedding_scale()))?;
+        if self.config.embedding_scale != 1.0 {
+            x = (x * f64::from(self.config.embedding_scale))?;
+        }
+        if self.config.family.normed_embeddings {
+            let ones = Tensor::ones(self.config.hidden, DType::F32, &self.device)?;
+            x = rms_norm(&x, &ones, self.config.norm_epsilon as f32)?;
         }
         // What attention takes in the first layer, if it is not the normed state.
         let mut joined = None;
@@ -175,6 +179,11 @@ impl TensorModel {
         if taps.entering.contains(&self.config.layers) {
             tapped.push(hidden.clone());
         }
+        if self.config.state_scale != 1.0 {
+            for state in &mut tapped {
+                *state = (&*state * f64::from(self.config.state_scale))?;
+            }
+        }
         if taps.last {
             tapped.push(self.normalise(hidden)?);
         }
@@ -201,6 +210,7 @@ impl TensorModel {
         let hidden = self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?;
         let vocabulary = want.vocabulary.min(self.config.vocabulary);
         let logits = self.output.forward(&hidden, self.padding)?.narrow(1, 0, vocabulary)?;
+        let logits = scored(logits, self.config.scoring)?;
         if want.interest != Interest::Everything {
             return Sketch::all(&logits, tokens, &feed.ids, want.interest).map(Scores::Sketches);
         }
@@ -208,6 +218,17 @@ impl TensorModel {
         let peaks = logits.chunks(vocabulary).map(|logits| Row::of(logits).peak()).collect();
         Ok(Scores::Rows { logits, vocabulary, peaks })
     }
+}
+
+/// What [`Scoring`] makes of what the output matrix gives.
+fn scored(mut logits: Tensor, scoring: Scoring) -> Computed<Tensor> {
+    if scoring.scale != 1.0 {
+        logits = (logits * f64::from(scoring.scale))?;
+    }
+    if let Some(cap) = scoring.cap {
+        logits = ((logits / f64::from(cap))?.tanh()? * f64::from(cap))?;
+    }
+    Ok(logits)
 }
 
 impl Model for TensorModel {
@@ -230,6 +251,13 @@ impl Model for TensorModel {
     fn truncate(&mut self, length: usize) -> usize {
         self.cached.truncate(length);
         self.cached.len()
+    }
+
+    fn expect(&mut self, length: usize) {
+        let long = self.config.is_long(length);
+        if self.rotary.iter_mut().fold(false, |changed, rotary| rotary.expect(long) || changed) {
+            self.truncate(0);
+        }
     }
 }
 

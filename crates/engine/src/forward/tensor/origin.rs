@@ -28,6 +28,10 @@ impl Origin<'_> {
         Ok(Stack::new(names.iter().map(matrix).collect::<Result<_>>()?, self.arithmetic, device)?)
     }
 
+    pub fn contains(&self, name: &str) -> bool {
+        self.weights.contains(&format!("blk.{}.{name}", self.index))
+    }
+
     /// # Errors
     /// As [`Self::stack`].
     pub fn vector(&self, name: &str) -> Result<Tensor> {

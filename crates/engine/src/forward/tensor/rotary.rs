@@ -4,7 +4,7 @@ use candle_core::{D, Device, Result, Tensor};
 use candle_nn::rotary_emb::{rope, rope_i};
 
 use super::feed::Positions;
-use crate::model::{Rotary, RotaryLayout};
+use crate::model::{Rotary, RotaryLayout, Turns};
 
 /// Positions known at first; doubled when there are more.
 const FIRST: usize = 256;
@@ -12,49 +12,82 @@ const FIRST: usize = 256;
 #[derive(Debug)]
 pub struct RotaryTable {
     rotary: Rotary,
+    /// Of long texts.
+    long: bool,
+    /// That are in the tables.
+    positions: usize,
     cosines: Tensor, // [positions, rotated / 2]
     sines: Tensor,   // [positions, rotated / 2]
+    /// What queries are multiplied with beside, if that is not 1.
+    growth: Option<Tensor>, // [positions, 1]
 }
 
 /// Those of the nodes of a pass.
 #[derive(Debug)]
 pub struct Angles {
-    cosines: Tensor, // [nodes, rotated / 2]
-    sines: Tensor,   // [nodes, rotated / 2]
+    cosines: Tensor,        // [nodes, rotated / 2]
+    sines: Tensor,          // [nodes, rotated / 2]
+    growth: Option<Tensor>, // [nodes, 1]
     layout: RotaryLayout,
 }
 
 impl RotaryTable {
     pub fn new(rotary: Rotary, device: &Device) -> Result<Self> {
-        let (cosines, sines) = table(&rotary, FIRST, device)?;
-        Ok(Self { rotary, cosines, sines })
+        Self::of(rotary, false, FIRST, device)
+    }
+
+    fn of(rotary: Rotary, long: bool, positions: usize, device: &Device) -> Result<Self> {
+        let all: Vec<usize> = (0..positions).collect();
+        let mut turns = Turns::default();
+        rotary.tabulate(&all, long, &mut turns);
+        let shape = (positions, rotary.size() / 2);
+        let grown = rotary.growth.map(|growth| {
+            let numbers: Vec<f32> = all.iter().map(|&position| growth.at(position)).collect();
+            Tensor::from_vec(numbers, (positions, 1), device)
+        });
+        Ok(Self {
+            cosines: Tensor::from_vec(turns.cosines, shape, device)?,
+            sines: Tensor::from_vec(turns.sines, shape, device)?,
+            growth: grown.transpose()?,
+            rotary,
+            long,
+            positions,
+        })
+    }
+
+    /// Takes a text for long or not from now on; returns whether that changes something.
+    pub fn expect(&mut self, long: bool) -> bool {
+        let changes = self.rotary.beyond.is_some() && self.long != long;
+        if changes {
+            (self.long, self.positions) = (long, 0);
+        }
+        changes
     }
 
     pub fn at(&mut self, positions: &Positions) -> Result<Angles> {
         let (&Positions::Consecutive(std::ops::Range { end, .. }) | &Positions::Scattered(_, end)) =
             positions;
-        if end > self.cosines.dim(0)? {
-            (self.cosines, self.sines) = table(&self.rotary, end.next_power_of_two(), self.cosines.device())?;
+        if end > self.positions {
+            let positions = end.next_power_of_two().max(FIRST);
+            *self = Self::of(self.rotary.clone(), self.long, positions, self.cosines.device())?;
         }
         let of = |table: &Tensor| match positions {
             Positions::Consecutive(range) => table.narrow(0, range.start, range.len()),
             Positions::Scattered(positions, _) => table.index_select(positions, 0),
         };
-        Ok(Angles { cosines: of(&self.cosines)?, sines: of(&self.sines)?, layout: self.rotary.layout })
+        let growth = self.growth.as_ref().map(of).transpose()?;
+        let layout = self.rotary.layout;
+        Ok(Angles { cosines: of(&self.cosines)?, sines: of(&self.sines)?, growth, layout })
     }
-}
-
-fn table(rotary: &Rotary, positions: usize, device: &Device) -> Result<(Tensor, Tensor)> {
-    let (mut cosines, mut sines) = (Vec::new(), Vec::new());
-    rotary.tabulate(&(0..positions).collect::<Vec<_>>(), &mut cosines, &mut sines);
-    let shape = (positions, rotary.size() / 2);
-    Ok((Tensor::from_vec(cosines, shape, device)?, Tensor::from_vec(sines, shape, device)?))
 }
 
 impl Angles {
     /// `[heads, nodes, head_size]`, the first components rotated by each node's position.
     pub fn rotate(&self, x: &Tensor) -> Result<Tensor> {
         let (head_size, rotated) = (x.dim(D::Minus1)?, 2 * self.cosines.dim(1)?);
+        if rotated == 0 {
+            return Ok(x.clone());
+        }
         if rotated < head_size {
             let rest = x.narrow(D::Minus1, rotated, head_size - rotated)?;
             let first = self.rotate(&x.narrow(D::Minus1, 0, rotated)?.contiguous()?)?;
@@ -66,5 +99,10 @@ impl Angles {
             RotaryLayout::Halves => rope(&x, &self.cosines, &self.sines),
         }?
         .squeeze(0)
+    }
+
+    /// Queries `[heads, nodes, head_size]`, multiplied with what they grow by.
+    pub fn grow(&self, queries: Tensor) -> Result<Tensor> {
+        self.growth.as_ref().map_or(Ok(queries.clone()), |growth| queries.broadcast_mul(growth))
     }
 }

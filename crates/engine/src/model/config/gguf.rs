@@ -1,14 +1,14 @@
 //! A model's numbers from the header of a GGUF file.
 
+mod attention;
+
 use super::super::block_tensors::MARKOV_BEFORE;
-use super::super::family::{Family, Windowed, unsupported};
+use super::super::family::{Family, unsupported};
 use super::super::gguf::Header;
-use super::super::weights::{LONG_FACTORS, OUTPUT, ROPE_FACTORS, SHORT_FACTORS};
+use super::super::weights::OUTPUT;
 use super::block_keys::{Written, checked_layers};
-use super::rotary::{LongRope, plain_frequencies};
 use super::{
-    AttentionKind, BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Rotary, attention_kinds, bad,
-    bad_scaling, divide, query_scale, size, window,
+    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, bad, query_scale, size,
 };
 use crate::error::{Error, Result};
 
@@ -30,7 +30,6 @@ impl ModelConfig {
         let family = Family::named(architecture, header.path())?;
         let keys = Keys { header, family, has_markov: has(MARKOV_BEFORE) };
         let experts = keys.experts()?;
-        keys.refuse("final_logit_softcapping", "logits without soft-capping")?;
         let hidden = keys.size("embedding_length")?;
         let heads = keys.size("attention.head_count")?;
         let head_size = keys.size_or("attention.key_length", hidden / heads)?;
@@ -40,25 +39,34 @@ impl ModelConfig {
         let context = keys.size("context_length")?;
         let (attention_kinds, attention_kind_of) =
             keys.attention_kinds(layers, head_size, context, vectors)?;
-        let config = Self {
+        let norm_epsilon = keys.number("attention.layer_norm_rms_epsilon")?.unwrap_or(1e-5);
+        let mut config = Self {
             family,
             name: header.string("general.name").ok().flatten().map(str::to_owned),
             vocabulary: keys.size_or("vocab_size", tokens)?,
             hidden,
-            intermediate: keys.size("feed_forward_length")?,
+            intermediate: keys.intermediate()?,
             experts,
             layers,
             heads,
-            kv_heads: keys.size_or("attention.head_count_kv", heads)?,
+            kv_heads: keys.kv_heads(layers, heads)?,
             head_size,
             context,
-            norm_epsilon: keys.number("attention.layer_norm_rms_epsilon")?.unwrap_or(1e-5),
+            norm_epsilon,
+            post_norm_epsilon: family.default("post_norm_eps").unwrap_or(norm_epsilon),
+            embedding_scale: family.embedding_scale(hidden),
+            state_scale: 1.0,
+            query_norm: family.default("qk_scale_factor").unwrap_or(1.0) as f32,
             query_scale: query_scale(keys.query_scalar(layers, hidden, heads, head_size) as f64),
+            scoring: keys.scoring()?,
             attention_kinds,
             attention_kind_of,
             tied_embeddings: !has(OUTPUT),
             draft_head: keys.draft_head(hidden, tokens, layers)?,
         };
+        if let Some(multipliers) = keys.multipliers()? {
+            multipliers.apply(header.path(), &mut config)?;
+        }
         config.validated(header.path())
     }
 }
@@ -122,6 +130,54 @@ impl Keys<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Of the feed-forward network; of Granite 4's dense models the one that all tokens share.
+    fn intermediate(&self) -> Result<usize> {
+        let shared = "expert_shared_feed_forward_length";
+        let is_shared = self.family.multipliers && self.integer(shared)?.is_some_and(|size| size > 0);
+        self.size(if is_shared { shared } else { "feed_forward_length" })
+    }
+
+    /// Of a layer, which some writers say of each.
+    fn kv_heads(&self, layers: usize, heads: usize) -> Result<usize> {
+        const NAME: &str = "attention.head_count_kv";
+        let key = self.key(NAME);
+        let Some(listed) = self.header.list(&key).ok().flatten() else {
+            return self.size_or(NAME, heads);
+        };
+        let listed = listed.integers().unwrap_or_default();
+        let first = listed.first().copied().unwrap_or_default();
+        if listed.len() != layers || listed.iter().any(|&count| count != first) {
+            return Err(
+                self.bad(format!("the same number for each of {layers} layers in {key}"), "others".into())
+            );
+        }
+        size(self.header.path(), &key, u64::try_from(first).unwrap_or_default())
+    }
+
+    fn multipliers(&self) -> Result<Option<Multipliers>> {
+        if !self.family.multipliers {
+            return Ok(None);
+        }
+        // 0 is as good as missing.
+        let given = |name| Result::Ok(self.number(name)?.filter(|&number| number != 0.0));
+        Ok(Some(Multipliers {
+            embeddings: given("embedding_scale")?.unwrap_or(1.0),
+            branches: given("residual_scale")?.unwrap_or(1.0),
+            products: given("attention.scale")?,
+            logits: given("logit_scale")?.unwrap_or(1.0),
+        }))
+    }
+
+    fn scoring(&self) -> Result<Scoring> {
+        if !self.family.bent_logits {
+            self.refuse("final_logit_softcapping", "logits without soft-capping")?;
+            return Ok(Scoring::PLAIN);
+        }
+        let cap = self.number("final_logit_softcapping")?.filter(|&cap| cap != 0.0);
+        let scale = self.number("logit_scale")?.unwrap_or(1.0);
+        Ok(Scoring { scale: scale as f32, cap: cap.map(|cap| cap as f32) })
     }
 
     /// Those of a family that has them. A Mixtral calls itself a Llama.
@@ -216,83 +272,5 @@ impl Keys<'_> {
     /// 62 layers, is the one model where it is not the head size.
     fn query_scalar(&self, layers: usize, hidden: usize, heads: usize, head_size: usize) -> usize {
         if self.family.name == "gemma3" && layers == 62 { hidden / heads } else { head_size }
-    }
-
-    fn attention_kinds(
-        &self,
-        layers: usize,
-        head_size: usize,
-        context: usize,
-        vectors: Vectors<'_>,
-    ) -> Result<(Vec<AttentionKind>, Vec<usize>)> {
-        let found = self.integer("rope.dimension_count")?.unwrap_or(head_size as u64);
-        let rotated = super::rotary_size(self.header.path(), found as usize, head_size)?;
-        let rotary = self.rotary(rotated, context, vectors)?;
-        let windowed = self.windowed(layers)?;
-        let found = self.integer("attention.sliding_window")?.unwrap_or(0);
-        let window = window(found.try_into().unwrap_or(usize::MAX), context);
-        let local = match self.family.default("rope_local_base_freq") {
-            Some(base) => {
-                let base = self.number("rope.freq_base_swa")?.unwrap_or(base);
-                Rotary::new(rotary.layout, plain_frequencies(base, rotated), 1.0)
-            }
-            None => rotary.clone(),
-        };
-        Ok(attention_kinds(
-            &windowed,
-            AttentionKind { window: None, rotary },
-            AttentionKind { window, rotary: local },
-        ))
-    }
-
-    /// Of every layer whether it has the window.
-    fn windowed(&self, layers: usize) -> Result<Vec<bool>> {
-        let pattern = self.key("attention.sliding_window_pattern");
-        let every = match self.family.windowed {
-            Windowed::All | Windowed::InClass(_) => return Ok(vec![true; layers]),
-            Windowed::Last => return Ok(vec![false; layers]),
-            Windowed::Listed if self.header.has(&pattern) => 1,
-            Windowed::Listed => return Ok(vec![false; layers]),
-            Windowed::AllButEvery(every) => every,
-        };
-        if let Ok(Some(listed)) = self.header.list(&pattern) {
-            return listed.booleans().filter(|listed| listed.len() == layers).ok_or_else(|| {
-                self.bad(format!("{pattern} for every layer"), "a different kind of list".into())
-            });
-        }
-        let every =
-            size(self.header.path(), &pattern, self.header.integer(&pattern)?.unwrap_or(every as u64))?;
-        Ok((1..=layers).map(|layer| !layer.is_multiple_of(every)).collect())
-    }
-
-    /// Rotates `rotated` components of a head.
-    fn rotary(&self, rotated: usize, context: usize, vectors: Vectors<'_>) -> Result<Rotary> {
-        let path = self.header.path();
-        let default = self.family.default("rope_theta").unwrap_or(10_000.0);
-        let base = self.number("rope.freq_base")?.unwrap_or(default);
-        let kind = self.header.string(&self.key("rope.scaling.type"))?.unwrap_or("none");
-        let factor = match kind {
-            "none" | "longrope" => 1.0,
-            "linear" => self.number("rope.scaling.factor")?.unwrap_or(1.0),
-            other => return Err(bad_scaling(path, other)),
-        };
-        // The key of files made before scaling had a type.
-        let factor = self.number("rope.scale_linear")?.unwrap_or(factor);
-        let mut frequencies = plain_frequencies(base, rotated);
-        let wide = |factors: Vec<f32>| factors.into_iter().map(f64::from).collect::<Vec<_>>();
-        if let Some(factors) = vectors(ROPE_FACTORS)? {
-            divide(path, ROPE_FACTORS, &mut frequencies, &wide(factors))?;
-        }
-        let mut scale = 1.0;
-        let (long, short) = (vectors(LONG_FACTORS)?, vectors(SHORT_FACTORS)?);
-        if kind == "longrope" || long.is_some() || short.is_some() {
-            let original_context = self.size("rope.scaling.original_context_length")?;
-            let rope = LongRope { context, original_context };
-            let (name, factors) = if rope.is_long() { (LONG_FACTORS, long) } else { (SHORT_FACTORS, short) };
-            divide(path, name, &mut frequencies, &wide(factors.unwrap_or_default()))?;
-            scale = self.number("rope.scaling.attn_factor")?.unwrap_or(rope.attention_factor());
-        }
-        frequencies.iter_mut().for_each(|f| *f /= factor);
-        Ok(Rotary::new(self.family.gguf_layout, frequencies, scale))
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub use block_head::{BlockHead, Confidence, Convolution, Selector};
 pub use draft_head::{DraftHead, FusedNorms};
-pub use rotary::Rotary;
+pub use rotary::{Growth, Rotary, Turns};
 
 use super::family::Family;
 use crate::error::{Error, Result};
@@ -48,9 +48,19 @@ pub struct ModelConfig {
     /// Tokens the model was trained to see at once.
     pub context: usize,
     pub norm_epsilon: f64,
+    /// Of the norms after attention and the feed-forward network.
+    pub post_norm_epsilon: f64,
+    /// What embeddings are multiplied with.
+    pub embedding_scale: f32,
+    /// The states that run through the layers, times this, are the model's hidden states. A model whose branches
+    /// are multiplied with something runs with states divided by it, which its norms do not see.
+    pub state_scale: f32,
+    /// What normed queries are multiplied with, where the family has [`HeadNorms::Fixed`](super::family::HeadNorms).
+    pub query_norm: f32,
     /// The products of queries and keys are multiplied by this: mostly 1 / sqrt(head_size).
     pub query_scale: f32,
-    /// The kinds of attention layers, one or two.
+    pub scoring: Scoring,
+    /// The kinds of attention layers.
     pub attention_kinds: Vec<AttentionKind>,
     /// Of every layer its kind: an index of `attention_kinds`.
     pub attention_kind_of: Vec<usize>,
@@ -72,6 +82,18 @@ pub struct Experts {
     pub normalised: bool,
 }
 
+/// What is made of what the output matrix gives, before it is called logits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scoring {
+    pub scale: f32,
+    /// Scores x become `cap * tanh(x / cap)`.
+    pub cap: Option<f32>,
+}
+
+impl Scoring {
+    pub const PLAIN: Self = Self { scale: 1.0, cap: None };
+}
+
 /// How far a layer sees, and how it tells positions apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttentionKind {
@@ -81,9 +103,15 @@ pub struct AttentionKind {
 }
 
 impl ModelConfig {
-    /// What embeddings are multiplied with.
-    pub fn embedding_scale(&self) -> f32 {
-        if self.family.scaled_embeddings { (self.hidden as f32).sqrt() } else { 1.0 }
+    /// Tokens up to which a text is read otherwise than a longer one, if there are such: the next pass over it reads
+    /// all of it anew.
+    pub fn border(&self) -> Option<usize> {
+        self.attention_kinds.iter().find_map(|kind| Some(kind.rotary.beyond.as_ref()?.tokens))
+    }
+
+    /// Whether a text of `length` tokens is one of the longer ones.
+    pub fn is_long(&self, length: usize) -> bool {
+        self.border().is_some_and(|border| length > border)
     }
 
     /// What has to hold between the numbers, whatever the format.
@@ -100,21 +128,77 @@ impl ModelConfig {
         if !self.head_size.is_multiple_of(2) {
             return Err(bad(path, "an even head size".into(), self.head_size.to_string()));
         }
-        if !(self.norm_epsilon > 0.0 && self.norm_epsilon < 1.0) {
-            let found = self.norm_epsilon.to_string();
-            return Err(bad(path, "an RMS norm epsilon between 0 and 1".into(), found));
+        let epsilons = [self.norm_epsilon, self.post_norm_epsilon];
+        if let Some(found) = epsilons.into_iter().find(|epsilon| !(*epsilon > 0.0 && *epsilon < 1.0)) {
+            return Err(bad(path, "an RMS norm epsilon between 0 and 1".into(), found.to_string()));
         }
-        if !(self.query_scale.is_finite() && self.query_scale > 0.0) {
-            return Err(bad(path, "a positive query scale".into(), self.query_scale.to_string()));
+        let scales = [
+            ("query scale", self.query_scale),
+            ("embedding scale", self.embedding_scale),
+            ("residual scale", self.state_scale),
+            ("scale of normed queries", self.query_norm),
+            ("logit scale", self.scoring.scale),
+            ("bound for logits", self.scoring.cap.unwrap_or(1.0)),
+        ];
+        if let Some((name, found)) =
+            scales.into_iter().find(|(_, scale)| !(scale.is_finite() && *scale > 0.0))
+        {
+            return Err(bad(path, format!("a positive {name}"), found.to_string()));
         }
-        let rotated = self.attention_kinds.iter().flat_map(|kind| &kind.rotary.inverse_frequencies);
-        let scales = self.attention_kinds.iter().map(|kind| &kind.rotary.scale);
-        if !rotated.chain(scales).all(|f| f.is_finite() && *f > 0.0) {
+        if !self.attention_kinds.iter().all(|kind| kind.rotary.is_sound()) {
             let found = "some that are not".into();
             return Err(bad(path, "positive rotary frequencies".into(), found));
         }
+        let partly = |rotary: &Rotary| rotary.growth.is_some() && rotary.size() != self.head_size;
+        if self.attention_kinds.iter().any(|kind| partly(&kind.rotary)) {
+            let expected = "rotary positions on whole heads where queries grow with them";
+            return Err(bad(path, expected.into(), "positions on a part".into()));
+        }
         Ok(self)
     }
+}
+
+/// What a model's file says it multiplies with; 1 where it says nothing.
+struct Multipliers {
+    embeddings: f64,
+    /// What attention and the feed-forward network give.
+    branches: f64,
+    /// Products of queries and keys; `None` for what everyone has.
+    products: Option<f64>,
+    /// What logits are divided by.
+    logits: f64,
+}
+
+impl Multipliers {
+    /// Gives a model the numbers. x + m f(x / |x|) is m times x / m + f(x / |x|): states divided by m need no
+    /// multiplication in any layer, and norms do not see it, if epsilon is divided by m^2.
+    fn apply(&self, path: &Path, config: &mut ModelConfig) -> Result<()> {
+        let products = self.products.unwrap_or(1.0);
+        for (name, found) in [
+            ("embedding scale", self.embeddings),
+            ("residual scale", self.branches),
+            ("attention scale", products),
+            ("logit scale", self.logits),
+        ] {
+            positive(path, name, found)?;
+        }
+        config.state_scale = self.branches as f32;
+        config.embedding_scale = (self.embeddings / self.branches) as f32;
+        config.norm_epsilon /= self.branches * self.branches;
+        config.scoring.scale = (1.0 / self.logits) as f32;
+        if let Some(scale) = self.products {
+            config.query_scale = scale as f32;
+        }
+        Ok(())
+    }
+}
+
+/// A number that can be divided by.
+fn positive(path: &Path, name: &str, found: f64) -> Result<f64> {
+    if found.is_finite() && found > 0.0 {
+        return Ok(found);
+    }
+    Err(bad(path, format!("a positive number for {name}"), found.to_string()))
 }
 
 /// 1 / sqrt(scalar)
@@ -122,21 +206,39 @@ fn query_scale(scalar: f64) -> f32 {
     1.0 / (scalar as f32).sqrt()
 }
 
-/// The kinds of attention there are when `windowed` layers have the `local` kind and the others the
-/// `global` one, and the kind of every layer.
+/// The kinds of attention there are when a layer is of the kind that `kind` makes of whether it has the window and
+/// whether it turns positions, and the kind of every layer. The one without a window comes first.
 fn attention_kinds(
     windowed: &[bool],
-    global: AttentionKind,
-    local: AttentionKind,
+    turned: &[bool],
+    kind: impl Fn(bool, bool) -> AttentionKind,
 ) -> (Vec<AttentionKind>, Vec<usize>) {
-    let alike = vec![0; windowed.len()];
-    if global == local || windowed.iter().all(|windowed| !windowed) {
-        return (vec![global], alike);
+    let mut kinds = Vec::new();
+    let mut numbers = [[None; 2]; 2];
+    let flags: Vec<(bool, bool)> = windowed.iter().copied().zip(turned.iter().copied()).collect();
+    for (window, turn) in [(false, true), (false, false), (true, true), (true, false)] {
+        if flags.contains(&(window, turn)) {
+            let kind = kind(window, turn);
+            let known = kinds.iter().position(|known| *known == kind);
+            let number = known.unwrap_or_else(|| {
+                kinds.push(kind);
+                kinds.len() - 1
+            });
+            numbers[usize::from(window)][usize::from(turn)] = Some(number);
+        }
     }
-    if windowed.iter().all(|&windowed| windowed) {
-        return (vec![local], alike);
-    }
-    (vec![global, local], windowed.iter().map(|&windowed| usize::from(windowed)).collect())
+    let number = |(window, turn)| numbers[usize::from(window)][usize::from(turn)].unwrap_or(0);
+    (kinds, flags.into_iter().map(number).collect())
+}
+
+/// A window's kind of attention, if the layer has it, turned or not.
+fn kind_of(
+    (window, turned): (bool, bool),
+    global: &Rotary,
+    (width, local): (Option<usize>, &Rotary),
+) -> AttentionKind {
+    let (window, rotary) = if window { (width, local) } else { (None, global) };
+    AttentionKind { window, rotary: if turned { rotary.clone() } else { rotary.unturned() } }
 }
 
 /// A window that is none when it is 0 or no token of the context is ever outside.
@@ -172,18 +274,16 @@ fn rotary_size(path: &Path, found: usize, head_size: usize) -> Result<usize> {
     Ok(found)
 }
 
-/// Divides every frequency by its factor.
-fn divide(path: &Path, name: &str, frequencies: &mut [f64], factors: &[f64]) -> Result<()> {
-    if factors.len() != frequencies.len() {
-        let expected = format!("{} values in {name}", frequencies.len());
-        return Err(bad(path, expected, factors.len().to_string()));
+/// Factors of which there is one for each of `count` frequencies.
+fn check_factors(path: &Path, name: &str, count: usize, factors: Vec<f64>) -> Result<Vec<f64>> {
+    if factors.len() != count {
+        return Err(bad(path, format!("{count} values in {name}"), factors.len().to_string()));
     }
-    frequencies.iter_mut().zip(factors).for_each(|(f, by)| *f /= by);
-    Ok(())
+    Ok(factors)
 }
 
 fn bad_scaling(path: &Path, found: &str) -> Error {
-    let expected = "rotary positions that are unscaled or scaled by 'linear', 'llama3' or 'longrope'";
+    let expected = "rotary positions that are unscaled or scaled by 'linear', 'llama3', 'yarn' or 'longrope'";
     bad(path, expected.into(), format!("'{found}'"))
 }
 

@@ -10,14 +10,53 @@ pub struct Rotary {
     /// Radians per position, one for two components of a head; any scaling is already in them. Components
     /// of a head beyond twice as many are not rotated.
     pub inverse_frequencies: Vec<f32>,
-    /// Cosines and sines are multiplied by this: 1, except with LongRoPE.
+    /// Cosines and sines are multiplied by this: 1, except with LongRoPE and YaRN.
     pub scale: f32,
+    /// With LongRoPE: what takes the place of the frequencies in long texts.
+    pub beyond: Option<Beyond>,
+    /// What queries are multiplied with beside, if it is not 1.
+    pub growth: Option<Growth>,
+}
+
+/// Frequencies of texts of more tokens.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Beyond {
+    /// The longest text that has the others.
+    pub tokens: usize,
+    pub inverse_frequencies: Vec<f32>,
+}
+
+/// Queries at position p are multiplied by `1 + beta ln(1 + floor(p / period))`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Growth {
+    pub beta: f32,
+    pub period: usize,
+}
+
+/// Cosines and sines of some positions, `[positions, size / 2]` each.
+#[derive(Debug, Default)]
+pub struct Turns {
+    pub cosines: Vec<f32>,
+    pub sines: Vec<f32>,
 }
 
 impl Rotary {
-    pub(super) fn new(layout: RotaryLayout, frequencies: Vec<f64>, scale: f64) -> Self {
-        let inverse_frequencies = frequencies.into_iter().map(|f| f as f32).collect();
-        Self { layout, inverse_frequencies, scale: scale as f32 }
+    pub(super) fn new(layout: RotaryLayout, frequencies: &[f64], scale: f64) -> Self {
+        let (inverse_frequencies, scale) = (in_singles(frequencies), scale as f32);
+        Self { layout, inverse_frequencies, scale, beyond: None, growth: None }
+    }
+
+    /// The same without rotation.
+    pub(super) fn unturned(&self) -> Self {
+        Self::new(self.layout, &[], 1.0)
+    }
+
+    /// Whether it can be computed with.
+    pub(super) fn is_sound(&self) -> bool {
+        let beyond = self.beyond.iter().flat_map(|beyond| &beyond.inverse_frequencies);
+        let grows = self.growth.is_none_or(|growth| growth.beta.is_finite() && growth.beta >= 0.0);
+        let numbers = self.inverse_frequencies.iter().chain(beyond).chain([&self.scale]);
+        grows && numbers.into_iter().all(|number| number.is_finite() && *number > 0.0)
     }
 
     /// Components of a head that are rotated.
@@ -25,17 +64,44 @@ impl Rotary {
         2 * self.inverse_frequencies.len()
     }
 
-    /// Puts the cosines and sines of `positions`, `[positions, size / 2]`, in place of what is there.
-    pub fn tabulate(&self, positions: &[usize], cosines: &mut Vec<f32>, sines: &mut Vec<f32>) {
+    /// Puts the cosines and sines of `positions` in place of what is there, in a text that is `long` or not.
+    pub fn tabulate(&self, positions: &[usize], long: bool, turns: &mut Turns) {
+        let beyond = self.beyond.as_ref().filter(|_| long);
+        let frequencies = beyond.map_or(&self.inverse_frequencies, |beyond| &beyond.inverse_frequencies);
         let angles = || {
-            let of = |&position| self.inverse_frequencies.iter().map(move |f| position as f32 * f);
+            let of = |&position| frequencies.iter().map(move |f| position as f32 * f);
             positions.iter().flat_map(of)
         };
-        cosines.clear();
-        cosines.extend(angles().map(|angle| angle.cos() * self.scale));
-        sines.clear();
-        sines.extend(angles().map(|angle| angle.sin() * self.scale));
+        turns.cosines.clear();
+        turns.cosines.extend(angles().map(|angle| angle.cos() * self.scale));
+        turns.sines.clear();
+        turns.sines.extend(angles().map(|angle| angle.sin() * self.scale));
     }
+}
+
+impl Growth {
+    pub fn at(self, position: usize) -> f32 {
+        1.0 + self.beta * ((1 + position / self.period) as f32).ln()
+    }
+
+    /// Puts what queries at `positions` turn by in place of what is there, when keys turn by `keys`.
+    pub fn tabulate(self, positions: &[usize], keys: &Turns, queries: &mut Turns) {
+        let half = keys.cosines.len() / positions.len().max(1);
+        let grow = |from: &[f32], to: &mut Vec<f32>| {
+            to.clear();
+            let rows = positions.iter().zip(from.chunks(half.max(1)));
+            to.extend(rows.flat_map(|(&position, row)| {
+                let by = self.at(position);
+                row.iter().map(move |number| number * by)
+            }));
+        };
+        grow(&keys.cosines, &mut queries.cosines);
+        grow(&keys.sines, &mut queries.sines);
+    }
+}
+
+fn in_singles(numbers: &[f64]) -> Vec<f32> {
+    numbers.iter().map(|&number| number as f32).collect()
 }
 
 /// base^(-2i / size) for i below size / 2.
@@ -63,27 +129,108 @@ impl Llama3Scaling {
     }
 }
 
-/// LongRoPE (Ding et al. 2024): every frequency is divided by a factor of its own. There is one list of
-/// factors for contexts up to the original one and another for longer ones.
-///
-/// The choice is made once, by the context the model is run with, since the keys of a text that grows
-/// beyond the original context would otherwise have been rotated by the wrong factors.
-pub(super) struct LongRope {
-    pub context: usize,
-    pub original_context: usize,
+/// YaRN (Peng et al. 2023): components that turn often in the original context keep their frequencies, those that turn
+/// less than once are divided by `factor`, those between are blended.
+pub(super) struct Yarn {
+    pub factor: f64,
+    pub original_context: f64,
+    /// Turns in the original context from which on, and up to which.
+    pub beta_fast: f64,
+    pub beta_slow: f64,
+    /// The blend begins and ends at whole components.
+    pub truncated: bool,
 }
 
-impl LongRope {
-    /// Whether the factors for long contexts are the ones to take.
-    pub fn is_long(&self) -> bool {
-        self.context > self.original_context
+impl Yarn {
+    pub fn apply(&self, base: f64, frequencies: &mut [f64]) {
+        let size = 2.0 * frequencies.len() as f64;
+        // The component that turns so often.
+        let component = |turns: f64| {
+            size * (self.original_context / (turns * std::f64::consts::TAU)).ln() / (2.0 * base.ln())
+        };
+        let (mut low, mut high) = (component(self.beta_fast), component(self.beta_slow));
+        if self.truncated {
+            (low, high) = (low.floor(), high.ceil());
+        }
+        (low, high) = (low.max(0.0), high.min(size - 1.0));
+        let width = if high == low { 1e-3 } else { high - low };
+        for (index, frequency) in frequencies.iter_mut().enumerate() {
+            let stretched = ((index as f64 - low) / width).clamp(0.0, 1.0);
+            *frequency = *frequency / self.factor * stretched + *frequency * (1.0 - stretched);
+        }
+    }
+
+    /// 0.1 `weight` ln(factor) + 1: what cosines and sines are multiplied with.
+    pub fn magnitude(&self, weight: f64) -> f64 {
+        if self.factor > 1.0 { 0.1 * weight * self.factor.ln() + 1.0 } else { 1.0 }
+    }
+}
+
+/// LongRoPE (Ding et al. 2024): every frequency is divided by a factor of its own. There is one list of
+/// factors for texts up to the original context and another for longer ones.
+pub(super) struct LongRope<'a> {
+    pub context: usize,
+    pub original_context: usize,
+    pub short: &'a [f64],
+    pub long: &'a [f64],
+}
+
+impl LongRope<'_> {
+    /// A rotation that knows both. The frequencies are those of a model that has neither; a model whose context is
+    /// no longer has the short ones alone.
+    pub fn rotary(&self, layout: RotaryLayout, frequencies: &[f64], scale: Option<f64>) -> Rotary {
+        let divided = |by: &[f64]| frequencies.iter().zip(by).map(|(f, by)| f / by).collect::<Vec<_>>();
+        let rotary = Rotary::new(layout, &divided(self.short), scale.unwrap_or(self.attention_factor()));
+        let is_longer = self.context > self.original_context;
+        let beyond =
+            || Beyond { tokens: self.original_context, inverse_frequencies: in_singles(&divided(self.long)) };
+        Rotary { beyond: is_longer.then(beyond), ..rotary }
     }
 
     /// sqrt(1 + ln(s) / ln(original)), with s how many times longer the context is: what cosines and
     /// sines are multiplied with where the file does not say.
-    pub fn attention_factor(&self) -> f64 {
+    fn attention_factor(&self) -> f64 {
         let original = self.original_context as f64;
         let longer = (self.context as f64 / original).max(1.0);
         if longer > 1.0 { (1.0 + longer.ln() / original.ln()).sqrt() } else { 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_grow_where_the_original_context_was_filled_once_more() {
+        let growth = Growth { beta: 0.1, period: 16 };
+        assert_eq!([0, 15].map(|position| growth.at(position)), [1.0; 2]);
+        let twice = [16, 31].map(|position| growth.at(position));
+        assert!(twice.iter().all(|found| (found - 1.069_314_7).abs() < 1e-6), "{twice:?}");
+        let rotary = Rotary::new(RotaryLayout::Halves, &[1.0, 0.5], 1.0);
+        let (mut keys, mut queries) = (Turns::default(), Turns::default());
+        rotary.tabulate(&[3, 16], false, &mut keys);
+        growth.tabulate(&[3, 16], &keys, &mut queries);
+        assert_eq!(queries.cosines[..2], keys.cosines[..2]);
+        assert_eq!(queries.sines[2..], [keys.sines[2] * twice[0], keys.sines[3] * twice[0]]);
+    }
+
+    #[test]
+    fn the_blend_of_yarn_is_between_whole_components_unless_it_is_not_truncated() {
+        // gpt-oss 20B: heads of 64, theta 150,000.
+        let yarn =
+            Yarn { factor: 32.0, original_context: 4096.0, beta_fast: 32.0, beta_slow: 1.0, truncated: true };
+        let stretched = |yarn: &Yarn| {
+            let plain = plain_frequencies(150_000.0, 64);
+            let mut frequencies = plain.clone();
+            yarn.apply(150_000.0, &mut frequencies);
+            plain.iter().zip(frequencies).map(|(plain, found)| plain / found).collect::<Vec<_>>()
+        };
+        let found = stretched(&yarn);
+        assert_eq!((found[8], found[18]), (1.0, 32.0));
+        assert!(found[9] > 1.0 && found[17] < 32.0 && found.is_sorted(), "{found:?}");
+        assert!((yarn.magnitude(1.0) - 1.346_574).abs() < 1e-6);
+        // From 8.09 to 17.40.
+        let found = stretched(&Yarn { truncated: false, ..yarn });
+        assert!(found[8] == 1.0 && found[9] > 1.0 && found[17] < 32.0 && found[18] == 32.0, "{found:?}");
     }
 }

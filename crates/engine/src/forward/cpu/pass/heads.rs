@@ -5,12 +5,12 @@ use super::{Phases, add};
 use crate::forward::cpu::activations::BLOCK;
 use crate::forward::cpu::attention::{self, Rotation};
 use crate::forward::cpu::cache::Cache;
-use crate::forward::cpu::network::Attention;
+use crate::forward::cpu::network::{Attention, HeadNorms};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
-use crate::model::ModelConfig;
+use crate::model::{ModelConfig, Turns};
 
 // What is unsafe here rests on what is said in `pass/mod.rs`.
 impl Phases<'_> {
@@ -25,11 +25,33 @@ impl Phases<'_> {
         then: &Panels,
     ) {
         self.project(member, attention, normed, &attention.output);
+        if let Some(norms) = attention.head_norms.as_ref().filter(|norms| norms.together) {
+            self.normalise_together(member, norms);
+        }
         if self.nodes > 1 {
             self.complete(member, attention, cache);
         }
         self.attend(member, attention, cache);
         self.add_product(member, &attention.output, &self.workspace.mixed, aside, then);
+    }
+
+    /// The norms of all heads of a row together.
+    fn normalise_together(&self, member: &Member<'_>, norms: &HeadNorms) {
+        let ModelConfig { heads, kv_heads, head_size, norm_epsilon, .. } = *self.config;
+        let (queries, keys) = (heads * head_size, kv_heads * head_size);
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                let query = self.workspace.queries.at(row * queries.next_multiple_of(LANES));
+                let key = self.workspace.keys.at(row * keys.next_multiple_of(LANES));
+                for (heads, weight, width) in [(query, &norms.query, queries), (key, &norms.key, keys)] {
+                    // SAFETY: the row is this unit's, and as wide as the weight.
+                    unsafe {
+                        (self.kernels.rms_norm)(heads, weight.as_ptr(), heads, width, norm_epsilon as f32);
+                    }
+                }
+            }
+        });
+        member.meet();
     }
 
     /// Completes queries, keys and values of all rows, see [`Self::complete_heads`].
@@ -52,7 +74,7 @@ impl Phases<'_> {
     unsafe fn complete_heads(&self, attention: &Attention, cache: &Cache, row: usize, kv_head: usize) {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let group = heads / kv_heads;
-        let rotation = self.rotation(attention, row);
+        let rotation = self.rotation(attention, row, true);
         let query = self.workspace.queries.at(row * (heads * head_size).next_multiple_of(LANES));
         let query_heads = kv_head * group..(kv_head + 1) * group;
         // SAFETY: as promised.
@@ -63,7 +85,7 @@ impl Phases<'_> {
             }
             for head in query_heads {
                 let query = query.add(head * head_size);
-                if let Some(norms) = &attention.head_norms {
+                if let Some(norms) = attention.head_norms.as_ref().filter(|norms| !norms.together) {
                     self.normalise_head(query, &norms.query);
                 }
                 (self.kernels.rotate)(&rotation, query);
@@ -87,19 +109,20 @@ impl Phases<'_> {
                 add(key, &biases.key[own.clone()]);
                 add(value, &biases.value[own]);
             }
-            if let Some(norms) = &attention.head_norms {
+            if let Some(norms) = attention.head_norms.as_ref().filter(|norms| !norms.together) {
                 self.normalise_head(key, &norms.key);
             }
-            (self.kernels.rotate)(&self.rotation(attention, row), key);
+            (self.kernels.rotate)(&self.rotation(attention, row, false), key);
             let position = self.at + self.first + row;
             (self.kernels.remember)(cache, kv_head, position, head_size, key, value);
         }
     }
 
-    /// By the position of a row.
-    fn rotation(&self, attention: &Attention, row: usize) -> Rotation {
+    /// By the position of a row, of its queries or its keys.
+    fn rotation(&self, attention: &Attention, row: usize, of_queries: bool) -> Rotation {
         let rotary = &self.config.attention_kinds[attention.kind].rotary;
-        let (cosines, sines) = &self.workspace.rotations[attention.kind];
+        let [keys, queries] = &self.workspace.rotations[attention.kind];
+        let Turns { cosines, sines } = if of_queries && rotary.growth.is_some() { queries } else { keys };
         let half = rotary.size() / 2;
         Rotation {
             layout: rotary.layout,
@@ -159,6 +182,10 @@ impl Phases<'_> {
                         own,
                         scratch: self.workspace.scores.at(scratch),
                     });
+                    if attention.gate.is_some() {
+                        let gate = self.workspace.gates.at(row * mixed.width + first);
+                        (self.kernels.sigmoid_times)(out, gate, group * head_size);
+                    }
                     if blocks {
                         self.round(mixed, row, first..first + group * head_size, out);
                     }

@@ -90,8 +90,12 @@ impl Phases<'_> {
             let next = next.map_or(&*self.network.output, |next| next.mixer.first());
             let arriving = Arriving { pending, tap: self.tap_of(index) };
             let normed = match head {
-                Some((head, carried)) => self.join(member, head, carried, &layer.mixer_norm),
-                None => self.normalise(member, &layer.mixer_norm, arriving, 0..self.nodes, self.normed),
+                Some((head, carried)) => {
+                    self.join(member, head, carried, layer.mixer_norm.as_deref().unwrap_or_default())
+                }
+                None => {
+                    self.normalise(member, layer.mixer_norm.as_deref(), arriving, 0..self.nodes, self.normed)
+                }
             };
             pending = layer.mixer_post_norm.as_deref();
             let Mixer::Attention(attention) = &layer.mixer;
@@ -105,8 +109,8 @@ impl Phases<'_> {
             self.mix_by_attention(member, (attention, cache), normed, aside, layer.feed_forward.first());
             around.inspect(|around| self.convolve_branch(member, around));
             let arriving = Arriving { pending, tap: None };
-            let normed =
-                self.normalise(member, &layer.feed_forward_norm, arriving, 0..self.nodes, self.normed);
+            let norm = layer.feed_forward_norm.as_deref();
+            let normed = self.normalise(member, norm, arriving, 0..self.nodes, self.normed);
             pending = layer.feed_forward_post_norm.as_deref();
             let aside = pending.is_some() || around_feed.is_some();
             let normed = convolve(around_feed, normed, layer.feed_forward.first());
@@ -138,7 +142,7 @@ impl Phases<'_> {
     }
 
     fn embed(&self, member: &Member<'_>) {
-        let scale = self.config.embedding_scale();
+        let (scale, epsilon) = (self.config.embedding_scale, self.config.norm_epsilon as f32);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row is this unit's.
@@ -149,17 +153,23 @@ impl Phases<'_> {
                     state.iter_mut().for_each(|number| *number *= scale);
                 }
                 rest.fill(0.0);
+                if let Some(norm) = &self.network.embedding_norm {
+                    let (state, length) = (state.as_mut_ptr(), state.len());
+                    // SAFETY: as above; the norm is as long.
+                    unsafe { (self.kernels.rms_norm)(state, norm.as_ptr(), state, length, epsilon) };
+                }
             }
         });
         member.meet();
     }
 
-    /// The norm of the states of `rows`, as rows from 0 on: of the one in `to`, or of this member's.
+    /// The norm of the states of `rows`, or these where there is no weight, as rows from 0 on: of the one in `to`, or of
+    /// this member's.
     /// First the states are completed by [`Self::arrive`].
     fn normalise<'a>(
         &self,
         member: &Member<'_>,
-        weight: &[f32],
+        weight: Option<&[f32]>,
         arriving: Arriving<'_>,
         rows: Range<usize>,
         to: &'a [Inputs],
@@ -172,7 +182,10 @@ impl Phases<'_> {
                 // SAFETY: see above; all are good for `hidden` numbers.
                 unsafe {
                     let state = self.arrive(first + row, arriving);
-                    (self.kernels.rms_norm)(state, weight.as_ptr(), out, hidden, epsilon);
+                    match weight {
+                        Some(weight) => (self.kernels.rms_norm)(state, weight.as_ptr(), out, hidden, epsilon),
+                        None => std::ptr::copy_nonoverlapping(state, out, hidden),
+                    }
                     self.round(to, row, 0..hidden, out);
                 }
             }
@@ -192,7 +205,7 @@ impl Phases<'_> {
     /// # Safety
     /// The row must be this unit's.
     unsafe fn arrive(&self, row: usize, Arriving { pending, tap }: Arriving<'_>) -> *mut f32 {
-        let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
+        let (hidden, epsilon) = (self.config.hidden, self.config.post_norm_epsilon as f32);
         let state = self.hidden(row);
         // SAFETY: as promised; all are good for `hidden` numbers.
         unsafe {
@@ -202,7 +215,12 @@ impl Phases<'_> {
                 add(state, std::slice::from_raw_parts(branch, hidden));
             }
             if let Some(tap) = tap {
-                std::ptr::copy_nonoverlapping(state, self.workspace.feature(row, tap * hidden), hidden);
+                let feature =
+                    std::slice::from_raw_parts_mut(self.workspace.feature(row, tap * hidden), hidden);
+                feature.copy_from_slice(std::slice::from_raw_parts(state, hidden));
+                if self.config.state_scale != 1.0 {
+                    feature.iter_mut().for_each(|number| *number *= self.config.state_scale);
+                }
             }
         }
         state

@@ -30,7 +30,7 @@ pub struct Task<'a> {
 
 // What is unsafe here rests on what is said in `pass/mod.rs`.
 impl Phases<'_> {
-    /// Queries, keys and values. `then` is what is read next, as it is of the other products.
+    /// Queries, keys, values and gates. `then` is what is read next, as it is of the other products.
     pub fn project(&self, member: &Member<'_>, attention: &Attention, normed: &Inputs, then: &Panels) {
         let workspace = self.workspace;
         let task = |weights, out: &Buffer<f32>| self.task(weights, normed, out.at(0), false);
@@ -38,8 +38,10 @@ impl Phases<'_> {
             task(&attention.query, &workspace.queries),
             task(&attention.key, &workspace.keys),
             task(&attention.value, &workspace.values),
+            task(attention.gate.as_ref().unwrap_or(&attention.query), &workspace.gates),
         ];
-        self.products(member, &tasks, then);
+        let count = if attention.gate.is_some() { 4 } else { 3 };
+        self.products(member, &tasks[..count], then);
     }
 
     /// Of all rows.

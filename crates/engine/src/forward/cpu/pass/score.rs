@@ -5,6 +5,7 @@ use super::{Arriving, Phases};
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::SLICE;
+use crate::model::Scoring;
 
 // What is unsafe here rests on what is said in `pass/mod.rs`.
 impl Phases<'_> {
@@ -14,7 +15,7 @@ impl Phases<'_> {
         let stride = vocabulary.next_multiple_of(LANES);
         let to = std::slice::from_ref(&workspace.scored);
         let arriving = Arriving { pending, tap: None };
-        let scored = self.normalise(member, &self.network.output_norm, arriving, self.rows.clone(), to);
+        let scored = self.normalise(member, Some(&self.network.output_norm), arriving, self.rows.clone(), to);
         let task = Task {
             weights: &self.network.output,
             inputs: scored,
@@ -43,6 +44,9 @@ impl Phases<'_> {
                 // SAFETY: a slice is this unit's; after the last one there is room for whole vectors.
                 unsafe {
                     let whole = length.next_multiple_of(LANES);
+                    if self.config.scoring != Scoring::PLAIN {
+                        (self.kernels.score)(logits, whole, self.config.scoring);
+                    }
                     (length..whole).for_each(|beyond| *logits.add(beyond) = f32::NEG_INFINITY);
                     let found = (self.kernels.largest_and_sum)(logits, whole);
                     workspace.slices.at(row * slices + slice).write(found);

@@ -1,4 +1,4 @@
-// activation(gate) * up, and that in eight bits, a thread a block of 32.
+// activation(gate) * up, or sigmoid(gate) * up, and that in eight bits, a thread a block of 32.
 
 struct Ask {
     blocks: u32, // of a row, the last one perhaps a part
@@ -6,7 +6,7 @@ struct Ask {
     length: u32,
     stride: u32, // of `gate` and `up`
     width: u32,  // of `plain`
-    gelu: u32,   // else SiLU
+    kind: u32,   // SILU, GELU or SIGMOID
 }
 var<immediate> ask: Ask;
 
@@ -16,9 +16,13 @@ var<immediate> ask: Ask;
 @group(0) @binding(3) var<storage, read_write> quants: array<u32>;       // [rows, blocks, 8]
 @group(0) @binding(4) var<storage, read_write> scales: array<vec2<f32>>; // [rows, blocks]
 
+const SILU = 0u;
+const GELU = 1u;
+const SIGMOID = 2u;
+
 // e^ what is added to 1 below the number.
 fn power(a: f32) -> f32 {
-    if ask.gelu == 0u {
+    if ask.kind != GELU {
         return 0.0 - a;
     }
     return a * fused(a * a, -0.071354814, -1.595769);
@@ -35,7 +39,12 @@ fn activate(@builtin(global_invocation_id) id: vec3<u32>) {
     for (var at = 32u * block; at < end; at++) {
         let a = gate[row * ask.stride + at];
         let below = 1.0 + exponential(power(a));
-        plain[row * ask.width + at] = divide(a, below) * up[row * ask.stride + at];
+        let other = up[row * ask.stride + at];
+        if ask.kind == SIGMOID {
+            plain[row * ask.width + at] = divide(other, below);
+        } else {
+            plain[row * ask.width + at] = divide(a, below) * other;
+        }
     }
     if ask.length % 32u == 0u {
         round_block(row * ask.blocks + block);

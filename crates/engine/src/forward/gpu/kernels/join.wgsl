@@ -28,7 +28,7 @@ fn join(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             squares = fused(state[start + at], state[start + at], squares);
         }
     }
-    let scale = norm_scale(thread, squares);
+    let scale = norm_scale(thread, squares, ask.epsilon);
     for (var at = thread; at < ask.length; at += THREADS) {
         let normed = state[start + at] * scale * vectors[ask.weight + at];
         plain[group.x * ask.width + ask.length + at] = normed;

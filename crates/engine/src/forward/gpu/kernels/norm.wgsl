@@ -10,6 +10,7 @@ struct Ask {
     pending: u32, // where the branch's weight begins; NONE where no branch waits
     epsilon: f32,
     zero: u32,
+    pending_epsilon: f32,
 }
 var<immediate> ask: Ask;
 
@@ -33,7 +34,7 @@ fn norm(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 squares = fused(branch[start + at], branch[start + at], squares);
             }
         }
-        let scale = norm_scale(thread, squares);
+        let scale = norm_scale(thread, squares, ask.pending_epsilon);
         for (var at = thread; at < ask.length; at += THREADS) {
             let normed = branch[start + at] * scale * vectors[ask.pending + at];
             state[start + at] += opaque(normed, ask.zero);
@@ -47,7 +48,7 @@ fn norm(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             squares = fused(state[start + at], state[start + at], squares);
         }
     }
-    let scale = norm_scale(thread, squares);
+    let scale = norm_scale(thread, squares, ask.epsilon);
     let blocks = (ask.length + 31u) / 32u;
     for (var block = thread; block < blocks; block += THREADS) {
         let end = min(32u * block + 32u, ask.length);

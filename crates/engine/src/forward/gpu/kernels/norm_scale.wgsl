@@ -1,7 +1,7 @@
 var<workgroup> lanes: array<f32, 16>;
 
 // 1 / sqrt(mean of squares + epsilon) of what the lanes have summed up.
-fn norm_scale(lane: u32, squares: f32) -> f32 {
+fn norm_scale(lane: u32, squares: f32, epsilon: f32) -> f32 {
     if lane < 16u {
         lanes[lane] = squares;
     }
@@ -14,5 +14,5 @@ fn norm_scale(lane: u32, squares: f32) -> f32 {
     }
     let sum = lanes[0];
     workgroupBarrier();
-    return divide(1.0, root(divide(sum, f32(ask.length)) + ask.epsilon));
+    return divide(1.0, root(divide(sum, f32(ask.length)) + epsilon));
 }

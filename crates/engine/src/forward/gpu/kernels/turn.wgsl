@@ -18,13 +18,14 @@ struct Ask {
     epsilon: f32,
     zero: u32,
     first: u32,       // head to begin with
+    key_turns: u32,   // row of `turns` in which those of keys begin, 0 where queries turn by the same
 }
 var<immediate> ask: Ask;
 
 @group(0) @binding(0) var<storage, read_write> queries: array<f32>;      // [rows, query_stride]
 @group(0) @binding(1) var<storage, read> keys: array<f32>;               // [rows, key_stride]
 @group(0) @binding(2) var<storage, read> values: array<f32>;             // [rows, key_stride]
-@group(0) @binding(3) var<storage, read> turns: array<vec2<f32>>;        // [rows, turned]: cosines and sines
+@group(0) @binding(3) var<storage, read> turns: array<vec2<f32>>;        // [rows, turned]: cosines and sines; of queries and then of keys, where these differ
 @group(0) @binding(4) var<storage, read> vectors: array<f32>;
 @group(0) @binding(5) var<storage, read> nodes: array<u32>;              // [rows, 3]: position in the cache, ...
 @group(0) @binding(6) var<storage, read_write> key_cache: array<u32>;    // [pages, kv_heads, 16, head_size / 2, 16]
@@ -102,7 +103,7 @@ fn turn(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if weight != NONE {
         norm(thread, weight);
     }
-    rotate(row, thread);
+    rotate(select(ask.key_turns + row, row, is_query), thread);
     if is_query {
         for (var at = thread; at < ask.head_size; at += THREADS) {
             queries[query + at] = numbers[at];

@@ -1,0 +1,159 @@
+//! What a GGUF header says of attention: which layers have windows, and how positions are turned.
+
+use super::{Keys, Vectors};
+use crate::error::Result;
+use crate::model::config::rotary::{Growth, LongRope, Yarn, plain_frequencies};
+use crate::model::config::{
+    AttentionKind, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive, rotary_size, size,
+    window,
+};
+use crate::model::family::{Unturned, Windowed};
+use crate::model::weights::{LONG_FACTORS, ROPE_FACTORS, SHORT_FACTORS};
+
+impl Keys<'_> {
+    pub fn attention_kinds(
+        &self,
+        layers: usize,
+        head_size: usize,
+        context: usize,
+        vectors: Vectors<'_>,
+    ) -> Result<(Vec<AttentionKind>, Vec<usize>)> {
+        let found = self.integer("rope.dimension_count")?.unwrap_or(head_size as u64);
+        let rotated = rotary_size(self.header.path(), found as usize, head_size)?;
+        let rotary = self.rotary(rotated, context, vectors)?;
+        let mut windowed = self.windowed(layers)?;
+        let found = self.integer("attention.sliding_window")?.unwrap_or(0);
+        if self.family.plain_windows && found == 0 {
+            windowed.fill(false);
+        }
+        let turned = self.turned(&windowed)?;
+        let window = window(found.try_into().unwrap_or(usize::MAX), context);
+        let local_base = match self.family.default("rope_local_base_freq") {
+            base @ Some(_) => base,
+            None if self.family.plain_windows => Some(self.base()?),
+            None => None,
+        };
+        let local = match local_base {
+            Some(base) => {
+                let base = self.number("rope.freq_base_swa")?.unwrap_or(base);
+                Rotary::new(rotary.layout, &plain_frequencies(base, rotated), 1.0)
+            }
+            None => rotary.clone(),
+        };
+        Ok(attention_kinds(&windowed, &turned, |windowed, turned| {
+            kind_of((windowed, turned), &rotary, (window, &local))
+        }))
+    }
+
+    /// Of every layer whether it has the window.
+    pub fn windowed(&self, layers: usize) -> Result<Vec<bool>> {
+        let pattern = self.key("attention.sliding_window_pattern");
+        let every = match self.family.windowed {
+            Windowed::All | Windowed::InClass(_) => return Ok(vec![true; layers]),
+            Windowed::Last => return Ok(vec![false; layers]),
+            Windowed::Listed if self.header.has(&pattern) => 1,
+            Windowed::Listed => return Ok(vec![false; layers]),
+            Windowed::AllButEvery(every) => every,
+        };
+        if let Ok(Some(listed)) = self.header.list(&pattern) {
+            return listed.booleans().filter(|listed| listed.len() == layers).ok_or_else(|| {
+                self.bad(format!("{pattern} for every layer"), "a different kind of list".into())
+            });
+        }
+        let every =
+            size(self.header.path(), &pattern, self.header.integer(&pattern)?.unwrap_or(every as u64))?;
+        Ok((1..=layers).map(|layer| !layer.is_multiple_of(every)).collect())
+    }
+
+    /// Of every layer whether it turns positions, when they are `windowed` or not.
+    fn turned(&self, windowed: &[bool]) -> Result<Vec<bool>> {
+        let layers = windowed.len();
+        Ok(match self.family.unturned {
+            Unturned::None => vec![true; layers],
+            Unturned::Every(every) => (1..=layers).map(|layer| !layer.is_multiple_of(every)).collect(),
+            Unturned::Windowless => windowed.to_vec(),
+            Unturned::Stated(_) => {
+                let stated = self.header.boolean(&self.key("rope.scaling.finetuned"))?;
+                vec![stated != Some(false); layers]
+            }
+        })
+    }
+
+    fn base(&self) -> Result<f64> {
+        let default = self.family.default("rope_theta").unwrap_or(10_000.0);
+        Ok(self.number("rope.freq_base")?.unwrap_or(default))
+    }
+
+    /// Rotates `rotated` components of a head.
+    fn rotary(&self, rotated: usize, context: usize, vectors: Vectors<'_>) -> Result<Rotary> {
+        let path = self.header.path();
+        let base = self.base()?;
+        let kind = self.header.string(&self.key("rope.scaling.type"))?.unwrap_or("none");
+        let factor = match kind {
+            "none" | "longrope" | "yarn" => 1.0,
+            "linear" => self.number("rope.scaling.factor")?.unwrap_or(1.0),
+            other => return Err(bad_scaling(path, other)),
+        };
+        // The key of files made before scaling had a type.
+        let factor = self.number("rope.scale_linear")?.unwrap_or(factor);
+        let mut frequencies = plain_frequencies(base, rotated);
+        let vector = |name| -> Result<Option<Vec<f64>>> {
+            let Some(factors) = vectors(name)? else { return Ok(None) };
+            let wide = factors.into_iter().map(f64::from).collect();
+            check_factors(path, name, rotated / 2, wide).map(Some)
+        };
+        if let Some(factors) = vector(ROPE_FACTORS)? {
+            frequencies.iter_mut().zip(factors).for_each(|(f, by)| *f /= by);
+        }
+        frequencies.iter_mut().for_each(|f| *f /= factor);
+        let (long, short) = (vector(LONG_FACTORS)?, vector(SHORT_FACTORS)?);
+        let layout = self.family.gguf_layout;
+        let given = self.number("rope.scaling.attn_factor")?;
+        if kind == "longrope" || long.is_some() || short.is_some() {
+            let original_context = self.size("rope.scaling.original_context_length")?;
+            let factors = |found: Option<Vec<f64>>, name| {
+                check_factors(path, name, rotated / 2, found.unwrap_or_default())
+            };
+            let (long, short) = (factors(long, LONG_FACTORS)?, factors(short, SHORT_FACTORS)?);
+            let rope = LongRope { context, original_context, short: &short, long: &long };
+            return Ok(rope.rotary(layout, &frequencies, given));
+        }
+        let scale = match kind {
+            "yarn" => self.yarn(base, context, &mut frequencies)? * given.unwrap_or(1.0),
+            _ => 1.0,
+        };
+        let growth = self.growth(context)?;
+        Ok(Rotary { growth, ..Rotary::new(layout, &frequencies, scale) })
+    }
+
+    /// Stretches the frequencies by YaRN; returns what cosines and sines are multiplied with.
+    fn yarn(&self, base: f64, context: usize, frequencies: &mut [f64]) -> Result<f64> {
+        let path = self.header.path();
+        let number =
+            |name: &str, default: f64| positive(path, &self.key(name), self.number(name)?.unwrap_or(default));
+        let yarn = Yarn {
+            factor: number("rope.scaling.factor", 1.0)?,
+            original_context: self.size_or("rope.scaling.original_context_length", context)? as f64,
+            beta_fast: number("rope.scaling.yarn_beta_fast", 32.0)?,
+            beta_slow: number("rope.scaling.yarn_beta_slow", 1.0)?,
+            truncated: true,
+        };
+        let blended = self.number("rope.scaling.yarn_ext_factor")?.filter(|&blended| blended != 1.0);
+        if let Some(found) = blended {
+            let expected = format!("{} of 1", self.key("rope.scaling.yarn_ext_factor"));
+            return Err(self.bad(expected, found.to_string()));
+        }
+        yarn.apply(base, frequencies);
+        let all = self.number("rope.scaling.yarn_log_multiplier")?.filter(|&all| all != 0.0);
+        Ok(yarn.magnitude(1.0) / all.map_or(1.0, |all| yarn.magnitude(all)))
+    }
+
+    /// What queries are multiplied with as positions grow, if anything.
+    fn growth(&self, context: usize) -> Result<Option<Growth>> {
+        const NAME: &str = "attention.temperature_scale";
+        let Some(beta) = self.number(NAME)?.filter(|&beta| beta != 0.0) else { return Ok(None) };
+        let beta = positive(self.header.path(), &self.key(NAME), beta)? as f32;
+        let period = self.size_or("rope.scaling.original_context_length", context)?;
+        Ok(Some(Growth { beta, period }))
+    }
+}

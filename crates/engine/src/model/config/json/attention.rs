@@ -1,0 +1,228 @@
+//! What a config.json says of attention: which layers have windows, and how positions are turned.
+
+use serde_json::Value as Json;
+
+use super::Keys;
+use crate::error::Result;
+use crate::model::config::rotary::{Growth, Llama3Scaling, LongRope, Yarn, plain_frequencies};
+use crate::model::config::{
+    AttentionKind, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive, rotary_size, size,
+    window,
+};
+use crate::model::family::{RotaryLayout, Unturned, Windowed};
+
+/// Of Qwen's layers so many have no window where the file does not say.
+const WINDOWLESS_LAYERS: u64 = 28;
+
+const ORIGINAL: &str = "original_max_position_embeddings";
+
+impl Keys<'_> {
+    pub fn attention_kinds(
+        &self,
+        layers: usize,
+        head_size: usize,
+        context: usize,
+    ) -> Result<(Vec<AttentionKind>, Vec<usize>)> {
+        let rope = self.rope();
+        let part = rope["partial_rotary_factor"].as_f64().or_else(|| self.number("partial_rotary_factor"));
+        let rotated = (head_size as f64 * part.unwrap_or(1.0)) as usize;
+        let rotated = rotary_size(self.path, rotated, head_size)?;
+        // The newest files describe the rotation of each kind of layer, those before them a base for
+        // layers with a window, the others one rotation for all.
+        let nested = rope["full_attention"].is_object();
+        let global = if nested { &rope["full_attention"] } else { rope };
+        let local = if nested { &rope["sliding_attention"] } else { rope };
+        let global = self.rotary(global, rotated, context)?;
+        let local = match self.number("rope_local_base_freq") {
+            _ if nested => self.rotary(local, rotated, context)?,
+            Some(base) => Rotary::new(RotaryLayout::Halves, &plain_frequencies(base, rotated), 1.0),
+            None if self.family.plain_windows => {
+                Rotary::new(RotaryLayout::Halves, &plain_frequencies(self.base(rope), rotated), 1.0)
+            }
+            None => global.clone(),
+        };
+        let all = self.json["dflash_config"].get("swa_window_size").filter(|_| self.windows_all());
+        let found = match all.unwrap_or(&self.json["sliding_window"]) {
+            Json::Null => self.family.default("sliding_window").unwrap_or(0.0) as usize,
+            value => value
+                .as_u64()
+                .ok_or_else(|| self.bad("a whole number for sliding_window", value.to_string()))?
+                as usize,
+        };
+        let window = window(found, context);
+        let mut windowed = self.windowed(layers)?;
+        if self.family.plain_windows && found == 0 {
+            windowed.fill(false);
+        }
+        let turned = self.turned(&windowed)?;
+        Ok(attention_kinds(&windowed, &turned, |windowed, turned| {
+            kind_of((windowed, turned), &global, (window, &local))
+        }))
+    }
+
+    /// A block head may say at one place that all of its layers have a window.
+    fn windows_all(&self) -> bool {
+        self.family.drafts_blocks && self.json["dflash_config"]["use_swa"] == true
+    }
+
+    /// Of every layer whether it has the window, if there is one.
+    fn windowed(&self, layers: usize) -> Result<Vec<bool>> {
+        if self.windows_all() { Ok(vec![true; layers]) } else { self.sliding(layers) }
+    }
+
+    /// Of every layer whether it is of the kind that has a window.
+    pub fn sliding(&self, layers: usize) -> Result<Vec<bool>> {
+        if let Some(listed) = self.json["layer_types"].as_array() {
+            let listed: Option<Vec<bool>> = listed.iter().map(is_windowed).collect();
+            return listed.filter(|listed| listed.len() == layers).ok_or_else(|| {
+                let expected = "layer_types for every layer, full_attention or sliding_attention,";
+                self.bad(expected, "others".into())
+            });
+        }
+        Ok(match self.family.windowed {
+            Windowed::All => vec![true; layers],
+            Windowed::Listed => vec![false; layers],
+            Windowed::InClass(class) => vec![self.json["architectures"][0] == class; layers],
+            Windowed::Last => {
+                let used = self.json["use_sliding_window"].as_bool().unwrap_or(false);
+                let first = self.json["max_window_layers"].as_u64().unwrap_or(WINDOWLESS_LAYERS);
+                (0..layers as u64).map(|layer| used && layer >= first).collect()
+            }
+            Windowed::AllButEvery(every) => {
+                let every = self.size_or("sliding_window_pattern", every)?;
+                (1..=layers).map(|layer| !layer.is_multiple_of(every)).collect()
+            }
+        })
+    }
+
+    /// Of every layer whether it turns positions, when they are `windowed` or not.
+    fn turned(&self, windowed: &[bool]) -> Result<Vec<bool>> {
+        let layers = windowed.len();
+        let listed = |key: &str| {
+            let Some(listed) = self.json[key].as_array() else { return Ok(None) };
+            let turned: Option<Vec<bool>> = listed.iter().map(|layer| Some(layer.as_f64()? != 0.0)).collect();
+            match turned.filter(|turned| turned.len() >= layers) {
+                Some(turned) => Ok(Some(turned[..layers].to_vec())),
+                None => Err(self.bad(&format!("a number for every layer in {key}"), "others".into())),
+            }
+        };
+        Ok(match self.family.unturned {
+            Unturned::None => vec![true; layers],
+            Unturned::Every(every) => match listed("no_rope_layers")? {
+                // Named for what it says of a layer that is 0.
+                Some(turned) => turned,
+                None => {
+                    let every = self.size_or("no_rope_layer_interval", every)?;
+                    (1..=layers).map(|layer| !layer.is_multiple_of(every)).collect()
+                }
+            },
+            Unturned::Windowless => listed("layer_rope_theta")?.unwrap_or_else(|| windowed.to_vec()),
+            Unturned::Stated(class) => {
+                let stated = self.json["position_embedding_type"].as_str();
+                vec![self.json["architectures"][0] != class || stated == Some("rope"); layers]
+            }
+        })
+    }
+
+    /// Newer files keep everything rotary in `rope_parameters`, older ones the scaling in `rope_scaling`
+    /// and the base at the top.
+    fn rope(&self) -> &Json {
+        match &self.json["rope_parameters"] {
+            Json::Null => &self.json["rope_scaling"],
+            parameters => parameters,
+        }
+    }
+
+    fn base(&self, rope: &Json) -> f64 {
+        rope["rope_theta"].as_f64().or_else(|| self.number("rope_theta")).unwrap_or(10_000.0)
+    }
+
+    /// The rotation that `rope` describes, of `rotated` components of a head.
+    fn rotary(&self, rope: &Json, rotated: usize, context: usize) -> Result<Rotary> {
+        let base = self.base(rope);
+        let mut frequencies = plain_frequencies(base, rotated);
+        let mut scale = 1.0;
+        let kind = rope["rope_type"].as_str().or_else(|| rope["type"].as_str()).unwrap_or("default");
+        match kind {
+            "default" => {}
+            "linear" => {
+                let factor = self.rope_number(rope, "factor")?;
+                frequencies.iter_mut().for_each(|f| *f /= factor);
+            }
+            "llama3" => {
+                let scaling = Llama3Scaling {
+                    factor: self.rope_number(rope, "factor")?,
+                    low_frequency_factor: self.rope_number(rope, "low_freq_factor")?,
+                    high_frequency_factor: self.rope_number(rope, "high_freq_factor")?,
+                    original_context: self.rope_number(rope, ORIGINAL)?,
+                };
+                frequencies.iter_mut().for_each(|f| *f = scaling.apply(*f));
+            }
+            // The names of LongRoPE in the first files.
+            "longrope" | "su" => return self.long_rope(rope, context, &frequencies),
+            "yarn" if !rope["long_factor"].is_null() => return self.long_rope(rope, context, &frequencies),
+            "yarn" => scale = self.yarn(rope, base, &mut frequencies)?,
+            other => return Err(bad_scaling(self.path, other)),
+        }
+        let growth = self.growth(rope)?;
+        Ok(Rotary { growth, ..Rotary::new(RotaryLayout::Halves, &frequencies, scale) })
+    }
+
+    /// Stretches the frequencies by YaRN; returns what cosines and sines are multiplied with.
+    fn yarn(&self, rope: &Json, base: f64, frequencies: &mut [f64]) -> Result<f64> {
+        let given = |key: &str| rope[key].as_f64().filter(|&number| number != 0.0);
+        let yarn = Yarn {
+            factor: positive(self.path, "factor", self.rope_number(rope, "factor")?)?,
+            original_context: positive(self.path, ORIGINAL, self.rope_number(rope, ORIGINAL)?)?,
+            beta_fast: positive(self.path, "beta_fast", given("beta_fast").unwrap_or(32.0))?,
+            beta_slow: positive(self.path, "beta_slow", given("beta_slow").unwrap_or(1.0))?,
+            truncated: rope["truncate"].as_bool().unwrap_or(true),
+        };
+        yarn.apply(base, frequencies);
+        let magnitude = match (given("mscale"), given("mscale_all_dim")) {
+            (Some(one), Some(all)) => yarn.magnitude(one) / yarn.magnitude(all),
+            _ => yarn.magnitude(1.0),
+        };
+        Ok(rope["attention_factor"].as_f64().unwrap_or(magnitude))
+    }
+
+    /// What queries are multiplied with as positions grow, if anything.
+    fn growth(&self, rope: &Json) -> Result<Option<Growth>> {
+        let Some(beta) = rope["llama_4_scaling_beta"].as_f64().filter(|&beta| beta != 0.0) else {
+            return Ok(None);
+        };
+        let beta = positive(self.path, "llama_4_scaling_beta", beta)? as f32;
+        let period = size(self.path, ORIGINAL, rope[ORIGINAL].as_u64().unwrap_or(0))?;
+        Ok(Some(Growth { beta, period }))
+    }
+
+    fn long_rope(&self, rope: &Json, context: usize, frequencies: &[f64]) -> Result<Rotary> {
+        let original = match &self.json[ORIGINAL] {
+            Json::Null => rope[ORIGINAL].as_u64().unwrap_or(0),
+            value => value.as_u64().unwrap_or(0),
+        };
+        let original_context = size(self.path, ORIGINAL, original)?;
+        let factors = |name: &str| -> Result<Vec<f64>> {
+            let listed = rope[name].as_array().map_or(&[][..], Vec::as_slice);
+            let factors: Option<Vec<f64>> = listed.iter().map(Json::as_f64).collect();
+            check_factors(self.path, name, frequencies.len(), factors.unwrap_or_default())
+        };
+        let (short, long) = (factors("short_factor")?, factors("long_factor")?);
+        let rope_of = LongRope { context, original_context, short: &short, long: &long };
+        Ok(rope_of.rotary(RotaryLayout::Halves, frequencies, rope["attention_factor"].as_f64()))
+    }
+
+    fn rope_number(&self, rope: &Json, key: &str) -> Result<f64> {
+        rope[key].as_f64().ok_or_else(|| {
+            self.bad(&format!("a number for {key} in the rotary scaling"), rope[key].to_string())
+        })
+    }
+}
+
+fn is_windowed(kind: &Json) -> Option<bool> {
+    match kind.as_str() {
+        Some("full_attention" | "attention") => Some(false),
+        Some("sliding_attention") => Some(true),
+        _ => None,
+    }
+}

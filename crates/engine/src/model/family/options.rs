@@ -1,0 +1,76 @@
+//! What families may differ in, beyond what is there or not.
+
+/// What a family says of its experts; how many there are and how large is in the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpertOptions {
+    /// The shares of the chosen experts add up to 1. A config.json says it by itself, as `norm_topk_prob`.
+    pub(in crate::model) normalised: bool,
+}
+
+/// The function a gate goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// x / (1 + e^-x)
+    Silu,
+    /// GELU by its approximation with tanh.
+    Gelu,
+}
+
+/// How queries and keys are normalised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeadNorms {
+    None,
+    /// Each head by itself.
+    Each,
+    /// Each head by itself and by numbers that a config gives; GGUF files have weights that repeat them.
+    Fixed,
+    /// All heads of a token together.
+    Together,
+}
+
+/// Norms of which safetensors files hold less by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::model) enum NormsAboveOne {
+    None,
+    /// All vectors, which are norms.
+    All,
+    /// Those of layers.
+    OfLayers,
+}
+
+/// Which two components of a head rotate together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RotaryLayout {
+    /// `(2i, 2i + 1)`: GGUF files of Llamas, whose converter permutes the query and key weights.
+    Interleaved,
+    /// `(i, i + size / 2)`: everything else.
+    Halves,
+}
+
+/// Layers that see only so many tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::model) enum Windowed {
+    /// All of them.
+    All,
+    /// All of them in models of this class, none in the family's others; GGUF files, which name no class, give
+    /// a window only where there is one.
+    InClass(&'static str),
+    /// Those from `max_window_layers` on, if `use_sliding_window` says so; in GGUF files none.
+    Last,
+    /// Those that the file lists.
+    Listed,
+    /// All but every so manieth; this is how many where the file does not say.
+    AllButEvery(usize),
+}
+
+/// Layers whose queries and keys are not rotated: they know of positions what those before them do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::model) enum Unturned {
+    None,
+    /// Every so manieth, where the file does not list them.
+    Every(usize),
+    /// Those without a window, where the file does not list them.
+    Windowless,
+    /// All, if the file says so: in models of this class if it does not say otherwise.
+    Stated(&'static str),
+}

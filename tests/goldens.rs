@@ -1,0 +1,158 @@
+//! The families that candle-transformers lacks: their logits are those that transformers computes in 32 bits, from both
+//! formats and on both ways of running a model. `tests/goldens/families.py` says how the goldens are made.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use candle_core::quantized::GgmlDType;
+use candle_core::{DType, Device, Tensor};
+use foretoken_engine::decoder::{Decoder, Progress, Request};
+use foretoken_engine::draft::{Drafters, NgramDrafter};
+use foretoken_engine::forward::{Model, TensorModel, Want, catch_up, rewind};
+use foretoken_engine::model::ModelSource;
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::token::TokenId;
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::{family, loaded, logits_in_chunks, recent, repository};
+use serde_json::json;
+
+use crate::families::{IN_HALVES, tokens};
+use crate::invariance::difference;
+use crate::lossless::Hostile;
+
+/// Of which there are goldens.
+const POSITIONS: [usize; 14] = [0, 1, 7, 8, 9, 14, 15, 16, 17, 24, 31, 32, 33, 39];
+
+/// The family whose text is read otherwise once it is long, and the longest that is not.
+const TWO_LISTS: &str = "phi3 with two lists of factors";
+const ORIGINAL: usize = 16;
+
+fn goldens() -> HashMap<String, Vec<Vec<f32>>> {
+    let path = repository().join("tests/goldens/families.safetensors");
+    let tensors: HashMap<String, Tensor> = candle_core::safetensors::load(path, &Device::Cpu).unwrap();
+    tensors.into_iter().map(|(label, rows)| (label, rows.to_vec2().unwrap())).collect()
+}
+
+/// The logits that there are goldens of: of texts that end there where the length of a text matters.
+fn rows(model: &mut dyn Model, label: &str) -> Vec<Vec<f32>> {
+    let tokens = tokens();
+    if label != TWO_LISTS {
+        let rows = logits_in_chunks(model, &tokens, &[7]);
+        return POSITIONS.iter().map(|&place| rows[place].clone()).collect();
+    }
+    let last = |&place: &usize| logits_in_chunks(model, &tokens[..=place], &[7]).pop().unwrap();
+    POSITIONS.iter().map(last).collect()
+}
+
+/// On tensors in 32 bits and on the CPU.
+fn compare(label: &str, source: &ModelSource, expected: &[Vec<f32>]) {
+    let mut tensors = TensorModel::load(source, &Device::Cpu).unwrap();
+    let found = difference(&rows(&mut tensors, label), expected);
+    assert!(found < 1e-4, "{label} on tensors from {}: relative error {found}", source.path().display());
+    let found = difference(&rows(loaded(source).as_mut(), label), expected);
+    assert!(found < IN_HALVES, "{label} on the CPU from {}: relative error {found}", source.path().display());
+}
+
+#[test]
+fn recent_families_agree_with_transformers_from_both_formats() {
+    let folder = tempfile::tempdir().unwrap();
+    let goldens = goldens();
+    for family in recent() {
+        let expected = &goldens[family.label];
+        compare(family.label, &family.folder(folder.path(), DType::F32), expected);
+        compare(family.label, &family.gguf(folder.path(), GgmlDType::F32), expected);
+    }
+}
+
+#[test]
+fn the_text_part_of_ministral_is_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = family("mistral3");
+    let mut seeing = plain.clone();
+    seeing.tensors = plain
+        .tensors
+        .iter()
+        .map(|(name, tensor)| (format!("language_model.{name}"), tensor.clone()))
+        .chain([(
+            "vision_tower.patch.weight".to_owned(),
+            Tensor::zeros(4, DType::F32, &Device::Cpu).unwrap(),
+        )])
+        .collect();
+    let mut language = plain.config.clone();
+    language.as_object_mut().unwrap().remove("architectures");
+    seeing.config = json!({"architectures": ["Mistral3ForConditionalGeneration"], "text_config": language});
+    compare("mistral3", &seeing.folder(folder.path(), DType::F32), &goldens()["mistral3"]);
+}
+
+/// The logits after the last of `tokens`, which are fed at once.
+fn after(model: &mut dyn Model, tokens: &[TokenId]) -> Vec<f32> {
+    logits_in_chunks(model, tokens, &[tokens.len()]).pop().unwrap()
+}
+
+#[test]
+fn a_text_that_outgrew_its_original_context_is_read_anew_and_so_is_one_that_was_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = family(TWO_LISTS).gguf(folder.path(), GgmlDType::Q8_0);
+    let tokens = tokens();
+    let models: [(f32, Box<dyn Model>); 2] =
+        [(0.0, loaded(&source)), (1e-5, Box::new(TensorModel::exact(&source, &Device::Cpu).unwrap()))];
+    for (most, mut model) in models {
+        let expected = [ORIGINAL, ORIGINAL + 1].map(|length| after(model.as_mut(), &tokens[..length]));
+        model.truncate(0);
+        model.expect(1);
+        // It grows by tokens over the border, and is cut again.
+        for length in (1..=ORIGINAL + 1).chain([ORIGINAL]) {
+            let context = &tokens[..length];
+            rewind(model.as_mut(), context);
+            let (_, carried) =
+                catch_up(model.as_mut(), context, &mut |_, _| ControlFlow::Continue(())).unwrap();
+            assert!(carried.is_continue() && model.cached() == &context[..length - 1]);
+            let pass = model.run(&TokenTree::chain([tokens[length - 1]]), &Want::all_rows()).unwrap();
+            let found = pass.logits().row(0).logits().unwrap().to_vec();
+            if let Some(expected) = length.checked_sub(ORIGINAL).map(|beyond| &expected[beyond]) {
+                let found = difference(&[found], std::slice::from_ref(expected));
+                assert!(found <= most, "a text of {length} tokens: {found}");
+            }
+        }
+        let apart = difference(&expected[..1], &expected[1..]);
+        assert!(apart > 0.1, "the lists make no difference: {apart}");
+        model.expect(ORIGINAL + 1);
+        assert!(model.cached().is_empty(), "keys of a short text in a long one");
+    }
+}
+
+#[test]
+fn a_reply_that_outgrows_the_original_context_is_each_token_the_likeliest_of_its_own_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = family(TWO_LISTS).gguf(folder.path(), GgmlDType::Q8_0);
+    let tokenizer = Arc::new(source.tokenizer().unwrap());
+    let mut decoder = Decoder::new(loaded(&source), tokenizer);
+    let mut fresh = loaded(&source);
+    let request = Request {
+        sampling: Sampling::greedy(),
+        max_tokens: Some(2 * ORIGINAL),
+        ignore_end: true,
+        ..Request::new(tokens()[..ORIGINAL - 4].to_vec())
+    };
+    let mut text = request.prompt.clone();
+    // n-grams draft what the prompt says, here of a text that repeats itself.
+    text.extend_from_within(..4);
+    for prompt in [&request.prompt[..], &text] {
+        let request = Request { prompt: prompt.to_vec(), ..request.clone() };
+        // More than asked, over the border and wrong.
+        let hostile = Hostile(|_: &[_], length| Ok(vec![5; length + 3]));
+        let repeating = NgramDrafter::default();
+        for mut drafters in [Drafters::default(), Drafters::one(repeating), Drafters::one(hostile)] {
+            let go_on = &mut |_: Progress<'_>| ControlFlow::Continue(());
+            let reply = decoder.reply(&request, &mut drafters, go_on).unwrap();
+            let mut text = prompt.to_vec();
+            for token in reply.tokens {
+                let logits = after(fresh.as_mut(), &text);
+                let likeliest = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap();
+                assert_eq!(token as usize, likeliest, "after {} tokens", text.len());
+                text.push(token);
+            }
+        }
+    }
+}
