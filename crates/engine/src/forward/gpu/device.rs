@@ -31,6 +31,8 @@ pub struct GpuDevice {
     failure: Failure,
     bounds: Mutex<Bounds>,
     line: Mutex<Line>,
+    /// Held by who waits: what one thread has fetched is not mapped until the poll of another is over that found it done.
+    polling: Mutex<()>,
 }
 
 /// What a device can be asked for. Tests ask it for less than there is.
@@ -77,8 +79,8 @@ impl GpuDevice {
         let limits = device.limits();
         let buffer = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) / 256 * 256;
         let bounds = Bounds { buffer, free_memory, patience: Duration::from_secs(20) };
-        let (bounds, line) = (Mutex::new(bounds), Mutex::default());
-        Self { device, queue, label, pipelines, promises, failure, bounds, line }
+        let (bounds, line, polling) = (Mutex::new(bounds), Mutex::default(), Mutex::default());
+        Self { device, queue, label, pipelines, promises, failure, bounds, line, polling }
     }
 
     /// The same, of which this was found to hold.
@@ -219,6 +221,7 @@ impl GpuDevice {
     /// # Errors
     /// `Error::Compute` when the device failed since it was opened, or does not come to an end.
     pub fn wait(&self) -> Result<()> {
+        let _alone = locked(&self.polling);
         let patience = locked(&self.bounds).patience;
         let mut idle = None;
         loop {
