@@ -310,8 +310,10 @@ mod tests {
         assert_eq!(of(DeviceChoice::Cpu).as_deref(), Ok(cpu_label().as_str()));
         assert!(cpu_label().starts_with("CPU, "));
         assert!(survey.iter().any(|(choice, _)| matches!(choice, DeviceChoice::Gpu(_))));
-        for (choice, kind) in [(DeviceChoice::Cuda, Gpu::Cuda), (DeviceChoice::Metal, Gpu::Metal)] {
-            let built = if kind == Gpu::Cuda { cfg!(feature = "cuda") } else { cfg!(feature = "metal") };
+        let [cuda, metal] = [cfg!(feature = "cuda"), cfg!(feature = "metal")];
+        for (choice, kind, built) in
+            [(DeviceChoice::Cuda, Gpu::Cuda, cuda), (DeviceChoice::Metal, Gpu::Metal, metal)]
+        {
             let missing = matches!(of(choice), Err(Problem::NotBuilt { gpu, .. }) if *gpu == kind);
             assert!(built || missing);
         }
