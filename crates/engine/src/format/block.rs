@@ -76,7 +76,7 @@ impl Block {
                 let high = word(bytes, 2);
                 for (group, quants) in self.quants.chunks_exact_mut(32).enumerate() {
                     let low = bytes[4 + group / 2] >> (4 * (group % 2)) & 15;
-                    let part = low | (high >> (2 * group) & 3) as u8 * 16;
+                    let part = low | (((high >> (2 * group)) & 3) as u8 * 16);
                     self.parts[group] = part.wrapping_sub(32);
                     take_nibbles(&bytes[8 + 16 * group..][..16], quants);
                 }
@@ -165,7 +165,7 @@ impl Block {
         for (bytes, powers) in [(&bytes[..32], 5), (&bytes[32..48], 5), (&bytes[48..52], 4)] {
             for power in (0..powers).map(|n| 3u8.wrapping_pow(n)) {
                 for (byte, quant) in bytes.iter().zip(&mut quants) {
-                    *quant = (u16::from(byte.wrapping_mul(power)) * 3 >> 8) as u8;
+                    *quant = ((u16::from(byte.wrapping_mul(power)) * 3) >> 8) as u8;
                 }
             }
         }

@@ -255,7 +255,9 @@ impl Model for TensorModel {
 
     fn expect(&mut self, length: usize) {
         let long = self.config.is_long(length);
-        if self.rotary.iter_mut().fold(false, |changed, rotary| rotary.expect(long) || changed) {
+        // All of them have to hear of it.
+        let changed = self.rotary.iter_mut().map(|rotary| rotary.expect(long)).filter(|&changed| changed);
+        if changed.count() > 0 {
             self.truncate(0);
         }
     }
