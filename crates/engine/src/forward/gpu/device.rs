@@ -127,9 +127,10 @@ impl GpuDevice {
         &self.queue
     }
 
-    /// The tiles that products are made of: all of them give a row the same bits.
+    /// The tiles that products are made of: all of them give a row the same bits, at whatever place in them. One row
+    /// alone does that on every device.
     pub(super) fn tiles(&self) -> &'static [usize] {
-        if self.promises.any_tile { &TILES } else { &TILES[TILES.len() - 1..] }
+        if self.promises.any_tile { &TILES } else { &TILES[..1] }
     }
 
     pub(super) fn pipelines(&self) -> &Pipelines {

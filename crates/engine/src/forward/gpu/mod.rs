@@ -26,6 +26,7 @@ mod pass;
 mod probe;
 mod promises;
 mod recording;
+mod source;
 mod state;
 mod step;
 #[cfg(test)]

@@ -297,7 +297,7 @@ impl Phases<'_> {
     }
 
     /// What `turn.wgsl` is asked from head number `first` on.
-    pub fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 15] {
+    pub fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 14] {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let rotary = &self.config.attention_kinds[layer.kind].rotary;
         let whole = |heads: usize| (heads * head_size).next_multiple_of(LANES) as u32;
@@ -317,7 +317,6 @@ impl Phases<'_> {
             query_norm,
             key_norm,
             (self.config.norm_epsilon as f32).to_bits(),
-            0,
             first as u32,
         ]
     }

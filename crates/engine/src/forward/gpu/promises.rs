@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What was found to hold on a device. That a row's bits do not depend on what else is in a pass holds on all of them:
-/// where products of different tiles differ, there is one tile alone.
+/// where products of different tiles differ, each row is multiplied by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promises {
     /// Results are about right.
@@ -24,7 +24,7 @@ impl Default for Promises {
 impl fmt::Display for Promises {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.cpu_bits { "bit-identical to the CPU" } else { "rounds in its own way" })?;
-        let also = "one tile for all rows";
+        let also = "each row by itself";
         if self.any_tile { Ok(()) } else { write!(f, ", {also}") }
     }
 }
