@@ -51,6 +51,7 @@ pub enum Kernel {
     Turn,
     Attend,
     Gather,
+    Sketch,
     Probe,
 }
 
@@ -61,7 +62,7 @@ impl Kernel {
         let weights = TILES.into_iter().flat_map(move |rows| Format::ALL.into_iter().flat_map(of_tile(rows)));
         let others = [Self::Norm, Self::Quantise, Self::Activate, Self::Turn, Self::Attend, Self::Gather];
         let of_experts = [Self::Rank, Self::Arrange, Self::Combine];
-        weights.chain(others).chain(of_experts).chain([Self::Join, Self::Convolve, Self::Probe])
+        weights.chain(others).chain(of_experts).chain([Self::Join, Self::Convolve, Self::Sketch, Self::Probe])
     }
 
     /// Of each buffer whether it is written.
@@ -79,6 +80,7 @@ impl Kernel {
             Self::Turn => &[true, false, false, false, false, false, true, true],
             Self::Attend => &[false, false, false, false, true, true],
             Self::Gather => &[false, true, true],
+            Self::Sketch => &[false, false, true],
             Self::Probe => &[false, true],
         }
     }
@@ -97,6 +99,7 @@ impl Kernel {
             Self::Turn => "turn",
             Self::Attend => "attend",
             Self::Gather => "gather",
+            Self::Sketch => "sketch",
             Self::Probe => "probe",
         }
     }

@@ -24,7 +24,7 @@ impl Default for Promises {
 impl fmt::Display for Promises {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.cpu_bits { "bit-identical to the CPU" } else { "rounds in its own way" })?;
-        let also = "each row by itself";
+        let also = "one tile for all rows";
         if self.any_tile { Ok(()) } else { write!(f, ", {also}") }
     }
 }

@@ -41,6 +41,7 @@ fn own(kernel: Kernel) -> Vec<&'static str> {
         Kernel::Turn => vec![wgsl!("turn")],
         Kernel::Attend => vec![wgsl!("attend")],
         Kernel::Gather => vec![wgsl!("gather")],
+        Kernel::Sketch => vec![wgsl!("sketch")],
         Kernel::Probe => vec![wgsl!("probe")],
     }
 }

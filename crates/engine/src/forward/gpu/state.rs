@@ -83,6 +83,8 @@ pub struct State {
     pub routed: Option<Routed>,
     pub scored: Rows,   // hidden, of the rows asked for
     pub logits: Buffer, // [rows asked for, vocabulary in whole vectors]
+    /// Of the pass.
+    pub tokens: Buffer, // [rows]
 }
 
 impl Routed {
@@ -132,6 +134,7 @@ impl State {
             routed: experts.map(|experts| Routed::new(device, experts, config.hidden)).transpose()?,
             scored: rows(config.hidden)?,
             logits: numbers(config.vocabulary)?,
+            tokens: device.buffer(4 * ROWS)?,
         })
     }
 }
