@@ -407,7 +407,7 @@ fn a_gpu_that_is_slower_than_the_cpu_is_not_taken_and_a_sentence_says_why_after_
     let Fixture { app, folder, .. } = fixture;
     drop(app);
     let fixture = Fixture::on(folder, Box::new(gpu.clone()));
-    assert_eq!(fixture.status().device_notes, std::slice::from_ref(&note));
+    assert_eq!(fixture.status().device_notes, std::slice::from_ref(note));
     assert_eq!(places(&gpu)[0], (TARGET, false));
     fixture.send(None, "Hello!");
 }

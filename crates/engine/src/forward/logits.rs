@@ -51,7 +51,7 @@ impl Peak {
     /// From the largest number of each slice of `size` logits and its sum of e^(logit - largest).
     pub(super) fn of_slices(logits: &[f32], slices: &[(f32, f32)], size: usize) -> Self {
         let largest = slices.iter().fold(f32::NEG_INFINITY, |largest, slice| largest.max(slice.0));
-        let sum = slices.iter().map(|slice| slice.1 * (slice.0 - largest).exp()).sum();
+        let sum = sum_of_slices(slices.iter().copied(), largest, 1.0);
         let first = slices.iter().position(|slice| slice.0 == largest).unwrap_or(0) * size;
         let found = logits[first..].iter().position(|&logit| logit == largest);
         match found {
@@ -208,7 +208,9 @@ impl<'a> Row<'a> {
             return Ok(());
         }
         let slices = (0..).step_by(SLICE).zip(self.logits()?.chunks(SLICE));
-        slices.filter(|(_, slice)| largest(slice) >= least).for_each(|(start, slice)| look_at(start, slice));
+        slices
+            .filter(|(_, slice)| largest_of(slice) >= least)
+            .for_each(|(start, slice)| look_at(start, slice));
         Ok(())
     }
 
@@ -283,7 +285,7 @@ impl Best {
 
     /// Few pass the last of the best so far, so that they can be kept in order.
     fn look_at(&mut self, start: usize, slice: &[f32]) {
-        if largest(slice) <= self.least {
+        if largest_of(slice) <= self.least {
             return;
         }
         for (token, &logit) in (start..).zip(slice) {
@@ -299,11 +301,16 @@ impl Best {
     }
 }
 
+/// The sum of e^(scale (logit - largest)), from each slice's own largest logit and its sum below that.
+pub(super) fn sum_of_slices(slices: impl Iterator<Item = (f32, f32)>, largest: f32, scale: f32) -> f32 {
+    slices.map(|slice| slice.1 * (scale * (slice.0 - largest)).exp()).sum()
+}
+
 /// Logits that are looked at together, most of which are too small to matter.
 pub(super) const SLICE: usize = 64;
 
 /// In a way that compilers make vectors of; NaN counts as nothing.
-fn largest(slice: &[f32]) -> f32 {
+pub(super) fn largest_of(slice: &[f32]) -> f32 {
     slice.iter().fold(f32::NEG_INFINITY, |largest, &logit| if logit > largest { logit } else { largest })
 }
 

@@ -1,14 +1,13 @@
 //! What comes back of a row of logits that stays on its device: of every slice of 64 tokens the largest logit
 //! and whose it is, what the softmax is divided by, and the few numbers that were said to be of interest.
 //! Anything else is fetched when it is asked for. A row of 128,000 tokens is half a megabyte, its sketch
-//! sixteen kilobytes, and all sketches of a pass come in one go.
+//! sixteen kilobytes, and all sketches of a pass come in one go. How they are made is for each engine to say.
 //!
 //! Of logits that are exactly equal the first is taken, but on CUDA, whose kernel takes any within a slice.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
-
-use candle_core::{D, DType, Result as Computed, Tensor};
+use std::fmt::Debug;
 
 use super::logits::{Peak, SLICE};
 use crate::error::Result;
@@ -28,100 +27,77 @@ pub enum Interest {
     Likely { temperature: f32, margin: f32, top: usize },
 }
 
+/// A row on a device.
+pub trait Away: Debug + Send {
+    /// All of it, `[vocabulary]`.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    fn fetch(&self) -> Result<Vec<f32>>;
+}
+
+/// What came back of a row.
+#[derive(Debug)]
+pub struct Known {
+    pub peak: Peak,
+    pub maxima: Vec<f32>,      // [slices]
+    pub leaders: Vec<TokenId>, // [slices]
+    /// The sum of e^(scale (logit - largest)), and that scale.
+    pub scaled: Option<(f32, f32)>,
+    /// Of the tokens of the pass.
+    pub logits: Vec<(TokenId, f32)>,
+}
+
 /// A row.
 #[derive(Debug)]
 pub struct Sketch {
-    logits: Tensor, // [vocabulary]
-    peak: Peak,
-    maxima: Vec<f32>,      // [slices]
-    leaders: Vec<TokenId>, // [slices]
-    /// The sum of e^(scale (logit - largest)), and that scale.
-    scaled: Option<(f32, f32)>,
-    /// Of the tokens of the pass.
-    known: Vec<(TokenId, f32)>,
+    row: Box<dyn Away>,
+    vocabulary: usize,
+    known: Known,
     slices: HashMap<usize, Vec<f32>>, // [SLICE]
     whole: OnceCell<Vec<f32>>,        // [vocabulary]
 }
 
 impl Sketch {
-    /// Of `rows` of logits `[rows, vocabulary]`, with the logits of `tokens`, which are `ids` on the device.
-    /// The processor waits for the device once, and once more if there are likely tokens to be fetched.
-    pub fn all(rows: &Tensor, tokens: &[TokenId], ids: &Tensor, interest: Interest) -> Computed<Vec<Self>> {
-        let (count, vocabulary) = rows.dims2()?;
-        let by_slice = in_slices(rows)?; // [rows, slices, SLICE]
-        let slices = by_slice.dim(1)?;
-        let maxima = by_slice.max(D::Minus1)?;
-        let leaders = by_slice.argmax(D::Minus1)?.to_dtype(DType::F32)?;
-        let below = rows.broadcast_sub(&maxima.max_keepdim(D::Minus1)?)?;
-        let sum = below.exp()?.sum_keepdim(D::Minus1)?;
-        // A draft model with fewer tokens than its target may be fed some that it gives no logits of.
-        let beyond = tokens.iter().any(|&token| token as usize >= vocabulary);
-        let within = tokens.iter().map(|&token| token.min(vocabulary as TokenId - 1));
-        let ids = if beyond { &Tensor::from_iter(within, rows.device())? } else { ids };
-        let mut parts = vec![maxima, leaders, sum, rows.index_select(ids, 1)?];
-        let scale = match interest {
+    pub fn new(row: Box<dyn Away>, vocabulary: usize, known: Known) -> Self {
+        Self { row, vocabulary, known, slices: HashMap::new(), whole: OnceCell::new() }
+    }
+
+    /// The scale of a sum that is of `interest` beside that of the peak.
+    pub fn scale(interest: Interest) -> Option<f32> {
+        match interest {
             Interest::Likely { temperature, .. } if temperature != 1.0 => Some(1.0 / temperature),
             _ => None,
-        };
-        if let Some(scale) = scale {
-            parts.push((below * f64::from(scale))?.exp()?.sum_keepdim(D::Minus1)?);
         }
-        let found: Vec<Vec<f32>> = Tensor::cat(&parts, 1)?.to_vec2()?;
-        let sketch = |(row, found): (usize, &Vec<f32>)| -> Computed<Self> {
-            let (maxima, rest) = found.split_at(slices);
-            let (leaders, rest) = rest.split_at(slices);
-            let leaders = leaders.iter().zip((0..).step_by(SLICE));
-            let leaders: Vec<TokenId> = leaders.map(|(&at, start)| start + at as TokenId).collect();
-            let largest = maxima.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let first = maxima.iter().position(|&maximum| maximum == largest).unwrap_or(0);
-            let known = tokens.iter().copied().zip(rest[1..].iter().copied());
-            let known = known.filter(|&(token, _)| (token as usize) < vocabulary).collect();
-            Ok(Self {
-                logits: rows.get(row)?,
-                peak: Peak { token: leaders[first], largest, sum: rest[0] },
-                maxima: maxima.to_vec(),
-                leaders,
-                scaled: scale.map(|scale| (scale, rest[1 + tokens.len()])),
-                known,
-                slices: HashMap::new(),
-                whole: OnceCell::new(),
-            })
-        };
-        let mut sketches = found.iter().enumerate().map(sketch).collect::<Computed<Vec<_>>>()?;
-        debug_assert!(sketches.len() == count && slices == vocabulary.div_ceil(SLICE));
-        if let Interest::Likely { margin, top, .. } = interest {
-            fetch_likely(&mut sketches, &by_slice, margin, top)?;
-        }
-        Ok(sketches)
     }
 
     pub fn peak(&self) -> Peak {
-        self.peak
+        self.known.peak
     }
 
     pub fn vocabulary(&self) -> usize {
-        self.logits.elem_count()
+        self.vocabulary
     }
 
     /// The likeliest tokens of the `count` slices with the largest logits, and these, highest first.
     pub fn leaders(&self, count: usize) -> Vec<(TokenId, f32)> {
         let slices = self.highest(count).into_iter();
-        slices.map(|slice| (self.leaders[slice], self.maxima[slice])).collect()
+        slices.map(|slice| (self.known.leaders[slice], self.known.maxima[slice])).collect()
     }
 
     /// A token's logit, if it came back.
     pub fn logit(&self, token: TokenId) -> Option<f32> {
         let slice = token as usize / SLICE;
-        if self.leaders.get(slice) == Some(&token) {
-            return Some(self.maxima[slice]);
+        if self.known.leaders.get(slice) == Some(&token) {
+            return Some(self.known.maxima[slice]);
         }
-        let known = self.known.iter().find(|&&(other, _)| other == token);
+        let known = self.known.logits.iter().find(|&&(other, _)| other == token);
         known.map(|&(_, logit)| logit).or_else(|| Some(self.slices.get(&slice)?[token as usize % SLICE]))
     }
 
     /// The sum of e^(scale (logit - largest)), if it came back.
     pub fn sum_exp(&self, scale: f32) -> Option<f32> {
-        self.scaled.filter(|&(known, _)| known == scale).map(|(_, sum)| sum)
+        self.known.scaled.filter(|&(known, _)| known == scale).map(|(_, sum)| sum)
     }
 
     /// The slices that hold the `count` highest logits, each with its first token, if they came back.
@@ -133,7 +109,7 @@ impl Sketch {
 
     /// The slices that hold all logits of at least `least`, each with its first token, if they came back.
     pub fn slices_at_least(&self, least: f32) -> Option<impl Iterator<Item = (usize, &[f32])>> {
-        let wanted = (0..self.maxima.len()).filter(|&slice| self.maxima[slice] >= least);
+        let wanted = (0..self.known.maxima.len()).filter(|&slice| self.known.maxima[slice] >= least);
         self.fetched(wanted.collect())
     }
 
@@ -145,9 +121,13 @@ impl Sketch {
         if let Some(whole) = self.whole.get() {
             return Ok(whole);
         }
-        // Of its own, as the whole of what it lies in would be fetched otherwise.
-        let fetched = self.logits.force_contiguous()?.to_vec1()?;
+        let fetched = self.row.fetch()?;
         Ok(self.whole.get_or_init(|| fetched))
+    }
+
+    #[cfg(test)]
+    pub fn is_fetched(&self) -> bool {
+        self.whole.get().is_some()
     }
 
     fn fetched(&self, wanted: Vec<usize>) -> Option<impl Iterator<Item = (usize, &[f32])>> {
@@ -164,9 +144,9 @@ impl Sketch {
     /// The slices with the `count` largest logits, the largest first, of equals the lower one first.
     fn highest(&self, count: usize) -> Vec<usize> {
         let descending = |&left: &usize, &right: &usize| {
-            self.maxima[right].total_cmp(&self.maxima[left]).then(left.cmp(&right))
+            self.known.maxima[right].total_cmp(&self.known.maxima[left]).then(left.cmp(&right))
         };
-        let mut slices: Vec<usize> = (0..self.maxima.len()).collect();
+        let mut slices: Vec<usize> = (0..self.known.maxima.len()).collect();
         let count = count.min(slices.len());
         if (1..slices.len()).contains(&count) {
             slices.select_nth_unstable_by(count - 1, descending);
@@ -176,137 +156,20 @@ impl Sketch {
         slices
     }
 
-    /// Those slices that are of interest.
-    fn likely(&self, margin: f32, top: usize) -> Vec<usize> {
-        let least = self.peak.largest - margin;
+    /// Those slices that are of `interest`, ascending.
+    pub fn likely(&self, interest: Interest) -> Vec<usize> {
+        let Interest::Likely { margin, top, .. } = interest else { return Vec::new() };
+        let least = self.known.peak.largest - margin;
         let mut wanted: Vec<usize> =
-            (0..self.maxima.len()).filter(|&slice| self.maxima[slice] >= least).collect();
+            (0..self.known.maxima.len()).filter(|&slice| self.known.maxima[slice] >= least).collect();
         wanted.extend(self.highest(top));
         wanted.sort_unstable();
         wanted.dedup();
         wanted
     }
-}
 
-/// `[rows, vocabulary]` as `[rows, slices, SLICE]`; what is missing from the last slice is as low as can be, and
-/// not -inf, which Metal's fast arithmetic has no rules for.
-fn in_slices(rows: &Tensor) -> Computed<Tensor> {
-    let (count, vocabulary) = rows.dims2()?;
-    let slices = vocabulary.div_ceil(SLICE);
-    let missing = slices * SLICE - vocabulary;
-    if missing == 0 {
-        return rows.reshape((count, slices, SLICE));
-    }
-    let nothing = Tensor::full(f32::MIN, (count, missing), rows.device())?;
-    Tensor::cat(&[rows, &nothing], 1)?.reshape((count, slices, SLICE))
-}
-
-/// Fetches what is likely of all rows at once.
-fn fetch_likely(sketches: &mut [Sketch], by_slice: &Tensor, margin: f32, top: usize) -> Computed<()> {
-    let (rows, slices, _) = by_slice.dims3()?;
-    let wanted: Vec<Vec<usize>> = sketches.iter().map(|sketch| sketch.likely(margin, top)).collect();
-    if wanted.iter().all(Vec::is_empty) {
-        return Ok(());
-    }
-    let places = wanted.iter().enumerate();
-    let places =
-        places.flat_map(|(row, wanted)| wanted.iter().map(move |slice| (row * slices + slice) as u32));
-    let places = Tensor::from_iter(places, by_slice.device())?;
-    let found = by_slice.reshape((rows * slices, SLICE))?.index_select(&places, 0)?;
-    let mut found = found.to_vec2()?.into_iter();
-    for (sketch, wanted) in sketches.iter_mut().zip(wanted) {
-        sketch.slices = wanted.into_iter().zip(&mut found).collect();
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use candle_core::Device;
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::forward::{Logits, Row};
-
-    /// Interests that fetch nothing more, some slices, or those of many equal logits.
-    fn interests() -> impl Strategy<Value = Interest> {
-        let likely = (prop_oneof![Just(0.7f32), Just(1.0)], 0f32..6.0, 0usize..5);
-        prop_oneof![
-            Just(Interest::Peaks),
-            likely.prop_map(|(temperature, margin, top)| Interest::Likely { temperature, margin, top }),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn a_sketch_answers_as_the_row_does(
-            // Few different numbers, so that there are ties.
-            rows in (1usize..300).prop_flat_map(|size| {
-                prop::collection::vec(prop::collection::vec((-20i32..20).prop_map(|n| n as f32 / 2.0), size), 1..4)
-            }),
-            interest in interests(),
-            least in -11f32..11.0,
-            count in 1usize..8,
-        ) {
-            let size = rows[0].len();
-            let tokens: Vec<TokenId> = [0, size / 2, size - 1].map(|token| token as TokenId).to_vec();
-            // One that was fed and has no logit.
-            let fed: Vec<TokenId> = tokens.iter().copied().chain([size as TokenId + 7]).collect();
-            let tensor = Tensor::new(rows.clone(), &Device::Cpu).unwrap();
-            let ids = Tensor::new(fed.as_slice(), &Device::Cpu).unwrap();
-            let sketches = Sketch::all(&tensor, &fed, &ids, interest).unwrap();
-            let logits = Logits::on_device(&sketches);
-            for (index, numbers) in rows.iter().enumerate() {
-                let (found, expected) = (logits.row(index), Row::of(numbers));
-                let close = |left: f32, right: f32| (left - right).abs() <= 1e-5 * right.abs();
-                prop_assert_eq!(found.likeliest(), expected.likeliest());
-                prop_assert_eq!(found.largest(), expected.largest());
-                prop_assert_eq!(found.top(count).unwrap(), expected.top(count).unwrap());
-                prop_assert!(close(found.sum_exp(1.0 / 0.7).unwrap(), expected.sum_exp(1.0 / 0.7).unwrap()));
-                for &token in &tokens {
-                    prop_assert!(close(found.probability(token).unwrap(), expected.probability(token).unwrap()));
-                }
-                let all = |row: Row<'_>| {
-                    let mut all = Vec::new();
-                    row.at_least(least, |token, logit| all.push((token, logit))).unwrap();
-                    all
-                };
-                prop_assert_eq!(all(found), all(expected));
-                prop_assert_eq!(found.logits().unwrap(), numbers.as_slice());
-                let half = (size / 2).max(1);
-                prop_assert_eq!(found.first(half).unwrap().likeliest(), Row::of(&numbers[..half]).likeliest());
-            }
-        }
-    }
-
-    /// Of 200 tokens; the two highest are neighbours.
-    fn sketch(interest: Interest) -> Sketch {
-        let logits: Vec<f32> = (0..200).map(|token| -((token - 70i32).abs() as f32)).collect();
-        let rows = Tensor::new(vec![logits], &Device::Cpu).unwrap();
-        let ids = Tensor::new(&[5u32], &Device::Cpu).unwrap();
-        Sketch::all(&rows, &[5], &ids, interest).unwrap().remove(0)
-    }
-
-    #[test]
-    fn what_was_of_interest_is_not_fetched_again() {
-        let sketch = sketch(Interest::Likely { temperature: 0.5, margin: 9.0, top: 2 });
-        let row = Logits::on_device(std::slice::from_ref(&sketch)).row(0);
-        let mut likely = 0;
-        row.at_least(-9.0, |_, _| likely += 1).unwrap();
-        assert_eq!((likely, row.top(2).unwrap().len()), (19, 2));
-        row.sum_exp(2.0).unwrap();
-        row.probability(5).unwrap();
-        assert!(sketch.whole.get().is_none());
-        row.at_least(-60.0, |_, _| ()).unwrap();
-        assert!(sketch.whole.get().is_some());
-    }
-
-    #[test]
-    fn leaders_come_of_different_slices_and_cost_nothing() {
-        let sketch = sketch(Interest::Peaks);
-        let row = Logits::on_device(std::slice::from_ref(&sketch)).row(0);
-        let leaders: Vec<TokenId> = row.leaders(3).into_iter().map(|(token, _)| token).collect();
-        assert_eq!(leaders, [70, 63, 128]);
-        assert!(sketch.whole.get().is_none());
+    /// Slices with their numbers, which came back later.
+    pub fn learn(&mut self, slices: impl IntoIterator<Item = (usize, Vec<f32>)>) {
+        self.slices.extend(slices);
     }
 }

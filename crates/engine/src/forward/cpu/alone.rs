@@ -7,7 +7,7 @@ use super::product::{Product, Rows};
 use super::simd::LANES;
 use super::workspace::SLICE;
 use crate::forward::Peak;
-use crate::model::{Activation, Scoring};
+use crate::model::Activation;
 
 /// `x / sqrt(mean(x^2) + epsilon) * weight`; both are as long.
 pub fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
@@ -69,14 +69,10 @@ pub fn product(matrix: &Panels, x: &[f32]) -> Vec<f32> {
     out
 }
 
-/// Makes logits of a row of what the output matrix gave, and finds their peak, with the bits that a pass gives both. What
-/// fills up the row to whole vectors becomes as low as can be.
-pub fn peak(row: &mut [f32], vocabulary: usize, scoring: Scoring) -> Peak {
+/// The peak of a row of logits, with the bits that a pass gives it. What fills up the row to whole vectors becomes
+/// as low as can be.
+pub fn peak(row: &mut [f32], vocabulary: usize) -> Peak {
     let kernels = Isa::best().kernels();
-    if scoring != Scoring::PLAIN {
-        // SAFETY: these are instructions the processor has, and the row is whole vectors.
-        unsafe { (kernels.score)(row.as_mut_ptr(), row.len(), scoring) };
-    }
     row[vocabulary..].fill(f32::NEG_INFINITY);
     // SAFETY: these are instructions the processor has, and slices are whole vectors.
     let slice = |slice: &[f32]| unsafe { (kernels.largest_and_sum)(slice.as_ptr(), slice.len()) };

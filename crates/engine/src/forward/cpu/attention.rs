@@ -39,8 +39,8 @@ impl Rotation {
             unsafe {
                 let (cosine, sine) = (*self.cosines.add(pair), *self.sines.add(pair));
                 let (a, b) = (*head.add(first), *head.add(second));
-                *head.add(first) = a * cosine - b * sine;
-                *head.add(second) = a * sine + b * cosine;
+                *head.add(first) = a.mul_add(cosine, -(b * sine));
+                *head.add(second) = a.mul_add(sine, b * cosine);
             }
         }
     }

@@ -40,21 +40,25 @@ pub(super) mod transition;
 mod workspace;
 mod worth;
 
+pub(super) use self::workspace::SLICE;
+use super::logits::{largest_of, sum_of_slices};
+
 pub use isa::Isa;
 pub use model::CpuModel;
 
-/// The sum of e^(scale (x - largest)), which has the same bits with all instructions. What is no number
-/// counts as nothing.
+/// The sum of e^(scale (x - largest)), slice by slice, which has the same bits with all instructions and on other
+/// devices. What is no number counts as nothing.
 pub(super) fn sum_exp(numbers: &[f32], largest: f32, scale: f32) -> f32 {
     let kernels = Isa::best().kernels();
-    let (whole, rest) = numbers.as_chunks::<{ simd::LANES }>();
-    let mut last = [f32::NEG_INFINITY; simd::LANES];
-    last[..rest.len()].copy_from_slice(rest);
-    // SAFETY: these are instructions the processor has, and whole vectors of numbers.
-    unsafe {
-        (kernels.sum_exp)(whole.as_ptr().cast(), numbers.len() - rest.len(), largest, scale)
-            + (kernels.sum_exp)(last.as_ptr(), simd::LANES, largest, scale)
-    }
+    let mut whole = [f32::NEG_INFINITY; SLICE];
+    let sum = |slice: &[f32]| {
+        let (own, length) = (largest_of(slice), slice.len().next_multiple_of(simd::LANES));
+        whole[..slice.len()].copy_from_slice(slice);
+        whole[slice.len()..length].fill(f32::NEG_INFINITY);
+        // SAFETY: these are instructions the processor has, and whole vectors of numbers.
+        (own, unsafe { (kernels.sum_exp)(whole.as_ptr(), length, own, scale) })
+    };
+    sum_of_slices(numbers.chunks(SLICE).map(sum), largest, scale)
 }
 
 /// e^x as in every kernel, up to 88; below -87 a number next to zero.

@@ -3,7 +3,8 @@
 //!
 //! Row invariance rests on this: whatever else is in the tile, a row's sixteen results come from the
 //! same operations in the same order. Sums of byte products within a block are exact integers; what is
-//! rounded is one f32 sum that runs over the blocks in their order.
+//! rounded is an f32 sum over the blocks of each [`run`] in their order, and these sums are added in theirs.
+//! The engine for GPUs has the same order, in which runs can be shared out.
 
 use super::activations::{BLOCK, Tile};
 use super::panels::Format;
@@ -131,36 +132,31 @@ pub trait Blocks {
 pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
     let x = B::X::of(&product.x);
     let size = B::FORMAT.panel_block();
-    let (width, run) = if S::Part::WIDTH == LANES {
-        (LANES, product.blocks)
-    } else {
+    let width = match S::Part::WIDTH {
+        LANES => LANES,
         // The compiler, were it to see that there are two parts, would do both at once to save loads, and
         // run out of registers.
-        (std::hint::black_box(S::Part::WIDTH), run(B::FORMAT))
+        part => std::hint::black_box(part),
     };
     let panel_end = product.panel.wrapping_add(product.blocks * size);
     let mut sums = [[0f32; LANES]; M];
-    let mut first = 0;
-    while first < product.blocks {
-        let end = product.blocks.min(first + run);
+    for first in (0..product.blocks).step_by(run(B::FORMAT)) {
+        let end = product.blocks.min(first + run(B::FORMAT));
         for lane in (0..LANES).step_by(width) {
             // SAFETY: as promised.
             unsafe {
                 let mut part = [S::Part::splat(0.0); M];
-                for row in 0..M {
-                    part[row] = S::Part::load(sums[row].as_ptr().add(lane));
-                }
                 for index in first..end {
                     let at = product.panel.add(index * size);
                     let block = Block { at, lane, end: panel_end, next: product.next };
                     B::add::<S::Part, M>(block, x, index, &mut part);
                 }
                 for row in 0..M {
-                    S::Part::store(sums[row].as_mut_ptr().add(lane), part[row]);
+                    let sum = sums[row].as_mut_ptr().add(lane);
+                    S::Part::store(sum, S::Part::add(S::Part::load(sum), part[row]));
                 }
             }
         }
-        first = end;
     }
     for (row, sum) in sums.iter().enumerate() {
         // SAFETY: as promised.
@@ -171,9 +167,9 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
     }
 }
 
-/// Blocks that are multiplied with one part of the lanes before the next part follows: enough that its
-/// sums are seldom loaded, few enough that the blocks are still at hand.
-const fn run(format: Format) -> usize {
+/// Blocks whose products have a sum of their own: 256 inputs, or 32 where every input is rounded. Few enough that
+/// they are still at hand when another part of the lanes follows.
+pub const fn run(format: Format) -> usize {
     if format.quantised() { 256 / format.inputs() } else { 32 }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -129,9 +130,10 @@ impl GpuDevice {
         &self.queue
     }
 
-    /// The tiles that products are made of: all of them give a row the same bits.
+    /// The tiles that products are made of: all of them give a row the same bits, at whatever place in them. One row
+    /// alone does that on every device.
     pub(super) fn tiles(&self) -> &'static [usize] {
-        if self.promises.any_tile { &TILES } else { &TILES[TILES.len() - 1..] }
+        if self.promises.any_tile { &TILES } else { &TILES[..1] }
     }
 
     pub(super) fn pipelines(&self) -> &Pipelines {
@@ -286,20 +288,61 @@ impl GpuDevice {
         })
     }
 
+    /// Replaces a readable buffer that has no room for so many words.
+    ///
+    /// # Errors
+    /// As [`Self::buffer`].
+    pub(super) fn grow(&self, readable: &mut wgpu::Buffer, words: usize) -> Result<()> {
+        if readable.size() < 4 * words as u64 {
+            *readable = self.readable(4 * words)?;
+        }
+        Ok(())
+    }
+
+    /// Brings these numbers of a buffer back, one range after the other, through a readable one.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub(super) fn bring(
+        &self,
+        from: &wgpu::Buffer,
+        ranges: &[Range<usize>],
+        through: &wgpu::Buffer,
+    ) -> Result<Vec<f32>> {
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        let mut count = 0;
+        for range in ranges {
+            let bytes = |words: usize| 4 * words as u64;
+            let (start, length) = (bytes(range.start), bytes(range.len()));
+            encoder.copy_buffer_to_buffer(from, start, through, bytes(count), length);
+            count += range.len();
+        }
+        self.submit(encoder, 0);
+        self.fetch(through, count)
+    }
+
     /// Waits, and reads the first `count` numbers of a readable buffer.
     ///
     /// # Errors
     /// As [`Self::wait`].
     pub(super) fn fetch(&self, from: &wgpu::Buffer, count: usize) -> Result<Vec<f32>> {
+        Ok(self.fetch_words(from, count)?.into_iter().map(f32::from_bits).collect())
+    }
+
+    /// The same of words.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub(super) fn fetch_words(&self, from: &wgpu::Buffer, count: usize) -> Result<Vec<u32>> {
         let slice = from.slice(..(4 * count) as u64);
         slice.map_async(wgpu::MapMode::Read, |_| ());
         self.wait()?;
-        let numbers = {
+        let words = {
             let view = slice.get_mapped_range().map_err(|error| failed(error.to_string()))?;
-            view.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()
+            view.as_chunks().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect()
         };
         from.unmap();
-        Ok(numbers)
+        Ok(words)
     }
 }
 

@@ -111,26 +111,20 @@ impl SlotProduct {
         (rows, slots): (&Rows, &Buffer),
         out: &Buffer,
     ) -> Result<Self> {
-        let (format, quantised) = (matrix.format, matrix.format.quantised());
-        let make = |&tile: &usize| {
-            let kernel =
-                if quantised { Kernel::SlotProduct(format, tile) } else { Kernel::SlotPlain(format) };
-            Ok((tile, device.pipelines().get(device, kernel)?))
-        };
-        // A program of weights that are numbers takes tiles of any size.
+        let format = matrix.format;
+        let make =
+            |&tile: &usize| Ok((tile, device.pipelines().get(device, Kernel::SlotProduct(format, tile))?));
         let pipelines = device.tiles().iter().map(make).collect::<Result<Vec<_>>>()?;
         let parts = matrix.parts.iter().map(|part| {
-            let buffers = match quantised {
-                true => vec![&part.weights, &rows.quants, &rows.scales, out, slots],
-                false => vec![&part.weights, &rows.plain, out, slots],
-            };
+            let [x, scales] = rows.given(format);
+            let buffers = [&part.weights, out, x, scales, slots];
             Ok((bind(device, &pipelines[0].1, &buffers)?, part.first, part.panels))
         });
         Ok(Self {
             parts: parts.collect::<Result<_>>()?,
             pipelines,
             panels: matrix.panels(),
-            length: if quantised { matrix.inputs / 32 } else { matrix.inputs },
+            length: if format.quantised() { matrix.inputs / 32 } else { matrix.inputs },
             width: rows.width,
             stride: matrix.rows.next_multiple_of(LANES),
         })

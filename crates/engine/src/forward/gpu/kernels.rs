@@ -1,11 +1,11 @@
-//! The programs of the GPU: WGSL from `kernels/`, with a format's constants and the device's way to multiply and add
-//! filled in, and the pipelines made of them, each once.
+//! The programs of the GPU, and the pipelines that are made of them, each once. Their text is for `source.rs`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::device::GpuDevice;
+use super::source::source;
 use crate::error::Result;
 use crate::forward::cpu::panels::Format;
 
@@ -36,13 +36,10 @@ pub enum Arithmetic {
 /// A program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// Of quantised weights with a tile of so many rows.
+    /// Of weights in this format with a tile of so many rows.
     Product(Format, usize),
-    /// Of weights that are numbers.
-    Plain(Format),
     /// The same of experts, with a tile of so many slots.
     SlotProduct(Format, usize),
-    SlotPlain(Format),
     Rank,
     Arrange,
     Combine,
@@ -54,27 +51,31 @@ pub enum Kernel {
     Turn,
     Attend,
     Gather,
+    Score,
+    Sketch,
+    Probe,
 }
 
 impl Kernel {
     /// All there are.
     pub fn all() -> impl Iterator<Item = Self> {
-        let weights = Format::ALL.into_iter().flat_map(|format| match format.quantised() {
-            true => TILES.map(|rows| [Self::Product(format, rows), Self::SlotProduct(format, rows)]).concat(),
-            false => vec![Self::Plain(format), Self::SlotPlain(format)],
-        });
+        let of_tile = |rows| move |format| [Self::Product(format, rows), Self::SlotProduct(format, rows)];
+        let weights = TILES.into_iter().flat_map(move |rows| Format::ALL.into_iter().flat_map(of_tile(rows)));
         let others = [Self::Norm, Self::Quantise, Self::Activate, Self::Turn, Self::Attend, Self::Gather];
         let of_experts = [Self::Rank, Self::Arrange, Self::Combine];
-        weights.chain(others).chain(of_experts).chain([Self::Join, Self::Convolve])
+        let of_heads = [Self::Join, Self::Convolve];
+        weights.chain(others).chain(of_experts).chain(of_heads).chain([
+            Self::Score,
+            Self::Sketch,
+            Self::Probe,
+        ])
     }
 
     /// Of each buffer whether it is written.
     fn bindings(self) -> &'static [bool] {
         match self {
-            Self::Product(..) => &[false, false, false, true],
-            Self::Plain(_) => &[false, false, true],
-            Self::SlotProduct(..) => &[false, false, false, true, false],
-            Self::SlotPlain(_) => &[false, false, true, false],
+            Self::Product(..) => &[false, true, false, false],
+            Self::SlotProduct(..) => &[false, true, false, false, false],
             Self::Rank => &[false, true],
             Self::Arrange => &[false, true, true],
             Self::Combine | Self::Convolve => &[false, false, false, true],
@@ -85,12 +86,15 @@ impl Kernel {
             Self::Turn => &[true, false, false, false, false, false, true, true],
             Self::Attend => &[false, false, false, false, true, true],
             Self::Gather => &[false, true, true],
+            Self::Score => &[true],
+            Self::Sketch => &[false, false, true],
+            Self::Probe => &[false, true],
         }
     }
 
     fn entry(self) -> &'static str {
         match self {
-            Self::Product(..) | Self::Plain(_) | Self::SlotProduct(..) | Self::SlotPlain(_) => "product",
+            Self::Product(..) | Self::SlotProduct(..) => "product",
             Self::Rank => "rank",
             Self::Arrange => "arrange",
             Self::Combine => "combine",
@@ -102,97 +106,18 @@ impl Kernel {
             Self::Turn => "turn",
             Self::Attend => "attend",
             Self::Gather => "gather",
+            Self::Score => "score",
+            Self::Sketch => "sketch",
+            Self::Probe => "probe",
         }
     }
-
-    /// The whole program.
-    pub fn source(self, arithmetic: Arithmetic) -> String {
-        let own = match self {
-            Self::Product(format, rows) | Self::SlotProduct(format, rows) => {
-                let own =
-                    [include_str!("kernels/product.wgsl"), include_str!("kernels/codebook.wgsl")].join("\n");
-                fill(&own, &[("ROWS", rows)], format)
-            }
-            Self::Plain(format) | Self::SlotPlain(format) => {
-                fill(include_str!("kernels/plain.wgsl"), &[], format)
-            }
-            Self::Rank => include_str!("kernels/rank.wgsl").to_owned(),
-            Self::Arrange => include_str!("kernels/arrange.wgsl").to_owned(),
-            Self::Combine => include_str!("kernels/combine.wgsl").to_owned(),
-            Self::Join => include_str!("kernels/join.wgsl").to_owned(),
-            Self::Convolve => include_str!("kernels/convolve.wgsl").to_owned(),
-            Self::Norm => include_str!("kernels/norm.wgsl").to_owned(),
-            Self::Quantise => include_str!("kernels/quantise.wgsl").to_owned(),
-            Self::Activate => include_str!("kernels/activate.wgsl").to_owned(),
-            Self::Turn => include_str!("kernels/turn.wgsl").replace("{{LONGEST}}", &LONGEST_HEAD.to_string()),
-            Self::Attend => include_str!("kernels/attend.wgsl").to_owned(),
-            Self::Gather => include_str!("kernels/gather.wgsl").to_owned(),
-        };
-        let fused = match arithmetic {
-            Arithmetic::Own => "fn fused(a: f32, b: f32, c: f32) -> f32 { return fma(a, b, c); }\n",
-            Arithmetic::Emulated => include_str!("kernels/emulated.wgsl"),
-            #[cfg(test)]
-            Arithmetic::Wrong => "fn fused(a: f32, b: f32, c: f32) -> f32 { return a * b - c; }\n",
-        };
-        let more = match self {
-            Self::Norm | Self::Join => {
-                [include_str!("kernels/norm_scale.wgsl"), include_str!("kernels/rounding.wgsl")].join("\n")
-            }
-            Self::Quantise | Self::Activate => include_str!("kernels/rounding.wgsl").to_owned(),
-            Self::Product(..) | Self::Plain(_) => include_str!("kernels/rows.wgsl").to_owned(),
-            // The slots are bound after what the others are given.
-            Self::SlotProduct(..) => include_str!("kernels/slots.wgsl").replace("{{SLOTS}}", "4"),
-            Self::SlotPlain(_) => include_str!("kernels/slots.wgsl").replace("{{SLOTS}}", "3"),
-            _ => String::new(),
-        };
-        [&own, fused, include_str!("kernels/arithmetic.wgsl"), &more].join("\n")
-    }
-}
-
-/// Fills in what a format's panels are like, in words of four bytes.
-fn fill(source: &str, others: &[(&str, usize)], format: Format) -> String {
-    let (centre, scaled) = match format {
-        Format::Q8_0 => (128, 0),
-        Format::Q4_0 => (8, 0),
-        Format::Q5_0 => (16, 0),
-        Format::Q4_1 | Format::Q5_1 => (0, 1),
-        Format::Q4K | Format::Q5K => (0, 2),
-        Format::Q6K => (32, 3),
-        Format::Q3K | Format::Iq1M | Format::Iq2Xs | Format::Iq2S => (0, 3),
-        Format::Iq1S | Format::Iq2Xxs | Format::Iq3Xxs | Format::Iq3S | Format::Iq4Xs => (0, 4),
-        Format::Mxfp4 => (0, 5),
-        Format::Q2K | Format::Tq1_0 | Format::Tq2_0 => (0, 6),
-        Format::Iq4Nl | Format::F16 | Format::Bf16 | Format::F32 => (0, 0),
-    };
-    let values = [
-        ("BITS", format.bits()),
-        ("CENTRE", centre),
-        ("SCALED", scaled),
-        ("GROUPS", format.inputs() / 32),
-        ("HEAD", format.head() / 4),
-        ("GROUP", format.group() / 4),
-    ];
-    let words = format.codebook().unwrap_or_default().map(|value| value as u8);
-    let words = words.as_chunks().0.iter().map(|&word| format!("{}u", u32::from_le_bytes(word)));
-    let texts = [
-        ("BRAIN", (format == Format::Bf16).to_string()),
-        ("CHOSEN", format.codebook().is_some().to_string()),
-        ("VALUES", words.collect::<Vec<_>>().join(", ")),
-        ("FACTOR", format!("{:?}", format.factor())),
-    ];
-    let filled = texts
-        .iter()
-        .fold(source.to_owned(), |source, (name, text)| source.replace(&format!("{{{{{name}}}}}"), text));
-    values
-        .iter()
-        .chain(others)
-        .fold(filled, |source, (name, value)| source.replace(&format!("{{{{{name}}}}}"), &value.to_string()))
 }
 
 /// The name and the source of every program, for either kind of device.
 pub fn programs() -> impl Iterator<Item = (String, String)> {
-    let of =
-        |arithmetic| move |kernel: Kernel| (format!("{kernel:?}, {arithmetic:?}"), kernel.source(arithmetic));
+    let of = |arithmetic| {
+        move |kernel: Kernel| (format!("{kernel:?}, {arithmetic:?}"), source(kernel, arithmetic))
+    };
     [Arithmetic::Own, Arithmetic::Emulated]
         .into_iter()
         .flat_map(move |arithmetic| Kernel::all().map(of(arithmetic)))
@@ -223,7 +148,7 @@ impl Pipelines {
         if let Some(pipeline) = made.get(&kernel) {
             return Ok(pipeline.clone());
         }
-        let pipeline = device.guarded(|| make(device.raw(), kernel, kernel.source(self.arithmetic)))?;
+        let pipeline = device.guarded(|| make(device.raw(), kernel, source(kernel, self.arithmetic)))?;
         Ok(made.entry(kernel).or_insert(pipeline).clone())
     }
 }

@@ -14,12 +14,13 @@ use super::joined::Joined;
 use super::network::{Network, TILE, missing};
 use super::pass::{AttentionSteps, Phases, Sights, Steps};
 use super::recording::Recording;
+use super::scores::{Asked, Scorer, Scores};
 use super::state::{ROWS, State};
 use crate::error::{Error, Result};
-use crate::forward::cpu::alone::{peak, rms_norm};
+use crate::forward::cpu::alone::rms_norm;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::transition::{Scored, after};
-use crate::forward::{Carried, Features, Logits, Model, Pass, Peak, Row, Runner, Want};
+use crate::forward::{Carried, Features, Interest, Logits, Model, Pass, Row, Runner, Want};
 use crate::model::{ModelConfig, ModelSource, Turns};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
@@ -37,13 +38,17 @@ pub struct GpuModel {
     sights: Sights,
     /// Of each layer; `None` while they are not bound to the caches as these are.
     attention: Option<Vec<AttentionSteps>>,
-    /// What logits, states, and what is known of places go through on their way back.
+    scorer: Scorer,
+    scores: Scores,
+    /// Tokens that these are of: so many first ones.
+    vocabulary: usize,
+    /// States that are asked for: [taps, rows, hidden in whole vectors].
+    states: Buffer,
+    /// What they, and what is known of places, go through on their way back.
     returning: Vec<Buffer>,
     cached: Vec<TokenId>,
     /// The text is longer than the border of its [`ModelConfig`].
     long: bool,
-    logits: Vec<f32>, // [rows asked for, vocabulary in whole vectors]
-    peaks: Vec<Peak>,
     features: Vec<f32>, // [nodes, tapped]
     /// Numbers a node that were asked for.
     tapped: usize,
@@ -78,14 +83,16 @@ impl GpuModel {
             caches: (0..config.layers).map(cache).collect::<Result<_>>()?,
             sights: Sights::new(device, config.heads, PAGE, WORDS)?,
             attention: None,
-            returning: [(); 4].map(|()| device.readable(16)).into_iter().collect::<Result<Vec<_>>>()?,
+            scorer: Scorer::new(device, &state.logits, &state.tokens, config.vocabulary)?,
+            scores: Scores::none(),
+            vocabulary: config.vocabulary,
+            states: device.buffer(16)?,
+            returning: [(); 3].map(|()| device.readable(16)).into_iter().collect::<Result<Vec<_>>>()?,
             device: Arc::clone(device),
             network,
             state,
             cached: Vec::new(),
             long: false,
-            logits: Vec::new(),
-            peaks: Vec::new(),
             features: Vec::new(),
             tapped: 0,
             places: Vec::new(),
@@ -95,11 +102,6 @@ impl GpuModel {
         };
         model.device.wait()?;
         Ok(model)
-    }
-
-    /// Numbers of a row of logits.
-    fn stride(&self) -> usize {
-        self.config.vocabulary.next_multiple_of(LANES)
     }
 
     /// Makes room for `positions` in the caches and for `words` about nodes.
@@ -148,6 +150,7 @@ impl GpuModel {
             _ => self.embed(tree, nodes.clone()),
         }
         self.device.write(&self.sights.nodes, chunk.words.iter().copied());
+        self.device.write(&self.state.tokens, nodes.clone().map(|node| tree.token(node)));
         let [mut keys, mut queries] = [Turns::default(), Turns::default()];
         let positions = &positions[nodes];
         for (kind, to) in self.config.attention_kinds.iter().zip(&self.state.turns) {
@@ -185,22 +188,22 @@ impl GpuModel {
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
-    fn run_chunk(&mut self, chunk: &Chunk, want: &Want<'_>) -> Result<()> {
+    fn run_chunk(&mut self, chunk: &Chunk, want: &Want<'_>, asked: &Asked<'_>) -> Result<()> {
         let taps = want.features;
-        let (stride, width) = (self.stride(), self.config.hidden.next_multiple_of(LANES));
+        let width = self.config.hidden.next_multiple_of(LANES);
         let tapped = taps.map_or(0, |taps| taps.width(1));
         let scored = chunk.scored.len();
         let (rank, of_state) = self
             .block
             .as_ref()
             .map_or((0, 0), |block| (block.rank(), if block.head.confidence.is_some() { width } else { 0 }));
-        let counts = [scored * stride, tapped * chunk.rows * width, scored * rank, scored * of_state];
+        let counts = [tapped * chunk.rows * width, scored * rank, scored * of_state];
         for (buffer, count) in self.returning.iter_mut().zip(counts) {
-            if buffer.size() < 4 * count as u64 {
-                *buffer = self.device.readable(4 * count)?;
-            }
+            self.device.grow(buffer, count)?;
         }
-        let states = self.device.buffer(4 * counts[1])?;
+        if self.states.size() < 4 * counts[0] as u64 {
+            self.states = self.device.buffer(4 * counts[0])?;
+        }
         let phases = Phases {
             config: &self.config,
             network: &self.network,
@@ -211,7 +214,7 @@ impl GpuModel {
             rows: chunk.rows,
             cached: chunk.cached,
             scored: chunk.scored.clone(),
-            taps: taps.map(|taps| (taps, &states)),
+            taps: taps.map(|taps| (taps, &self.states)),
             joined: self
                 .joined
                 .as_ref()
@@ -223,17 +226,24 @@ impl GpuModel {
             (Some(block), Some(_)) => phases.remember_states(&mut recording, block),
             _ => phases.encode(&mut recording),
         }
-        let places = self.block.as_ref().map_or(&states, |block| &block.places);
-        let sources = [&self.state.logits, &states, places, &self.state.scored.plain];
+        if asked.rows > 0 {
+            if asked.interest != Interest::Everything {
+                self.scorer.sketch(recording.pass(), asked);
+            }
+            self.scorer.bring_back(&mut recording, asked)?;
+        }
+        let places = self.block.as_ref().map_or(&self.states, |block| &block.places);
+        let sources = [&self.states, places, &self.state.scored.plain];
         for ((from, to), count) in sources.into_iter().zip(&self.returning).zip(counts) {
             recording.copy(from, (to, 0), 4 * count as u64);
         }
         recording.end();
-        if counts[0] > 0 {
-            self.logits.extend(self.device.fetch(&self.returning[0], counts[0])?);
+        if asked.rows > 0 {
+            let before = std::mem::replace(&mut self.scores, Scores::none());
+            self.scores = self.scorer.collect(asked, before)?;
         }
-        if counts[1] > 0 {
-            let states = self.device.fetch(&self.returning[1], counts[1])?;
+        if counts[0] > 0 {
+            let states = self.device.fetch(&self.returning[0], counts[0])?;
             // The last tap is normed.
             let states_of_layers = taps.map_or(0, |taps| taps.entering.len());
             for (row, tap) in (0..chunk.rows).flat_map(|row| (0..tapped).map(move |tap| (row, tap))) {
@@ -243,7 +253,7 @@ impl GpuModel {
                 self.features.extend(state.iter().map(|number| number * scale));
             }
         }
-        for (numbers, at) in [(&mut self.places, 2), (&mut self.scored, 3)] {
+        for (numbers, at) in [(&mut self.places, 1), (&mut self.scored, 2)] {
             if counts[at] > 0 {
                 numbers.extend(self.device.fetch(&self.returning[at], counts[at])?);
             }
@@ -288,30 +298,40 @@ impl Runner for GpuModel {
         let positions: Vec<usize> = tree.depths().iter().map(|depth| at + depth).collect();
         let rows = want.rows_between(first, tree.len());
         let wanted = first + rows.start..first + rows.end;
-        self.logits.clear();
-        self.peaks.clear();
+        self.scores = Scores::none();
         self.features.clear();
         self.places.clear();
         self.scored.clear();
         self.tapped = want.features.map_or(0, |taps| taps.width(self.config.hidden));
         let at_once = self.rows_at_once();
+        let tokens: Vec<TokenId> = tree.tokens().collect();
+        // What stays on the device is the logits of one chunk; how the token before changes scores is told of all.
+        let [first_chunk, last_chunk] = [rows.start, rows.end.max(1) - 1].map(|row| row / at_once);
+        let interest = match first_chunk == last_chunk && self.block.is_none() {
+            true => want.interest,
+            false => Interest::Everything,
+        };
+        self.vocabulary = match interest {
+            Interest::Everything => self.config.vocabulary,
+            _ => self.config.vocabulary.min(want.vocabulary),
+        };
         for start in (first..tree.len()).step_by(at_once) {
             let nodes = start..tree.len().min(start + at_once);
             let chunk = Chunk::new(tree, at, nodes.clone(), &wanted);
             self.make_room(at + tree.len(), chunk.words.len())?;
             let rows = nodes.start - first..nodes.end - first;
-            self.write(tree, &positions, (nodes, &chunk), want.carried.map(|carried| (carried, rows)));
-            self.run_chunk(&chunk, want)?;
+            let carried = want.carried.map(|carried| (carried, rows));
+            self.write(tree, &positions, (nodes.clone(), &chunk), carried);
+            let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
+            let asked = Asked { tokens: &tokens[nodes], rows, vocabulary, interest };
+            self.run_chunk(&chunk, want, &asked)?;
         }
-        let (stride, vocabulary, scoring) = (self.stride(), self.config.vocabulary, self.config.scoring);
-        let peaks = self.logits.chunks_exact_mut(stride).map(|row| peak(row, vocabulary, scoring));
-        self.peaks.extend(peaks);
         self.cached.extend(tree.tokens().skip(first));
         Ok(())
     }
 
     fn logits(&self) -> Logits<'_> {
-        Logits::new(&self.logits, self.config.vocabulary, self.stride(), &self.peaks)
+        self.scorer.logits(&self.scores, self.vocabulary)
     }
 
     fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {

@@ -7,7 +7,7 @@ use wgpu::{Adapter, Backend, Backends, DeviceType, Features, Limits};
 use super::device::GpuDevice;
 use super::failure::Failure;
 use super::kernels::{Arithmetic, IMMEDIATE_BYTES};
-use super::probe::measure;
+use super::probe::{measure, rounds_once};
 use crate::device::free_memory;
 
 /// What kernels need beside what every device has.
@@ -91,23 +91,40 @@ impl GpuDevice {
             pollster::block_on(adapter.request_device(&descriptor)).map_err(|error| error.to_string())?;
         let failure = Failure::default();
         failure.listen(&device);
-        let with = |arithmetic| -> std::result::Result<Self, String> {
+        let emulates = ways.contains(&Arithmetic::Emulated) && features.contains(double);
+        let with = |arithmetic| {
             let (raw, failure) = ((device.clone(), queue.clone()), failure.clone());
-            let opened = Self::new(raw, name.to_owned(), arithmetic, failure, free_memory_of(adapter));
-            let promises = measure(&opened).map_err(|error| error.to_string())?;
+            Self::new(raw, name.to_owned(), arithmetic, failure, free_memory_of(adapter))
+        };
+        let words = |error: crate::Error| error.to_string();
+        let measured = |opened: Self| -> std::result::Result<Self, String> {
+            let promises = measure(&opened).map_err(words)?;
             Ok(opened.promising(promises))
         };
         let mut opened: Option<Self> = None;
+        let mut inexact = None;
         for &way in ways {
             if way == Arithmetic::Emulated && !features.contains(double) {
                 continue;
             }
-            let one = with(way)?;
+            let one = with(way);
+            // What rounds twice has not the CPU's bits, and the other programs need not be made to see that.
+            if way == Arithmetic::Own && emulates && !rounds_once(&one).map_err(words)? {
+                inexact = Some(one);
+                continue;
+            }
+            let one = measured(one)?;
             let keeps_all = one.promises().cpu_bits;
             opened = if keeps_all { Some(one) } else { opened.or(Some(one)) };
             if keeps_all {
                 break;
             }
+        }
+        // Faster than an emulation that has not the CPU's bits either.
+        if let Some(own) = inexact
+            && !opened.as_ref().is_some_and(|one| one.promises().cpu_bits)
+        {
+            opened = Some(measured(own)?);
         }
         let opened = opened.ok_or_else(|| format!("{name} cannot multiply and add"))?;
         if !opened.promises().computes {

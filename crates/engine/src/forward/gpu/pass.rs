@@ -18,7 +18,7 @@ use super::step::{Product, Quantise, Step};
 use crate::error::Result;
 use crate::forward::Taps;
 use crate::forward::cpu::simd::LANES;
-use crate::model::{Activation, ModelConfig, RotaryLayout};
+use crate::model::{Activation, ModelConfig, RotaryLayout, Scoring};
 
 /// The programs of a model's passes, bound to its weights and its state.
 pub struct Steps {
@@ -29,6 +29,8 @@ pub struct Steps {
     activate: Step,
     score_norm: Step,
     scores: Product,
+    /// Of families whose logits are not what the output matrix gives.
+    score: Option<Step>,
     pub layers: Vec<LayerSteps>,
 }
 
@@ -113,6 +115,10 @@ impl Steps {
             )?,
             score_norm: norm(&state.scored)?,
             scores: Product::new(device, &network.output, &state.scored, &state.logits, false)?,
+            score: match config.scoring == Scoring::PLAIN {
+                true => None,
+                false => Some(Step::new(device, Kernel::Score, &[&state.logits])?),
+            },
             layers: layers.collect::<Result<_>>()?,
         })
     }
@@ -253,6 +259,14 @@ impl Phases<'_> {
             let asked = self.norm_ask(self.scored.start, self.network.output_norm, pending);
             self.steps.score_norm.run(recording.pass(), &asked, (self.scored.len(), 1));
             self.steps.scores.run(recording.pass(), self.scored.len());
+            if let Some(score) = &self.steps.score {
+                let Scoring { scale, cap } = self.config.scoring;
+                let stride = self.config.vocabulary.next_multiple_of(LANES);
+                let [twice, rate] = cap.map_or([0.0; 2], |cap| [2.0 * cap, 2.0 / cap]);
+                let numbers = [scale, cap.unwrap_or(0.0), twice, rate].map(f32::to_bits);
+                let asked = [&[stride as u32], &numbers[..]].concat();
+                score.run(recording.pass(), &asked, (stride.div_ceil(64), self.scored.len()));
+            }
             if let Some(block) = self.block {
                 block.score(recording.pass(), self.scored.len());
             }
@@ -319,7 +333,7 @@ impl Phases<'_> {
     }
 
     /// What `turn.wgsl` is asked from head number `first` on.
-    pub fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 16] {
+    pub fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 15] {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let rotary = &self.config.attention_kinds[layer.kind].rotary;
         let whole = |heads: usize| (heads * head_size).next_multiple_of(LANES) as u32;
@@ -339,7 +353,6 @@ impl Phases<'_> {
             query_norm,
             key_norm,
             (self.config.norm_epsilon as f32).to_bits(),
-            0,
             first as u32,
             if rotary.growth.is_some() { self.rows as u32 } else { 0 },
         ]

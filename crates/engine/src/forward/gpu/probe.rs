@@ -19,6 +19,22 @@ const INPUTS: usize = 256;
 const OUTPUTS: usize = 32;
 const ROWS: usize = 8;
 
+/// Whether `device` multiplies and adds with one rounding.
+///
+/// # Errors
+/// `Error::Compute` when the device fails, as of the others.
+pub fn rounds_once(device: &GpuDevice) -> Result<bool> {
+    // The third number all but takes back the product of the first two, so that only its lower half is left.
+    let three = |&[a, b]: &[f32; 2]| [a, b, -a * b];
+    let x: Vec<f32> = made_up(1024).as_chunks().0.iter().flat_map(three).collect();
+    let count = x.len() / 3;
+    let (from, out) = (upload(device, &x)?, device.buffer(4 * count)?);
+    let step = Step::new(device, Kernel::Probe, &[&from, &out])?;
+    let groups = (count.div_ceil(64), 1);
+    let found = compute(device, (&out, count), |pass| step.run(pass, &[count as u32], groups))?;
+    Ok(x.as_chunks().0.iter().map(|&[a, b, c]| f32::mul_add(a, b, c)).eq(found))
+}
+
 /// What holds on `device`.
 ///
 /// # Errors

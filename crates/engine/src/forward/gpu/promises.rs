@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What was found to hold on a device. That a row's bits do not depend on what else is in a pass holds on all of them:
-/// where products of different tiles differ, there is one tile alone.
+/// where products of different tiles differ, each row is multiplied by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promises {
     /// Results are about right.

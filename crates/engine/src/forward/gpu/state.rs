@@ -5,6 +5,7 @@ use wgpu::Buffer;
 use super::device::GpuDevice;
 use crate::error::Result;
 use crate::forward::cpu::activations::BLOCK;
+use crate::forward::cpu::panels::Format;
 use crate::forward::cpu::simd::LANES;
 use crate::model::{Convolution, Experts, ModelConfig};
 
@@ -36,6 +37,13 @@ impl Rows {
             quants: device.buffer(rows * blocks * BLOCK)?,
             scales: device.buffer(8 * rows * blocks)?,
         })
+    }
+}
+
+impl Rows {
+    /// In the form that weights of a format are multiplied with; of numbers the scales say nothing.
+    pub fn given(&self, format: Format) -> [&Buffer; 2] {
+        [if format.quantised() { &self.quants } else { &self.plain }, &self.scales]
     }
 }
 
@@ -77,6 +85,8 @@ pub struct State {
     pub routed: Option<Routed>,
     pub scored: Rows,   // hidden, of the rows asked for
     pub logits: Buffer, // [rows asked for, vocabulary in whole vectors]
+    /// Of the pass.
+    pub tokens: Buffer, // [rows]
 }
 
 impl Routed {
@@ -131,6 +141,7 @@ impl State {
             routed: experts.map(|experts| Routed::new(device, experts, config.hidden)).transpose()?,
             scored: rows(config.hidden)?,
             logits: numbers(config.vocabulary)?,
+            tokens: device.buffer(4 * ROWS)?,
         })
     }
 }

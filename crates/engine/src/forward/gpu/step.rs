@@ -110,17 +110,11 @@ impl Product {
     /// As [`Step::new`].
     pub fn new(device: &GpuDevice, matrix: &Matrix, rows: &Rows, out: &Buffer, add: bool) -> Result<Self> {
         let format = matrix.format;
-        let kernels: Vec<(usize, Kernel)> = match format.quantised() {
-            true => device.tiles().iter().map(|&tile| (tile, Kernel::Product(format, tile))).collect(),
-            false => vec![(8, Kernel::Plain(format))],
-        };
-        let make = |&(tile, kernel): &(usize, Kernel)| Ok((tile, device.pipelines().get(device, kernel)?));
-        let pipelines = kernels.iter().map(make).collect::<Result<Vec<_>>>()?;
+        let make = |&tile| Ok((tile, device.pipelines().get(device, Kernel::Product(format, tile))?));
+        let pipelines = device.tiles().iter().map(make).collect::<Result<Vec<_>>>()?;
         let parts = matrix.parts.iter().map(|part| {
-            let buffers = match format.quantised() {
-                true => vec![&part.weights, &rows.quants, &rows.scales, out],
-                false => vec![&part.weights, &rows.plain, out],
-            };
+            let [x, scales] = rows.given(format);
+            let buffers = [&part.weights, out, x, scales];
             Ok((bind(device, &pipelines[0].1, &buffers)?, part.first, part.panels))
         });
         Ok(Self {

@@ -11,6 +11,7 @@ mod feed_forward;
 mod layer;
 mod origin;
 mod rotary;
+mod sketch;
 mod stack;
 
 use std::ops::Range;
@@ -28,8 +29,8 @@ use self::layer::Layer;
 use self::origin::Origin;
 use self::rotary::RotaryTable;
 use self::stack::{Arithmetic, Padding, Stack};
-use super::sketch::{Interest, Sketch};
-use super::{Features, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
+use super::sketch::Sketch;
+use super::{Features, Interest, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
 use crate::error::Result;
 use crate::model::{AttentionKind, ModelConfig, ModelSource, Scoring};
 use crate::token::TokenId;
@@ -212,7 +213,7 @@ impl TensorModel {
         let logits = self.output.forward(&hidden, self.padding)?.narrow(1, 0, vocabulary)?;
         let logits = scored(logits, self.config.scoring)?;
         if want.interest != Interest::Everything {
-            return Sketch::all(&logits, tokens, &feed.ids, want.interest).map(Scores::Sketches);
+            return self::sketch::sketches(&logits, tokens, &feed.ids, want.interest).map(Scores::Sketches);
         }
         let logits: Vec<f32> = logits.flatten_all()?.to_vec1()?;
         let peaks = logits.chunks(vocabulary).map(|logits| Row::of(logits).peak()).collect();

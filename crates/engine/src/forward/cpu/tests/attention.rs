@@ -217,8 +217,8 @@ fn a_rotation_turns_the_pairs_of_its_layout() {
             // SAFETY: the set is available, there are as many numbers and angles.
             unsafe { (isa.kernels().rotate)(&rotation, rotated.as_mut_ptr()) };
             for ((first, second), (cosine, sine)) in pairs.into_iter().zip(cosines.into_iter().zip(sines)) {
-                assert_eq!(rotated[first], head[first] * cosine - head[second] * sine, "{isa}");
-                assert_eq!(rotated[second], head[first] * sine + head[second] * cosine, "{isa}");
+                assert_eq!(rotated[first], head[first].mul_add(cosine, -(head[second] * sine)), "{isa}");
+                assert_eq!(rotated[second], head[first].mul_add(sine, head[second] * cosine), "{isa}");
             }
         }
     }

@@ -134,6 +134,10 @@ fn a_sum_of_exponentials_is_that_of_numbers_in_64_bits() {
             assert_eq!(sum(isa).to_bits(), found.to_bits(), "{isa}, {length} numbers");
         }
     }
+    let long: Vec<f32> = (0..9001).map(|_| random.random_range(-30.0..20.0)).collect();
+    let expected: f64 = long.iter().map(|&x| ((f64::from(x) - 20.0) / 0.7).exp()).sum();
+    let found = super::super::sum_exp(&long, 20.0, 1.0 / 0.7);
+    assert!((f64::from(found) / expected - 1.0).abs() < 1e-5, "{found} is not {expected}");
     let odd = [1.0, f32::NAN, 1.0, f32::NEG_INFINITY];
     assert!((super::super::sum_exp(&odd, 1.0, 1.0) - 2.0).abs() < 1e-6);
 }

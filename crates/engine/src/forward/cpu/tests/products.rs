@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use super::super::activations::{Activations, BLOCK};
 use super::super::isa::Isa;
 use super::super::panels::{Format, Panels};
-use super::super::product::{Product, Rows};
+use super::super::product::{Product, Rows, run};
 use super::super::simd::LANES;
 use super::{bits, dequantised, file, numbers, sets};
 use crate::format::set_halves;
@@ -180,6 +180,37 @@ proptest! {
             let onto = numbers(&mut StdRng::seed_from_u64(!seed), alone.len());
             let expected: Vec<f32> = onto.iter().zip(&alone).map(|(onto, alone)| onto + alone).collect();
             prop_assert_eq!(bits(&job.product(isa, &job.x, Some(&onto))), bits(&expected), "{}", isa);
+        }
+    }
+}
+
+/// Of a matrix as a file holds it, the inputs from number `from` to `to`.
+fn columns(format: Format, bytes: &[u8], inputs: usize, from: usize, to: usize) -> Vec<u8> {
+    let at = |input: usize| input / format.inputs() * format.stored();
+    bytes.chunks(at(inputs)).flat_map(|row| &row[at(from)..at(to)]).copied().collect()
+}
+
+/// Whatever the instructions are: other engines have the same order.
+#[test]
+fn a_product_is_the_sum_of_those_of_its_runs_in_their_order() {
+    let random = &mut StdRng::seed_from_u64(2);
+    for format in Format::ALL {
+        let run = run(format) * format.inputs();
+        // The last run is not whole where a block is none.
+        let inputs = 4 * run + format.inputs();
+        let bytes = file(random, format, 16, inputs);
+        let x = numbers(random, inputs);
+        let mut expected = [0f32; 16];
+        for from in (0..inputs).step_by(run) {
+            let to = inputs.min(from + run);
+            let part = columns(format, &bytes, inputs, from, to);
+            let job = Job::new(format, to - from, &part, x[from..to].to_vec());
+            let sums = job.product(Isa::Scalar, &job.x, None);
+            expected.iter_mut().zip(sums).for_each(|(expected, sum)| *expected += sum);
+        }
+        let job = Job::new(format, inputs, &bytes, x);
+        for isa in sets() {
+            assert_eq!(bits(&job.product(isa, &job.x, None)), bits(&expected), "{isa}, {format:?}");
         }
     }
 }

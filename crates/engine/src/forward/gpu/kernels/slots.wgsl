@@ -5,7 +5,7 @@ struct Slot {
     expert: u32,
     rows: u32, // of the tile that begins here, 0 where none does
 }
-@group(0) @binding({{SLOTS}}) var<storage, read> slots: array<Slot>;
+@group(0) @binding(4) var<storage, read> slots: array<Slot>;
 
 struct Tile {
     panel: u32, // of `weights`

@@ -16,7 +16,6 @@ struct Ask {
     query_norm: u32,
     key_norm: u32,
     epsilon: f32,
-    zero: u32,
     first: u32,       // head to begin with
     key_turns: u32,   // row of `turns` in which those of keys begin, 0 where queries turn by the same
 }
@@ -70,9 +69,8 @@ fn rotate(row: u32, thread: u32) {
         }
         let a = numbers[first];
         let b = numbers[second];
-        // Four rounded products.
-        numbers[first] = opaque(a * turn.x, ask.zero) - opaque(b * turn.y, ask.zero);
-        numbers[second] = opaque(a * turn.y, ask.zero) + opaque(b * turn.x, ask.zero);
+        numbers[first] = fused(a, turn.x, -(b * turn.y));
+        numbers[second] = fused(a, turn.y, b * turn.x);
     }
     workgroupBarrier();
 }

@@ -1,0 +1,58 @@
+// The sums of a run of a panel in quants with rows in eight bits. Products within a block are integers, exact in any
+// order.
+
+@group(0) @binding(2) var<storage, read> quants: array<vec4<u32>>;  // [rows, blocks, 2]
+@group(0) @binding(3) var<storage, read> scales: array<vec2<f32>>;  // [rows, blocks]: scale, scale * sum
+
+// What is summed up by itself, and what lengths are counted in: blocks of 32 inputs.
+const RUN = 8u;
+
+fn dot16(w: vec4<u32>, x: vec4<u32>) -> i32 {
+    return dot4I8Packed(w.x, x.x) + dot4I8Packed(w.y, x.y) + dot4I8Packed(w.z, x.z) + dot4I8Packed(w.w, x.w);
+}
+
+// A row's sum with the products of a block: what its quants, lower and upper half, are and its scale and sum.
+fn add_block(sum: f32, w: Quants, by: vec2<f32>, parts: vec2<i32>, x: array<vec4<u32>, 2>, scale: vec2<f32>) -> f32 {
+    let dots = vec2(dot16(w.lower, x[0]), dot16(w.upper, x[1]));
+    if SCALED == WITH_NIBBLES {
+        let ones = vec4(0x01010101u);
+        let scaled = (parts & vec2(15)) * dots;
+        let minimums = ((parts >> vec2(4u)) & vec2(15)) * vec2(dot16(ones, x[0]), dot16(ones, x[1]));
+        let found = fused(f32(scaled.x + scaled.y) * scale.x, by.x, sum);
+        return fused(f32(-(minimums.x + minimums.y)) * scale.x, by.y, found);
+    }
+    let scaled = parts * dots;
+    let found = fused(f32(scaled.x + scaled.y) * scale.x, by.x, sum);
+    if SCALED == WITH_MINIMUM || SCALED == WITH_PARTS {
+        return fused(by.y, scale.y, found);
+    }
+    return found;
+}
+
+// The sums of a run from block number `begin` on, for each row of the tile, sixteen words apart.
+fn sum_run(tile: Tile, begin: u32, lane: u32, to: u32) {
+    // Rows that a tile does not have are its last.
+{{EACH}}    var sum{{ROW}} = 0.0;
+    let row{{ROW}} = given(tile.first + min({{ROW}}u, tile.rows - 1u)) * ask.length;
+{{END}}
+    let panel = tile.panel * (ask.length / GROUPS * BLOCK);
+    let end = min(begin + RUN, ask.length);
+    for (var first = begin; first < end; first += GROUPS) {
+        let block = panel + first / GROUPS * BLOCK;
+        let head = head_of(block, lane);
+        for (var group = 0u; group < GROUPS; group++) {
+            let w = quants_of(block + HEAD + group * GROUP, lane);
+            let by = factor_of(head, block, group, lane);
+            let parts = parts_of(block, group, lane);
+{{EACH}}
+            {
+                let at = row{{ROW}} + first + group;
+                let x = array(quants[2u * at], quants[2u * at + 1u]);
+                sum{{ROW}} = add_block(sum{{ROW}}, w, by, parts, x, scales[at]);
+            }
+{{END}}
+        }
+    }
+{{EACH}}    products[to + {{ROW}}u * 16u] = sum{{ROW}};
+{{END}}
+}

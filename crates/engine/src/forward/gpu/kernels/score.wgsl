@@ -1,0 +1,27 @@
+// Makes logits of what the output matrix gave: scale * x, and of that cap * tanh(x / cap), which is
+// cap - 2 cap / (1 + e^(2x / cap)). A thread a number.
+
+struct Ask {
+    stride: u32, // of `logits`
+    scale: f32,
+    cap: f32,    // 0 where there is none
+    twice: f32,  // 2 cap
+    rate: f32,   // 2 / cap
+}
+var<immediate> ask: Ask;
+
+@group(0) @binding(0) var<storage, read_write> logits: array<f32>; // [rows, stride]
+
+@compute @workgroup_size(64)
+fn score(@builtin(global_invocation_id) id: vec3<u32>) {
+    if id.x >= ask.stride {
+        return;
+    }
+    let at = id.y * ask.stride + id.x;
+    var number = logits[at] * ask.scale;
+    if ask.cap != 0.0 {
+        let below = 1.0 + exponential(number * ask.rate);
+        number = ask.cap - divide(ask.twice, below);
+    }
+    logits[at] = number;
+}

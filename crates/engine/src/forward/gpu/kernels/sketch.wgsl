@@ -1,0 +1,110 @@
+// What is known of rows of logits before any of them is fetched: of every slice of 64 tokens the largest and whose it is,
+// of every stretch of 4096 the largest and the sums of e^(logit - largest) and of e^(scale (logit - largest)), in the CPU
+// engine's order; and the logits of the tokens of the pass. A workgroup a stretch and row.
+
+struct Ask {
+    vocabulary: u32, // tokens that are of interest
+    stride: u32,     // of `logits`
+    words: u32,      // of a row of `found`
+    tokens: u32,     // of the pass
+    scale: f32,
+}
+var<immediate> ask: Ask;
+
+@group(0) @binding(0) var<storage, read> logits: array<f32>;       // [rows, stride]
+@group(0) @binding(1) var<storage, read> tokens: array<u32>;
+@group(0) @binding(2) var<storage, read_write> found: array<u32>;  // [rows, words]: see above, in this order
+
+const SLICE = 64u;
+const STRETCH = 4096u;
+const THREADS = 64u;
+const PART = 1024u; // of a stretch, whose terms there is room for
+const LOWEST = -3.4e38;
+
+var<workgroup> maxima: array<f32, THREADS>;
+var<workgroup> terms: array<f32, 2u * PART>; // [with scale or not, PART]
+var<workgroup> lanes: array<f32, 32>;
+
+// The largest logit of a slice and its token, the first of equals.
+fn peak_of(row: u32, slice: u32) -> vec2<u32> {
+    var largest = LOWEST;
+    var leader = slice * SLICE;
+    let end = min(slice * SLICE + SLICE, ask.vocabulary);
+    for (var token = slice * SLICE; token < end; token++) {
+        let logit = logits[row + token];
+        if logit > largest {
+            largest = logit;
+            leader = token;
+        }
+    }
+    return vec2(bitcast<u32>(largest), leader);
+}
+
+@compute @workgroup_size(THREADS)
+fn sketch(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let row = group.y * ask.stride;
+    let to = group.y * ask.words;
+    let slices = (ask.vocabulary + SLICE - 1u) / SLICE;
+    let slice = group.x * (STRETCH / SLICE) + thread;
+    let peak = peak_of(row, slice);
+    if slice < slices {
+        found[to + slice] = peak.x;
+        found[to + slices + slice] = peak.y;
+    }
+    maxima[thread] = bitcast<f32>(peak.x);
+    workgroupBarrier();
+    for (var half = THREADS / 2u; half > 0u; half = half >> 1u) {
+        if thread < half {
+            maxima[thread] = max(maxima[thread], maxima[thread + half]);
+        }
+        workgroupBarrier();
+    }
+    let largest = maxima[0];
+
+    // Sixteen lanes, which are added up as the CPU's vectors are.
+    let end = min(group.x * STRETCH + STRETCH, ask.vocabulary);
+    var sum = 0.0;
+    for (var begin = group.x * STRETCH; begin < end; begin += PART) {
+        for (var at = thread; at < PART; at += THREADS) {
+            // The CPU's vectors are whole; what is beyond the end is as low as can be.
+            var below = vec2(-87.0);
+            if begin + at < end {
+                let distance = logits[row + begin + at] - largest;
+                below = vec2(distance, ask.scale * distance);
+            }
+            terms[at] = exponential(below.x);
+            terms[PART + at] = exponential(below.y);
+        }
+        workgroupBarrier();
+        if thread < 32u {
+            let vectors = (min(PART, end - begin) + 15u) / 16u;
+            for (var vector = 0u; vector < vectors; vector++) {
+                sum += terms[(thread >> 4u) * PART + vector * 16u + (thread & 15u)];
+            }
+        }
+        workgroupBarrier();
+    }
+    if thread < 32u {
+        lanes[thread] = sum;
+    }
+    workgroupBarrier();
+    for (var half = 8u; half > 0u; half = half >> 1u) {
+        if thread < 32u && (thread & 15u) < half {
+            lanes[thread] += lanes[thread + half];
+        }
+        workgroupBarrier();
+    }
+    let stretches = (ask.vocabulary + STRETCH - 1u) / STRETCH;
+    if thread == 0u {
+        let at = to + 2u * slices + 3u * group.x;
+        found[at] = bitcast<u32>(largest);
+        found[at + 1u] = bitcast<u32>(lanes[0]);
+        found[at + 2u] = bitcast<u32>(lanes[16]);
+    }
+    if group.x == 0u {
+        let known = to + 2u * slices + 3u * stretches;
+        for (var at = thread; at < ask.tokens; at += THREADS) {
+            found[known + at] = bitcast<u32>(logits[row + min(tokens[at], ask.vocabulary - 1u)]);
+        }
+    }
+}

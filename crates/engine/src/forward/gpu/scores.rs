@@ -1,0 +1,227 @@
+//! What comes back of the logits of a pass: sketches, after which slices and rows are fetched when they are needed; or
+//! whole rows at once.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use wgpu::{Buffer, ComputePass};
+
+use super::device::GpuDevice;
+use super::kernels::Kernel;
+use super::recording::Recording;
+use super::state::ROWS;
+use super::step::Step;
+use crate::error::Result;
+use crate::forward::cpu::SLICE as STRETCH;
+use crate::forward::cpu::alone::peak;
+use crate::forward::cpu::simd::LANES;
+use crate::forward::logits::{SLICE, sum_of_slices};
+use crate::forward::sketch::{Away, Known, Sketch};
+use crate::forward::{Interest, Logits, Peak};
+use crate::token::TokenId;
+
+/// The logits of the last pass.
+pub enum Scores {
+    /// `[rows, stride]`, and the peak of each.
+    Rows(Vec<f32>, Vec<Peak>),
+    Sketches(Vec<Sketch>),
+}
+
+impl Scores {
+    /// Of no row.
+    pub fn none() -> Self {
+        Self::Sketches(Vec::new())
+    }
+}
+
+/// Makes sketches of logits on the device, and fetches what is asked for.
+pub struct Scorer {
+    device: Arc<GpuDevice>,
+    step: Step,
+    logits: Buffer, // [rows, stride]
+    found: Buffer,  // [rows, words]
+    stride: usize,
+    /// What sketches and likely slices come back through.
+    returning: [Buffer; 2],
+}
+
+/// What sketches are made of, for a pass over `tokens`.
+pub struct Asked<'a> {
+    pub tokens: &'a [TokenId],
+    /// How many rows.
+    pub rows: usize,
+    /// Tokens whose logits are of interest: so many first ones.
+    pub vocabulary: usize,
+    pub interest: Interest,
+}
+
+impl Asked<'_> {
+    fn slices(&self) -> usize {
+        self.vocabulary.div_ceil(SLICE)
+    }
+
+    fn stretches(&self) -> usize {
+        self.vocabulary.div_ceil(STRETCH)
+    }
+
+    /// Of a row.
+    fn words(&self) -> usize {
+        2 * self.slices() + 3 * self.stretches() + self.tokens.len()
+    }
+
+    /// What the words of a row say.
+    fn known(&self, words: &[u32]) -> Known {
+        let numbers = |words: &[u32]| words.iter().map(|&word| f32::from_bits(word)).collect::<Vec<_>>();
+        let (maxima, rest) = words.split_at(self.slices());
+        let (leaders, rest) = rest.split_at(self.slices());
+        let (stretches, logits) = rest.split_at(3 * self.stretches());
+        let (maxima, stretches) = (numbers(maxima), numbers(stretches));
+        let largest = maxima.iter().copied().fold(f32::MIN, f32::max);
+        let first = maxima.iter().position(|&maximum| maximum == largest).unwrap_or(0);
+        let sum = |which: usize, scale| {
+            let sums = stretches.chunks_exact(3).map(|stretch| (stretch[0], stretch[1 + which]));
+            sum_of_slices(sums, largest, scale)
+        };
+        let logits = self.tokens.iter().copied().zip(numbers(logits));
+        Known {
+            peak: Peak { token: leaders[first], largest, sum: sum(0, 1.0) },
+            scaled: Sketch::scale(self.interest).map(|scale| (scale, sum(1, scale))),
+            logits: logits.filter(|&(token, _)| (token as usize) < self.vocabulary).collect(),
+            maxima,
+            leaders: leaders.to_vec(),
+        }
+    }
+}
+
+impl Scorer {
+    /// For `logits` of a `vocabulary`, [rows, vocabulary in whole vectors], and `tokens` of the pass.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no room, or its driver does not take the program.
+    pub fn new(device: &Arc<GpuDevice>, logits: &Buffer, tokens: &Buffer, vocabulary: usize) -> Result<Self> {
+        let words = 2 * vocabulary.div_ceil(SLICE) + 3 * vocabulary.div_ceil(STRETCH) + ROWS;
+        let found = device.buffer(4 * ROWS * words)?;
+        Ok(Self {
+            device: Arc::clone(device),
+            step: Step::new(device, Kernel::Sketch, &[logits, tokens, &found])?,
+            logits: logits.clone(),
+            found,
+            stride: vocabulary.next_multiple_of(LANES),
+            returning: [device.readable(4 * ROWS * words)?, device.readable(16)?],
+        })
+    }
+
+    /// Makes the sketches of logits that are there.
+    pub fn sketch(&self, pass: &mut ComputePass<'_>, asked: &Asked<'_>) {
+        let scale = Sketch::scale(asked.interest).unwrap_or(1.0);
+        let words =
+            [asked.vocabulary, self.stride, asked.words(), asked.tokens.len()].map(|number| number as u32);
+        let words = [&words[..], &[scale.to_bits()]].concat();
+        self.step.run(pass, &words, (asked.stretches(), asked.rows));
+    }
+
+    /// Writes down how what is asked for comes back.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no room for it.
+    pub fn bring_back(&mut self, recording: &mut Recording<'_>, asked: &Asked<'_>) -> Result<()> {
+        let (from, words) = match asked.interest {
+            Interest::Everything => (&self.logits, asked.rows * self.stride),
+            _ => (&self.found, asked.rows * asked.words()),
+        };
+        self.device.grow(&mut self.returning[0], words)?;
+        recording.copy(from, (&self.returning[0], 0), 4 * words as u64);
+        Ok(())
+    }
+
+    /// Waits for what is asked for. Whole rows come after those of `before`.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    pub fn collect(&mut self, asked: &Asked<'_>, before: Scores) -> Result<Scores> {
+        match asked.interest {
+            Interest::Everything => self.rows(asked, before),
+            _ => self.sketches(asked),
+        }
+    }
+
+    fn rows(&self, asked: &Asked<'_>, before: Scores) -> Result<Scores> {
+        let (mut logits, mut peaks) = match before {
+            Scores::Rows(logits, peaks) => (logits, peaks),
+            Scores::Sketches(_) => (Vec::new(), Vec::new()),
+        };
+        let known = logits.len();
+        logits.extend(self.device.fetch(&self.returning[0], asked.rows * self.stride)?);
+        let rows = logits[known..].chunks_exact_mut(self.stride);
+        peaks.extend(rows.map(|row| peak(row, asked.vocabulary)));
+        Ok(Scores::Rows(logits, peaks))
+    }
+
+    /// With what is likely.
+    fn sketches(&mut self, asked: &Asked<'_>) -> Result<Scores> {
+        let words = asked.words();
+        let found = self.device.fetch_words(&self.returning[0], asked.rows * words)?;
+        let sketch = |(row, words): (usize, &[u32])| {
+            let away = Row {
+                device: Arc::clone(&self.device),
+                logits: self.logits.clone(),
+                range: row * self.stride..row * self.stride + asked.vocabulary,
+            };
+            Sketch::new(Box::new(away), asked.vocabulary, asked.known(words))
+        };
+        let mut sketches: Vec<_> = found.chunks_exact(words).enumerate().map(sketch).collect();
+        self.fetch_likely(&mut sketches, asked)?;
+        Ok(Scores::Sketches(sketches))
+    }
+
+    /// Where so much is likely that whole rows take no longer, these are left to be asked for.
+    fn fetch_likely(&mut self, sketches: &mut [Sketch], asked: &Asked<'_>) -> Result<()> {
+        let few = |slices: &Vec<usize>| slices.len() <= asked.slices().div_ceil(4);
+        let likely = sketches.iter().map(|sketch| Some(sketch.likely(asked.interest)).filter(few));
+        let likely: Vec<Vec<usize>> = likely.map(Option::unwrap_or_default).collect();
+        let range = |row: usize, slice: usize| {
+            let start = row * self.stride;
+            start + slice * SLICE..(start + slice * SLICE + SLICE).min(start + self.stride)
+        };
+        let of_row = |(row, slices): (usize, &Vec<usize>)| -> Vec<Range<usize>> {
+            slices.iter().map(|&slice| range(row, slice)).collect()
+        };
+        let ranges: Vec<Range<usize>> = likely.iter().enumerate().flat_map(of_row).collect();
+        let count: usize = ranges.iter().map(Range::len).sum();
+        if count == 0 {
+            return Ok(());
+        }
+        self.device.grow(&mut self.returning[1], count.next_power_of_two())?;
+        let lengths: Vec<usize> = ranges.iter().map(Range::len).collect();
+        let mut found = self.device.bring(&self.logits, &ranges, &self.returning[1])?.into_iter();
+        let mut lengths = lengths.into_iter();
+        for (sketch, slices) in sketches.iter_mut().zip(likely) {
+            let numbers = |slice| (slice, found.by_ref().take(lengths.next().unwrap_or(0)).collect());
+            sketch.learn(slices.into_iter().map(numbers));
+        }
+        Ok(())
+    }
+
+    /// Of a `vocabulary`.
+    pub fn logits<'a>(&self, scores: &'a Scores, vocabulary: usize) -> Logits<'a> {
+        match scores {
+            Scores::Rows(logits, peaks) => Logits::new(logits, vocabulary, self.stride, peaks),
+            Scores::Sketches(sketches) => Logits::on_device(sketches),
+        }
+    }
+}
+
+/// A row that is still there; the next pass puts others into its place.
+#[derive(Debug)]
+struct Row {
+    device: Arc<GpuDevice>,
+    logits: Buffer,
+    range: Range<usize>,
+}
+
+impl Away for Row {
+    fn fetch(&self) -> Result<Vec<f32>> {
+        let to = self.device.readable(4 * self.range.len())?;
+        self.device.bring(&self.logits, std::slice::from_ref(&self.range), &to)
+    }
+}

@@ -1,0 +1,108 @@
+//! The text of a program of the GPU: WGSL from `kernels/`, with a format's constants and the device's way to multiply and
+//! add filled in.
+
+use super::kernels::{Arithmetic, Kernel, LONGEST_HEAD};
+use crate::forward::cpu::panels::Format;
+
+macro_rules! wgsl {
+    ($name:literal) => {
+        include_str!(concat!("kernels/", $name, ".wgsl"))
+    };
+}
+
+/// The whole program.
+pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
+    let fused = match arithmetic {
+        Arithmetic::Own => "fn fused(a: f32, b: f32, c: f32) -> f32 { return fma(a, b, c); }\n",
+        Arithmetic::Emulated => wgsl!("emulated"),
+        #[cfg(test)]
+        Arithmetic::Wrong => "fn fused(a: f32, b: f32, c: f32) -> f32 { return a * b - c; }\n",
+    };
+    let text = [own(kernel), vec![fused, wgsl!("arithmetic")]].concat().join("\n");
+    match kernel {
+        Kernel::Product(format, rows) | Kernel::SlotProduct(format, rows) => fill(&text, rows, format),
+        _ => text.replace("{{LONGEST}}", &LONGEST_HEAD.to_string()),
+    }
+}
+
+/// What it is made of beside arithmetic.
+fn own(kernel: Kernel) -> Vec<&'static str> {
+    match kernel {
+        Kernel::Product(format, _) => [panel(format), vec![wgsl!("product"), wgsl!("rows")]].concat(),
+        Kernel::SlotProduct(format, _) => [panel(format), vec![wgsl!("product"), wgsl!("slots")]].concat(),
+        Kernel::Rank => vec![wgsl!("rank")],
+        Kernel::Arrange => vec![wgsl!("arrange")],
+        Kernel::Combine => vec![wgsl!("combine")],
+        Kernel::Join => vec![wgsl!("join"), wgsl!("norm_scale"), wgsl!("rounding")],
+        Kernel::Convolve => vec![wgsl!("convolve")],
+        Kernel::Norm => vec![wgsl!("norm"), wgsl!("norm_scale"), wgsl!("rounding")],
+        Kernel::Quantise => vec![wgsl!("quantise"), wgsl!("rounding")],
+        Kernel::Activate => vec![wgsl!("activate"), wgsl!("rounding")],
+        Kernel::Turn => vec![wgsl!("turn")],
+        Kernel::Attend => vec![wgsl!("attend")],
+        Kernel::Gather => vec![wgsl!("gather")],
+        Kernel::Score => vec![wgsl!("score")],
+        Kernel::Sketch => vec![wgsl!("sketch")],
+        Kernel::Probe => vec![wgsl!("probe")],
+    }
+}
+
+/// What a panel is like, and what a run of it comes to.
+fn panel(format: Format) -> Vec<&'static str> {
+    match format.quantised() {
+        true => vec![wgsl!("quants"), wgsl!("quants_run"), wgsl!("codebook")],
+        false => vec![wgsl!("numbers")],
+    }
+}
+
+/// Fills in what a format's panels are like, in words of four bytes.
+fn fill(source: &str, rows: usize, format: Format) -> String {
+    let (centre, scaled) = match format {
+        Format::Q8_0 => (128, 0),
+        Format::Q4_0 => (8, 0),
+        Format::Q5_0 => (16, 0),
+        Format::Q4_1 | Format::Q5_1 => (0, 1),
+        Format::Q4K | Format::Q5K => (0, 2),
+        Format::Q6K => (32, 3),
+        Format::Q3K | Format::Iq1M | Format::Iq2Xs | Format::Iq2S => (0, 3),
+        Format::Iq1S | Format::Iq2Xxs | Format::Iq3Xxs | Format::Iq3S | Format::Iq4Xs => (0, 4),
+        Format::Mxfp4 => (0, 5),
+        Format::Q2K | Format::Tq1_0 | Format::Tq2_0 => (0, 6),
+        Format::Iq4Nl | Format::F16 | Format::Bf16 | Format::F32 => (0, 0),
+    };
+    let values = [
+        ("BITS", format.bits()),
+        ("CENTRE", centre),
+        ("SCALED", scaled),
+        ("GROUPS", format.inputs() / 32),
+        ("HEAD", format.head() / 4),
+        ("GROUP", format.group() / 4),
+        ("ROWS", rows),
+    ];
+    let words = format.codebook().unwrap_or_default().map(|value| value as u8);
+    let words = words.as_chunks().0.iter().map(|&word| format!("{}u", u32::from_le_bytes(word)));
+    let texts = [
+        ("BRAIN", (format == Format::Bf16).to_string()),
+        ("CHOSEN", format.codebook().is_some().to_string()),
+        ("VALUES", words.collect::<Vec<_>>().join(", ")),
+        ("FACTOR", format!("{:?}", format.factor())),
+    ];
+    let filled = texts.iter().fold(each_row(source, rows), |source, (name, text)| {
+        source.replace(&format!("{{{{{name}}}}}"), text)
+    });
+    values
+        .iter()
+        .fold(filled, |source, (name, value)| source.replace(&format!("{{{{{name}}}}}"), &value.to_string()))
+}
+
+/// Writes what stands between `{{EACH}}` and `{{END}}` once for every row: sums that are no array stay in registers.
+fn each_row(source: &str, rows: usize) -> String {
+    let mut parts = source.split("{{EACH}}");
+    let mut written = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (body, rest) = part.split_once("{{END}}").unwrap_or((part, ""));
+        (0..rows).for_each(|row| written += &body.replace("{{ROW}}", &row.to_string()));
+        written += rest;
+    }
+    written
+}
