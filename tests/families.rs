@@ -235,8 +235,9 @@ fn every_path_of_a_tree_scores_as_it_would_alone_in_every_family() {
         let rows: Vec<Vec<f32>> =
             (0..tree.len()).map(|row| rows.row(row).logits().unwrap().to_vec()).collect();
         let found = difference(&rows, &found);
-        // Where two experts are as good, rounding chooses.
-        let most = if family.label == "qwen3moe" { 0.1 } else { 0.05 };
+        // Where two experts are as good, rounding chooses; queries that are multiplied after their norms sharpen what
+        // attention looks at, and with it what rounding did.
+        let most = if ["qwen3moe", "muse-glimmer"].contains(&family.label) { 0.1 } else { 0.05 };
         assert!(found < most, "{}: {found}", family.label);
     }
 }
