@@ -298,7 +298,7 @@ fn numbers_that_cannot_be_run_are_refused() {
         ("llama.attention.value_length", Value::U32(16), "equal to the head size 8, found 16"),
         ("llama.rope.dimension_count", Value::U32(16), "an even rotary size up to the head size 8, found 16"),
         ("llama.rope.dimension_count", Value::U32(3), "an even rotary size up to the head size 8, found 3"),
-        ("llama.rope.scaling.type", text("yarn"), "found 'yarn'"),
+        ("llama.rope.scaling.type", text("ntk"), "found 'ntk'"),
         ("llama.rope.freq_base", Value::F32(0.0), "positive rotary frequencies"),
         ("llama.attention.layer_norm_rms_epsilon", Value::F32(f32::NAN), "epsilon between 0 and 1"),
         ("llama.block_count", Value::U32(1 << 20), "at most 4096 layers"),
@@ -635,7 +635,7 @@ fn a_window_is_mistrals_and_not_llamas() {
 fn folders_that_cannot_be_run_are_refused() {
     let cases = [
         ("architectures", json!(["GPT2LMHeadModel"]), "'GPT2LMHeadModel'"),
-        ("rope_scaling", json!({"rope_type": "yarn", "factor": 2.0}), "found 'yarn'"),
+        ("rope_scaling", json!({"rope_type": "ntk", "factor": 2.0}), "found 'ntk'"),
         ("rope_scaling", json!({"rope_type": "linear"}), "a number for factor"),
         ("attention_bias", json!(true), "no biases in attention"),
         ("sliding_window", json!("wide"), "a whole number for sliding_window"),

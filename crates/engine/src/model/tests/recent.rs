@@ -84,7 +84,7 @@ fn what_ministral_does_to_positions_is_among_the_keys() {
     assert_eq!((found.scale, found.growth), (1.0, Some(Growth { beta: 0.1, period: 16 })));
     // None of its components turns more than thirty-two times in sixteen tokens, and the last less than once.
     let (first, last) = (found.inverse_frequencies[0], found.inverse_frequencies[HEAD_SIZE / 2 - 1]);
-    let plain = 10_000f32.powf(-((HEAD_SIZE - 2) as f32) / HEAD_SIZE as f32);
+    let plain = 1e6_f32.powf(-((HEAD_SIZE - 2) as f32) / HEAD_SIZE as f32);
     assert!(first <= 1.0 && (last / (plain / 4.0) - 1.0).abs() < 1e-6, "{first} {last}");
     let mut unequal = ministral();
     unequal.set("mistral3.rope.scaling.yarn_log_multiplier", Value::F32(0.0));
