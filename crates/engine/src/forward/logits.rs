@@ -3,6 +3,7 @@
 
 use super::cpu::sum_exp;
 use super::sketch::Sketch;
+use super::slices::{SLICE, largest_of, sum_of_parts};
 use crate::error::Result;
 use crate::token::TokenId;
 
@@ -51,7 +52,7 @@ impl Peak {
     /// From the largest number of each slice of `size` logits and its sum of e^(logit - largest).
     pub(super) fn of_slices(logits: &[f32], slices: &[(f32, f32)], size: usize) -> Self {
         let largest = slices.iter().fold(f32::NEG_INFINITY, |largest, slice| largest.max(slice.0));
-        let sum = sum_of_slices(slices.iter().copied(), largest, 1.0);
+        let sum = sum_of_parts(slices.iter().copied(), largest, 1.0);
         let first = slices.iter().position(|slice| slice.0 == largest).unwrap_or(0) * size;
         let found = logits[first..].iter().position(|&logit| logit == largest);
         match found {
@@ -299,19 +300,6 @@ impl Best {
             }
         }
     }
-}
-
-/// The sum of e^(scale (logit - largest)), from each slice's own largest logit and its sum below that.
-pub(super) fn sum_of_slices(slices: impl Iterator<Item = (f32, f32)>, largest: f32, scale: f32) -> f32 {
-    slices.map(|slice| slice.1 * (scale * (slice.0 - largest)).exp()).sum()
-}
-
-/// Logits that are looked at together, most of which are too small to matter.
-pub(super) const SLICE: usize = 64;
-
-/// In a way that compilers make vectors of; NaN counts as nothing.
-pub(super) fn largest_of(slice: &[f32]) -> f32 {
-    slice.iter().fold(f32::NEG_INFINITY, |largest, &logit| if logit > largest { logit } else { largest })
 }
 
 /// The token of the highest logit, the first of equals; NaN counts as lowest.

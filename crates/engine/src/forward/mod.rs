@@ -10,6 +10,7 @@ mod pass;
 mod reading;
 mod routing;
 mod sketch;
+mod slices;
 mod tensor;
 mod want;
 

@@ -9,7 +9,8 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fmt::Debug;
 
-use super::logits::{Peak, SLICE};
+use super::logits::Peak;
+use super::slices::SLICE;
 use crate::error::Result;
 use crate::token::TokenId;
 

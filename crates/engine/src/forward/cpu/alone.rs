@@ -5,8 +5,8 @@ use super::isa::Isa;
 use super::panels::Panels;
 use super::product::{Product, Rows};
 use super::simd::LANES;
-use super::workspace::SLICE;
 use crate::forward::Peak;
+use crate::forward::slices::STRETCH;
 use crate::model::Activation;
 
 /// `x / sqrt(mean(x^2) + epsilon) * weight`; both are as long.
@@ -76,6 +76,6 @@ pub fn peak(row: &mut [f32], vocabulary: usize) -> Peak {
     row[vocabulary..].fill(f32::NEG_INFINITY);
     // SAFETY: these are instructions the processor has, and slices are whole vectors.
     let slice = |slice: &[f32]| unsafe { (kernels.largest_and_sum)(slice.as_ptr(), slice.len()) };
-    let slices: Vec<(f32, f32)> = row.chunks(SLICE).map(slice).collect();
-    Peak::of_slices(&row[..vocabulary], &slices, SLICE)
+    let slices: Vec<(f32, f32)> = row.chunks(STRETCH).map(slice).collect();
+    Peak::of_slices(&row[..vocabulary], &slices, STRETCH)
 }

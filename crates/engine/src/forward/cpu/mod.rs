@@ -40,8 +40,7 @@ pub(super) mod transition;
 mod workspace;
 mod worth;
 
-pub(super) use self::workspace::SLICE;
-use super::logits::{largest_of, sum_of_slices};
+use super::slices::{STRETCH, largest_of, sum_of_parts};
 
 pub use isa::Isa;
 pub use model::CpuModel;
@@ -50,7 +49,7 @@ pub use model::CpuModel;
 /// devices. What is no number counts as nothing.
 pub(super) fn sum_exp(numbers: &[f32], largest: f32, scale: f32) -> f32 {
     let kernels = Isa::best().kernels();
-    let mut whole = [f32::NEG_INFINITY; SLICE];
+    let mut whole = [f32::NEG_INFINITY; STRETCH];
     let sum = |slice: &[f32]| {
         let (own, length) = (largest_of(slice), slice.len().next_multiple_of(simd::LANES));
         whole[..slice.len()].copy_from_slice(slice);
@@ -58,7 +57,7 @@ pub(super) fn sum_exp(numbers: &[f32], largest: f32, scale: f32) -> f32 {
         // SAFETY: these are instructions the processor has, and whole vectors of numbers.
         (own, unsafe { (kernels.sum_exp)(whole.as_ptr(), length, own, scale) })
     };
-    sum_of_slices(numbers.chunks(SLICE).map(sum), largest, scale)
+    sum_of_parts(numbers.chunks(STRETCH).map(sum), largest, scale)
 }
 
 /// e^x as in every kernel, up to 88; below -87 a number next to zero.

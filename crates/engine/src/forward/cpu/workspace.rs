@@ -7,12 +7,10 @@ use super::buffer::Buffer;
 use super::panels::Format;
 use super::product::Rows;
 use super::simd::LANES;
+use crate::forward::slices::STRETCH;
 use crate::forward::{Features, Logits, Peak};
 use crate::model::{BlockHead, Convolution, Experts, ModelConfig, Turns};
 use crate::tree::TokenTree;
-
-/// Scores of one row that are summed up as one unit of work.
-pub const SLICE: usize = 1 << 12;
 
 /// Rows to multiply with, as numbers and, for weights that want them so, in eight bits.
 #[derive(Debug, Default)]
@@ -179,7 +177,7 @@ impl Workspace {
         let group = config.heads / config.kv_heads;
         self.scores.reserve(members * group * Attention::scores(at + tree.len()));
         self.logits.reserve(scored * whole(config.vocabulary));
-        self.slices.reserve(scored * config.vocabulary.div_ceil(SLICE));
+        self.slices.reserve(scored * config.vocabulary.div_ceil(STRETCH));
         self.visible = tree.visible().split_off(first);
         let positions: Vec<usize> = tree.depths().split_off(first).iter().map(|depth| at + depth).collect();
         self.rotations.resize_with(config.attention_kinds.len(), Default::default);
@@ -217,14 +215,14 @@ impl Workspace {
 
     /// Finds the peaks of the `rows` of logits of the pass that has just been.
     pub fn find_peaks(&mut self, vocabulary: usize, rows: usize) {
-        let slices = vocabulary.div_ceil(SLICE);
+        let slices = vocabulary.div_ceil(STRETCH);
         self.peaks.clear();
         for row in 0..rows {
             // SAFETY: the pass is over, and has written all of it.
             let slices = unsafe { std::slice::from_raw_parts(self.slices.at(row * slices), slices) };
             let logits =
                 &self.rows(vocabulary, rows)[row * vocabulary.next_multiple_of(LANES)..][..vocabulary];
-            self.peaks.push(Peak::of_slices(logits, slices, SLICE));
+            self.peaks.push(Peak::of_slices(logits, slices, STRETCH));
         }
     }
 

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use wgpu::{BufferUsages, CommandEncoder, PollType, SubmissionIndex};
 
 use super::failure::{Failure, failed};
-use super::kernels::{Arithmetic, Pipelines, TILES};
+use super::kernels::{Arithmetic, TILES};
 use super::pace::Pace;
+use super::pipelines::Pipelines;
 use super::promises::Promises;
 use crate::error::Result;
 

@@ -1,12 +1,5 @@
-//! The programs of the GPU, and the pipelines that are made of them, each once. Their text is for `source.rs`.
+//! The programs of the GPU: which there are, and what they are bound to. Their text is for `source.rs`.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
-use super::device::GpuDevice;
-use super::source::source;
-use crate::error::Result;
 use crate::forward::cpu::panels::Format;
 
 /// Rows of a tile, for each of which there is a program.
@@ -72,7 +65,7 @@ impl Kernel {
     }
 
     /// Of each buffer whether it is written.
-    fn bindings(self) -> &'static [bool] {
+    pub fn bindings(self) -> &'static [bool] {
         match self {
             Self::Product(..) => &[false, true, false, false],
             Self::SlotProduct(..) => &[false, true, false, false, false],
@@ -92,7 +85,8 @@ impl Kernel {
         }
     }
 
-    fn entry(self) -> &'static str {
+    /// The function that it begins with.
+    pub fn entry(self) -> &'static str {
         match self {
             Self::Product(..) | Self::SlotProduct(..) => "product",
             Self::Rank => "rank",
@@ -111,81 +105,4 @@ impl Kernel {
             Self::Probe => "probe",
         }
     }
-}
-
-/// The name and the source of every program, for either kind of device.
-pub fn programs() -> impl Iterator<Item = (String, String)> {
-    let of = |arithmetic| {
-        move |kernel: Kernel| (format!("{kernel:?}, {arithmetic:?}"), source(kernel, arithmetic))
-    };
-    [Arithmetic::Own, Arithmetic::Emulated]
-        .into_iter()
-        .flat_map(move |arithmetic| Kernel::all().map(of(arithmetic)))
-}
-
-/// The pipelines that were made so far.
-#[derive(Debug)]
-pub struct Pipelines {
-    arithmetic: Arithmetic,
-    made: Mutex<HashMap<Kernel, wgpu::ComputePipeline>>,
-}
-
-impl Pipelines {
-    pub fn new(arithmetic: Arithmetic) -> Self {
-        Self { arithmetic, made: Mutex::default() }
-    }
-
-    /// Made when it is first asked for.
-    ///
-    /// # Errors
-    /// `Error::Compute` when the driver does not take it.
-    pub fn get(&self, device: &GpuDevice, kernel: Kernel) -> Result<wgpu::ComputePipeline> {
-        debug_assert!(
-            Kernel::all().any(|known| known == kernel),
-            "{kernel:?} is not translated in the tests"
-        );
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipeline) = made.get(&kernel) {
-            return Ok(pipeline.clone());
-        }
-        let pipeline = device.guarded(|| make(device.raw(), kernel, source(kernel, self.arithmetic)))?;
-        Ok(made.entry(kernel).or_insert(pipeline).clone())
-    }
-}
-
-fn make(device: &wgpu::Device, kernel: Kernel, source: String) -> wgpu::ComputePipeline {
-    let descriptor = wgpu::ShaderModuleDescriptor {
-        label: Some(kernel.entry()),
-        source: wgpu::ShaderSource::Wgsl(Cow::Owned(source)),
-    };
-    // SAFETY: the kernels are this engine's own, stay within their buffers for what `step.rs` is asked to hand them,
-    // and each of their loops ends; checks would cost a sixth.
-    let module =
-        unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) };
-    let entry = |(binding, &written): (usize, &bool)| wgpu::BindGroupLayoutEntry {
-        binding: binding as u32,
-        visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer {
-            ty: wgpu::BufferBindingType::Storage { read_only: !written },
-            has_dynamic_offset: false,
-            min_binding_size: None,
-        },
-        count: None,
-    };
-    let entries: Vec<_> = kernel.bindings().iter().enumerate().map(entry).collect();
-    let group =
-        device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
-    let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-        label: None,
-        bind_group_layouts: &[Some(&group)],
-        immediate_size: IMMEDIATE_BYTES,
-    });
-    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-        label: Some(kernel.entry()),
-        layout: Some(&layout),
-        module: &module,
-        entry_point: Some(kernel.entry()),
-        compilation_options: Default::default(),
-        cache: None,
-    })
 }

@@ -12,11 +12,10 @@ use super::recording::Recording;
 use super::state::ROWS;
 use super::step::Step;
 use crate::error::Result;
-use crate::forward::cpu::SLICE as STRETCH;
 use crate::forward::cpu::alone::peak;
 use crate::forward::cpu::simd::LANES;
-use crate::forward::logits::{SLICE, sum_of_slices};
 use crate::forward::sketch::{Away, Known, Sketch};
+use crate::forward::slices::{SLICE, STRETCH, sum_of_parts};
 use crate::forward::{Interest, Logits, Peak};
 use crate::token::TokenId;
 
@@ -80,7 +79,7 @@ impl Asked<'_> {
         let first = maxima.iter().position(|&maximum| maximum == largest).unwrap_or(0);
         let sum = |which: usize, scale| {
             let sums = stretches.chunks_exact(3).map(|stretch| (stretch[0], stretch[1 + which]));
-            sum_of_slices(sums, largest, scale)
+            sum_of_parts(sums, largest, scale)
         };
         let logits = self.tokens.iter().copied().zip(numbers(logits));
         Known {

@@ -25,6 +25,16 @@ pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
     }
 }
 
+/// The name and the source of every program, for either kind of device.
+pub fn programs() -> impl Iterator<Item = (String, String)> {
+    let of = |arithmetic| {
+        move |kernel: Kernel| (format!("{kernel:?}, {arithmetic:?}"), source(kernel, arithmetic))
+    };
+    [Arithmetic::Own, Arithmetic::Emulated]
+        .into_iter()
+        .flat_map(move |arithmetic| Kernel::all().map(of(arithmetic)))
+}
+
 /// What it is made of beside arithmetic.
 fn own(kernel: Kernel) -> Vec<&'static str> {
     match kernel {

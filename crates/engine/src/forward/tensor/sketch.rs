@@ -4,8 +4,9 @@ use candle_core::{D, DType, Result as Computed, Tensor};
 
 use crate::error::Result;
 use crate::forward::Interest;
-use crate::forward::logits::{Peak, SLICE};
+use crate::forward::logits::Peak;
 use crate::forward::sketch::{Away, Known, Sketch};
+use crate::forward::slices::SLICE;
 use crate::token::TokenId;
 
 impl Away for Tensor {

@@ -4,7 +4,7 @@ use super::products::Task;
 use super::{Arriving, Phases};
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
-use crate::forward::cpu::workspace::SLICE;
+use crate::forward::slices::STRETCH;
 use crate::model::Scoring;
 
 // What is unsafe here rests on what is said in `pass/mod.rs`.
@@ -35,11 +35,11 @@ impl Phases<'_> {
                 self.products(member, &[task, Task { rows, ..places }], first);
             }
         }
-        let slices = vocabulary.div_ceil(SLICE);
+        let slices = vocabulary.div_ceil(STRETCH);
         member.share(self.rows.len() * slices, 1, |units| {
             for (row, slice) in units.map(|unit| (unit / slices, unit % slices)) {
-                let start = slice * SLICE;
-                let length = SLICE.min(vocabulary - start);
+                let start = slice * STRETCH;
+                let length = STRETCH.min(vocabulary - start);
                 let logits = workspace.logits.at(row * stride + start);
                 // SAFETY: a slice is this unit's; after the last one there is room for whole vectors.
                 unsafe {

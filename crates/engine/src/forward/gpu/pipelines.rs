@@ -1,0 +1,77 @@
+//! The pipelines that are made of the programs, each once.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::device::GpuDevice;
+use super::kernels::{Arithmetic, IMMEDIATE_BYTES, Kernel};
+use super::source::source;
+use crate::error::Result;
+
+/// The pipelines that were made so far.
+#[derive(Debug)]
+pub struct Pipelines {
+    arithmetic: Arithmetic,
+    made: Mutex<HashMap<Kernel, wgpu::ComputePipeline>>,
+}
+
+impl Pipelines {
+    pub fn new(arithmetic: Arithmetic) -> Self {
+        Self { arithmetic, made: Mutex::default() }
+    }
+
+    /// Made when it is first asked for.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the driver does not take it.
+    pub fn get(&self, device: &GpuDevice, kernel: Kernel) -> Result<wgpu::ComputePipeline> {
+        debug_assert!(
+            Kernel::all().any(|known| known == kernel),
+            "{kernel:?} is not translated in the tests"
+        );
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = made.get(&kernel) {
+            return Ok(pipeline.clone());
+        }
+        let pipeline = device.guarded(|| make(device.raw(), kernel, source(kernel, self.arithmetic)))?;
+        Ok(made.entry(kernel).or_insert(pipeline).clone())
+    }
+}
+
+fn make(device: &wgpu::Device, kernel: Kernel, source: String) -> wgpu::ComputePipeline {
+    let descriptor = wgpu::ShaderModuleDescriptor {
+        label: Some(kernel.entry()),
+        source: wgpu::ShaderSource::Wgsl(Cow::Owned(source)),
+    };
+    // SAFETY: the kernels are this engine's own, stay within their buffers for what `step.rs` is asked to hand them,
+    // and each of their loops ends; checks would cost a sixth.
+    let module =
+        unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) };
+    let entry = |(binding, &written): (usize, &bool)| wgpu::BindGroupLayoutEntry {
+        binding: binding as u32,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer {
+            ty: wgpu::BufferBindingType::Storage { read_only: !written },
+            has_dynamic_offset: false,
+            min_binding_size: None,
+        },
+        count: None,
+    };
+    let entries: Vec<_> = kernel.bindings().iter().enumerate().map(entry).collect();
+    let group =
+        device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+    let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: None,
+        bind_group_layouts: &[Some(&group)],
+        immediate_size: IMMEDIATE_BYTES,
+    });
+    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some(kernel.entry()),
+        layout: Some(&layout),
+        module: &module,
+        entry_point: Some(kernel.entry()),
+        compilation_options: Default::default(),
+        cache: None,
+    })
+}
