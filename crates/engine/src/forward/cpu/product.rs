@@ -140,6 +140,8 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
     };
     let panel_end = product.panel.wrapping_add(product.blocks * size);
     let mut sums = [[0f32; LANES]; M];
+    // SAFETY: as promised, here and below.
+    let mut all = [unsafe { S::Part::splat(0.0) }; M];
     for first in (0..product.blocks).step_by(run(B::FORMAT)) {
         let end = product.blocks.min(first + run(B::FORMAT));
         for lane in (0..LANES).step_by(width) {
@@ -151,11 +153,24 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
                     let block = Block { at, lane, end: panel_end, next: product.next };
                     B::add::<S::Part, M>(block, x, index, &mut part);
                 }
+                if S::Part::WIDTH == LANES {
+                    // All lanes at once: their sums stay in registers.
+                    for row in 0..M {
+                        all[row] = S::Part::add(all[row], part[row]);
+                    }
+                    continue;
+                }
                 for row in 0..M {
                     let sum = sums[row].as_mut_ptr().add(lane);
                     S::Part::store(sum, S::Part::add(S::Part::load(sum), part[row]));
                 }
             }
+        }
+    }
+    if S::Part::WIDTH == LANES {
+        for (sum, all) in sums.iter_mut().zip(all) {
+            // SAFETY: as promised.
+            unsafe { S::Part::store(sum.as_mut_ptr(), all) };
         }
     }
     for (row, sum) in sums.iter().enumerate() {
