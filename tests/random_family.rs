@@ -2,6 +2,7 @@
 //! file that llama.cpp's converter would make of it. Knows the names of both formats by itself, so that
 //! it does not repeat a mistake of the engine's.
 
+mod experts;
 mod recent;
 
 use std::collections::{BTreeMap, HashMap};
@@ -168,6 +169,9 @@ impl RandomFamily {
                     self.matrix(&name(&format!("{mlp}.up_proj")), intermediate, HIDDEN);
                 }
             }
+            if of == "gpt-oss" {
+                self.draw_gpt_oss(&layer);
+            }
             if of == "phi3" {
                 self.matrix(&name("self_attn.qkv_proj"), queries + 2 * keys, HIDDEN);
                 self.matrix(&name("mlp.gate_up_proj"), 2 * INTERMEDIATE, HIDDEN);
@@ -193,6 +197,9 @@ impl RandomFamily {
 
     /// Names and widths of a layer's feed-forward networks.
     fn networks(&self) -> Vec<(String, usize)> {
+        if self.architecture == "gpt-oss" {
+            return Vec::new();
+        }
         if self.architecture != "qwen3moe" {
             return vec![("mlp".to_owned(), INTERMEDIATE)];
         }
@@ -250,13 +257,8 @@ impl RandomFamily {
     /// As a GGUF file; vectors stay in f32.
     pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> ModelSource {
         let path = path.join(format!("{} {quantisation:?}.gguf", self.label));
-        let own = self.tensors.iter().filter(|(name, _)| !name.contains(".experts."));
-        let own = own.flat_map(|(name, tensor)| {
-            let one = || vec![(self.gguf_name(name), self.converted(name, tensor))];
-            self.recent_tensors(name, tensor).unwrap_or_else(one)
-        });
-        let converted = own.chain(self.stacked_experts()).chain(self.fixed_norms()).map(|(name, tensor)| {
-            let plain = tensor.rank() == 1 || name.contains("ffn_gate_inp");
+        let converted = self.converted_tensors().into_iter().map(|(name, tensor)| {
+            let plain = tensor.rank() == 1 || name.contains("ffn_gate_inp") || name.ends_with(".bias");
             let dtype = if plain { GgmlDType::F32 } else { quantisation };
             (name, QTensor::quantize(&tensor, dtype).unwrap())
         });
@@ -276,8 +278,22 @@ impl RandomFamily {
         ModelSource::open(&path).unwrap()
     }
 
+    /// The tensors of a GGUF file, but for factors of rotary frequencies.
+    fn converted_tensors(&self) -> Vec<(String, Tensor)> {
+        let own = self.tensors.iter().filter(|(name, _)| !name.contains(".experts."));
+        let own = own.flat_map(|(name, tensor)| {
+            let one = || vec![(self.gguf_name(name), self.converted(name, tensor))];
+            self.recent_tensors(name, tensor).unwrap_or_else(one)
+        });
+        own.chain(self.stacked_experts()).chain(self.fixed_norms()).collect()
+    }
+
     /// The matrices of each layer's experts as one tensor each.
     fn stacked_experts(&self) -> Vec<(String, Tensor)> {
+        let layers = 0..self.size("num_hidden_layers");
+        if self.architecture == "gpt-oss" {
+            return layers.flat_map(|layer| self.gpt_oss_experts(layer)).collect();
+        }
         if self.architecture != "qwen3moe" {
             return Vec::new();
         }
@@ -288,7 +304,6 @@ impl RandomFamily {
             let all: Vec<&Tensor> = (0..self.size("num_experts")).map(of).collect();
             (format!("blk.{layer}.ffn_{part}_exps.weight"), Tensor::stack(&all, 0).unwrap())
         };
-        let layers = 0..self.size("num_hidden_layers");
         layers.flat_map(|layer| ["gate", "up", "down"].map(|part| stacked(layer, part))).collect()
     }
 
@@ -349,7 +364,7 @@ impl RandomFamily {
     }
 
     fn gguf_name(&self, name: &str) -> String {
-        let post_norms = matches!(self.architecture, "gemma3" | "olmo2" | "muse-glimmer");
+        let post_norms = matches!(self.architecture, "gemma3" | "olmo2" | "muse-glimmer" | "gpt-oss");
         let after_attention = if post_norms { "post_attention_norm" } else { "ffn_norm" };
         let parts = [
             ("model.embed_tokens", "token_embd"),
@@ -368,6 +383,8 @@ impl RandomFamily {
             ("self_attn.k_norm", "attn_k_norm"),
             ("self_attn.o_proj", "attn_output"),
             ("self_attn.gate_proj", "attn_gate"),
+            ("self_attn.sinks", "attn_sinks.weight"),
+            ("mlp.router", "ffn_gate_inp"),
             ("shared_mlp.output_linear", "ffn_down"),
             ("mlp.gate_up_proj", "ffn_up"),
             ("mlp.gate.", "ffn_gate_inp."),

@@ -5,10 +5,12 @@ pub mod block_tensors;
 pub mod config;
 mod description;
 mod draft_head;
+mod expert_tensors;
 mod family;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod folder;
+mod gathered;
 mod gguf;
 mod part;
 mod quantisation;
@@ -208,7 +210,7 @@ impl ModelSource {
         let read = self.tensors.stored.iter().filter(|(name, _)| !idle(name));
         Ok(read
             .map(|(name, stored)| match &config.experts {
-                Some(experts) if weights::is_of_expert(name) => {
+                Some(experts) if expert_tensors::is_of_expert(name) => {
                     weights.loaded_bytes(stored) * experts.used as u64 / experts.count as u64
                 }
                 _ => weights.loaded_bytes(stored),

@@ -10,6 +10,7 @@ use candle_core::{Device, Tensor};
 
 use super::block_tensors;
 use super::config::{DraftHead, ModelConfig};
+use super::expert_tensors;
 use super::family::{Family, HeadNorms};
 pub use super::tensors::Stored;
 use super::tensors::Tensors;
@@ -47,10 +48,9 @@ enum Dimension {
     /// kv_heads * head_size
     KeyValues,
     Head,
+    Heads,
     /// Of the layer.
     Experts,
-    /// Of one expert.
-    ExpertIntermediate,
 }
 
 /// A tensor: canonical name, Hugging Face name, shape, and which families have it.
@@ -72,8 +72,7 @@ impl Part {
 }
 
 use Dimension::{
-    ExpertIntermediate, Experts, Head, Hidden, Intermediate, KeyValues, Mixed, Queries, States, Tokens,
-    Vocabulary,
+    Experts, Head, Heads, Hidden, Intermediate, KeyValues, Mixed, Queries, States, Tokens, Vocabulary,
 };
 
 const OUTER: [Part; 5] = [
@@ -93,7 +92,7 @@ const fn norms_heads(family: &Family) -> bool {
 }
 
 /// Those of every layer, after `blk.{i}.` and `model.layers.{i}.`.
-const LAYER: [Part; 22] = [
+const LAYER: [Part; 25] = [
     part("attn_norm.weight", "input_layernorm.weight", &[Hidden]).of(|f| f.pre_norms),
     part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(|f| f.is_draft_head && !f.drafts_blocks),
     part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Mixed]),
@@ -107,7 +106,9 @@ const LAYER: [Part; 22] = [
     part(QUERY_NORM, "self_attn.q_norm.weight", &[Queries]).of(|f| f.head_norms == HeadNorms::Together),
     part(KEY_NORM, "self_attn.k_norm.weight", &[KeyValues]).of(|f| f.head_norms == HeadNorms::Together),
     part("attn_gate.weight", "self_attn.gate_proj.weight", &[Queries, Mixed]).of(|f| f.gated_attention),
+    part("attn_sinks.weight", "self_attn.sinks", &[Heads]).of(|f| f.sinks),
     part("attn_output.weight", "self_attn.o_proj.weight", &[Hidden, Queries]),
+    part("attn_output.bias", "self_attn.o_proj.bias", &[Hidden]).of(|f| f.output_bias),
     // With post norms Hugging Face's name for the norm after attention means what it says.
     part("post_attention_norm.weight", "post_attention_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
     part("ffn_norm.weight", "post_attention_layernorm.weight", &[Hidden])
@@ -115,33 +116,12 @@ const LAYER: [Part; 22] = [
     part("ffn_norm.weight", "pre_feedforward_layernorm.weight", &[Hidden])
         .of(|f| f.pre_norms && f.post_norms),
     part("ffn_gate_inp.weight", "mlp.gate.weight", &[Experts, Hidden]).of(|f| f.experts.is_some()),
+    part("ffn_gate_inp.bias", "mlp.gate.bias", &[Experts]).of(|f| f.experts.is_some_and(|e| e.biases)),
     part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]).of(|f| f.experts.is_none()),
     part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]).of(|f| f.experts.is_none()),
     part("ffn_down.weight", "mlp.down_proj.weight", &[Hidden, Intermediate]).of(|f| f.experts.is_none()),
     part("post_ffw_norm.weight", "post_feedforward_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
 ];
-
-/// A matrix of every expert: its canonical name is `{name}.{expert}.weight`, its Hugging Face name
-/// `mlp.experts.{expert}.{hugging_face}.weight`. GGUF files hold those of all experts as one tensor,
-/// `{name}_exps.weight`, which begins with the number of the expert.
-struct ExpertPart {
-    name: &'static str,
-    hugging_face: &'static str,
-    shape: [Dimension; 2],
-}
-
-const EXPERT: [ExpertPart; 3] = [
-    ExpertPart { name: "ffn_gate", hugging_face: "gate_proj", shape: [ExpertIntermediate, Hidden] },
-    ExpertPart { name: "ffn_up", hugging_face: "up_proj", shape: [ExpertIntermediate, Hidden] },
-    ExpertPart { name: "ffn_down", hugging_face: "down_proj", shape: [Hidden, ExpertIntermediate] },
-];
-
-/// Whether this is the canonical name of an expert's matrix.
-pub(super) fn is_of_expert(name: &str) -> bool {
-    let part = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')).map(|(_, part)| part);
-    let of = |expert: &ExpertPart| Some(part?.strip_prefix(expert.name)?.strip_prefix('.')? != "weight");
-    EXPERT.iter().any(|expert| of(expert) == Some(true))
-}
 
 /// Matrices that files hold as one: its canonical name and its Hugging Face name, and the parts whose
 /// rows follow each other in it.
@@ -164,8 +144,10 @@ const FUSED: [Fused; 2] = [
     },
 ];
 
-/// What Granite 4 calls the feed-forward network of its dense models, and what everyone else does.
-const ALIASES: [(&str, &str); 2] = [
+/// What Granite 4 calls the feed-forward network of its dense models and gpt-oss the router, and what others do.
+const ALIASES: [(&str, &str); 4] = [
+    ("mlp.router.weight", "mlp.gate.weight"),
+    ("mlp.router.bias", "mlp.gate.bias"),
     ("shared_mlp.input_linear.weight", "mlp.gate_up_proj.weight"),
     ("shared_mlp.output_linear.weight", "mlp.down_proj.weight"),
 ];
@@ -180,11 +162,8 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
     }
     let (layer, rest) = hugging_face.strip_prefix("model.layers.")?.split_once('.')?;
     let layer = number(layer)?;
-    if let Some(rest) = rest.strip_prefix("mlp.experts.").filter(|_| family.experts.is_some()) {
-        let (expert, rest) = rest.split_once('.')?;
-        let (expert, rest) = (number(expert)?, rest.strip_suffix(".weight")?);
-        let part = EXPERT.iter().find(|part| part.hugging_face == rest)?;
-        return Some(format!("blk.{layer}.{}.{expert}.weight", part.name));
+    if let Some(rest) = rest.strip_prefix("mlp.experts.") {
+        return Some(format!("blk.{layer}.{}", expert_tensors::canonical(rest, family)?));
     }
     let alias = ALIASES.iter().find(|(alias, _)| *alias == rest);
     let rest = alias.map_or(rest, |&(_, name)| name);
@@ -239,7 +218,7 @@ pub fn fused_norm(state: Option<usize>) -> String {
 }
 
 /// One name for each: neither +1 nor 01.
-fn number(text: &str) -> Option<usize> {
+pub(super) fn number(text: &str) -> Option<usize> {
     text.parse().ok().filter(|number: &usize| number.to_string() == text)
 }
 
@@ -249,9 +228,10 @@ fn number(text: &str) -> Option<usize> {
 /// # Errors
 /// `Error::BadModel` for a matrix that has not the rows of its parts.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
-    if let Some(experts) = &config.experts {
-        split_experts(tensors, config, experts.count)?;
+    if !config.family.post_norms {
+        rename_feed_forward_norms(tensors, config.layers);
     }
+    expert_tensors::split(tensors, config)?;
     if !config.family.fused {
         return Ok(());
     }
@@ -264,7 +244,7 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
         let Some(whole) = tensors.stored.remove(&name) else { continue };
         let rows = fused.parts.iter().map(|(_, rows)| size(*rows, config)).sum();
         if whole.shape != [rows, config.hidden] {
-            return Err(misshapen(tensors, &name, &[rows, config.hidden], &whole.shape));
+            return Err(tensors.misshapen(&name, &[rows, config.hidden], &whole.shape));
         }
         let row_bytes = whole.bytes.len() / rows;
         let mut start = whole.bytes.start;
@@ -279,23 +259,13 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
-fn split_experts(tensors: &mut Tensors, config: &ModelConfig, experts: usize) -> Result<()> {
-    for (layer, part) in (0..config.layers).flat_map(|layer| EXPERT.iter().map(move |part| (layer, part))) {
-        let name = format!("blk.{layer}.{}_exps.weight", part.name);
-        let Some(stack) = tensors.stored.remove(&name) else { continue };
-        let shape = part.shape.map(|dimension| size(dimension, config));
-        let expected = [&[experts], &shape[..]].concat();
-        if stack.shape != expected {
-            return Err(misshapen(tensors, &name, &expected, &stack.shape));
-        }
-        let bytes = stack.bytes.len() / experts;
-        for expert in 0..experts {
-            let start = stack.bytes.start + expert * bytes;
-            let one = Stored { shape: shape.to_vec(), bytes: start..start + bytes, ..stack.clone() };
-            tensors.stored.insert(format!("blk.{layer}.{}.{expert}.weight", part.name), one);
+/// Some GGUF files call the norm before the feed-forward network by what comes before it.
+fn rename_feed_forward_norms(tensors: &mut Tensors, layers: usize) {
+    for layer in 0..layers {
+        if let Some(norm) = tensors.stored.remove(&format!("blk.{layer}.post_attention_norm.weight")) {
+            tensors.stored.insert(format!("blk.{layer}.ffn_norm.weight"), norm);
         }
     }
-    Ok(())
 }
 
 /// Checks that exactly the family's tensors are there, in the shapes the config asks for. A tensor
@@ -318,7 +288,7 @@ pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     for (name, shape) in expected_tensors(config).filter(|(name, _)| !borrowed(name) && !fixed(name)) {
         let stored = tensors.find(&name)?;
         if stored.shape != shape {
-            return Err(misshapen(tensors, &name, &shape, &stored.shape));
+            return Err(tensors.misshapen(&name, &shape, &stored.shape));
         }
         expected += 1;
     }
@@ -340,15 +310,6 @@ fn is_rotary(name: &str) -> bool {
     [ROPE_FACTORS, LONG_FACTORS, SHORT_FACTORS].contains(&name)
 }
 
-fn misshapen(tensors: &Tensors, name: &str, expected: &[usize], found: &[usize]) -> Error {
-    Error::BadModel {
-        path: tensors.path.clone(),
-        expected: format!("{name} of shape {expected:?}"),
-        found: format!("{found:?}"),
-        hint: "Choose another file of this model.",
-    }
-}
-
 fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<usize>)> {
     let outer = OUTER
         .iter()
@@ -359,12 +320,7 @@ fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<u
     let layers = (0..config.layers).flat_map(move |layer| {
         let parts = LAYER.iter().filter(|p| (p.exists)(config.family));
         let parts = parts.map(move |p| (format!("blk.{layer}.{}", p.name), shape(p, config)));
-        let experts = 0..config.experts.as_ref().map_or(0, |experts| experts.count);
-        let experts = experts.flat_map(move |expert| {
-            let name = move |p: &ExpertPart| format!("blk.{layer}.{}.{expert}.weight", p.name);
-            EXPERT.iter().map(move |p| (name(p), p.shape.map(|dimension| size(dimension, config)).to_vec()))
-        });
-        parts.chain(experts)
+        parts.chain(expert_tensors::expected(config, layer))
     });
     outer.chain(norms).chain(layers).chain(block_tensors::expected(config))
 }
@@ -384,8 +340,8 @@ fn size(dimension: Dimension, config: &ModelConfig) -> usize {
         Queries => config.heads * config.head_size,
         KeyValues => config.kv_heads * config.head_size,
         Head => config.head_size,
+        Heads => config.heads,
         Experts => config.experts.as_ref().map_or(0, |experts| experts.count),
-        ExpertIntermediate => config.experts.as_ref().map_or(0, |experts| experts.intermediate),
     }
 }
 

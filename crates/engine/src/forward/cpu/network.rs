@@ -65,10 +65,13 @@ pub struct Attention {
     pub key: Panels,   // [kv_heads * head_size, hidden]
     pub value: Panels, // [kv_heads * head_size, hidden]
     pub biases: Option<Biases>,
+    /// Of each head a score that has no value; none in families without.
+    pub sinks: Vec<f32>, // [heads in whole vectors]
     pub head_norms: Option<HeadNorms>,
     /// What comes out is multiplied with the sigmoid of this times what went in.
     pub gate: Option<Panels>, // [heads * head_size, hidden]
     pub output: Panels, // [hidden, heads * head_size]
+    pub output_bias: Option<Vec<f32>>, // [hidden]
 }
 
 /// What is done to each token by itself.
@@ -84,12 +87,23 @@ pub struct Dense {
     pub gate: Panels, // [intermediate, hidden]
     pub up: Panels,   // [intermediate, hidden]
     pub down: Panels, // [hidden, intermediate]
+    /// Added to what each of them gives.
+    pub biases: Option<DenseBiases>,
+}
+
+/// Of the matrices of a feed-forward network.
+#[derive(Debug)]
+pub struct DenseBiases {
+    pub gate: Vec<f32>, // [intermediate]
+    pub up: Vec<f32>,   // [intermediate]
+    pub down: Vec<f32>, // [hidden]
 }
 
 /// Networks of which each token goes through those that the router ranks highest.
 #[derive(Debug)]
 pub struct Experts {
     pub router: Panels, // [experts, hidden]
+    pub router_bias: Option<Vec<f32>>, // [experts]
     pub experts: Vec<Dense>,
     /// How many of them a row goes through.
     pub used: usize,
@@ -167,7 +181,7 @@ impl Layer {
             mixer_post_norm: post_norm("post_attention_norm")?,
             feed_forward_norm: pre_norm("ffn_norm")?,
             feed_forward: match &config.experts {
-                None => FeedForward::Dense(Dense::load(weights, index, "")?),
+                None => FeedForward::Dense(Dense::load(weights, index, "", false)?),
                 Some(experts) => FeedForward::Experts(Experts::load(weights, index, experts)?),
             },
             feed_forward_post_norm: post_norm("post_ffw_norm")?,
@@ -181,7 +195,7 @@ impl Layer {
             FeedForward::Dense(dense) => (None, std::slice::from_ref(dense)),
             FeedForward::Experts(experts) => (Some(&experts.router), &experts.experts[..experts.used]),
         };
-        let networks = networks.iter().flat_map(|Dense { gate, up, down }| [gate, up, down]);
+        let networks = networks.iter().flat_map(|Dense { gate, up, down, .. }| [gate, up, down]);
         [query, key, value, output].into_iter().chain(gate).chain(router).chain(networks)
     }
 }
@@ -207,6 +221,7 @@ impl FeedForward {
 impl Attention {
     fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
+        let part = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
         let family = config.family;
         Ok(Self {
             kind: config.attention_kind_of[index],
@@ -215,26 +230,39 @@ impl Attention {
             key: panels("attn_k")?,
             value: panels("attn_v")?,
             biases: family.biases.then(|| Biases::load(weights, index)).transpose()?,
+            sinks: family.sinks.then(|| part("attn_sinks.weight")).transpose()?.unwrap_or_default(),
             head_norms: HeadNorms::load(weights, config, index)?,
             gate: family.gated_attention.then(|| panels("attn_gate")).transpose()?,
             output: panels("attn_output")?,
+            output_bias: family.output_bias.then(|| part("attn_output.bias")).transpose()?,
         })
     }
 }
 
 impl Dense {
     /// `which` is put behind the names of its matrices.
-    fn load(weights: &Weights, index: usize, which: &str) -> Result<Self> {
+    fn load(weights: &Weights, index: usize, which: &str, has_biases: bool) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}{which}.weight"));
-        Ok(Self { gate: panels("ffn_gate")?, up: panels("ffn_up")?, down: panels("ffn_down")? })
+        let bias = |part: &str| vector(weights, &format!("blk.{index}.{part}{which}.bias"));
+        let biases = || {
+            Result::Ok(DenseBiases { gate: bias("ffn_gate")?, up: bias("ffn_up")?, down: bias("ffn_down")? })
+        };
+        Ok(Self {
+            gate: panels("ffn_gate")?,
+            up: panels("ffn_up")?,
+            down: panels("ffn_down")?,
+            biases: has_biases.then(biases).transpose()?,
+        })
     }
 }
 
 impl Experts {
     fn load(weights: &Weights, index: usize, config: &crate::model::Experts) -> Result<Self> {
-        let expert = |expert| Dense::load(weights, index, &format!(".{expert}"));
+        let expert = |expert| Dense::load(weights, index, &format!(".{expert}"), config.biases);
+        let router_bias = || vector(weights, &format!("blk.{index}.ffn_gate_inp.bias"));
         Ok(Self {
             router: panels(weights, &format!("blk.{index}.ffn_gate_inp.weight"))?,
+            router_bias: config.biases.then(router_bias).transpose()?,
             experts: (0..config.count).map(expert).collect::<Result<_>>()?,
             used: config.used.min(config.count),
         })

@@ -110,6 +110,8 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some("draft heads that guess more than 32 tokens at once")
     } else if config.family.head_norms == HeadNorms::Together || !config.family.pre_norms {
         Some("norms of all heads together")
+    } else if config.family.sinks {
+        Some("attention with sinks")
     } else if config.head_size > LONGEST_HEAD {
         Some("heads of more than 512 numbers")
     } else {

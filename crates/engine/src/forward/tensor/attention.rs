@@ -22,6 +22,9 @@ pub struct Attention {
     /// What comes out is multiplied with the sigmoid of this times what went in, if the family does so.
     gate: Option<Stack>, // [heads * head_size, hidden]
     output: Stack, // [hidden, heads * head_size]
+    output_bias: Option<Tensor>, // [hidden]
+    /// Of each head a score that has no value, if the family has them.
+    sinks: Option<Tensor>, // [heads]
     cache: Cache,
 }
 
@@ -62,6 +65,8 @@ impl Attention {
             head_norms: (config.family.head_norms != HeadNorms::None).then(head_norms).transpose()?,
             gate: config.family.gated_attention.then(|| origin.stack(&["attn_gate"])).transpose()?,
             output: origin.stack(&["attn_output"])?,
+            output_bias: config.family.output_bias.then(|| origin.vector("attn_output.bias")).transpose()?,
+            sinks: config.family.sinks.then(|| origin.vector("attn_sinks.weight")).transpose()?,
             cache: Cache::new(config.kv_heads, config.head_size, config.context, device)?,
         })
     }
@@ -83,11 +88,13 @@ impl Attention {
         let AttentionInputs { mask, angles } = &inputs[self.kind];
         let (queries, keys, values) = self.project(x, config, angles, padding)?;
         let (keys, values) = self.cache.write(at, &keys, &values)?;
-        let mut mixed = attend(&queries, &keys, &values, config.query_scale, mask.as_ref())?;
+        let (scale, sinks) = (config.query_scale, self.sinks.as_ref());
+        let mut mixed = attend(&queries, &keys, &values, scale, mask.as_ref(), sinks)?;
         if let Some(gate) = &self.gate {
             mixed = (mixed * sigmoid(&gate.forward(x, padding)?)?)?;
         }
-        self.output.forward(&mixed, padding)
+        let given = self.output.forward(&mixed, padding)?;
+        self.output_bias.as_ref().map_or(Ok(given.clone()), |bias| given.broadcast_add(bias))
     }
 
     /// Caches keys and values of `[rows, hidden]` from position `at` on, and nothing else.
@@ -160,7 +167,8 @@ impl Attention {
 /// softmax(scale q k^T) v for each head.
 ///
 /// `queries` `[heads, rows, head_size]`, `keys` and `values` `[kv_heads, length, head_size]`, of which only
-/// the last two dimensions need to lie together; `mask` `[rows, length]`, none where all rows see everything.
+/// the last two dimensions need to lie together; `mask` `[rows, length]`, none where all rows see everything; `sinks`
+/// `[heads]`, scores that have no values.
 /// Head `h` reads key head `h / (heads / kv_heads)`. Returns `[rows, heads * head_size]`.
 fn attend(
     queries: &Tensor,
@@ -168,6 +176,7 @@ fn attend(
     values: &Tensor,
     scale: f32,
     mask: Option<&Tensor>,
+    sinks: Option<&Tensor>,
 ) -> Result<Tensor> {
     let (heads, rows, head_size) = queries.dims3()?;
     let (kv_heads, length, _) = keys.dims3()?;
@@ -178,7 +187,14 @@ fn attend(
     if let Some(mask) = mask {
         scores = scores.reshape((heads, rows, length))?.broadcast_add(mask)?;
     }
-    let weights = candle_nn::ops::softmax_last_dim(&scores)?;
+    let weights = match sinks {
+        None => candle_nn::ops::softmax_last_dim(&scores)?,
+        Some(sinks) => {
+            let sinks = sinks.reshape((heads, 1, 1))?.broadcast_as((heads, rows, 1))?;
+            let scores = Tensor::cat(&[scores.reshape((heads, rows, length))?, sinks], 2)?;
+            candle_nn::ops::softmax_last_dim(&scores)?.narrow(2, 0, length)?.contiguous()?
+        }
+    };
     let mixed = weights.reshape((kv_heads, group * rows, length))?.matmul(values)?;
     mixed.reshape((heads, rows, head_size))?.transpose(0, 1)?.reshape((rows, heads * head_size))
 }

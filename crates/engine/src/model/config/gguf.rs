@@ -194,7 +194,8 @@ impl Keys<'_> {
                     count: self.size("expert_count")?,
                     used: self.size("expert_used_count")?,
                     intermediate: self.size("expert_feed_forward_length")?,
-                    normalised: options.normalised,
+                    normalised: true,
+                    biases: options.biases,
                 }))
             }
         }

@@ -183,7 +183,14 @@ impl Keys<'_> {
         let (expected, others) = match self.family.activation {
             Activation::Silu => ("silu", ["silu", "swish"]),
             Activation::Gelu => ("gelu_pytorch_tanh", ["gelu_pytorch_tanh", "gelu_new"]),
+            // By that name.
+            Activation::Clamped => ("silu", ["silu", "swish"]),
         };
+        for (key, expected) in [("swiglu_alpha", 1.702), ("swiglu_limit", 7.0)] {
+            if let Some(found) = self.json[key].as_f64().filter(|&found| found != expected) {
+                return Err(self.bad(&format!("{key} of {expected}"), found.to_string()));
+            }
+        }
         for key in ["hidden_act", "hidden_activation"] {
             if let Some(found) = self.json[key].as_str().filter(|found| !others.contains(found)) {
                 return Err(self.bad(&format!("the activation {expected}"), format!("{key} {found}")));
@@ -248,20 +255,24 @@ impl Keys<'_> {
     }
 
     fn experts(&self) -> Result<Option<Experts>> {
-        if self.family.experts.is_none() {
-            return Ok(None);
-        }
+        let Some(options) = self.family.experts else { return Ok(None) };
         let in_every_layer = self.json["mlp_only_layers"].as_array().is_none_or(Vec::is_empty)
             && self.json["decoder_sparse_step"].as_u64().is_none_or(|step| step == 1);
         if !in_every_layer {
             return Err(self.bad("experts in every layer", "layers without".into()));
         }
         Ok(Some(Experts {
-            count: self.size("num_experts")?,
+            count: self.size(self.given(["num_experts", "num_local_experts"]))?,
             used: self.size("num_experts_per_tok")?,
-            intermediate: self.size("moe_intermediate_size")?,
-            normalised: self.json["norm_topk_prob"].as_bool().unwrap_or(false),
+            intermediate: self.size(self.given(["moe_intermediate_size", "intermediate_size"]))?,
+            normalised: !options.stated_shares || self.json["norm_topk_prob"] == true,
+            biases: options.biases,
         }))
+    }
+
+    /// The second of two keys where it is the one that is given.
+    fn given(&self, [usual, other]: [&'static str; 2]) -> &'static str {
+        if self.json[usual].is_null() && !self.json[other].is_null() { other } else { usual }
     }
 
     /// Refuses a key that is neither missing, null nor false.

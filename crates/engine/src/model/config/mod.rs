@@ -80,6 +80,8 @@ pub struct Experts {
     pub intermediate: usize,
     /// The shares of those a token goes through add up to 1. Otherwise they are what they are among all.
     pub normalised: bool,
+    /// The router and their matrices have biases.
+    pub biases: bool,
 }
 
 /// What is made of what the output matrix gives, before it is called logits.

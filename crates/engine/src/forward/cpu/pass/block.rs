@@ -21,7 +21,7 @@ impl<'a> Phases<'a> {
         };
         let first = attention(0).map_or(&head.fuse, |attention| &attention.key);
         self.fuse(member, (&head.fuse, &[]), states, first);
-        let arriving = Arriving { pending: None, tap: None };
+        let arriving = Arriving::default();
         let normed = self.normalise(member, Some(&head.fused_norm), arriving, 0..self.nodes, self.normed);
         for (index, cache) in self.caches.iter().enumerate() {
             let Some(Attention { key, value, .. }) = attention(index) else { break };

@@ -60,7 +60,7 @@ impl Phases<'_> {
         let routed = &self.workspace.routed;
         let router = self.task(&experts.router, normed, routed.scores.at(0), false);
         self.products(member, &[router], experts.experts.first().map_or(then, |expert| &expert.gate));
-        self.rank(member, config);
+        self.rank(member, config, experts.router_bias.as_deref());
         let mut routes = Routes::default();
         member.for_itself(|| routes = self.routes(config.used));
         self.gather(member, &routes, normed);
@@ -74,18 +74,20 @@ impl Phases<'_> {
         };
         let tasks: Vec<Task<'_>> = networks.iter().map(down).collect();
         self.products(member, &tasks, then);
-        self.add_shares(member, &routes, config.used, aside);
+        self.add_shares(member, experts, &routes, aside);
     }
 
     /// Chooses the experts of every row by what the router gave.
-    fn rank(&self, member: &Member<'_>, config: &model::Experts) {
+    fn rank(&self, member: &Member<'_>, config: &model::Experts, bias: Option<&[f32]>) {
         let routed = &self.workspace.routed;
         let stride = config.count.next_multiple_of(LANES);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row is this unit's, and the router's product is over.
                 unsafe {
-                    let scores = std::slice::from_raw_parts(routed.scores.at(row * stride), config.count);
+                    let scores = routed.scores.at(row * stride);
+                    bias.inspect(|bias| add(scores, &bias[..config.count]));
+                    let scores = std::slice::from_raw_parts(scores, config.count);
                     for (rank, choice) in choose(scores, config).into_iter().enumerate() {
                         routed.choices.at(row * config.used + rank).write(choice);
                     }
@@ -124,8 +126,8 @@ impl Phases<'_> {
 
     /// Adds up what a row's experts gave, by their shares, highest first, and adds that to the state; or it is
     /// the branch, if it is put `aside`.
-    fn add_shares(&self, member: &Member<'_>, routes: &Routes, used: usize, aside: bool) {
-        let (hidden, routed) = (self.config.hidden, &self.workspace.routed);
+    fn add_shares(&self, member: &Member<'_>, experts: &Experts, routes: &Routes, aside: bool) {
+        let (hidden, routed, used) = (self.config.hidden, &self.workspace.routed, experts.used);
         member.share(self.nodes, 1, |rows| {
             let mut sum = vec![0f32; hidden];
             for row in rows {
@@ -133,8 +135,12 @@ impl Phases<'_> {
                 for choice in row * used..(row + 1) * used {
                     // SAFETY: the row is this unit's, and the experts' products are over.
                     let (share, output) = unsafe {
+                        let (expert, share) = routed.choices.at(choice).read();
                         let output = routed.outputs.at(routes.slots[choice] * self.width());
-                        (routed.choices.at(choice).read().1, std::slice::from_raw_parts(output, hidden))
+                        if let Some(biases) = &experts.experts[expert].biases {
+                            add(output, &biases.down[..hidden]);
+                        }
+                        (share, std::slice::from_raw_parts(output, hidden))
                     };
                     sum.iter_mut().zip(output).for_each(|(sum, number)| *sum += share * number);
                 }

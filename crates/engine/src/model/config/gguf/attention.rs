@@ -136,7 +136,7 @@ impl Keys<'_> {
             original_context: self.size_or("rope.scaling.original_context_length", context)? as f64,
             beta_fast: number("rope.scaling.yarn_beta_fast", 32.0)?,
             beta_slow: number("rope.scaling.yarn_beta_slow", 1.0)?,
-            truncated: true,
+            truncated: self.family.default("truncate") != Some(0.0),
         };
         let blended = self.number("rope.scaling.yarn_ext_factor")?.filter(|&blended| blended != 1.0);
         if let Some(found) = blended {

@@ -176,7 +176,7 @@ impl Keys<'_> {
             original_context: positive(self.path, ORIGINAL, self.rope_number(rope, ORIGINAL)?)?,
             beta_fast: positive(self.path, "beta_fast", given("beta_fast").unwrap_or(32.0))?,
             beta_slow: positive(self.path, "beta_slow", given("beta_slow").unwrap_or(1.0))?,
-            truncated: rope["truncate"].as_bool().unwrap_or(true),
+            truncated: rope["truncate"].as_bool().unwrap_or(self.family.default("truncate") != Some(0.0)),
         };
         yarn.apply(base, frequencies);
         let magnitude = match (given("mscale"), given("mscale_all_dim")) {
