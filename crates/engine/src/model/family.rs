@@ -22,6 +22,10 @@ pub struct Family {
     pub biases: bool,
     /// What attention gives has a bias.
     pub output_bias: bool,
+    /// Values are normed, by a norm without weights.
+    pub value_norms: bool,
+    /// What comes out of a layer is multiplied with a number of its own.
+    pub layer_scales: bool,
     /// Every head looks at one score more, which is a weight and has no value.
     pub sinks: bool,
     /// How queries and keys are normalised before they are rotated.
@@ -71,6 +75,8 @@ const LLAMA: Family = Family {
     classes: &["LlamaForCausalLM", "MistralForCausalLM"],
     biases: false,
     output_bias: false,
+    value_norms: false,
+    layer_scales: false,
     sinks: false,
     head_norms: HeadNorms::None,
     pre_norms: true,
@@ -126,7 +132,7 @@ static DFLASH: Family = Family {
     ..LLAMA
 };
 
-static FAMILIES: [Family; 12] = [
+static FAMILIES: [Family; 13] = [
     LLAMA,
     Family {
         name: "qwen2",
@@ -196,6 +202,34 @@ static FAMILIES: [Family; 12] = [
             ("rope_local_base_freq", 10_000.0),
             ("query_pre_attn_scalar", 256.0),
             ("sliding_window", 4096.0),
+        ],
+        tied: true,
+        ..LLAMA
+    },
+    Family {
+        name: "gemma4",
+        classes: &[
+            "Gemma4ForCausalLM",
+            "Gemma4ForConditionalGeneration",
+            "Gemma4UnifiedForConditionalGeneration",
+        ],
+        value_norms: true,
+        layer_scales: true,
+        head_norms: HeadNorms::Each,
+        post_norms: true,
+        experts: Some(ExpertOptions { beside: true, ..ExpertOptions::PLAIN }),
+        activation: Activation::Gelu,
+        scaled_embeddings: true,
+        bent_logits: true,
+        gguf_layout: RotaryLayout::Halves,
+        windowed: Windowed::AllButEvery(6),
+        defaults: &[
+            ("rms_norm_eps", 1e-6),
+            ("rope_theta", 1_000_000.0),
+            ("rope_local_base_freq", 10_000.0),
+            ("query_pre_attn_scalar", 1.0),
+            ("sliding_window", 512.0),
+            ("global_head_dim", 512.0),
         ],
         tied: true,
         ..LLAMA
@@ -275,7 +309,9 @@ static FAMILIES: [Family; 12] = [
 const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM), qwen2 (Qwen2ForCausalLM), \
                          qwen3 (Qwen3ForCausalLM), qwen3moe (Qwen3MoeForCausalLM), \
                          gpt-oss (GptOssForCausalLM), \
-                         gemma3 (Gemma3ForCausalLM, Gemma3ForConditionalGeneration), phi3 (Phi3ForCausalLM), \
+                         gemma3 (Gemma3ForCausalLM, Gemma3ForConditionalGeneration), \
+                         gemma4 (Gemma4ForCausalLM, Gemma4ForConditionalGeneration, \
+                         Gemma4UnifiedForConditionalGeneration), phi3 (Phi3ForCausalLM), \
                          mistral3 (Mistral3ForConditionalGeneration, Ministral3ForCausalLM), \
                          smollm3 (SmolLM3ForCausalLM), granite (GraniteForCausalLM, GraniteMoeHybridForCausalLM), \
                          olmo2 (Olmo2ForCausalLM, Olmo3ForCausalLM), \

@@ -260,10 +260,19 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
     Ok(())
 }
 
-/// Whether a tensor belongs to the eyes of a model that has some; text needs none.
+/// Whether a tensor belongs to the eyes or ears of a model that has some; text needs none.
 fn sees(name: &str) -> bool {
     let name = name.strip_prefix("model.").unwrap_or(name);
-    ["vision_tower.", "multi_modal_projector.", "vision_adapter.", "vision_projection."]
+    [
+        "vision_tower.",
+        "multi_modal_projector.",
+        "vision_adapter.",
+        "vision_projection.",
+        "vision_embedder.",
+        "embed_vision.",
+        "audio_tower.",
+        "embed_audio.",
+    ]
         .iter()
         .any(|part| name.starts_with(part))
 }

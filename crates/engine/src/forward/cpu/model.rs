@@ -71,7 +71,10 @@ impl CpuModel {
         assert!(isa.available(), "this processor does not have {isa}");
         let config = source.config()?.clone();
         let network = Network::load(&source.weights(&candle_core::Device::Cpu)?, &config)?;
-        let cache = |_| Cache::new(config.kv_heads, config.head_size);
+        let cache = |layer: usize| {
+            let keys = config.attention(layer).keys;
+            Cache::new(if layer < config.caching_layers { keys.count } else { 0 }, keys.size)
+        };
         Ok(Self {
             caches: (0..config.layers).map(cache).collect(),
             bytes: network.matrices().map(Panels::bytes).sum(),
@@ -192,6 +195,14 @@ impl Runner for CpuModel {
             (threads, copies),
             self.kernels.tile,
         );
+        self.workspace.table.clear();
+        if let Some(per_layer) = &self.network.per_layer {
+            for token in tree.tokens().skip(first) {
+                let row = per_layer.table.row(token as usize)?;
+                // Of the layers that there are.
+                self.workspace.table.extend(&row[..per_layer.projection.rows()]);
+            }
+        }
         if nodes > 0 {
             let phases = Phases {
                 normed: &self.workspace.normed[..copies],

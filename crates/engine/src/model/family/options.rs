@@ -11,10 +11,12 @@ pub struct ExpertOptions {
     /// Hugging Face files hold an expert's matrices of gate and up as one whose rows belong to them in turns, and what
     /// they do not hold in blocks the other way round, inputs before outputs.
     pub(in crate::model) in_turns: bool,
+    /// They are beside each layer's feed-forward network, in the family's models that have any.
+    pub(in crate::model) beside: bool,
 }
 
 impl ExpertOptions {
-    pub(super) const PLAIN: Self = Self { stated_shares: false, biases: false, in_turns: false };
+    pub(super) const PLAIN: Self = Self { stated_shares: false, biases: false, in_turns: false, beside: false };
 }
 
 /// The function a gate goes through.

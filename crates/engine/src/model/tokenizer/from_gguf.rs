@@ -6,7 +6,7 @@ use super::byte_level;
 use super::library::Library;
 use super::pre_tokenizer::PreTokenizer;
 use super::sentence_piece::SentencePiece;
-use super::special::{ENDS, SpecialToken, SpecialTokens};
+use super::special::{ENDS, SHOWN, SpecialToken, SpecialTokens};
 use super::table::{Kind, Spelling, Table};
 use super::{Encoder, Tokenizer};
 use crate::error::{Error, Result};
@@ -97,11 +97,8 @@ pub(in crate::model) fn special_tokens(header: &Header) -> Result<SpecialTokens>
     for token in [special.eos.clone(), eot, eom].into_iter().flatten() {
         special.add_end(token);
     }
-    for (&(text, kind), id) in tokens.iter().zip(0..) {
-        if kind == Kind::Control && ENDS.contains(&text) {
-            special.add_end(SpecialToken { id, text: text.to_owned() });
-        }
-    }
+    let controls = tokens.iter().zip(0..).filter(|((_, kind), _)| *kind == Kind::Control);
+    special.add_known_ends(controls.map(|(&(text, _), id)| SpecialToken { id, text: text.to_owned() }));
     Ok(special)
 }
 
@@ -139,6 +136,7 @@ fn tokens<'a>(header: &Header, texts: &'a [Cow<'_, str>]) -> Result<Vec<(&'a str
 /// A token's kind; the numbers are GGUF's.
 fn token_kind(text: &str, number: i64) -> Kind {
     match number {
+        2 | 3 if SHOWN.contains(&text) => Kind::Added,
         2 | 3 => Kind::Control,
         // Some writers list what ends a turn as text. Nobody may end a turn by writing it.
         4 if ENDS.contains(&text) => Kind::Control,

@@ -5,9 +5,9 @@
 use std::ops::Range;
 
 use super::products::Task;
-use super::{Phases, add};
+use super::{Arriving, Phases, add};
 use crate::forward::cpu::activations::Place;
-use crate::forward::cpu::network::{Dense, Experts};
+use crate::forward::cpu::network::{Both, Dense, Experts};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
@@ -47,20 +47,55 @@ impl Routes {
 
 // What is unsafe here rests on what is said in `pass/mod.rs`.
 impl Phases<'_> {
-    /// Every row through its experts, added as [`Self::add_product`] does.
+    /// What a network and experts beside it make of the states, each normed, is the branch. `normed` are the states for
+    /// the network.
+    pub fn feed_both(&self, member: &Member<'_>, both: &Both, normed: &Inputs, then: &Panels) {
+        let (workspace, hidden) = (self.workspace, self.config.hidden);
+        self.feed_forward(member, &both.dense, normed, true, &both.experts.router);
+        self.norm_branch(member, &both.dense_post_norm, |row, branch| {
+            // SAFETY: the row is this unit's, and both have as many numbers.
+            unsafe { std::ptr::copy_nonoverlapping(branch, workspace.beside.at(row * self.width()), hidden) }
+        });
+        let norm = |weight, to| {
+            self.normalise(member, Some(weight), Arriving::default(), 0..self.nodes, std::slice::from_ref(to))
+        };
+        let ranked = norm(&both.router_norm, &workspace.ranked);
+        let routed = norm(&both.experts_norm, &workspace.normed[0]);
+        self.route(member, &both.experts, (ranked, routed), true, then);
+        self.norm_branch(member, &both.experts_post_norm, |row, branch| {
+            // SAFETY: as above.
+            unsafe { add(branch, std::slice::from_raw_parts(workspace.beside.at(row * self.width()), hidden)) }
+        });
+    }
+
+    /// The norm of every row's branch, in its place, and what is done with it then.
+    fn norm_branch(&self, member: &Member<'_>, norm: &[f32], then: impl Fn(usize, *mut f32)) {
+        let (hidden, epsilon) = (self.config.hidden, self.config.post_norm_epsilon as f32);
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                let branch = self.branch(row);
+                // SAFETY: the row is this unit's.
+                unsafe { (self.kernels.rms_norm)(branch, norm.as_ptr(), branch, hidden, epsilon) };
+                then(row, branch);
+            }
+        });
+        member.meet();
+    }
+
+    /// Every row through its experts, added as [`Self::add_product`] does: what the router is given, and what they are.
     pub fn route<'a>(
         &'a self,
         member: &Member<'_>,
         experts: &'a Experts,
-        normed: &Inputs,
+        (ranked, normed): (&Inputs, &Inputs),
         aside: bool,
         then: &Panels,
     ) {
         let Some(config) = &self.config.experts else { return };
         let routed = &self.workspace.routed;
-        let router = self.task(&experts.router, normed, routed.scores.at(0), false);
+        let router = self.task(&experts.router, ranked, routed.scores.at(0), false);
         self.products(member, &[router], experts.experts.first().map_or(then, |expert| &expert.gate));
-        self.rank(member, config, experts.router_bias.as_deref());
+        self.rank(member, config, experts);
         let mut routes = Routes::default();
         member.for_itself(|| routes = self.routes(config.used));
         self.gather(member, &routes, normed);
@@ -78,7 +113,7 @@ impl Phases<'_> {
     }
 
     /// Chooses the experts of every row by what the router gave.
-    fn rank(&self, member: &Member<'_>, config: &model::Experts, bias: Option<&[f32]>) {
+    fn rank(&self, member: &Member<'_>, config: &model::Experts, experts: &Experts) {
         let routed = &self.workspace.routed;
         let stride = config.count.next_multiple_of(LANES);
         member.share(self.nodes, 1, |rows| {
@@ -86,10 +121,13 @@ impl Phases<'_> {
                 // SAFETY: the row is this unit's, and the router's product is over.
                 unsafe {
                     let scores = routed.scores.at(row * stride);
-                    bias.inspect(|bias| add(scores, &bias[..config.count]));
+                    if let Some(bias) = &experts.router_bias {
+                        add(scores, &bias[..config.count]);
+                    }
                     let scores = std::slice::from_raw_parts(scores, config.count);
-                    for (rank, choice) in choose(scores, config).into_iter().enumerate() {
-                        routed.choices.at(row * config.used + rank).write(choice);
+                    for (rank, (expert, share)) in choose(scores, config).into_iter().enumerate() {
+                        let scale = experts.scales.as_ref().map_or(1.0, |scales| scales[expert]);
+                        routed.choices.at(row * config.used + rank).write((expert, share * scale));
                     }
                 }
             }

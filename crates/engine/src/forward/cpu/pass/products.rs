@@ -33,13 +33,18 @@ impl Phases<'_> {
     pub fn project(&self, member: &Member<'_>, attention: &Attention, normed: &Inputs, then: &Panels) {
         let workspace = self.workspace;
         let task = |weights, out: &Buffer<f32>| self.task(weights, normed, out.at(0), false);
-        let tasks = [
-            task(&attention.query, &workspace.queries),
-            task(&attention.key, &workspace.keys),
-            task(&attention.value, &workspace.values),
-            task(attention.gate.as_ref().unwrap_or(&attention.query), &workspace.gates),
-        ];
-        let count = if attention.gate.is_some() { 4 } else { 3 };
+        let mut tasks = [(); 4].map(|()| task(&attention.query, &workspace.queries));
+        let mut count = 1;
+        for (weights, out) in [
+            (&attention.key, &workspace.keys),
+            (&attention.value, &workspace.values),
+            (&attention.gate, &workspace.gates),
+        ] {
+            if let Some(weights) = weights {
+                tasks[count] = task(weights, out);
+                count += 1;
+            }
+        }
         self.products(member, &tasks[..count], then);
     }
 
@@ -139,7 +144,7 @@ impl Phases<'_> {
         aside: bool,
         then: &Panels,
     ) {
-        let gated = &self.workspace.gated;
+        let gated = self.workspace.gated.of(dense.down.inputs());
         self.gate(member, &[(dense, 0..self.nodes)], (normed, gated), &dense.down);
         self.add_product(member, &dense.down, gated, aside, then);
     }
