@@ -72,7 +72,8 @@ fn experts_in_blocks_of_mxfp4_are_the_same_numbers_in_both_formats() {
     let sources = [family.folder_in_blocks(folder.path()), family.gguf_in_blocks(folder.path())];
     let (expected, tokens) = (&goldens()[family.label], tokens());
     let [one, other] = sources.map(|source| {
-        let found = difference(&rows(&mut TensorModel::load(&source, &Device::Cpu).unwrap(), family.label), expected);
+        let found =
+            difference(&rows(&mut TensorModel::load(&source, &Device::Cpu).unwrap(), family.label), expected);
         assert!(found < 1e-4, "on tensors from {}: relative error {found}", source.path().display());
         let found = rows(loaded(&source).as_mut(), family.label);
         // Activations are rounded to eight bits before blocks.

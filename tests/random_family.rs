@@ -382,7 +382,8 @@ impl RandomFamily {
     }
 
     fn gguf_name(&self, name: &str) -> String {
-        let post_norms = matches!(self.architecture, "gemma3" | "gemma4" | "olmo2" | "muse-glimmer" | "gpt-oss");
+        let post_norms =
+            matches!(self.architecture, "gemma3" | "gemma4" | "olmo2" | "muse-glimmer" | "gpt-oss");
         let after_attention = if post_norms { "post_attention_norm" } else { "ffn_norm" };
         let parts = [
             ("model.embed_tokens", "token_embd"),

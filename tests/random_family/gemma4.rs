@@ -105,9 +105,11 @@ impl RandomFamily {
         }
         if self.config["enable_moe_block"] == true {
             let (experts, inside) = (self.size("num_experts"), self.size("moe_intermediate_size"));
-            for part in
-                ["post_feedforward_layernorm_1", "pre_feedforward_layernorm_2", "post_feedforward_layernorm_2"]
-            {
+            for part in [
+                "post_feedforward_layernorm_1",
+                "pre_feedforward_layernorm_2",
+                "post_feedforward_layernorm_2",
+            ] {
                 self.norm(&name(part), HIDDEN);
             }
             self.insert(name("router.proj.weight"), &[experts, HIDDEN], 0.0, 1.0);
@@ -138,10 +140,16 @@ impl RandomFamily {
             ("attention.value_length", whole(global)),
             ("attention.key_length_swa", whole(local)),
             ("attention.value_length_swa", whole(local)),
-            ("attention.head_count_kv", Value::Array(layers.clone().map(|layer| whole(self.heads_of(layer).1)).collect())),
+            (
+                "attention.head_count_kv",
+                Value::Array(layers.clone().map(|layer| whole(self.heads_of(layer).1)).collect()),
+            ),
             ("attention.shared_kv_layers", number("num_kv_shared_layers")),
             ("embedding_length_per_layer_input", number("hidden_size_per_layer_input")),
-            ("feed_forward_length", Value::Array(layers.map(|layer| whole(self.intermediate_of(layer))).collect())),
+            (
+                "feed_forward_length",
+                Value::Array(layers.map(|layer| whole(self.intermediate_of(layer))).collect()),
+            ),
             ("rope.freq_base", Value::F32(THETA as f32)),
             ("rope.freq_base_swa", Value::F32(1e4)),
             ("rope.dimension_count", whole(global)),

@@ -116,10 +116,9 @@ mod tests {
     fn tokenizer() -> std::sync::Arc<Tokenizer> {
         let mut gguf = Gguf::tiny();
         gguf.tensors.clear();
-        for (list, value) in [
-            ("tokens", MARKS.map(text).to_vec()),
-            ("token_type", vec![Value::I32(3); MARKS.len()]),
-        ] {
+        for (list, value) in
+            [("tokens", MARKS.map(text).to_vec()), ("token_type", vec![Value::I32(3); MARKS.len()])]
+        {
             let key = format!("tokenizer.ggml.{list}");
             let Some(Value::Array(mut values)) = gguf.values.remove(&key) else { panic!("{key}") };
             values.extend(value);
@@ -162,7 +161,11 @@ mod tests {
         for (reply, more, all) in [
             ("", "<|channel|>final<|message|>So.", "So."),
             ("S", "o.", "So."),
-            ("<think>\nH", "m.<|end|><|start|>assistant<|channel|>final<|message|>So.", "<think>\nHm.\n</think>\n\nSo."),
+            (
+                "<think>\nH",
+                "m.<|end|><|start|>assistant<|channel|>final<|message|>So.",
+                "<think>\nHm.\n</think>\n\nSo.",
+            ),
             ("<think>\nHm.\n</think>\n\nS", "o.", "<think>\nHm.\n</think>\n\nSo."),
         ] {
             let prompt = format!("{ASKED}{}", written(reply));

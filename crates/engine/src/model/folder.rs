@@ -273,8 +273,8 @@ fn sees(name: &str) -> bool {
         "audio_tower.",
         "embed_audio.",
     ]
-        .iter()
-        .any(|part| name.starts_with(part))
+    .iter()
+    .any(|part| name.starts_with(part))
 }
 
 /// The name of a tensor without that of the part of a larger model which is the model of language.

@@ -51,7 +51,9 @@ impl Gathered {
             Lie::Columns => {
                 let (size, stride) = (format.stored(), rows * self.step);
                 let number = |row, column| &bytes[(column * stride + row) * size..][..size];
-                own.flat_map(|row| (0..columns).flat_map(move |column| number(row, column))).copied().collect()
+                own.flat_map(|row| (0..columns).flat_map(move |column| number(row, column)))
+                    .copied()
+                    .collect()
             }
             Lie::Blocks { .. } => {
                 let blocks = columns / BLOCK;
@@ -92,13 +94,13 @@ mod tests {
     #[test]
     fn blocks_are_the_same_numbers_in_both_forms() {
         // Two rows of two blocks, of which the second row is the tensor's; each nibble says which weight it is.
-        let nibbles: Vec<u8> = (0..4 * NIBBLES).map(|at| (2 * at % 16 | (2 * at + 1) % 16 << 4) as u8).collect();
+        let nibbles: Vec<u8> =
+            (0..4 * NIBBLES).map(|at| (2 * at % 16 | (2 * at + 1) % 16 << 4) as u8).collect();
         let exponents = [120u8, 121, 130, 140];
         let lie = Lie::Blocks { file: 0, exponents: 0..4 };
         let gathered = Gathered { first: 1, step: 2, lie };
         let found = gathered.gather(Format::Mxfp4, (1, 64), &nibbles, &exponents);
-        const TWICE: [f32; 16] =
-            [0., 1., 2., 3., 4., 6., 8., 12., -0., -1., -2., -3., -4., -6., -8., -12.];
+        const TWICE: [f32; 16] = [0., 1., 2., 3., 4., 6., 8., 12., -0., -1., -2., -3., -4., -6., -8., -12.];
         let expected: Vec<f32> = (0..64)
             .map(|weight| TWICE[weight % 16] * f32::powi(2.0, i32::from(exponents[2 + weight / 32]) - 128))
             .collect();

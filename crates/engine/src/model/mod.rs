@@ -33,8 +33,8 @@ use std::sync::Arc;
 use candle_core::Device;
 
 pub use config::{
-    AttentionKind, BlockHead, Confidence, Convolution, DraftHead, Experts, FusedNorms, KeyHeads, ModelConfig, Rotary,
-    Scoring, Selector, Turns,
+    AttentionKind, BlockHead, Confidence, Convolution, DraftHead, Experts, FusedNorms, KeyHeads, ModelConfig,
+    Rotary, Scoring, Selector, Turns,
 };
 pub use description::{Description, Sizes, TokenizerDescription};
 pub use family::{Activation, Family, HeadNorms, RotaryLayout};

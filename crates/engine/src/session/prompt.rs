@@ -104,7 +104,9 @@ fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bo
         return Ok(template.render_with(before, true, thinking)? + reply);
     }
     let said = |message: &ChatMessage| match message.role {
-        Role::Assistant => ChatMessage { content: channels::said(&message.content).to_owned(), ..message.clone() },
+        Role::Assistant => {
+            ChatMessage { content: channels::said(&message.content).to_owned(), ..message.clone() }
+        }
         _ => message.clone(),
     };
     let before: Vec<ChatMessage> = before.iter().map(said).collect();

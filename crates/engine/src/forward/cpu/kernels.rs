@@ -11,7 +11,9 @@ use super::blocks::{Affine, Centred, EightBits, Parted, SixBits, TwoBits};
 use super::cache::Cache;
 use super::codebooks::{self, Grouped, Halved, Whole};
 use super::isa::Isa;
-use super::math::{clamped_times, gelu_times, largest_and_sum, rms_norm, score, sigmoid_times, silu_times, sum_exp};
+use super::math::{
+    clamped_times, gelu_times, largest_and_sum, rms_norm, score, sigmoid_times, silu_times, sum_exp,
+};
 use super::numbers::{Brain, Half, Plain, Single};
 use super::panels::Format;
 use super::product::{Blocks, Kernel, Product, multiply, read};

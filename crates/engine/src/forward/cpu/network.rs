@@ -99,7 +99,7 @@ pub struct Attention {
     pub head_norms: Option<HeadNorms>,
     /// What comes out is multiplied with the sigmoid of this times what went in.
     pub gate: Option<Panels>, // [heads * head_size, hidden]
-    pub output: Panels, // [hidden, heads * head_size]
+    pub output: Panels,                // [hidden, heads * head_size]
     pub output_bias: Option<Vec<f32>>, // [hidden]
 }
 
@@ -144,7 +144,7 @@ pub struct DenseBiases {
 /// Networks of which each token goes through those that the router ranks highest.
 #[derive(Debug)]
 pub struct Experts {
-    pub router: Panels, // [experts, hidden]
+    pub router: Panels,                // [experts, hidden]
     pub router_bias: Option<Vec<f32>>, // [experts]
     pub experts: Vec<Dense>,
     /// How many of them a row goes through.
@@ -256,7 +256,8 @@ impl Layer {
         };
         let router = experts.map(|experts| &experts.router);
         let chosen = experts.map_or(&[][..], |experts| &experts.experts[..experts.used]);
-        let networks = dense.into_iter().chain(chosen).flat_map(|Dense { gate, up, down, .. }| [gate, up, down]);
+        let networks =
+            dense.into_iter().chain(chosen).flat_map(|Dense { gate, up, down, .. }| [gate, up, down]);
         let told = self.told.iter().flat_map(|told| [&told.gate, &told.projection]);
         let mixer = [query, output].into_iter().chain(key).chain(value).chain(gate);
         mixer.chain(router).chain(networks).chain(told)
@@ -373,7 +374,10 @@ impl Experts {
             router_bias: config.biases.then(router_bias).transpose()?,
             experts: (0..config.count).map(expert).collect::<Result<_>>()?,
             used: config.used.min(config.count),
-            scales: config.beside.then(|| vector(weights, &format!("blk.{index}.ffn_down_exps.scale"))).transpose()?,
+            scales: config
+                .beside
+                .then(|| vector(weights, &format!("blk.{index}.ffn_down_exps.scale")))
+                .transpose()?,
         })
     }
 }
@@ -395,7 +399,9 @@ impl HeadNorms {
         let norm = |part: &str, fixed: f32| {
             let name = format!("blk.{index}.attn_{part}_norm.weight");
             match kind == Kind::Fixed && !weights.contains(&name) {
-                true => Ok(ones(config.attention(index).keys.size).into_iter().map(|one| one * fixed).collect()),
+                true => {
+                    Ok(ones(config.attention(index).keys.size).into_iter().map(|one| one * fixed).collect())
+                }
                 false => vector(weights, &name),
             }
         };

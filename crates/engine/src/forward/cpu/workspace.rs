@@ -121,13 +121,13 @@ pub struct Workspace {
     pub beside: Buffer<f32>, // as the state
     /// What all layers are told of the rows beside their states, and the rows of its table.
     pub told: Buffer<f32>, // [rows, layers * width in whole vectors]
-    pub table: Vec<f32>, // [rows, layers * width]
+    pub table: Vec<f32>,     // [rows, layers * width]
     /// What attention or the feed-forward network gave, on its way through a norm.
     pub branch: Buffer<f32>, // as the state
     pub queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
-    pub keys: Buffer<f32>,    // [rows, kv_heads * head_size in whole vectors]
-    pub values: Buffer<f32>,  // as the keys
-    pub gates: Buffer<f32>,   // as the queries
+    pub keys: Buffer<f32>,   // [rows, kv_heads * head_size in whole vectors]
+    pub values: Buffer<f32>, // as the keys
+    pub gates: Buffer<f32>,  // as the queries
     /// Of every node's position, for every kind: what keys turn by, and queries where that is something else.
     pub rotations: Vec<[Turns; 2]>,
     /// Of every node its ancestors and itself, which are as many as its depth is large, and one more.
@@ -192,7 +192,11 @@ impl Workspace {
                 Some(block) => self.prepare_block(block, config, (rows, scored), tile),
             }
         }
-        self.mixed.prepare(rows, config.attention_kinds.iter().map(|kind| config.heads * kind.keys.size), tile);
+        self.mixed.prepare(
+            rows,
+            config.attention_kinds.iter().map(|kind| config.heads * kind.keys.size),
+            tile,
+        );
         if let Some(experts) = &config.experts {
             self.routed.prepare(rows, config.hidden, experts, tile);
         }

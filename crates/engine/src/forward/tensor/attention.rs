@@ -27,7 +27,7 @@ pub struct Attention {
     head_norms: Option<(Tensor, Tensor)>,
     /// What comes out is multiplied with the sigmoid of this times what went in, if the family does so.
     gate: Option<Stack>, // [heads * head_size, hidden]
-    output: Stack, // [hidden, heads * head_size]
+    output: Stack,               // [hidden, heads * head_size]
     output_bias: Option<Tensor>, // [hidden]
     /// Of each head a score that has no value, if the family has them.
     sinks: Option<Tensor>, // [heads]
@@ -81,7 +81,11 @@ impl Attention {
             },
             keys: KeyHeads { count: if caches { keys.count } else { 0 }, ..keys },
             projection: origin.stack(projections)?,
-            value_norm: config.family.value_norms.then(|| Tensor::ones(keys.size, DType::F32, device)).transpose()?,
+            value_norm: config
+                .family
+                .value_norms
+                .then(|| Tensor::ones(keys.size, DType::F32, device))
+                .transpose()?,
             bias: config.family.biases.then(bias).transpose()?,
             head_norms: (config.family.head_norms != HeadNorms::None).then(head_norms).transpose()?,
             gate: config.family.gated_attention.then(|| origin.stack(&["attn_gate"])).transpose()?,

@@ -38,7 +38,7 @@ pub struct Dense {
 /// Networks of which each token goes through those that the router ranks highest. Which these are is for the
 /// processor to say, which waits for the device in every such layer.
 pub struct Experts {
-    router: Stack, // [experts, hidden]
+    router: Stack,               // [experts, hidden]
     router_bias: Option<Tensor>, // [experts]
     experts: Vec<Dense>,
     /// Shares of each are multiplied with this.

@@ -34,7 +34,11 @@ impl PerLayer {
         let Some(width) = config.per_layer else { return Ok(None) };
         Ok(Some(Self {
             table: weights.rows(PER_LAYER_EMBEDDING)?,
-            projection: Stack::new(vec![weights.matrix(PER_LAYER_PROJECTION)?], arithmetic, weights.device())?,
+            projection: Stack::new(
+                vec![weights.matrix(PER_LAYER_PROJECTION)?],
+                arithmetic,
+                weights.device(),
+            )?,
             norm: weights.vector(PER_LAYER_NORM)?,
             width,
         }))

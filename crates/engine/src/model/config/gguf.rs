@@ -36,7 +36,10 @@ impl ModelConfig {
         let head_size = keys.size_or("attention.key_length", hidden / heads)?;
         keys.must_equal("attention.value_length", head_size)?;
         if family.default("global_head_dim").is_some() {
-            keys.must_equal("attention.value_length_swa", keys.size_or("attention.key_length_swa", head_size)?)?;
+            keys.must_equal(
+                "attention.value_length_swa",
+                keys.size_or("attention.key_length_swa", head_size)?,
+            )?;
         }
         let tokens = header.list("tokenizer.ggml.tokens")?.map_or(0, |tokens| tokens.len());
         let layers = super::layers(header.path(), keys.size("block_count")?)?;
@@ -157,8 +160,9 @@ impl Keys<'_> {
             return Ok(vec![self.size_or(name, default)?; layers]);
         };
         let listed = listed.integers().filter(|listed| listed.len() == layers);
-        let listed =
-            listed.ok_or_else(|| self.bad(format!("{layers} numbers in {key}, one for each layer"), "others".into()))?;
+        let listed = listed.ok_or_else(|| {
+            self.bad(format!("{layers} numbers in {key}, one for each layer"), "others".into())
+        })?;
         let size = |found: i64| size(self.header.path(), &key, u64::try_from(found).unwrap_or_default());
         listed.into_iter().map(size).collect()
     }
@@ -174,7 +178,9 @@ impl Keys<'_> {
             let first = own.next().unwrap_or(heads);
             let others = if differs { "of a kind" } else { "" };
             let expected = || format!("the same number for all layers {others} in {}", self.key(NAME));
-            own.all(|count| count == first).then_some(first).ok_or_else(|| self.bad(expected(), "others".into()))
+            own.all(|count| count == first)
+                .then_some(first)
+                .ok_or_else(|| self.bad(expected(), "others".into()))
         };
         Ok([of(false)?, of(true)?])
     }
@@ -184,9 +190,9 @@ impl Keys<'_> {
         const NAME: &str = "attention.shared_kv_layers";
         let shared = self.integer(NAME)?.filter(|_| self.family.value_norms).unwrap_or(0);
         let caching = usize::try_from(shared).ok().and_then(|shared| layers.checked_sub(shared));
-        caching.filter(|&caching| caching > 0).ok_or_else(|| {
-            self.bad(format!("{} below {layers}", self.key(NAME)), shared.to_string())
-        })
+        caching
+            .filter(|&caching| caching > 0)
+            .ok_or_else(|| self.bad(format!("{} below {layers}", self.key(NAME)), shared.to_string()))
     }
 
     /// Of a family that has it.

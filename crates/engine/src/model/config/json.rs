@@ -36,8 +36,7 @@ impl ModelConfig {
         let head_size = keys.size_or("head_dim", hidden / heads)?;
         let layers = super::layers(path, keys.size("num_hidden_layers")?)?;
         let context = keys.size("max_position_embeddings")?;
-        let (attention_kinds, attention_kind_of) = 
-            keys.attention_kinds(layers, heads, head_size, context)?;
+        let (attention_kinds, attention_kind_of) = keys.attention_kinds(layers, heads, head_size, context)?;
         let norm_epsilon = keys.number("rms_norm_eps").unwrap_or(1e-6);
         let (intermediate, caching_layers) = (keys.intermediate()?, keys.caching_layers(layers)?);
         let intermediates = keys.intermediates(layers, caching_layers, intermediate)?;
@@ -307,7 +306,7 @@ impl Keys<'_> {
             intermediate: self.size(self.given(["moe_intermediate_size", "intermediate_size"]))?,
             normalised: !options.stated_shares || self.json["norm_topk_prob"] == true,
             biases: options.biases,
-                    beside: options.beside,
+            beside: options.beside,
         }))
     }
 

@@ -204,7 +204,8 @@ impl ModelConfig {
             let found = "some that are not".into();
             return Err(bad(path, "positive rotary frequencies".into(), found));
         }
-        let partly = |kind: &AttentionKind| kind.rotary.growth.is_some() && kind.rotary.size() != kind.keys.size;
+        let partly =
+            |kind: &AttentionKind| kind.rotary.growth.is_some() && kind.rotary.size() != kind.keys.size;
         if self.attention_kinds.iter().any(partly) {
             let expected = "rotary positions on whole heads where queries grow with them";
             return Err(bad(path, expected.into(), "positions on a part".into()));

@@ -16,7 +16,8 @@ pub struct ExpertOptions {
 }
 
 impl ExpertOptions {
-    pub(super) const PLAIN: Self = Self { stated_shares: false, biases: false, in_turns: false, beside: false };
+    pub(super) const PLAIN: Self =
+        Self { stated_shares: false, biases: false, in_turns: false, beside: false };
 }
 
 /// The function a gate goes through.

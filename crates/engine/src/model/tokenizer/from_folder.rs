@@ -289,9 +289,7 @@ fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
         }
     }
     let controls = document.added_tokens.iter().filter(|added| added.special);
-    special.add_known_ends(
-        controls.map(|added| SpecialToken { id: added.id, text: added.content.clone() }),
-    );
+    special.add_known_ends(controls.map(|added| SpecialToken { id: added.id, text: added.content.clone() }));
     special
 }
 

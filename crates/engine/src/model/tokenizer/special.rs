@@ -58,8 +58,7 @@ impl SpecialTokens {
 
     /// Adds those of all control tokens that are known to end replies.
     pub(super) fn add_known_ends(&mut self, controls: impl Iterator<Item = SpecialToken>) {
-        let known: Vec<SpecialToken> =
-            controls.filter(|token| ENDS.contains(&token.text.as_str())).collect();
+        let known: Vec<SpecialToken> = controls.filter(|token| ENDS.contains(&token.text.as_str())).collect();
         let returns = known.iter().any(|token| token.text == RETURN);
         let ends = known.into_iter().filter(|token| !(returns && token.text == MESSAGE_END));
         ends.for_each(|token| self.add_end(token));

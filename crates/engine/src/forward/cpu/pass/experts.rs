@@ -64,7 +64,9 @@ impl Phases<'_> {
         self.route(member, &both.experts, (ranked, routed), true, then);
         self.norm_branch(member, &both.experts_post_norm, |row, branch| {
             // SAFETY: as above.
-            unsafe { add(branch, std::slice::from_raw_parts(workspace.beside.at(row * self.width()), hidden)) }
+            unsafe {
+                add(branch, std::slice::from_raw_parts(workspace.beside.at(row * self.width()), hidden))
+            }
         });
     }
 

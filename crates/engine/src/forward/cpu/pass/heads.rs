@@ -194,7 +194,10 @@ impl Phases<'_> {
                         head_size,
                         heads: group,
                         scale: self.config.query_scale,
-                        sinks: attention.sinks.get(kv_head * group..(kv_head + 1) * group).unwrap_or_default(),
+                        sinks: attention
+                            .sinks
+                            .get(kv_head * group..(kv_head + 1) * group)
+                            .unwrap_or_default(),
                         queries: self.workspace.queries.at(row * mixed.width + first),
                         out,
                         cached: self.at,

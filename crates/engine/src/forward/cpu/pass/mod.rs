@@ -103,7 +103,8 @@ impl Phases<'_> {
             self.embed(member);
         }
         if let Some((per_layer, width)) = self.network.per_layer.as_ref().zip(self.config.per_layer) {
-            let first = self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
+            let first =
+                self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
             self.tell(member, per_layer, width, first);
         }
         let mut pending = Pending::default();
@@ -138,7 +139,8 @@ impl Phases<'_> {
             let arriving = Arriving { pending, tap: None };
             let norm = layer.feed_forward_norm.as_deref();
             let normed = self.normalise(member, norm, arriving, 0..self.nodes, self.normed);
-            pending = Pending { norm: layer.feed_forward_post_norm.as_deref(), bias: None, scale: layer.scale };
+            pending =
+                Pending { norm: layer.feed_forward_post_norm.as_deref(), bias: None, scale: layer.scale };
             let aside = pending.norm.is_some() || around_feed.is_some();
             let normed = convolve(around_feed, normed, layer.feed_forward.first());
             let then = layer.told.as_ref().map_or(next, |told| &told.gate);

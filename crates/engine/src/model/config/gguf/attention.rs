@@ -4,8 +4,8 @@ use super::{Keys, Vectors};
 use crate::error::Result;
 use crate::model::config::rotary::{Growth, LongRope, Yarn, plain_frequencies};
 use crate::model::config::{
-    AttentionKind, KeyHeads, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive, rotary_size,
-    size, window,
+    AttentionKind, KeyHeads, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
+    rotary_size, size, window,
 };
 use crate::model::family::{Unturned, Windowed};
 use crate::model::weights::{LONG_FACTORS, ROPE_FACTORS, SHORT_FACTORS};

@@ -6,8 +6,8 @@ use super::Keys;
 use crate::error::Result;
 use crate::model::config::rotary::{Growth, Llama3Scaling, LongRope, Yarn, plain_frequencies};
 use crate::model::config::{
-    AttentionKind, KeyHeads, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive, rotary_size,
-    size, window,
+    AttentionKind, KeyHeads, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
+    rotary_size, size, window,
 };
 use crate::model::family::{RotaryLayout, Unturned, Windowed};
 
