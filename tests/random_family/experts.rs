@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use candle_core::quantized::gguf_file::Value;
 use candle_core::{Device, Tensor};
@@ -106,8 +106,9 @@ impl RandomFamily {
         }
         self.insert(name("self_attn.o_proj.bias"), &[HIDDEN], 0.0, 0.5);
         self.insert(name("self_attn.sinks"), &[HEADS], 1.0, 1.0);
-        self.matrix(&name("mlp.router"), experts, HIDDEN);
-        self.insert(name("mlp.router.bias"), &[experts], 0.0, 0.5);
+        // So that rounding seldom chooses.
+        self.insert(name("mlp.router.weight"), &[experts, HIDDEN], 0.0, 0.3);
+        self.insert(name("mlp.router.bias"), &[experts], 0.0, 3.0);
         self.insert(name("mlp.experts.gate_up_proj_bias"), &[experts, 2 * inside], 0.0, 4.0);
         self.insert(name("mlp.experts.down_proj_bias"), &[experts, HIDDEN], 0.0, 0.5);
         for part in ["gate_up_proj", "down_proj"] {
@@ -149,6 +150,11 @@ impl RandomFamily {
 
     /// As a folder whose experts are in blocks of MXFP4.
     pub fn folder_in_blocks(&self, path: &Path) -> ModelSource {
+        ModelSource::open(&self.write_blocks(path, |_| ())).unwrap()
+    }
+
+    /// Writes that folder after a `change` of its tensors.
+    pub fn write_blocks(&self, path: &Path, change: impl Fn(&mut HashMap<String, Tensor>)) -> PathBuf {
         let folder = path.join(format!("{} in blocks", self.label));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("config.json"), self.config.to_string()).unwrap();
@@ -162,8 +168,9 @@ impl RandomFamily {
                 tensors.insert(format!("{name}_scales"), exponents);
             }
         }
+        change(&mut tensors);
         candle_core::safetensors::save(&tensors, folder.join("model.safetensors")).unwrap();
-        ModelSource::open(&folder).unwrap()
+        folder
     }
 
     /// As a GGUF file whose experts are in MXFP4, and all else in 32 bits.

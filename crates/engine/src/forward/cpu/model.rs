@@ -3,6 +3,7 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::cache::Cache;
 use super::isa::Isa;
@@ -164,6 +165,11 @@ impl Model for CpuModel {
         self.bytes
     }
 
+    fn experts_read(&self) -> Option<f64> {
+        let read = self.workspace.experts_read.load(Relaxed);
+        self.config.experts.as_ref().map(|_| read as f64 / self.config.layers as f64)
+    }
+
     fn truncate(&mut self, length: usize) -> usize {
         self.cached.truncate(length);
         self.caches.iter_mut().for_each(|cache| cache.release(length));
@@ -195,6 +201,7 @@ impl Runner for CpuModel {
             (threads, copies),
             self.kernels.tile,
         );
+        self.workspace.experts_read.store(0, Relaxed);
         self.workspace.table.clear();
         if let Some(per_layer) = &self.network.per_layer {
             for token in tree.tokens().skip(first) {

@@ -1,6 +1,8 @@
 //! The memory of a pass: all of it is there before the pass begins, and is kept for the next one. What is
 //! written to it is for the pass to say.
 
+use std::sync::atomic::AtomicUsize;
+
 use super::activations::{Activations, BLOCK};
 use super::attention::Attention;
 use super::buffer::Buffer;
@@ -116,6 +118,8 @@ pub struct Workspace {
     /// The scores of a place after a token.
     pub after: Vec<f32>, // [vocabulary]
     pub routed: Routed,
+    /// By all layers of a pass together.
+    pub experts_read: AtomicUsize,
     /// What the router is given that is beside a network, and what that has given.
     pub ranked: Inputs, // hidden
     pub beside: Buffer<f32>, // as the state

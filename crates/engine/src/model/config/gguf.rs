@@ -161,7 +161,7 @@ impl Keys<'_> {
         };
         let listed = listed.integers().filter(|listed| listed.len() == layers);
         let listed = listed.ok_or_else(|| {
-            self.bad(format!("{layers} numbers in {key}, one for each layer"), "others".into())
+            self.bad(format!("a number for each of {layers} layers in {key}"), "others".into())
         })?;
         let size = |found: i64| size(self.header.path(), &key, u64::try_from(found).unwrap_or_default());
         listed.into_iter().map(size).collect()

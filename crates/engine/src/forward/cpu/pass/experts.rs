@@ -3,6 +3,7 @@
 //! they do not depend on where other rows go.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::products::Task;
 use super::{Arriving, Phases, add};
@@ -100,6 +101,9 @@ impl Phases<'_> {
         self.rank(member, config, experts);
         let mut routes = Routes::default();
         member.for_itself(|| routes = self.routes(config.used));
+        if member.index() == 0 {
+            self.workspace.experts_read.fetch_add(routes.groups.len(), Relaxed);
+        }
         self.gather(member, &routes, normed);
         let of = |(expert, slots): &(usize, Range<usize>)| (&experts.experts[*expert], slots.clone());
         let networks: Vec<(&Dense, Range<usize>)> = routes.groups.iter().map(of).collect();
