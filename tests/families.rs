@@ -237,7 +237,8 @@ fn every_path_of_a_tree_scores_as_it_would_alone_in_every_family() {
         let found = difference(&rows, &found);
         // Where two experts are as good, rounding chooses; queries that are multiplied after their norms sharpen what
         // attention looks at, and with it what rounding did.
-        let most = if ["qwen3moe", "muse-glimmer"].contains(&family.label) { 0.1 } else { 0.05 };
+        let sharp = ["qwen3moe", "gpt-oss", "gemma4 with experts", "muse-glimmer"];
+        let most = if sharp.contains(&family.label) { 0.1 } else { 0.05 };
         assert!(found < most, "{}: {found}", family.label);
     }
 }
@@ -413,6 +414,83 @@ fn experts_that_do_not_fit_are_refused_with_a_sentence() {
     assert!(message.contains("the tensor blk.1.ffn_up.5.weight"), "{message}");
     let message = refused("one too many", |family| family.config["num_experts"] = json!(5));
     assert!(message.contains("ffn_gate_inp.weight of shape [5, 256]"), "{message}");
+}
+
+#[test]
+fn what_gpt_oss_and_gemma_4_lack_is_said_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |label: &str, change: &dyn Fn(&mut RandomFamily)| {
+        let mut family = family(label);
+        change(&mut family);
+        ModelSource::open(&family.write_folder(folder.path(), DType::F32)).err().unwrap().to_string()
+    };
+    for (label, key, value, expected) in [
+        ("gpt-oss", "num_local_experts", json!(0), "a size in num_local_experts, found none"),
+        ("gpt-oss", "num_local_experts", json!(1u64 << 32), "num_local_experts of at most"),
+        ("gpt-oss", "num_local_experts", json!(5), "blk.0.ffn_down_exps.bias of shape [5, 256]"),
+        ("gpt-oss", "num_experts_per_tok", json!(7), "up to 6 experts per token, found 7"),
+        ("gpt-oss", "swiglu_limit", json!(6.0), "swiglu_limit of 7 in config.json, found 6"),
+        ("gpt-oss", "layer_types", json!(["full_attention"]), "layer_types for every layer"),
+        ("gemma4", "num_kv_shared_layers", json!(6), "num_kv_shared_layers below 6"),
+        (
+            "gemma4",
+            "num_kv_shared_layers",
+            json!(5),
+            "keys and values for layer 1 in an earlier one of its kind",
+        ),
+        ("gemma4", "hidden_size_per_layer_input", json!(16), "of shape [320, 96], found [320, 192]"),
+        ("gemma4", "use_bidirectional_attention", json!("all"), "causal attention"),
+        ("gemma4", "global_head_dim", json!(60), "blk.1.attn_q.weight of shape [240, 256]"),
+        ("gemma4 with experts", "top_k_experts", json!(9), "up to 8 experts per token, found 9"),
+    ] {
+        let message = refused(label, &|family| family.config[key] = value.clone());
+        assert!(message.contains(expected), "{label} with {key} {value}: {message}");
+    }
+    for (label, name, expected) in [
+        ("gpt-oss", "model.layers.1.self_attn.sinks", "blk.1.attn_sinks.weight"),
+        ("gpt-oss", "model.layers.2.mlp.experts.down_proj_bias", "blk.2.ffn_down.0.bias"),
+        ("gpt-oss", "model.layers.0.mlp.router.bias", "blk.0.ffn_gate_inp.bias"),
+        ("gemma4", "model.embed_tokens_per_layer.weight", "per_layer_token_embd.weight"),
+        ("gemma4", "model.layers.3.layer_scalar", "blk.3.layer_output_scale.weight"),
+        ("gemma4 with experts", "model.layers.0.router.per_expert_scale", "blk.0.ffn_down_exps.scale"),
+        ("gemma4 with experts", "model.layers.2.self_attn.v_proj.weight", "blk.2.attn_v.weight"),
+    ] {
+        let message = refused(label, &|family| drop(family.tensors.remove(name).unwrap()));
+        assert!(message.contains(&format!("the tensor {expected}")), "{label} without {name}: {message}");
+    }
+    let blocks = family("gpt-oss");
+    let name = "model.layers.1.mlp.experts.gate_up_proj";
+    let short = Tensor::zeros((6, 192, 7), DType::U8, &Device::Cpu).unwrap();
+    let alone = format!("{name}_blocks");
+    let changes: [(&dyn Fn(&mut std::collections::HashMap<String, Tensor>), &str); 3] = [
+        (
+            &|tensors| drop(tensors.remove(&format!("{name}_scales"))),
+            "the tensor blk.1.ffn_gate_up_exps.exponents",
+        ),
+        (
+            &|tensors| drop(tensors.insert(format!("{name}_scales"), short.clone())),
+            "of shape [6, 192, 8], found [6, 192, 7]",
+        ),
+        (&|tensors| drop(tensors.remove(&alone)), "that blk.1.ffn_gate_up_exps.exponents belongs to"),
+    ];
+    for (change, expected) in changes {
+        let message =
+            ModelSource::open(&blocks.write_blocks(folder.path(), change)).err().unwrap().to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn keys_that_nobody_reads_may_be_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = family("gemma4");
+    let expected = on_the_cpu(&plain.folder(folder.path(), DType::F32), &tokens());
+    let mut more = RandomFamily { label: "gemma4 with more keys", ..plain };
+    for (part, rows) in [("k_proj", 128), ("v_proj", 128)] {
+        let matrix = Tensor::zeros((rows, 256), DType::F32, &Device::Cpu).unwrap();
+        more.tensors.insert(format!("model.layers.5.self_attn.{part}.weight"), matrix);
+    }
+    assert!(on_the_cpu(&more.folder(folder.path(), DType::F32), &tokens()) == expected);
 }
 
 #[test]

@@ -66,6 +66,26 @@ fn recent_families_agree_with_transformers_from_both_formats() {
 }
 
 #[test]
+fn experts_in_blocks_of_mxfp4_are_the_same_numbers_in_both_formats() {
+    let folder = tempfile::tempdir().unwrap();
+    let family = family("gpt-oss");
+    let sources = [family.folder_in_blocks(folder.path()), family.gguf_in_blocks(folder.path())];
+    let (expected, tokens) = (&goldens()[family.label], tokens());
+    let [one, other] = sources.map(|source| {
+        let found =
+            difference(&rows(&mut TensorModel::load(&source, &Device::Cpu).unwrap(), family.label), expected);
+        assert!(found < 1e-4, "on tensors from {}: relative error {found}", source.path().display());
+        let found = rows(loaded(&source).as_mut(), family.label);
+        // Activations are rounded to eight bits before blocks.
+        let rounded = difference(&found, expected);
+        assert!(rounded < 0.03, "on the CPU from {}: relative error {rounded}", source.path().display());
+        logits_in_chunks(loaded(&source).as_mut(), &tokens, &[7])
+    });
+    let most = difference(&one, &other);
+    assert!(most < IN_HALVES, "{most}");
+}
+
+#[test]
 fn the_text_part_of_ministral_is_the_model() {
     let folder = tempfile::tempdir().unwrap();
     let plain = family("mistral3");

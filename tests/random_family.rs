@@ -2,6 +2,8 @@
 //! file that llama.cpp's converter would make of it. Knows the names of both formats by itself, so that
 //! it does not repeat a mistake of the engine's.
 
+mod experts;
+mod gemma4;
 mod recent;
 
 use std::collections::{BTreeMap, HashMap};
@@ -146,27 +148,35 @@ impl RandomFamily {
     }
 
     fn draw(&mut self) {
-        let (queries, keys) = (HEADS * self.head_size(), KV_HEADS * self.head_size());
         let (of, layers) = (self.architecture, self.size("num_hidden_layers"));
         self.matrix("model.embed_tokens", VOCABULARY, HIDDEN);
         self.norm("model.norm", HIDDEN);
         if !self.ties_embeddings() {
             self.matrix("lm_head", VOCABULARY, HIDDEN);
         }
-        for layer in (0..layers).map(|layer| format!("model.layers.{layer}")) {
+        if of == "gemma4" {
+            self.draw_gemma4();
+        }
+        for index in 0..layers {
+            let layer = format!("model.layers.{index}");
             let name = |part: &str| format!("{layer}.{part}");
+            let (head_size, kv_heads) = self.heads_of(index);
+            let (queries, keys) = (HEADS * head_size, kv_heads * head_size);
             self.norm(&name("input_layernorm"), HIDDEN);
             self.norm(&name("post_attention_layernorm"), HIDDEN);
             self.matrix(&name("self_attn.o_proj"), HIDDEN, queries);
             if of == "qwen3moe" {
                 self.matrix(&name("mlp.gate"), self.size("num_experts"), HIDDEN);
             }
-            for (mlp, intermediate) in self.networks() {
+            for (mlp, intermediate) in self.networks(index) {
                 self.matrix(&name(&format!("{mlp}.down_proj")), HIDDEN, intermediate);
                 if of != "phi3" {
                     self.matrix(&name(&format!("{mlp}.gate_proj")), intermediate, HIDDEN);
                     self.matrix(&name(&format!("{mlp}.up_proj")), intermediate, HIDDEN);
                 }
+            }
+            if of == "gpt-oss" {
+                self.draw_gpt_oss(&layer);
             }
             if of == "phi3" {
                 self.matrix(&name("self_attn.qkv_proj"), queries + 2 * keys, HIDDEN);
@@ -174,15 +184,24 @@ impl RandomFamily {
                 continue;
             }
             for (part, rows) in [("q", queries), ("k", keys), ("v", keys)] {
+                let no_values = self.config["attention_k_eq_v"] == true && head_size != self.head_size();
+                if part != "q" && self.shares(index) || part == "v" && no_values {
+                    continue;
+                }
                 self.matrix(&name(&format!("self_attn.{part}_proj")), rows, HIDDEN);
                 if of == "qwen2" {
                     self.insert(name(&format!("self_attn.{part}_proj.bias")), &[rows], 0.0, 0.5);
                 }
             }
             self.draw_recent(&layer, (queries, keys));
-            if matches!(of, "qwen3" | "qwen3moe" | "gemma3") {
-                self.norm(&name("self_attn.q_norm"), self.head_size());
-                self.norm(&name("self_attn.k_norm"), self.head_size());
+            if matches!(of, "qwen3" | "qwen3moe" | "gemma3" | "gemma4") {
+                self.norm(&name("self_attn.q_norm"), head_size);
+                if !self.shares(index) {
+                    self.norm(&name("self_attn.k_norm"), head_size);
+                }
+            }
+            if of == "gemma4" {
+                self.draw_gemma4_layer(&layer);
             }
             if of == "gemma3" {
                 self.norm(&name("pre_feedforward_layernorm"), HIDDEN);
@@ -192,9 +211,12 @@ impl RandomFamily {
     }
 
     /// Names and widths of a layer's feed-forward networks.
-    fn networks(&self) -> Vec<(String, usize)> {
+    fn networks(&self, layer: usize) -> Vec<(String, usize)> {
+        if self.architecture == "gpt-oss" {
+            return Vec::new();
+        }
         if self.architecture != "qwen3moe" {
-            return vec![("mlp".to_owned(), INTERMEDIATE)];
+            return vec![("mlp".to_owned(), self.intermediate_of(layer))];
         }
         let of = |expert| (format!("mlp.experts.{expert}"), self.size("moe_intermediate_size"));
         (0..self.size("num_experts")).map(of).collect()
@@ -250,13 +272,8 @@ impl RandomFamily {
     /// As a GGUF file; vectors stay in f32.
     pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> ModelSource {
         let path = path.join(format!("{} {quantisation:?}.gguf", self.label));
-        let own = self.tensors.iter().filter(|(name, _)| !name.contains(".experts."));
-        let own = own.flat_map(|(name, tensor)| {
-            let one = || vec![(self.gguf_name(name), self.converted(name, tensor))];
-            self.recent_tensors(name, tensor).unwrap_or_else(one)
-        });
-        let converted = own.chain(self.stacked_experts()).chain(self.fixed_norms()).map(|(name, tensor)| {
-            let plain = tensor.rank() == 1 || name.contains("ffn_gate_inp");
+        let converted = self.converted_tensors().into_iter().map(|(name, tensor)| {
+            let plain = tensor.rank() == 1 || name.contains("ffn_gate_inp") || name.ends_with(".bias");
             let dtype = if plain { GgmlDType::F32 } else { quantisation };
             (name, QTensor::quantize(&tensor, dtype).unwrap())
         });
@@ -276,8 +293,25 @@ impl RandomFamily {
         ModelSource::open(&path).unwrap()
     }
 
+    /// The tensors of a GGUF file, but for factors of rotary frequencies.
+    fn converted_tensors(&self) -> Vec<(String, Tensor)> {
+        let own = self.tensors.iter().filter(|(name, _)| !name.contains(".experts."));
+        let own = own.flat_map(|(name, tensor)| {
+            let one = || vec![(self.gguf_name(name), self.converted(name, tensor))];
+            self.recent_tensors(name, tensor).unwrap_or_else(one)
+        });
+        own.chain(self.stacked_experts()).chain(self.fixed_norms()).chain(self.gemma4_factors()).collect()
+    }
+
     /// The matrices of each layer's experts as one tensor each.
     fn stacked_experts(&self) -> Vec<(String, Tensor)> {
+        let layers = 0..self.size("num_hidden_layers");
+        if self.architecture == "gpt-oss" {
+            return layers.flat_map(|layer| self.gpt_oss_experts(layer)).collect();
+        }
+        if self.architecture == "gemma4" {
+            return layers.flat_map(|layer| self.gemma4_experts(layer)).collect();
+        }
         if self.architecture != "qwen3moe" {
             return Vec::new();
         }
@@ -288,7 +322,6 @@ impl RandomFamily {
             let all: Vec<&Tensor> = (0..self.size("num_experts")).map(of).collect();
             (format!("blk.{layer}.ffn_{part}_exps.weight"), Tensor::stack(&all, 0).unwrap())
         };
-        let layers = 0..self.size("num_hidden_layers");
         layers.flat_map(|layer| ["gate", "up", "down"].map(|part| stacked(layer, part))).collect()
     }
 
@@ -349,7 +382,8 @@ impl RandomFamily {
     }
 
     fn gguf_name(&self, name: &str) -> String {
-        let post_norms = matches!(self.architecture, "gemma3" | "olmo2" | "muse-glimmer");
+        let post_norms =
+            matches!(self.architecture, "gemma3" | "gemma4" | "olmo2" | "muse-glimmer" | "gpt-oss");
         let after_attention = if post_norms { "post_attention_norm" } else { "ffn_norm" };
         let parts = [
             ("model.embed_tokens", "token_embd"),
@@ -368,6 +402,8 @@ impl RandomFamily {
             ("self_attn.k_norm", "attn_k_norm"),
             ("self_attn.o_proj", "attn_output"),
             ("self_attn.gate_proj", "attn_gate"),
+            ("self_attn.sinks", "attn_sinks.weight"),
+            ("mlp.router", "ffn_gate_inp"),
             ("shared_mlp.output_linear", "ffn_down"),
             ("mlp.gate_up_proj", "ffn_up"),
             ("mlp.gate.", "ffn_gate_inp."),
@@ -375,7 +411,7 @@ impl RandomFamily {
             ("mlp.up_proj", "ffn_up"),
             ("mlp.down_proj", "ffn_down"),
         ];
-        parts.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to))
+        gemma4::NAMES.iter().chain(&parts).fold(name.to_owned(), |name, (from, to)| name.replace(from, to))
     }
 
     /// What the converter does to the numbers of a tensor.

@@ -79,7 +79,7 @@ def main():
             else:
                 rows, other = whole(model, TOKENS), by_tokens(model, TOKENS)
                 difference = ((rows - other).norm() / rows.norm()).item()
-                assert difference < 1e-5, (label, difference)
+                assert difference < 3e-5, (label, difference)
                 rows = rows[POSITIONS]
         goldens[label] = rows.contiguous()
         print(f"{label}: logits up to {rows.abs().max().item():.2f}, {rows.std().item():.2f} around their mean")

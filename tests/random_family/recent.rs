@@ -5,6 +5,8 @@ use candle_core::quantized::gguf_file::Value;
 use candle_core::{DType, Device, Tensor};
 use serde_json::json;
 
+use super::experts::gpt_oss;
+use super::gemma4;
 use super::{HIDDEN, INTERMEDIATE, RandomFamily, random};
 
 /// Texts of 40 tokens are longer than the windows, and more than twice as long as the original context.
@@ -97,7 +99,11 @@ pub fn recent() -> Vec<RandomFamily> {
                 },
             }),
         ),
+        gpt_oss(),
     ]
+    .into_iter()
+    .chain(gemma4::both())
+    .collect()
 }
 
 impl RandomFamily {
@@ -135,6 +141,8 @@ impl RandomFamily {
                 ("attention.scale", float("attention_multiplier")),
                 ("logit_scale", float("logits_scaling")),
             ]),
+            "gpt-oss" => keys.extend(self.gpt_oss_keys()),
+            "gemma4" | "gemma4 with experts" => keys.extend(self.gemma4_keys()),
             "muse-glimmer" => keys.extend([
                 ("logit_scale", float("output_multiplier")),
                 ("final_logit_softcapping", float("final_logit_softcapping")),

@@ -86,7 +86,7 @@ impl Computer {
     }
 
     fn offer(&self, model: &library::CatalogueModel) -> CatalogueModel {
-        let memory_bytes = memory::needed(model.bytes);
+        let memory_bytes = memory::needed(model.loaded_bytes());
         CatalogueModel {
             id: model.name(),
             repository: model.repository.to_owned(),
@@ -121,7 +121,7 @@ impl Computer {
     }
 
     fn suits(&self, pair: &Pair) -> bool {
-        let needed = memory::needed(pair.target.bytes) + memory::needed(pair.draft.bytes);
+        let needed = memory::needed(pair.target.loaded_bytes()) + memory::needed(pair.draft.loaded_bytes());
         self.holds((needed as f64 / MOST) as u64)
             && self.has_disk(&[&pair.target, &pair.draft])
             && self.speed(&pair.target).is_none_or(|speed| speed >= READABLE)

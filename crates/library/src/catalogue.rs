@@ -17,6 +17,8 @@ pub struct CatalogueModel {
     pub parameters: u64,
     /// Of them those that a token goes through: fewer in a model of experts.
     pub active: u64,
+    /// Bytes that stay on the disk, where a token needs a row of them.
+    pub on_disk: u64,
     /// "unknown" where nobody says it.
     pub licence: &'static str,
     /// Whether its licence has to be accepted on the hub before it can be downloaded.
@@ -51,6 +53,11 @@ impl CatalogueModel {
             Some(file) => format!("{}:{file}", self.repository),
             None => self.repository.to_owned(),
         }
+    }
+
+    /// Bytes that come into memory.
+    pub fn loaded_bytes(&self) -> u64 {
+        self.bytes - self.on_disk
     }
 
     /// Bytes that a token reads, about.
@@ -102,16 +109,19 @@ fn model_of(file: &str) -> String {
         name = whole;
     }
     match name.rsplit_once(['-', '.']) {
-        Some((model, quantisation)) if is_quantisation(quantisation) => model.to_owned(),
+        // Unsloth's dynamic ones are called so.
+        Some((model, quantisation)) if is_quantisation(quantisation) => {
+            model.strip_suffix("-ud").unwrap_or(model).to_owned()
+        }
         _ => name.to_owned(),
     }
 }
 
-/// "q4_k_m", "iq2_xxs", "bf16".
+/// "q4_k_m", "iq2_xxs", "bf16", "mxfp4".
 fn is_quantisation(word: &str) -> bool {
     let of_blocks = word.trim_start_matches('i').strip_prefix('q');
     of_blocks.is_some_and(|bits| bits.starts_with(|c: char| c.is_ascii_digit()))
-        || ["f16", "bf16", "f32"].contains(&word)
+        || ["f16", "bf16", "f32", "mxfp4"].contains(&word)
 }
 
 /// A model whose repository is open to everyone, as all of these are.
@@ -123,7 +133,8 @@ const fn open(
     licence: &'static str,
 ) -> CatalogueModel {
     let active = parameters;
-    CatalogueModel { label, repository, file: Some(file), bytes, parameters, active, licence, gated: false }
+    let (file, gated) = (Some(file), false);
+    CatalogueModel { label, repository, file, bytes, parameters, active, on_disk: 0, licence, gated }
 }
 
 /// A draft head of 16 bits a weight, of which nobody says a licence.
@@ -137,6 +148,7 @@ const fn head(label: &'static str, repository: &'static str, parameters: u64) ->
         bytes,
         parameters,
         active,
+        on_disk: 0,
         licence: "unknown",
         gated: false,
     }
@@ -343,6 +355,101 @@ const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        name: "Ministral 3",
+        sampling: MakersSampling { temperature: 0.15, top_p: 1.0, top_k: 0 },
+        drafts: &[open(
+            "Ministral 3 3B · Q4_K_M",
+            ["mistralai/Ministral-3-3B-Instruct-2512-GGUF", "Ministral-3-3B-Instruct-2512-Q4_K_M.gguf"],
+            2_147_000_000,
+            3_430_000_000,
+            "apache-2.0",
+        )],
+        targets: &[
+            open(
+                "Ministral 3 8B · Q4_K_M",
+                ["mistralai/Ministral-3-8B-Instruct-2512-GGUF", "Ministral-3-8B-Instruct-2512-Q4_K_M.gguf"],
+                5_198_911_904,
+                8_490_000_000,
+                "apache-2.0",
+            ),
+            open(
+                "Ministral 3 14B · Q4_K_M",
+                ["mistralai/Ministral-3-14B-Instruct-2512-GGUF", "Ministral-3-14B-Instruct-2512-Q4_K_M.gguf"],
+                8_239_593_024,
+                13_510_000_000,
+                "apache-2.0",
+            ),
+        ],
+        heads: &[],
+    },
+    // The smallest of its vocabulary is as fast as a draft would have to be.
+    CatalogueFamily {
+        name: "gpt-oss",
+        sampling: MakersSampling { temperature: 1.0, top_p: 1.0, top_k: 0 },
+        drafts: &[],
+        targets: &[CatalogueModel {
+            active: 3_600_000_000,
+            ..open(
+                "gpt-oss 20B · MXFP4",
+                ["lmstudio-community/gpt-oss-20b-GGUF", "gpt-oss-20b-MXFP4.gguf"],
+                12_109_566_624,
+                20_900_000_000,
+                "apache-2.0",
+            )
+        }],
+        heads: &[],
+    },
+    CatalogueFamily {
+        name: "Gemma 4",
+        sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
+        drafts: &[CatalogueModel {
+            active: 2_300_000_000,
+            // Its per-layer embeddings.
+            on_disk: 1_600_000_000,
+            ..open(
+                "Gemma 4 E2B · Q4_K_M",
+                ["unsloth/gemma-4-E2B-it-GGUF", "gemma-4-E2B-it-Q4_K_M.gguf"],
+                3_107_000_000,
+                5_100_000_000,
+                "apache-2.0",
+            )
+        }],
+        targets: &[
+            open(
+                "Gemma 4 12B · Q4_K_M",
+                ["unsloth/gemma-4-12b-it-GGUF", "gemma-4-12b-it-Q4_K_M.gguf"],
+                7_121_861_440,
+                11_900_000_000,
+                "apache-2.0",
+            ),
+            open(
+                "Gemma 4 31B · Q4_K_M",
+                ["unsloth/gemma-4-31B-it-GGUF", "gemma-4-31B-it-Q4_K_M.gguf"],
+                18_323_733_440,
+                30_700_000_000,
+                "apache-2.0",
+            ),
+        ],
+        heads: &[],
+    },
+    // A token reads hardly more of it than of the draft.
+    CatalogueFamily {
+        name: "Gemma 4 26B A4B",
+        sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
+        drafts: &[],
+        targets: &[CatalogueModel {
+            active: 3_800_000_000,
+            ..open(
+                "Gemma 4 26B A4B · Q4_K_M",
+                ["unsloth/gemma-4-26B-A4B-it-GGUF", "gemma-4-26B-A4B-it-UD-Q4_K_M.gguf"],
+                16_950_000_000,
+                25_200_000_000,
+                "apache-2.0",
+            )
+        }],
+        heads: &[],
+    },
+    CatalogueFamily {
         name: "SmolLM2",
         sampling: MakersSampling { temperature: 0.2, top_p: 0.9, top_k: 0 },
         drafts: &[SMOLLM2_135M],
@@ -357,11 +464,11 @@ mod tests {
     use crate::{STARTER, STARTER_DRAFT};
 
     #[test]
-    fn every_draft_is_smaller_than_every_target_of_its_family() {
+    fn a_token_reads_of_every_draft_less_than_half_of_what_it_does_of_every_target_of_its_family() {
         for family in catalogue() {
-            let largest = family.drafts.iter().map(|draft| draft.parameters).max().unwrap();
-            let smallest = family.targets.iter().map(|target| target.parameters).min().unwrap();
-            assert!(largest * 3 < smallest, "{}", family.name);
+            let largest = family.drafts.iter().map(CatalogueModel::read_bytes).max().unwrap_or_default();
+            let smallest = family.targets.iter().map(CatalogueModel::read_bytes).min().unwrap();
+            assert!(largest * 2 < smallest, "{}", family.name);
         }
     }
 
@@ -372,6 +479,11 @@ mod tests {
         assert!(is_known_pair(
             "qwen2.5-7b-instruct-q8_0-00001-of-00003.gguf",
             r"C:\models\Qwen2.5-0.5B-Instruct.F16.gguf"
+        ));
+        assert!(is_known_pair("/here/gemma-4-31B-it-UD-IQ2_XXS.gguf", "gemma-4-E2B-it-UD-Q8_0.gguf"));
+        assert!(is_known_pair(
+            "Ministral-3-14B-Instruct-2512-BF16.gguf",
+            "Ministral-3-3B-Instruct-2512-Q8_0.gguf"
         ));
         assert!(is_known_pair(STARTER, STARTER_DRAFT));
         assert!(!is_known_pair(draft, draft), "a draft is no target");
@@ -385,6 +497,7 @@ mod tests {
             |file| makers_sampling(file).map(|found| (found.temperature, found.top_p, found.top_k));
         assert_eq!(sampling("/here/Qwen3-4B-IQ2_XXS.gguf"), Some((0.6, 0.95, 20)));
         assert_eq!(sampling("SmolLM2-135M-Instruct-Q4_1.gguf"), Some((0.2, 0.9, 0)), "the bundled one, too");
+        assert_eq!(sampling("gpt-oss-20b-mxfp4.gguf"), Some((1.0, 1.0, 0)));
         assert_eq!(sampling("Qwen3-4B-Base-Q4_K_M.gguf"), None);
         assert_eq!(sampling("AngelSlim/Qwen3-14B_eagle3"), None);
     }

@@ -46,6 +46,10 @@ export const facts = {
     {
       "close": "</seed:think>",
       "open": "<seed:think>"
+    },
+    {
+      "close": "<channel|>",
+      "open": "<|channel>thought"
     }
   ]
 } as const;

@@ -205,7 +205,7 @@ impl<'a> Writing<'a> {
         started: Instant,
     ) -> Result<Self> {
         request.admit(decoder.target.config().context)?;
-        let text = TextStream::new(Arc::clone(&decoder.tokenizer), &request.stop);
+        let text = TextStream::new(Arc::clone(&decoder.tokenizer), &request.stop).after(&request.prompt);
         Ok(Self {
             target: decoder.target.as_mut(),
             output: Output {

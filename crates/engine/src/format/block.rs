@@ -1,6 +1,6 @@
 //! A block of one row, taken apart: what a file holds in many orders, in one.
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::{Format, codebook};
 
@@ -21,8 +21,17 @@ impl Default for Block {
 }
 
 impl Format {
-    /// The weights of whole blocks. Numbers are no blocks.
+    /// The weights of whole blocks, or of numbers.
     pub fn dequantise(self, blocks: &[u8]) -> Vec<f32> {
+        let halves = || blocks.as_chunks().0.iter();
+        match self {
+            Self::F32 => {
+                return blocks.as_chunks().0.iter().map(|number| f32::from_le_bytes(*number)).collect();
+            }
+            Self::F16 => return halves().map(|number| f16::from_le_bytes(*number).to_f32()).collect(),
+            Self::Bf16 => return halves().map(|number| bf16::from_le_bytes(*number).to_f32()).collect(),
+            _ => {}
+        }
         let mut block = Block::default();
         let mut weights = vec![0.0; blocks.len() / self.stored() * self.inputs()];
         for (bytes, weights) in

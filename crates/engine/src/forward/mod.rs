@@ -66,6 +66,12 @@ pub trait Model: Send {
         0
     }
 
+    /// Experts that a layer read in the last pass, on average: what such a pass costs depends on them. `None` in a model
+    /// without, and where nobody counts them.
+    fn experts_read(&self) -> Option<f64> {
+        None
+    }
+
     /// Forgets all but the first `length` cached tokens, and more where it cannot go back to just there.
     /// Returns how many are left: `length` or fewer.
     fn truncate(&mut self, length: usize) -> usize;

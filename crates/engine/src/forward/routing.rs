@@ -27,7 +27,14 @@ mod tests {
     #[test]
     fn the_highest_are_chosen_and_the_lower_of_equals_first() {
         let scores = [1.0, 3.0, f32::NAN, 3.0, 2.0];
-        let config = |normalised| Experts { count: 5, used: 3, intermediate: 1, normalised };
+        let config = |normalised| Experts {
+            count: 5,
+            used: 3,
+            intermediate: 1,
+            normalised,
+            biases: false,
+            beside: false,
+        };
         let chosen = choose(&scores, &config(true));
         assert_eq!(chosen.iter().map(|(expert, _)| *expert).collect::<Vec<_>>(), [1, 3, 4]);
         assert!((chosen.iter().map(|(_, share)| share).sum::<f32>() - 1.0).abs() < 1e-6);

@@ -209,6 +209,8 @@ fn special(config: &ModelConfig) -> Vec<String> {
         (family.post_norms, "norms after attention and feed-forward"),
         (family.gated_attention, "gates after attention"),
         (family.activation == Activation::Gelu, "GELU gates"),
+        (family.activation == Activation::Clamped, "bounded gates"),
+        (family.sinks, "attention sinks"),
         (config.embedding_scale != 1.0, "scaled embeddings"),
         (family.normed_embeddings, "normed embeddings"),
         (config.scoring.cap.is_some(), "bounded logits"),

@@ -20,6 +20,14 @@ pub struct Family {
     classes: &'static [&'static str],
     /// Queries, keys and values have biases.
     pub biases: bool,
+    /// What attention gives has a bias.
+    pub output_bias: bool,
+    /// Values are normed, by a norm without weights.
+    pub value_norms: bool,
+    /// What comes out of a layer is multiplied with a number of its own.
+    pub layer_scales: bool,
+    /// Every head looks at one score more, which is a weight and has no value.
+    pub sinks: bool,
     /// How queries and keys are normalised before they are rotated.
     pub head_norms: HeadNorms,
     /// What goes into attention and the feed-forward network is normalised.
@@ -66,6 +74,10 @@ const LLAMA: Family = Family {
     name: "llama",
     classes: &["LlamaForCausalLM", "MistralForCausalLM"],
     biases: false,
+    output_bias: false,
+    value_norms: false,
+    layer_scales: false,
+    sinks: false,
     head_norms: HeadNorms::None,
     pre_norms: true,
     post_norms: false,
@@ -120,7 +132,7 @@ static DFLASH: Family = Family {
     ..LLAMA
 };
 
-static FAMILIES: [Family; 11] = [
+static FAMILIES: [Family; 13] = [
     LLAMA,
     Family {
         name: "qwen2",
@@ -143,9 +155,29 @@ static FAMILIES: [Family; 11] = [
         name: "qwen3moe",
         classes: &["Qwen3MoeForCausalLM"],
         head_norms: HeadNorms::Each,
-        experts: Some(ExpertOptions { normalised: true }),
+        experts: Some(ExpertOptions { stated_shares: true, ..ExpertOptions::PLAIN }),
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::Last,
+        ..LLAMA
+    },
+    Family {
+        name: "gpt-oss",
+        classes: &["GptOssForCausalLM"],
+        biases: true,
+        output_bias: true,
+        sinks: true,
+        experts: Some(ExpertOptions { biases: true, in_turns: true, ..ExpertOptions::PLAIN }),
+        activation: Activation::Clamped,
+        gguf_layout: RotaryLayout::Halves,
+        windowed: Windowed::AllButEvery(2),
+        defaults: &[
+            ("rope_theta", 150_000.0),
+            ("rms_norm_eps", 1e-5),
+            ("head_dim", 64.0),
+            ("sliding_window", 128.0),
+            // GGUF files do not say that YaRN blends between no whole components, which is what it was trained with.
+            ("truncate", 0.0),
+        ],
         ..LLAMA
     },
     Family {
@@ -170,6 +202,34 @@ static FAMILIES: [Family; 11] = [
             ("rope_local_base_freq", 10_000.0),
             ("query_pre_attn_scalar", 256.0),
             ("sliding_window", 4096.0),
+        ],
+        tied: true,
+        ..LLAMA
+    },
+    Family {
+        name: "gemma4",
+        classes: &[
+            "Gemma4ForCausalLM",
+            "Gemma4ForConditionalGeneration",
+            "Gemma4UnifiedForConditionalGeneration",
+        ],
+        value_norms: true,
+        layer_scales: true,
+        head_norms: HeadNorms::Each,
+        post_norms: true,
+        experts: Some(ExpertOptions { beside: true, ..ExpertOptions::PLAIN }),
+        activation: Activation::Gelu,
+        scaled_embeddings: true,
+        bent_logits: true,
+        gguf_layout: RotaryLayout::Halves,
+        windowed: Windowed::AllButEvery(6),
+        defaults: &[
+            ("rms_norm_eps", 1e-6),
+            ("rope_theta", 1_000_000.0),
+            ("rope_local_base_freq", 10_000.0),
+            ("query_pre_attn_scalar", 1.0),
+            ("sliding_window", 512.0),
+            ("global_head_dim", 512.0),
         ],
         tied: true,
         ..LLAMA
@@ -248,7 +308,10 @@ static FAMILIES: [Family; 11] = [
 /// The table above, for messages.
 const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM), qwen2 (Qwen2ForCausalLM), \
                          qwen3 (Qwen3ForCausalLM), qwen3moe (Qwen3MoeForCausalLM), \
-                         gemma3 (Gemma3ForCausalLM, Gemma3ForConditionalGeneration), phi3 (Phi3ForCausalLM), \
+                         gpt-oss (GptOssForCausalLM), \
+                         gemma3 (Gemma3ForCausalLM, Gemma3ForConditionalGeneration), \
+                         gemma4 (Gemma4ForCausalLM, Gemma4ForConditionalGeneration, \
+                         Gemma4UnifiedForConditionalGeneration), phi3 (Phi3ForCausalLM), \
                          mistral3 (Mistral3ForConditionalGeneration, Ministral3ForCausalLM), \
                          smollm3 (SmolLM3ForCausalLM), granite (GraniteForCausalLM, GraniteMoeHybridForCausalLM), \
                          olmo2 (Olmo2ForCausalLM, Olmo3ForCausalLM), \

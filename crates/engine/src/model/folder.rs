@@ -10,8 +10,9 @@ use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use serde_json::Value as Json;
 
+use super::expert_tensors;
 use super::family::{Family, NormsAboveOne};
-use super::tensors::{Stored, Tensors, TokenTable};
+use super::tensors::{Raw, Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
 use super::weights::{EMBEDDING, OUTPUT, TOKEN_TABLE, canonical};
 use crate::error::{DOWNLOAD_AGAIN, Error, Result};
@@ -228,6 +229,13 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
             let expected = format!("only the tensors of {}", family.name);
             return Err(bad(expected, format!("{name} as well"), "Choose another model."));
         };
+        if info.dtype == Dtype::U8 && expert_tensors::is_raw(&canonical) {
+            let raw = Raw { shape: info.shape.clone(), file: tensors.files.len(), bytes };
+            if tensors.raw.insert(canonical, raw).is_some() {
+                return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
+            }
+            continue;
+        }
         let format = match info.dtype {
             Dtype::F32 => Format::F32,
             Dtype::F16 => Format::F16,
@@ -244,7 +252,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
                 NormsAboveOne::All => true,
                 NormsAboveOne::OfLayers => canonical.starts_with("blk."),
             };
-        let tensor = Stored { format, shape, file: tensors.files.len(), bytes, above_one };
+        let tensor = Stored { format, shape, file: tensors.files.len(), bytes, above_one, gathered: None };
         if tensors.stored.insert(canonical, tensor).is_some() {
             return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
         }
@@ -252,12 +260,21 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
     Ok(())
 }
 
-/// Whether a tensor belongs to the eyes of a model that has some; text needs none.
+/// Whether a tensor belongs to the eyes or ears of a model that has some; text needs none.
 fn sees(name: &str) -> bool {
     let name = name.strip_prefix("model.").unwrap_or(name);
-    ["vision_tower.", "multi_modal_projector.", "vision_adapter.", "vision_projection."]
-        .iter()
-        .any(|part| name.starts_with(part))
+    [
+        "vision_tower.",
+        "multi_modal_projector.",
+        "vision_adapter.",
+        "vision_projection.",
+        "vision_embedder.",
+        "embed_vision.",
+        "audio_tower.",
+        "embed_audio.",
+    ]
+    .iter()
+    .any(|part| name.starts_with(part))
 }
 
 /// The name of a tensor without that of the part of a larger model which is the model of language.

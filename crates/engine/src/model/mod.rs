@@ -2,17 +2,21 @@
 //! folder in Hugging Face form. Opening reads headers only; running a model is `forward`'s business.
 
 pub mod block_tensors;
+pub(crate) mod channels;
 pub mod config;
 mod description;
 mod draft_head;
+mod expert_tensors;
 mod family;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod folder;
+mod gathered;
 mod gguf;
 mod part;
 mod quantisation;
 mod recommendation;
+mod stored_rows;
 pub mod template;
 mod tensors;
 #[cfg(test)]
@@ -29,14 +33,15 @@ use std::sync::Arc;
 use candle_core::Device;
 
 pub use config::{
-    AttentionKind, BlockHead, Confidence, Convolution, DraftHead, Experts, FusedNorms, ModelConfig, Rotary,
-    Scoring, Selector, Turns,
+    AttentionKind, BlockHead, Confidence, Convolution, DraftHead, Experts, FusedNorms, KeyHeads, ModelConfig,
+    Rotary, Scoring, Selector, Turns,
 };
 pub use description::{Description, Sizes, TokenizerDescription};
 pub use family::{Activation, Family, HeadNorms, RotaryLayout};
 use folder::Folder;
 use gguf::Header;
 pub use part::Part;
+pub use stored_rows::StoredRows;
 pub use template::{ChatMessage, ChatTemplate, Renderer, Role, Thinking};
 use tensors::{Tensors, TokenTable};
 pub use text_stream::TextStream;
@@ -189,26 +194,34 @@ impl ModelSource {
     pub fn memory_bytes(&self, tokens: usize) -> Result<u64> {
         let config = self.config()?;
         let tokens = tokens.min(config.context);
-        let cache = 2 * config.layers * config.kv_heads * config.head_size * size_of::<u16>() * tokens;
+        let of_layer = |layer| {
+            let keys = config.attention(layer).keys;
+            2 * keys.count * keys.size * size_of::<u16>()
+        };
+        let cache = (0..config.caching_layers.min(config.layers)).map(of_layer).sum::<usize>() * tokens;
         let row = config.vocabulary + 4 * config.hidden + 2 * config.intermediate;
         let weights = self.weights(&Device::Cpu)?;
-        let weights: u64 = self.tensors.stored.values().map(|stored| weights.loaded_bytes(stored)).sum();
+        let loaded = self.tensors.stored.iter().filter(|(name, _)| *name != weights::PER_LAYER_EMBEDDING);
+        let weights: u64 = loaded.map(|(_, stored)| weights.loaded_bytes(stored)).sum();
         Ok(weights + (cache + row * size_of::<f32>() * ROWS) as u64 + PROGRAM)
     }
 
-    /// Bytes of weights that a pass over one token reads on a CPU: all of them but the table of embeddings where
-    /// that is not the output matrix as well, and of experts only those that a token goes through.
+    /// Bytes of weights that a pass over one token reads on a CPU: all of them but tables of embeddings that are not the
+    /// output matrix as well, and of experts only those that a token goes through.
     ///
     /// # Errors
     /// As [`Self::config`].
     pub fn read_bytes(&self) -> Result<u64> {
         let config = self.config()?;
         let weights = self.weights(&Device::Cpu)?;
-        let idle = |name: &str| name == weights::EMBEDDING && !config.tied_embeddings;
+        let idle = |name: &str| match name {
+            weights::EMBEDDING => !config.tied_embeddings,
+            name => name == weights::PER_LAYER_EMBEDDING,
+        };
         let read = self.tensors.stored.iter().filter(|(name, _)| !idle(name));
         Ok(read
             .map(|(name, stored)| match &config.experts {
-                Some(experts) if weights::is_of_expert(name) => {
+                Some(experts) if expert_tensors::is_of_expert(name) => {
                     weights.loaded_bytes(stored) * experts.used as u64 / experts.count as u64
                 }
                 _ => weights.loaded_bytes(stored),

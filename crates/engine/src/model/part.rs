@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::weights::{EMBEDDING, OUTPUT};
+use super::weights::{EMBEDDING, OUTPUT, PER_LAYER_PROJECTION};
 use super::{Device, ModelSource};
 use crate::error::Result;
 
@@ -43,6 +43,12 @@ impl ModelSource {
             let row = stored.bytes.len() / stored.shape[0].max(1);
             stored.bytes.end = stored.bytes.start + vocabulary * row;
             stored.shape[0] = vocabulary;
+        }
+        let told = whole.per_layer.zip(tensors.stored.get_mut(PER_LAYER_PROJECTION));
+        if let Some((width, stored)) = told {
+            let row = stored.bytes.len() / stored.shape[0].max(1);
+            stored.shape[0] = layers * width;
+            stored.bytes.end = stored.bytes.start + stored.shape[0] * row;
         }
         let mut config = whole.clone();
         (config.layers, config.vocabulary) = (layers, vocabulary);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
 use candle_core::{Device, Tensor};
 
+use super::gathered::{Gathered, Lie};
 use super::weight_file::WeightFile;
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -26,6 +27,17 @@ pub struct Stored {
     pub bytes: Range<usize>,
     /// The file holds w where 1 + w is meant.
     pub above_one: bool,
+    /// Its rows do not lie one after the other.
+    pub gathered: Option<Gathered>,
+}
+
+/// Where bytes lie that are no numbers by themselves, but parts of a tensor.
+#[derive(Debug, Clone)]
+pub(super) struct Raw {
+    pub shape: Vec<usize>,
+    /// Index of the file.
+    pub file: usize,
+    pub bytes: Range<usize>,
 }
 
 impl Stored {
@@ -60,13 +72,16 @@ pub(super) struct Tensors {
     pub path: PathBuf,
     pub files: Vec<Arc<WeightFile>>,
     pub stored: BTreeMap<String, Stored>,
+    /// Until it is known which tensors they make.
+    pub raw: BTreeMap<String, Raw>,
     pub token_table: Option<TokenTable>,
 }
 
 impl Tensors {
     /// None yet, of the model at `path`.
     pub fn none(path: &Path) -> Self {
-        Self { path: path.to_owned(), files: Vec::new(), stored: BTreeMap::new(), token_table: None }
+        let (stored, raw) = (BTreeMap::new(), BTreeMap::new());
+        Self { path: path.to_owned(), files: Vec::new(), stored, raw, token_table: None }
     }
 
     /// The numbers of the table of tokens, in the order of the rows; `None` where there is no table.
@@ -102,12 +117,19 @@ impl Tensors {
         self.stored.get(name).ok_or_else(|| self.missing(name))
     }
 
-    /// The bytes of a tensor.
+    /// The bytes of a tensor, row after row.
     ///
     /// # Errors
     /// Those of reading its file.
     pub fn read(&self, stored: &Stored) -> Result<Vec<u8>> {
-        self.files[stored.file].read(stored.bytes.clone())
+        let bytes = self.files[stored.file].read(stored.bytes.clone())?;
+        let Some(gathered) = &stored.gathered else { return Ok(bytes) };
+        let exponents = match &gathered.lie {
+            Lie::Blocks { file, exponents } => self.files[*file].read(exponents.clone())?,
+            Lie::Rows | Lie::Columns => Vec::new(),
+        };
+        let (rows, columns) = (stored.shape[0], stored.shape[1..].iter().product());
+        Ok(gathered.gather(stored.format, (rows, columns), &bytes, &exponents))
     }
 
     /// Copies a tensor out of its file onto `device`, in the format it is stored in; as numbers where candle has none
@@ -129,6 +151,15 @@ impl Tensors {
         };
         let storage = QStorage::from_data(bytes, device, dtype)?;
         Ok(QTensor::new(storage, stored.shape.as_slice())?)
+    }
+
+    pub fn misshapen(&self, name: &str, expected: &[usize], found: &[usize]) -> Error {
+        Error::BadModel {
+            path: self.path.clone(),
+            expected: format!("{name} of shape {expected:?}"),
+            found: format!("{found:?}"),
+            hint: "Choose another file of this model.",
+        }
     }
 
     pub fn missing(&self, name: &str) -> Error {

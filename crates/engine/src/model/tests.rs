@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod experts;
 mod recent;
 
 use std::collections::BTreeMap;

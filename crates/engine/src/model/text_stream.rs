@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::channels::Channels;
 use super::tokenizer::Tokenizer;
 use crate::token::TokenId;
 
@@ -14,6 +15,8 @@ pub struct TextStream {
     stops: Vec<String>,
     /// The next bytes are the first of a text, whose leading space the tokenizer has added.
     drops_space: bool,
+    /// Of a model that writes messages with channels.
+    channels: Option<Channels>,
     /// The beginning of a character, 0 to 3 bytes.
     incomplete: Vec<u8>,
     /// Text that may be the beginning of a stop string.
@@ -27,11 +30,18 @@ impl TextStream {
         Self {
             stops: stops.iter().filter(|stop| !stop.is_empty()).cloned().collect(),
             drops_space: tokenizer.strips_leading_space(),
+            channels: Channels::after(&[], &tokenizer),
             tokenizer,
             incomplete: Vec::new(),
             held: String::new(),
             stopped: false,
         }
+    }
+
+    /// The same after the tokens of a prompt, which may say what is being written.
+    pub fn after(mut self, prompt: &[TokenId]) -> Self {
+        self.channels = Channels::after(prompt, &self.tokenizer);
+        self
     }
 
     /// The same for a text that goes on after another: its leading space is its own.
@@ -45,7 +55,8 @@ impl TextStream {
         let tokenizer = Arc::clone(&self.tokenizer);
         let bytes = tokenizer.next_bytes(token, &mut self.drops_space);
         let text = self.complete(bytes);
-        self.release(&text)
+        let replaced = self.channels.as_mut().and_then(|channels| channels.push(token, &text));
+        self.release(replaced.unwrap_or(&text))
     }
 
     /// Whether a stop string has ended the text. Nothing more is added then.

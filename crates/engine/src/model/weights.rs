@@ -10,7 +10,9 @@ use candle_core::{Device, Tensor};
 
 use super::block_tensors;
 use super::config::{DraftHead, ModelConfig};
+use super::expert_tensors;
 use super::family::{Family, HeadNorms};
+use super::stored_rows::StoredRows;
 pub use super::tensors::Stored;
 use super::tensors::Tensors;
 use crate::error::{Error, Result};
@@ -22,6 +24,11 @@ pub const EMBEDDING: &str = "token_embd.weight";
 pub const OUTPUT: &str = "output.weight";
 /// The name of the matrix that fuses the states a draft head reads, `[hidden, states]`.
 pub const FUSE: &str = "fc.weight";
+/// The names of what all layers are told of a token: the table, `[tokens, layers * width]`, what is made of the embedding,
+/// `[layers * width, hidden]`, and its norm.
+pub const PER_LAYER_EMBEDDING: &str = "per_layer_token_embd.weight";
+pub const PER_LAYER_PROJECTION: &str = "per_layer_model_proj.weight";
+pub const PER_LAYER_NORM: &str = "per_layer_proj_norm.weight";
 /// The name of a draft head's table of tokens.
 pub(super) const TOKEN_TABLE: &str = "d2t";
 /// GGUF's divisors of the rotary frequencies, one for two components of a head that are rotated.
@@ -47,42 +54,86 @@ enum Dimension {
     /// kv_heads * head_size
     KeyValues,
     Head,
+    Heads,
     /// Of the layer.
     Experts,
-    /// Of one expert.
-    ExpertIntermediate,
+    /// What a layer is told of a token beside its state, and all layers.
+    PerLayer,
+    AllLayers,
+    One,
 }
 
-/// A tensor: canonical name, Hugging Face name, shape, and which families have it.
+/// A tensor: canonical name, Hugging Face name, shape, which families have it, and in which of their layers it is.
 struct Part {
     name: &'static str,
     hugging_face: &'static str,
     shape: &'static [Dimension],
     exists: fn(&Family) -> bool,
+    within: fn(&ModelConfig, usize) -> bool,
 }
 
 const fn part(name: &'static str, hugging_face: &'static str, shape: &'static [Dimension]) -> Part {
-    Part { name, hugging_face, shape, exists: |_| true }
+    Part { name, hugging_face, shape, exists: |_| true, within: |_, _| true }
 }
 
 impl Part {
     const fn of(self, exists: fn(&Family) -> bool) -> Self {
         Self { exists, ..self }
     }
+
+    const fn within(self, within: fn(&ModelConfig, usize) -> bool) -> Self {
+        Self { within, ..self }
+    }
 }
 
 use Dimension::{
-    ExpertIntermediate, Experts, Head, Hidden, Intermediate, KeyValues, Mixed, Queries, States, Tokens,
-    Vocabulary,
+    AllLayers, Experts, Head, Heads, Hidden, Intermediate, KeyValues, Mixed, One, PerLayer, Queries, States,
+    Tokens, Vocabulary,
 };
 
-const OUTER: [Part; 5] = [
+const OUTER: [Part; 8] = [
     part(EMBEDDING, "model.embed_tokens.weight", &[Tokens, Hidden]),
     part(FUSE, "fc.weight", &[Hidden, States]).of(|f| f.is_draft_head),
     part(FUSED_NORM, "hidden_norm.weight", &[Hidden]).of(|f| f.drafts_blocks),
+    part(PER_LAYER_EMBEDDING, "model.embed_tokens_per_layer.weight", &[Tokens, AllLayers])
+        .of(|f| f.layer_scales)
+        .within(tells_layers),
+    part(PER_LAYER_PROJECTION, "model.per_layer_model_projection.weight", &[AllLayers, Hidden])
+        .of(|f| f.layer_scales)
+        .within(tells_layers),
+    part(PER_LAYER_NORM, "model.per_layer_projection_norm.weight", &[PerLayer])
+        .of(|f| f.layer_scales)
+        .within(tells_layers),
     part("output_norm.weight", "model.norm.weight", &[Hidden]),
     part(OUTPUT, "lm_head.weight", &[Vocabulary, Hidden]),
 ];
+
+fn tells_layers(config: &ModelConfig, _: usize) -> bool {
+    config.per_layer.is_some()
+}
+
+/// Whether a layer has keys and values of its own.
+fn caches(config: &ModelConfig, layer: usize) -> bool {
+    layer < config.caching_layers
+}
+
+/// Whether its values are no keys.
+fn has_values(config: &ModelConfig, layer: usize) -> bool {
+    caches(config, layer) && !config.attention(layer).keys.are_values
+}
+
+fn has_experts(config: &ModelConfig, _: usize) -> bool {
+    config.experts.is_some()
+}
+
+const fn routes_beside(family: &Family) -> bool {
+    matches!(family.experts, Some(experts) if experts.beside)
+}
+
+/// Whether feed-forward networks are there, with experts beside them or without.
+const fn feeds(family: &Family) -> bool {
+    family.experts.is_none() || routes_beside(family)
+}
 
 /// Those that files of [`HeadNorms::Fixed`] may lack.
 const QUERY_NORM: &str = "attn_q_norm.weight";
@@ -93,55 +144,59 @@ const fn norms_heads(family: &Family) -> bool {
 }
 
 /// Those of every layer, after `blk.{i}.` and `model.layers.{i}.`.
-const LAYER: [Part; 22] = [
+const LAYER: [Part; 34] = [
     part("attn_norm.weight", "input_layernorm.weight", &[Hidden]).of(|f| f.pre_norms),
     part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(|f| f.is_draft_head && !f.drafts_blocks),
     part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Mixed]),
-    part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Mixed]),
-    part("attn_v.weight", "self_attn.v_proj.weight", &[KeyValues, Mixed]),
+    part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Mixed]).within(caches),
+    part("attn_v.weight", "self_attn.v_proj.weight", &[KeyValues, Mixed]).within(has_values),
     part("attn_q.bias", "self_attn.q_proj.bias", &[Queries]).of(|f| f.biases),
     part("attn_k.bias", "self_attn.k_proj.bias", &[KeyValues]).of(|f| f.biases),
     part("attn_v.bias", "self_attn.v_proj.bias", &[KeyValues]).of(|f| f.biases),
     part(QUERY_NORM, "self_attn.q_norm.weight", &[Head]).of(norms_heads),
-    part(KEY_NORM, "self_attn.k_norm.weight", &[Head]).of(norms_heads),
+    part(KEY_NORM, "self_attn.k_norm.weight", &[Head]).of(norms_heads).within(caches),
     part(QUERY_NORM, "self_attn.q_norm.weight", &[Queries]).of(|f| f.head_norms == HeadNorms::Together),
     part(KEY_NORM, "self_attn.k_norm.weight", &[KeyValues]).of(|f| f.head_norms == HeadNorms::Together),
     part("attn_gate.weight", "self_attn.gate_proj.weight", &[Queries, Mixed]).of(|f| f.gated_attention),
+    part("attn_sinks.weight", "self_attn.sinks", &[Heads]).of(|f| f.sinks),
     part("attn_output.weight", "self_attn.o_proj.weight", &[Hidden, Queries]),
+    part("attn_output.bias", "self_attn.o_proj.bias", &[Hidden]).of(|f| f.output_bias),
     // With post norms Hugging Face's name for the norm after attention means what it says.
     part("post_attention_norm.weight", "post_attention_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
     part("ffn_norm.weight", "post_attention_layernorm.weight", &[Hidden])
         .of(|f| f.pre_norms && !f.post_norms),
     part("ffn_norm.weight", "pre_feedforward_layernorm.weight", &[Hidden])
         .of(|f| f.pre_norms && f.post_norms),
-    part("ffn_gate_inp.weight", "mlp.gate.weight", &[Experts, Hidden]).of(|f| f.experts.is_some()),
-    part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]).of(|f| f.experts.is_none()),
-    part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]).of(|f| f.experts.is_none()),
-    part("ffn_down.weight", "mlp.down_proj.weight", &[Hidden, Intermediate]).of(|f| f.experts.is_none()),
+    part("ffn_gate_inp.weight", "mlp.gate.weight", &[Experts, Hidden])
+        .of(|f| f.experts.is_some())
+        .within(has_experts),
+    part("ffn_gate_inp.scale", "router.scale", &[Hidden]).of(routes_beside).within(has_experts),
+    part("ffn_down_exps.scale", "router.per_expert_scale", &[Experts]).of(routes_beside).within(has_experts),
+    part("post_ffw_norm_1.weight", "post_feedforward_layernorm_1.weight", &[Hidden])
+        .of(routes_beside)
+        .within(has_experts),
+    part("pre_ffw_norm_2.weight", "pre_feedforward_layernorm_2.weight", &[Hidden])
+        .of(routes_beside)
+        .within(has_experts),
+    part("post_ffw_norm_2.weight", "post_feedforward_layernorm_2.weight", &[Hidden])
+        .of(routes_beside)
+        .within(has_experts),
+    part("ffn_gate_inp.bias", "mlp.gate.bias", &[Experts]).of(|f| f.experts.is_some_and(|e| e.biases)),
+    part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]).of(feeds),
+    part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]).of(feeds),
+    part("ffn_down.weight", "mlp.down_proj.weight", &[Hidden, Intermediate]).of(feeds),
     part("post_ffw_norm.weight", "post_feedforward_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
+    part("inp_gate.weight", "per_layer_input_gate.weight", &[PerLayer, Hidden])
+        .of(|f| f.layer_scales)
+        .within(tells_layers),
+    part("proj.weight", "per_layer_projection.weight", &[Hidden, PerLayer])
+        .of(|f| f.layer_scales)
+        .within(tells_layers),
+    part("post_norm.weight", "post_per_layer_input_norm.weight", &[Hidden])
+        .of(|f| f.layer_scales)
+        .within(tells_layers),
+    part("layer_output_scale.weight", "layer_scalar", &[One]).of(|f| f.layer_scales),
 ];
-
-/// A matrix of every expert: its canonical name is `{name}.{expert}.weight`, its Hugging Face name
-/// `mlp.experts.{expert}.{hugging_face}.weight`. GGUF files hold those of all experts as one tensor,
-/// `{name}_exps.weight`, which begins with the number of the expert.
-struct ExpertPart {
-    name: &'static str,
-    hugging_face: &'static str,
-    shape: [Dimension; 2],
-}
-
-const EXPERT: [ExpertPart; 3] = [
-    ExpertPart { name: "ffn_gate", hugging_face: "gate_proj", shape: [ExpertIntermediate, Hidden] },
-    ExpertPart { name: "ffn_up", hugging_face: "up_proj", shape: [ExpertIntermediate, Hidden] },
-    ExpertPart { name: "ffn_down", hugging_face: "down_proj", shape: [Hidden, ExpertIntermediate] },
-];
-
-/// Whether this is the canonical name of an expert's matrix.
-pub(super) fn is_of_expert(name: &str) -> bool {
-    let part = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')).map(|(_, part)| part);
-    let of = |expert: &ExpertPart| Some(part?.strip_prefix(expert.name)?.strip_prefix('.')? != "weight");
-    EXPERT.iter().any(|expert| of(expert) == Some(true))
-}
 
 /// Matrices that files hold as one: its canonical name and its Hugging Face name, and the parts whose
 /// rows follow each other in it.
@@ -164,8 +219,12 @@ const FUSED: [Fused; 2] = [
     },
 ];
 
-/// What Granite 4 calls the feed-forward network of its dense models, and what everyone else does.
-const ALIASES: [(&str, &str); 2] = [
+/// What Granite 4 calls the feed-forward network of its dense models, and gpt-oss and Gemma 4 the router, and what others
+/// do.
+const ALIASES: [(&str, &str); 5] = [
+    ("router.proj.weight", "mlp.gate.weight"),
+    ("mlp.router.weight", "mlp.gate.weight"),
+    ("mlp.router.bias", "mlp.gate.bias"),
     ("shared_mlp.input_linear.weight", "mlp.gate_up_proj.weight"),
     ("shared_mlp.output_linear.weight", "mlp.down_proj.weight"),
 ];
@@ -180,11 +239,8 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
     }
     let (layer, rest) = hugging_face.strip_prefix("model.layers.")?.split_once('.')?;
     let layer = number(layer)?;
-    if let Some(rest) = rest.strip_prefix("mlp.experts.").filter(|_| family.experts.is_some()) {
-        let (expert, rest) = rest.split_once('.')?;
-        let (expert, rest) = (number(expert)?, rest.strip_suffix(".weight")?);
-        let part = EXPERT.iter().find(|part| part.hugging_face == rest)?;
-        return Some(format!("blk.{layer}.{}.{expert}.weight", part.name));
+    if let Some(rest) = rest.strip_prefix("mlp.").unwrap_or(rest).strip_prefix("experts.") {
+        return Some(format!("blk.{layer}.{}", expert_tensors::canonical(rest, family)?));
     }
     let alias = ALIASES.iter().find(|(alias, _)| *alias == rest);
     let rest = alias.map_or(rest, |&(_, name)| name);
@@ -239,7 +295,7 @@ pub fn fused_norm(state: Option<usize>) -> String {
 }
 
 /// One name for each: neither +1 nor 01.
-fn number(text: &str) -> Option<usize> {
+pub(super) fn number(text: &str) -> Option<usize> {
     text.parse().ok().filter(|number: &usize| number.to_string() == text)
 }
 
@@ -249,9 +305,11 @@ fn number(text: &str) -> Option<usize> {
 /// # Errors
 /// `Error::BadModel` for a matrix that has not the rows of its parts.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
-    if let Some(experts) = &config.experts {
-        split_experts(tensors, config, experts.count)?;
+    if !config.family.post_norms {
+        rename_feed_forward_norms(tensors, config.layers);
     }
+    expert_tensors::split(tensors, config)?;
+    leave_out_shared(tensors, config);
     if !config.family.fused {
         return Ok(());
     }
@@ -262,14 +320,14 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
             continue;
         }
         let Some(whole) = tensors.stored.remove(&name) else { continue };
-        let rows = fused.parts.iter().map(|(_, rows)| size(*rows, config)).sum();
+        let rows = fused.parts.iter().map(|(_, rows)| size(*rows, config, layer)).sum();
         if whole.shape != [rows, config.hidden] {
-            return Err(misshapen(tensors, &name, &[rows, config.hidden], &whole.shape));
+            return Err(tensors.misshapen(&name, &[rows, config.hidden], &whole.shape));
         }
         let row_bytes = whole.bytes.len() / rows;
         let mut start = whole.bytes.start;
         for (part, rows) in fused.parts {
-            let rows = size(*rows, config);
+            let rows = size(*rows, config, layer);
             let bytes = start..start + rows * row_bytes;
             start = bytes.end;
             let shape = vec![rows, config.hidden];
@@ -279,23 +337,22 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
-fn split_experts(tensors: &mut Tensors, config: &ModelConfig, experts: usize) -> Result<()> {
-    for (layer, part) in (0..config.layers).flat_map(|layer| EXPERT.iter().map(move |part| (layer, part))) {
-        let name = format!("blk.{layer}.{}_exps.weight", part.name);
-        let Some(stack) = tensors.stored.remove(&name) else { continue };
-        let shape = part.shape.map(|dimension| size(dimension, config));
-        let expected = [&[experts], &shape[..]].concat();
-        if stack.shape != expected {
-            return Err(misshapen(tensors, &name, &expected, &stack.shape));
-        }
-        let bytes = stack.bytes.len() / experts;
-        for expert in 0..experts {
-            let start = stack.bytes.start + expert * bytes;
-            let one = Stored { shape: shape.to_vec(), bytes: start..start + bytes, ..stack.clone() };
-            tensors.stored.insert(format!("blk.{layer}.{}.{expert}.weight", part.name), one);
+/// Some GGUF files call the norm before the feed-forward network by what comes before it.
+fn rename_feed_forward_norms(tensors: &mut Tensors, layers: usize) {
+    for layer in 0..layers {
+        if let Some(norm) = tensors.stored.remove(&format!("blk.{layer}.post_attention_norm.weight")) {
+            tensors.stored.insert(format!("blk.{layer}.ffn_norm.weight"), norm);
         }
     }
-    Ok(())
+}
+
+/// Files may hold keys and values of layers that see those of others.
+fn leave_out_shared(tensors: &mut Tensors, config: &ModelConfig) {
+    for layer in config.caching_layers..config.layers {
+        for part in ["attn_k.weight", "attn_v.weight", KEY_NORM] {
+            tensors.stored.remove(&format!("blk.{layer}.{part}"));
+        }
+    }
 }
 
 /// Checks that exactly the family's tensors are there, in the shapes the config asks for. A tensor
@@ -318,7 +375,7 @@ pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     for (name, shape) in expected_tensors(config).filter(|(name, _)| !borrowed(name) && !fixed(name)) {
         let stored = tensors.find(&name)?;
         if stored.shape != shape {
-            return Err(misshapen(tensors, &name, &shape, &stored.shape));
+            return Err(tensors.misshapen(&name, &shape, &stored.shape));
         }
         expected += 1;
     }
@@ -340,52 +397,45 @@ fn is_rotary(name: &str) -> bool {
     [ROPE_FACTORS, LONG_FACTORS, SHORT_FACTORS].contains(&name)
 }
 
-fn misshapen(tensors: &Tensors, name: &str, expected: &[usize], found: &[usize]) -> Error {
-    Error::BadModel {
-        path: tensors.path.clone(),
-        expected: format!("{name} of shape {expected:?}"),
-        found: format!("{found:?}"),
-        hint: "Choose another file of this model.",
-    }
-}
-
 fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<usize>)> {
     let outer = OUTER
         .iter()
         .filter(|p| (p.exists)(config.family) && (p.name != OUTPUT || !config.tied_embeddings))
-        .map(|p| (p.name.to_owned(), shape(p, config)));
+        .filter(|p| (p.within)(config, 0))
+        .map(|p| (p.name.to_owned(), shape(p, config, 0)));
     let (norms, width) = config.draft_head.as_ref().map_or((0, 0), DraftHead::norms);
     let norms = (0..norms).map(move |state| (fused_norm((norms > 1).then_some(state)), vec![width]));
     let layers = (0..config.layers).flat_map(move |layer| {
-        let parts = LAYER.iter().filter(|p| (p.exists)(config.family));
-        let parts = parts.map(move |p| (format!("blk.{layer}.{}", p.name), shape(p, config)));
-        let experts = 0..config.experts.as_ref().map_or(0, |experts| experts.count);
-        let experts = experts.flat_map(move |expert| {
-            let name = move |p: &ExpertPart| format!("blk.{layer}.{}.{expert}.weight", p.name);
-            EXPERT.iter().map(move |p| (name(p), p.shape.map(|dimension| size(dimension, config)).to_vec()))
-        });
-        parts.chain(experts)
+        let parts = LAYER.iter().filter(move |p| (p.exists)(config.family) && (p.within)(config, layer));
+        let parts = parts.map(move |p| (format!("blk.{layer}.{}", p.name), shape(p, config, layer)));
+        parts.chain(expert_tensors::expected(config, layer))
     });
     outer.chain(norms).chain(layers).chain(block_tensors::expected(config))
 }
 
-fn shape(part: &Part, config: &ModelConfig) -> Vec<usize> {
-    part.shape.iter().map(|&dimension| size(dimension, config)).collect()
+fn shape(part: &Part, config: &ModelConfig, layer: usize) -> Vec<usize> {
+    part.shape.iter().map(|&dimension| size(dimension, config, layer)).collect()
 }
 
-fn size(dimension: Dimension, config: &ModelConfig) -> usize {
+/// Of a layer, where layers differ in it.
+fn size(dimension: Dimension, config: &ModelConfig, layer: usize) -> usize {
+    let per_layer = config.per_layer.unwrap_or_default();
+    let keys = || config.attention(layer).keys;
     match dimension {
         Vocabulary => config.vocabulary,
         Tokens => config.tokens(),
         Hidden => config.hidden,
         Mixed => config.mixed(),
         States => config.draft_head.as_ref().map_or(0, DraftHead::states),
-        Intermediate => config.intermediate,
-        Queries => config.heads * config.head_size,
-        KeyValues => config.kv_heads * config.head_size,
-        Head => config.head_size,
+        Intermediate => config.intermediate_of(layer),
+        Queries => config.heads * keys().size,
+        KeyValues => keys().count * keys().size,
+        Head => keys().size,
+        Heads => config.heads,
         Experts => config.experts.as_ref().map_or(0, |experts| experts.count),
-        ExpertIntermediate => config.experts.as_ref().map_or(0, |experts| experts.intermediate),
+        PerLayer => per_layer,
+        AllLayers => config.layers * per_layer,
+        One => 1,
     }
 }
 
@@ -479,6 +529,14 @@ impl Weights {
         let above_one = self.stored(name)?.above_one;
         let vector = self.tensors.load(name, &self.device)?.dequantize(&self.device)?;
         Ok(if above_one { (vector + 1.0)? } else { vector })
+    }
+
+    /// A matrix that stays in its file.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`].
+    pub fn rows(&self, name: &str) -> Result<StoredRows> {
+        Ok(StoredRows::new(Arc::clone(&self.tensors), self.stored(name)?.clone()))
     }
 
     /// Where a tensor lies that is about to be handed out, of which the watcher hears.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::spellings;
 use crate::error::{Error, Result};
+use crate::model::channels;
 use crate::model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, Special, Tokenizer};
 use crate::token::TokenId;
 
@@ -95,12 +96,21 @@ impl Form {
 
 /// A conversation with the turn of the assistant open, after as much of a reply as there is at its end.
 fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bool>) -> Result<String> {
-    match messages.split_last() {
-        Some((reply, before)) if reply.role == Role::Assistant => {
-            Ok(template.render_with(before, true, thinking)? + &reply.content)
-        }
-        _ => template.render_with(messages, true, thinking),
+    let (before, reply) = match messages.split_last() {
+        Some((reply, before)) if reply.role == Role::Assistant => (before, reply.content.as_str()),
+        _ => (messages, ""),
+    };
+    if !template.has_channels() {
+        return Ok(template.render_with(before, true, thinking)? + reply);
     }
+    let said = |message: &ChatMessage| match message.role {
+        Role::Assistant => {
+            ChatMessage { content: channels::said(&message.content).to_owned(), ..message.clone() }
+        }
+        _ => message.clone(),
+    };
+    let before: Vec<ChatMessage> = before.iter().map(said).collect();
+    Ok(template.render_with(&before, true, thinking)? + &channels::written(reply))
 }
 
 /// The tokens of a whole text: begun as the tokenizer asks for, special tokens read as such.

@@ -37,13 +37,15 @@ pub struct RowCost {
     pub ms: f64,
     /// Against one row.
     pub ratio: f64,
+    /// Experts that a layer reads for the rows, on average; none in a model without.
+    pub experts: Option<f64>,
 }
 
 impl RowCost {
     /// Of `times` by numbers of rows, in milliseconds, the first being that of one row.
     pub fn of(times: impl IntoIterator<Item = (usize, f64)>) -> Vec<Self> {
         let mut one = None;
-        let cost = |(rows, ms)| Self { rows, ms, ratio: ms / *one.get_or_insert(ms) };
+        let cost = |(rows, ms)| Self { rows, ms, ratio: ms / *one.get_or_insert(ms), experts: None };
         times.into_iter().map(cost).collect()
     }
 }
@@ -52,17 +54,19 @@ impl RowCost {
 pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<RowCost>> {
     let context = fill(target, requests)?;
     let most = MAX_ROWS.min(target.config().context - context);
-    let mut times = vec![Vec::new(); most];
+    let (mut times, mut experts) = (vec![Vec::new(); most], vec![None; most]);
     for _ in 0..REPEATS {
-        for (rows, times) in (1..).zip(&mut times) {
+        for (rows, (times, experts)) in (1..).zip(times.iter_mut().zip(&mut experts)) {
             let tree = TokenTree::chain(tokens(requests).take(rows));
             let start = Instant::now();
             let pass = target.run(&tree, &Want::all_rows().interest(Interest::Peaks))?;
             times.push(milliseconds(start));
             pass.keep(&[])?;
+            *experts = target.experts_read();
         }
     }
-    Ok(RowCost::of((1..).zip(times.into_iter().filter_map(median))))
+    let costs = RowCost::of((1..).zip(times.into_iter().filter_map(median)));
+    Ok(costs.into_iter().zip(experts).map(|(cost, experts)| RowCost { experts, ..cost }).collect())
 }
 
 /// Puts text into the cache, [`CONTEXT`] tokens where there is room, and says how many.

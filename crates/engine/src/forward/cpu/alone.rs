@@ -27,10 +27,7 @@ pub fn activate(activation: Activation, gate: &[f32], up: &[f32]) -> Vec<f32> {
     out.resize(whole, 0.0);
     up.resize(whole, 0.0);
     let kernels = Isa::best().kernels();
-    let kernel = match activation {
-        Activation::Silu => kernels.silu_times,
-        Activation::Gelu => kernels.gelu_times,
-    };
+    let kernel = kernels.times(activation);
     // SAFETY: these are instructions the processor has, and both are as long as is said, in whole vectors.
     unsafe { kernel(out.as_mut_ptr(), up.as_ptr(), whole) };
     out.truncate(gate.len());

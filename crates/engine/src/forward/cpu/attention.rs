@@ -96,6 +96,8 @@ pub struct Attention<'a> {
     pub heads: usize,
     /// Products of queries and keys are multiplied by this.
     pub scale: f32,
+    /// Of each head a score that has no value, `[heads]`; none where there are no sinks.
+    pub sinks: &'a [f32],
     /// `[heads, head_size]`
     pub queries: *const f32,
     /// `[heads, head_size]`
@@ -247,7 +249,7 @@ unsafe fn soften_and_mix<S: Simd, const N: usize>(job: &Attention<'_>, head: usi
             let scores = job.scratch.add((head + index) * job.stride());
             line_up(job, scores);
             // What is seen begins here wherever the pass begins, so its lanes are always the same.
-            let sum = soften::<S>(scores.add(job.first), job.length());
+            let sum = soften::<S>(scores.add(job.first), job.length(), job.sinks.get(head + index));
             // The weights are used before they are divided by their sum.
             (weights[index], scales[index]) = (scores, 1.0 / sum);
         }
@@ -270,9 +272,9 @@ unsafe fn line_up(job: &Attention<'_>, scores: *mut f32) {
     }
 }
 
-/// e^(score - largest) in place; returns the sum.
+/// e^(score - largest) in place; returns the sum, in which the sink has its part.
 #[inline(always)]
-unsafe fn soften<S: Simd>(scores: *mut f32, length: usize) -> f32 {
+unsafe fn soften<S: Simd>(scores: *mut f32, length: usize, sink: Option<&f32>) -> f32 {
     unsafe {
         let whole = length.next_multiple_of(LANES);
         for beyond in length..whole {
@@ -283,7 +285,8 @@ unsafe fn soften<S: Simd>(scores: *mut f32, length: usize) -> f32 {
             let weight = exp::<S>(S::sub(S::load(scores.add(at)), S::splat(largest)));
             S::store(scores.add(at), weight);
         }
-        sum
+        // One that is larger than the others by more than there are numbers for leaves these next to nothing.
+        sink.map_or(sum, |sink| sum + S::largest(exp::<S>(S::splat(sink - largest))))
     }
 }
 

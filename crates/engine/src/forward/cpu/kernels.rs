@@ -11,12 +11,14 @@ use super::blocks::{Affine, Centred, EightBits, Parted, SixBits, TwoBits};
 use super::cache::Cache;
 use super::codebooks::{self, Grouped, Halved, Whole};
 use super::isa::Isa;
-use super::math::{gelu_times, largest_and_sum, rms_norm, score, sigmoid_times, silu_times, sum_exp};
+use super::math::{
+    clamped_times, gelu_times, largest_and_sum, rms_norm, score, sigmoid_times, silu_times, sum_exp,
+};
 use super::numbers::{Brain, Half, Plain, Single};
 use super::panels::Format;
 use super::product::{Blocks, Kernel, Product, multiply, read};
 use super::simd::Simd;
-use crate::model::Scoring;
+use crate::model::{Activation, Scoring};
 
 /// One instruction set's kernels.
 ///
@@ -33,6 +35,7 @@ pub struct Kernels {
     pub rms_norm: unsafe fn(*const f32, *const f32, *mut f32, usize, f32),
     pub silu_times: unsafe fn(*mut f32, *const f32, usize),
     pub gelu_times: unsafe fn(*mut f32, *const f32, usize),
+    pub clamped_times: unsafe fn(*mut f32, *const f32, usize),
     pub sigmoid_times: unsafe fn(*mut f32, *const f32, usize),
     pub score: unsafe fn(*mut f32, usize, Scoring),
     pub largest_and_sum: unsafe fn(*const f32, usize) -> (f32, f32),
@@ -43,6 +46,15 @@ pub struct Kernels {
 }
 
 impl Kernels {
+    /// What multiplies a gate with something: `gate = activation(gate) * up` over so many numbers.
+    pub fn times(&self, activation: Activation) -> unsafe fn(*mut f32, *const f32, usize) {
+        match activation {
+            Activation::Silu => self.silu_times,
+            Activation::Gelu => self.gelu_times,
+            Activation::Clamped => self.clamped_times,
+        }
+    }
+
     pub fn of(isa: Isa) -> &'static Self {
         match isa {
             Isa::Scalar => &scalar::KERNELS,
@@ -94,6 +106,11 @@ macro_rules! compile {
             $(#[target_feature(enable = $features)])?
             unsafe fn gelu(gate: *mut f32, up: *const f32, length: usize) {
                 unsafe { gelu_times::<Vectors>(gate, up, length) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn clamped(gate: *mut f32, up: *const f32, length: usize) {
+                unsafe { clamped_times::<Vectors>(gate, up, length) }
             }
 
             $(#[target_feature(enable = $features)])?
@@ -181,6 +198,7 @@ macro_rules! compile {
                 rms_norm: norm,
                 silu_times: silu,
                 gelu_times: gelu,
+                clamped_times: clamped,
                 sigmoid_times: sigmoid,
                 score: scores,
                 largest_and_sum: largest,

@@ -3,6 +3,7 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::cache::Cache;
 use super::isa::Isa;
@@ -71,7 +72,10 @@ impl CpuModel {
         assert!(isa.available(), "this processor does not have {isa}");
         let config = source.config()?.clone();
         let network = Network::load(&source.weights(&candle_core::Device::Cpu)?, &config)?;
-        let cache = |_| Cache::new(config.kv_heads, config.head_size);
+        let cache = |layer: usize| {
+            let keys = config.attention(layer).keys;
+            Cache::new(if layer < config.caching_layers { keys.count } else { 0 }, keys.size)
+        };
         Ok(Self {
             caches: (0..config.layers).map(cache).collect(),
             bytes: network.matrices().map(Panels::bytes).sum(),
@@ -161,6 +165,11 @@ impl Model for CpuModel {
         self.bytes
     }
 
+    fn experts_read(&self) -> Option<f64> {
+        let read = self.workspace.experts_read.load(Relaxed);
+        self.config.experts.as_ref().map(|_| read as f64 / self.config.layers as f64)
+    }
+
     fn truncate(&mut self, length: usize) -> usize {
         self.cached.truncate(length);
         self.caches.iter_mut().for_each(|cache| cache.release(length));
@@ -192,6 +201,15 @@ impl Runner for CpuModel {
             (threads, copies),
             self.kernels.tile,
         );
+        self.workspace.experts_read.store(0, Relaxed);
+        self.workspace.table.clear();
+        if let Some(per_layer) = &self.network.per_layer {
+            for token in tree.tokens().skip(first) {
+                let row = per_layer.table.row(token as usize)?;
+                // Of the layers that there are.
+                self.workspace.table.extend(&row[..per_layer.projection.rows()]);
+            }
+        }
         if nodes > 0 {
             let phases = Phases {
                 normed: &self.workspace.normed[..copies],

@@ -6,8 +6,10 @@ use super::block_head::{BlockHead, Convolution};
 use super::panels::{Format, Panels, Unfit};
 use super::simd::LANES;
 use crate::error::Result;
-use crate::model::weights::{EMBEDDING, FUSE, OUTPUT, fused_norm};
-use crate::model::{HeadNorms as Kind, ModelConfig, Weights};
+use crate::model::weights::{
+    EMBEDDING, FUSE, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION, fused_norm,
+};
+use crate::model::{HeadNorms as Kind, ModelConfig, StoredRows, Weights};
 
 /// All weights of a model.
 #[derive(Debug)]
@@ -15,11 +17,22 @@ pub struct Network {
     pub embedding: Arc<Panels>, // [vocabulary, hidden]
     /// Of embeddings, in families that have one: all 1.
     pub embedding_norm: Option<Vec<f32>>, // [hidden]
+    pub per_layer: Option<PerLayer>,
     pub layers: Vec<Layer>,
     pub output_norm: Vec<f32>, // [hidden]
     pub output: Arc<Panels>,   // [vocabulary, hidden]
     pub draft_head: Option<DraftHead>,
     pub block_head: Option<BlockHead>,
+}
+
+/// What all layers are told of a token beside its state.
+#[derive(Debug)]
+pub struct PerLayer {
+    pub table: StoredRows, // [tokens, layers * width]
+    /// Of the embedding.
+    pub projection: Panels, // [layers * width, hidden]
+    /// Of what that gives, layer by layer.
+    pub norm: Vec<f32>, // [width]
 }
 
 /// What the pass of a draft head begins with that drafts token by token.
@@ -44,8 +57,20 @@ pub struct Layer {
     pub feed_forward: FeedForward,
     /// Of what the feed-forward network gives.
     pub feed_forward_post_norm: Option<Vec<f32>>,
+    pub told: Option<Told>,
+    /// What comes out of the layer is multiplied with this.
+    pub scale: f32,
     /// Around the mixer and around the feed-forward network.
     pub convolutions: Option<[Convolution; 2]>,
+}
+
+/// What a layer makes of what it is told of a token: `projection * (activation(gate * state) * told)`, added to the state
+/// after a norm.
+#[derive(Debug)]
+pub struct Told {
+    pub gate: Panels,       // [width, hidden]
+    pub projection: Panels, // [hidden, width]
+    pub norm: Vec<f32>,     // [hidden]
 }
 
 /// What lets a token know of those before it.
@@ -62,13 +87,20 @@ pub struct Attention {
     /// A row sees no row of its pass that comes after it.
     pub causal: bool,
     pub query: Panels, // [heads * head_size, hidden]
-    pub key: Panels,   // [kv_heads * head_size, hidden]
-    pub value: Panels, // [kv_heads * head_size, hidden]
+    /// `None` in a layer that sees another's keys and values.
+    pub key: Option<Panels>, // [kv_heads * head_size, hidden]
+    /// `None` where values are what keys are before they are normed and turned, too.
+    pub value: Option<Panels>, // [kv_heads * head_size, hidden]
+    /// Of values.
+    pub value_norm: Option<Vec<f32>>, // [head_size]
     pub biases: Option<Biases>,
+    /// Of each head a score that has no value; none in families without.
+    pub sinks: Vec<f32>, // [heads in whole vectors]
     pub head_norms: Option<HeadNorms>,
     /// What comes out is multiplied with the sigmoid of this times what went in.
     pub gate: Option<Panels>, // [heads * head_size, hidden]
-    pub output: Panels, // [hidden, heads * head_size]
+    pub output: Panels,                // [hidden, heads * head_size]
+    pub output_bias: Option<Vec<f32>>, // [hidden]
 }
 
 /// What is done to each token by itself.
@@ -76,6 +108,19 @@ pub struct Attention {
 pub enum FeedForward {
     Dense(Dense),
     Experts(Experts),
+    Both(Box<Both>),
+}
+
+/// A network that each token goes through, and experts beside it. What both give is normed and added.
+#[derive(Debug)]
+pub struct Both {
+    pub dense: Dense,
+    pub dense_post_norm: Vec<f32>, // [hidden]
+    pub experts: Experts,
+    /// Of what the router is given, and of what experts are.
+    pub router_norm: Vec<f32>, // [hidden]
+    pub experts_norm: Vec<f32>,      // [hidden]
+    pub experts_post_norm: Vec<f32>, // [hidden]
 }
 
 /// A gated feed-forward network: `down * (activation(gate * x) * (up * x))`.
@@ -84,15 +129,28 @@ pub struct Dense {
     pub gate: Panels, // [intermediate, hidden]
     pub up: Panels,   // [intermediate, hidden]
     pub down: Panels, // [hidden, intermediate]
+    /// Added to what each of them gives.
+    pub biases: Option<DenseBiases>,
+}
+
+/// Of the matrices of a feed-forward network.
+#[derive(Debug)]
+pub struct DenseBiases {
+    pub gate: Vec<f32>, // [intermediate]
+    pub up: Vec<f32>,   // [intermediate]
+    pub down: Vec<f32>, // [hidden]
 }
 
 /// Networks of which each token goes through those that the router ranks highest.
 #[derive(Debug)]
 pub struct Experts {
-    pub router: Panels, // [experts, hidden]
+    pub router: Panels,                // [experts, hidden]
+    pub router_bias: Option<Vec<f32>>, // [experts]
     pub experts: Vec<Dense>,
     /// How many of them a row goes through.
     pub used: usize,
+    /// Shares of each are multiplied with this.
+    pub scales: Option<Vec<f32>>, // [experts]
 }
 
 /// Added to queries, keys and values.
@@ -125,6 +183,7 @@ impl Network {
         let draft_head = draft_head.map(|head| DraftHead::load(weights, head)).transpose()?;
         Ok(Self {
             layers,
+            per_layer: config.per_layer.map(|_| PerLayer::load(weights)).transpose()?,
             embedding_norm: config.family.normed_embeddings.then(|| ones(config.hidden)),
             output_norm: vector(weights, "output_norm.weight")?,
             embedding,
@@ -136,7 +195,18 @@ impl Network {
 
     /// What a pass over one row reads; of experts so many as a row goes through.
     pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
-        self.layers.iter().flat_map(Layer::matrices).chain([self.output.as_ref()])
+        let told = self.per_layer.iter().map(|per_layer| &per_layer.projection);
+        told.chain(self.layers.iter().flat_map(Layer::matrices)).chain([self.output.as_ref()])
+    }
+}
+
+impl PerLayer {
+    fn load(weights: &Weights) -> Result<Self> {
+        Ok(Self {
+            table: weights.rows(PER_LAYER_EMBEDDING)?,
+            projection: panels(weights, PER_LAYER_PROJECTION)?,
+            norm: vector(weights, PER_LAYER_NORM)?,
+        })
     }
 }
 
@@ -166,23 +236,42 @@ impl Layer {
             mixer: Mixer::Attention(Attention::load(weights, config, index)?),
             mixer_post_norm: post_norm("post_attention_norm")?,
             feed_forward_norm: pre_norm("ffn_norm")?,
-            feed_forward: match &config.experts {
-                None => FeedForward::Dense(Dense::load(weights, index, "")?),
-                Some(experts) => FeedForward::Experts(Experts::load(weights, index, experts)?),
-            },
+            feed_forward: FeedForward::load(weights, config, index)?,
             feed_forward_post_norm: post_norm("post_ffw_norm")?,
+            told: config.per_layer.map(|_| Told::load(weights, index)).transpose()?,
+            scale: match config.family.layer_scales {
+                true => norm("layer_output_scale")?[0],
+                false => 1.0,
+            },
             convolutions: convolutions.transpose()?,
         })
     }
 
     fn matrices(&self) -> impl Iterator<Item = &Panels> {
         let Mixer::Attention(Attention { query, key, value, gate, output, .. }) = &self.mixer;
-        let (router, networks) = match &self.feed_forward {
-            FeedForward::Dense(dense) => (None, std::slice::from_ref(dense)),
-            FeedForward::Experts(experts) => (Some(&experts.router), &experts.experts[..experts.used]),
+        let (dense, experts) = match &self.feed_forward {
+            FeedForward::Dense(dense) => (Some(dense), None),
+            FeedForward::Experts(experts) => (None, Some(experts)),
+            FeedForward::Both(both) => (Some(&both.dense), Some(&both.experts)),
         };
-        let networks = networks.iter().flat_map(|Dense { gate, up, down }| [gate, up, down]);
-        [query, key, value, output].into_iter().chain(gate).chain(router).chain(networks)
+        let router = experts.map(|experts| &experts.router);
+        let chosen = experts.map_or(&[][..], |experts| &experts.experts[..experts.used]);
+        let networks =
+            dense.into_iter().chain(chosen).flat_map(|Dense { gate, up, down, .. }| [gate, up, down]);
+        let told = self.told.iter().flat_map(|told| [&told.gate, &told.projection]);
+        let mixer = [query, output].into_iter().chain(key).chain(value).chain(gate);
+        mixer.chain(router).chain(networks).chain(told)
+    }
+}
+
+impl Told {
+    fn load(weights: &Weights, index: usize) -> Result<Self> {
+        let name = |part: &str| format!("blk.{index}.{part}.weight");
+        Ok(Self {
+            gate: panels(weights, &name("inp_gate"))?,
+            projection: panels(weights, &name("proj"))?,
+            norm: vector(weights, &name("post_norm"))?,
+        })
     }
 }
 
@@ -195,48 +284,100 @@ impl Mixer {
 }
 
 impl FeedForward {
+    fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
+        let dense = || Dense::load(weights, index, "", false);
+        Ok(match &config.experts {
+            None => Self::Dense(dense()?),
+            Some(experts) if experts.beside => {
+                Self::Both(Box::new(Both::load(weights, (config, experts), index, dense()?)?))
+            }
+            Some(experts) => Self::Experts(Experts::load(weights, index, experts)?),
+        })
+    }
+
     /// What is read first.
     pub fn first(&self) -> &Panels {
         match self {
             Self::Dense(dense) => &dense.gate,
             Self::Experts(experts) => &experts.router,
+            Self::Both(both) => &both.dense.gate,
         }
+    }
+}
+
+impl Both {
+    fn load(
+        weights: &Weights,
+        (config, experts): (&ModelConfig, &crate::model::Experts),
+        index: usize,
+        dense: Dense,
+    ) -> Result<Self> {
+        let part = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
+        let by = 1.0 / (config.hidden as f32).sqrt();
+        Ok(Self {
+            dense,
+            dense_post_norm: part("post_ffw_norm_1.weight")?,
+            experts: Experts::load(weights, index, experts)?,
+            router_norm: part("ffn_gate_inp.scale")?.into_iter().map(|scale| scale * by).collect(),
+            experts_norm: part("pre_ffw_norm_2.weight")?,
+            experts_post_norm: part("post_ffw_norm_2.weight")?,
+        })
     }
 }
 
 impl Attention {
     fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
-        let family = config.family;
+        let part = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
+        let (family, keys) = (config.family, config.attention(index).keys);
+        let caches = index < config.caching_layers;
         Ok(Self {
             kind: config.attention_kind_of[index],
             causal: config.block().is_none_or(|block| block.causal[index]),
             query: panels("attn_q")?,
-            key: panels("attn_k")?,
-            value: panels("attn_v")?,
+            key: caches.then(|| panels("attn_k")).transpose()?,
+            value: (caches && !keys.are_values).then(|| panels("attn_v")).transpose()?,
+            value_norm: family.value_norms.then(|| ones(keys.size)),
             biases: family.biases.then(|| Biases::load(weights, index)).transpose()?,
+            sinks: family.sinks.then(|| part("attn_sinks.weight")).transpose()?.unwrap_or_default(),
             head_norms: HeadNorms::load(weights, config, index)?,
             gate: family.gated_attention.then(|| panels("attn_gate")).transpose()?,
             output: panels("attn_output")?,
+            output_bias: family.output_bias.then(|| part("attn_output.bias")).transpose()?,
         })
     }
 }
 
 impl Dense {
     /// `which` is put behind the names of its matrices.
-    fn load(weights: &Weights, index: usize, which: &str) -> Result<Self> {
+    fn load(weights: &Weights, index: usize, which: &str, has_biases: bool) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}{which}.weight"));
-        Ok(Self { gate: panels("ffn_gate")?, up: panels("ffn_up")?, down: panels("ffn_down")? })
+        let bias = |part: &str| vector(weights, &format!("blk.{index}.{part}{which}.bias"));
+        let biases = || {
+            Result::Ok(DenseBiases { gate: bias("ffn_gate")?, up: bias("ffn_up")?, down: bias("ffn_down")? })
+        };
+        Ok(Self {
+            gate: panels("ffn_gate")?,
+            up: panels("ffn_up")?,
+            down: panels("ffn_down")?,
+            biases: has_biases.then(biases).transpose()?,
+        })
     }
 }
 
 impl Experts {
     fn load(weights: &Weights, index: usize, config: &crate::model::Experts) -> Result<Self> {
-        let expert = |expert| Dense::load(weights, index, &format!(".{expert}"));
+        let expert = |expert| Dense::load(weights, index, &format!(".{expert}"), config.biases);
+        let router_bias = || vector(weights, &format!("blk.{index}.ffn_gate_inp.bias"));
         Ok(Self {
             router: panels(weights, &format!("blk.{index}.ffn_gate_inp.weight"))?,
+            router_bias: config.biases.then(router_bias).transpose()?,
             experts: (0..config.count).map(expert).collect::<Result<_>>()?,
             used: config.used.min(config.count),
+            scales: config
+                .beside
+                .then(|| vector(weights, &format!("blk.{index}.ffn_down_exps.scale")))
+                .transpose()?,
         })
     }
 }
@@ -258,11 +399,15 @@ impl HeadNorms {
         let norm = |part: &str, fixed: f32| {
             let name = format!("blk.{index}.attn_{part}_norm.weight");
             match kind == Kind::Fixed && !weights.contains(&name) {
-                true => Ok(ones(config.head_size).into_iter().map(|one| one * fixed).collect()),
+                true => {
+                    Ok(ones(config.attention(index).keys.size).into_iter().map(|one| one * fixed).collect())
+                }
                 false => vector(weights, &name),
             }
         };
-        let (query, key) = (norm("q", config.query_norm)?, norm("k", 1.0)?);
+        let caches = index < config.caching_layers;
+        let key = if caches { norm("k", 1.0)? } else { Vec::new() };
+        let query = norm("q", config.query_norm)?;
         Ok(Some(Self { together: kind == Kind::Together, query, key }))
     }
 }

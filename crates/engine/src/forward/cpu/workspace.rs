@@ -1,6 +1,8 @@
 //! The memory of a pass: all of it is there before the pass begins, and is kept for the next one. What is
 //! written to it is for the pass to say.
 
+use std::sync::atomic::AtomicUsize;
+
 use super::activations::{Activations, BLOCK};
 use super::attention::Attention;
 use super::buffer::Buffer;
@@ -47,6 +49,28 @@ impl Inputs {
     }
 }
 
+/// Inputs of every width that there is.
+#[derive(Debug, Default)]
+pub struct ByWidth(Vec<(usize, Inputs)>);
+
+impl ByWidth {
+    /// Room for `rows` of each of the widths.
+    fn prepare(&mut self, rows: usize, widths: impl Iterator<Item = usize>, tile: usize) {
+        for width in widths {
+            if !self.0.iter().any(|(own, _)| *own == width) {
+                self.0.push((width, Inputs::default()));
+            }
+        }
+        self.0.iter_mut().for_each(|(width, inputs)| inputs.prepare(rows, *width, tile));
+    }
+
+    /// Those of a width that there is.
+    pub fn of(&self, width: usize) -> &Inputs {
+        let own = self.0.iter().find(|(own, _)| *own == width);
+        own.map_or_else(|| unreachable!("no room for rows of {width}"), |(_, inputs)| inputs)
+    }
+}
+
 /// What experts need: a slot for each row and each of the experts that it goes through.
 #[derive(Debug, Default)]
 pub struct Routed {
@@ -79,8 +103,8 @@ pub struct Workspace {
     /// Of a draft head: the target's states, and then each token's embedding and state, normed.
     pub states: Inputs, // states
     pub joined: Inputs,      // 2 * hidden
-    pub mixed: Inputs,       // heads * head_size
-    pub gated: Inputs,       // intermediate
+    pub mixed: ByWidth,      // heads * head_size of every kind
+    pub gated: ByWidth,      // intermediate of every layer, and what a layer is told
     pub scored: Inputs,      // hidden, of the rows asked for
     /// Of a draft head that guesses blocks: all its rows, what convolutions are made of and what they make.
     pub block: Vec<usize>,
@@ -94,17 +118,27 @@ pub struct Workspace {
     /// The scores of a place after a token.
     pub after: Vec<f32>, // [vocabulary]
     pub routed: Routed,
+    /// By all layers of a pass together.
+    pub experts_read: AtomicUsize,
+    /// What the router is given that is beside a network, and what that has given.
+    pub ranked: Inputs, // hidden
+    pub beside: Buffer<f32>, // as the state
+    /// What all layers are told of the rows beside their states, and the rows of its table.
+    pub told: Buffer<f32>, // [rows, layers * width in whole vectors]
+    pub table: Vec<f32>,     // [rows, layers * width]
     /// What attention or the feed-forward network gave, on its way through a norm.
     pub branch: Buffer<f32>, // as the state
     pub queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
-    pub keys: Buffer<f32>,    // [rows, kv_heads * head_size in whole vectors]
-    pub values: Buffer<f32>,  // as the keys
-    pub gates: Buffer<f32>,   // as the queries
+    pub keys: Buffer<f32>,   // [rows, kv_heads * head_size in whole vectors]
+    pub values: Buffer<f32>, // as the keys
+    pub gates: Buffer<f32>,  // as the queries
     /// Of every node's position, for every kind: what keys turn by, and queries where that is something else.
     pub rotations: Vec<[Turns; 2]>,
     /// Of every node its ancestors and itself, which are as many as its depth is large, and one more.
     pub visible: Vec<Vec<usize>>,
     pub scores: Buffer<f32>, // [members, heads of a group, positions]
+    /// How many of them a member has.
+    pub scores_of_member: usize,
     pub logits: Buffer<f32>, // [rows asked for, vocabulary in whole vectors]
     /// Of each slice of the logits: the largest, and the sum of e^(x - largest).
     pub slices: Buffer<(f32, f32)>,
@@ -162,10 +196,25 @@ impl Workspace {
                 Some(block) => self.prepare_block(block, config, (rows, scored), tile),
             }
         }
-        self.mixed.prepare(rows, queries, tile);
-        match &config.experts {
-            None => self.gated.prepare(rows, config.intermediate, tile),
-            Some(experts) => self.routed.prepare(rows, config.hidden, experts, tile),
+        self.mixed.prepare(
+            rows,
+            config.attention_kinds.iter().map(|kind| config.heads * kind.keys.size),
+            tile,
+        );
+        if let Some(experts) = &config.experts {
+            self.routed.prepare(rows, config.hidden, experts, tile);
+        }
+        if config.experts.as_ref().is_none_or(|experts| experts.beside) {
+            let widths = (0..config.layers).map(|layer| config.intermediate_of(layer));
+            self.gated.prepare(rows, widths.chain(config.per_layer), tile);
+        }
+        if config.experts.as_ref().is_some_and(|experts| experts.beside) {
+            self.ranked.prepare(rows, config.hidden, tile);
+            self.beside.reserve(rows * whole(config.hidden));
+        }
+        if let Some(width) = config.per_layer {
+            // Whole vectors are read behind the last of them.
+            self.told.reserve(rows * whole(config.layers * width) + LANES);
         }
         self.scored.prepare(scored, config.hidden, tile);
         self.queries.reserve(rows * whole(queries));
@@ -174,8 +223,9 @@ impl Workspace {
         if config.family.gated_attention {
             self.gates.reserve(rows * whole(queries));
         }
-        let group = config.heads / config.kv_heads;
-        self.scores.reserve(members * group * Attention::scores(at + tree.len()));
+        let groups = config.attention_kinds.iter().map(|kind| config.heads / kind.keys.count);
+        self.scores_of_member = groups.max().unwrap_or(1) * Attention::scores(at + tree.len());
+        self.scores.reserve(members * self.scores_of_member);
         self.logits.reserve(scored * whole(config.vocabulary));
         self.slices.reserve(scored * config.vocabulary.div_ceil(STRETCH));
         self.visible = tree.visible().split_off(first);

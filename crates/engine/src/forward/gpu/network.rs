@@ -110,6 +110,10 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some("draft heads that guess more than 32 tokens at once")
     } else if config.family.head_norms == HeadNorms::Together || !config.family.pre_norms {
         Some("norms of all heads together")
+    } else if config.family.sinks {
+        Some("attention with sinks")
+    } else if config.family.value_norms || config.is_uneven() {
+        Some("layers that differ in their heads")
     } else if config.head_size > LONGEST_HEAD {
         Some("heads of more than 512 numbers")
     } else {
@@ -151,6 +155,9 @@ impl Layer {
     fn upload(device: &GpuDevice, layer: cpu::Layer, vectors: &mut Vec<f32>) -> Result<Self> {
         let Mixer::Attention(attention) = layer.mixer;
         let upload = |panels: &Panels| Matrix::upload(device, panels);
+        let (Some(key), Some(value)) = (&attention.key, &attention.value) else {
+            return Err(Error::NotOnGpu("layers that see the keys of others"));
+        };
         let mut push_if = |vector: Option<&[f32]>| vector.map_or(NONE, |vector| push(vectors, vector));
         let biases = attention.biases.as_ref();
         let norms = attention.head_norms.as_ref();
@@ -174,8 +181,8 @@ impl Layer {
                 push_if(norms.map(|norms| &norms.key[..])),
             ],
             query: upload(&attention.query)?,
-            key: upload(&attention.key)?,
-            value: upload(&attention.value)?,
+            key: upload(key)?,
+            value: upload(value)?,
             output_gate: attention.gate.as_ref().map(upload).transpose()?,
             output: upload(&attention.output)?,
             feed_forward: FeedForward::upload(device, &layer.feed_forward)?,
@@ -224,6 +231,7 @@ impl FeedForward {
                 router: Matrix::upload(device, &experts.router)?,
                 experts: Dense::upload(device, &experts.experts)?,
             },
+            cpu::FeedForward::Both(_) => return Err(Error::NotOnGpu("experts beside a network")),
         })
     }
 }

@@ -1,6 +1,8 @@
 //! Grouped-query attention over the cache with explicit visibility, as a masked matrix product.
 
-use candle_core::{Result, Tensor};
+use std::collections::HashMap;
+
+use candle_core::{DType, Result, Tensor};
 use candle_nn::ops::{rms_norm, sigmoid};
 
 use super::cache::Cache;
@@ -8,22 +10,32 @@ use super::origin::Origin;
 use super::rotary::Angles;
 use super::stack::{Padding, Stack};
 use crate::error::Result as Loaded;
-use crate::model::{HeadNorms, ModelConfig};
+use crate::model::{HeadNorms, KeyHeads, ModelConfig};
 
 pub struct Attention {
     /// The index of its inputs: of its kind of attention, or its own.
     kind: usize,
+    /// Of which there are none in a layer that sees those of another.
+    keys: KeyHeads,
     /// Queries, keys and values: `[(heads + 2 kv_heads) * head_size, hidden]`.
     projection: Stack,
+    /// Of values, if the family has it.
+    value_norm: Option<Tensor>, // [head_size]
     /// Of the same height, if the family has one.
     bias: Option<Tensor>,
     /// Of queries and of keys, of each head `[head_size]` or of all of them together, if the family has them.
     head_norms: Option<(Tensor, Tensor)>,
     /// What comes out is multiplied with the sigmoid of this times what went in, if the family does so.
     gate: Option<Stack>, // [heads * head_size, hidden]
-    output: Stack, // [hidden, heads * head_size]
+    output: Stack,               // [hidden, heads * head_size]
+    output_bias: Option<Tensor>, // [hidden]
+    /// Of each head a score that has no value, if the family has them.
+    sinks: Option<Tensor>, // [heads]
     cache: Cache,
 }
+
+/// Of each kind of attention the keys and values of the last layer that has some.
+pub type Seen = HashMap<usize, (Tensor, Tensor)>;
 
 /// What one kind of attention needs to know of the nodes of a pass.
 pub struct AttentionInputs {
@@ -37,7 +49,13 @@ impl Attention {
     /// Those of [`super::layer::Layer::load`].
     pub fn load(origin: Origin<'_>) -> Loaded<Self> {
         let (config, device) = (origin.config, origin.weights.device());
-        let projections = ["attn_q", "attn_k", "attn_v"];
+        let keys = config.attention(origin.index).keys;
+        let caches = origin.index < config.caching_layers;
+        let projections: &[&str] = match (caches, keys.are_values) {
+            (true, false) => &["attn_q", "attn_k", "attn_v"],
+            (true, true) => &["attn_q", "attn_k", "attn_k"],
+            (false, _) => &["attn_q"],
+        };
         let bias = || -> Loaded<Tensor> {
             let bias = |name: &&str| origin.vector(&format!("{name}.bias"));
             Ok(Tensor::cat(&projections.iter().map(bias).collect::<Loaded<Vec<_>>>()?, 0)?)
@@ -45,11 +63,15 @@ impl Attention {
         let norm = |part: &str, fixed: f32| -> Loaded<Tensor> {
             let name = format!("attn_{part}_norm.weight");
             if config.family.head_norms == HeadNorms::Fixed && !origin.contains(&name) {
-                return Ok(Tensor::full(fixed, config.head_size, device)?);
+                return Ok(Tensor::full(fixed, keys.size, device)?);
             }
             origin.vector(&name)
         };
-        let head_norms = || Loaded::Ok((norm("q", config.query_norm)?, norm("k", 1.0)?));
+        let head_norms = || -> Loaded<(Tensor, Tensor)> {
+            let queries = norm("q", config.query_norm)?;
+            let keys = if caches { norm("k", 1.0)? } else { queries.clone() };
+            Ok((queries, keys))
+        };
         Ok(Self {
             // Layers of a draft head that guesses blocks may differ in more.
             kind: if config.block().is_some() {
@@ -57,12 +79,20 @@ impl Attention {
             } else {
                 config.attention_kind_of[origin.index]
             },
-            projection: origin.stack(&projections)?,
+            keys: KeyHeads { count: if caches { keys.count } else { 0 }, ..keys },
+            projection: origin.stack(projections)?,
+            value_norm: config
+                .family
+                .value_norms
+                .then(|| Tensor::ones(keys.size, DType::F32, device))
+                .transpose()?,
             bias: config.family.biases.then(bias).transpose()?,
             head_norms: (config.family.head_norms != HeadNorms::None).then(head_norms).transpose()?,
             gate: config.family.gated_attention.then(|| origin.stack(&["attn_gate"])).transpose()?,
             output: origin.stack(&["attn_output"])?,
-            cache: Cache::new(config.kv_heads, config.head_size, config.context, device)?,
+            output_bias: config.family.output_bias.then(|| origin.vector("attn_output.bias")).transpose()?,
+            sinks: config.family.sinks.then(|| origin.vector("attn_sinks.weight")).transpose()?,
+            cache: Cache::new(keys.count, keys.size, if caches { config.context } else { 1 }, device)?,
         })
     }
 
@@ -71,23 +101,30 @@ impl Attention {
         &self.projection
     }
 
-    /// `[nodes, hidden]` to `[nodes, hidden]`; caches keys and values from position `at` on.
+    /// `[nodes, hidden]` to `[nodes, hidden]`; caches keys and values from position `at` on, which are `seen` by layers of
+    /// its kind that have none.
     pub fn forward(
         &mut self,
         x: &Tensor,
         config: &ModelConfig,
         at: usize,
         inputs: &[AttentionInputs],
+        seen: &mut Seen,
         padding: Padding,
     ) -> Result<Tensor> {
         let AttentionInputs { mask, angles } = &inputs[self.kind];
         let (queries, keys, values) = self.project(x, config, angles, padding)?;
-        let (keys, values) = self.cache.write(at, &keys, &values)?;
-        let mut mixed = attend(&queries, &keys, &values, config.query_scale, mask.as_ref())?;
+        if self.keys.count > 0 {
+            seen.insert(self.kind, self.cache.write(at, &keys, &values)?);
+        }
+        let Some((keys, values)) = seen.get(&self.kind) else { candle_core::bail!("no keys to see") };
+        let (scale, sinks) = (config.query_scale, self.sinks.as_ref());
+        let mut mixed = attend(&queries, keys, values, scale, mask.as_ref(), sinks)?;
         if let Some(gate) = &self.gate {
             mixed = (mixed * sigmoid(&gate.forward(x, padding)?)?)?;
         }
-        self.output.forward(&mixed, padding)
+        let given = self.output.forward(&mixed, padding)?;
+        self.output_bias.as_ref().map_or(Ok(given.clone()), |bias| given.broadcast_add(bias))
     }
 
     /// Caches keys and values of `[rows, hidden]` from position `at` on, and nothing else.
@@ -111,7 +148,7 @@ impl Attention {
         angles: &Angles,
         padding: Padding,
     ) -> Result<(Tensor, Tensor, Tensor)> {
-        let (heads, kv_heads) = (config.heads, config.kv_heads);
+        let (heads, KeyHeads { count: kv_heads, size: head_size, .. }) = (config.heads, self.keys);
         let mut all = self.projection.forward(x, padding)?;
         if let Some(bias) = &self.bias {
             all = all.broadcast_add(bias)?;
@@ -119,9 +156,12 @@ impl Attention {
         if config.family.head_norms == HeadNorms::Together {
             all = self.normalise_together(&all, config)?;
         }
-        let all = all.reshape((all.dim(0)?, heads + 2 * kv_heads, config.head_size))?;
+        let all = all.reshape((all.dim(0)?, heads + 2 * kv_heads, head_size))?;
         let all = all.transpose(0, 1)?.contiguous()?; // [heads + 2 kv_heads, nodes, head_size]
-        let values = all.narrow(0, heads + kv_heads, kv_heads)?;
+        let mut values = all.narrow(0, heads + kv_heads, kv_heads)?;
+        if let Some(norm) = self.value_norm.as_ref().filter(|_| kv_heads > 0) {
+            values = rms_norm(&values.contiguous()?, norm, config.norm_epsilon as f32)?;
+        }
         let each = self.head_norms.as_ref().filter(|_| config.family.head_norms != HeadNorms::Together);
         let (queries, keys) = match each {
             None => {
@@ -133,7 +173,9 @@ impl Attention {
                     let normed = rms_norm(&all.narrow(0, first, count)?, norm, config.norm_epsilon as f32)?;
                     angles.rotate(&normed)
                 };
-                (rotated(0, heads, of_queries)?, rotated(heads, kv_heads, of_keys)?)
+                let queries = rotated(0, heads, of_queries)?;
+                let keys = if kv_heads > 0 { rotated(heads, kv_heads, of_keys)? } else { values.clone() };
+                (queries, keys)
             }
         };
         Ok((angles.grow(queries)?, keys, values))
@@ -160,7 +202,8 @@ impl Attention {
 /// softmax(scale q k^T) v for each head.
 ///
 /// `queries` `[heads, rows, head_size]`, `keys` and `values` `[kv_heads, length, head_size]`, of which only
-/// the last two dimensions need to lie together; `mask` `[rows, length]`, none where all rows see everything.
+/// the last two dimensions need to lie together; `mask` `[rows, length]`, none where all rows see everything; `sinks`
+/// `[heads]`, scores that have no values.
 /// Head `h` reads key head `h / (heads / kv_heads)`. Returns `[rows, heads * head_size]`.
 fn attend(
     queries: &Tensor,
@@ -168,6 +211,7 @@ fn attend(
     values: &Tensor,
     scale: f32,
     mask: Option<&Tensor>,
+    sinks: Option<&Tensor>,
 ) -> Result<Tensor> {
     let (heads, rows, head_size) = queries.dims3()?;
     let (kv_heads, length, _) = keys.dims3()?;
@@ -178,7 +222,14 @@ fn attend(
     if let Some(mask) = mask {
         scores = scores.reshape((heads, rows, length))?.broadcast_add(mask)?;
     }
-    let weights = candle_nn::ops::softmax_last_dim(&scores)?;
+    let weights = match sinks {
+        None => candle_nn::ops::softmax_last_dim(&scores)?,
+        Some(sinks) => {
+            let sinks = sinks.reshape((heads, 1, 1))?.broadcast_as((heads, rows, 1))?.contiguous()?;
+            let scores = Tensor::cat(&[scores.reshape((heads, rows, length))?, sinks], 2)?.contiguous()?;
+            candle_nn::ops::softmax_last_dim(&scores)?.narrow(2, 0, length)?.contiguous()?
+        }
+    };
     let mixed = weights.reshape((kv_heads, group * rows, length))?.matmul(values)?;
     mixed.reshape((heads, rows, head_size))?.transpose(0, 1)?.reshape((rows, heads * head_size))
 }

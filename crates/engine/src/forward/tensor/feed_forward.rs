@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use candle_core::{D, Device, Result, Tensor};
-use candle_nn::ops::silu;
+use candle_nn::ops::{rms_norm, sigmoid, silu};
 
 use super::origin::Origin;
 use super::stack::{Padding, Stack};
@@ -14,87 +14,173 @@ use crate::model::{self, Activation, ModelConfig};
 pub enum FeedForward {
     Dense(Dense),
     Experts(Experts),
+    Both(Box<Both>),
+}
+
+/// A network that each token goes through, and experts beside it. What both give is normed and added.
+pub struct Both {
+    dense: Dense,
+    dense_post_norm: Tensor, // [hidden]
+    experts: Experts,
+    router_norm: Tensor,       // [hidden]
+    experts_norm: Tensor,      // [hidden]
+    experts_post_norm: Tensor, // [hidden]
 }
 
 /// `down * (activation(gate * x) * (up * x))`
 pub struct Dense {
     gate_and_up: Stack, // [2 * intermediate, hidden]
     down: Stack,        // [hidden, intermediate]
+    /// Of these matrices, if the family has them.
+    biases: Option<[Tensor; 2]>,
 }
 
 /// Networks of which each token goes through those that the router ranks highest. Which these are is for the
 /// processor to say, which waits for the device in every such layer.
 pub struct Experts {
-    router: Stack, // [experts, hidden]
+    router: Stack,               // [experts, hidden]
+    router_bias: Option<Tensor>, // [experts]
     experts: Vec<Dense>,
+    /// Shares of each are multiplied with this.
+    scales: Option<Vec<f32>>, // [experts]
 }
 
 impl FeedForward {
     /// # Errors
     /// Those of [`super::layer::Layer::load`].
     pub fn load(origin: Origin<'_>) -> Loaded<Self> {
-        let Some(experts) = &origin.config.experts else { return Dense::load(origin, "").map(Self::Dense) };
-        let expert = |expert| Dense::load(origin, &format!(".{expert}"));
-        Ok(Self::Experts(Experts {
-            router: origin.stack(&["ffn_gate_inp"])?,
-            experts: (0..experts.count).map(expert).collect::<Loaded<_>>()?,
-        }))
+        let dense = || Dense::load(origin, "", false);
+        Ok(match &origin.config.experts {
+            None => Self::Dense(dense()?),
+            Some(experts) if experts.beside => Self::Both(Box::new(Both::load(origin, experts, dense()?)?)),
+            Some(experts) => Self::Experts(Experts::load(origin, experts)?),
+        })
     }
 
     /// The largest of its matrices, if it is larger than others.
     pub fn largest(&self) -> Option<&Stack> {
         match self {
             Self::Dense(dense) => Some(&dense.gate_and_up),
-            Self::Experts(_) => None,
+            Self::Experts(_) | Self::Both(_) => None,
         }
     }
 
-    /// `[nodes, hidden]` to `[nodes, hidden]`
-    pub fn forward(&self, x: &Tensor, config: &ModelConfig, padding: Padding) -> Result<Tensor> {
+    /// `[nodes, hidden]` to `[nodes, hidden]`, of normed `states`.
+    pub fn forward(
+        &self,
+        x: &Tensor,
+        states: &Tensor,
+        config: &ModelConfig,
+        padding: Padding,
+    ) -> Result<Tensor> {
         match (self, &config.experts) {
-            (Self::Experts(experts), Some(sizes)) => experts.forward(x, config, sizes, padding),
-            (Self::Experts(_), None) => candle_core::bail!("experts without numbers"),
+            (Self::Experts(experts), Some(sizes)) => experts.forward((x, x), config, sizes, padding),
+            (Self::Both(both), Some(sizes)) => both.forward(x, states, (config, sizes), padding),
+            (Self::Experts(_) | Self::Both(_), None) => candle_core::bail!("experts without numbers"),
             (Self::Dense(dense), _) => dense.forward(x, config.family.activation, padding),
         }
     }
 }
 
+impl Both {
+    fn load(origin: Origin<'_>, experts: &model::Experts, dense: Dense) -> Loaded<Self> {
+        let scale = 1.0 / (origin.config.hidden as f64).sqrt();
+        Ok(Self {
+            dense,
+            dense_post_norm: origin.vector("post_ffw_norm_1.weight")?,
+            experts: Experts::load(origin, experts)?,
+            router_norm: (origin.vector("ffn_gate_inp.scale")? * scale)?,
+            experts_norm: origin.vector("pre_ffw_norm_2.weight")?,
+            experts_post_norm: origin.vector("post_ffw_norm_2.weight")?,
+        })
+    }
+
+    /// `x` are the states for the network.
+    fn forward(
+        &self,
+        x: &Tensor,
+        states: &Tensor,
+        (config, sizes): (&ModelConfig, &model::Experts),
+        padding: Padding,
+    ) -> Result<Tensor> {
+        let (epsilon, after) = (config.norm_epsilon as f32, config.post_norm_epsilon as f32);
+        let states = states.contiguous()?;
+        let dense = self.dense.forward(x, config.family.activation, padding)?;
+        let ranked = rms_norm(&states, &self.router_norm, epsilon)?;
+        let routed = rms_norm(&states, &self.experts_norm, epsilon)?;
+        let routed = self.experts.forward((&ranked, &routed), config, sizes, padding)?;
+        rms_norm(&dense, &self.dense_post_norm, after)? + rms_norm(&routed, &self.experts_post_norm, after)?
+    }
+}
+
 impl Dense {
     /// `which` is put behind the names of its matrices.
-    fn load(origin: Origin<'_>, which: &str) -> Loaded<Self> {
+    fn load(origin: Origin<'_>, which: &str, has_biases: bool) -> Loaded<Self> {
         let [gate, up, down] = ["ffn_gate", "ffn_up", "ffn_down"].map(|name| format!("{name}{which}"));
-        Ok(Self { gate_and_up: origin.stack(&[&gate, &up])?, down: origin.stack(&[&down])? })
+        let biases = || -> Loaded<[Tensor; 2]> {
+            let [gate, up, down] = [&gate, &up, &down].map(|name| origin.vector(&format!("{name}.bias")));
+            Ok([Tensor::cat(&[gate?, up?], 0)?, down?])
+        };
+        Ok(Self {
+            biases: has_biases.then(biases).transpose()?,
+            gate_and_up: origin.stack(&[&gate, &up])?,
+            down: origin.stack(&[&down])?,
+        })
     }
 
     fn forward(&self, x: &Tensor, activation: Activation, padding: Padding) -> Result<Tensor> {
-        let both = self.gate_and_up.forward(x, padding)?;
+        let mut both = self.gate_and_up.forward(x, padding)?;
+        if let Some([bias, _]) = &self.biases {
+            both = both.broadcast_add(bias)?;
+        }
         let intermediate = both.dim(D::Minus1)? / 2;
-        let gate = both.narrow(1, 0, intermediate)?;
-        let gate = match activation {
-            Activation::Silu => silu(&gate)?,
-            Activation::Gelu => gate.gelu()?,
+        let (gate, up) = (both.narrow(1, 0, intermediate)?, both.narrow(1, intermediate, intermediate)?);
+        let gated = match activation {
+            Activation::Silu => silu(&gate)? * up,
+            Activation::Gelu => gate.gelu()? * up,
+            Activation::Clamped => {
+                let gate = gate.minimum(7.0)?;
+                (&gate * sigmoid(&(&gate * 1.702)?)?)? * (up.clamp(-7.0, 7.0)? + 1.0)?
+            }
         };
-        self.down.forward(&(gate * both.narrow(1, intermediate, intermediate)?)?, padding)
+        let given = self.down.forward(&gated?, padding)?;
+        self.biases.as_ref().map_or(Ok(given.clone()), |[_, bias]| given.broadcast_add(bias))
     }
 }
 
 impl Experts {
+    fn load(origin: Origin<'_>, config: &model::Experts) -> Loaded<Self> {
+        let expert = |expert| Dense::load(origin, &format!(".{expert}"), config.biases);
+        let scales = || Loaded::Ok(origin.vector("ffn_down_exps.scale")?.to_vec1()?);
+        Ok(Self {
+            router: origin.stack(&["ffn_gate_inp"])?,
+            router_bias: config.biases.then(|| origin.vector("ffn_gate_inp.bias")).transpose()?,
+            experts: (0..config.count).map(expert).collect::<Loaded<_>>()?,
+            scales: config.beside.then(scales).transpose()?,
+        })
+    }
+
+    /// What the router is given, and what experts are.
     fn forward(
         &self,
-        x: &Tensor,
+        (ranked, x): (&Tensor, &Tensor),
         config: &ModelConfig,
         sizes: &model::Experts,
         padding: Padding,
     ) -> Result<Tensor> {
         let device = x.device();
-        let scores: Vec<Vec<f32>> = self.router.forward(x, padding)?.to_device(&Device::Cpu)?.to_vec2()?;
+        let mut scores = self.router.forward(ranked, padding)?;
+        if let Some(bias) = &self.router_bias {
+            scores = scores.broadcast_add(bias)?;
+        }
+        let scores: Vec<Vec<f32>> = scores.to_device(&Device::Cpu)?.to_vec2()?;
         // Of each expert the rows that go through it, and its shares of them.
         let mut chosen: BTreeMap<usize, (Vec<u32>, Vec<f32>)> = BTreeMap::new();
         for (row, scores) in scores.iter().enumerate() {
             for (expert, share) in choose(scores, sizes) {
                 let (rows, shares) = chosen.entry(expert).or_default();
                 rows.push(row as u32);
-                shares.push(share);
+                shares.push(share * self.scales.as_ref().map_or(1.0, |scales| scales[expert]));
             }
         }
         let mut sum = x.zeros_like()?;

@@ -3,10 +3,11 @@
 use candle_core::{Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 
-use super::attention::{Attention, AttentionInputs};
+use super::attention::{Attention, AttentionInputs, Seen};
 use super::convolution::Convolution;
 use super::feed_forward::FeedForward;
 use super::origin::Origin;
+use super::per_layer::Told;
 use super::rotary::Angles;
 use super::stack::Padding;
 use crate::error::Result;
@@ -22,6 +23,9 @@ pub struct Layer {
     feed_forward: FeedForward,
     /// Of what the feed-forward network gives.
     feed_forward_post_norm: Option<Tensor>,
+    told: Option<Told>,
+    /// What comes out of the layer is multiplied with this, if the family does so.
+    scale: Option<Tensor>, // [1]
     /// Around the mixer and around the feed-forward network.
     convolutions: Option<[Convolution; 2]>,
 }
@@ -49,6 +53,8 @@ impl Layer {
             feed_forward_norm: pre_norm("ffn_norm")?,
             feed_forward: FeedForward::load(origin)?,
             feed_forward_post_norm: post_norm("post_ffw_norm")?,
+            told: Told::load(origin)?,
+            scale: origin.config.family.layer_scales.then(|| norm("layer_output_scale")).transpose()?,
             convolutions: convolutions.transpose()?,
         })
     }
@@ -61,14 +67,15 @@ impl Layer {
     }
 
     /// `[nodes, hidden]` to `[nodes, hidden]`; remembers the nodes from position `at` on. `inputs` are those of
-    /// every kind of attention; `joined` is what attention takes, if it is not the normed state.
+    /// every kind of attention; `joined` is what attention takes, if it is not the normed state; `told` what the layer is
+    /// told beside the state.
     pub fn forward(
         &mut self,
         x: &Tensor,
-        joined: Option<Tensor>,
+        (joined, told): (Option<Tensor>, Option<&Tensor>),
         config: &ModelConfig,
         at: usize,
-        inputs: &[AttentionInputs],
+        (inputs, seen): (&[AttentionInputs], &mut Seen),
         padding: Padding,
     ) -> Computed<Tensor> {
         let (epsilon, after) = (config.norm_epsilon as f32, config.post_norm_epsilon as f32);
@@ -77,14 +84,19 @@ impl Layer {
         let [around, around_feed] =
             self.convolutions.as_ref().map_or([None, None], |[a, b]| [Some(a), Some(b)]);
         let mixed = convolved(around, normed, padding, |normed| {
-            attention.forward(normed, config, at, inputs, padding)
+            attention.forward(normed, config, at, inputs, seen, padding)
         })?;
         let x = (x + normalised(mixed, self.mixer_post_norm.as_ref(), after)?)?;
         let normed = normalised(x.clone(), self.feed_forward_norm.as_ref(), epsilon)?;
         let feed_forward = &self.feed_forward;
-        let fed =
-            convolved(around_feed, normed, padding, |normed| feed_forward.forward(normed, config, padding))?;
-        x + normalised(fed, self.feed_forward_post_norm.as_ref(), after)?
+        let fed = convolved(around_feed, normed, padding, |normed| {
+            feed_forward.forward(normed, &x, config, padding)
+        })?;
+        let mut x = (&x + normalised(fed, self.feed_forward_post_norm.as_ref(), after)?)?;
+        if let Some((make, told)) = self.told.as_ref().zip(told) {
+            x = (&x + make.forward(&x, told, config, padding)?)?;
+        }
+        self.scale.as_ref().map_or(Ok(x.clone()), |scale| x.broadcast_mul(scale))
     }
 
     /// Remembers `[rows, hidden]` from position `at` on, which tell nothing else.

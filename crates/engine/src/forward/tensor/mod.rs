@@ -10,6 +10,7 @@ mod feed;
 mod feed_forward;
 mod layer;
 mod origin;
+mod per_layer;
 mod rotary;
 mod sketch;
 mod stack;
@@ -21,12 +22,13 @@ use candle_core::quantized::QTensor;
 use candle_core::{DType, Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 
-use self::attention::AttentionInputs;
+use self::attention::{AttentionInputs, Seen};
 use self::block_head::BlockHead;
 use self::draft_head::DraftHead;
 use self::feed::Feed;
 use self::layer::Layer;
 use self::origin::Origin;
+use self::per_layer::PerLayer;
 use self::rotary::RotaryTable;
 use self::stack::{Arithmetic, Padding, Stack};
 use super::sketch::Sketch;
@@ -41,6 +43,7 @@ pub struct TensorModel {
     config: ModelConfig,
     device: Device,
     embedding: Arc<QTensor>, // [vocabulary, hidden]
+    per_layer: Option<PerLayer>,
     draft_head: Option<DraftHead>,
     block_head: Option<BlockHead>,
     layers: Vec<Layer>,
@@ -101,6 +104,7 @@ impl TensorModel {
             output: Stack::new(vec![output], arithmetic, device)?,
             draft_head: DraftHead::load(&weights, &config, arithmetic)?,
             block_head: BlockHead::load(&weights, &config, arithmetic)?,
+            per_layer: PerLayer::load(&weights, &config, arithmetic)?,
             embedding,
             rotary: rotary.collect::<Computed<_>>()?,
             padding: layers.first().map_or(Ok(Padding::NONE), |layer| layer.measure(&config, device))?,
@@ -117,7 +121,12 @@ impl TensorModel {
     }
 
     /// Hidden states of what is fed after the last layer, `[nodes, hidden]`, and before it those that are wanted.
-    fn run_layers(&mut self, feed: &Feed, want: &Want<'_>) -> Computed<(Tensor, Vec<Tensor>)> {
+    fn run_layers(
+        &mut self,
+        feed: &Feed,
+        tokens: &[TokenId],
+        want: &Want<'_>,
+    ) -> Result<(Tensor, Vec<Tensor>)> {
         let taps = want.features;
         let mut x = self.embedding.embedding(&feed.ids)?;
         if self.config.embedding_scale != 1.0 {
@@ -133,14 +142,17 @@ impl TensorModel {
             let (state, both) = head.join(&x, carried, self.config.norm_epsilon as f32, self.padding)?;
             (x, joined) = (state, Some(both));
         }
-        let inputs = self.inputs(feed)?;
+        let told = self.per_layer.as_ref();
+        let told = told.map(|told| told.tell(&x, tokens, &self.config, self.padding)).transpose()?;
+        let (inputs, mut seen) = (self.inputs(feed)?, Seen::new());
         let at = self.cached.len();
         let mut tapped = Vec::new();
         for (index, layer) in self.layers.iter_mut().enumerate() {
             if taps.is_some_and(|taps| taps.entering.contains(&index)) {
                 tapped.push(x.clone());
             }
-            x = layer.forward(&x, joined.take(), &self.config, at, &inputs, self.padding)?;
+            let beside = (joined.take(), told.as_ref().map(|told| &told[index]));
+            x = layer.forward(&x, beside, &self.config, at, (&inputs, &mut seen), self.padding)?;
         }
         Ok((x, tapped))
     }
@@ -274,7 +286,7 @@ impl Runner for TensorModel {
             self.cached.extend(tokens);
             return Ok(());
         }
-        let (hidden, tapped) = self.run_layers(&feed, want)?;
+        let (hidden, tapped) = self.run_layers(&feed, &tokens, want)?;
         let rows = want.rows_between(first, tree.len());
         self.places = None;
         if self.block_head.is_some() && !rows.is_empty() {

@@ -8,7 +8,8 @@ use super::super::gguf::Header;
 use super::super::weights::OUTPUT;
 use super::block_keys::{Written, checked_layers};
 use super::{
-    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, bad, query_scale, size,
+    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, bad, largest, query_scale,
+    size,
 };
 use crate::error::{Error, Result};
 
@@ -28,29 +29,39 @@ impl ModelConfig {
     ) -> Result<Self> {
         let architecture = header.string("general.architecture")?.unwrap_or("none");
         let family = Family::named(architecture, header.path())?;
-        let keys = Keys { header, family, has_markov: has(MARKOV_BEFORE) };
+        let keys = Keys { header, family, has: &has };
         let experts = keys.experts()?;
         let hidden = keys.size("embedding_length")?;
         let heads = keys.size("attention.head_count")?;
         let head_size = keys.size_or("attention.key_length", hidden / heads)?;
         keys.must_equal("attention.value_length", head_size)?;
+        if family.default("global_head_dim").is_some() {
+            keys.must_equal(
+                "attention.value_length_swa",
+                keys.size_or("attention.key_length_swa", head_size)?,
+            )?;
+        }
         let tokens = header.list("tokenizer.ggml.tokens")?.map_or(0, |tokens| tokens.len());
         let layers = super::layers(header.path(), keys.size("block_count")?)?;
         let context = keys.size("context_length")?;
         let (attention_kinds, attention_kind_of) =
-            keys.attention_kinds(layers, head_size, context, vectors)?;
+            keys.attention_kinds(layers, heads, head_size, context, vectors)?;
+        let intermediates = keys.intermediates(layers, experts.as_ref())?;
         let norm_epsilon = keys.number("attention.layer_norm_rms_epsilon")?.unwrap_or(1e-5);
         let mut config = Self {
             family,
             name: header.string("general.name").ok().flatten().map(str::to_owned),
             vocabulary: keys.size_or("vocab_size", tokens)?,
             hidden,
-            intermediate: keys.intermediate()?,
+            intermediate: intermediates.iter().copied().max().unwrap_or_default(),
+            intermediates,
             experts,
             layers,
             heads,
-            kv_heads: keys.kv_heads(layers, heads)?,
-            head_size,
+            kv_heads: largest(&attention_kinds, |keys| keys.count),
+            head_size: largest(&attention_kinds, |keys| keys.size),
+            caching_layers: keys.caching_layers(layers)?,
+            per_layer: keys.per_layer()?,
             context,
             norm_epsilon,
             post_norm_epsilon: family.default("post_norm_eps").unwrap_or(norm_epsilon),
@@ -75,8 +86,8 @@ impl ModelConfig {
 struct Keys<'a> {
     header: &'a Header,
     family: &'static Family,
-    /// Whether the file has the tensors of a Markov head.
-    has_markov: bool,
+    /// Whether the file has a tensor.
+    has: &'a dyn Fn(&str) -> bool,
 }
 
 impl Written for Keys<'_> {
@@ -132,28 +143,66 @@ impl Keys<'_> {
         }
     }
 
-    /// Of the feed-forward network; of Granite 4's dense models the one that all tokens share.
-    fn intermediate(&self) -> Result<usize> {
+    /// Of the feed-forward network of every layer; of Granite 4's dense models the one that all tokens share. Where
+    /// experts take its place it need not be said.
+    fn intermediates(&self, layers: usize, experts: Option<&Experts>) -> Result<Vec<usize>> {
         let shared = "expert_shared_feed_forward_length";
         let is_shared = self.family.multipliers && self.integer(shared)?.is_some_and(|size| size > 0);
-        self.size(if is_shared { shared } else { "feed_forward_length" })
+        let default = experts.map_or(0, |experts| experts.intermediate);
+        self.each(if is_shared { shared } else { "feed_forward_length" }, layers, default)
     }
 
-    /// Of a layer, which some writers say of each.
-    fn kv_heads(&self, layers: usize, heads: usize) -> Result<usize> {
-        const NAME: &str = "attention.head_count_kv";
-        let key = self.key(NAME);
+    /// A size of every layer, which some writers say of each and most of all; 0 as default means that it may not be
+    /// missing.
+    fn each(&self, name: &str, layers: usize, default: usize) -> Result<Vec<usize>> {
+        let key = self.key(name);
         let Some(listed) = self.header.list(&key).ok().flatten() else {
-            return self.size_or(NAME, heads);
+            return Ok(vec![self.size_or(name, default)?; layers]);
         };
-        let listed = listed.integers().unwrap_or_default();
-        let first = listed.first().copied().unwrap_or_default();
-        if listed.len() != layers || listed.iter().any(|&count| count != first) {
-            return Err(
-                self.bad(format!("the same number for each of {layers} layers in {key}"), "others".into())
-            );
+        let listed = listed.integers().filter(|listed| listed.len() == layers);
+        let listed = listed.ok_or_else(|| {
+            self.bad(format!("a number for each of {layers} layers in {key}"), "others".into())
+        })?;
+        let size = |found: i64| size(self.header.path(), &key, u64::try_from(found).unwrap_or_default());
+        listed.into_iter().map(size).collect()
+    }
+
+    /// How many key heads there are in layers without a window and in those with one.
+    fn kv_heads(&self, windowed: &[bool], heads: usize) -> Result<[usize; 2]> {
+        const NAME: &str = "attention.head_count_kv";
+        let counts = self.each(NAME, windowed.len(), heads)?;
+        let differs = self.family.default("global_head_dim").is_some();
+        let of = |window: bool| {
+            let own = counts.iter().zip(windowed).filter(|(_, windowed)| !differs || **windowed == window);
+            let mut own = own.map(|(count, _)| *count);
+            let first = own.next().unwrap_or(heads);
+            let others = if differs { "of a kind" } else { "" };
+            let expected = || format!("the same number for all layers {others} in {}", self.key(NAME));
+            own.all(|count| count == first)
+                .then_some(first)
+                .ok_or_else(|| self.bad(expected(), "others".into()))
+        };
+        Ok([of(false)?, of(true)?])
+    }
+
+    /// Layers with keys and values of their own, which are the first ones.
+    fn caching_layers(&self, layers: usize) -> Result<usize> {
+        const NAME: &str = "attention.shared_kv_layers";
+        let shared = self.integer(NAME)?.filter(|_| self.family.value_norms).unwrap_or(0);
+        let caching = usize::try_from(shared).ok().and_then(|shared| layers.checked_sub(shared));
+        caching
+            .filter(|&caching| caching > 0)
+            .ok_or_else(|| self.bad(format!("{} below {layers}", self.key(NAME)), shared.to_string()))
+    }
+
+    /// Of a family that has it.
+    fn per_layer(&self) -> Result<Option<usize>> {
+        const NAME: &str = "embedding_length_per_layer_input";
+        match self.integer(NAME)? {
+            None | Some(0) => Ok(None),
+            Some(_) if !self.family.value_norms => Ok(None),
+            Some(_) => self.size(NAME).map(Some),
         }
-        size(self.header.path(), &key, u64::try_from(first).unwrap_or_default())
     }
 
     fn multipliers(&self) -> Result<Option<Multipliers>> {
@@ -188,13 +237,16 @@ impl Keys<'_> {
                 Err(unsupported(self.header.path(), found))
             }
             (None, _) => Ok(None),
+            (Some(options), None | Some(0)) if options.beside => Ok(None),
             (Some(options), _) => {
                 self.refuse("expert_shared_count", "no expert that every token goes through")?;
                 Ok(Some(Experts {
                     count: self.size("expert_count")?,
                     used: self.size("expert_used_count")?,
                     intermediate: self.size("expert_feed_forward_length")?,
-                    normalised: options.normalised,
+                    normalised: true,
+                    biases: options.biases,
+                    beside: options.beside,
                 }))
             }
         }
@@ -256,7 +308,7 @@ impl Keys<'_> {
         let mask = self.header.integer("tokenizer.ggml.mask_token_id")?;
         // Tensors tell what else a head has; those of DSpark guess from the text's last token on, unless they say no.
         let from_anchor = self.header.boolean(&self.key("sample_from_anchor"))?;
-        let from_anchor = from_anchor.unwrap_or(self.has_markov);
+        let from_anchor = from_anchor.unwrap_or_else(|| (self.has)(MARKOV_BEFORE));
         Ok(DraftHead {
             entering: Some(entering),
             target_hidden: self.size_or("target_hidden_size", hidden)?,
@@ -268,9 +320,13 @@ impl Keys<'_> {
         })
     }
 
-    /// What queries are divided by the square root of. GGUF has no key for it: Gemma 3 27B, told by its
-    /// 62 layers, is the one model where it is not the head size.
+    /// What queries are divided by the square root of. GGUF has no key for it: Gemma 4's are not divided, and Gemma 3
+    /// 27B, told by its 62 layers, is the one other model where it is not the head size.
     fn query_scalar(&self, layers: usize, hidden: usize, heads: usize, head_size: usize) -> usize {
-        if self.family.name == "gemma3" && layers == 62 { hidden / heads } else { head_size }
+        match self.family.name {
+            "gemma3" if layers == 62 => hidden / heads,
+            "gemma4" => 1,
+            _ => head_size,
+        }
     }
 }

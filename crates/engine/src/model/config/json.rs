@@ -11,7 +11,8 @@ use serde_json::Value as Json;
 use super::super::family::{Activation, Family, unsupported};
 use super::block_keys::Keys as BlockKeys;
 use super::{
-    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, bad, query_scale, size,
+    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, bad, largest, query_scale,
+    size,
 };
 use crate::error::{Error, Result};
 
@@ -35,19 +36,24 @@ impl ModelConfig {
         let head_size = keys.size_or("head_dim", hidden / heads)?;
         let layers = super::layers(path, keys.size("num_hidden_layers")?)?;
         let context = keys.size("max_position_embeddings")?;
-        let (attention_kinds, attention_kind_of) = keys.attention_kinds(layers, head_size, context)?;
+        let (attention_kinds, attention_kind_of) = keys.attention_kinds(layers, heads, head_size, context)?;
         let norm_epsilon = keys.number("rms_norm_eps").unwrap_or(1e-6);
+        let (intermediate, caching_layers) = (keys.intermediate()?, keys.caching_layers(layers)?);
+        let intermediates = keys.intermediates(layers, caching_layers, intermediate)?;
         let mut config = Self {
             family,
             name,
             vocabulary: keys.size("vocab_size")?,
             hidden,
-            intermediate: keys.intermediate()?,
+            intermediate: intermediates.iter().copied().max().unwrap_or(intermediate),
+            intermediates,
             experts: keys.experts()?,
             layers,
             heads,
-            kv_heads: keys.size_or("num_key_value_heads", heads)?,
-            head_size,
+            kv_heads: largest(&attention_kinds, |keys| keys.count),
+            head_size: largest(&attention_kinds, |keys| keys.size),
+            caching_layers,
+            per_layer: keys.per_layer()?,
             context,
             norm_epsilon,
             post_norm_epsilon: keys.stated("post_norm_eps", norm_epsilon)?,
@@ -178,12 +184,22 @@ impl Keys<'_> {
         if !self.family.bent_logits {
             self.refuse_set("final_logit_softcapping", "logits without soft-capping")?;
         }
-        self.refuse_set("use_bidirectional_attention", "causal attention")?;
+        // Of what is seen, which text is not.
+        if self.json["use_bidirectional_attention"] != "vision" {
+            self.refuse_set("use_bidirectional_attention", "causal attention")?;
+        }
         self.refuse_hybrids()?;
         let (expected, others) = match self.family.activation {
             Activation::Silu => ("silu", ["silu", "swish"]),
             Activation::Gelu => ("gelu_pytorch_tanh", ["gelu_pytorch_tanh", "gelu_new"]),
+            // By that name.
+            Activation::Clamped => ("silu", ["silu", "swish"]),
         };
+        for (key, expected) in [("swiglu_alpha", 1.702), ("swiglu_limit", 7.0)] {
+            if let Some(found) = self.json[key].as_f64().filter(|&found| found != expected) {
+                return Err(self.bad(&format!("{key} of {expected}"), found.to_string()));
+            }
+        }
         for key in ["hidden_act", "hidden_activation"] {
             if let Some(found) = self.json[key].as_str().filter(|found| !others.contains(found)) {
                 return Err(self.bad(&format!("the activation {expected}"), format!("{key} {found}")));
@@ -213,6 +229,33 @@ impl Keys<'_> {
         let shared = "shared_intermediate_size";
         let is_shared = self.family.multipliers && !self.json[shared].is_null();
         self.size(if is_shared { shared } else { "intermediate_size" })
+    }
+
+    /// Layers with keys and values of their own, which are the first ones.
+    fn caching_layers(&self, layers: usize) -> Result<usize> {
+        let shared = self.stated("num_kv_shared_layers", 0.0)?;
+        if !self.family.value_norms || shared == 0.0 {
+            return Ok(layers);
+        }
+        let caching = layers.checked_sub(shared.max(0.0) as usize).filter(|&caching| caching > 0);
+        caching.ok_or_else(|| self.bad(&format!("num_kv_shared_layers below {layers}"), shared.to_string()))
+    }
+
+    /// Of every layer, if they differ: those that share keys and values may be twice as wide.
+    fn intermediates(&self, layers: usize, caching: usize, usual: usize) -> Result<Vec<usize>> {
+        if self.json["use_double_wide_mlp"] != true {
+            return Ok(Vec::new());
+        }
+        let twice = size(self.path, "intermediate_size", 2 * usual as u64)?;
+        Ok((0..layers).map(|layer| if layer < caching { usual } else { twice }).collect())
+    }
+
+    /// Of a family that has it.
+    fn per_layer(&self) -> Result<Option<usize>> {
+        match self.stated("hidden_size_per_layer_input", 0.0)? {
+            width if width == 0.0 || !self.family.value_norms => Ok(None),
+            _ => self.size("hidden_size_per_layer_input").map(Some),
+        }
     }
 
     fn multipliers(&self) -> Result<Option<Multipliers>> {
@@ -248,7 +291,8 @@ impl Keys<'_> {
     }
 
     fn experts(&self) -> Result<Option<Experts>> {
-        if self.family.experts.is_none() {
+        let Some(options) = self.family.experts else { return Ok(None) };
+        if options.beside && self.json["enable_moe_block"] != true {
             return Ok(None);
         }
         let in_every_layer = self.json["mlp_only_layers"].as_array().is_none_or(Vec::is_empty)
@@ -257,11 +301,18 @@ impl Keys<'_> {
             return Err(self.bad("experts in every layer", "layers without".into()));
         }
         Ok(Some(Experts {
-            count: self.size("num_experts")?,
-            used: self.size("num_experts_per_tok")?,
-            intermediate: self.size("moe_intermediate_size")?,
-            normalised: self.json["norm_topk_prob"].as_bool().unwrap_or(false),
+            count: self.size(self.given(["num_experts", "num_local_experts"]))?,
+            used: self.size(self.given(["num_experts_per_tok", "top_k_experts"]))?,
+            intermediate: self.size(self.given(["moe_intermediate_size", "intermediate_size"]))?,
+            normalised: !options.stated_shares || self.json["norm_topk_prob"] == true,
+            biases: options.biases,
+            beside: options.beside,
         }))
+    }
+
+    /// The second of two keys where it is the one that is given.
+    fn given(&self, [usual, other]: [&'static str; 2]) -> &'static str {
+        if self.json[usual].is_null() && !self.json[other].is_null() { other } else { usual }
     }
 
     /// Refuses a key that is neither missing, null nor false.

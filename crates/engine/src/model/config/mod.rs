@@ -37,14 +37,21 @@ pub struct ModelConfig {
     pub vocabulary: usize,
     pub hidden: usize,
     pub intermediate: usize,
-    /// In place of the feed-forward network of every layer.
+    /// Of every layer, where they differ: then `intermediate` is the largest.
+    pub intermediates: Vec<usize>,
+    /// In place of the feed-forward network of every layer, or beside it.
     pub experts: Option<Experts>,
     pub layers: usize,
     pub heads: usize,
-    /// Divides `heads`.
+    /// The most that any kind of attention has.
     pub kv_heads: usize,
-    /// Even.
+    /// The largest of any kind of attention.
     pub head_size: usize,
+    /// So many first layers have keys and values of their own. The others see those of the last of these that is of
+    /// their kind.
+    pub caching_layers: usize,
+    /// Numbers that every layer is told of each token, beside the state that runs through them.
+    pub per_layer: Option<usize>,
     /// Tokens the model was trained to see at once.
     pub context: usize,
     pub norm_epsilon: f64,
@@ -80,6 +87,10 @@ pub struct Experts {
     pub intermediate: usize,
     /// The shares of those a token goes through add up to 1. Otherwise they are what they are among all.
     pub normalised: bool,
+    /// The router and their matrices have biases.
+    pub biases: bool,
+    /// They are beside the feed-forward network of every layer.
+    pub beside: bool,
 }
 
 /// What is made of what the output matrix gives, before it is called logits.
@@ -100,9 +111,46 @@ pub struct AttentionKind {
     /// Tokens it sees, itself among them; `None` for all there are.
     pub window: Option<usize>,
     pub rotary: Rotary,
+    pub keys: KeyHeads,
+}
+
+/// The heads of keys and values of a kind of attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyHeads {
+    /// Divides how many heads of queries there are.
+    pub count: usize,
+    /// Numbers of a head, as many as a query's has. Even.
+    pub size: usize,
+    /// Values are what keys are before they are normed and turned.
+    pub are_values: bool,
 }
 
 impl ModelConfig {
+    /// The kind of a layer's attention.
+    pub fn attention(&self, layer: usize) -> &AttentionKind {
+        &self.attention_kinds[self.attention_kind_of[layer]]
+    }
+
+    /// The layer whose keys and values a layer sees.
+    pub fn cache_of(&self, layer: usize) -> usize {
+        let kind = |layer: &usize| self.attention_kind_of[*layer];
+        let shared = || (0..self.caching_layers).rev().find(|earlier| kind(earlier) == kind(&layer));
+        if layer < self.caching_layers { layer } else { shared().unwrap_or(layer) }
+    }
+
+    /// Of a layer's feed-forward network.
+    pub fn intermediate_of(&self, layer: usize) -> usize {
+        self.intermediates.get(layer).copied().unwrap_or(self.intermediate)
+    }
+
+    /// Whether layers differ in their sizes, or in what they have.
+    pub fn is_uneven(&self) -> bool {
+        let first = self.attention_kinds.first().map(|kind| kind.keys);
+        self.caching_layers < self.layers
+            || self.intermediates.iter().any(|&size| size != self.intermediate)
+            || self.attention_kinds.iter().any(|kind| Some(kind.keys) != first)
+    }
+
     /// Tokens up to which a text is read otherwise than a longer one, if there are such: the next pass over it reads
     /// all of it anew.
     pub fn border(&self) -> Option<usize> {
@@ -116,17 +164,24 @@ impl ModelConfig {
 
     /// What has to hold between the numbers, whatever the format.
     fn validated(self, path: &Path) -> Result<Self> {
-        if !self.heads.is_multiple_of(self.kv_heads) {
-            let found = format!("{} heads and {} key-value heads", self.heads, self.kv_heads);
-            return Err(bad(path, "key-value heads that divide the heads".into(), found));
+        for AttentionKind { keys, .. } in &self.attention_kinds {
+            if !self.heads.is_multiple_of(keys.count) {
+                let found = format!("{} heads and {} key-value heads", self.heads, keys.count);
+                return Err(bad(path, "key-value heads that divide the heads".into(), found));
+            }
+            if !keys.size.is_multiple_of(2) {
+                return Err(bad(path, "an even head size".into(), keys.size.to_string()));
+            }
+        }
+        let shared = self.caching_layers..self.layers;
+        if let Some(layer) = shared.into_iter().find(|&layer| self.cache_of(layer) >= self.caching_layers) {
+            let expected = format!("keys and values for layer {layer} in an earlier one of its kind");
+            return Err(bad(path, expected, "none".into()));
         }
         if let Some(Experts { count, used, .. }) = self.experts
             && used > count
         {
             return Err(bad(path, format!("up to {count} experts per token"), used.to_string()));
-        }
-        if !self.head_size.is_multiple_of(2) {
-            return Err(bad(path, "an even head size".into(), self.head_size.to_string()));
         }
         let epsilons = [self.norm_epsilon, self.post_norm_epsilon];
         if let Some(found) = epsilons.into_iter().find(|epsilon| !(*epsilon > 0.0 && *epsilon < 1.0)) {
@@ -149,8 +204,9 @@ impl ModelConfig {
             let found = "some that are not".into();
             return Err(bad(path, "positive rotary frequencies".into(), found));
         }
-        let partly = |rotary: &Rotary| rotary.growth.is_some() && rotary.size() != self.head_size;
-        if self.attention_kinds.iter().any(|kind| partly(&kind.rotary)) {
+        let partly =
+            |kind: &AttentionKind| kind.rotary.growth.is_some() && kind.rotary.size() != kind.keys.size;
+        if self.attention_kinds.iter().any(partly) {
             let expected = "rotary positions on whole heads where queries grow with them";
             return Err(bad(path, expected.into(), "positions on a part".into()));
         }
@@ -231,14 +287,16 @@ fn attention_kinds(
     (kinds, flags.into_iter().map(number).collect())
 }
 
-/// A window's kind of attention, if the layer has it, turned or not.
-fn kind_of(
-    (window, turned): (bool, bool),
-    global: &Rotary,
-    (width, local): (Option<usize>, &Rotary),
-) -> AttentionKind {
-    let (window, rotary) = if window { (width, local) } else { (None, global) };
-    AttentionKind { window, rotary: if turned { rotary.clone() } else { rotary.unturned() } }
+/// One of two kinds of attention, with the window or not, turned or not.
+fn kind_of((window, turned): (bool, bool), global: &AttentionKind, local: &AttentionKind) -> AttentionKind {
+    let kind = if window { local } else { global };
+    let rotary = if turned { kind.rotary.clone() } else { kind.rotary.unturned() };
+    AttentionKind { rotary, ..*kind }
+}
+
+/// The largest numbers of the kinds of attention.
+fn largest(kinds: &[AttentionKind], of: impl Fn(&KeyHeads) -> usize) -> usize {
+    kinds.iter().map(|kind| of(&kind.keys)).max().unwrap_or(1)
 }
 
 /// A window that is none when it is 0 or no token of the context is ever outside.

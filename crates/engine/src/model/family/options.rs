@@ -3,8 +3,21 @@
 /// What a family says of its experts; how many there are and how large is in the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpertOptions {
-    /// The shares of the chosen experts add up to 1. A config.json says it by itself, as `norm_topk_prob`.
-    pub(in crate::model) normalised: bool,
+    /// A config.json says by itself whether the shares of the chosen experts add up to 1, as `norm_topk_prob`. In all
+    /// others they do.
+    pub(in crate::model) stated_shares: bool,
+    /// The router and all matrices of experts have biases.
+    pub(in crate::model) biases: bool,
+    /// Hugging Face files hold an expert's matrices of gate and up as one whose rows belong to them in turns, and what
+    /// they do not hold in blocks the other way round, inputs before outputs.
+    pub(in crate::model) in_turns: bool,
+    /// They are beside each layer's feed-forward network, in the family's models that have any.
+    pub(in crate::model) beside: bool,
+}
+
+impl ExpertOptions {
+    pub(super) const PLAIN: Self =
+        Self { stated_shares: false, biases: false, in_turns: false, beside: false };
 }
 
 /// The function a gate goes through.
@@ -14,6 +27,8 @@ pub enum Activation {
     Silu,
     /// GELU by its approximation with tanh.
     Gelu,
+    /// With x at most 7 and what it is multiplied with between -7 and 7 and then one more: x / (1 + e^(-1.702 x)).
+    Clamped,
 }
 
 /// How queries and keys are normalised.

@@ -74,7 +74,8 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
             return Err(header.bad(expected, format!("{shape:?}")));
         };
         end = end.max(bytes.end);
-        let stored = Stored { format, shape, file: tensors.files.len(), bytes, above_one: false };
+        let stored =
+            Stored { format, shape, file: tensors.files.len(), bytes, above_one: false, gathered: None };
         if tensors.stored.contains_key(&name) {
             return Err(bad(path, "each tensor once", format!("{name} twice"), DOWNLOAD_AGAIN));
         }

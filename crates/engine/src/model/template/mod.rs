@@ -26,6 +26,7 @@ pub use memory::Bounded;
 pub use message::{ChatMessage, Role};
 pub use renderer::Renderer;
 pub use serve::serve_if_asked;
+pub(super) use thinking::IN_A_CHANNEL;
 pub use thinking::Thinking;
 
 use crate::error::{Error, Result};
@@ -76,6 +77,11 @@ impl ChatTemplate {
         let off = rendered(Some(false))?;
         let differs = rendered(Some(true))? != off;
         differs.then(|| rendered(None).is_some_and(|untouched| untouched != off))
+    }
+
+    /// Whether what a model thinks and what it says are messages of their own.
+    pub(crate) fn has_channels(&self) -> bool {
+        self.source.text.contains(IN_A_CHANNEL)
     }
 
     /// The text the model is to continue. `add_generation_prompt` opens the assistant's next turn.

@@ -6,6 +6,9 @@ use serde::Serialize;
 /// as DeepSeek and Granite do.
 pub(super) const SWITCHES: [&str; 2] = ["enable_thinking", "thinking"];
 
+/// What stands before a message in which a model thinks, where messages have channels: gpt-oss.
+pub(in crate::model) const IN_A_CHANNEL: &str = "<|channel|>analysis<|message|>";
+
 /// Where thinking begins and where it ends in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Thinking {
@@ -15,7 +18,7 @@ pub struct Thinking {
 
 impl Thinking {
     /// The tags in use.
-    pub const KNOWN: [Self; 4] = [
+    pub const KNOWN: [Self; 5] = [
         // Qwen 3, DeepSeek R1, SmolLM 3 and most others
         Self { open: "<think>", close: "</think>" },
         // Magistral
@@ -24,11 +27,15 @@ impl Thinking {
         Self { open: "<|START_THINKING|>", close: "<|END_THINKING|>" },
         // Seed-OSS
         Self { open: "<seed:think>", close: "</seed:think>" },
+        // Gemma 4
+        Self { open: "<|channel>thought", close: "<channel|>" },
     ];
 
     /// The tags a template writes or takes out; most name the closing one only.
     pub(in crate::model) fn of(template: &str) -> Option<Self> {
-        Self::KNOWN.into_iter().find(|tags| template.contains(tags.close))
+        let written = Self::KNOWN.into_iter().find(|tags| template.contains(tags.close));
+        // `channels` makes the first of them of what is thought in one.
+        written.or_else(|| template.contains(IN_A_CHANNEL).then_some(Self::KNOWN[0]))
     }
 
     /// Whether a prompt ends with the opening tag, so that the reply begins inside of thinking.

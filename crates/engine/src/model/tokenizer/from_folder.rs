@@ -12,7 +12,7 @@ use tokenizers::AddedToken;
 
 use super::library::{Built, Library, Unused};
 use super::normalizer;
-use super::special::{ENDS, SpecialToken, SpecialTokens};
+use super::special::{SHOWN, SpecialToken, SpecialTokens};
 use super::table::{Kind, Spelling, Table, byte_token};
 use super::{Encoder, Tokenizer};
 use crate::error::{Error, Result};
@@ -89,7 +89,8 @@ pub(in crate::model) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
     let mut kinds: Vec<Kind> = texts.iter().map(|text| token_kind(text.as_deref(), spelling)).collect();
     for added in &document.added_tokens {
         if let Some(kind) = kinds.get_mut(added.id as usize) {
-            *kind = if added.special { Kind::Control } else { Kind::Added };
+            let shown = !added.special || SHOWN.contains(&added.content.as_str());
+            *kind = if shown { Kind::Added } else { Kind::Control };
         }
     }
     let tokens = texts.iter().map(|text| text.as_deref().unwrap_or_default()).zip(kinds);
@@ -287,11 +288,8 @@ fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
             special.add_end(by_id(id).unwrap_or_else(unnamed));
         }
     }
-    for added in document.added_tokens.iter().filter(|added| added.special) {
-        if ENDS.contains(&added.content.as_str()) {
-            special.add_end(SpecialToken { id: added.id, text: added.content.clone() });
-        }
-    }
+    let controls = document.added_tokens.iter().filter(|added| added.special);
+    special.add_known_ends(controls.map(|added| SpecialToken { id: added.id, text: added.content.clone() }));
     special
 }
 

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use super::byte_level;
 use super::library::Library;
+use super::merged;
 use super::pre_tokenizer::PreTokenizer;
 use super::sentence_piece::SentencePiece;
-use super::special::{ENDS, SpecialToken, SpecialTokens};
+use super::special::{ENDS, SHOWN, SpecialToken, SpecialTokens};
 use super::table::{Kind, Spelling, Table};
 use super::{Encoder, Tokenizer};
 use crate::error::{Error, Result};
@@ -31,24 +32,28 @@ pub(in crate::model) fn from_gguf(header: &Header) -> Result<Tokenizer> {
     let spelled = texts(header, TOKENS)?;
     let tokens = tokens(header, &spelled)?;
     let special = special_tokens(header)?;
-    let (encoder, spelling, adds_space) = match spelling(header)? {
-        Spelling::ByteLevel => {
-            let pre = pre_tokenizer(header)?;
+    let joined = method(header)?;
+    let (encoder, adds_space) = match joined {
+        Method::Bytes | Method::Characters => {
             let merges = texts(header, "tokenizer.ggml.merges")?;
-            let built = byte_level::build(pre, &tokens, merges.iter().map(Cow::as_ref)).map_err(failed)?;
-            (Encoder::Library(Box::new(Library::new(built))), Spelling::ByteLevel, false)
+            let merges = merges.iter().map(Cow::as_ref);
+            let built = match joined {
+                Method::Characters => merged::build(&tokens, merges),
+                _ => byte_level::build(pre_tokenizer(header)?, &tokens, merges),
+            };
+            (Encoder::Library(Box::new(Library::new(built.map_err(failed)?))), false)
         }
-        Spelling::SentencePiece => {
+        Method::Pieces => {
             let adds_space = header.boolean("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
             let unknown = token_id(header, "tokenizer.ggml.unknown_token_id", tokens.len())?;
             let mut pieces = SentencePiece::new(&tokens, scores(header, tokens.len())?, unknown, adds_space);
             if header.string("general.architecture")? == Some("phi3") {
                 pieces.drop_space_after(|token| !PHI3_KEEPS_SPACE.contains(&token));
             }
-            (Encoder::SentencePiece(Box::new(pieces)), Spelling::SentencePiece, adds_space)
+            (Encoder::SentencePiece(Box::new(pieces)), adds_space)
         }
     };
-    let table = Table::new(spelling, tokens.into_iter());
+    let table = Table::new(joined.spelling(), tokens.into_iter());
     Ok(Tokenizer::new(header.path().to_owned(), encoder, table, special, adds_space))
 }
 
@@ -57,13 +62,14 @@ pub(in crate::model) fn from_gguf(header: &Header) -> Result<Tokenizer> {
 /// # Errors
 /// As [`from_gguf`].
 pub(in crate::model) fn kind(header: &Header) -> Result<String> {
-    let spelling = spelling(header)?;
-    if spelling == Spelling::SentencePiece {
-        return Ok(spelling.name().into());
-    }
+    let name = match method(header)? {
+        Method::Bytes => Spelling::ByteLevel.name(),
+        Method::Pieces => return Ok(Spelling::SentencePiece.name().into()),
+        Method::Characters => return Ok("BPE over characters".into()),
+    };
     pre_tokenizer(header)?;
     let pre = header.string(PRE)?.unwrap_or("default");
-    Ok(format!("{}, {pre}", spelling.name()))
+    Ok(format!("{name}, {pre}"))
 }
 
 /// Tokens the header lists.
@@ -82,9 +88,9 @@ pub(in crate::model) fn special_tokens(header: &Header) -> Result<SpecialTokens>
         let id = token_id(header, key, tokens.len())?;
         Ok(id.map(|id| SpecialToken { id, text: tokens[id as usize].0.to_owned() }))
     };
-    let adds_bos_by_default = match spelling(header)? {
-        Spelling::ByteLevel => pre_tokenizer(header)?.adds_bos,
-        Spelling::SentencePiece => true,
+    let adds_bos_by_default = match method(header)? {
+        Method::Bytes => pre_tokenizer(header)?.adds_bos,
+        Method::Pieces | Method::Characters => true,
     };
     let mut special = SpecialTokens {
         bos: named("tokenizer.ggml.bos_token_id")?,
@@ -97,22 +103,41 @@ pub(in crate::model) fn special_tokens(header: &Header) -> Result<SpecialTokens>
     for token in [special.eos.clone(), eot, eom].into_iter().flatten() {
         special.add_end(token);
     }
-    for (&(text, kind), id) in tokens.iter().zip(0..) {
-        if kind == Kind::Control && ENDS.contains(&text) {
-            special.add_end(SpecialToken { id, text: text.to_owned() });
-        }
-    }
+    let controls = tokens.iter().zip(0..).filter(|((_, kind), _)| *kind == Kind::Control);
+    special.add_known_ends(controls.map(|(&(text, _), id)| SpecialToken { id, text: text.to_owned() }));
     Ok(special)
 }
 
-fn spelling(header: &Header) -> Result<Spelling> {
+/// How tokens are found in a text.
+#[derive(Clone, Copy)]
+enum Method {
+    /// By merges of bytes within words.
+    Bytes,
+    /// By scores of pieces.
+    Pieces,
+    /// By merges of characters within lines.
+    Characters,
+}
+
+impl Method {
+    fn spelling(self) -> Spelling {
+        match self {
+            Self::Bytes => Spelling::ByteLevel,
+            Self::Pieces | Self::Characters => Spelling::SentencePiece,
+        }
+    }
+}
+
+fn method(header: &Header) -> Result<Method> {
     match header.string(MODEL)? {
-        Some("gpt2") => Ok(Spelling::ByteLevel),
-        Some("llama") => Ok(Spelling::SentencePiece),
+        Some("gpt2") => Ok(Method::Bytes),
+        Some("llama") => Ok(Method::Pieces),
+        Some("gemma4") => Ok(Method::Characters),
         other => Err(Error::Tokenizer {
             path: header.path().to_owned(),
             reason: format!(
-                "expected type gpt2 (byte-level BPE) or llama (SentencePiece), found {}",
+                "expected type gpt2 (byte-level BPE), llama (SentencePiece) or gemma4 (BPE over characters), \
+                 found {}",
                 other.unwrap_or("none")
             ),
         }),
@@ -139,6 +164,7 @@ fn tokens<'a>(header: &Header, texts: &'a [Cow<'_, str>]) -> Result<Vec<(&'a str
 /// A token's kind; the numbers are GGUF's.
 fn token_kind(text: &str, number: i64) -> Kind {
     match number {
+        2 | 3 if SHOWN.contains(&text) => Kind::Added,
         2 | 3 => Kind::Control,
         // Some writers list what ends a turn as text. Nobody may end a turn by writing it.
         4 if ENDS.contains(&text) => Kind::Control,

@@ -5,6 +5,7 @@ mod byte_level;
 mod from_folder;
 mod from_gguf;
 mod library;
+mod merged;
 mod normalizer;
 mod pattern;
 mod pre_tokenizer;

@@ -18,7 +18,17 @@ pub(super) const ENDS: &[&str] = &[
     "<end_of_turn>",
     "<｜end▁of▁sentence｜>",
     "<|EOT|>",
+    "<turn|>",
+    RETURN,
+    "<|call|>",
 ];
+
+/// Where this ends a reply, [`MESSAGE_END`] ends a message of several that it may have.
+const RETURN: &str = "<|return|>";
+const MESSAGE_END: &str = "<|end|>";
+
+/// Control tokens that are text all the same: between them a model thinks.
+pub(super) const SHOWN: &[&str] = &["<|channel>", "<channel|>"];
 
 /// A token by id and text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,5 +54,13 @@ impl SpecialTokens {
         if self.ends.iter().all(|known| known.id != token.id) {
             self.ends.push(token);
         }
+    }
+
+    /// Adds those of all control tokens that are known to end replies.
+    pub(super) fn add_known_ends(&mut self, controls: impl Iterator<Item = SpecialToken>) {
+        let known: Vec<SpecialToken> = controls.filter(|token| ENDS.contains(&token.text.as_str())).collect();
+        let returns = known.iter().any(|token| token.text == RETURN);
+        let ends = known.into_iter().filter(|token| !(returns && token.text == MESSAGE_END));
+        ends.for_each(|token| self.add_end(token));
     }
 }

@@ -301,6 +301,30 @@ fn the_space_before_a_text_is_added_only_where_the_header_wants_it() {
     assert_eq!(tokenizer.decode(&[264]), " a");
 }
 
+#[test]
+fn characters_are_merged_within_lines_and_others_are_bytes() {
+    let scored: Vec<(&str, f32)> = ["▁", "o", "n", "c", "e", "on", "ce", "once", "▁once", "\n", "\n\n"]
+        .map(|piece| (piece, 0.0))
+        .to_vec();
+    let mut gguf = Gguf::sentence_piece(&scored);
+    gguf.set("tokenizer.ggml.model", text("gemma4"));
+    let merges = ["o n", "c e", "on ce", "▁ once"].map(text).to_vec();
+    gguf.set("tokenizer.ggml.merges", Value::Array(merges));
+    let tokenizer = built(&gguf);
+    let encoded = |said: &str| -> Vec<String> {
+        let tokens = tokenizer.encode(said, Special::Ignore).unwrap();
+        assert_eq!(tokenizer.decode(&tokens), said);
+        tokens.into_iter().map(|token| tokenizer.piece(token)).collect()
+    };
+    assert!(tokenizer.adds_bos());
+    assert_eq!(encoded("once once"), ["once", " once"]);
+    assert_eq!(encoded(" once  once"), [" once", " ", " once"]);
+    assert_eq!(encoded("once\n\nonce\n\n\nno"), ["once", "\n\n", "once", "\n\n", "\n", "n", "o"]);
+    assert_eq!(encoded("é"), ["<0xC3>", "<0xA9>"]);
+    gguf.set("tokenizer.ggml.merges", Value::Array(vec![text("on")]));
+    assert!(error(&gguf).to_string().contains("two parts in the merge"));
+}
+
 /// A tokenizer.json as Llama 2's: pieces with a mark for the space before them, other characters as bytes. 1
 /// begins a text, 2 ends it; 3 to 258 are bytes.
 fn sentence_piece_folder() -> tempfile::TempDir {

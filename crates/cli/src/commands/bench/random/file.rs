@@ -175,7 +175,7 @@ fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
     let number = |value: usize| Value::Number(value as u32);
     let end = number(shape.vocabulary - 1);
     let general = [
-        ("architecture", Value::Text("llama".to_owned())),
+        ("architecture", Value::Text(shape.architecture().to_owned())),
         ("name", Value::Text(format!("random {model}"))),
         ("description", Value::Text(Shape::recipe())),
         ("file_type", Value::Number(weights.file_type())),
@@ -204,7 +204,18 @@ fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
     ];
     let named = |group: &str, (key, value): (&str, Value)| (format!("{group}.{key}"), value);
     let general = general.into_iter().map(|pair| named("general", pair));
-    let llama = llama.into_iter().map(|pair| named("llama", pair));
+    let experts = shape.experts.map(|experts| {
+        [
+            ("attention.key_length", number(shape.head_size)),
+            ("attention.value_length", number(shape.head_size)),
+            ("attention.sliding_window", number(if experts.architecture == "gpt-oss" { 128 } else { 0 })),
+            ("expert_count", number(experts.count)),
+            ("expert_used_count", number(experts.used)),
+            ("expert_feed_forward_length", number(shape.intermediate)),
+        ]
+    });
+    let llama = llama.into_iter().chain(experts.into_iter().flatten());
+    let llama = llama.map(|pair| named(shape.architecture(), pair));
     general.chain(llama).chain(tokenizer.into_iter().map(|pair| named("tokenizer.ggml", pair))).collect()
 }
 
@@ -234,6 +245,8 @@ mod tests {
     use foretoken_engine::model::ModelSource;
 
     use super::*;
+    use crate::commands::bench::random::mixture::Weights;
+    use crate::commands::bench::random::shape::{Experts, SHAPES};
 
     fn tiny() -> RandomModel {
         "tiny:Q4_K_M".parse().unwrap()
@@ -277,6 +290,22 @@ mod tests {
         let tokenizer = target.tokenizer().unwrap();
         assert_eq!((tokenizer.vocabulary(), tokenizer.ends()), (2048, &[2047][..]));
         assert!(foretoken_engine::compat::compare(&tokenizer, &draft.tokenizer().unwrap()).compatible);
+    }
+
+    #[test]
+    fn experts_are_a_model_of_their_architecture() {
+        let folder = tempfile::tempdir().unwrap();
+        for (architecture, format) in [("qwen3moe", Format::Q4K), ("gpt-oss", Format::Mxfp4)] {
+            let shape = SHAPES.into_iter().find(|shape| shape.architecture() == architecture).unwrap();
+            let experts = shape.experts.map(|experts| Experts { count: 6, used: 3, ..experts });
+            let small =
+                Shape { vocabulary: 320, hidden: 256, intermediate: 256, heads: 4, kv_heads: 2, ..shape };
+            let model = RandomModel { shape: Shape { experts, ..small }, weights: Weights::All(format) };
+            let source = ModelSource::open(&make(model, folder.path()).unwrap().target).unwrap();
+            let config = source.config().unwrap();
+            assert_eq!((config.family.name, config.layers), (architecture, shape.layers));
+            assert_eq!(config.experts.as_ref().map(|experts| (experts.count, experts.used)), Some((6, 3)));
+        }
     }
 
     #[test]

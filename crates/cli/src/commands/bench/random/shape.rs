@@ -5,7 +5,7 @@ use foretoken_engine::format::Format;
 
 use super::mixture::{Part, Weights, bytes};
 
-/// The sizes of a model of the Llama family.
+/// The sizes of a model of the Llama family, or of one of experts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
     pub name: &'static str,
@@ -19,10 +19,23 @@ pub struct Shape {
     pub context: usize,
     /// The embedding is the output matrix too.
     pub tied: bool,
+    /// In place of every layer's feed-forward network.
+    pub experts: Option<Experts>,
 }
 
-/// tiny for a quick look, and the shapes of Qwen2.5-0.5B, TinyLlama-1.1B and Llama-3.1-8B.
-pub const SHAPES: [Shape; 4] = [
+/// The experts of a layer, of which `intermediate` is the width.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Experts {
+    /// `general.architecture`: "qwen3moe" or "gpt-oss".
+    pub architecture: &'static str,
+    pub count: usize,
+    /// That a token goes through.
+    pub used: usize,
+}
+
+/// tiny for a quick look, the shapes of Qwen2.5-0.5B, TinyLlama-1.1B and Llama-3.1-8B, and some layers of Qwen3-30B-A3B and
+/// of gpt-oss-20b.
+pub const SHAPES: [Shape; 6] = [
     Shape {
         name: "tiny",
         vocabulary: 2048,
@@ -34,6 +47,7 @@ pub const SHAPES: [Shape; 4] = [
         intermediate: 1024,
         context: 1024,
         tied: false,
+        experts: None,
     },
     Shape {
         name: "0.5B",
@@ -46,6 +60,7 @@ pub const SHAPES: [Shape; 4] = [
         intermediate: 4864,
         context: 32_768,
         tied: true,
+        experts: None,
     },
     Shape {
         name: "1.1B",
@@ -58,6 +73,7 @@ pub const SHAPES: [Shape; 4] = [
         intermediate: 5632,
         context: 2048,
         tied: false,
+        experts: None,
     },
     Shape {
         name: "8B",
@@ -70,6 +86,33 @@ pub const SHAPES: [Shape; 4] = [
         intermediate: 14_336,
         context: 131_072,
         tied: false,
+        experts: None,
+    },
+    Shape {
+        name: "qwen3moe-4",
+        vocabulary: 151_936,
+        hidden: 2048,
+        layers: 4,
+        heads: 32,
+        kv_heads: 4,
+        head_size: 128,
+        intermediate: 768,
+        context: 32_768,
+        tied: false,
+        experts: Some(Experts { architecture: "qwen3moe", count: 128, used: 8 }),
+    },
+    Shape {
+        name: "gpt-oss-3",
+        vocabulary: 201_088,
+        hidden: 2880,
+        layers: 3,
+        heads: 64,
+        kv_heads: 8,
+        head_size: 64,
+        intermediate: 2880,
+        context: 32_768,
+        tied: false,
+        experts: Some(Experts { architecture: "gpt-oss", count: 32, used: 4 }),
     },
 ];
 
@@ -157,17 +200,63 @@ impl Shape {
             matrix(name(part), [rows, columns], weights.format(kind, columns), deviation)
         };
         let sensitive = Part::Sensitive { layer, layers };
-        vec![
+        let mut tensors = vec![
             self.norm(name("attn_norm"), 1.0),
             one("attn_q", Part::Other, queries, hidden, 1.0),
             one("attn_k", Part::Other, keys, hidden, 1.0),
             one("attn_v", sensitive, keys, hidden, 1.0),
             one("attn_output", Part::Other, hidden, queries, added),
-            self.norm(name("ffn_norm"), 1.0),
-            one("ffn_gate", Part::Other, intermediate, hidden, 1.0),
-            one("ffn_up", Part::Other, intermediate, hidden, 1.0),
-            one("ffn_down", sensitive, hidden, intermediate, added / GATED),
-        ]
+        ];
+        let Some(Experts { architecture, count, .. }) = self.experts else {
+            tensors.extend([
+                self.norm(name("ffn_norm"), 1.0),
+                one("ffn_gate", Part::Other, intermediate, hidden, 1.0),
+                one("ffn_up", Part::Other, intermediate, hidden, 1.0),
+                one("ffn_down", sensitive, hidden, intermediate, added / GATED),
+            ]);
+            return tensors;
+        };
+        let constant = |part: &str, shape: &[usize], value| {
+            let (name, values) = (format!("blk.{layer}.{part}"), Values::Constant(value));
+            Tensor { name, shape: shape.to_vec(), format: Format::F32, values }
+        };
+        let of_all = |part, kind, rows, columns, out: f64| {
+            let one = one(part, kind, rows, columns, out);
+            Tensor { shape: vec![count, rows, columns], ..one }
+        };
+        let router = one("ffn_gate_inp", Part::Other, count, hidden, 1.0);
+        tensors.extend([
+            Tensor { format: Format::F32, ..router },
+            of_all("ffn_gate_exps", Part::Other, intermediate, hidden, 1.0),
+            of_all("ffn_up_exps", Part::Other, intermediate, hidden, 1.0),
+            of_all("ffn_down_exps", sensitive, hidden, intermediate, added / GATED),
+        ]);
+        if architecture == "qwen3moe" {
+            tensors.extend([
+                self.norm(name("ffn_norm"), 1.0),
+                constant("attn_q_norm.weight", &[head_size], 1.0),
+                constant("attn_k_norm.weight", &[head_size], 1.0),
+            ]);
+            return tensors;
+        }
+        tensors.extend([
+            self.norm(name("post_attention_norm"), 1.0),
+            constant("attn_sinks.weight", &[heads], 0.0),
+            constant("attn_q.bias", &[queries], 0.0),
+            constant("attn_k.bias", &[keys], 0.0),
+            constant("attn_v.bias", &[keys], 0.0),
+            constant("attn_output.bias", &[hidden], 0.0),
+            constant("ffn_gate_inp.bias", &[count], 0.0),
+            constant("ffn_gate_exps.bias", &[count, intermediate], 0.0),
+            constant("ffn_up_exps.bias", &[count, intermediate], 0.0),
+            constant("ffn_down_exps.bias", &[count, hidden], 0.0),
+        ]);
+        tensors
+    }
+
+    /// `general.architecture`
+    pub fn architecture(&self) -> &'static str {
+        self.experts.map_or("llama", |experts| experts.architecture)
     }
 
     fn norm(&self, name: String, value: f64) -> Tensor {

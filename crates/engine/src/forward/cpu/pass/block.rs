@@ -19,16 +19,17 @@ impl<'a> Phases<'a> {
             let Mixer::Attention(attention) = &layer.mixer;
             Some(attention)
         };
-        let first = attention(0).map_or(&head.fuse, |attention| &attention.key);
+        let key_of = |index: usize| attention(index).and_then(|attention| attention.key.as_ref());
+        let first = key_of(0).unwrap_or(&head.fuse);
         self.fuse(member, (&head.fuse, &[]), states, first);
-        let arriving = Arriving { pending: None, tap: None };
+        let arriving = Arriving::default();
         let normed = self.normalise(member, Some(&head.fused_norm), arriving, 0..self.nodes, self.normed);
         for (index, cache) in self.caches.iter().enumerate() {
-            let Some(Attention { key, value, .. }) = attention(index) else { break };
+            let Some(Attention { key: Some(key), value: Some(value), .. }) = attention(index) else { break };
             let (keys, values) = (&self.workspace.keys, &self.workspace.values);
             let tasks =
                 [self.task(key, normed, keys.at(0), false), self.task(value, normed, values.at(0), false)];
-            self.products(member, &tasks, attention(index + 1).map_or(first, |next| &next.key));
+            self.products(member, &tasks, key_of(index + 1).unwrap_or(first));
             let kv_heads = self.config.kv_heads;
             member.share(self.nodes * kv_heads, kv_heads, |units| {
                 for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {

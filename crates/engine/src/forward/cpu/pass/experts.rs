@@ -3,11 +3,12 @@
 //! they do not depend on where other rows go.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::products::Task;
-use super::{Phases, add};
+use super::{Arriving, Phases, add};
 use crate::forward::cpu::activations::Place;
-use crate::forward::cpu::network::{Dense, Experts};
+use crate::forward::cpu::network::{Both, Dense, Experts};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
@@ -47,22 +48,62 @@ impl Routes {
 
 // What is unsafe here rests on what is said in `pass/mod.rs`.
 impl Phases<'_> {
-    /// Every row through its experts, added as [`Self::add_product`] does.
+    /// What a network and experts beside it make of the states, each normed, is the branch. `normed` are the states for
+    /// the network.
+    pub fn feed_both(&self, member: &Member<'_>, both: &Both, normed: &Inputs, then: &Panels) {
+        let (workspace, hidden) = (self.workspace, self.config.hidden);
+        self.feed_forward(member, &both.dense, normed, true, &both.experts.router);
+        self.norm_branch(member, &both.dense_post_norm, |row, branch| {
+            // SAFETY: the row is this unit's, and both have as many numbers.
+            unsafe { std::ptr::copy_nonoverlapping(branch, workspace.beside.at(row * self.width()), hidden) }
+        });
+        let norm = |weight, to| {
+            self.normalise(member, Some(weight), Arriving::default(), 0..self.nodes, std::slice::from_ref(to))
+        };
+        let ranked = norm(&both.router_norm, &workspace.ranked);
+        let routed = norm(&both.experts_norm, &workspace.normed[0]);
+        self.route(member, &both.experts, (ranked, routed), true, then);
+        self.norm_branch(member, &both.experts_post_norm, |row, branch| {
+            // SAFETY: as above.
+            unsafe {
+                add(branch, std::slice::from_raw_parts(workspace.beside.at(row * self.width()), hidden))
+            }
+        });
+    }
+
+    /// The norm of every row's branch, in its place, and what is done with it then.
+    fn norm_branch(&self, member: &Member<'_>, norm: &[f32], then: impl Fn(usize, *mut f32)) {
+        let (hidden, epsilon) = (self.config.hidden, self.config.post_norm_epsilon as f32);
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                let branch = self.branch(row);
+                // SAFETY: the row is this unit's.
+                unsafe { (self.kernels.rms_norm)(branch, norm.as_ptr(), branch, hidden, epsilon) };
+                then(row, branch);
+            }
+        });
+        member.meet();
+    }
+
+    /// Every row through its experts, added as [`Self::add_product`] does: what the router is given, and what they are.
     pub fn route<'a>(
         &'a self,
         member: &Member<'_>,
         experts: &'a Experts,
-        normed: &Inputs,
+        (ranked, normed): (&Inputs, &Inputs),
         aside: bool,
         then: &Panels,
     ) {
         let Some(config) = &self.config.experts else { return };
         let routed = &self.workspace.routed;
-        let router = self.task(&experts.router, normed, routed.scores.at(0), false);
+        let router = self.task(&experts.router, ranked, routed.scores.at(0), false);
         self.products(member, &[router], experts.experts.first().map_or(then, |expert| &expert.gate));
-        self.rank(member, config);
+        self.rank(member, config, experts);
         let mut routes = Routes::default();
         member.for_itself(|| routes = self.routes(config.used));
+        if member.index() == 0 {
+            self.workspace.experts_read.fetch_add(routes.groups.len(), Relaxed);
+        }
         self.gather(member, &routes, normed);
         let of = |(expert, slots): &(usize, Range<usize>)| (&experts.experts[*expert], slots.clone());
         let networks: Vec<(&Dense, Range<usize>)> = routes.groups.iter().map(of).collect();
@@ -74,20 +115,25 @@ impl Phases<'_> {
         };
         let tasks: Vec<Task<'_>> = networks.iter().map(down).collect();
         self.products(member, &tasks, then);
-        self.add_shares(member, &routes, config.used, aside);
+        self.add_shares(member, experts, &routes, aside);
     }
 
     /// Chooses the experts of every row by what the router gave.
-    fn rank(&self, member: &Member<'_>, config: &model::Experts) {
+    fn rank(&self, member: &Member<'_>, config: &model::Experts, experts: &Experts) {
         let routed = &self.workspace.routed;
         let stride = config.count.next_multiple_of(LANES);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row is this unit's, and the router's product is over.
                 unsafe {
-                    let scores = std::slice::from_raw_parts(routed.scores.at(row * stride), config.count);
-                    for (rank, choice) in choose(scores, config).into_iter().enumerate() {
-                        routed.choices.at(row * config.used + rank).write(choice);
+                    let scores = routed.scores.at(row * stride);
+                    if let Some(bias) = &experts.router_bias {
+                        add(scores, &bias[..config.count]);
+                    }
+                    let scores = std::slice::from_raw_parts(scores, config.count);
+                    for (rank, (expert, share)) in choose(scores, config).into_iter().enumerate() {
+                        let scale = experts.scales.as_ref().map_or(1.0, |scales| scales[expert]);
+                        routed.choices.at(row * config.used + rank).write((expert, share * scale));
                     }
                 }
             }
@@ -124,8 +170,8 @@ impl Phases<'_> {
 
     /// Adds up what a row's experts gave, by their shares, highest first, and adds that to the state; or it is
     /// the branch, if it is put `aside`.
-    fn add_shares(&self, member: &Member<'_>, routes: &Routes, used: usize, aside: bool) {
-        let (hidden, routed) = (self.config.hidden, &self.workspace.routed);
+    fn add_shares(&self, member: &Member<'_>, experts: &Experts, routes: &Routes, aside: bool) {
+        let (hidden, routed, used) = (self.config.hidden, &self.workspace.routed, experts.used);
         member.share(self.nodes, 1, |rows| {
             let mut sum = vec![0f32; hidden];
             for row in rows {
@@ -133,8 +179,12 @@ impl Phases<'_> {
                 for choice in row * used..(row + 1) * used {
                     // SAFETY: the row is this unit's, and the experts' products are over.
                     let (share, output) = unsafe {
+                        let (expert, share) = routed.choices.at(choice).read();
                         let output = routed.outputs.at(routes.slots[choice] * self.width());
-                        (routed.choices.at(choice).read().1, std::slice::from_raw_parts(output, hidden))
+                        if let Some(biases) = &experts.experts[expert].biases {
+                            add(output, &biases.down[..hidden]);
+                        }
+                        (share, std::slice::from_raw_parts(output, hidden))
                     };
                     sum.iter_mut().zip(output).for_each(|(sum, number)| *sum += share * number);
                 }

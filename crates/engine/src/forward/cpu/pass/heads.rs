@@ -10,7 +10,7 @@ use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
-use crate::model::{ModelConfig, Turns};
+use crate::model::{KeyHeads, ModelConfig, Turns};
 
 // What is unsafe here rests on what is said in `pass/mod.rs`.
 impl Phases<'_> {
@@ -32,7 +32,16 @@ impl Phases<'_> {
             self.complete(member, attention, cache);
         }
         self.attend(member, attention, cache);
-        self.add_product(member, &attention.output, &self.workspace.mixed, aside, then);
+        self.add_product(member, &attention.output, self.mixed(attention), aside, then);
+    }
+
+    /// Where a layer's attention puts what it gives.
+    fn mixed(&self, attention: &Attention) -> &Inputs {
+        self.workspace.mixed.of(attention.output.inputs())
+    }
+
+    fn keys(&self, attention: &Attention) -> KeyHeads {
+        self.config.attention_kinds[attention.kind].keys
     }
 
     /// The norms of all heads of a row together.
@@ -56,7 +65,7 @@ impl Phases<'_> {
 
     /// Completes queries, keys and values of all rows, see [`Self::complete_heads`].
     fn complete(&self, member: &Member<'_>, attention: &Attention, cache: &Cache) {
-        let kv_heads = self.config.kv_heads;
+        let kv_heads = self.keys(attention).count;
         member.share(self.nodes * kv_heads, kv_heads, |units| {
             for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
                 // SAFETY: the heads of a row are this unit's.
@@ -72,7 +81,8 @@ impl Phases<'_> {
     /// # Safety
     /// The group's heads of the row, and their place in the cache, must belong to this unit.
     unsafe fn complete_heads(&self, attention: &Attention, cache: &Cache, row: usize, kv_head: usize) {
-        let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
+        let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
+        let heads = self.config.heads;
         let group = heads / kv_heads;
         let rotation = self.rotation(attention, row, true);
         let query = self.workspace.queries.at(row * (heads * head_size).next_multiple_of(LANES));
@@ -86,11 +96,13 @@ impl Phases<'_> {
             for head in query_heads {
                 let query = query.add(head * head_size);
                 if let Some(norms) = attention.head_norms.as_ref().filter(|norms| !norms.together) {
-                    self.normalise_head(query, &norms.query);
+                    self.normalise_head(query, &norms.query, head_size);
                 }
                 (self.kernels.rotate)(&rotation, query);
             }
-            self.complete_key(attention, cache, row, kv_head);
+            if attention.key.is_some() {
+                self.complete_key(attention, cache, row, kv_head);
+            }
         }
     }
 
@@ -99,7 +111,7 @@ impl Phases<'_> {
     /// # Safety
     /// As for [`Self::complete_heads`].
     pub unsafe fn complete_key(&self, attention: &Attention, cache: &Cache, row: usize, kv_head: usize) {
-        let ModelConfig { kv_heads, head_size, .. } = *self.config;
+        let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
         let at = row * (kv_heads * head_size).next_multiple_of(LANES) + kv_head * head_size;
         let (key, value) = (self.workspace.keys.at(at), self.workspace.values.at(at));
         // SAFETY: as promised.
@@ -109,8 +121,14 @@ impl Phases<'_> {
                 add(key, &biases.key[own.clone()]);
                 add(value, &biases.value[own]);
             }
+            if attention.value.is_none() {
+                std::ptr::copy_nonoverlapping(key, value, head_size);
+            }
+            if let Some(norm) = &attention.value_norm {
+                self.normalise_head(value, norm, head_size);
+            }
             if let Some(norms) = attention.head_norms.as_ref().filter(|norms| !norms.together) {
-                self.normalise_head(key, &norms.key);
+                self.normalise_head(key, &norms.key, head_size);
             }
             (self.kernels.rotate)(&self.rotation(attention, row, false), key);
             let position = self.at + self.first + row;
@@ -134,8 +152,8 @@ impl Phases<'_> {
 
     /// # Safety
     /// `head` must be good for a head's numbers and belong to this unit.
-    unsafe fn normalise_head(&self, head: *mut f32, weight: &[f32]) {
-        let (size, epsilon) = (self.config.head_size, self.config.norm_epsilon as f32);
+    unsafe fn normalise_head(&self, head: *mut f32, weight: &[f32], size: usize) {
+        let epsilon = self.config.norm_epsilon as f32;
         // SAFETY: as the caller promises; the weight has as many numbers.
         unsafe { (self.kernels.rms_norm)(head, weight.as_ptr(), head, size, epsilon) };
     }
@@ -143,12 +161,13 @@ impl Phases<'_> {
     /// Attention to all tokens, or to the last ones that this kind of attention sees. Who has the only
     /// row's heads completes them first, see [`Self::complete_heads`]: other rows do not wait for them.
     fn attend(&self, member: &Member<'_>, attention: &Attention, cache: &Cache) {
-        let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
+        let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
+        let heads = self.config.heads;
         let group = heads / kv_heads;
         let rows = self.nodes;
-        let mixed = &self.workspace.mixed;
+        let mixed = self.mixed(attention);
         let window = self.config.attention_kinds[attention.kind].window.unwrap_or(usize::MAX);
-        let scratch = member.index() * group * attention::Attention::scores(self.at + self.tree.len());
+        let scratch = member.index() * self.workspace.scores_of_member;
         // Whether what a key head's group gives is whole blocks.
         let blocks = (group * head_size).is_multiple_of(BLOCK) || !mixed.blocks;
         member.share(rows * kv_heads, 1, |units| {
@@ -175,6 +194,10 @@ impl Phases<'_> {
                         head_size,
                         heads: group,
                         scale: self.config.query_scale,
+                        sinks: attention
+                            .sinks
+                            .get(kv_head * group..(kv_head + 1) * group)
+                            .unwrap_or_default(),
                         queries: self.workspace.queries.at(row * mixed.width + first),
                         out,
                         cached: self.at,

@@ -10,6 +10,7 @@ mod block;
 mod experts;
 mod heads;
 mod joined;
+mod per_layer;
 mod products;
 mod score;
 
@@ -37,7 +38,8 @@ pub fn copies_of_norms(config: &ModelConfig, rows: usize, members: usize, taps: 
     // What is written besides is written once.
     // So is what a row is convolved of.
     let convolved = config.block().is_some_and(|block| block.convolution.is_some());
-    let shared = config.family.post_norms || taps.is_some() || convolved || saved > WORTH_MEETING;
+    let completed = config.family.post_norms || config.family.output_bias || config.family.layer_scales;
+    let shared = completed || taps.is_some() || convolved || saved > WORTH_MEETING;
     if shared { 1 } else { members }
 }
 
@@ -64,11 +66,27 @@ pub struct Phases<'a> {
     pub carried: Option<Carried<'a>>,
 }
 
-/// How states come to a norm.
+/// What is yet to be done to states.
 #[derive(Clone, Copy)]
+struct Pending<'a> {
+    /// The branch is added, after this norm.
+    norm: Option<&'a [f32]>,
+    /// Of what was added already.
+    bias: Option<&'a [f32]>,
+    /// Then they are multiplied with this.
+    scale: f32,
+}
+
+impl Default for Pending<'_> {
+    fn default() -> Self {
+        Self { norm: None, bias: None, scale: 1.0 }
+    }
+}
+
+/// How states come to a norm.
+#[derive(Clone, Copy, Default)]
 struct Arriving<'a> {
-    /// The norm that a branch waits for which is not yet added to them.
-    pending: Option<&'a [f32]>,
+    pending: Pending<'a>,
     /// Where among a row's features they are wanted, after that.
     tap: Option<usize>,
 }
@@ -84,8 +102,14 @@ impl Phases<'_> {
         if head.is_none() {
             self.embed(member);
         }
-        let mut pending = None;
-        for (index, (layer, cache)) in self.network.layers.iter().zip(self.caches).enumerate() {
+        if let Some((per_layer, width)) = self.network.per_layer.as_ref().zip(self.config.per_layer) {
+            let first =
+                self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
+            self.tell(member, per_layer, width, first);
+        }
+        let mut pending = Pending::default();
+        for (index, layer) in self.network.layers.iter().enumerate() {
+            let cache = &self.caches[self.config.cache_of(index)];
             let next = self.network.layers.get(index + 1);
             let next = next.map_or(&*self.network.output, |next| next.mixer.first());
             let arriving = Arriving { pending, tap: self.tap_of(index) };
@@ -97,32 +121,42 @@ impl Phases<'_> {
                     self.normalise(member, layer.mixer_norm.as_deref(), arriving, 0..self.nodes, self.normed)
                 }
             };
-            pending = layer.mixer_post_norm.as_deref();
             let Mixer::Attention(attention) = &layer.mixer;
+            pending = Pending {
+                norm: layer.mixer_post_norm.as_deref(),
+                bias: attention.output_bias.as_deref(),
+                scale: 1.0,
+            };
             let [around, around_feed] =
                 layer.convolutions.as_ref().map_or([None, None], |[a, b]| [Some(a), Some(b)]);
             let convolve = |around: Option<&Convolution>, normed, then| {
                 around.map_or(normed, |around| self.convolve_inputs(member, around, normed, then))
             };
-            let aside = pending.is_some() || around.is_some();
+            let aside = pending.norm.is_some() || around.is_some();
             let normed = convolve(around, normed, &attention.query);
             self.mix_by_attention(member, (attention, cache), normed, aside, layer.feed_forward.first());
             around.inspect(|around| self.convolve_branch(member, around));
             let arriving = Arriving { pending, tap: None };
             let norm = layer.feed_forward_norm.as_deref();
             let normed = self.normalise(member, norm, arriving, 0..self.nodes, self.normed);
-            pending = layer.feed_forward_post_norm.as_deref();
-            let aside = pending.is_some() || around_feed.is_some();
+            pending =
+                Pending { norm: layer.feed_forward_post_norm.as_deref(), bias: None, scale: layer.scale };
+            let aside = pending.norm.is_some() || around_feed.is_some();
             let normed = convolve(around_feed, normed, layer.feed_forward.first());
+            let then = layer.told.as_ref().map_or(next, |told| &told.gate);
             match &layer.feed_forward {
-                FeedForward::Dense(dense) => self.feed_forward(member, dense, normed, aside, next),
-                FeedForward::Experts(experts) => self.route(member, experts, normed, aside, next),
+                FeedForward::Dense(dense) => self.feed_forward(member, dense, normed, aside, then),
+                FeedForward::Experts(experts) => self.route(member, experts, (normed, normed), aside, then),
+                FeedForward::Both(both) => self.feed_both(member, both, normed, then),
             }
             around_feed.inspect(|around| self.convolve_branch(member, around));
+            if let Some(told) = &layer.told {
+                pending = self.make_of_told(member, told, index, pending, next);
+            }
         }
         if self.taps.is_some_and(|taps| taps.last || taps.entering.contains(&self.config.layers)) {
             self.tap_end(member, pending);
-            pending = None;
+            pending = Pending::default();
         }
         if !self.rows.is_empty() {
             self.score(member, pending);
@@ -200,7 +234,7 @@ impl Phases<'_> {
         own
     }
 
-    /// A row's state, completed by its branch if that is pending, and handed out if it is tapped.
+    /// A row's state, completed by what is pending, and handed out if it is tapped.
     ///
     /// # Safety
     /// The row must be this unit's.
@@ -209,10 +243,17 @@ impl Phases<'_> {
         let state = self.hidden(row);
         // SAFETY: as promised; all are good for `hidden` numbers.
         unsafe {
-            if let Some(weight) = pending {
+            if let Some(bias) = pending.bias {
+                add(state, &bias[..hidden]);
+            }
+            if let Some(weight) = pending.norm {
                 let branch = self.branch(row);
                 (self.kernels.rms_norm)(branch, weight.as_ptr(), branch, hidden, epsilon);
                 add(state, std::slice::from_raw_parts(branch, hidden));
+            }
+            if pending.scale != 1.0 {
+                let state = std::slice::from_raw_parts_mut(state, hidden);
+                state.iter_mut().for_each(|number| *number *= pending.scale);
             }
             if let Some(tap) = tap {
                 let feature =
@@ -232,7 +273,7 @@ impl Phases<'_> {
     }
 
     /// Completes the states of all rows after the last layer, and hands out these and their norms.
-    fn tap_end(&self, member: &Member<'_>, pending: Option<&[f32]>) {
+    fn tap_end(&self, member: &Member<'_>, pending: Pending<'_>) {
         let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
         let arriving = Arriving { pending, tap: self.tap_of(self.config.layers) };
         let last = self.taps.filter(|taps| taps.last).map(|taps| taps.entering.len() * hidden);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Phases;
+use super::{Phases, add};
 use crate::forward::cpu::activations::{BLOCK, Place};
 use crate::forward::cpu::buffer::Buffer;
 use crate::forward::cpu::network::{Attention, Dense};
@@ -12,7 +12,6 @@ use crate::forward::cpu::reading::{opening, share_reading};
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
-use crate::model::Activation;
 
 /// The most rows of any tile.
 const MAX_ROWS: usize = 8;
@@ -34,13 +33,18 @@ impl Phases<'_> {
     pub fn project(&self, member: &Member<'_>, attention: &Attention, normed: &Inputs, then: &Panels) {
         let workspace = self.workspace;
         let task = |weights, out: &Buffer<f32>| self.task(weights, normed, out.at(0), false);
-        let tasks = [
-            task(&attention.query, &workspace.queries),
-            task(&attention.key, &workspace.keys),
-            task(&attention.value, &workspace.values),
-            task(attention.gate.as_ref().unwrap_or(&attention.query), &workspace.gates),
-        ];
-        let count = if attention.gate.is_some() { 4 } else { 3 };
+        let mut tasks = [(); 4].map(|()| task(&attention.query, &workspace.queries));
+        let mut count = 1;
+        for (weights, out) in [
+            (&attention.key, &workspace.keys),
+            (&attention.value, &workspace.values),
+            (&attention.gate, &workspace.gates),
+        ] {
+            if let Some(weights) = weights {
+                tasks[count] = task(weights, out);
+                count += 1;
+            }
+        }
         self.products(member, &tasks[..count], then);
     }
 
@@ -140,7 +144,7 @@ impl Phases<'_> {
         aside: bool,
         then: &Panels,
     ) {
-        let gated = &self.workspace.gated;
+        let gated = self.workspace.gated.of(dense.down.inputs());
         self.gate(member, &[(dense, 0..self.nodes)], (normed, gated), &dense.down);
         self.add_product(member, &dense.down, gated, aside, then);
     }
@@ -172,10 +176,7 @@ impl Phases<'_> {
         (from, to): (&Inputs, &Inputs),
         (first_panel, next): (usize, *const u8),
     ) {
-        let activate = match self.config.family.activation {
-            Activation::Silu => self.kernels.silu_times,
-            Activation::Gelu => self.kernels.gelu_times,
-        };
+        let activate = self.kernels.times(self.config.family.activation);
         let mut up = [0f32; MAX_ROWS * BLOCK];
         let (count, at) = ((dense.gate.panels() - first_panel).min(2), first_panel * LANES);
         let tile = self.kernels.tile;
@@ -194,7 +195,12 @@ impl Phases<'_> {
                     self.multiply(up, from, (first, size), up_out, BLOCK, false);
                 }
                 for row in 0..size {
-                    let (out, up) = (out.add(row * to.width), up.as_ptr().add(row * BLOCK));
+                    let (out, up) = (out.add(row * to.width), up.as_mut_ptr().add(row * BLOCK));
+                    if let Some(biases) = &dense.biases {
+                        let range = at..at + count * LANES;
+                        add(out, &biases.gate[range.clone()]);
+                        add(up, &biases.up[range]);
+                    }
                     activate(out, up, count * LANES);
                     let place = Place { first, rows: size, row: first + row };
                     self.round_at(to, place, at..at + count * LANES, out);

@@ -1,7 +1,7 @@
 //! The end of a pass: the logits of the rows asked for, and what their peaks are made of.
 
 use super::products::Task;
-use super::{Arriving, Phases};
+use super::{Arriving, Pending, Phases};
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::slices::STRETCH;
@@ -10,7 +10,7 @@ use crate::model::Scoring;
 // What is unsafe here rests on what is said in `pass/mod.rs`.
 impl Phases<'_> {
     /// The logits of the rows asked for, and of every slice of them the largest and the sum.
-    pub fn score(&self, member: &Member<'_>, pending: Option<&[f32]>) {
+    pub(super) fn score(&self, member: &Member<'_>, pending: Pending<'_>) {
         let (workspace, vocabulary) = (self.workspace, self.config.vocabulary);
         let stride = vocabulary.next_multiple_of(LANES);
         let to = std::slice::from_ref(&workspace.scored);

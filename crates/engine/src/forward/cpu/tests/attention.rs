@@ -23,6 +23,8 @@ struct Scene {
     values: Vec<f32>,
     /// `[heads, head_size]`
     queries: Vec<f32>,
+    /// `[heads]`, or none.
+    sinks: Vec<f32>,
 }
 
 impl Scene {
@@ -37,6 +39,7 @@ impl Scene {
             keys: some(entries),
             values: some(entries),
             queries: some(heads * head_size),
+            sinks: Vec::new(),
         }
     }
 
@@ -70,6 +73,7 @@ impl Scene {
                 head_size: self.head_size,
                 heads: self.heads,
                 scale: 1.0 / (self.head_size as f32).sqrt(),
+                sinks: &self.sinks,
                 queries: self.queries.as_ptr(),
                 out: out.as_mut_ptr(),
                 cached: self.cached,
@@ -86,7 +90,9 @@ impl Scene {
         let half = |x: &f32| f16::from_f32(*x).to_f64();
         self.queries
             .chunks(self.head_size)
-            .flat_map(|query| {
+            .enumerate()
+            .flat_map(|(head, query)| {
+                let sink = self.sinks.get(head).map_or(0.0, |&sink| f64::from(sink).exp());
                 let weights: Vec<f64> = seen
                     .iter()
                     .map(|&position| {
@@ -96,7 +102,7 @@ impl Scene {
                         (score / (self.head_size as f64).sqrt()).exp()
                     })
                     .collect();
-                let sum: f64 = weights.iter().sum();
+                let sum: f64 = weights.iter().sum::<f64>() + sink;
                 (0..self.head_size)
                     .map(|number| {
                         let values = seen
@@ -173,6 +179,26 @@ fn a_window_gives_the_same_bits_wherever_the_pass_begins_in_it() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_sink_takes_its_part_of_the_weight_and_gives_nothing() {
+    for (head_size, heads) in [(64, 8), (20, 3)] {
+        let mut scene = Scene::new(head_size, heads, 30, 33);
+        // Larger than all scores, or next to nothing.
+        scene.sinks = (0..heads).map(|head| [2.0, -1.0, 9.0, -40.0][head % 4]).collect();
+        let (places, seen): (Vec<usize>, Vec<usize>) = ((0..33).collect(), (4..33).collect());
+        let found = scene.attend(Isa::Scalar, 1, &places, 4, &[0, 1, 2]);
+        for (found, expected) in found.iter().zip(scene.expected(1, &seen)) {
+            assert!((f64::from(*found) - expected).abs() < 2e-5, "{found} is not {expected}");
+        }
+        for isa in sets() {
+            assert_eq!(bits(&scene.attend(isa, 1, &places, 4, &[0, 1, 2])), bits(&found), "{isa}");
+        }
+        // 2^149 is no number of 32 bits.
+        scene.sinks.fill(1e6);
+        assert!(scene.attend(Isa::Scalar, 1, &places, 4, &[0, 1, 2]).iter().all(|found| found.abs() < 1e-30));
     }
 }
 

@@ -72,20 +72,33 @@ fn gates_are_those_of_numbers_in_64_bits() {
     let silu: Activation = |x| x / (1.0 + (-x).exp());
     let gelu: Activation =
         |x| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh());
-    for (name, activation, largest) in [("silu", silu, 100.0), ("gelu", gelu, 100.0), ("gelu", gelu, 3.0)] {
+    let clamped: Activation = |x| x.min(7.0) / (1.0 + (-1.702 * x.min(7.0)).exp());
+    for (name, activation, largest) in [
+        ("silu", silu, 100.0),
+        ("gelu", gelu, 100.0),
+        ("gelu", gelu, 3.0),
+        ("clamped", clamped, 40.0),
+        ("clamped", clamped, 8.0),
+    ] {
         let gate: Vec<f32> = (0..length).map(|_| random.random_range(-largest..largest)).collect();
-        let up = numbers(random, length);
+        // Of the clamped one some are beyond its bounds.
+        let up: Vec<f32> = numbers(random, length).iter().map(|up| up * 9.0).collect();
         let gated = |isa: super::Isa| {
             let mut out = gate.clone();
             let kernels = isa.kernels();
-            let kernel = if name == "silu" { kernels.silu_times } else { kernels.gelu_times };
+            let kernel = match name {
+                "silu" => kernels.silu_times,
+                "gelu" => kernels.gelu_times,
+                _ => kernels.clamped_times,
+            };
             // SAFETY: the set is available, both have as many numbers.
             unsafe { kernel(out.as_mut_ptr(), up.as_ptr(), length) };
             out
         };
         let found = gated(super::Isa::Scalar);
         for ((&gate, &up), &found) in gate.iter().zip(&up).zip(&found) {
-            let expected = activation(f64::from(gate)) * f64::from(up);
+            let times = if name == "clamped" { up.clamp(-7.0, 7.0) + 1.0 } else { up };
+            let expected = activation(f64::from(gate)) * f64::from(times);
             // Where 1 + tanh(z) is next to nothing the reference itself has few digits.
             let near = 2e-6 * expected.abs() + 1e-14 * f64::from(gate * up).abs() + 1e-30;
             assert!((f64::from(found) - expected).abs() <= near, "{name}({gate}): {found} is not {expected}");

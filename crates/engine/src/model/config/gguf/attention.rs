@@ -4,8 +4,8 @@ use super::{Keys, Vectors};
 use crate::error::Result;
 use crate::model::config::rotary::{Growth, LongRope, Yarn, plain_frequencies};
 use crate::model::config::{
-    AttentionKind, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive, rotary_size, size,
-    window,
+    AttentionKind, KeyHeads, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
+    rotary_size, size, window,
 };
 use crate::model::family::{Unturned, Windowed};
 use crate::model::weights::{LONG_FACTORS, ROPE_FACTORS, SHORT_FACTORS};
@@ -14,14 +14,23 @@ impl Keys<'_> {
     pub fn attention_kinds(
         &self,
         layers: usize,
+        heads: usize,
         head_size: usize,
         context: usize,
         vectors: Vectors<'_>,
     ) -> Result<(Vec<AttentionKind>, Vec<usize>)> {
-        let found = self.integer("rope.dimension_count")?.unwrap_or(head_size as u64);
-        let rotated = rotary_size(self.header.path(), found as usize, head_size)?;
-        let rotary = self.rotary(rotated, context, vectors)?;
         let mut windowed = self.windowed(layers)?;
+        let (keys, local_keys) = self.key_heads(&windowed, heads, head_size)?;
+        let rotated_of = |name: &str, head_size: usize| {
+            let found = self.integer(name)?.unwrap_or(head_size as u64);
+            rotary_size(self.header.path(), found as usize, head_size)
+        };
+        let rotated = rotated_of("rope.dimension_count", head_size)?;
+        let local_rotated = match local_keys.size == head_size {
+            true => rotated,
+            false => rotated_of("rope.dimension_count_swa", local_keys.size)?,
+        };
+        let rotary = self.rotary(rotated, context, vectors)?;
         let found = self.integer("attention.sliding_window")?.unwrap_or(0);
         if self.family.plain_windows && found == 0 {
             windowed.fill(false);
@@ -36,13 +45,28 @@ impl Keys<'_> {
         let local = match local_base {
             Some(base) => {
                 let base = self.number("rope.freq_base_swa")?.unwrap_or(base);
-                Rotary::new(rotary.layout, &plain_frequencies(base, rotated), 1.0)
+                Rotary::new(rotary.layout, &plain_frequencies(base, local_rotated), 1.0)
             }
             None => rotary.clone(),
         };
+        let global = AttentionKind { window: None, rotary, keys };
+        let local = AttentionKind { window, rotary: local, keys: local_keys };
         Ok(attention_kinds(&windowed, &turned, |windowed, turned| {
-            kind_of((windowed, turned), &rotary, (window, &local))
+            kind_of((windowed, turned), &global, &local)
         }))
+    }
+
+    /// Of layers without a window and of those with one.
+    fn key_heads(&self, windowed: &[bool], heads: usize, size: usize) -> Result<(KeyHeads, KeyHeads)> {
+        let [count, local_count] = self.kv_heads(windowed, heads)?;
+        let keys = |count, size, are_values| KeyHeads { count, size, are_values };
+        if self.family.default("global_head_dim").is_none() {
+            return Ok((keys(count, size, false), keys(local_count, size, false)));
+        }
+        let local_size = self.size_or("attention.key_length_swa", size)?;
+        let first = windowed.iter().position(|windowed| !windowed);
+        let lacks_values = first.is_some_and(|layer| !(self.has)(&format!("blk.{layer}.attn_v.weight")));
+        Ok((keys(count, size, lacks_values), keys(local_count, local_size, false)))
     }
 
     /// Of every layer whether it has the window.
@@ -136,7 +160,7 @@ impl Keys<'_> {
             original_context: self.size_or("rope.scaling.original_context_length", context)? as f64,
             beta_fast: number("rope.scaling.yarn_beta_fast", 32.0)?,
             beta_slow: number("rope.scaling.yarn_beta_slow", 1.0)?,
-            truncated: true,
+            truncated: self.family.default("truncate") != Some(0.0),
         };
         let blended = self.number("rope.scaling.yarn_ext_factor")?.filter(|&blended| blended != 1.0);
         if let Some(found) = blended {

@@ -6,13 +6,16 @@ use super::Keys;
 use crate::error::Result;
 use crate::model::config::rotary::{Growth, Llama3Scaling, LongRope, Yarn, plain_frequencies};
 use crate::model::config::{
-    AttentionKind, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive, rotary_size, size,
-    window,
+    AttentionKind, KeyHeads, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
+    rotary_size, size, window,
 };
 use crate::model::family::{RotaryLayout, Unturned, Windowed};
 
 /// Of Qwen's layers so many have no window where the file does not say.
 const WINDOWLESS_LAYERS: u64 = 28;
+
+/// What GGUF files divide frequencies by that turn nothing.
+const UNTURNED: f64 = 1e30;
 
 const ORIGINAL: &str = "original_max_position_embeddings";
 
@@ -20,19 +23,30 @@ impl Keys<'_> {
     pub fn attention_kinds(
         &self,
         layers: usize,
+        heads: usize,
         head_size: usize,
         context: usize,
     ) -> Result<(Vec<AttentionKind>, Vec<usize>)> {
+        let mut windowed = self.windowed(layers)?;
+        let keys = KeyHeads {
+            count: self.size_or("num_key_value_heads", heads)?,
+            size: head_size,
+            are_values: false,
+        };
+        let global_keys = self.global_keys(keys, &windowed)?;
         let rope = self.rope();
         let part = rope["partial_rotary_factor"].as_f64().or_else(|| self.number("partial_rotary_factor"));
-        let rotated = (head_size as f64 * part.unwrap_or(1.0)) as usize;
-        let rotated = rotary_size(self.path, rotated, head_size)?;
+        let rotated = |head_size: usize| {
+            let rotated = (head_size as f64 * part.unwrap_or(1.0)) as usize;
+            rotary_size(self.path, rotated, head_size)
+        };
+        let (global_rotated, rotated) = (rotated(global_keys.size)?, rotated(head_size)?);
         // The newest files describe the rotation of each kind of layer, those before them a base for
         // layers with a window, the others one rotation for all.
         let nested = rope["full_attention"].is_object();
         let global = if nested { &rope["full_attention"] } else { rope };
         let local = if nested { &rope["sliding_attention"] } else { rope };
-        let global = self.rotary(global, rotated, context)?;
+        let global = self.rotary(global, global_rotated, context)?;
         let local = match self.number("rope_local_base_freq") {
             _ if nested => self.rotary(local, rotated, context)?,
             Some(base) => Rotary::new(RotaryLayout::Halves, &plain_frequencies(base, rotated), 1.0),
@@ -50,14 +64,34 @@ impl Keys<'_> {
                 as usize,
         };
         let window = window(found, context);
-        let mut windowed = self.windowed(layers)?;
         if self.family.plain_windows && found == 0 {
             windowed.fill(false);
         }
         let turned = self.turned(&windowed)?;
+        let global = AttentionKind { window: None, rotary: global, keys: global_keys };
+        let local = AttentionKind { window, rotary: local, keys };
         Ok(attention_kinds(&windowed, &turned, |windowed, turned| {
-            kind_of((windowed, turned), &global, (window, &local))
+            kind_of((windowed, turned), &global, &local)
         }))
+    }
+
+    /// Of layers without a window, where the others have those `keys`.
+    fn global_keys(&self, keys: KeyHeads, windowed: &[bool]) -> Result<KeyHeads> {
+        let Some(usual) = self.family.default("global_head_dim") else { return Ok(keys) };
+        // The newest files list what differs layer by layer.
+        let first = windowed.iter().position(|windowed| !windowed).unwrap_or_default();
+        let own = &self.json["per_layer_config"][first.to_string()];
+        let number = |key: &str, global: &str, default: usize| match own[key].as_u64() {
+            Some(found) => size(self.path, key, found),
+            None => self.size_or(global, default),
+        };
+        let are_values = self.json["attention_k_eq_v"] == true;
+        let global_count = if are_values { "num_global_key_value_heads" } else { "num_key_value_heads" };
+        Ok(KeyHeads {
+            count: number("num_key_value_heads", global_count, keys.count)?,
+            size: number("head_dim", "global_head_dim", usual as usize)?,
+            are_values,
+        })
     }
 
     /// A block head may say at one place that all of its layers have a window.
@@ -161,6 +195,11 @@ impl Keys<'_> {
             // The names of LongRoPE in the first files.
             "longrope" | "su" => return self.long_rope(rope, context, &frequencies),
             "yarn" if !rope["long_factor"].is_null() => return self.long_rope(rope, context, &frequencies),
+            "proportional" => {
+                let part = rope["partial_rotary_factor"].as_f64().unwrap_or(1.0).clamp(0.0, 1.0);
+                let turned = (part * frequencies.len() as f64) as usize;
+                frequencies[turned..].iter_mut().for_each(|f| *f /= UNTURNED);
+            }
             "yarn" => scale = self.yarn(rope, base, &mut frequencies)?,
             other => return Err(bad_scaling(self.path, other)),
         }
@@ -176,7 +215,7 @@ impl Keys<'_> {
             original_context: positive(self.path, ORIGINAL, self.rope_number(rope, ORIGINAL)?)?,
             beta_fast: positive(self.path, "beta_fast", given("beta_fast").unwrap_or(32.0))?,
             beta_slow: positive(self.path, "beta_slow", given("beta_slow").unwrap_or(1.0))?,
-            truncated: rope["truncate"].as_bool().unwrap_or(true),
+            truncated: rope["truncate"].as_bool().unwrap_or(self.family.default("truncate") != Some(0.0)),
         };
         yarn.apply(base, frequencies);
         let magnitude = match (given("mscale"), given("mscale_all_dim")) {

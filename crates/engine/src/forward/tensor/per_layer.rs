@@ -1,0 +1,99 @@
+//! What layers are told of tokens beside their states (Gemma 4's per-layer embeddings).
+
+use candle_core::{Result as Computed, Tensor};
+use candle_nn::ops::rms_norm;
+
+use super::origin::Origin;
+use super::stack::{Arithmetic, Padding, Stack};
+use crate::error::Result;
+use crate::model::weights::{PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION};
+use crate::model::{ModelConfig, StoredRows, Weights};
+use crate::token::TokenId;
+
+/// A table that stays in its file, and what is made of the embedding.
+pub struct PerLayer {
+    table: StoredRows, // [tokens, layers * width]
+    projection: Stack, // [layers * width, hidden]
+    norm: Tensor,      // [width]
+    width: usize,
+}
+
+/// What a layer makes of what it is told.
+pub struct Told {
+    gate: Stack,       // [width, hidden]
+    projection: Stack, // [hidden, width]
+    norm: Tensor,      // [hidden]
+}
+
+impl PerLayer {
+    /// `None` in a model without.
+    ///
+    /// # Errors
+    /// As [`super::layer::Layer::load`].
+    pub fn load(weights: &Weights, config: &ModelConfig, arithmetic: Arithmetic) -> Result<Option<Self>> {
+        let Some(width) = config.per_layer else { return Ok(None) };
+        Ok(Some(Self {
+            table: weights.rows(PER_LAYER_EMBEDDING)?,
+            projection: Stack::new(
+                vec![weights.matrix(PER_LAYER_PROJECTION)?],
+                arithmetic,
+                weights.device(),
+            )?,
+            norm: weights.vector(PER_LAYER_NORM)?,
+            width,
+        }))
+    }
+
+    /// Of every layer what it is told of `tokens`, `[tokens, width]`, whose embeddings are `x`.
+    ///
+    /// # Errors
+    /// Those of reading the table's file, and of the device.
+    pub fn tell(
+        &self,
+        x: &Tensor,
+        tokens: &[TokenId],
+        config: &ModelConfig,
+        padding: Padding,
+    ) -> Result<Vec<Tensor>> {
+        let mut table = Vec::new();
+        for &token in tokens {
+            table.extend(self.table.row(token as usize)?);
+        }
+        let shape = (tokens.len(), config.layers, self.width);
+        let table = (Tensor::from_vec(table, shape, x.device())? * (self.width as f64).sqrt())?;
+        let made = (self.projection.forward(x, padding)? * (1.0 / (config.hidden as f64).sqrt()))?;
+        let made = rms_norm(&made.reshape(shape)?.contiguous()?, &self.norm, config.norm_epsilon as f32)?;
+        let all = ((made + table)? * std::f64::consts::FRAC_1_SQRT_2)?;
+        let of = |layer| all.narrow(1, layer, 1)?.squeeze(1)?.contiguous();
+        Ok((0..config.layers).map(of).collect::<Computed<_>>()?)
+    }
+}
+
+impl Told {
+    /// `None` in a model without.
+    ///
+    /// # Errors
+    /// As [`super::layer::Layer::load`].
+    pub fn load(origin: Origin<'_>) -> Result<Option<Self>> {
+        if origin.config.per_layer.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            gate: origin.stack(&["inp_gate"])?,
+            projection: origin.stack(&["proj"])?,
+            norm: origin.vector("post_norm.weight")?,
+        }))
+    }
+
+    /// What is added to the state `x`, `[nodes, hidden]`, by a layer that is `told` `[nodes, width]`.
+    pub fn forward(
+        &self,
+        x: &Tensor,
+        told: &Tensor,
+        config: &ModelConfig,
+        padding: Padding,
+    ) -> Computed<Tensor> {
+        let gated = (self.gate.forward(x, padding)?.gelu()? * told)?;
+        rms_norm(&self.projection.forward(&gated, padding)?, &self.norm, config.post_norm_epsilon as f32)
+    }
+}

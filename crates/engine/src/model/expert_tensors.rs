@@ -1,0 +1,207 @@
+//! The tensors of experts: each expert's matrices and vectors have names of their own, whatever a file holds together.
+
+use super::config::{Experts, ModelConfig};
+use super::family::Family;
+use super::gathered::{BLOCK, Gathered, Lie, NIBBLES};
+use super::tensors::{Raw, Stored, Tensors};
+use crate::error::Result;
+use crate::format::Format;
+
+/// What one expert has of each: its canonical name is `{name}.{expert}.weight`, or `.bias`. GGUF files hold those of all
+/// experts as one tensor, `{name}_exps.weight`, which begins with the number of the expert.
+#[derive(Clone, Copy)]
+struct Part {
+    name: &'static str,
+    hugging_face: &'static str,
+    /// It gives as many numbers as the network has inside, and takes the hidden ones; otherwise the other way round.
+    enters: bool,
+}
+
+const GATE: Part = Part { name: "ffn_gate", hugging_face: "gate_proj", enters: true };
+const UP: Part = Part { name: "ffn_up", hugging_face: "up_proj", enters: true };
+const DOWN: Part = Part { name: "ffn_down", hugging_face: "down_proj", enters: false };
+const PARTS: [Part; 3] = [GATE, UP, DOWN];
+
+/// Tensors that hold parts of all experts: what Hugging Face files call them, and what we do.
+const STACKS: [(&str, &str, &[Part]); 2] =
+    [("gate_up_proj", "ffn_gate_up_exps", &[GATE, UP]), ("down_proj", "ffn_down_exps", &[DOWN])];
+
+/// What such a tensor holds: endings of Hugging Face, and ours, which say how it lies there.
+const ENDINGS: [(&str, &str); 4] =
+    [("", "weight"), ("_bias", "bias"), ("_blocks", BLOCKS), ("_scales", EXPONENTS)];
+const BLOCKS: &str = "blocks";
+const EXPONENTS: &str = "exponents";
+/// The same of families whose matrices are stored in turns.
+const COLUMNS: &str = "columns";
+const BIAS_IN_TURNS: &str = "bias_in_turns";
+
+/// Whether this is the canonical name of an expert's matrix.
+pub(super) fn is_of_expert(name: &str) -> bool {
+    let part = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')).map(|(_, part)| part);
+    let of = |expert: &Part| {
+        let rest = part?.strip_prefix(expert.name)?.strip_prefix('.')?;
+        Some(!["weight", "bias"].contains(&rest))
+    };
+    PARTS.iter().any(|expert| of(expert) == Some(true))
+}
+
+/// The canonical name of what `rest`, which follows `mlp.experts.`, is in a layer's Hugging Face names.
+pub(super) fn canonical(rest: &str, family: &Family) -> Option<String> {
+    let options = family.experts?;
+    if let Some((expert, rest)) = rest.split_once('.') {
+        let (expert, rest) = (super::weights::number(expert)?, rest.strip_suffix(".weight")?);
+        let part = PARTS.iter().find(|part| part.hugging_face == rest)?;
+        return Some(format!("{}.{expert}.weight", part.name));
+    }
+    let (ending, name) =
+        STACKS.iter().find_map(|(stack, name, _)| Some((rest.strip_prefix(stack)?, *name)))?;
+    let (_, ending) = ENDINGS.iter().find(|(other, _)| *other == ending)?;
+    let ending = match *ending {
+        "weight" if options.in_turns => COLUMNS,
+        "bias" if options.in_turns && name != DOWN_STACK => BIAS_IN_TURNS,
+        ending => ending,
+    };
+    Some(format!("{name}.{ending}"))
+}
+
+const DOWN_STACK: &str = STACKS[1].1;
+
+/// Whether a tensor of that canonical name holds bytes that are no numbers by themselves.
+pub(super) fn is_raw(canonical: &str) -> bool {
+    canonical.rsplit_once('.').is_some_and(|(_, ending)| [BLOCKS, EXPONENTS].contains(&ending))
+}
+
+/// The names of a layer's tensors of all experts and their shapes.
+pub(super) fn expected(
+    config: &ModelConfig,
+    layer: usize,
+) -> impl Iterator<Item = (String, Vec<usize>)> + use<'_> {
+    config.experts.iter().flat_map(move |experts| {
+        let endings: &[&str] = if experts.biases { &["weight", "bias"] } else { &["weight"] };
+        (0..experts.count).flat_map(move |expert| {
+            PARTS.into_iter().flat_map(move |part| {
+                endings.iter().map(move |ending| {
+                    (name(layer, part, expert, ending), part.shape(ending, experts, config.hidden))
+                })
+            })
+        })
+    })
+}
+
+fn name(layer: usize, part: Part, expert: usize, ending: &str) -> String {
+    format!("blk.{layer}.{}.{expert}.{ending}", part.name)
+}
+
+impl Part {
+    fn shape(self, ending: &str, experts: &Experts, hidden: usize) -> Vec<usize> {
+        let (outputs, inputs) =
+            if self.enters { (experts.intermediate, hidden) } else { (hidden, experts.intermediate) };
+        if ending == "bias" { vec![outputs] } else { vec![outputs, inputs] }
+    }
+}
+
+/// Finds the tensors of every expert in those that hold what several have.
+///
+/// # Errors
+/// `Error::BadModel` for one that has another shape than its parts ask for.
+pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
+    let Some(experts) = &config.experts else { return Ok(()) };
+    for layer in 0..config.layers {
+        for part in PARTS {
+            for ending in ["weight", "bias"] {
+                let stack = format!("{}_exps.{ending}", part.name);
+                split_stack(tensors, (config, experts), layer, (&stack, ending), &[part])?;
+            }
+        }
+        for (_, stack, parts) in STACKS {
+            for ending in ["weight", "bias", COLUMNS, BIAS_IN_TURNS] {
+                let stack = format!("{stack}.{ending}");
+                split_stack(tensors, (config, experts), layer, (&stack, ending), parts)?;
+            }
+            split_blocks(tensors, (config, experts), layer, stack, parts)?;
+        }
+    }
+    match tensors.raw.keys().next() {
+        Some(name) => Err(tensors.missing(&format!("that {name} belongs to"))),
+        None => Ok(()),
+    }
+}
+
+/// The stack of that name, of whose parts one follows the other in each expert, or in each of an expert's rows.
+fn split_stack(
+    tensors: &mut Tensors,
+    (config, experts): (&ModelConfig, &Experts),
+    layer: usize,
+    (stack, ending): (&str, &str),
+    parts: &[Part],
+) -> Result<()> {
+    let full = format!("blk.{layer}.{stack}");
+    let Some(found) = tensors.stored.remove(&full) else { return Ok(()) };
+    let own = if [COLUMNS, "weight"].contains(&ending) { "weight" } else { "bias" };
+    let shape = parts[0].shape(own, experts, config.hidden);
+    let mut whole = [&[experts.count, parts.len() * shape[0]], &shape[1..]].concat();
+    if ending == COLUMNS {
+        whole.swap(1, 2);
+    }
+    if found.shape != whole {
+        return Err(tensors.misshapen(&full, &whole, &found.shape));
+    }
+    let bytes = found.bytes.len() / experts.count;
+    for expert in 0..experts.count {
+        let start = found.bytes.start + expert * bytes;
+        for (index, &part) in parts.iter().enumerate() {
+            let (bytes, lie) = match ending {
+                COLUMNS => (start..start + bytes, Some(Lie::Columns)),
+                BIAS_IN_TURNS => (start..start + bytes, Some(Lie::Rows)),
+                _ => {
+                    let one = bytes / parts.len();
+                    (start + index * one..start + (index + 1) * one, None)
+                }
+            };
+            let gathered = lie.map(|lie| Gathered { first: index, step: parts.len(), lie });
+            let stored = Stored { shape: shape.clone(), bytes, gathered, ..found.clone() };
+            tensors.stored.insert(name(layer, part, expert, own), stored);
+        }
+    }
+    Ok(())
+}
+
+/// The same of a stack in blocks of MXFP4, whose rows belong to its parts in turns.
+fn split_blocks(
+    tensors: &mut Tensors,
+    (config, experts): (&ModelConfig, &Experts),
+    layer: usize,
+    stack: &str,
+    parts: &[Part],
+) -> Result<()> {
+    let full = |ending| format!("blk.{layer}.{stack}.{ending}");
+    let Some(blocks) = tensors.raw.remove(&full(BLOCKS)) else { return Ok(()) };
+    let exponents = tensors.raw.remove(&full(EXPONENTS)).ok_or_else(|| tensors.missing(&full(EXPONENTS)))?;
+    let shape = parts[0].shape("weight", experts, config.hidden);
+    let (rows, columns) = (parts.len() * shape[0], shape[1].div_ceil(BLOCK));
+    let whole = [experts.count, rows, columns, NIBBLES];
+    for (raw, ending, expected) in [(&blocks, BLOCKS, &whole[..]), (&exponents, EXPONENTS, &whole[..3])] {
+        if raw.shape != expected || !shape[1].is_multiple_of(BLOCK) {
+            return Err(tensors.misshapen(&full(ending), expected, &raw.shape));
+        }
+    }
+    let of = |raw: &Raw, expert: usize| {
+        let bytes = raw.bytes.len() / experts.count;
+        raw.bytes.start + expert * bytes..raw.bytes.start + (expert + 1) * bytes
+    };
+    for expert in 0..experts.count {
+        for (first, &part) in parts.iter().enumerate() {
+            let lie = Lie::Blocks { file: exponents.file, exponents: of(&exponents, expert) };
+            let stored = Stored {
+                format: Format::Mxfp4,
+                shape: shape.clone(),
+                file: blocks.file,
+                bytes: of(&blocks, expert),
+                above_one: false,
+                gathered: Some(Gathered { first, step: parts.len(), lie }),
+            };
+            tensors.stored.insert(name(layer, part, expert, "weight"), stored);
+        }
+    }
+    Ok(())
+}
