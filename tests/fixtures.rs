@@ -11,6 +11,7 @@ pub mod picture;
 mod random_block_head;
 mod random_family;
 mod random_head;
+mod real_shape;
 pub mod served;
 pub mod spread;
 mod starter_folder;
@@ -38,6 +39,7 @@ pub use head_files::made_up;
 pub use random_block_head::{BLOCK_ROWS, BlockKind, MASK, RandomBlockHead};
 pub use random_family::{RandomFamily, families, family, in_candle, recent};
 pub use random_head::{Flags, RandomHead};
+pub use real_shape::qwen35_9b;
 pub use starter_folder::write_starter_folder;
 
 /// The root of the repository.

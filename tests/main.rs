@@ -15,6 +15,7 @@ mod lossless;
 mod made_up_drafter;
 mod model_script;
 mod passes;
+mod recurrent;
 mod safetensors;
 mod statistics;
 mod tensors;

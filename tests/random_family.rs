@@ -5,6 +5,7 @@
 mod experts;
 mod gemma4;
 mod recent;
+mod recurrent;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -148,6 +149,9 @@ impl RandomFamily {
     }
 
     fn draw(&mut self) {
+        if self.is_recurrent() {
+            return self.draw_recurrent();
+        }
         let (of, layers) = (self.architecture, self.size("num_hidden_layers"));
         self.matrix("model.embed_tokens", VOCABULARY, HIDDEN);
         self.norm("model.norm", HIDDEN);
@@ -229,7 +233,7 @@ impl RandomFamily {
     /// Around what multiplies by 1.
     fn norm(&mut self, name: &str, length: usize) {
         let above_one = match self.architecture {
-            "gemma3" => true,
+            "gemma3" | "qwen35" => true,
             "muse-glimmer" => name != "model.norm",
             _ => false,
         };
@@ -273,7 +277,9 @@ impl RandomFamily {
     pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> ModelSource {
         let path = path.join(format!("{} {quantisation:?}.gguf", self.label));
         let converted = self.converted_tensors().into_iter().map(|(name, tensor)| {
-            let plain = tensor.rank() == 1 || name.contains("ffn_gate_inp") || name.ends_with(".bias");
+            let kernel = name.contains("conv.weight") || name.contains("conv1d");
+            let plain =
+                tensor.rank() == 1 || kernel || name.contains("ffn_gate_inp") || name.ends_with(".bias");
             let dtype = if plain { GgmlDType::F32 } else { quantisation };
             (name, QTensor::quantize(&tensor, dtype).unwrap())
         });
@@ -298,7 +304,8 @@ impl RandomFamily {
         let own = self.tensors.iter().filter(|(name, _)| !name.contains(".experts."));
         let own = own.flat_map(|(name, tensor)| {
             let one = || vec![(self.gguf_name(name), self.converted(name, tensor))];
-            self.recent_tensors(name, tensor).unwrap_or_else(one)
+            let recurrent = self.recurrent_tensor(name, tensor).map(|converted| vec![converted]);
+            recurrent.or_else(|| self.recent_tensors(name, tensor)).unwrap_or_else(one)
         });
         own.chain(self.stacked_experts()).chain(self.fixed_norms()).chain(self.gemma4_factors()).collect()
     }
@@ -361,7 +368,8 @@ impl RandomFamily {
             let factor = self.config["rope_scaling"]["attention_factor"].as_f64();
             own.extend(factor.map(|factor| ("rope.scaling.attn_factor", Value::F32(factor as f32))));
         }
-        let recent = self.recent_keys();
+        let mut recent = self.recent_keys();
+        recent.extend(self.recurrent_keys());
         own.retain(|(key, _)| recent.iter().all(|(replaced, _)| replaced != key));
         own.extend(recent);
         let mut all: Vec<(String, Value)> =

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::experts::gpt_oss;
 use super::gemma4;
+use super::recurrent::recurrent;
 use super::{HIDDEN, INTERMEDIATE, RandomFamily, random};
 
 /// Texts of 40 tokens are longer than the windows, and more than twice as long as the original context.
@@ -14,6 +15,13 @@ const ORIGINAL: usize = 16;
 
 /// Numbers that differ from those of every other family, and epsilons that are large enough to tell.
 pub fn recent() -> Vec<RandomFamily> {
+    let mut families = attending();
+    families.extend(recurrent());
+    families
+}
+
+/// Those that have attention in all layers.
+fn attending() -> Vec<RandomFamily> {
     let factors = |from: f64| (0..32).map(|i| from + f64::from(i) / 8.0).collect::<Vec<_>>();
     vec![
         random(

@@ -55,6 +55,12 @@ impl TokenTree {
         self.nodes[node].token
     }
 
+    /// # Panics
+    /// If there is no such node.
+    pub fn parent(&self, node: usize) -> Option<usize> {
+        self.nodes[node].parent
+    }
+
     pub fn tokens(&self) -> impl Iterator<Item = TokenId> {
         self.nodes.iter().map(|node| node.token)
     }

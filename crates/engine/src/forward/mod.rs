@@ -7,6 +7,7 @@ pub mod gpu;
 mod load;
 mod logits;
 mod pass;
+mod past;
 mod reading;
 mod routing;
 mod sketch;

@@ -3,7 +3,7 @@
 use super::config::{Experts, ModelConfig};
 use super::family::Family;
 use super::gathered::{BLOCK, Gathered, Lie, NIBBLES};
-use super::tensors::{Raw, Stored, Tensors};
+use super::tensors::{Meaning, Raw, Stored, Tensors};
 use crate::error::Result;
 use crate::format::Format;
 
@@ -158,7 +158,7 @@ fn split_stack(
                     (start + index * one..start + (index + 1) * one, None)
                 }
             };
-            let gathered = lie.map(|lie| Gathered { first: index, step: parts.len(), lie });
+            let gathered = lie.map(|lie| Gathered { first: index, run: 1, step: parts.len(), lie });
             let stored = Stored { shape: shape.clone(), bytes, gathered, ..found.clone() };
             tensors.stored.insert(name(layer, part, expert, own), stored);
         }
@@ -197,8 +197,8 @@ fn split_blocks(
                 shape: shape.clone(),
                 file: blocks.file,
                 bytes: of(&blocks, expert),
-                above_one: false,
-                gathered: Some(Gathered { first, step: parts.len(), lie }),
+                meaning: Meaning::Themselves,
+                gathered: Some(Gathered { first, run: 1, step: parts.len(), lie }),
             };
             tensors.stored.insert(name(layer, part, expert, "weight"), stored);
         }

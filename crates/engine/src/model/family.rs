@@ -5,7 +5,7 @@ mod options;
 
 use std::path::Path;
 
-pub use options::{Activation, ExpertOptions, HeadNorms, RotaryLayout};
+pub use options::{Activation, ExpertOptions, HeadNorms, Mixer, RotaryLayout};
 pub(super) use options::{NormsAboveOne, Unturned, Windowed};
 
 use crate::error::{Error, Result};
@@ -36,6 +36,10 @@ pub struct Family {
     pub post_norms: bool,
     /// What attention gives is multiplied with the sigmoid of a matrix times what goes into it.
     pub gated_attention: bool,
+    /// That matrix lies within that of the queries: of each head first these and then it.
+    pub(super) gate_in_query: bool,
+    /// What the layers do that have no attention; `Attention` where all have it.
+    pub(super) recurrent: Mixer,
     /// A router and experts take the place of every layer's feed-forward network.
     pub experts: Option<ExpertOptions>,
     /// Of the gate.
@@ -82,6 +86,8 @@ const LLAMA: Family = Family {
     pre_norms: true,
     post_norms: false,
     gated_attention: false,
+    gate_in_query: false,
+    recurrent: Mixer::Attention,
     experts: None,
     activation: Activation::Silu,
     scaled_embeddings: false,
@@ -132,7 +138,7 @@ static DFLASH: Family = Family {
     ..LLAMA
 };
 
-static FAMILIES: [Family; 13] = [
+static FAMILIES: [Family; 15] = [
     LLAMA,
     Family {
         name: "qwen2",
@@ -303,6 +309,44 @@ static FAMILIES: [Family; 13] = [
         ],
         ..LLAMA
     },
+    Family {
+        name: "lfm2",
+        classes: &["Lfm2ForCausalLM"],
+        head_norms: HeadNorms::Each,
+        recurrent: Mixer::ShortConv,
+        gguf_layout: RotaryLayout::Halves,
+        windowed: Windowed::Listed,
+        defaults: &[("rope_theta", 1_000_000.0), ("rms_norm_eps", 1e-5), ("conv_L_cache", 3.0)],
+        tied: true,
+        ..LLAMA
+    },
+    Family {
+        name: "qwen35",
+        classes: &["Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"],
+        head_norms: HeadNorms::Each,
+        gated_attention: true,
+        gate_in_query: true,
+        recurrent: Mixer::Delta,
+        norms_above_one: NormsAboveOne::AroundLayers,
+        gguf_layout: RotaryLayout::Halves,
+        windowed: Windowed::Listed,
+        defaults: QWEN35_DEFAULTS,
+        ..LLAMA
+    },
+];
+
+/// Of Qwen3.5's models, dense or with experts.
+const QWEN35_DEFAULTS: &[(&str, f64)] = &[
+    ("rope_theta", 10_000_000.0),
+    ("rms_norm_eps", 1e-6),
+    ("head_dim", 256.0),
+    ("partial_rotary_factor", 0.25),
+    ("full_attention_interval", 4.0),
+    ("linear_conv_kernel_dim", 4.0),
+    ("linear_num_key_heads", 16.0),
+    ("linear_num_value_heads", 32.0),
+    ("linear_key_head_dim", 128.0),
+    ("linear_value_head_dim", 128.0),
 ];
 
 /// The table above, for messages.
@@ -315,7 +359,8 @@ const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM), qwen2 (Qw
                          mistral3 (Mistral3ForConditionalGeneration, Ministral3ForCausalLM), \
                          smollm3 (SmolLM3ForCausalLM), granite (GraniteForCausalLM, GraniteMoeHybridForCausalLM), \
                          olmo2 (Olmo2ForCausalLM, Olmo3ForCausalLM), \
-                         muse-glimmer (MuseGlimmerForConditionalGeneration)";
+                         muse-glimmer (MuseGlimmerForConditionalGeneration), lfm2 (Lfm2ForCausalLM), \
+                         qwen35 (Qwen3_5ForConditionalGeneration, Qwen3_5ForCausalLM)";
 
 impl Family {
     /// By `general.architecture`.

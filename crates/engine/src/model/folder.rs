@@ -12,7 +12,8 @@ use serde_json::Value as Json;
 
 use super::expert_tensors;
 use super::family::{Family, NormsAboveOne};
-use super::tensors::{Raw, Stored, Tensors, TokenTable};
+use super::recurrent_tensors::{DECAY, unfolded};
+use super::tensors::{Meaning, Raw, Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
 use super::weights::{EMBEDDING, OUTPUT, TOKEN_TABLE, canonical};
 use crate::error::{DOWNLOAD_AGAIN, Error, Result};
@@ -210,7 +211,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
     }
     for (name, info) in metadata.tensors() {
         // Buffers that old writers stored; they follow from the config.
-        if name.ends_with("rotary_emb.inv_freq") || sees(&name) {
+        if name.ends_with("rotary_emb.inv_freq") || is_beside(&name) {
             continue;
         }
         // Copies of the target's, for training.
@@ -245,14 +246,9 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
                 return Err(bad(expected, format!("{other:?}"), "Choose another file of this model."));
             }
         };
-        let shape = info.shape.clone();
-        let above_one = shape.len() == 1
-            && match family.norms_above_one {
-                NormsAboveOne::None => false,
-                NormsAboveOne::All => true,
-                NormsAboveOne::OfLayers => canonical.starts_with("blk."),
-            };
-        let tensor = Stored { format, shape, file: tensors.files.len(), bytes, above_one, gathered: None };
+        let shape = unfolded(&canonical, &info.shape).unwrap_or_else(|| info.shape.clone());
+        let meaning = meaning(&canonical, &shape, family);
+        let tensor = Stored { format, shape, file: tensors.files.len(), bytes, meaning, gathered: None };
         if tensors.stored.insert(canonical, tensor).is_some() {
             return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
         }
@@ -260,11 +256,28 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
     Ok(())
 }
 
-/// Whether a tensor belongs to the eyes or ears of a model that has some; text needs none.
-fn sees(name: &str) -> bool {
+/// What the numbers of a tensor stand for.
+fn meaning(canonical: &str, shape: &[usize], family: &Family) -> Meaning {
+    let above_one = match family.norms_above_one {
+        NormsAboveOne::None => false,
+        NormsAboveOne::All => true,
+        NormsAboveOne::OfLayers => canonical.starts_with("blk."),
+        NormsAboveOne::AroundLayers => canonical.ends_with("norm.weight") && !canonical.contains(".ssm_"),
+    };
+    match shape.len() {
+        1 if above_one => Meaning::AboveOne,
+        1 if canonical.ends_with(DECAY) => Meaning::MinusExp,
+        _ => Meaning::Themselves,
+    }
+}
+
+/// Whether a tensor belongs to the eyes or ears of a model that has some, or to what is there to draft with; text needs
+/// none of these.
+fn is_beside(name: &str) -> bool {
     let name = name.strip_prefix("model.").unwrap_or(name);
     [
         "vision_tower.",
+        "visual.",
         "multi_modal_projector.",
         "vision_adapter.",
         "vision_projection.",
@@ -272,6 +285,7 @@ fn sees(name: &str) -> bool {
         "embed_vision.",
         "audio_tower.",
         "embed_audio.",
+        "mtp.",
     ]
     .iter()
     .any(|part| name.starts_with(part))

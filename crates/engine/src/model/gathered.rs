@@ -13,7 +13,8 @@ pub const NIBBLES: usize = BLOCK / 2;
 pub struct Gathered {
     /// The row that is its first.
     pub first: usize,
-    /// Every so manieth from there on is its next.
+    /// Rows from there on that follow each other, and after how many its next ones begin.
+    pub run: usize,
     pub step: usize,
     pub lie: Lie,
 }
@@ -42,7 +43,7 @@ impl Gathered {
         bytes: &[u8],
         exponents: &[u8],
     ) -> Vec<u8> {
-        let own = (0..rows).map(|row| self.first + row * self.step);
+        let own = (0..rows).map(|row| self.first + row / self.run * self.step + row % self.run);
         match self.lie {
             Lie::Rows => {
                 let width = columns / format.inputs() * format.stored();
@@ -79,7 +80,7 @@ mod tests {
     fn rows_in_turns_and_columns_are_put_in_order() {
         let halves: Vec<u8> = (0..12u16).flat_map(u16::to_le_bytes).collect();
         let numbers = |first, lie| {
-            let gathered = Gathered { first, step: 2, lie };
+            let gathered = Gathered { first, run: 1, step: 2, lie };
             let bytes = gathered.gather(Format::F16, (2, 3), &halves, &[]);
             let (numbers, _) = bytes.as_chunks();
             numbers.iter().map(|number| u16::from_le_bytes(*number)).collect::<Vec<_>>()
@@ -98,7 +99,7 @@ mod tests {
             (0..4 * NIBBLES).map(|at| (2 * at % 16 | (2 * at + 1) % 16 << 4) as u8).collect();
         let exponents = [120u8, 121, 130, 140];
         let lie = Lie::Blocks { file: 0, exponents: 0..4 };
-        let gathered = Gathered { first: 1, step: 2, lie };
+        let gathered = Gathered { first: 1, run: 1, step: 2, lie };
         let found = gathered.gather(Format::Mxfp4, (1, 64), &nibbles, &exponents);
         const TWICE: [f32; 16] = [0., 1., 2., 3., 4., 6., 8., 12., -0., -1., -2., -3., -4., -6., -8., -12.];
         let expected: Vec<f32> = (0..64)

@@ -16,6 +16,7 @@ mod gguf;
 mod part;
 mod quantisation;
 mod recommendation;
+mod recurrent_tensors;
 mod stored_rows;
 pub mod template;
 mod tensors;
@@ -33,11 +34,11 @@ use std::sync::Arc;
 use candle_core::Device;
 
 pub use config::{
-    AttentionKind, BlockHead, Confidence, Convolution, DraftHead, Experts, FusedNorms, KeyHeads, ModelConfig,
-    Rotary, Scoring, Selector, Turns,
+    AttentionKind, BlockHead, Confidence, Convolution, DraftHead, Experts, FusedNorms, Heads, KeyHeads,
+    ModelConfig, Recurrence, Rotary, Scoring, Selector, Turns,
 };
 pub use description::{Description, Sizes, TokenizerDescription};
-pub use family::{Activation, Family, HeadNorms, RotaryLayout};
+pub use family::{Activation, Family, HeadNorms, Mixer, RotaryLayout};
 use folder::Folder;
 use gguf::Header;
 pub use part::Part;
@@ -52,6 +53,9 @@ use crate::error::{Error, Result};
 
 /// Rows of a long draft's pass, for an estimate of memory.
 const ROWS: usize = 17;
+
+/// States of recurrent layers that are there at once, with their records: about as many are kept to go back to.
+const STATES: usize = 6;
 
 /// Bytes of the program and a tokenizer.
 const PROGRAM: u64 = 50_000_000;
@@ -194,16 +198,16 @@ impl ModelSource {
     pub fn memory_bytes(&self, tokens: usize) -> Result<u64> {
         let config = self.config()?;
         let tokens = tokens.min(config.context);
-        let of_layer = |layer| {
-            let keys = config.attention(layer).keys;
-            2 * keys.count * keys.size * size_of::<u16>()
-        };
-        let cache = (0..config.caching_layers.min(config.layers)).map(of_layer).sum::<usize>() * tokens;
+        let of_layer = |layer| 2 * config.cached_heads(layer) * config.attention(layer).keys.size;
+        let cache = (0..config.layers).map(of_layer).sum::<usize>() * size_of::<u16>() * tokens;
+        let recurrent = config.mixers.iter().filter(|&&mixer| mixer != Mixer::Attention).count();
+        let state = config.recurrence.as_ref().map_or(0, Recurrence::state) * size_of::<f32>();
         let row = config.vocabulary + 4 * config.hidden + 2 * config.intermediate;
         let weights = self.weights(&Device::Cpu)?;
         let loaded = self.tensors.stored.iter().filter(|(name, _)| *name != weights::PER_LAYER_EMBEDDING);
         let weights: u64 = loaded.map(|(_, stored)| weights.loaded_bytes(stored)).sum();
-        Ok(weights + (cache + row * size_of::<f32>() * ROWS) as u64 + PROGRAM)
+        let rows = row * size_of::<f32>() * ROWS;
+        Ok(weights + (cache + recurrent * state * STATES + rows) as u64 + PROGRAM)
     }
 
     /// Bytes of weights that a pass over one token reads on a CPU: all of them but tables of embeddings that are not the

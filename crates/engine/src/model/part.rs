@@ -53,6 +53,7 @@ impl ModelSource {
         let mut config = whole.clone();
         (config.layers, config.vocabulary) = (layers, vocabulary);
         config.attention_kind_of.truncate(layers);
+        config.mixers.truncate(layers);
         let source = Self { tensors: Arc::new(tensors), config: Some(config), watcher: None, ..self.clone() };
         let times = |whole: usize, part: usize| whole as f64 / part.max(1) as f64;
         Ok(Some(Part {

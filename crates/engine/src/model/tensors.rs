@@ -25,10 +25,19 @@ pub struct Stored {
     pub file: usize,
     /// The tensor's bytes in that file.
     pub bytes: Range<usize>,
-    /// The file holds w where 1 + w is meant.
-    pub above_one: bool,
+    pub meaning: Meaning,
     /// Its rows do not lie one after the other.
     pub gathered: Option<Gathered>,
+}
+
+/// What the numbers of a vector stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    Themselves,
+    /// w for 1 + w.
+    AboveOne,
+    /// w for -e^w.
+    MinusExp,
 }
 
 /// Where bytes lie that are no numbers by themselves, but parts of a tensor.

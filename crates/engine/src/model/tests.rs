@@ -4,6 +4,7 @@
 
 mod experts;
 mod recent;
+mod recurrent;
 
 use std::collections::BTreeMap;
 use std::fs;

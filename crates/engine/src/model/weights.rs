@@ -11,10 +11,12 @@ use candle_core::{Device, Tensor};
 use super::block_tensors;
 use super::config::{DraftHead, ModelConfig};
 use super::expert_tensors;
-use super::family::{Family, HeadNorms};
+use super::family::{Family, HeadNorms, Mixer};
+use super::gathered::{Gathered, Lie};
+use super::recurrent_tensors;
 use super::stored_rows::StoredRows;
 pub use super::tensors::Stored;
-use super::tensors::Tensors;
+use super::tensors::{Meaning, Tensors};
 use crate::error::{Error, Result};
 use crate::format::Format;
 
@@ -22,6 +24,8 @@ use crate::format::Format;
 pub const EMBEDDING: &str = "token_embd.weight";
 /// The name of the output matrix, `[vocabulary, hidden]`; absent when the embedding is tied to it.
 pub const OUTPUT: &str = "output.weight";
+/// The name of the norm before the output matrix, `[hidden]`.
+const OUTPUT_NORM: &str = "output_norm.weight";
 /// The name of the matrix that fuses the states a draft head reads, `[hidden, states]`.
 pub const FUSE: &str = "fc.weight";
 /// The names of what all layers are told of a token: the table, `[tokens, layers * width]`, what is made of the embedding,
@@ -77,6 +81,11 @@ const fn part(name: &'static str, hugging_face: &'static str, shape: &'static [D
 }
 
 impl Part {
+    /// Layers without attention do not have it.
+    fn is_of_attention(&self) -> bool {
+        self.hugging_face.starts_with("self_attn.")
+    }
+
     const fn of(self, exists: fn(&Family) -> bool) -> Self {
         Self { exists, ..self }
     }
@@ -104,7 +113,7 @@ const OUTER: [Part; 8] = [
     part(PER_LAYER_NORM, "model.per_layer_projection_norm.weight", &[PerLayer])
         .of(|f| f.layer_scales)
         .within(tells_layers),
-    part("output_norm.weight", "model.norm.weight", &[Hidden]),
+    part(OUTPUT_NORM, "model.norm.weight", &[Hidden]),
     part(OUTPUT, "lm_head.weight", &[Vocabulary, Hidden]),
 ];
 
@@ -219,12 +228,20 @@ const FUSED: [Fused; 2] = [
     },
 ];
 
-/// What Granite 4 calls the feed-forward network of its dense models, and gpt-oss and Gemma 4 the router, and what others
-/// do.
-const ALIASES: [(&str, &str); 5] = [
+/// What Granite 4 calls the feed-forward network of its dense models, gpt-oss and Gemma 4 the router, and LFM2 some parts
+/// of a layer, and what others do.
+const ALIASES: [(&str, &str); 13] = [
     ("router.proj.weight", "mlp.gate.weight"),
     ("mlp.router.weight", "mlp.gate.weight"),
     ("mlp.router.bias", "mlp.gate.bias"),
+    ("operator_norm.weight", "input_layernorm.weight"),
+    ("ffn_norm.weight", "post_attention_layernorm.weight"),
+    ("feed_forward.w1.weight", "mlp.gate_proj.weight"),
+    ("feed_forward.w3.weight", "mlp.up_proj.weight"),
+    ("feed_forward.w2.weight", "mlp.down_proj.weight"),
+    ("self_attn.q_layernorm.weight", "self_attn.q_norm.weight"),
+    ("self_attn.k_layernorm.weight", "self_attn.k_norm.weight"),
+    ("self_attn.out_proj.weight", "self_attn.o_proj.weight"),
     ("shared_mlp.input_linear.weight", "mlp.gate_up_proj.weight"),
     ("shared_mlp.output_linear.weight", "mlp.down_proj.weight"),
 ];
@@ -237,6 +254,9 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
     if let Some(part) = OUTER.iter().find(|p| p.hugging_face == hugging_face && (p.exists)(family)) {
         return Some(part.name.into());
     }
+    if hugging_face == "model.embedding_norm.weight" {
+        return Some(OUTPUT_NORM.into());
+    }
     let (layer, rest) = hugging_face.strip_prefix("model.layers.")?.split_once('.')?;
     let layer = number(layer)?;
     if let Some(rest) = rest.strip_prefix("mlp.").unwrap_or(rest).strip_prefix("experts.") {
@@ -246,7 +266,8 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
     let rest = alias.map_or(rest, |&(_, name)| name);
     let fused = FUSED.iter().find(|f| family.fused && f.hugging_face == rest).map(|f| f.name);
     let part = || LAYER.iter().find(|p| p.hugging_face == rest && (p.exists)(family)).map(|p| p.name);
-    Some(format!("blk.{layer}.{}", fused.or_else(part)?))
+    let recurrent = || recurrent_tensors::canonical(rest, family.recurrent);
+    Some(format!("blk.{layer}.{}", fused.or_else(part).or_else(recurrent)?))
 }
 
 /// The same of a draft head: nothing stands before `layers`, and its one layer is the middle one for some.
@@ -305,8 +326,9 @@ pub(super) fn number(text: &str) -> Option<usize> {
 /// # Errors
 /// `Error::BadModel` for a matrix that has not the rows of its parts.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
-    if !config.family.post_norms {
-        rename_feed_forward_norms(tensors, config.layers);
+    rename(tensors, config);
+    if config.family.gate_in_query {
+        split_gates(tensors, config)?;
     }
     expert_tensors::split(tensors, config)?;
     leave_out_shared(tensors, config);
@@ -337,13 +359,43 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
-/// Some GGUF files call the norm before the feed-forward network by what comes before it.
-fn rename_feed_forward_norms(tensors: &mut Tensors, layers: usize) {
-    for layer in 0..layers {
-        if let Some(norm) = tensors.stored.remove(&format!("blk.{layer}.post_attention_norm.weight")) {
-            tensors.stored.insert(format!("blk.{layer}.ffn_norm.weight"), norm);
+/// Gives tensors the names that other families have for them, and forgets those of blocks that are not run.
+fn rename(tensors: &mut Tensors, config: &ModelConfig) {
+    let rename = |tensors: &mut Tensors, from: &str, to: &str| {
+        if !tensors.stored.contains_key(to)
+            && let Some(stored) = tensors.stored.remove(from)
+        {
+            tensors.stored.insert(to.to_owned(), stored);
+        }
+    };
+    rename(tensors, "token_embd_norm.weight", OUTPUT_NORM);
+    let full = |layer: usize, name: &str| format!("blk.{layer}.{name}");
+    if !config.family.post_norms {
+        for layer in 0..config.layers {
+            rename(tensors, &full(layer, "post_attention_norm.weight"), &full(layer, "ffn_norm.weight"));
         }
     }
+    let beyond = config.layers..config.layers + config.beyond;
+    let beyond: Vec<String> = beyond.map(|block| full(block, "")).collect();
+    tensors.stored.retain(|name, _| !beyond.iter().any(|block| name.starts_with(block)));
+}
+
+/// Finds the matrices of queries and gates in the one that has both, head by head.
+fn split_gates(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
+    for layer in (0..config.layers).filter(|&layer| config.mixers[layer] == Mixer::Attention) {
+        let [query, gate] = ["attn_q", "attn_gate"].map(|part| format!("blk.{layer}.{part}.weight"));
+        let Some(both) = tensors.stored.remove(&query) else { continue };
+        let (rows, run) = (size(Queries, config, layer), size(Head, config, layer));
+        if both.shape != [2 * rows, config.hidden] {
+            return Err(tensors.misshapen(&query, &[2 * rows, config.hidden], &both.shape));
+        }
+        for (name, first) in [(query, 0), (gate, run)] {
+            let gathered = Some(Gathered { first, step: 2 * run, run, lie: Lie::Rows });
+            let one = Stored { shape: vec![rows, config.hidden], gathered, ..both.clone() };
+            tensors.stored.insert(name, one);
+        }
+    }
+    Ok(())
 }
 
 /// Files may hold keys and values of layers that see those of others.
@@ -406,9 +458,13 @@ fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<u
     let (norms, width) = config.draft_head.as_ref().map_or((0, 0), DraftHead::norms);
     let norms = (0..norms).map(move |state| (fused_norm((norms > 1).then_some(state)), vec![width]));
     let layers = (0..config.layers).flat_map(move |layer| {
+        let attends = config.mixers[layer] == Mixer::Attention;
         let parts = LAYER.iter().filter(move |p| (p.exists)(config.family) && (p.within)(config, layer));
+        let parts = parts.filter(move |p| attends || !p.is_of_attention());
         let parts = parts.map(move |p| (format!("blk.{layer}.{}", p.name), shape(p, config, layer)));
-        parts.chain(expert_tensors::expected(config, layer))
+        let recurrent = recurrent_tensors::expected(config, layer);
+        let recurrent = recurrent.map(move |(name, shape)| (format!("blk.{layer}.{name}"), shape));
+        parts.chain(recurrent).chain(expert_tensors::expected(config, layer))
     });
     outer.chain(norms).chain(layers).chain(block_tensors::expected(config))
 }
@@ -521,14 +577,18 @@ impl Weights {
         Ok(QTensor::quantize_onto(&numbers, GgmlDType::Q8_0, device)?)
     }
 
-    /// A vector as f32; of a norm what it multiplies with, however the file puts that.
+    /// A vector as f32: what its numbers stand for, however the file puts that.
     ///
     /// # Errors
     /// As [`Self::matrix`].
     pub fn vector(&self, name: &str) -> Result<Tensor> {
-        let above_one = self.stored(name)?.above_one;
+        let meaning = self.stored(name)?.meaning;
         let vector = self.tensors.load(name, &self.device)?.dequantize(&self.device)?;
-        Ok(if above_one { (vector + 1.0)? } else { vector })
+        Ok(match meaning {
+            Meaning::Themselves => vector,
+            Meaning::AboveOne => (vector + 1.0)?,
+            Meaning::MinusExp => vector.exp()?.neg()?,
+        })
     }
 
     /// A matrix that stays in its file.

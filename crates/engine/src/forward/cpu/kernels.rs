@@ -18,6 +18,7 @@ use super::numbers::{Brain, Half, Plain, Single};
 use super::panels::Format;
 use super::product::{Blocks, Kernel, Product, multiply, read};
 use super::simd::Simd;
+use super::step::{Convolved, Step, convolve, step};
 use crate::model::{Activation, Scoring};
 
 /// One instruction set's kernels.
@@ -43,6 +44,8 @@ pub struct Kernels {
     pub rotate: unsafe fn(&Rotation, *mut f32),
     pub remember: unsafe fn(&Cache, usize, usize, usize, *const f32, *const f32),
     pub attend: unsafe fn(&Attention<'_>),
+    pub step: unsafe fn(&Step<'_>),
+    pub convolve: unsafe fn(&Convolved),
 }
 
 impl Kernels {
@@ -155,6 +158,16 @@ macro_rules! compile {
                 unsafe { attend::<Vectors>(job) }
             }
 
+            $(#[target_feature(enable = $features)])?
+            unsafe fn matrix_step(job: &Step<'_>) {
+                unsafe { step::<Vectors>(job) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn convolution(job: &Convolved) {
+                unsafe { convolve::<Vectors>(job) }
+            }
+
             fn kernel<const M: usize>(format: Format) -> Kernel {
                 match format {
                     Format::Q8_0 => blocks::<EightBits, M>,
@@ -206,6 +219,8 @@ macro_rules! compile {
                 rotate,
                 remember: write,
                 attend: attention,
+                step: matrix_step,
+                convolve: convolution,
             };
         }
     };

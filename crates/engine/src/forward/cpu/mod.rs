@@ -5,7 +5,8 @@
 //! multiplied with, [`product`] multiplies, block by block as [`blocks`], [`codebooks`] and [`numbers`] say, [`attention`] and [`math`] do the rest of a layer, all of
 //! them written once in the vectors of [`simd`] and compiled for each instruction set by [`kernels`];
 //! [`isa`] chooses one. [`network`] holds a model's weights, [`workspace`] the memory that a [`pass`] over them needs,
-//! and [`model`] both and the cache. [`alone`] is for other engines to be compared with. [`team`] shares out the work, panels as [`reading`] says, and [`cores`] and
+//! and [`model`] both and the cache. Recurrent layers have a [`memory`] in its place, whose matrices [`step`] takes from row to row on the
+//! way that [`walk`] finds. [`alone`] is for other engines to be compared with. [`team`] shares out the work, panels as [`reading`] says, and [`cores`] and
 //! [`worth`] say among how many.
 
 #![allow(
@@ -25,6 +26,7 @@ mod cores;
 mod isa;
 mod kernels;
 mod math;
+mod memory;
 mod model;
 pub(super) mod network;
 mod numbers;
@@ -32,11 +34,15 @@ pub(super) mod panels;
 mod pass;
 mod product;
 mod reading;
+mod recurrent;
+mod scratch;
 pub(super) mod simd;
+mod step;
 mod team;
 #[cfg(test)]
 mod tests;
 pub(super) mod transition;
+mod walk;
 mod workspace;
 mod worth;
 

@@ -8,17 +8,20 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::cache::Cache;
 use super::isa::Isa;
 use super::kernels::Kernels;
+use super::memory::{Layout, Memory};
 use super::network::Network;
 use super::panels::Panels;
 use super::pass::{Phases, copies_of_norms};
 use super::reading::run;
 use super::team::Team;
+use super::walk::Walk;
 use super::workspace::Workspace;
 use super::worth::Worth;
 use crate::device;
 use crate::error::{Error, Result};
+use crate::forward::past::Past;
 use crate::forward::{Features, Logits, Model, Pass, Row, Runner, Want};
-use crate::model::{ModelConfig, ModelSource};
+use crate::model::{Mixer, ModelConfig, ModelSource};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
@@ -33,7 +36,12 @@ pub struct CpuModel {
     /// How many of its members passes are worth; `None` where that stays what their sizes say, whatever
     /// passes take and other programs do.
     worth: Option<Worth>,
+    /// Of every layer, empty in those that are recurrent.
     caches: Vec<Cache>,
+    /// Of every layer, empty in those that are not.
+    memories: Vec<Memory>,
+    /// Of a model with recurrent layers.
+    past: Option<Past>,
     pub(super) workspace: Workspace,
     cached: Vec<TokenId>,
     /// The text is longer than the border of its [`ModelConfig`].
@@ -45,6 +53,12 @@ pub struct CpuModel {
 /// Weights that a thread has to read before it pays to wake another, in bytes, as long as nothing else is
 /// known.
 const WORTH_SHARING: usize = 1 << 20;
+
+/// Bytes of the states of recurrent layers that are kept to go back to.
+const LASTING: usize = 512 << 20;
+
+/// As many of them as are of use.
+const MOST_LASTING: usize = 64;
 
 /// Bytes of memory that a growing cache leaves to everything else.
 const SPARED: u64 = 256 << 20;
@@ -72,12 +86,20 @@ impl CpuModel {
         assert!(isa.available(), "this processor does not have {isa}");
         let config = source.config()?.clone();
         let network = Network::load(&source.weights(&candle_core::Device::Cpu)?, &config)?;
-        let cache = |layer: usize| {
-            let keys = config.attention(layer).keys;
-            Cache::new(if layer < config.caching_layers { keys.count } else { 0 }, keys.size)
+        let cache = |layer: usize| Cache::new(config.cached_heads(layer), config.attention(layer).keys.size);
+        let memory = |&mixer: &Mixer| match &config.recurrence {
+            Some(recurrence) if mixer != Mixer::Attention => Memory::new(recurrence),
+            _ => Memory::default(),
         };
+        let recurrent = config.mixers.iter().filter(|&&mixer| mixer != Mixer::Attention).count();
+        let past = config.recurrence.as_ref().map(|recurrence| {
+            let bytes = recurrent * Layout::of(recurrence).state_bytes();
+            Past::new((LASTING / bytes.max(1)).clamp(1, MOST_LASTING))
+        });
         Ok(Self {
             caches: (0..config.layers).map(cache).collect(),
+            memories: config.mixers.iter().map(memory).collect(),
+            past,
             bytes: network.matrices().map(Panels::bytes).sum(),
             network,
             kernels: isa.kernels(),
@@ -91,12 +113,16 @@ impl CpuModel {
         })
     }
 
-    /// Makes room in the caches for `positions`, as long as the computer has memory to spare.
+    /// Makes room in the caches for `positions`, and in memories for the last `nodes` of them, as long as the computer
+    /// has memory to spare.
     ///
     /// # Errors
     /// `Error::NoMemory` before there is none left for anybody.
-    fn make_room(&mut self, positions: usize) -> Result<()> {
-        let needed: usize = self.caches.iter().map(|cache| cache.missing(positions)).sum();
+    fn make_room(&mut self, positions: usize, nodes: usize) -> Result<()> {
+        let places = self.past.as_ref().map_or((0, 0), |past| past.places(nodes));
+        let cached: usize = self.caches.iter().map(|cache| cache.missing(positions)).sum();
+        let remembered: usize = self.memories.iter().map(|memory| memory.missing(places)).sum();
+        let needed = cached + remembered;
         if needed == 0 {
             return Ok(());
         }
@@ -104,8 +130,10 @@ impl CpuModel {
         if free < needed + SPARED {
             return Err(Error::NoMemory { needed, free });
         }
-        let mut caches = self.caches.iter_mut();
-        caches.try_for_each(|cache| cache.reserve(positions)).map_err(|_| Error::NoMemory { needed, free })
+        let (mut caches, mut memories) = (self.caches.iter_mut(), self.memories.iter_mut());
+        let reserved = caches.try_for_each(|cache| cache.reserve(positions));
+        let reserved = reserved.and_then(|()| memories.try_for_each(|memory| memory.reserve(places)));
+        reserved.map_err(|_| Error::NoMemory { needed, free })
     }
 
     /// A pass over one node of `tree` of which nothing is wanted.
@@ -115,6 +143,7 @@ impl CpuModel {
             network: &self.network,
             kernels: self.kernels,
             caches: &self.caches,
+            memories: &self.memories,
             workspace: &self.workspace,
             normed: &[],
             tree,
@@ -171,6 +200,7 @@ impl Model for CpuModel {
     }
 
     fn truncate(&mut self, length: usize) -> usize {
+        let length = self.past.as_mut().map_or(length, |past| past.truncate(length));
         self.cached.truncate(length);
         self.caches.iter_mut().for_each(|cache| cache.release(length));
         self.cached.len()
@@ -187,12 +217,57 @@ impl Model for CpuModel {
 impl Runner for CpuModel {
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
         let at = self.cached.len() - first;
-        self.make_room(at + tree.len())?;
+        if first > 0 && self.past.as_ref().is_some_and(|past| past.skips(at)) {
+            // The nodes before are run once more, for their records.
+            self.truncate(at);
+            self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
+        }
+        self.run_nodes(tree, first, want, false)
+    }
+
+    fn logits(&self) -> Logits<'_> {
+        self.workspace.logits(self.config.vocabulary)
+    }
+
+    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+        self.after(row, before)
+    }
+
+    fn features(&self) -> Option<Features<'_>> {
+        self.workspace.features()
+    }
+
+    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
+        let start = self.cached.len() - nodes;
+        if self.past.as_mut().is_some_and(|past| !past.keep(start, path)) {
+            let kept = TokenTree::chain(path.iter().map(|&node| self.cached[start + node]));
+            self.cached.truncate(start);
+            return self.run_nodes(&kept, 0, &Want::nothing(), false);
+        }
+        for (to, &from) in path.iter().enumerate().filter(|&(to, &from)| to != from) {
+            self.caches.iter_mut().for_each(|cache| cache.copy(start + from, start + to));
+            self.cached[start + to] = self.cached[start + from];
+        }
+        self.cached.truncate(start + path.len());
+        Ok(())
+    }
+}
+
+impl CpuModel {
+    /// As [`Runner::extend`]; `recorded` is whether recurrent layers shall have records of all nodes, however many they
+    /// are.
+    fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, recorded: bool) -> Result<()> {
+        let at = self.cached.len() - first;
+        self.make_room(at + tree.len(), tree.len() - first)?;
         let (nodes, rows) = (tree.len() - first, want.rows_between(first, tree.len()));
         let threads = self.members(nodes);
         let copies = copies_of_norms(&self.config, nodes, threads, want.features);
         let features = want.features.map_or(0, |taps| taps.width(self.config.hidden));
         self.workspace.prepare_features(nodes, features);
+        if let Some(past) = self.past.as_mut().filter(|_| nodes > 0) {
+            let plan = past.plan(tree, first, at, !rows.is_empty(), recorded);
+            self.workspace.recurrent.walk = Walk::new(tree, first, plan);
+        }
         self.workspace.prepare(
             &self.config,
             tree,
@@ -229,28 +304,6 @@ impl Runner for CpuModel {
         }
         self.workspace.find_peaks(self.config.vocabulary, rows.len());
         self.cached.extend(tree.tokens().skip(first));
-        Ok(())
-    }
-
-    fn logits(&self) -> Logits<'_> {
-        self.workspace.logits(self.config.vocabulary)
-    }
-
-    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
-        self.after(row, before)
-    }
-
-    fn features(&self) -> Option<Features<'_>> {
-        self.workspace.features()
-    }
-
-    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
-        let start = self.cached.len() - nodes;
-        for (to, &from) in path.iter().enumerate().filter(|&(to, &from)| to != from) {
-            self.caches.iter_mut().for_each(|cache| cache.copy(start + from, start + to));
-            self.cached[start + to] = self.cached[start + from];
-        }
-        self.cached.truncate(start + path.len());
         Ok(())
     }
 }

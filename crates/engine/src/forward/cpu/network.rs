@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::block_head::{BlockHead, Convolution};
 use super::panels::{Format, Panels, Unfit};
+use super::recurrent::{Delta, ShortConv};
 use super::simd::LANES;
 use crate::error::Result;
 use crate::model::weights::{
     EMBEDDING, FUSE, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION, fused_norm,
 };
-use crate::model::{HeadNorms as Kind, ModelConfig, StoredRows, Weights};
+use crate::model::{HeadNorms as Kind, Mixer as MixerKind, ModelConfig, StoredRows, Weights};
 
 /// All weights of a model.
 #[derive(Debug)]
@@ -77,6 +78,8 @@ pub struct Told {
 #[derive(Debug)]
 pub enum Mixer {
     Attention(Attention),
+    ShortConv(ShortConv),
+    Delta(Box<Delta>),
 }
 
 /// Attention with grouped keys and values.
@@ -233,7 +236,7 @@ impl Layer {
         });
         Ok(Self {
             mixer_norm: pre_norm("attn_norm")?,
-            mixer: Mixer::Attention(Attention::load(weights, config, index)?),
+            mixer: Mixer::load(weights, config, index)?,
             mixer_post_norm: post_norm("post_attention_norm")?,
             feed_forward_norm: pre_norm("ffn_norm")?,
             feed_forward: FeedForward::load(weights, config, index)?,
@@ -248,7 +251,6 @@ impl Layer {
     }
 
     fn matrices(&self) -> impl Iterator<Item = &Panels> {
-        let Mixer::Attention(Attention { query, key, value, gate, output, .. }) = &self.mixer;
         let (dense, experts) = match &self.feed_forward {
             FeedForward::Dense(dense) => (Some(dense), None),
             FeedForward::Experts(experts) => (None, Some(experts)),
@@ -259,8 +261,7 @@ impl Layer {
         let networks =
             dense.into_iter().chain(chosen).flat_map(|Dense { gate, up, down, .. }| [gate, up, down]);
         let told = self.told.iter().flat_map(|told| [&told.gate, &told.projection]);
-        let mixer = [query, output].into_iter().chain(key).chain(value).chain(gate);
-        mixer.chain(router).chain(networks).chain(told)
+        self.mixer.matrices().chain(router).chain(networks).chain(told)
     }
 }
 
@@ -276,10 +277,45 @@ impl Told {
 }
 
 impl Mixer {
+    fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
+        let of = config.recurrence.as_ref();
+        Ok(match (config.mixers[index], of) {
+            (MixerKind::ShortConv, Some(of)) => Self::ShortConv(ShortConv::load(weights, of, index)?),
+            (MixerKind::Delta, Some(of)) => Self::Delta(Box::new(Delta::load(weights, of, index)?)),
+            _ => Self::Attention(Attention::load(weights, config, index)?),
+        })
+    }
+
     /// What is read first.
     pub fn first(&self) -> &Panels {
-        let Self::Attention(attention) = self;
-        &attention.query
+        match self {
+            Self::Attention(attention) => &attention.query,
+            Self::ShortConv(short_conv) => &short_conv.projection,
+            Self::Delta(delta) => &delta.inputs,
+        }
+    }
+
+    /// Added to what it gives.
+    pub fn output_bias(&self) -> Option<&[f32]> {
+        match self {
+            Self::Attention(attention) => attention.output_bias.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn matrices(&self) -> impl Iterator<Item = &Panels> {
+        let matrices = match self {
+            Self::Attention(Attention { query, key, value, gate, output, .. }) => {
+                [Some(query), key.as_ref(), value.as_ref(), gate.as_ref(), Some(output)]
+            }
+            Self::ShortConv(ShortConv { projection, output, .. }) => {
+                [Some(projection), Some(output), None, None, None]
+            }
+            Self::Delta(delta) => {
+                [&delta.inputs, &delta.gate, &delta.beta, &delta.alpha, &delta.output].map(Some)
+            }
+        };
+        matrices.into_iter().flatten()
     }
 }
 

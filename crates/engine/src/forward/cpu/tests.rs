@@ -5,6 +5,7 @@ mod attention;
 mod math;
 mod packing;
 mod products;
+mod step;
 
 use half::f16;
 use rand::RngExt;

@@ -8,6 +8,7 @@ use super::attention::Attention;
 use super::buffer::Buffer;
 use super::panels::Format;
 use super::product::Rows;
+use super::scratch::Scratch;
 use super::simd::LANES;
 use crate::forward::slices::STRETCH;
 use crate::forward::{Features, Logits, Peak};
@@ -126,12 +127,13 @@ pub struct Workspace {
     /// What all layers are told of the rows beside their states, and the rows of its table.
     pub told: Buffer<f32>, // [rows, layers * width in whole vectors]
     pub table: Vec<f32>,     // [rows, layers * width]
+    pub recurrent: Scratch,
     /// What attention or the feed-forward network gave, on its way through a norm.
     pub branch: Buffer<f32>, // as the state
     pub queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
-    pub keys: Buffer<f32>,   // [rows, kv_heads * head_size in whole vectors]
-    pub values: Buffer<f32>, // as the keys
-    pub gates: Buffer<f32>,  // as the queries
+    pub keys: Buffer<f32>,    // [rows, kv_heads * head_size in whole vectors]
+    pub values: Buffer<f32>,  // as the keys
+    pub gates: Buffer<f32>,   // as the queries
     /// Of every node's position, for every kind: what keys turn by, and queries where that is something else.
     pub rotations: Vec<[Turns; 2]>,
     /// Of every node its ancestors and itself, which are as many as its depth is large, and one more.
@@ -215,6 +217,9 @@ impl Workspace {
         if let Some(width) = config.per_layer {
             // Whole vectors are read behind the last of them.
             self.told.reserve(rows * whole(config.layers * width) + LANES);
+        }
+        if let Some(recurrence) = &config.recurrence {
+            self.recurrent.prepare(recurrence, rows, members, tile);
         }
         self.scored.prepare(scored, config.hidden, tile);
         self.queries.reserve(rows * whole(queries));

@@ -104,9 +104,13 @@ pub struct Part {
     pub panels: usize,
 }
 
+const RECURRENT: &str = "layers that keep a state in place of keys and values";
+
 /// What is missing here that a model needs, if anything, to be put after "run".
 pub fn missing(config: &ModelConfig) -> Option<&'static str> {
-    if config.block().is_some_and(|block| block.rows > LONGEST_BLOCK) {
+    if config.recurrence.is_some() {
+        Some(RECURRENT)
+    } else if config.block().is_some_and(|block| block.rows > LONGEST_BLOCK) {
         Some("draft heads that guess more than 32 tokens at once")
     } else if config.family.head_norms == HeadNorms::Together || !config.family.pre_norms {
         Some("norms of all heads together")
@@ -153,7 +157,7 @@ impl Network {
 
 impl Layer {
     fn upload(device: &GpuDevice, layer: cpu::Layer, vectors: &mut Vec<f32>) -> Result<Self> {
-        let Mixer::Attention(attention) = layer.mixer;
+        let Mixer::Attention(attention) = layer.mixer else { return Err(Error::NotOnGpu(RECURRENT)) };
         let upload = |panels: &Panels| Matrix::upload(device, panels);
         let (Some(key), Some(value)) = (&attention.key, &attention.value) else {
             return Err(Error::NotOnGpu("layers that see the keys of others"));

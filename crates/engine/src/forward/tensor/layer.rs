@@ -6,12 +6,14 @@ use candle_nn::ops::rms_norm;
 use super::attention::{Attention, AttentionInputs, Seen};
 use super::convolution::Convolution;
 use super::feed_forward::FeedForward;
+use super::memory::Course;
 use super::origin::Origin;
 use super::per_layer::Told;
+use super::recurrent::Recurrent;
 use super::rotary::Angles;
 use super::stack::Padding;
 use crate::error::Result;
-use crate::model::ModelConfig;
+use crate::model::{self, ModelConfig};
 
 /// What a family does not have is `None`.
 pub struct Layer {
@@ -33,6 +35,7 @@ pub struct Layer {
 /// What lets a token know of those before it, and what it remembers of them.
 enum Mixer {
     Attention(Attention),
+    Recurrent(Box<Recurrent>),
 }
 
 impl Layer {
@@ -48,7 +51,7 @@ impl Layer {
         });
         Ok(Self {
             mixer_norm: pre_norm("attn_norm")?,
-            mixer: Mixer::Attention(Attention::load(origin)?),
+            mixer: Mixer::load(origin)?,
             mixer_post_norm: post_norm("post_attention_norm")?,
             feed_forward_norm: pre_norm("ffn_norm")?,
             feed_forward: FeedForward::load(origin)?,
@@ -61,30 +64,35 @@ impl Layer {
 
     /// How its matrices are best multiplied; as large as those of any other layer.
     pub fn measure(&self, config: &ModelConfig, device: &Device) -> Computed<Padding> {
-        let Mixer::Attention(attention) = &self.mixer;
-        let largest = self.feed_forward.largest().unwrap_or(attention.largest());
+        let of_mixer = match &self.mixer {
+            Mixer::Attention(attention) => attention.largest(),
+            Mixer::Recurrent(recurrent) => recurrent.largest(),
+        };
+        let largest = self.feed_forward.largest().unwrap_or(of_mixer);
         Padding::measured(largest, config.hidden, device)
     }
 
     /// `[nodes, hidden]` to `[nodes, hidden]`; remembers the nodes from position `at` on. `inputs` are those of
-    /// every kind of attention; `joined` is what attention takes, if it is not the normed state; `told` what the layer is
-    /// told beside the state.
+    /// every kind of attention and `course` those of recurrent layers; `joined` is what attention takes, if it is not
+    /// the normed state; `told` what the layer is told beside the state.
     pub fn forward(
         &mut self,
         x: &Tensor,
         (joined, told): (Option<Tensor>, Option<&Tensor>),
         config: &ModelConfig,
         at: usize,
-        (inputs, seen): (&[AttentionInputs], &mut Seen),
+        (inputs, seen, course): (&[AttentionInputs], &mut Seen, Option<&Course<'_>>),
         padding: Padding,
     ) -> Computed<Tensor> {
         let (epsilon, after) = (config.norm_epsilon as f32, config.post_norm_epsilon as f32);
         let normed = joined.map_or_else(|| normalised(x.clone(), self.mixer_norm.as_ref(), epsilon), Ok)?;
-        let Mixer::Attention(attention) = &mut self.mixer;
+        let mixer = &mut self.mixer;
         let [around, around_feed] =
             self.convolutions.as_ref().map_or([None, None], |[a, b]| [Some(a), Some(b)]);
-        let mixed = convolved(around, normed, padding, |normed| {
-            attention.forward(normed, config, at, inputs, seen, padding)
+        let mixed = convolved(around, normed, padding, |normed| match (&mut *mixer, course) {
+            (Mixer::Attention(attention), _) => attention.forward(normed, config, at, inputs, seen, padding),
+            (Mixer::Recurrent(recurrent), Some(course)) => recurrent.forward(normed, config, course, padding),
+            (Mixer::Recurrent(_), None) => candle_core::bail!("a recurrent layer without a plan"),
         })?;
         let x = (x + normalised(mixed, self.mixer_post_norm.as_ref(), after)?)?;
         let normed = normalised(x.clone(), self.feed_forward_norm.as_ref(), epsilon)?;
@@ -108,14 +116,30 @@ impl Layer {
         angles: &Angles,
         padding: Padding,
     ) -> Computed<()> {
-        let Mixer::Attention(attention) = &mut self.mixer;
-        attention.remember(x, config, at, angles, padding)
+        match &mut self.mixer {
+            Mixer::Attention(attention) => attention.remember(x, config, at, angles, padding),
+            Mixer::Recurrent(_) => Ok(()),
+        }
     }
 
     /// Moves what is remembered at `from` (ascending positions) to the positions from `to` on.
     pub fn gather(&mut self, from: &Tensor, to: usize) -> Computed<()> {
-        let Mixer::Attention(attention) = &mut self.mixer;
-        attention.gather(from, to)
+        match &mut self.mixer {
+            Mixer::Attention(attention) => attention.gather(from, to),
+            // It has records, not positions.
+            Mixer::Recurrent(_) => Ok(()),
+        }
+    }
+}
+
+impl Mixer {
+    fn load(origin: Origin<'_>) -> Result<Self> {
+        Ok(match &origin.config.recurrence {
+            Some(of) if origin.config.mixers[origin.index] != model::Mixer::Attention => {
+                Self::Recurrent(Box::new(Recurrent::load(origin, of)?))
+            }
+            _ => Self::Attention(Attention::load(origin)?),
+        })
     }
 }
 

@@ -9,8 +9,10 @@ mod draft_head;
 mod feed;
 mod feed_forward;
 mod layer;
+mod memory;
 mod origin;
 mod per_layer;
+mod recurrent;
 mod rotary;
 mod sketch;
 mod stack;
@@ -27,10 +29,12 @@ use self::block_head::BlockHead;
 use self::draft_head::DraftHead;
 use self::feed::Feed;
 use self::layer::Layer;
+use self::memory::Course;
 use self::origin::Origin;
 use self::per_layer::PerLayer;
 use self::rotary::RotaryTable;
 use self::stack::{Arithmetic, Padding, Stack};
+use super::past::Past;
 use super::sketch::Sketch;
 use super::{Features, Interest, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
 use crate::error::Result;
@@ -52,6 +56,8 @@ pub struct TensorModel {
     output_norm: Tensor, // [hidden]
     output: Stack,       // [vocabulary, hidden]
     padding: Padding,
+    /// Of a model with recurrent layers.
+    past: Option<Past>,
     cached: Vec<TokenId>,
     scores: Scores,
     features: Vec<f32>, // [nodes, tapped]
@@ -62,6 +68,9 @@ pub struct TensorModel {
     places: Option<Tensor>,
     after: Vec<f32>,
 }
+
+/// States of recurrent layers that are kept to go back to.
+const LASTING: usize = 4;
 
 /// What the last pass gave, by what was of interest.
 enum Scores {
@@ -109,6 +118,7 @@ impl TensorModel {
             rotary: rotary.collect::<Computed<_>>()?,
             padding: layers.first().map_or(Ok(Padding::NONE), |layer| layer.measure(&config, device))?,
             layers,
+            past: config.recurrence.is_some().then(|| Past::new(LASTING)),
             config,
             device: device.clone(),
             cached: Vec::new(),
@@ -125,6 +135,7 @@ impl TensorModel {
         &mut self,
         feed: &Feed,
         tokens: &[TokenId],
+        course: Option<&Course<'_>>,
         want: &Want<'_>,
     ) -> Result<(Tensor, Vec<Tensor>)> {
         let taps = want.features;
@@ -152,7 +163,8 @@ impl TensorModel {
                 tapped.push(x.clone());
             }
             let beside = (joined.take(), told.as_ref().map(|told| &told[index]));
-            x = layer.forward(&x, beside, &self.config, at, (&inputs, &mut seen), self.padding)?;
+            let known = (&inputs[..], &mut seen, course);
+            x = layer.forward(&x, beside, &self.config, at, known, self.padding)?;
         }
         Ok((x, tapped))
     }
@@ -262,6 +274,7 @@ impl Model for TensorModel {
     }
 
     fn truncate(&mut self, length: usize) -> usize {
+        let length = self.past.as_mut().map_or(length, |past| past.truncate(length));
         self.cached.truncate(length);
         self.cached.len()
     }
@@ -278,28 +291,13 @@ impl Model for TensorModel {
 
 impl Runner for TensorModel {
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
-        let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
-        let feed = Feed::new(tree, first, self.cached.len() - first, &self.device)?;
-        if let Some(carried) = want.carried.filter(|_| self.block_head.is_some()) {
-            self.remember_states(carried.features(), &feed)?;
-            self.scores = Scores::Sketches(Vec::new());
-            self.cached.extend(tokens);
-            return Ok(());
+        let at = self.cached.len() - first;
+        if first > 0 && self.past.as_ref().is_some_and(|past| past.skips(at)) {
+            // The nodes before are run once more, for their records.
+            self.truncate(at);
+            self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
         }
-        let (hidden, tapped) = self.run_layers(&feed, &tokens, want)?;
-        let rows = want.rows_between(first, tree.len());
-        self.places = None;
-        if self.block_head.is_some() && !rows.is_empty() {
-            self.places = Some(self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?);
-        }
-        self.scores = self.run_output(&hidden, rows, &tokens, &feed, want)?;
-        self.features.clear();
-        if let Some(taps) = want.features {
-            self.features = self.fetch_features(taps, &hidden, tapped)?;
-        }
-        self.tapped = want.features.map_or(0, |taps| taps.width(self.config.hidden));
-        self.cached.extend(tokens);
-        Ok(())
+        self.run_nodes(tree, first, want, false)
     }
 
     fn logits(&self) -> Logits<'_> {
@@ -328,6 +326,11 @@ impl Runner for TensorModel {
 
     fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
         let start = self.cached.len() - nodes;
+        if self.past.as_mut().is_some_and(|past| !past.keep(start, path)) {
+            let kept = TokenTree::chain(path.iter().map(|&node| self.cached[start + node]));
+            self.cached.truncate(start);
+            return self.run_nodes(&kept, 0, &Want::nothing(), false);
+        }
         let moved = path.iter().enumerate().skip_while(|&(to, &from)| to == from);
         let moved: Vec<usize> = moved.map(|(_, &from)| from).collect();
         if !moved.is_empty() {
@@ -339,6 +342,44 @@ impl Runner for TensorModel {
         let kept: Vec<TokenId> = path.iter().map(|&node| self.cached[start + node]).collect();
         self.cached.truncate(start);
         self.cached.extend(kept);
+        Ok(())
+    }
+}
+
+impl TensorModel {
+    /// As [`Runner::extend`]; `recorded` is whether recurrent layers shall have records of all nodes, however many they
+    /// are.
+    fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, recorded: bool) -> Result<()> {
+        let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
+        let feed = Feed::new(tree, first, self.cached.len() - first, &self.device)?;
+        if let Some(carried) = want.carried.filter(|_| self.block_head.is_some()) {
+            self.remember_states(carried.features(), &feed)?;
+            self.scores = Scores::Sketches(Vec::new());
+            self.cached.extend(tokens);
+            return Ok(());
+        }
+        let rows = want.rows_between(first, tree.len());
+        let (at, scored) = (self.cached.len() - first, !rows.is_empty());
+        let past = self.past.as_mut().filter(|_| first < tree.len());
+        let plan = past.map(|past| past.plan(tree, first, at, scored, recorded));
+        let course = plan.map(|plan| Course { plan, tree, first });
+        let ran = self.run_layers(&feed, &tokens, course.as_ref(), want);
+        if ran.is_err() && course.is_some() {
+            // What became of the states is not known.
+            self.truncate(0);
+        }
+        let (hidden, tapped) = ran?;
+        self.places = None;
+        if self.block_head.is_some() && !rows.is_empty() {
+            self.places = Some(self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?);
+        }
+        self.scores = self.run_output(&hidden, rows, &tokens, &feed, want)?;
+        self.features.clear();
+        if let Some(taps) = want.features {
+            self.features = self.fetch_features(taps, &hidden, tapped)?;
+        }
+        self.tapped = want.features.map_or(0, |taps| taps.width(self.config.hidden));
+        self.cached.extend(tokens);
         Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! A model's numbers from the header of a GGUF file.
 
 mod attention;
+mod recurrence;
 
 use super::super::block_tensors::MARKOV_BEFORE;
-use super::super::family::{Family, unsupported};
+use super::super::family::{Family, Mixer, unsupported};
 use super::super::gguf::Header;
 use super::super::weights::OUTPUT;
 use super::block_keys::{Written, checked_layers};
@@ -42,11 +43,12 @@ impl ModelConfig {
             )?;
         }
         let tokens = header.list("tokenizer.ggml.tokens")?.map_or(0, |tokens| tokens.len());
-        let layers = super::layers(header.path(), keys.size("block_count")?)?;
+        let (layers, beyond) = keys.layers(&has)?;
         let context = keys.size("context_length")?;
         let (attention_kinds, attention_kind_of) =
             keys.attention_kinds(layers, heads, head_size, context, vectors)?;
         let intermediates = keys.intermediates(layers, experts.as_ref())?;
+        let (mixers, recurrence) = keys.recurrence(layers, hidden)?;
         let norm_epsilon = keys.number("attention.layer_norm_rms_epsilon")?.unwrap_or(1e-5);
         let mut config = Self {
             family,
@@ -72,6 +74,9 @@ impl ModelConfig {
             scoring: keys.scoring()?,
             attention_kinds,
             attention_kind_of,
+            mixers,
+            recurrence,
+            beyond,
             tied_embeddings: !has(OUTPUT),
             draft_head: keys.draft_head(hidden, tokens, layers)?,
         };
@@ -170,7 +175,10 @@ impl Keys<'_> {
     /// How many key heads there are in layers without a window and in those with one.
     fn kv_heads(&self, windowed: &[bool], heads: usize) -> Result<[usize; 2]> {
         const NAME: &str = "attention.head_count_kv";
-        let counts = self.each(NAME, windowed.len(), heads)?;
+        let counts = match self.family.recurrent {
+            Mixer::Attention => self.each(NAME, windowed.len(), heads)?,
+            _ => vec![self.attending_kv_heads(windowed.len(), heads)?; windowed.len()],
+        };
         let differs = self.family.default("global_head_dim").is_some();
         let of = |window: bool| {
             let own = counts.iter().zip(windowed).filter(|(_, windowed)| !differs || **windowed == window);

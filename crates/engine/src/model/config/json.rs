@@ -1,6 +1,7 @@
 //! A model's numbers from the config.json of a Hugging Face folder.
 
 mod attention;
+mod recurrence;
 #[cfg(test)]
 mod tests;
 
@@ -8,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::super::family::{Activation, Family, unsupported};
+use super::super::family::{Activation, Family, Mixer, unsupported};
 use super::block_keys::Keys as BlockKeys;
 use super::{
     BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, bad, largest, query_scale,
@@ -37,7 +38,9 @@ impl ModelConfig {
         let layers = super::layers(path, keys.size("num_hidden_layers")?)?;
         let context = keys.size("max_position_embeddings")?;
         let (attention_kinds, attention_kind_of) = keys.attention_kinds(layers, heads, head_size, context)?;
-        let norm_epsilon = keys.number("rms_norm_eps").unwrap_or(1e-6);
+        let (mixers, recurrence) = keys.recurrence(layers, hidden)?;
+        let named = if json["norm_eps"].is_number() { "norm_eps" } else { "rms_norm_eps" };
+        let norm_epsilon = keys.number(named).unwrap_or(1e-6);
         let (intermediate, caching_layers) = (keys.intermediate()?, keys.caching_layers(layers)?);
         let intermediates = keys.intermediates(layers, caching_layers, intermediate)?;
         let mut config = Self {
@@ -64,6 +67,9 @@ impl ModelConfig {
             scoring: keys.scoring()?,
             attention_kinds,
             attention_kind_of,
+            mixers,
+            recurrence,
+            beyond: 0,
             tied_embeddings,
             draft_head: None,
         };
@@ -226,6 +232,9 @@ impl Keys<'_> {
 
     /// Of the feed-forward network; of Granite 4's dense models the one that all tokens share.
     fn intermediate(&self) -> Result<usize> {
+        if self.family.recurrent == Mixer::ShortConv {
+            return self.adjusted_intermediate();
+        }
         let shared = "shared_intermediate_size";
         let is_shared = self.family.multipliers && !self.json[shared].is_null();
         self.size(if is_shared { shared } else { "intermediate_size" })

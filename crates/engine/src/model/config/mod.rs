@@ -6,15 +6,18 @@ mod block_keys;
 mod draft_head;
 mod gguf;
 mod json;
+mod recurrence;
 mod rotary;
 
 use std::path::Path;
 
 pub use block_head::{BlockHead, Confidence, Convolution, Selector};
 pub use draft_head::{DraftHead, FusedNorms};
+pub use recurrence::{Heads, Recurrence};
 pub use rotary::{Growth, Rotary, Turns};
 
-use super::family::Family;
+use self::recurrence::mixers;
+use super::family::{Family, Mixer};
 use crate::error::{Error, Result};
 
 /// No size in a real model comes near; keeps a hostile header from asking for absurd allocations.
@@ -71,6 +74,12 @@ pub struct ModelConfig {
     pub attention_kinds: Vec<AttentionKind>,
     /// Of every layer its kind: an index of `attention_kinds`.
     pub attention_kind_of: Vec<usize>,
+    /// Of every layer what mixes its tokens; recurrent layers have no attention, whatever is said of it.
+    pub mixers: Vec<Mixer>,
+    /// The sizes of the layers without attention, if there are such.
+    pub recurrence: Option<Recurrence>,
+    /// Blocks that the file has after the layers, to draft with; they are not run.
+    pub beyond: usize,
     /// The embedding is the output matrix too.
     pub tied_embeddings: bool,
     /// Of a model that is no use by itself.
@@ -155,6 +164,12 @@ impl ModelConfig {
     /// all of it anew.
     pub fn border(&self) -> Option<usize> {
         self.attention_kinds.iter().find_map(|kind| Some(kind.rotary.beyond.as_ref()?.tokens))
+    }
+
+    /// Key heads that layer `index` caches: none where it is recurrent, or sees what another caches.
+    pub fn cached_heads(&self, index: usize) -> usize {
+        let caches = index < self.caching_layers && self.mixers[index] == Mixer::Attention;
+        if caches { self.attention(index).keys.count } else { 0 }
     }
 
     /// Whether a text of `length` tokens is one of the longer ones.

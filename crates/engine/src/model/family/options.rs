@@ -31,6 +31,17 @@ pub enum Activation {
     Clamped,
 }
 
+/// What lets a token of a layer know of those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mixer {
+    /// Keys and values of all tokens, or of the last ones.
+    Attention,
+    /// A gated convolution over a few tokens (LFM2).
+    ShortConv,
+    /// A matrix a head that is corrected by every token, after a convolution: Gated DeltaNet (Yang et al. 2025).
+    Delta,
+}
+
 /// How queries and keys are normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadNorms {
@@ -51,6 +62,8 @@ pub(in crate::model) enum NormsAboveOne {
     All,
     /// Those of layers.
     OfLayers,
+    /// All norms but those within recurrent layers.
+    AroundLayers,
 }
 
 /// Which two components of a head rotate together.

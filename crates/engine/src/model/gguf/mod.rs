@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::tensors::{Stored, Tensors, TokenTable};
+use super::tensors::{Meaning, Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
 use super::weights::TOKEN_TABLE;
 use crate::error::{DOWNLOAD_AGAIN, DOWNLOAD_PART, Error, Result};
@@ -74,8 +74,8 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
             return Err(header.bad(expected, format!("{shape:?}")));
         };
         end = end.max(bytes.end);
-        let stored =
-            Stored { format, shape, file: tensors.files.len(), bytes, above_one: false, gathered: None };
+        let (file, meaning) = (tensors.files.len(), Meaning::Themselves);
+        let stored = Stored { format, shape, file, bytes, meaning, gathered: None };
         if tensors.stored.contains_key(&name) {
             return Err(bad(path, "each tensor once", format!("{name} twice"), DOWNLOAD_AGAIN));
         }

@@ -16,8 +16,10 @@ impl<'a> Phases<'a> {
     pub fn remember_states(&self, member: &Member<'_>, head: &BlockHead, states: Features<'_>) {
         let attention = |index: usize| {
             let layer = self.network.layers.get(index)?;
-            let Mixer::Attention(attention) = &layer.mixer;
-            Some(attention)
+            match &layer.mixer {
+                Mixer::Attention(attention) => Some(attention),
+                _ => None,
+            }
         };
         let key_of = |index: usize| attention(index).and_then(|attention| attention.key.as_ref());
         let first = key_of(0).unwrap_or(&head.fuse);

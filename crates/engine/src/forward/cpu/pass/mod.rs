@@ -1,18 +1,21 @@
 //! One pass of a model: which kernel is run on what, phase by phase. Here are the state that runs through the
 //! layers and its norms; how a draft head's pass begins is in `joined`, what is different in one that guesses blocks in
 //! `block`, what the weights are multiplied with in `products`, attention in `heads`, who goes through which expert in
-//! `experts`, what comes out at the end in `score`.
+//! `experts`, layers without attention in `short_conv` and `delta`, what comes out at the end in `score`.
 //!
 //! The members of a team run it together. All memory they need is there before it begins, and they write to
 //! parts of it that do not overlap: a unit of work is a row, a row's heads, or a panel of output rows.
 
 mod block;
+mod delta;
 mod experts;
 mod heads;
 mod joined;
 mod per_layer;
 mod products;
 mod score;
+mod short_conv;
+mod taps;
 
 use std::ops::Range;
 
@@ -20,6 +23,7 @@ use super::activations::{BLOCK, Place};
 use super::block_head::Convolution;
 use super::cache::Cache;
 use super::kernels::Kernels;
+use super::memory::Memory;
 use super::network::{FeedForward, Mixer, Network};
 use super::simd::LANES;
 use super::team::Member;
@@ -49,6 +53,7 @@ pub struct Phases<'a> {
     pub network: &'a Network,
     pub kernels: &'static Kernels,
     pub caches: &'a [Cache],
+    pub memories: &'a [Memory],
     pub workspace: &'a Workspace,
     /// See [`copies_of_norms`].
     pub normed: &'a [Inputs],
@@ -121,10 +126,9 @@ impl Phases<'_> {
                     self.normalise(member, layer.mixer_norm.as_deref(), arriving, 0..self.nodes, self.normed)
                 }
             };
-            let Mixer::Attention(attention) = &layer.mixer;
             pending = Pending {
                 norm: layer.mixer_post_norm.as_deref(),
-                bias: attention.output_bias.as_deref(),
+                bias: layer.mixer.output_bias(),
                 scale: 1.0,
             };
             let [around, around_feed] =
@@ -133,8 +137,17 @@ impl Phases<'_> {
                 around.map_or(normed, |around| self.convolve_inputs(member, around, normed, then))
             };
             let aside = pending.norm.is_some() || around.is_some();
-            let normed = convolve(around, normed, &attention.query);
-            self.mix_by_attention(member, (attention, cache), normed, aside, layer.feed_forward.first());
+            let normed = convolve(around, normed, layer.mixer.first());
+            let (memory, then) = (&self.memories[index], layer.feed_forward.first());
+            match &layer.mixer {
+                Mixer::Attention(attention) => {
+                    self.mix_by_attention(member, (attention, cache), normed, aside, then);
+                }
+                Mixer::ShortConv(conv) => {
+                    self.mix_by_convolution(member, (conv, memory), normed, aside, then);
+                }
+                Mixer::Delta(delta) => self.mix_by_delta(member, (delta, memory), normed, aside, then),
+            }
             around.inspect(|around| self.convolve_branch(member, around));
             let arriving = Arriving { pending, tap: None };
             let norm = layer.feed_forward_norm.as_deref();

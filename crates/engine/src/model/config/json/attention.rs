@@ -3,13 +3,14 @@
 use serde_json::Value as Json;
 
 use super::Keys;
+use super::recurrence::is_recurrent;
 use crate::error::Result;
 use crate::model::config::rotary::{Growth, Llama3Scaling, LongRope, Yarn, plain_frequencies};
 use crate::model::config::{
     AttentionKind, KeyHeads, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
     rotary_size, size, window,
 };
-use crate::model::family::{RotaryLayout, Unturned, Windowed};
+use crate::model::family::{Mixer, RotaryLayout, Unturned, Windowed};
 
 /// Of Qwen's layers so many have no window where the file does not say.
 const WINDOWLESS_LAYERS: u64 = 28;
@@ -107,7 +108,11 @@ impl Keys<'_> {
     /// Of every layer whether it is of the kind that has a window.
     pub fn sliding(&self, layers: usize) -> Result<Vec<bool>> {
         if let Some(listed) = self.json["layer_types"].as_array() {
-            let listed: Option<Vec<bool>> = listed.iter().map(is_windowed).collect();
+            let recurrent = |kind: &Json| self.family.recurrent != Mixer::Attention && is_recurrent(kind);
+            let listed: Option<Vec<bool>> = listed
+                .iter()
+                .map(|kind| if recurrent(kind) { Some(false) } else { is_windowed(kind) })
+                .collect();
             return listed.filter(|listed| listed.len() == layers).ok_or_else(|| {
                 let expected = "layer_types for every layer, full_attention or sliding_attention,";
                 self.bad(expected, "others".into())

@@ -1,0 +1,239 @@
+//! Gated DeltaNet (Yang et al. 2025) in place of attention: of each value head a matrix is corrected by every row, and
+//! the row's query reads it.
+//!
+//! After a row with decay g, key k and value v the matrix S is `g S + k d^T` with the correction `d = beta (v - g S^T k)`,
+//! and the query q reads `g S^T q + (k q) d` of it. So a row reads S as it was before, once for both, and records g, k
+//! and d; what it did to S is done when the next row reads.
+
+use super::Phases;
+use super::taps::Inputs as Seen;
+use crate::forward::cpu::memory::{Memory, Record};
+use crate::forward::cpu::panels::Panels;
+use crate::forward::cpu::recurrent::Delta;
+use crate::forward::cpu::simd::LANES;
+use crate::forward::cpu::step::{AT_ONCE, Applied, BLOCK, Read, Step};
+use crate::forward::cpu::team::Member;
+use crate::forward::cpu::walk::{self, Place, Visit};
+use crate::forward::cpu::workspace::Inputs;
+use crate::model::Heads;
+
+/// Added to the squared length of keys and queries before they are divided by its root.
+const EPSILON: f32 = 1e-6;
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl Phases<'_> {
+    /// The layer's mixer over the states in `normed`, added as [`Self::add_product`] does.
+    pub fn mix_by_delta(
+        &self,
+        member: &Member<'_>,
+        (delta, memory): (&Delta, &Memory),
+        normed: &Inputs,
+        aside: bool,
+        then: &Panels,
+    ) {
+        let Some(heads) = self.config.recurrence.as_ref().map(|recurrence| &recurrence.heads) else { return };
+        let scratch = &self.workspace.recurrent;
+        let [betas, alphas] = &scratch.rates;
+        let tasks = [
+            self.task(&delta.inputs, normed, scratch.inputs.at(0), false),
+            self.task(&delta.gate, normed, scratch.mixed.row(0), false),
+            self.task(&delta.beta, normed, betas.at(0), false),
+            self.task(&delta.alpha, normed, alphas.at(0), false),
+        ];
+        self.products(member, &tasks, &delta.output);
+        member.share(2 * heads.keys + heads.values, 1, |units| {
+            // SAFETY: a head of queries, keys or values is this unit's.
+            units.for_each(|head| unsafe { self.prepare_head(delta, memory, heads, head) });
+        });
+        member.meet();
+        member.share(heads.values, 1, |units| {
+            // SAFETY: a value head is this unit's.
+            units.for_each(|head| unsafe { self.mix_head(member, delta, memory, heads, head) });
+        });
+        member.meet();
+        self.add_product(member, &delta.output, &scratch.mixed, aside, then);
+    }
+
+    /// Convolves what will be the queries, the keys or the values of a head, and norms the former; of a value head its
+    /// decay and how much it is corrected. Heads of queries come first, then those of keys.
+    ///
+    /// # Safety
+    /// The head must be this unit's.
+    unsafe fn prepare_head(&self, delta: &Delta, memory: &Memory, heads: &Heads, head: usize) {
+        let scratch = &self.workspace.recurrent;
+        let value = head.checked_sub(2 * heads.keys);
+        let (channel, size) = value.map_or((head * heads.key_size, heads.key_size), |value| {
+            (2 * heads.key_width() + value * heads.value_size, heads.value_size)
+        });
+        let stride = delta.kernel.stride;
+        let seen = Seen { first: scratch.inputs.at(0), stride };
+        let out = |row: usize| scratch.convolved.at(row * stride + channel);
+        // SAFETY: as promised.
+        unsafe { self.convolve_channels((&delta.kernel, memory), seen, (channel, size), true, out) };
+        for row in 0..self.nodes {
+            let record = self.record(memory, self.first + row);
+            let Some(value) = value else {
+                let key = head.checked_sub(heads.keys);
+                let unit = &delta.unit[usize::from(key.is_some())];
+                let to = key.map_or(out(row), |key| record.key(key));
+                // SAFETY: as promised; all are a head's numbers.
+                unsafe {
+                    (self.kernels.rms_norm)(out(row), unit.as_ptr(), to, size, EPSILON / size as f32);
+                }
+                continue;
+            };
+            let rate = row * heads.values.next_multiple_of(LANES) + value;
+            let [beta, alpha] = scratch.rates.each_ref().map(|rates| rates.at(rate));
+            // SAFETY: as promised.
+            unsafe {
+                *beta = 1.0 / (1.0 + (-*beta).exp());
+                *record.decay(value) = (delta.decay[value] * softplus(*alpha + delta.bias[value])).exp();
+            }
+        }
+    }
+
+    /// Takes the matrix of a head through all rows, and gates what they read.
+    ///
+    /// # Safety
+    /// The head must be this unit's.
+    unsafe fn mix_head(
+        &self,
+        member: &Member<'_>,
+        delta: &Delta,
+        memory: &Memory,
+        heads: &Heads,
+        head: usize,
+    ) {
+        let scratch = &self.workspace.recurrent;
+        for block in 0..heads.value_size / BLOCK {
+            for visit in &scratch.walk.visits {
+                // SAFETY: as promised.
+                unsafe { self.visit(member, memory, heads, (head, block), visit) };
+            }
+        }
+        let (size, epsilon) = (heads.value_size, self.config.norm_epsilon as f32);
+        let own = head * size..(head + 1) * size;
+        for row in 0..self.nodes {
+            let read = scratch.read.at(row * heads.value_width() + own.start);
+            let mixed = scratch.mixed.row(row).wrapping_add(own.start);
+            // SAFETY: as promised; all are a head's numbers, which are whole vectors.
+            unsafe {
+                (self.kernels.rms_norm)(read, delta.norm.as_ptr(), read, size, epsilon);
+                (self.kernels.silu_times)(mixed, read, size);
+                self.round(&scratch.mixed, row, own.clone(), mixed);
+            }
+        }
+    }
+
+    /// Applies records to a block of a head's matrix, and lets a row read it.
+    ///
+    /// # Safety
+    /// The head must be this unit's.
+    unsafe fn visit(
+        &self,
+        member: &Member<'_>,
+        memory: &Memory,
+        heads: &Heads,
+        (head, block): (usize, usize),
+        visit: &Visit,
+    ) {
+        let (scratch, key_head) = (&self.workspace.recurrent, heads.key_of(head));
+        let plan = &scratch.walk.plan;
+        let state = |place: Option<usize>| {
+            place.map_or(std::ptr::null_mut(), |place| memory.matrix(place, head, block))
+        };
+        let matrix = |place: Place| match place {
+            Place::From => state(plan.from),
+            Place::To => state(plan.to),
+            Place::End => state(plan.end),
+            Place::Copy(copy) => scratch.copy(member.index(), copy, heads.key_size),
+        };
+        let of = |record: Record| Applied {
+            // SAFETY: decays were written before this phase began, or by passes before.
+            decay: unsafe { *record.decay(head) },
+            key: record.key(key_head),
+            correction: record.correction(head, block),
+        };
+        let to = visit.to.map_or(std::ptr::null_mut(), matrix);
+        let mut found = Read::NOTHING;
+        let reading = visit.read.map(|node| {
+            let query = scratch
+                .convolved
+                .at((node - self.first) * self.convolved_stride() + key_head * heads.key_size);
+            (self.record(memory, node).key(key_head).cast_const(), query.cast_const(), &raw mut found)
+        });
+        let step = Step { keys: heads.key_size, from: matrix(visit.from), to, applied: &[], read: reading };
+        // SAFETY: as promised; matrices, keys and corrections are as large as the heads say.
+        unsafe {
+            match visit.applied {
+                walk::Applied::Nothing => (self.kernels.step)(&step),
+                walk::Applied::Node(node) => {
+                    let applied = [of(self.record(memory, node))];
+                    (self.kernels.step)(&Step { applied: &applied, ..step });
+                }
+                walk::Applied::Before => self.apply(&plan.before, |place| of(memory.record(place)), step),
+            }
+        }
+        if let Some(node) = visit.read {
+            // SAFETY: as promised.
+            unsafe { self.correct(memory, heads, (head, block), node, &found) };
+        }
+    }
+
+    /// A step with any number of records.
+    ///
+    /// # Safety
+    /// As for the kernel.
+    unsafe fn apply(&self, places: &[usize], of: impl Fn(usize) -> Applied, step: Step<'_>) {
+        let nothing = Applied { decay: 0.0, key: std::ptr::null(), correction: std::ptr::null() };
+        let (mut from, mut left) = (step.from, places);
+        while !left.is_empty() {
+            let (now, later) = left.split_at(AT_ONCE.min(left.len()));
+            let mut applied = [nothing; AT_ONCE];
+            now.iter().zip(&mut applied).for_each(|(&place, applied)| *applied = of(place));
+            let read = step.read.filter(|_| later.is_empty());
+            // SAFETY: as promised.
+            unsafe { (self.kernels.step)(&Step { from, applied: &applied[..now.len()], read, ..step }) };
+            (from, left) = (step.to, later);
+        }
+    }
+
+    /// Writes down what a row corrects in a block of a head's values, and what its query reads then.
+    ///
+    /// # Safety
+    /// The head must be this unit's.
+    unsafe fn correct(
+        &self,
+        memory: &Memory,
+        heads: &Heads,
+        (head, block): (usize, usize),
+        node: usize,
+        found: &Read,
+    ) {
+        let (scratch, row) = (&self.workspace.recurrent, node - self.first);
+        let record = self.record(memory, node);
+        let at = head * heads.value_size + block * BLOCK;
+        // SAFETY: as promised; what is read was written before this phase began.
+        unsafe {
+            let rate = row * heads.values.next_multiple_of(LANES) + head;
+            let (beta, decay) = (*scratch.rates[0].at(rate), *record.decay(head));
+            let values = scratch.convolved.at(row * self.convolved_stride() + 2 * heads.key_width() + at);
+            let out = scratch.read.at(row * heads.value_width() + at);
+            for column in 0..BLOCK {
+                let correction = beta * (*values.add(column) - decay * found.by_key[column]);
+                *record.correction(head, block).add(column) = correction;
+                *out.add(column) = decay * found.by_query[column] + found.product * correction;
+            }
+        }
+    }
+
+    /// From row to row of what was convolved.
+    fn convolved_stride(&self) -> usize {
+        self.config.recurrence.as_ref().map_or(0, |recurrence| recurrence.channels.next_multiple_of(LANES))
+    }
+}
+
+/// ln(1 + e^x)
+fn softplus(x: f32) -> f32 {
+    if x > 20.0 { x } else { x.exp().ln_1p() }
+}

@@ -1,0 +1,74 @@
+//! A gated convolution over a few tokens in place of attention (LFM2).
+
+use super::Phases;
+use super::taps::Inputs as Seen;
+use crate::forward::cpu::activations::BLOCK;
+use crate::forward::cpu::memory::Memory;
+use crate::forward::cpu::panels::Panels;
+use crate::forward::cpu::recurrent::ShortConv;
+use crate::forward::cpu::team::Member;
+use crate::forward::cpu::workspace::Inputs;
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl Phases<'_> {
+    /// `output * (c * convolved(b * v))` with `[b, c, v] = projection * normed`, added as [`Self::add_product`] does.
+    pub fn mix_by_convolution(
+        &self,
+        member: &Member<'_>,
+        (conv, memory): (&ShortConv, &Memory),
+        normed: &Inputs,
+        aside: bool,
+        then: &Panels,
+    ) {
+        let scratch = &self.workspace.recurrent;
+        let projected = self.task(&conv.projection, normed, scratch.inputs.at(0), false);
+        let stride = projected.stride;
+        self.products(member, &[projected], &conv.output);
+        let width = conv.projection.rows() / 3;
+        member.share(width.div_ceil(BLOCK), 1, |blocks| {
+            for channel in blocks.map(|block| block * BLOCK) {
+                // SAFETY: a block of channels is this unit's.
+                unsafe {
+                    self.convolve_block(conv, memory, (channel, BLOCK.min(width - channel)), (stride, width));
+                }
+            }
+        });
+        member.meet();
+        self.add_product(member, &conv.output, &scratch.mixed, aside, then);
+    }
+
+    /// A block of channels of all rows.
+    ///
+    /// # Safety
+    /// The block must be this unit's.
+    unsafe fn convolve_block(
+        &self,
+        conv: &ShortConv,
+        memory: &Memory,
+        (channel, channels): (usize, usize),
+        (stride, width): (usize, usize),
+    ) {
+        let scratch = &self.workspace.recurrent;
+        let part = |row: usize, part: usize| scratch.inputs.at(row * stride + part * width + channel);
+        for row in 0..self.nodes {
+            // SAFETY: as promised, these channels are this unit's.
+            unsafe {
+                let (b, v) = (std::slice::from_raw_parts_mut(part(row, 0), channels), part(row, 2));
+                b.iter_mut().zip(std::slice::from_raw_parts(v, channels)).for_each(|(b, v)| *b *= v);
+            }
+        }
+        let seen = Seen { first: scratch.inputs.at(0), stride };
+        let out = |row| scratch.mixed.row(row).wrapping_add(channel);
+        // SAFETY: as promised.
+        unsafe { self.convolve_channels((&conv.kernel, memory), seen, (channel, channels), false, out) };
+        for row in 0..self.nodes {
+            // SAFETY: as promised.
+            unsafe {
+                let mixed = std::slice::from_raw_parts_mut(out(row), channels);
+                let c = std::slice::from_raw_parts(part(row, 1), channels);
+                mixed.iter_mut().zip(c).for_each(|(mixed, c)| *mixed *= c);
+                self.round(&scratch.mixed, row, channel..channel + channels, out(row));
+            }
+        }
+    }
+}

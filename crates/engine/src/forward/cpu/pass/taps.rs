@@ -1,0 +1,128 @@
+//! What the convolution of a recurrent layer sees: rows of the pass, of its records, and of the state before them.
+
+use super::Phases;
+use crate::forward::cpu::memory::{Memory, Record};
+use crate::forward::cpu::recurrent::Kernel;
+use crate::forward::cpu::step::{Convolved, MOST_TAPS};
+
+/// Where the inputs of a convolution are in the workspace: that of the first row and channel, and from row to row.
+#[derive(Clone, Copy)]
+pub struct Inputs {
+    pub first: *const f32,
+    pub stride: usize,
+}
+
+impl Inputs {
+    /// Of a row, from `channel` on.
+    fn at(&self, row: usize, channel: usize) -> *const f32 {
+        self.first.wrapping_add(row * self.stride + channel)
+    }
+}
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl Phases<'_> {
+    /// Convolves the rows of the pass from `channel` on, each to where `out` says, and remembers what later passes need
+    /// of them.
+    ///
+    /// # Safety
+    /// These channels must be this unit's.
+    pub unsafe fn convolve_channels(
+        &self,
+        (kernel, memory): (&Kernel, &Memory),
+        inputs: Inputs,
+        (channel, channels): (usize, usize),
+        activated: bool,
+        out: impl Fn(usize) -> *mut f32,
+    ) {
+        for row in 0..self.nodes {
+            let path = &self.workspace.visible[row];
+            let mut rows = [std::ptr::null(); MOST_TAPS];
+            for (back, seen) in rows[..kernel.taps].iter_mut().rev().enumerate() {
+                *seen = self.input(memory, inputs, path, back, (kernel.taps, channel));
+            }
+            // SAFETY: as promised; rows have as many channels, and the kernel has, too.
+            unsafe {
+                (self.kernels.convolve)(&Convolved {
+                    rows,
+                    taps: kernel.taps,
+                    kernel: kernel.numbers.as_ptr().add(channel),
+                    stride: kernel.stride,
+                    channels,
+                    activated,
+                    out: out(row),
+                });
+            }
+        }
+        // SAFETY: as promised.
+        unsafe { self.remember_channels(memory, inputs, kernel.taps, (channel, channels)) };
+    }
+
+    /// Writes inputs into the records of the pass's rows, and into the states that it leaves.
+    ///
+    /// # Safety
+    /// As [`Self::convolve_channels`].
+    unsafe fn remember_channels(
+        &self,
+        memory: &Memory,
+        inputs: Inputs,
+        taps: usize,
+        (channel, channels): (usize, usize),
+    ) {
+        let plan = &self.workspace.recurrent.walk.plan;
+        let copy = |from: *const f32, to: *mut f32| {
+            // SAFETY: both are good for these channels, and `to` is this unit's. A state that is shifted within itself
+            // overlaps nothing of a row.
+            unsafe {
+                match from.is_null() {
+                    true => std::ptr::write_bytes(to, 0, channels),
+                    false => std::ptr::copy(from, to, channels),
+                }
+            }
+        };
+        for row in 0..self.nodes {
+            if let Some(place) = plan.rows[self.first + row] {
+                copy(inputs.at(row, channel), memory.record(place).inputs(channel));
+            }
+        }
+        let skipped = plan.rows.iter().take_while(|row| row.is_none()).count();
+        let ends = plan.end.map(|end| (end, self.workspace.visible[skipped - 1].as_slice()));
+        for (place, path) in ends.into_iter().chain(plan.to.map(|to| (to, [].as_slice()))) {
+            // From the oldest on, so that what is shifted was read before.
+            for back in (0..taps - 1).rev() {
+                let from = self.input(memory, inputs, path, back, (taps, channel));
+                copy(from, memory.tail(place, back, taps, channel));
+            }
+        }
+    }
+
+    /// The input `back` rows before the last of `path`, nodes of the tree that follow each other after the text; null
+    /// where there is none.
+    fn input(
+        &self,
+        memory: &Memory,
+        inputs: Inputs,
+        path: &[usize],
+        back: usize,
+        (taps, channel): (usize, usize),
+    ) -> *const f32 {
+        let plan = &self.workspace.recurrent.walk.plan;
+        if let Some(before) = path.len().checked_sub(back + 1) {
+            return match path[before].checked_sub(self.first) {
+                Some(row) => inputs.at(row, channel),
+                None => self.record(memory, path[before]).inputs(channel),
+            };
+        }
+        let back = back - path.len();
+        match (plan.before.len().checked_sub(back + 1), plan.from) {
+            (Some(before), _) => memory.record(plan.before[before]).inputs(channel),
+            (None, Some(from)) => memory.tail(from, back - plan.before.len(), taps, channel),
+            (None, None) => std::ptr::null(),
+        }
+    }
+
+    /// The record of a node of the tree.
+    pub fn record(&self, memory: &Memory, node: usize) -> Record {
+        let scratch = &self.workspace.recurrent;
+        scratch.walk.plan.rows[node].map_or_else(|| scratch.passing(node), |place| memory.record(place))
+    }
+}

@@ -1,0 +1,171 @@
+//! What is done to the matrix of a head of a recurrent layer, and to what is convolved before: records are applied to
+//! it, and what a row asks is read from it, in one go. A column of the matrix never meets another, so that it is done
+//! block by block.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+)]
+
+use super::math::exp;
+use super::simd::{LANES, Simd};
+
+/// Columns of a matrix that are done together.
+pub const BLOCK: usize = 2 * LANES;
+
+/// Records that are applied in one go.
+pub const AT_ONCE: usize = 32;
+
+/// The most rows that a convolution sees.
+pub const MOST_TAPS: usize = 16;
+
+/// What a row did to a block: M becomes `decay * M + key * correction^T`.
+#[derive(Debug, Clone, Copy)]
+pub struct Applied {
+    pub decay: f32,
+    /// `[keys]`
+    pub key: *const f32,
+    /// `[BLOCK]`
+    pub correction: *const f32,
+}
+
+/// A block of a matrix on its way from one row to another.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    /// Rows of the matrix, a multiple of [`LANES`].
+    pub keys: usize,
+    /// `[keys, BLOCK]`; null where it is zero.
+    pub from: *const f32,
+    /// Where it is left afterwards, which may be where it came from; null if nowhere.
+    pub to: *mut f32,
+    /// In this order.
+    pub applied: &'a [Applied],
+    /// A key and a query, `[keys]` each, and where it goes what they read.
+    pub read: Option<(*const f32, *const f32, *mut Read)>,
+}
+
+/// What is read of a block M.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Read {
+    /// M^T key
+    pub by_key: [f32; BLOCK],
+    /// M^T query
+    pub by_query: [f32; BLOCK],
+    /// key^T query
+    pub product: f32,
+}
+
+impl Read {
+    pub const NOTHING: Self = Self { by_key: [0.0; BLOCK], by_query: [0.0; BLOCK], product: 0.0 };
+}
+
+/// # Safety
+/// [`Simd`]'s; the pointers must be good for what the fields say, and nobody else may touch what is written.
+#[inline(always)]
+pub unsafe fn step<S: Simd>(step: &Step<'_>) {
+    unsafe {
+        match step.applied {
+            [] => go::<S, 0>(step),
+            [_] => go::<S, 1>(step),
+            _ => go::<S, AT_ONCE>(step),
+        }
+    }
+}
+
+/// With `N` records, or with as many as there are if that is more than one.
+#[inline(always)]
+unsafe fn go<S: Simd, const N: usize>(step: &Step<'_>) {
+    let Step { keys, from, to, applied, read } = *step;
+    unsafe {
+        let (key, query) = read.map_or((std::ptr::null(), std::ptr::null()), |(key, query, _)| (key, query));
+        let mut by_key = [S::splat(0.0); 2];
+        let mut by_query = [S::splat(0.0); 2];
+        let mut one = [S::splat(0.0); 2];
+        if N == 1 {
+            one = [S::load(applied[0].correction), S::load(applied[0].correction.add(LANES))];
+        }
+        for row in 0..keys {
+            let at = row * BLOCK;
+            let mut numbers = [S::splat(0.0); 2];
+            if !from.is_null() {
+                numbers = [S::load(from.add(at)), S::load(from.add(at + LANES))];
+            }
+            if N == 1 {
+                let (decay, key) = (S::splat(applied[0].decay), S::splat(*applied[0].key.add(row)));
+                for half in 0..2 {
+                    numbers[half] = S::mul_add(key, one[half], S::mul(decay, numbers[half]));
+                }
+            } else if N > 1 {
+                for Applied { decay, key, correction } in applied {
+                    let (decay, key) = (S::splat(*decay), S::splat(*key.add(row)));
+                    for half in 0..2 {
+                        let correction = S::load(correction.add(half * LANES));
+                        numbers[half] = S::mul_add(key, correction, S::mul(decay, numbers[half]));
+                    }
+                }
+            }
+            if !to.is_null() {
+                S::store(to.add(at), numbers[0]);
+                S::store(to.add(at + LANES), numbers[1]);
+            }
+            if read.is_some() {
+                let (key, query) = (S::splat(*key.add(row)), S::splat(*query.add(row)));
+                for half in 0..2 {
+                    by_key[half] = S::mul_add(numbers[half], key, by_key[half]);
+                    by_query[half] = S::mul_add(numbers[half], query, by_query[half]);
+                }
+            }
+        }
+        if let Some((key, query, out)) = read {
+            let out = &mut *out;
+            for half in 0..2 {
+                S::store(out.by_key.as_mut_ptr().add(half * LANES), by_key[half]);
+                S::store(out.by_query.as_mut_ptr().add(half * LANES), by_query[half]);
+            }
+            let mut products = S::splat(0.0);
+            for at in (0..keys).step_by(LANES) {
+                products = S::mul_add(S::load(key.add(at)), S::load(query.add(at)), products);
+            }
+            out.product = S::sum(products);
+        }
+    }
+}
+
+/// Some channels of a row, convolved with those of the rows before.
+#[derive(Debug, Clone, Copy)]
+pub struct Convolved {
+    /// Of the rows that are seen, the oldest first; null where there is no text yet.
+    pub rows: [*const f32; MOST_TAPS],
+    pub taps: usize,
+    /// Of each row, the oldest first, `stride` numbers.
+    pub kernel: *const f32,
+    pub stride: usize,
+    /// A multiple of [`LANES`], but for what there is room for.
+    pub channels: usize,
+    /// By x / (1 + e^-x).
+    pub activated: bool,
+    pub out: *mut f32,
+}
+
+/// # Safety
+/// [`Simd`]'s; the pointers must be good for what the fields say.
+#[inline(always)]
+pub unsafe fn convolve<S: Simd>(job: &Convolved) {
+    unsafe {
+        for at in (0..job.channels).step_by(LANES) {
+            let mut sum = S::splat(0.0);
+            for (tap, row) in job.rows[..job.taps].iter().enumerate() {
+                if !row.is_null() {
+                    sum =
+                        S::mul_add(S::load(job.kernel.add(tap * job.stride + at)), S::load(row.add(at)), sum);
+                }
+            }
+            if job.activated {
+                let below = S::add(S::splat(1.0), exp::<S>(S::sub(S::splat(0.0), sum)));
+                sum = S::div(sum, below);
+            }
+            S::store(job.out.add(at), sum);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What recurrent layers do to the matrices of their heads, and what they convolve.
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use super::super::isa::Isa;
+use super::super::simd::LANES;
+use super::super::step::{Applied, BLOCK, Convolved, MOST_TAPS, Read, Step};
+use super::{bits, numbers, sets};
+
+const KEYS: usize = 48;
+
+/// A block of a matrix, records of rows, and what reads it.
+struct Case {
+    matrix: Vec<f32>,
+    records: Vec<(f32, Vec<f32>, Vec<f32>)>,
+    key: Vec<f32>,
+    query: Vec<f32>,
+}
+
+impl Case {
+    fn new(records: usize) -> Self {
+        let random = &mut StdRng::seed_from_u64(records as u64);
+        let mut record =
+            || (0.9 + 0.1 * numbers(random, 1)[0], numbers(random, KEYS), numbers(random, BLOCK));
+        let records = (0..records).map(|_| record()).collect();
+        let (matrix, key) = (numbers(random, KEYS * BLOCK), numbers(random, KEYS));
+        Self { matrix, records, key, query: numbers(random, KEYS) }
+    }
+
+    /// What is left of the matrix, or of none where it `begins`, and what is read.
+    fn run(&self, isa: Isa, begins: bool) -> (Vec<f32>, Read) {
+        let (mut to, mut read) = (vec![f32::NAN; KEYS * BLOCK], Read::NOTHING);
+        let applied = |(decay, key, correction): &(f32, Vec<f32>, Vec<f32>)| Applied {
+            decay: *decay,
+            key: key.as_ptr(),
+            correction: correction.as_ptr(),
+        };
+        let step = Step {
+            keys: KEYS,
+            from: if begins { std::ptr::null() } else { self.matrix.as_ptr() },
+            to: to.as_mut_ptr(),
+            applied: &self.records.iter().map(applied).collect::<Vec<_>>(),
+            read: Some((self.key.as_ptr(), self.query.as_ptr(), &raw mut read)),
+        };
+        // SAFETY: the set is available; all are as long as is said.
+        unsafe { (isa.kernels().step)(&step) };
+        (to, read)
+    }
+}
+
+#[test]
+fn a_step_is_that_of_numbers_in_64_bits_with_all_instructions() {
+    for (records, begins) in [0, 1, 2, 7, 32].into_iter().flat_map(|count| [(count, false), (count, true)]) {
+        let case = Case::new(records);
+        let (left, read) = case.run(Isa::Scalar, begins);
+        let mut matrix: Vec<f64> =
+            case.matrix.iter().map(|&x| if begins { 0.0 } else { f64::from(x) }).collect();
+        for (decay, key, correction) in &case.records {
+            for (at, number) in matrix.iter_mut().enumerate() {
+                *number = *number * f64::from(*decay)
+                    + f64::from(key[at / BLOCK]) * f64::from(correction[at % BLOCK]);
+            }
+        }
+        let near = |found: f32, expected: f64| (f64::from(found) - expected).abs() < 2e-5;
+        assert!(
+            left.iter().zip(&matrix).all(|(&found, &expected)| near(found, expected)),
+            "{records} records"
+        );
+        for column in 0..BLOCK {
+            let sum = |by: &[f32]| -> f64 {
+                (0..KEYS).map(|row| matrix[row * BLOCK + column] * f64::from(by[row])).sum()
+            };
+            assert!(
+                near(read.by_key[column], sum(&case.key)) && near(read.by_query[column], sum(&case.query))
+            );
+        }
+        let product: f64 =
+            case.key.iter().zip(&case.query).map(|(&key, &query)| f64::from(key) * f64::from(query)).sum();
+        assert!(near(read.product, product));
+        for isa in sets() {
+            let (found, other) = case.run(isa, begins);
+            assert_eq!(bits(&found), bits(&left), "{isa}, {records} records");
+            assert_eq!(bits(&other.by_key), bits(&read.by_key), "{isa}, {records} records");
+            assert_eq!(bits(&other.by_query), bits(&read.by_query), "{isa}, {records} records");
+            assert_eq!(other.product.to_bits(), read.product.to_bits(), "{isa}, {records} records");
+        }
+    }
+}
+
+#[test]
+fn records_applied_together_leave_what_they_leave_one_by_one_and_so_they_do_in_place() {
+    let case = Case::new(9);
+    let (expected, _) = case.run(Isa::best(), false);
+    let mut matrix = case.matrix.clone();
+    for (decay, key, correction) in &case.records {
+        let applied = [Applied { decay: *decay, key: key.as_ptr(), correction: correction.as_ptr() }];
+        let (from, to) = (matrix.as_ptr(), matrix.as_mut_ptr());
+        // SAFETY: the best set is available; all are as long as is said.
+        unsafe {
+            (Isa::best().kernels().step)(&Step { keys: KEYS, from, to, applied: &applied, read: None })
+        };
+    }
+    assert_eq!(bits(&matrix), bits(&expected));
+}
+
+#[test]
+fn a_convolution_is_that_of_numbers_in_64_bits_and_rows_before_the_text_are_zero() {
+    let random = &mut StdRng::seed_from_u64(3);
+    for (taps, missing, activated) in [(2, 0, false), (3, 1, false), (4, 3, true), (MOST_TAPS, 5, true)] {
+        let (channels, stride) = (2 * LANES, 3 * LANES);
+        let (kernel, rows) = (numbers(random, taps * stride), numbers(random, taps * channels));
+        let mut seen = [std::ptr::null(); MOST_TAPS];
+        (missing..taps).for_each(|tap| seen[tap] = rows[tap * channels..].as_ptr());
+        let convolved = |isa: Isa| {
+            let mut out = vec![f32::NAN; channels];
+            let job = Convolved {
+                rows: seen,
+                taps,
+                kernel: kernel.as_ptr(),
+                stride,
+                channels,
+                activated,
+                out: out.as_mut_ptr(),
+            };
+            // SAFETY: the set is available; all are as long as is said.
+            unsafe { (isa.kernels().convolve)(&job) };
+            out
+        };
+        let found = convolved(Isa::Scalar);
+        for (channel, &found) in found.iter().enumerate() {
+            let product = |tap: usize| {
+                f64::from(kernel[tap * stride + channel]) * f64::from(rows[tap * channels + channel])
+            };
+            let mut expected: f64 = (missing..taps).map(product).sum();
+            if activated {
+                expected /= 1.0 + (-expected).exp();
+            }
+            assert!((f64::from(found) - expected).abs() < 1e-6, "{taps} taps: {found} is not {expected}");
+        }
+        for isa in sets() {
+            assert_eq!(bits(&convolved(isa)), bits(&found), "{isa}, {taps} taps");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a GGUF header says of layers that keep a state, and of blocks that are there to draft with.
+
+use super::Keys;
+use crate::error::Result;
+use crate::model::config::{Heads, Recurrence, mixers, size};
+use crate::model::family::Mixer;
+
+impl Keys<'_> {
+    /// Layers that are run, and blocks after them that are not: those that predict further tokens, which some writers
+    /// count among the layers and others do not, and which some leave out.
+    pub fn layers(&self, has: impl Fn(&str) -> bool) -> Result<(usize, usize)> {
+        let path = self.header.path();
+        let counted = super::super::layers(path, self.size("block_count")?)?;
+        let beyond = self.integer("nextn_predict_layers")?.unwrap_or(0);
+        let beyond = super::super::layers(path, usize::try_from(beyond).unwrap_or(usize::MAX))?;
+        let is_beyond = |block: usize| {
+            let tensor = |name: &str| has(&format!("blk.{block}.{name}.weight"));
+            tensor("nextn.eh_proj") || !tensor("attn_norm")
+        };
+        let among = (0..beyond.min(counted)).take_while(|back| is_beyond(counted - 1 - back)).count();
+        Ok((size(path, &self.key("block_count"), (counted - among) as u64)?, beyond))
+    }
+
+    /// Key heads of a layer with attention; a number for every layer, which some writers have, is 0 for one without.
+    pub fn attending_kv_heads(&self, layers: usize, heads: usize) -> Result<usize> {
+        const NAME: &str = "attention.head_count_kv";
+        let Some(listed) = self.kv_heads_listed()? else { return self.size_or(NAME, heads) };
+        let key = self.key(NAME);
+        let skipped = |&&count: &&i64| count == 0;
+        let first = listed.iter().find(|count| !skipped(count)).copied().unwrap_or_default();
+        let same = listed.iter().filter(|count| !skipped(count)).all(|&count| count == first);
+        if listed.len() < layers || !same {
+            let expected = format!("the same number for each of {layers} layers in {key}");
+            return Err(self.bad(expected, "others".into()));
+        }
+        size(self.header.path(), &key, u64::try_from(first).unwrap_or_default())
+    }
+
+    fn kv_heads_listed(&self) -> Result<Option<Vec<i64>>> {
+        let listed = self.header.list(&self.key("attention.head_count_kv")).ok().flatten();
+        Ok(listed.map(|listed| listed.integers().unwrap_or_default()))
+    }
+
+    /// The mixer of every layer, and the sizes of those without attention.
+    pub fn recurrence(&self, layers: usize, hidden: usize) -> Result<(Vec<Mixer>, Option<Recurrence>)> {
+        let mixer = self.family.recurrent;
+        if mixer == Mixer::Attention {
+            return Ok((vec![mixer; layers], None));
+        }
+        let mixers = mixers(self.header.path(), mixer, &self.recurrent(layers)?)?;
+        let recurrence = match mixer {
+            Mixer::Delta => self.delta()?,
+            _ => Recurrence {
+                mixer,
+                taps: self.size("shortconv.l_cache")?,
+                channels: hidden,
+                heads: Heads::default(),
+            },
+        };
+        Ok((mixers, Some(recurrence.validated(self.header.path())?)))
+    }
+
+    /// Of every layer whether it has no attention.
+    fn recurrent(&self, layers: usize) -> Result<Vec<bool>> {
+        let key = self.key("attention.recurrent_layers");
+        if let Some(listed) = self.header.list(&key)? {
+            let listed = listed.booleans().filter(|listed| listed.len() >= layers);
+            return match listed {
+                Some(listed) => Ok(listed[..layers].to_vec()),
+                None => Err(self.bad(format!("{key} for every layer"), "another kind of list".into())),
+            };
+        }
+        if let Some(listed) = self.kv_heads_listed()?.filter(|listed| listed.contains(&0)) {
+            return Ok((0..layers).map(|layer| listed.get(layer) == Some(&0)).collect());
+        }
+        let every = self.family.default("full_attention_interval").unwrap_or(1.0) as usize;
+        let every = self.size_or("full_attention_interval", every)?;
+        Ok((1..=layers).map(|layer| !layer.is_multiple_of(every)).collect())
+    }
+
+    fn delta(&self) -> Result<Recurrence> {
+        let (keys, values) = (self.size("ssm.group_count")?, self.size("ssm.time_step_rank")?);
+        let inner = self.size("ssm.inner_size")?;
+        if !inner.is_multiple_of(values) {
+            let expected = format!("{} that is a multiple of {values} heads", self.key("ssm.inner_size"));
+            return Err(self.bad(expected, inner.to_string()));
+        }
+        let heads = Heads {
+            keys,
+            values,
+            key_size: self.size("ssm.state_size")?,
+            value_size: inner / values,
+            grouped: false,
+        };
+        let channels = 2 * heads.key_width() + heads.value_width();
+        Ok(Recurrence { mixer: Mixer::Delta, taps: self.size("ssm.conv_kernel")?, channels, heads })
+    }
+}

@@ -1,0 +1,94 @@
+//! The tensors of layers that keep a state in place of keys and values: their names in both formats, and their shapes.
+
+use super::config::{ModelConfig, Recurrence};
+use super::family::Mixer;
+
+/// A tensor of a recurrent layer, after `blk.{i}.` and `model.layers.{i}.`.
+struct Part {
+    name: &'static str,
+    hugging_face: &'static str,
+    shape: fn(&ModelConfig, &Recurrence) -> Vec<usize>,
+}
+
+/// The decay of a value head: GGUF files hold -e^x of what Hugging Face files do.
+pub(super) const DECAY: &str = "ssm_a";
+
+const SHORT_CONV: [Part; 3] = [
+    Part {
+        name: "shortconv.in_proj.weight",
+        hugging_face: "conv.in_proj.weight",
+        shape: |config, of| vec![3 * of.channels, config.hidden],
+    },
+    Part { name: "shortconv.conv.weight", hugging_face: "conv.conv.weight", shape: kernel },
+    Part {
+        name: "shortconv.out_proj.weight",
+        hugging_face: "conv.out_proj.weight",
+        shape: |config, of| vec![config.hidden, of.channels],
+    },
+];
+
+const DELTA: [Part; 9] = [
+    Part {
+        name: "attn_qkv.weight",
+        hugging_face: "linear_attn.in_proj_qkv.weight",
+        shape: |config, of| vec![of.channels, config.hidden],
+    },
+    Part {
+        name: "attn_gate.weight",
+        hugging_face: "linear_attn.in_proj_z.weight",
+        shape: |config, of| vec![of.heads.value_width(), config.hidden],
+    },
+    Part { name: "ssm_beta.weight", hugging_face: "linear_attn.in_proj_b.weight", shape: of_heads },
+    Part { name: "ssm_alpha.weight", hugging_face: "linear_attn.in_proj_a.weight", shape: of_heads },
+    Part { name: "ssm_conv1d.weight", hugging_face: "linear_attn.conv1d.weight", shape: kernel },
+    Part { name: "ssm_dt.bias", hugging_face: "linear_attn.dt_bias", shape: |_, of| vec![of.heads.values] },
+    Part { name: DECAY, hugging_face: "linear_attn.A_log", shape: |_, of| vec![of.heads.values] },
+    Part {
+        name: "ssm_norm.weight",
+        hugging_face: "linear_attn.norm.weight",
+        shape: |_, of| vec![of.heads.value_size],
+    },
+    Part {
+        name: "ssm_out.weight",
+        hugging_face: "linear_attn.out_proj.weight",
+        shape: |config, of| vec![config.hidden, of.heads.value_width()],
+    },
+];
+
+fn kernel(_: &ModelConfig, of: &Recurrence) -> Vec<usize> {
+    vec![of.channels, of.taps]
+}
+
+fn of_heads(config: &ModelConfig, of: &Recurrence) -> Vec<usize> {
+    vec![of.heads.values, config.hidden]
+}
+
+fn parts(mixer: Mixer) -> &'static [Part] {
+    match mixer {
+        Mixer::Attention => &[],
+        Mixer::ShortConv => &SHORT_CONV,
+        Mixer::Delta => &DELTA,
+    }
+}
+
+/// The canonical name of a Hugging Face tensor of such a layer, if it is one.
+pub(super) fn canonical(hugging_face: &str, mixer: Mixer) -> Option<&'static str> {
+    parts(mixer).iter().find(|part| part.hugging_face == hugging_face).map(|part| part.name)
+}
+
+/// The names and shapes of those of a layer.
+pub(super) fn expected(
+    config: &ModelConfig,
+    layer: usize,
+) -> impl Iterator<Item = (&'static str, Vec<usize>)> {
+    let of = config.recurrence.as_ref();
+    let parts = parts(config.mixers[layer]);
+    parts.iter().filter_map(move |part| Some((part.name, (part.shape)(config, of?))))
+}
+
+/// The shape that is meant by `[channels, 1, taps]`, as Hugging Face files have kernels.
+pub(super) fn unfolded(name: &str, shape: &[usize]) -> Option<Vec<usize>> {
+    let [channels, 1, taps] = *shape else { return None };
+    let is_kernel = ["conv.weight", "conv1d.weight"].iter().any(|end| name.ends_with(end));
+    is_kernel.then(|| vec![channels, taps])
+}

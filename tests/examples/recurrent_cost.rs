@@ -1,0 +1,54 @@
+//! What recurrent layers take of a pass in the shape of Qwen3.5 9B, and what it takes to commit accepted rows:
+//! `cargo run -p foretoken-tests --example recurrent_cost -- FOLDER [LAYERS]`.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::path::Path;
+use std::time::Instant;
+
+use foretoken_engine::forward::{CpuModel, Model, Want};
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::qwen35_9b;
+
+/// How often each pass is measured, in turns with the others.
+const TURNS: usize = 25;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().unwrap_or_else(|| ".".into());
+    let layers = arguments.next().map_or(4, |layers| layers.parse().unwrap());
+    let source = qwen35_9b(Path::new(&folder), layers);
+    let mut model = CpuModel::load(&source).unwrap();
+    model.run(&TokenTree::chain(0..100), &Want::nothing()).unwrap();
+    let bytes = model.read_weights();
+    println!("{layers} layers, {} MB a pass", bytes / 1_000_000);
+    let rows = [1, 4, 8, 17];
+    // Of every number of rows passes after which nothing is kept, so that nothing is to be committed by the next, and
+    // passes after which all but the last row is kept, and of one row all.
+    let mut times = vec![[const { Vec::new() }; 2]; rows.len()];
+    for _ in 0..TURNS {
+        for (&rows, times) in rows.iter().zip(&mut times) {
+            let chain = TokenTree::chain((0..rows as u32).map(|token| 300 + token));
+            let kept: Vec<usize> = (0..(rows - 1).max(1)).collect();
+            for (kept, times) in [(&[][..], 0), (&kept, 1)].map(|(kept, index)| (kept, &mut times[index])) {
+                // The first commits what was before, or brings something to commit.
+                model.run(&chain, &Want::all_rows()).unwrap().keep(kept).unwrap();
+                let start = Instant::now();
+                let pass = model.run(&chain, &Want::all_rows()).unwrap();
+                times.push(start.elapsed().as_secs_f64() * 1e3);
+                pass.keep(&[]).unwrap();
+                model.truncate(100);
+            }
+        }
+    }
+    for (rows, times) in rows.iter().zip(&mut times) {
+        let [without, with] = times.each_mut().map(|times| {
+            times.sort_by(f64::total_cmp);
+            (times[0], times[times.len() / 2])
+        });
+        let share = 100.0 * (with.1 / without.1 - 1.0);
+        println!(
+            "{rows:2} rows: {:.2} ms (least {:.2}), with a commit {:.2} (least {:.2}), {share:+.1} %",
+            without.1, without.0, with.1, with.0
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! The families with layers that keep a state in place of keys and values: their weights, and what the converter makes
+//! of these.
+
+use candle_core::Tensor;
+use candle_core::quantized::gguf_file::Value;
+use serde_json::json;
+
+use super::{HEADS, HIDDEN, INTERMEDIATE, KV_HEADS, RandomFamily, VOCABULARY, random};
+
+/// Key heads, value heads and the size of either of Gated DeltaNet, and rows that its convolution sees.
+const KEYS: usize = 2;
+const VALUES: usize = 4;
+const SIZE: usize = 32;
+const TAPS: usize = 4;
+
+/// Convolved numbers of a row: queries, keys and values.
+const CHANNELS: usize = (2 * KEYS + VALUES) * SIZE;
+
+pub fn recurrent() -> Vec<RandomFamily> {
+    vec![
+        random(
+            "lfm2",
+            "lfm2",
+            json!({
+                "architectures": ["Lfm2ForCausalLM"], "model_type": "lfm2", "num_hidden_layers": 4,
+                "layer_types": ["conv", "conv", "full_attention", "conv"], "conv_L_cache": 3,
+                "conv_bias": false, "norm_eps": 1e-3, "tie_word_embeddings": true,
+                // Two thirds of it, in whole 32.
+                "intermediate_size": 520, "block_multiple_of": 32, "block_ffn_dim_multiplier": 1.0,
+                "block_auto_adjust_ff_dim": true, "pad_token_id": null,
+            }),
+        ),
+        random(
+            "qwen35",
+            "qwen35",
+            json!({
+                "architectures": ["Qwen3_5ForCausalLM"], "model_type": "qwen3_5_text",
+                "num_hidden_layers": 4, "head_dim": 64, "rms_norm_eps": 1e-3,
+                "layer_types": ["linear_attention", "linear_attention", "full_attention", "linear_attention"],
+                "linear_conv_kernel_dim": TAPS, "linear_key_head_dim": SIZE, "linear_value_head_dim": SIZE,
+                "linear_num_key_heads": KEYS, "linear_num_value_heads": VALUES,
+                "rope_parameters": {
+                    "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25,
+                    "mrope_section": [3, 3, 2], "mrope_interleaved": true,
+                },
+            }),
+        ),
+    ]
+}
+
+impl RandomFamily {
+    pub(super) fn is_recurrent(&self) -> bool {
+        matches!(self.architecture, "lfm2" | "qwen35")
+    }
+
+    /// Of every layer whether it has no attention.
+    fn recurrent_layers(&self) -> Vec<bool> {
+        let kinds = self.config["layer_types"].as_array().unwrap().iter();
+        kinds.map(|kind| kind != "full_attention").collect()
+    }
+
+    pub(super) fn draw_recurrent(&mut self) {
+        let is_lfm2 = self.architecture == "lfm2";
+        self.matrix("model.embed_tokens", VOCABULARY, HIDDEN);
+        self.norm(if is_lfm2 { "model.embedding_norm" } else { "model.norm" }, HIDDEN);
+        if !self.ties_embeddings() {
+            self.matrix("lm_head", VOCABULARY, HIDDEN);
+        }
+        for (layer, recurrent) in self.recurrent_layers().into_iter().enumerate() {
+            let name = |part: &str| format!("model.layers.{layer}.{part}");
+            match (is_lfm2, recurrent) {
+                (true, true) => self.draw_convolution(&name),
+                (false, true) => self.draw_delta(&name),
+                (_, false) => self.draw_attention(&name),
+            }
+            let (norms, mlp) = match is_lfm2 {
+                true => {
+                    (["operator_norm", "ffn_norm"], ["feed_forward.w1", "feed_forward.w3", "feed_forward.w2"])
+                }
+                false => (
+                    ["input_layernorm", "post_attention_layernorm"],
+                    ["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"],
+                ),
+            };
+            norms.iter().for_each(|norm| self.norm(&name(norm), HIDDEN));
+            self.matrix(&name(mlp[0]), INTERMEDIATE, HIDDEN);
+            self.matrix(&name(mlp[1]), INTERMEDIATE, HIDDEN);
+            self.matrix(&name(mlp[2]), HIDDEN, INTERMEDIATE);
+        }
+    }
+
+    fn draw_attention(&mut self, name: &dyn Fn(&str) -> String) {
+        let size = self.head_size();
+        let (queries, keys) = (HEADS * size, KV_HEADS * size);
+        let (gates, output, norms) = match self.architecture {
+            "lfm2" => (0, "self_attn.out_proj", ["self_attn.q_layernorm", "self_attn.k_layernorm"]),
+            _ => (queries, "self_attn.o_proj", ["self_attn.q_norm", "self_attn.k_norm"]),
+        };
+        self.matrix(&name("self_attn.q_proj"), queries + gates, HIDDEN);
+        self.matrix(&name("self_attn.k_proj"), keys, HIDDEN);
+        self.matrix(&name("self_attn.v_proj"), keys, HIDDEN);
+        self.matrix(&name(output), HIDDEN, queries);
+        norms.iter().for_each(|norm| self.norm(&name(norm), size));
+    }
+
+    fn draw_convolution(&mut self, name: &dyn Fn(&str) -> String) {
+        self.matrix(&name("conv.in_proj"), 3 * HIDDEN, HIDDEN);
+        self.insert(name("conv.conv.weight"), &[HIDDEN, 1, 3], 0.0, 0.5);
+        self.matrix(&name("conv.out_proj"), HIDDEN, HIDDEN);
+    }
+
+    fn draw_delta(&mut self, name: &dyn Fn(&str) -> String) {
+        let of = |part: &str| name(&format!("linear_attn.{part}"));
+        self.matrix(&of("in_proj_qkv"), CHANNELS, HIDDEN);
+        self.matrix(&of("in_proj_z"), VALUES * SIZE, HIDDEN);
+        self.matrix(&of("in_proj_b"), VALUES, HIDDEN);
+        self.matrix(&of("in_proj_a"), VALUES, HIDDEN);
+        self.insert(of("conv1d.weight"), &[CHANNELS, 1, TAPS], 0.0, 0.5);
+        self.insert(of("dt_bias"), &[VALUES], -1.5, 1.0);
+        self.insert(of("A_log"), &[VALUES], -0.5, 1.0);
+        self.insert(of("norm.weight"), &[SIZE], 1.0, 0.2);
+        self.matrix(&of("out_proj"), HIDDEN, VALUES * SIZE);
+    }
+
+    /// Keys of GGUF that other families do not have.
+    pub(super) fn recurrent_keys(&self) -> Vec<(&'static str, Value)> {
+        if !self.is_recurrent() {
+            return Vec::new();
+        }
+        let number = |number: usize| Value::U32(number as u32);
+        let heads =
+            self.recurrent_layers().into_iter().map(|recurrent| number(if recurrent { 0 } else { KV_HEADS }));
+        match self.architecture {
+            "lfm2" => vec![
+                ("attention.head_count_kv", Value::Array(heads.collect())),
+                (
+                    "attention.layer_norm_rms_epsilon",
+                    Value::F32(self.config["norm_eps"].as_f64().unwrap() as f32),
+                ),
+                ("feed_forward_length", number(INTERMEDIATE)),
+                ("shortconv.l_cache", number(3)),
+            ],
+            _ => vec![
+                (
+                    "attention.recurrent_layers",
+                    Value::Array(self.recurrent_layers().into_iter().map(Value::Bool).collect()),
+                ),
+                ("rope.dimension_count", number(16)),
+                ("rope.dimension_sections", Value::Array([3, 3, 2, 0].map(Value::I32).to_vec())),
+                ("ssm.conv_kernel", number(TAPS)),
+                ("ssm.state_size", number(SIZE)),
+                ("ssm.group_count", number(KEYS)),
+                ("ssm.time_step_rank", number(VALUES)),
+                ("ssm.inner_size", number(VALUES * SIZE)),
+            ],
+        }
+    }
+
+    /// What the converter makes of a tensor; `None` in other families.
+    pub(super) fn recurrent_tensor(&self, name: &str, tensor: &Tensor) -> Option<(String, Tensor)> {
+        if !self.is_recurrent() {
+            return None;
+        }
+        let names = [
+            ("model.embed_tokens", "token_embd"),
+            ("model.embedding_norm", "token_embd_norm"),
+            ("model.norm", "output_norm"),
+            ("lm_head", "output"),
+            ("operator_norm", "attn_norm"),
+            ("input_layernorm", "attn_norm"),
+            ("post_attention_layernorm", "post_attention_norm"),
+            ("feed_forward.w1", "ffn_gate"),
+            ("feed_forward.w3", "ffn_up"),
+            ("feed_forward.w2", "ffn_down"),
+            ("mlp.gate_proj", "ffn_gate"),
+            ("mlp.up_proj", "ffn_up"),
+            ("mlp.down_proj", "ffn_down"),
+            ("self_attn.q_proj", "attn_q"),
+            ("self_attn.k_proj", "attn_k"),
+            ("self_attn.v_proj", "attn_v"),
+            ("self_attn.q_layernorm", "attn_q_norm"),
+            ("self_attn.k_layernorm", "attn_k_norm"),
+            ("self_attn.q_norm", "attn_q_norm"),
+            ("self_attn.k_norm", "attn_k_norm"),
+            ("self_attn.out_proj", "attn_output"),
+            ("self_attn.o_proj", "attn_output"),
+            ("conv.in_proj", "shortconv.in_proj"),
+            ("conv.conv", "shortconv.conv"),
+            ("conv.out_proj", "shortconv.out_proj"),
+            ("linear_attn.in_proj_qkv", "attn_qkv"),
+            ("linear_attn.in_proj_z", "attn_gate"),
+            ("linear_attn.in_proj_b", "ssm_beta"),
+            ("linear_attn.in_proj_a", "ssm_alpha"),
+            ("linear_attn.conv1d", "ssm_conv1d"),
+            ("linear_attn.dt_bias", "ssm_dt.bias"),
+            ("linear_attn.A_log", "ssm_a"),
+            ("linear_attn.norm", "ssm_norm"),
+            ("linear_attn.out_proj", "ssm_out"),
+        ];
+        let named = names.iter().find(|(from, _)| name.contains(from));
+        let mut gguf = named.map_or_else(|| name.to_owned(), |(from, to)| name.replace(from, to));
+        gguf = gguf.replace("model.layers", "blk");
+        Some((gguf, self.converted_recurrent(name, tensor)))
+    }
+
+    fn converted_recurrent(&self, name: &str, tensor: &Tensor) -> Tensor {
+        let ends = |part: &str| name.ends_with(part);
+        let in_turns = |tensor: &Tensor, size: usize| {
+            let rest: usize = tensor.dims()[1..].iter().product();
+            let heads = tensor.reshape((KEYS, VALUES / KEYS, size * rest)).unwrap();
+            heads.transpose(0, 1).unwrap().contiguous().unwrap().reshape(tensor.dims()).unwrap()
+        };
+        let last_in_turns = |tensor: &Tensor| {
+            let others = 2 * KEYS * SIZE;
+            let values = tensor.narrow(0, others, VALUES * SIZE).unwrap().contiguous().unwrap();
+            Tensor::cat(&[&tensor.narrow(0, 0, others).unwrap(), &in_turns(&values, SIZE)], 0).unwrap()
+        };
+        match name {
+            _ if ends("conv.weight") => tensor.reshape((HIDDEN, 3)).unwrap(),
+            _ if ends("conv1d.weight") => last_in_turns(&tensor.reshape((CHANNELS, TAPS)).unwrap()),
+            _ if ends("in_proj_qkv.weight") => last_in_turns(tensor),
+            _ if ends("in_proj_z.weight") => in_turns(tensor, SIZE),
+            _ if ends("in_proj_a.weight") || ends("in_proj_b.weight") || ends("dt_bias") => {
+                in_turns(tensor, 1)
+            }
+            _ if ends("A_log") => in_turns(&tensor.exp().unwrap().neg().unwrap(), 1),
+            _ if ends("linear_attn.out_proj.weight") => {
+                in_turns(&tensor.t().unwrap().contiguous().unwrap(), SIZE).t().unwrap().contiguous().unwrap()
+            }
+            _ if ends("norm.weight") && self.architecture == "qwen35" && !name.contains("linear_attn") => {
+                (tensor + 1.0).unwrap()
+            }
+            _ => tensor.clone(),
+        }
+    }
+}

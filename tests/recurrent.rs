@@ -1,0 +1,346 @@
+//! Layers that keep a state in place of keys and values: whatever is kept and forgotten of a text, what is left is what a
+//! fresh run has.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use candle_core::quantized::GgmlDType;
+use candle_core::{DType, Device};
+use foretoken_engine::context::Context;
+use foretoken_engine::decoder::{Decoder, Request};
+use foretoken_engine::draft::{DraftRequest, Drafter, Drafters, ModelDrafter, Vocabulary};
+use foretoken_engine::error::Result;
+use foretoken_engine::forward::cpu::Isa;
+use foretoken_engine::forward::{Model, Pass, TensorModel, Want, catch_up};
+use foretoken_engine::model::{ModelConfig, ModelSource};
+use foretoken_engine::sampler::Sampler;
+use foretoken_engine::sampling::Sampling;
+use foretoken_engine::speculation::{Speculation, Staged, Tree};
+use foretoken_engine::token::TokenId;
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::{RandomFamily, families, family, loaded, loaded_with};
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::families::tokens;
+use crate::invariance::difference;
+use crate::lossless::Hostile;
+
+/// The families that have such layers.
+fn recurrent() -> Vec<RandomFamily> {
+    families().into_iter().filter(|family| ["lfm2", "qwen35"].contains(&family.label)).collect()
+}
+
+/// What is done to a text.
+#[derive(Debug, Clone)]
+enum Deed {
+    /// A tree of so many nodes, each after the one that is chosen of those before; kept is the path to a node, or
+    /// nothing. It grows once on the way.
+    Tree { parents: Vec<prop::sample::Index>, grown: prop::sample::Index, kept: Option<prop::sample::Index> },
+    /// A chain of so many tokens that are not scored, of which so many are kept, or all.
+    Read { tokens: usize, kept: Option<prop::sample::Index> },
+    /// So many tokens are forgotten.
+    Back(usize),
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let index = any::<prop::sample::Index>;
+    let tree = (prop::collection::vec(index(), 0..20), index(), prop::option::weighted(0.8, index()));
+    let read = (1usize..90, prop::option::weighted(0.3, index()));
+    prop_oneof![
+        4 => tree.prop_map(|(parents, grown, kept)| Deed::Tree { parents, grown, kept }),
+        2 => read.prop_map(|(tokens, kept)| Deed::Read { tokens, kept }),
+        2 => (0usize..30).prop_map(Deed::Back),
+        1 => (30usize..120).prop_map(Deed::Back),
+    ]
+}
+
+/// Tokens that differ from deed to deed.
+fn token(deed: usize, index: usize) -> TokenId {
+    (3 + (deed * 131 + index * 37) % 310) as TokenId
+}
+
+/// Does it to a model, whose text stays shorter than its context.
+fn act(model: &mut dyn Model, number: usize, deed: &Deed) -> Result<()> {
+    match deed {
+        Deed::Tree { parents, grown, kept } => {
+            let mut tree = TokenTree::chain([token(number, 0)]);
+            let mut paths = vec![vec![0]];
+            let first = 1 + grown.index(parents.len() + 1);
+            let mut part = None;
+            for (node, parent) in parents.iter().enumerate() {
+                if tree.len() == first {
+                    part = Some(tree.clone());
+                }
+                let parent = parent.index(node + 1);
+                let new = tree.push(token(number, node + 1), Some(parent));
+                paths.push([&paths[parent][..], &[new]].concat());
+            }
+            if model.cached().len() + tree.len() > 200 {
+                return Ok(());
+            }
+            let mut pass = model.run(part.as_ref().unwrap_or(&tree), &Want::all_rows())?;
+            pass = if part.is_some() { pass.grow(&tree, &Want::all_rows())? } else { pass };
+            pass.keep(kept.map_or(&[][..], |kept| &paths[kept.index(paths.len())]))
+        }
+        Deed::Read { tokens, kept } => {
+            let chain = TokenTree::chain((0..*tokens).map(|index| token(number, index)));
+            if model.cached().len() + tokens > 200 {
+                return Ok(());
+            }
+            let pass: Pass<'_> = model.run(&chain, &Want::nothing())?;
+            match kept {
+                Some(kept) => pass.keep(&(0..kept.index(tokens + 1)).collect::<Vec<_>>()),
+                None => Ok(()),
+            }
+        }
+        Deed::Back(tokens) => {
+            let length = model.cached().len().saturating_sub(*tokens);
+            assert!(model.truncate(length) <= length);
+            Ok(())
+        }
+    }
+}
+
+/// The scores of two tokens after what is cached, which stays.
+fn next(model: &mut dyn Model) -> Vec<Vec<f32>> {
+    let pass = model.run(&TokenTree::chain([11, 12]), &Want::all_rows()).unwrap();
+    let rows = (0..2).map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect();
+    pass.keep(&[]).unwrap();
+    rows
+}
+
+/// The same of a model that knows nothing before.
+fn fresh(model: &mut dyn Model, text: &[TokenId]) -> Vec<Vec<f32>> {
+    model.truncate(0);
+    if !text.is_empty() {
+        model.run(&TokenTree::chain(text.iter().copied()), &Want::nothing()).unwrap();
+    }
+    next(model)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn whatever_was_kept_and_forgotten_the_text_that_is_left_is_that_of_a_fresh_run(
+        deeds in prop::collection::vec(deed(), 1..14),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        for family in recurrent() {
+            let source = family.gguf(folder.path(), GgmlDType::Q8_0);
+            let mut model = loaded_with(&source, Isa::choose().unwrap(), 2);
+            let mut other = loaded_with(&source, Isa::Scalar, 1);
+            for (number, deed) in deeds.iter().enumerate() {
+                let before = model.cached().to_vec();
+                act(model.as_mut(), number, deed).unwrap();
+                let text = model.cached().to_vec();
+                prop_assert!(!matches!(deed, Deed::Back(_)) || before.starts_with(&text));
+                prop_assert!(next(model.as_mut()) == fresh(other.as_mut(), &text), "{}, deed {number}", family.label);
+                prop_assert_eq!(model.cached(), &text[..]);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4))]
+
+    #[test]
+    fn so_it_is_on_tensors(deeds in prop::collection::vec(deed(), 1..8)) {
+        let folder = tempfile::tempdir().unwrap();
+        for family in recurrent() {
+            let source = family.gguf(folder.path(), GgmlDType::F32);
+            let exact = || TensorModel::exact(&source, &Device::Cpu).unwrap();
+            let (mut model, mut other) = (exact(), exact());
+            for (number, deed) in deeds.iter().enumerate() {
+                act(&mut model, number, deed).unwrap();
+                let text = model.cached().to_vec();
+                let found = difference(&next(&mut model), &fresh(&mut other, &text));
+                prop_assert!(found < 1e-4, "{}, deed {number}: {found}", family.label);
+            }
+        }
+    }
+}
+
+/// A model whose passes are counted, and the rows of them.
+struct Counted {
+    model: Box<dyn Model>,
+    rows: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl Model for Counted {
+    fn config(&self) -> &ModelConfig {
+        self.model.config()
+    }
+
+    fn cached(&self) -> &[TokenId] {
+        self.model.cached()
+    }
+
+    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
+        self.rows.fetch_add(tree.len(), std::sync::atomic::Ordering::Relaxed);
+        self.model.run(tree, want)
+    }
+
+    fn truncate(&mut self, length: usize) -> usize {
+        self.model.truncate(length)
+    }
+}
+
+#[test]
+fn a_draft_that_was_rejected_is_forgotten_to_the_token_and_nothing_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for family in recurrent() {
+        let source = family.gguf(folder.path(), GgmlDType::Q8_0);
+        let rows = Arc::default();
+        let model = Counted { model: loaded(&source), rows: Arc::clone(&rows) };
+        let mut drafter = ModelDrafter::new(Box::new(model), Vocabulary::Same(320), &[]);
+        let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+        let mut context = Context::new(tokens());
+        let _ = drafter.prepare(&context, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        for accepted in [0, 16, 3, 15, 0, 0, 7, 1, 16, 2] {
+            rows.store(0, std::sync::atomic::Ordering::Relaxed);
+            let unfed = context.len() - drafter.model().cached().len().min(context.len() - 1);
+            let draft = drafter.draft(&context, &DraftRequest::chain(16), &mut sampler).unwrap();
+            assert_eq!(draft.guesses.len(), 16);
+            let run = rows.load(std::sync::atomic::Ordering::Relaxed);
+            assert!(run <= unfed.min(2) + 15, "{}: {run} rows for a draft of 16", family.label);
+            let mut fresh = ModelDrafter::new(loaded(&source), Vocabulary::Same(320), &[]);
+            let expected = fresh.draft(&context, &DraftRequest::chain(16), &mut sampler).unwrap();
+            assert_eq!(draft, expected, "{}", family.label);
+            // The target took so many, and then another.
+            let taken: Vec<TokenId> = draft.guesses.iter().take(accepted).map(|guess| guess.token).collect();
+            context.extend(taken.into_iter().chain([7 + accepted as TokenId]));
+        }
+    }
+}
+
+#[test]
+fn hostile_drafts_and_trees_change_nothing_of_a_text() {
+    let folder = tempfile::tempdir().unwrap();
+    for family in recurrent() {
+        let target = family.gguf(folder.path(), GgmlDType::Q8_0);
+        let tokenizer = Arc::new(target.tokenizer().unwrap());
+        let mut decoder = Decoder::new(loaded(&target), Arc::clone(&tokenizer));
+        let request = Request {
+            sampling: Sampling::greedy(),
+            max_tokens: Some(60),
+            ignore_end: true,
+            ..Request::new(tokens())
+        };
+        let mut write = |request: &Request, drafters: &mut Drafters| {
+            decoder.reply(request, drafters, &mut |_| ControlFlow::Continue(())).unwrap()
+        };
+        let plain = write(&request, &mut Drafters::default());
+        let draft = family.gguf(folder.path(), GgmlDType::Q4_0);
+        let model = || {
+            let ends = tokenizer.ends();
+            ModelDrafter::new(loaded(&draft), Vocabulary::Same(tokenizer.vocabulary()), ends)
+        };
+        let hostile = Hostile(|_: &[_], length| Ok(vec![5; length + 3]));
+        for (mut drafters, speculation) in [
+            (Drafters::one(hostile), Speculation::fixed(8)),
+            (Drafters::one(model()), Speculation { tree: Tree::Width(4), ..Speculation::fixed(5) }),
+            (Drafters::one(model()), Speculation { staged: Staged::On, ..Speculation::fixed(7) }),
+            (Drafters::one(model()), Speculation::fixed(16)),
+        ] {
+            let request = Request { speculation, ..request.clone() };
+            let drafted = write(&request, &mut drafters);
+            assert_eq!(drafted.tokens, plain.tokens, "{}, {:?}", family.label, request.speculation);
+        }
+    }
+}
+
+#[test]
+fn a_reply_that_is_written_again_begins_near_where_its_prompt_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    for family in recurrent() {
+        let source = family.gguf(folder.path(), GgmlDType::Q8_0);
+        let mut model = loaded(&source);
+        let prompt: Vec<TokenId> = (0..130).map(|index| token(1, index)).collect();
+        let go_on = &mut |_, _| ControlFlow::Continue(());
+        let _ = catch_up(model.as_mut(), &prompt, go_on).unwrap();
+        for index in 0..60 {
+            model.run(&TokenTree::chain([token(2, index)]), &Want::all_rows()).unwrap();
+        }
+        // The template of the next prompt puts something else before the reply.
+        let mut again = prompt.clone();
+        again.truncate(126);
+        again.extend([4, 5, 6]);
+        let (reused, _) = catch_up(model.as_mut(), &again, go_on).unwrap();
+        assert!((80..=126).contains(&reused), "{}: {reused} tokens were reused", family.label);
+        assert!(next(model.as_mut()) == fresh(loaded(&source).as_mut(), &again[..again.len() - 1]));
+    }
+}
+
+#[test]
+fn value_heads_that_are_in_turns_or_grouped_are_one_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let family = family("qwen35");
+    let config = |source: &ModelSource| source.config().unwrap().recurrence.clone().unwrap();
+    let grouped = config(&family.folder(folder.path(), DType::F32));
+    let mut in_turns = config(&family.gguf(folder.path(), GgmlDType::F32));
+    assert!(grouped.heads.grouped && !in_turns.heads.grouped);
+    in_turns.heads.grouped = true;
+    assert_eq!(in_turns, grouped);
+}
+
+#[test]
+fn layers_that_cannot_be_run_are_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |of: &str, change: &dyn Fn(&mut RandomFamily)| {
+        let mut family = family(of);
+        change(&mut family);
+        ModelSource::open(&family.write_folder(folder.path(), DType::F32)).err().unwrap().to_string()
+    };
+    let set = |key: &'static str, value: serde_json::Value| {
+        move |family: &mut RandomFamily| family.config[key] = value.clone()
+    };
+    for (of, kind) in [("lfm2", "conv"), ("qwen35", "linear_attention")] {
+        let message = refused(of, &set("layer_types", json!(vec![kind; 4])));
+        assert!(message.contains("attention in some of the layers"), "{message}");
+        let message = refused(of, &set("layer_types", json!([kind, "full_attention"])));
+        assert!(
+            message.contains("layer_types for every layer") || message.contains("each of 4 layers"),
+            "{message}"
+        );
+        let message = refused(of, &set("layer_types", json!([kind, "chunked", kind, "full_attention"])));
+        assert!(message.contains("layer_types"), "{message}");
+    }
+    for (key, value, expected) in [
+        ("linear_num_key_heads", json!(3), "key heads of recurrent layers that divide their value heads"),
+        ("linear_num_key_heads", json!(0), "a size in linear_num_key_heads"),
+        ("linear_value_head_dim", json!(24), "heads of recurrent layers of a multiple of 32, found 24"),
+        ("linear_key_head_dim", json!(40), "heads of recurrent layers of a multiple of 32, found 40"),
+        ("linear_conv_kernel_dim", json!(1), "a convolution over 2 to 16 rows, found 1"),
+        ("linear_conv_kernel_dim", json!(4000), "a convolution over 2 to 16 rows, found 4000"),
+        ("linear_num_value_heads", json!(8), "of shape"),
+    ] {
+        let message = refused("qwen35", &set(key, value));
+        assert!(message.contains(expected), "{key}: {message}");
+    }
+    let message = refused("lfm2", &set("conv_bias", json!(true)));
+    assert!(message.contains("no biases in convolutions"), "{message}");
+    let message = refused("lfm2", &set("intermediate_size", json!(4096)));
+    assert!(message.contains("ffn_gate.weight of shape"), "{message}");
+    for (of, name, expected) in [
+        ("qwen35", "model.layers.0.linear_attn.A_log", "the tensor blk.0.ssm_a"),
+        ("qwen35", "model.layers.2.self_attn.q_proj.weight", "the tensor blk.2.attn_q.weight"),
+        ("lfm2", "model.layers.1.conv.conv.weight", "the tensor blk.1.shortconv.conv.weight"),
+        ("lfm2", "model.embedding_norm.weight", "the tensor output_norm.weight"),
+    ] {
+        let message = refused(of, &|family| {
+            family.tensors.remove(name);
+        });
+        assert!(message.contains(expected), "{name}: {message}");
+    }
+    let message = refused("qwen35", &|family| {
+        let kernel = family.tensors["model.layers.0.linear_attn.conv1d.weight"].narrow(2, 0, 3).unwrap();
+        family.tensors.insert(
+            "model.layers.0.linear_attn.conv1d.weight".to_owned(),
+            kernel.force_contiguous().unwrap(),
+        );
+    });
+    assert!(message.contains("blk.0.ssm_conv1d.weight of shape [256, 4], found [256, 3]"), "{message}");
+}
