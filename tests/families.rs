@@ -23,6 +23,7 @@ use foretoken_tests::{
 use serde_json::{Value as Json, json};
 
 use crate::invariance::{difference, exact};
+use crate::lossless::Hostile;
 
 /// How far apart logits may be since the CPU keeps keys and values in half precision, where a last bit
 /// before them may decide how they are rounded.
@@ -271,6 +272,34 @@ fn drafts_change_nothing_in_any_family() {
             let accepted = drafted.summary.accepted;
             assert!(accepted > 5, "{}: {accepted} drafted tokens were accepted", family.label);
         }
+    }
+}
+
+#[test]
+fn hostile_drafts_change_nothing_of_experts_and_shared_caches() {
+    let folder = tempfile::tempdir().unwrap();
+    for label in ["qwen3moe", "gpt-oss", "gemma4", "gemma4 with experts"] {
+        let source = family(label).gguf(folder.path(), GgmlDType::Q8_0);
+        let tokenizer = Arc::new(source.tokenizer().unwrap());
+        let mut decoder = Decoder::new(loaded(&source), tokenizer);
+        let request = Request {
+            sampling: Sampling::greedy(),
+            max_tokens: Some(40),
+            ignore_end: true,
+            speculation: Speculation::fixed(4),
+            ..Request::new(tokens()[..12].to_vec())
+        };
+        let mut write = |drafters: &mut Drafters| {
+            decoder.reply(&request, drafters, &mut |_| ControlFlow::Continue(())).unwrap().tokens
+        };
+        let plain = write(&mut Drafters::default());
+        // More than asked, of one token and of different ones.
+        let one = Hostile(|_: &[_], length| Ok(vec![5; length + 3]));
+        let many = Hostile(|context: &[TokenId], length| {
+            Ok((0..length).map(|at| ((context.len() * 31 + at * 7) % 320) as TokenId).collect())
+        });
+        assert_eq!(write(&mut Drafters::one(one)), plain, "{label}");
+        assert_eq!(write(&mut Drafters::one(many)), plain, "{label}");
     }
 }
 
@@ -527,6 +556,24 @@ fn what_is_special_of_a_family_is_said() {
             "2 of 4 layers without positions",
         ]
     );
+    assert_eq!(
+        special("gpt-oss"),
+        [
+            "biases on queries, keys and values",
+            "bounded gates",
+            "attention sinks",
+            "3 of 6 experts per token",
+            "2 of 3 layers attend to the last 9 tokens",
+        ]
+    );
+    for words in [
+        "norms of values",
+        "per-layer embeddings of 32 numbers",
+        "2 of 6 layers see the keys and values of others",
+    ] {
+        assert!(special("gemma4").contains(&words.to_owned()), "{:?}", special("gemma4"));
+    }
+    assert!(special("gemma4 with experts").contains(&"2 of 8 experts per token".to_owned()));
     assert_eq!(
         special("phi3 with two lists of factors"),
         ["other rotary positions in texts of more than 16 tokens"]

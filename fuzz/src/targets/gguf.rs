@@ -29,6 +29,14 @@ const WORDS: &[&str] = &[
     "muse-glimmer",
     "lfm2",
     "qwen35",
+    "qwen3moe",
+    "gpt-oss",
+    "gemma4",
+    "llama.expert_count",
+    "llama.expert_used_count",
+    "gemma4.attention.shared_kv_layers",
+    "gemma4.embedding_length_per_layer_input",
+    "gemma4.feed_forward_length",
     "gpt2",
     "general.architecture",
     "tokenizer.ggml.tokens",
@@ -73,10 +81,11 @@ pub fn target() -> Target {
     let retyped: Vec<Vec<u8>> = Format::ALL.iter().map(|format| with_type(&whole, format.number())).collect();
     let pieces = [("▁", -3.0), ("a", -2.0), ("▁a", -1.0), ("he", -1.5)];
     let pieces = fs::read(Gguf::sentence_piece(&pieces).write(folder.path())).unwrap();
+    let experts = fs::read(experts().write(folder.path())).unwrap();
     Target {
         name: "gguf",
         longest: 2 * whole.len(),
-        seeds: [whole, pieces].into_iter().chain(retyped).collect(),
+        seeds: [whole, pieces, experts].into_iter().chain(retyped).collect(),
         words: WORDS,
         head,
         memory: Memory { each: 16, beside: 1 << 20 },
@@ -85,6 +94,31 @@ pub fn target() -> Target {
             look(&path).err().map(|error| error.to_string())
         }),
     }
+}
+
+/// A file with all keys of a Gemma 4 with experts, shared caches and per-layer embeddings.
+fn experts() -> Gguf {
+    let mut gguf = Gguf::tiny();
+    let renamed = |key: String| key.replacen("llama.", "gemma4.", 1);
+    gguf.values = gguf.values.into_iter().map(|(key, value)| (renamed(key), value)).collect();
+    gguf.set("general.architecture", text("gemma4"));
+    for (key, number) in [
+        ("block_count", 2),
+        ("expert_count", 4),
+        ("expert_used_count", 2),
+        ("expert_feed_forward_length", 32),
+        ("attention.shared_kv_layers", 1),
+        ("attention.key_length_swa", 4),
+        ("rope.dimension_count_swa", 4),
+        ("embedding_length_per_layer_input", 8),
+    ] {
+        gguf.set(&format!("gemma4.{key}"), Value::U32(number));
+    }
+    for key in ["feed_forward_length", "attention.head_count_kv"] {
+        gguf.set(&format!("gemma4.{key}"), Value::Array(vec![Value::U32(2); 2]));
+    }
+    gguf.set("gemma4.attention.sliding_window_pattern", Value::Array(vec![Value::Bool(true); 2]));
+    gguf
 }
 
 /// The file with another type for one of its matrices, whose rows are of whole blocks for some types.

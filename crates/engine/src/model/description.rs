@@ -211,6 +211,7 @@ fn special(config: &ModelConfig) -> Vec<String> {
         (family.activation == Activation::Gelu, "GELU gates"),
         (family.activation == Activation::Clamped, "bounded gates"),
         (family.sinks, "attention sinks"),
+        (family.value_norms, "norms of values"),
         (config.embedding_scale != 1.0, "scaled embeddings"),
         (family.normed_embeddings, "normed embeddings"),
         (config.scoring.cap.is_some(), "bounded logits"),
@@ -232,6 +233,13 @@ fn special(config: &ModelConfig) -> Vec<String> {
         }
         special.push(format!("knows {} of {} tokens", config.vocabulary, head.tokens));
     }
+    if let Some(width) = config.per_layer {
+        special.push(format!("per-layer embeddings of {width} numbers"));
+    }
+    if config.caching_layers < config.layers {
+        let sharing = config.layers - config.caching_layers;
+        special.push(format!("{sharing} of {} layers see the keys and values of others", config.layers));
+    }
     if let Some(experts) = &config.experts {
         special.push(format!("{} of {} experts per token", experts.used, experts.count));
     }
@@ -251,14 +259,10 @@ fn special(config: &ModelConfig) -> Vec<String> {
     if unturned > 0 {
         special.push(format!("{unturned} of {} layers without positions", config.layers));
     }
-    if let Some(rotary) = turned.first().map(|kind| &kind.rotary)
-        && rotary.size() != config.head_size
+    if let Some(AttentionKind { rotary, keys, .. }) = turned.first()
+        && rotary.size() != keys.size
     {
-        special.push(format!(
-            "rotary positions on {} of {} head components",
-            rotary.size(),
-            config.head_size
-        ));
+        special.push(format!("rotary positions on {} of {} head components", rotary.size(), keys.size));
     }
     if turned.iter().any(|kind| kind.rotary.growth.is_some()) {
         special.push("queries that grow with the position".to_owned());

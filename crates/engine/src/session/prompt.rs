@@ -122,3 +122,44 @@ pub fn whole_text(tokenizer: &Tokenizer, text: &str) -> Result<Vec<TokenId>> {
     tokens.extend(tokenizer.encode(text, Special::Parse)?);
     Ok(tokens)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As gpt-oss has it: who passes what was thought as a part of what was said is refused.
+    const CHANNELS: &str = "{% for message in messages %}{% if message.role == 'assistant' %}\
+        {% if '<|channel|>analysis<|message|>' in message.content or '<think>' in message.content %}\
+        {{ raise_exception('thoughts in the content') }}{% endif %}\
+        <|start|>assistant<|channel|>final<|message|>{{ message.content }}<|end|>{% else %}\
+        <|start|>{{ message.role }}<|message|>{{ message.content }}<|end|>{% endif %}{% endfor %}\
+        {% if add_generation_prompt %}<|start|>assistant{% endif %}";
+
+    fn prompt(messages: &[(Role, &str)]) -> String {
+        let renderer = Renderer::in_this_process();
+        let template = ChatTemplate::new("model".into(), CHANNELS.to_owned(), None, None, &renderer).unwrap();
+        assert_eq!(template.thinking().map(|tags| tags.open), Some("<think>"));
+        let said = |&(role, content): &(Role, &str)| ChatMessage { role, content: content.to_owned() };
+        let messages: Vec<ChatMessage> = messages.iter().map(said).collect();
+        Form::Chat(Box::new(template)).conversation(&messages, None).unwrap()
+    }
+
+    #[test]
+    fn thoughts_in_a_channel_are_not_sent_back_and_a_reply_goes_on_in_its_channel() {
+        let (asked, thought) = ((Role::User, "Why?"), "<think>\nHm.\n</think>\n\nSo.");
+        let question = "<|start|>user<|message|>Why?<|end|>";
+        assert_eq!(
+            prompt(&[asked, (Role::Assistant, thought), asked]),
+            format!(
+                "{question}<|start|>assistant<|channel|>final<|message|>So.<|end|>{question}<|start|>assistant"
+            )
+        );
+        assert_eq!(
+            prompt(&[asked, (Role::Assistant, thought)]),
+            format!(
+                "{question}<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|>\
+                 <|start|>assistant<|channel|>final<|message|>So."
+            )
+        );
+    }
+}

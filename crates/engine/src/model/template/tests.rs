@@ -43,6 +43,60 @@ fn reason(source: &str) -> String {
     }
 }
 
+/// As Gemma 4 has it: thoughts stand in a channel, which is opened and closed at once where none are wanted, and are taken
+/// out of the history by a macro.
+const GEMMA4: &str = "{%- macro said(text) -%}{%- set ns = namespace(result='') -%}\
+    {%- for part in text.split('<channel|>') -%}{%- if '<|channel>' in part -%}\
+    {%- set ns.result = ns.result + part.split('<|channel>')[0] -%}{%- else -%}\
+    {%- set ns.result = ns.result + part -%}{%- endif -%}{%- endfor -%}{{- ns.result | trim -}}{%- endmacro -%}\
+    {{ bos_token }}{%- if enable_thinking is defined and enable_thinking -%}\
+    {{- '<|turn>system\n<|think|><turn|>\n' -}}{%- endif %}{%- for message in messages -%}\
+    {%- set role = 'model' if message['role'] == 'assistant' else message['role'] -%}{{- '<|turn>' + role + '\n' }}\
+    {%- if role == 'model' -%}{{- said(message['content']) -}}{%- else -%}{{- message['content'] | trim -}}\
+    {%- endif -%}{{- '<turn|>\n' -}}{%- endfor -%}{%- if add_generation_prompt -%}{{- '<|turn>model\n' -}}\
+    {%- if not enable_thinking | default(false) -%}{{- '<|channel>thought\n<channel|>' -}}{%- endif -%}{%- endif -%}";
+
+#[test]
+fn a_template_as_gemma_4s_is_switched_and_leaves_thoughts_out() {
+    let gemma = compile(GEMMA4, Some("<bos>"), None).unwrap();
+    assert_eq!((gemma.thinks(), gemma.thinking().map(|tags| tags.close)), (Some(false), Some("<channel|>")));
+    let thought = "<|channel>thought\nHm.<channel|>Hi there";
+    let messages =
+        [message(Role::User, "Hello"), message(Role::Assistant, thought), message(Role::User, "And you?")];
+    let turns = "<|turn>user\nHello<turn|>\n<|turn>model\nHi there<turn|>\n<|turn>user\nAnd you?<turn|>\n<|turn>model\n";
+    let closed = "<|channel>thought\n<channel|>";
+    assert_eq!(gemma.render(&messages, true).unwrap(), format!("<bos>{turns}{closed}"));
+    let thinking = gemma.render_with(&messages, true, Some(true)).unwrap();
+    assert_eq!(thinking, format!("<bos><|turn>system\n<|think|><turn|>\n{turns}"));
+}
+
+/// As Ministral 3 has it: tools and a system prompt between tags of their own, turns that alternate, and contents that may
+/// be parts.
+const MINISTRAL: &str = "{{- bos_token }}{%- if messages[0]['role'] == 'system' %}\
+    {{- '[SYSTEM_PROMPT]' + messages[0]['content'] + '[/SYSTEM_PROMPT]' }}{%- set loop_messages = messages[1:] %}\
+    {%- else %}{%- set loop_messages = messages %}{%- endif %}{%- set ns = namespace(index=0) %}\
+    {%- for message in loop_messages %}{%- if (ns.index % 2 == 0) != (message['role'] == 'user') %}\
+    {{- raise_exception('roles must alternate') }}{%- endif %}{%- set ns.index = ns.index + 1 %}\
+    {%- if message['role'] == 'user' %}{%- if message['content'] is string %}\
+    {{- '[INST]' + message['content'] + '[/INST]' }}{%- else %}{%- for block in message['content'] %}\
+    {{- block['text'] }}{%- endfor %}{%- endif %}{%- else %}{{- message['content'] + eos_token }}{%- endif %}\
+    {%- endfor %}";
+
+#[test]
+fn a_template_as_ministrals_takes_turns_between_its_tags() {
+    let ministral = compile(MINISTRAL, Some("<s>"), Some("</s>")).unwrap();
+    let turns = "[INST]Hello[/INST]Hi there</s>[INST]And you?[/INST]";
+    assert_eq!(ministral.render(&conversation(false), true).unwrap(), format!("<s>{turns}"));
+    let with_system = ministral.render(&conversation(true), true).unwrap();
+    assert_eq!(with_system, format!("<s>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT]{turns}"));
+    assert_eq!((ministral.thinks(), ministral.thinking()), (None, None));
+    let twice = [message(Role::User, "Hello"), message(Role::User, "Hello?")];
+    let Err(Error::Template { reason, .. }) = ministral.render(&twice, true) else {
+        panic!("it was rendered")
+    };
+    assert!(reason.contains("roles must alternate"), "{reason}");
+}
+
 #[test]
 fn a_conversation_takes_the_form_of_chatml() {
     let turns = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi there<|im_end|>\n\
