@@ -34,6 +34,11 @@ pub fn tokens() -> Vec<TokenId> {
     (0..40).map(|i| 3 + i * 97 % 310).collect()
 }
 
+/// Whether it has experts.
+fn routes(family: &RandomFamily) -> bool {
+    ["qwen3moe", "gpt-oss", "gemma4 with experts"].contains(&family.label)
+}
+
 fn on_tensors(source: &ModelSource, tokens: &[TokenId]) -> Vec<Vec<f32>> {
     logits_in_chunks(&mut TensorModel::load(source, &Device::Cpu).unwrap(), tokens, &[7])
 }
@@ -165,8 +170,9 @@ fn quantised_weights_are_as_near_to_exact_ones_as_on_tensors() {
             let exact = exact(&source, &tokens());
             let ours = difference(&on_the_cpu(&source, &tokens()), &exact);
             let theirs = difference(&on_tensors(&source, &tokens()), &exact);
-            let label = family.label;
-            assert!(ours < IN_HALVES.max(1.2 * theirs), "{label} in {quantisation:?}: {ours}, {theirs}");
+            // Where two experts are as good, rounding chooses.
+            let (label, most) = (family.label, if routes(&family) { 2.0 } else { 1.2 });
+            assert!(ours < IN_HALVES.max(most * theirs), "{label} in {quantisation:?}: {ours}, {theirs}");
         }
     }
 }
@@ -238,8 +244,8 @@ fn every_path_of_a_tree_scores_as_it_would_alone_in_every_family() {
         let found = difference(&rows, &found);
         // Where two experts are as good, rounding chooses; queries that are multiplied after their norms sharpen what
         // attention looks at, and with it what rounding did; gated convolutions are products of three.
-        let sharp = ["qwen3moe", "gpt-oss", "gemma4 with experts", "muse-glimmer", "lfm2"];
-        let most = if sharp.contains(&family.label) { 0.1 } else { 0.05 };
+        let sharpens = ["muse-glimmer", "gemma4", "lfm2"].contains(&family.label);
+        let most = if routes(family) || sharpens { 0.1 } else { 0.05 };
         assert!(found < most, "{}: {found}", family.label);
     }
 }

@@ -199,7 +199,11 @@ impl RandomFamily {
             }
             self.draw_recent(&layer, (queries, keys));
             if matches!(of, "qwen3" | "qwen3moe" | "gemma3" | "gemma4") {
-                self.norm(&name("self_attn.q_norm"), head_size);
+                match of {
+                    // Whose products with keys nothing divides.
+                    "gemma4" => self.insert(name("self_attn.q_norm.weight"), &[head_size], 0.2, 0.04),
+                    _ => self.norm(&name("self_attn.q_norm"), head_size),
+                }
                 if !self.shares(index) {
                     self.norm(&name("self_attn.k_norm"), head_size);
                 }
