@@ -112,7 +112,8 @@ impl RandomFamily {
             ] {
                 self.norm(&name(part), HIDDEN);
             }
-            self.insert(name("router.proj.weight"), &[experts, HIDDEN], 0.0, 1.0);
+            // So that rounding seldom chooses.
+            self.insert(name("router.proj.weight"), &[experts, HIDDEN], 0.0, 4.0);
             self.insert(name("router.scale"), &[HIDDEN], 1.0, 0.3);
             self.insert(name("router.per_expert_scale"), &[experts], 1.0, 0.3);
             self.insert(name("experts.gate_up_proj"), &[experts, 2 * inside, HIDDEN], 0.0, 0.05);

@@ -84,12 +84,13 @@ pub fn said(reply: &str) -> &str {
     }
 }
 
-/// A reply under way as the model wrote it, after the name of who says it.
-pub fn written(reply: &str) -> String {
+/// A reply under way as the model wrote it, after the name of who says it. One that has not begun `thinks` before it says
+/// anything, or begins with that.
+pub fn written(reply: &str, thinks: bool) -> String {
     match parts(reply) {
         Some((thought, Some(said))) => format!("{THINKS}{thought}{NEXT}{SAYS}{said}"),
         Some((thought, None)) => format!("{THINKS}{thought}"),
-        None if reply.is_empty() => String::new(),
+        None if reply.is_empty() && thinks => String::new(),
         None => format!("{SAYS}{reply}"),
     }
 }
@@ -168,9 +169,16 @@ mod tests {
             ),
             ("<think>\nHm.\n</think>\n\nS", "o.", "<think>\nHm.\n</think>\n\nSo."),
         ] {
-            let prompt = format!("{ASKED}{}", written(reply));
+            let prompt = format!("{ASKED}{}", written(reply, true));
             assert_eq!(format!("{reply}{}", shown(&prompt, more)), all);
         }
+    }
+
+    #[test]
+    fn a_model_that_shall_not_think_begins_with_what_it_says() {
+        assert_eq!(written("", false), SAYS);
+        assert_eq!(shown(&format!("{ASKED}{SAYS}"), "So.<|return|>"), "So.");
+        assert_eq!(written("<think>\nHm.", false), written("<think>\nHm.", true));
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bo
         _ => message.clone(),
     };
     let before: Vec<ChatMessage> = before.iter().map(said).collect();
-    Ok(template.render_with(&before, true, thinking)? + &channels::written(reply))
+    Ok(template.render_with(&before, true, thinking)? + &channels::written(reply, thinking != Some(false)))
 }
 
 /// The tokens of a whole text: begun as the tokenizer asks for, special tokens read as such.
@@ -135,13 +135,15 @@ mod tests {
         <|start|>{{ message.role }}<|message|>{{ message.content }}<|end|>{% endif %}{% endfor %}\
         {% if add_generation_prompt %}<|start|>assistant{% endif %}";
 
-    fn prompt(messages: &[(Role, &str)]) -> String {
+    fn prompt(messages: &[(Role, &str)], thinking: Option<bool>) -> String {
         let renderer = Renderer::in_this_process();
         let template = ChatTemplate::new("model".into(), CHANNELS.to_owned(), None, None, &renderer).unwrap();
         assert_eq!(template.thinking().map(|tags| tags.open), Some("<think>"));
         let said = |&(role, content): &(Role, &str)| ChatMessage { role, content: content.to_owned() };
         let messages: Vec<ChatMessage> = messages.iter().map(said).collect();
-        Form::Chat(Box::new(template)).conversation(&messages, None).unwrap()
+        let form = Form::Chat(Box::new(template));
+        assert_eq!(form.thinks(), Some(true));
+        form.conversation(&messages, thinking).unwrap()
     }
 
     #[test]
@@ -149,17 +151,19 @@ mod tests {
         let (asked, thought) = ((Role::User, "Why?"), "<think>\nHm.\n</think>\n\nSo.");
         let question = "<|start|>user<|message|>Why?<|end|>";
         assert_eq!(
-            prompt(&[asked, (Role::Assistant, thought), asked]),
+            prompt(&[asked, (Role::Assistant, thought), asked], None),
             format!(
                 "{question}<|start|>assistant<|channel|>final<|message|>So.<|end|>{question}<|start|>assistant"
             )
         );
         assert_eq!(
-            prompt(&[asked, (Role::Assistant, thought)]),
+            prompt(&[asked, (Role::Assistant, thought)], None),
             format!(
                 "{question}<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|>\
                  <|start|>assistant<|channel|>final<|message|>So."
             )
         );
+        let said_at_once = format!("{question}<|start|>assistant<|channel|>final<|message|>");
+        assert_eq!(prompt(&[asked], Some(false)), said_at_once);
     }
 }

@@ -69,6 +69,10 @@ impl ChatTemplate {
     /// Whether the model thinks when nothing is said about it; `None` where the template has no switch for it. Renders
     /// a question with the switch on, off and untouched.
     pub fn thinks(&self) -> Option<bool> {
+        // Who shall not think there begins with the other channel.
+        if self.has_channels() {
+            return Some(true);
+        }
         if !thinking::SWITCHES.iter().any(|name| self.source.text.contains(name)) {
             return None;
         }
