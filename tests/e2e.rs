@@ -321,3 +321,19 @@ async fn a_conversation_keeps_the_preset_that_was_chosen_for_it() {
     window.wait("the preset is back", async || preset().await == "creative").await;
     window.close().await;
 }
+
+/// Double-clicked on the desktop, a model's file is its program's argument.
+#[tokio::test]
+async fn a_model_that_is_opened_with_the_application_is_added_to_the_library() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("größer than before.gguf");
+    std::fs::copy(foretoken_tests::repository().join("starter/starter-draft-Q8_0.gguf"), &model).unwrap();
+    let window = Window::open_file(&folder.path().join("data"), &model).await;
+    window
+        .wait("the library has the model", async || {
+            window.text("library-panel").await.contains("größer than before")
+        })
+        .await;
+    window.photograph("opened").await;
+    window.close().await;
+}

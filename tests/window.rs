@@ -37,16 +37,26 @@ impl Window {
 
     /// The same, with more variables in the application's environment.
     pub async fn open_with(data: &Path, variables: &[(&str, &str)]) -> Self {
-        Self::start(data, &[&[("FORETOKEN_SMOLLM2_DIR", "/nonexistent")], variables].concat()).await
+        Self::start(data, &[&[("FORETOKEN_SMOLLM2_DIR", "/nonexistent")], variables].concat(), &[]).await
     }
 
-    /// As it is installed: SmolLM2 is the default target, which is in the source tree's own folder.
+    /// As the desktop opens a file with it.
+    pub async fn open_file(data: &Path, file: &Path) -> Self {
+        Self::start(data, &[("FORETOKEN_SMOLLM2_DIR", "/nonexistent")], &[file]).await
+    }
+
+    /// Where it is installed, with what it brings.
+    pub async fn open_installed(data: &Path) -> Self {
+        Self::start(data, &[], &[]).await
+    }
+
+    /// As if it were installed: SmolLM2 is the default target, which is in the source tree's own folder.
     pub async fn open_with_smollm2(data: &Path) -> Self {
         let folder = crate::smollm2().parent().unwrap().to_owned();
-        Self::start(data, &[("FORETOKEN_SMOLLM2_DIR", folder.to_str().unwrap())]).await
+        Self::start(data, &[("FORETOKEN_SMOLLM2_DIR", folder.to_str().unwrap())], &[]).await
     }
 
-    async fn start(data: &Path, variables: &[(&str, &str)]) -> Self {
+    async fn start(data: &Path, variables: &[(&str, &str)], arguments: &[&Path]) -> Self {
         let turn = TURN.lock().await;
         let (display, name) = display();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -69,7 +79,9 @@ impl Window {
             .process_group(0)
             .spawn()
             .expect("WebKitWebDriver is missing: `make setup-tests` installs what the window test needs");
-        let options = json!({ "webkitgtk:browserOptions": { "binary": application() } });
+        let options = json!({
+            "webkitgtk:browserOptions": { "binary": application(), "args": arguments }
+        });
         let url = format!("http://127.0.0.1:{port}");
         let started = Instant::now();
         let page = loop {

@@ -1,9 +1,11 @@
-//! What a person drags over the window. The page is told here rather than by Tauri's own events, for
-//! which it would need a permission. It may read what was let go of, and no other file.
+//! What a person drags over the window, or opens with it, which does what letting go of it would. The page is told
+//! here rather than by Tauri's own events, for which it would need a permission. It may read what was let go of or
+//! opened last, and no other file.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use foretoken_app::board::Board;
@@ -16,11 +18,13 @@ pub struct Drags {
     board: Arc<Board<FileDrag>>,
     /// What was let go of last.
     dropped: Arc<Mutex<Vec<PathBuf>>>,
+    /// There was a page to tell.
+    is_heard: Arc<AtomicBool>,
 }
 
 impl Default for Drags {
     fn default() -> Self {
-        Self { board: Arc::new(Board::showing(FileDrag::Left)), dropped: Arc::default() }
+        Self { board: Arc::new(Board::showing(FileDrag::Left)), dropped: Arc::default(), is_heard: Arc::default() }
     }
 }
 
@@ -31,21 +35,32 @@ impl Drags {
             DragDropEvent::Enter { paths, .. } => {
                 self.show(FileDrag::Over { kinds: paths.iter().map(|path| kind(path)).collect() });
             }
-            DragDropEvent::Drop { paths, .. } => {
-                self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone_from(paths);
-                let file = |path: &PathBuf| Dropped { path: path.display().to_string(), kind: kind(path) };
-                self.show(FileDrag::Dropped { files: paths.iter().map(file).collect() });
-                // So that a page that is opened later does not hear of it.
-                self.show(FileDrag::Left);
-            }
+            DragDropEvent::Drop { paths, .. } => self.open(paths),
             DragDropEvent::Leave => self.show(FileDrag::Left),
             _ => (),
+        }
+    }
+
+    /// Tells the page, now or as soon as there is one.
+    pub fn open(&self, paths: &[PathBuf]) {
+        if paths.is_empty() {
+            return;
+        }
+        *self.dropped.lock().unwrap_or_else(PoisonError::into_inner) = paths.to_vec();
+        let file = |path: &PathBuf| Dropped { path: path.display().to_string(), kind: kind(path) };
+        self.show(FileDrag::Dropped { files: paths.iter().map(file).collect() });
+        if self.is_heard.load(Ordering::Relaxed) {
+            // So that a page that is opened later does not hear of it.
+            self.show(FileDrag::Left);
         }
     }
 
     /// For the page, see [`Board::watch_from_page`].
     pub fn watch(&self, watcher: impl Fn(&FileDrag) -> bool + Send + 'static) {
         self.board.watch_from_page(watcher);
+        if !self.is_heard.swap(true, Ordering::Relaxed) {
+            self.show(FileDrag::Left);
+        }
     }
 
     /// What is in a file that was let go of.
@@ -133,6 +148,26 @@ mod tests {
         let (sender, later) = mpsc::channel();
         drags.watch(move |drag| sender.send(drag.clone()).is_ok());
         assert_eq!(later.try_iter().collect::<Vec<_>>(), [FileDrag::Left]);
+    }
+
+    #[test]
+    fn what_the_application_is_opened_with_waits_for_the_first_page_and_is_told_once() {
+        let drags = Drags::default();
+        let listen = || {
+            let (sender, heard) = mpsc::channel();
+            drags.watch(move |drag| sender.send(drag.clone()).is_ok());
+            heard
+        };
+        let of = |path: &str| FileDrag::Dropped {
+            files: vec![Dropped { path: path.to_owned(), kind: FileKind::Model }],
+        };
+        drags.open(&[]);
+        drags.open(&["/models/a.gguf".into()]);
+        assert_eq!(listen().try_iter().collect::<Vec<_>>(), [of("/models/a.gguf"), FileDrag::Left]);
+        let later = listen();
+        drags.open(&["/models/b.gguf".into()]);
+        let told: Vec<FileDrag> = later.try_iter().collect();
+        assert_eq!(told, [FileDrag::Left, of("/models/b.gguf"), FileDrag::Left]);
     }
 
     #[test]

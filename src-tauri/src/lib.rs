@@ -1,7 +1,7 @@
 //! Foretoken's desktop shell: a window around [`App`]. Nothing clever happens here.
 //!
 //! - [`commands`]: the commands the page calls, each a line that passes on
-//! - [`drag`]: what a person drops on the window
+//! - [`drag`]: what a person drops on the window, or opens with it; `opened`: which files these are
 //! - `start`: the application, then the window, or a message; `window`: where its page may go
 //! - `rendering`: whether WebKit composes the page; `log`: what is written where
 
@@ -12,11 +12,14 @@ mod bindings;
 pub mod commands;
 pub mod drag;
 mod log;
+mod opened;
 #[cfg(target_os = "linux")]
 mod rendering;
 mod start;
 mod window;
 
+use std::env;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
@@ -33,21 +36,23 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
     // SAFETY: nothing has started a thread so far.
     #[cfg(target_os = "linux")]
     let rendering = unsafe { rendering::Rendering::choose() };
-    tauri::Builder::default()
-        .plugin(tauri_plugin_single_instance::init(|app, _, _| {
+    let drags = Drags::default();
+    drags.open(&opened::files(env::args_os().skip(1), &env::current_dir().unwrap_or_default()));
+    let application = tauri::Builder::default()
+        .plugin(tauri_plugin_single_instance::init(|app, arguments, folder| {
             if let Some(window) = app.get_webview_window("main") {
                 let _ = window.unminimize();
                 let _ = window.set_focus();
             }
+            app.state::<Drags>().open(&opened::files(arguments.into_iter().skip(1), Path::new(&folder)));
         }))
         .plugin(tauri_plugin_window_state::Builder::new().build())
         .plugin(tauri_plugin_dialog::init())
+        .manage(drags)
         .invoke_handler(commands::handler())
         .on_window_event(|window, event| {
-            if let WindowEvent::DragDrop(event) = event
-                && let Some(drags) = window.try_state::<Drags>()
-            {
-                drags.hear(event);
+            if let WindowEvent::DragDrop(event) = event {
+                window.state::<Drags>().hear(event);
             }
             if let WindowEvent::Destroyed = event
                 && let Some(app) = window.try_state::<Arc<App>>()
@@ -64,6 +69,14 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
             thread::Builder::new().name("start".to_owned()).spawn(move || start::start(&handle, apply))?;
             Ok(())
         })
-        .run(tauri::generate_context!())?;
+        .build(tauri::generate_context!())?;
+    application.run(|_app, _event| {
+        // Elsewhere files are arguments.
+        #[cfg(target_os = "macos")]
+        if let tauri::RunEvent::Opened { urls } = _event {
+            let files: Vec<_> = urls.iter().filter_map(|url| url.to_file_path().ok()).collect();
+            _app.state::<Drags>().open(&files);
+        }
+    });
     Ok(())
 }

@@ -10,7 +10,6 @@ use foretoken_library::Folders;
 use tauri::{AppHandle, Manager, WebviewWindow};
 use tauri_plugin_dialog::{DialogExt, MessageDialogButtons, MessageDialogKind};
 
-use crate::drag::Drags;
 use crate::log::keep_log;
 use crate::window;
 
@@ -29,7 +28,6 @@ pub fn start(handle: &AppHandle, apply: impl Fn(&WebviewWindow) + Send + 'static
         App::start(folders, resources.as_deref())
     };
     let Some(app) = insist(start, |problem| ask(handle, problem)) else { return handle.exit(NO_START) };
-    handle.manage(Drags::default());
     handle.manage(Arc::new(Pace::default()));
     handle.manage(Arc::new(app));
     let main = handle.clone();

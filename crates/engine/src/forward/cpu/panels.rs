@@ -56,9 +56,6 @@ pub enum Unfit {
     Memory { bytes: usize },
 }
 
-/// Memory in pages of this size, where the system has such, is found with fewer table look-ups.
-const HUGE_PAGE: usize = 1 << 21;
-
 impl Panels {
     /// From the bytes of a file, row after row. Rows that fill up the last panel are zero.
     ///
@@ -133,11 +130,17 @@ impl Panels {
 fn allocate(bytes: usize) -> Result<MmapMut, Unfit> {
     let data = MmapMut::map_anon(bytes).map_err(|_| Unfit::Memory { bytes })?;
     #[cfg(target_os = "linux")]
-    if bytes >= HUGE_PAGE {
-        // A wish: where it is not granted, everything is just a little slower.
+    wish_for_huge_pages(&data);
+    Ok(data)
+}
+
+/// Memory in huge pages is found with fewer table look-ups. Where the wish is not granted, all is a little slower.
+#[cfg(target_os = "linux")]
+fn wish_for_huge_pages(data: &MmapMut) {
+    const HUGE_PAGE: usize = 1 << 21;
+    if data.len() >= HUGE_PAGE {
         let _ = data.advise(memmap2::Advice::HugePage);
     }
-    Ok(data)
 }
 
 /// The number of row `lane`, of those that begin at `numbers`.

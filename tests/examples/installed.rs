@@ -1,0 +1,26 @@
+//! Chats with an installed Foretoken, which FORETOKEN_APPLICATION names, as its first user would: with the model it
+//! brings, and nothing set up. Run by scripts/test-package.sh.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+use std::time::Instant;
+
+use foretoken_tests::window::{Window, application};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let data = tempfile::tempdir().unwrap();
+    let started = Instant::now();
+    let window = Window::open_installed(data.path()).await;
+    println!("{} answers {:.1} s after its start", application().display(), started.elapsed().as_secs_f64());
+    let line = window.text("why-line").await;
+    assert!(line.contains("SmolLM2"), "it begins with the model it brings: {line}");
+    window.ask("What is the capital of France?").await;
+    window.wait_for_reply(1).await;
+    let reply = window.text("message-reply").await;
+    assert!(reply.contains("Paris"), "the reply is {reply}");
+    window.photograph("installed").await;
+    window.close().await;
+    println!("it was asked for the capital of France, and said Paris");
+}
