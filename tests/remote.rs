@@ -6,8 +6,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use fantoccini::key::Key;
+use foretoken_tests::cli;
 use foretoken_tests::endless_model;
-use foretoken_tests::window::{Window, application};
+use foretoken_tests::window::Window;
 
 use super::e2e::always_drafting;
 
@@ -20,7 +21,7 @@ struct Serving {
 
 impl Serving {
     fn start(arguments: &[&str]) -> Self {
-        let mut process = Command::new(application().with_file_name("foretoken-cli"))
+        let mut process = Command::new(cli())
             .arg("serve")
             .args(arguments)
             .args(["--port", "0", "--threads", "1"])

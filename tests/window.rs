@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,7 @@ impl Window {
             .spawn()
             .expect("WebKitWebDriver is missing: `make setup-tests` installs what the window test needs");
         let options = json!({
-            "webkitgtk:browserOptions": { "binary": application(), "args": arguments }
+            "webkitgtk:browserOptions": { "binary": crate::application(), "args": arguments }
         });
         let url = format!("http://127.0.0.1:{port}");
         let started = Instant::now();
@@ -311,17 +311,6 @@ impl Drop for Window {
             let _ = display.wait();
         }
     }
-}
-
-/// The application that FORETOKEN_APPLICATION names, else the one this test binary was built beside.
-pub fn application() -> PathBuf {
-    if let Some(path) = std::env::var_os("FORETOKEN_APPLICATION") {
-        return path.into();
-    }
-    let test = std::env::current_exe().unwrap();
-    let binary = test.ancestors().nth(2).unwrap().join("foretoken");
-    assert!(binary.exists(), "{} is missing: build it with `cargo build --workspace`", binary.display());
-    binary
 }
 
 /// The display there is, or one made for the test.

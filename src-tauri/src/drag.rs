@@ -24,7 +24,11 @@ pub struct Drags {
 
 impl Default for Drags {
     fn default() -> Self {
-        Self { board: Arc::new(Board::showing(FileDrag::Left)), dropped: Arc::default(), is_heard: Arc::default() }
+        Self {
+            board: Arc::new(Board::showing(FileDrag::Left)),
+            dropped: Arc::default(),
+            is_heard: Arc::default(),
+        }
     }
 }
 

@@ -62,9 +62,9 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         })
         .setup(move |app| {
             let handle = app.handle().clone();
-            let apply = move |window: &WebviewWindow| {
+            let apply = move |_window: &WebviewWindow| {
                 #[cfg(target_os = "linux")]
-                rendering.apply(window);
+                rendering.apply(_window);
             };
             thread::Builder::new().name("start".to_owned()).spawn(move || start::start(&handle, apply))?;
             Ok(())

@@ -6,7 +6,12 @@ use std::path::{Path, PathBuf};
 
 /// The files among a program's arguments, of which those without a folder lie in `folder`.
 pub fn files(arguments: impl IntoIterator<Item = impl Into<OsString>>, folder: &Path) -> Vec<PathBuf> {
-    arguments.into_iter().map(Into::into).filter(|argument| is_file(argument)).map(|path| folder.join(path)).collect()
+    arguments
+        .into_iter()
+        .map(Into::into)
+        .filter(|argument| is_file(argument))
+        .map(|path| folder.join(path))
+        .collect()
 }
 
 /// Whether an argument names a file, and is not an option, as window systems have some.

@@ -5,14 +5,13 @@
 mod many;
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
+use foretoken_tests::cli;
 use foretoken_tests::client::asked;
 use foretoken_tests::served::Served;
 use foretoken_tests::spread::Spread;
-use foretoken_tests::window::application;
 use serde_json::{Value, json};
 
 /// Alternately by the server and by the terminal.
@@ -39,10 +38,6 @@ fn serve(arguments: &[&str]) -> Served {
     let mut command = Command::new(cli());
     command.args(["serve", "--port", "0"]).args(arguments);
     Served::start(command)
-}
-
-fn cli() -> PathBuf {
-    application().with_file_name("foretoken-cli")
 }
 
 fn compare(served: &Served, target: &str, draft: &str) {

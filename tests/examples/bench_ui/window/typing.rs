@@ -6,7 +6,7 @@ use fantoccini::actions::{InputSource, KeyAction, KeyActions};
 use foretoken_tests::spread::Spread;
 use foretoken_tests::window::Window;
 
-use crate::painted::until_painted;
+use super::painted::until_painted;
 
 /// What is typed: at each letter's turn the next question.
 const TEXT: &str = "and what would have happened if nobody had come by that evening";

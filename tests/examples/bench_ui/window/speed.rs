@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_store::Store;
+use foretoken_tests::cli;
 use foretoken_tests::spread::Spread;
-use foretoken_tests::window::{Window, application};
+use foretoken_tests::window::Window;
 use serde_json::{Value, json};
 
-use crate::processes::{Shares, Taken};
-use crate::typing;
+use super::processes::{Shares, Taken};
+use super::typing;
 
 /// What the starter goes on about without an end.
 const STORIES: [&str; 3] = [
@@ -155,7 +156,7 @@ impl Pair {
     /// With the same data folder, so that both know what either has learned.
     fn in_the_terminal(&self, data: &Path, prompt: &str) -> Measured {
         let Sampling { temperature, top_p, seed, .. } = self.sampling;
-        let output = Command::new(application().with_file_name("foretoken-cli"))
+        let output = Command::new(cli())
             .env("FORETOKEN_DATA_DIR", data)
             .args([
                 "generate",

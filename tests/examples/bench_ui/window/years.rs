@@ -7,8 +7,8 @@ use foretoken_tests::spread::Spread;
 use foretoken_tests::window::Window;
 use serde_json::json;
 
-use crate::painted::until_painted;
-use crate::processes;
+use super::painted::until_painted;
+use super::processes;
 
 const CONVERSATIONS: usize = 1000;
 /// In each of them.
