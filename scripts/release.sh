@@ -1,0 +1,39 @@
+#!/bin/sh
+# Gathers in target/release-files what `make bundle` made for this system, the terminal, what both are made of
+# (CycloneDX), the notes of this version and checksums. Publishes nothing.
+set -eu
+cd "$(dirname "$0")/.."
+
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
+target=${CARGO_TARGET_DIR:-target}
+files=$target/release-files
+rm -rf "$files" && mkdir -p "$files"
+
+fail() { echo "release: $*" >&2; exit 1; }
+
+# The same number everywhere; Tauri takes it from Cargo.toml.
+grep -q "<release version=\"$version\"" src-tauri/linux/metainfo.xml || fail "metainfo.xml does not name $version"
+grep -q "Foretoken_${version}_amd64.deb" src-tauri/linux/dev.foretoken.Foretoken.yml || fail "the Flatpak is not of $version"
+
+find "$target/dist/bundle" -type f \( -name '*.deb' -o -name '*.dmg' -o -name '*-setup.exe' \) -name "*$version*" \
+    -exec cp {} "$files" \;
+[ -n "$(ls "$files")" ] || fail "there is no package of $version; run \`make bundle\` first"
+
+system=$(rustc -vV | sed -n 's/^host: //p')
+# The same bytes whenever they are packed, where tar can.
+same=
+tar --version | grep -q GNU && same="--mtime=@0 --owner=0 --group=0 --numeric-owner"
+# shellcheck disable=SC2086 # one word an option
+tar $same -C "$target/dist" -cf - foretoken-cli |
+    gzip -n > "$files/foretoken-cli-$version-$system.tar.gz"
+
+cargo cyclonedx --manifest-path src-tauri/Cargo.toml --format json --target "$system" --override-filename foretoken.cdx >&2
+mv src-tauri/foretoken.cdx.json "$files/foretoken-$version.cdx.json"
+find . -name foretoken.cdx.json -not -path "./$target/*" -delete
+
+# Of a version that has no part of its own yet, what is unreleased.
+notes() { awk -v part="$1" '/^## / { on = index($0, "[" part "]") } on && !/^## /' CHANGELOG.md; }
+notes "$version" > "$files/notes.md"
+[ -s "$files/notes.md" ] || notes Unreleased > "$files/notes.md"
+
+(cd "$files" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS)
