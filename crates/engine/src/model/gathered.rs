@@ -96,7 +96,7 @@ mod tests {
     fn blocks_are_the_same_numbers_in_both_forms() {
         // Two rows of two blocks, of which the second row is the tensor's; each nibble says which weight it is.
         let nibbles: Vec<u8> =
-            (0..4 * NIBBLES).map(|at| ((2 * at) % 16 | ((2 * at + 1) % 16) << 4) as u8).collect();
+            (0..4 * NIBBLES).map(|at| ((2 * at % 16) | (((2 * at + 1) % 16) << 4)) as u8).collect();
         let exponents = [120u8, 121, 130, 140];
         let lie = Lie::Blocks { file: 0, exponents: 0..4 };
         let gathered = Gathered { first: 1, run: 1, step: 2, lie };
