@@ -237,7 +237,7 @@ impl RandomFamily {
     /// Around what multiplies by 1.
     fn norm(&mut self, name: &str, length: usize) {
         let above_one = match self.architecture {
-            "gemma3" | "qwen35" => true,
+            "gemma3" | "qwen35" | "qwen35moe" => true,
             "muse-glimmer" => name != "model.norm",
             _ => false,
         };
@@ -311,7 +311,11 @@ impl RandomFamily {
             let recurrent = self.recurrent_tensor(name, tensor).map(|converted| vec![converted]);
             recurrent.or_else(|| self.recent_tensors(name, tensor)).unwrap_or_else(one)
         });
-        own.chain(self.stacked_experts()).chain(self.fixed_norms()).chain(self.gemma4_factors()).collect()
+        own.chain(self.stacked_experts())
+            .chain(self.fixed_norms())
+            .chain(self.gemma4_factors())
+            .chain(self.recurrent_experts())
+            .collect()
     }
 
     /// The matrices of each layer's experts as one tensor each.

@@ -28,7 +28,7 @@ use crate::lossless::Hostile;
 
 /// The families that have such layers.
 fn recurrent() -> Vec<RandomFamily> {
-    families().into_iter().filter(|family| ["lfm2", "qwen35"].contains(&family.label)).collect()
+    families().into_iter().filter(|family| ["lfm2", "qwen35", "qwen35moe"].contains(&family.label)).collect()
 }
 
 /// What is done to a text.
@@ -320,6 +320,21 @@ fn layers_that_cannot_be_run_are_refused_with_a_sentence() {
         let message = refused("qwen35", &set(key, value));
         assert!(message.contains(expected), "{key}: {message}");
     }
+    for (key, value, expected) in [
+        ("num_experts", json!(0), "a size in num_experts, found none"),
+        ("num_experts", json!(1u64 << 32), "num_experts of at most 16777216, found 4294967296"),
+        ("num_experts_per_tok", json!(9), "up to 8 experts per token, found 9"),
+        ("moe_intermediate_size", json!(64), "of shape [8, 128, 256], found [8, 192, 256]"),
+        (
+            "shared_expert_intermediate_size",
+            json!(0),
+            "a size in shared_expert_intermediate_size, found none",
+        ),
+        ("shared_expert_intermediate_size", json!(96), "ffn_gate_shexp.weight of shape [96, 256]"),
+    ] {
+        let message = refused("qwen35moe", &set(key, value));
+        assert!(message.contains(expected), "{key}: {message}");
+    }
     let message = refused("lfm2", &set("conv_bias", json!(true)));
     assert!(message.contains("no biases in convolutions"), "{message}");
     let message = refused("lfm2", &set("intermediate_size", json!(4096)));
@@ -327,6 +342,9 @@ fn layers_that_cannot_be_run_are_refused_with_a_sentence() {
     for (of, name, expected) in [
         ("qwen35", "model.layers.0.linear_attn.A_log", "the tensor blk.0.ssm_a"),
         ("qwen35", "model.layers.2.self_attn.q_proj.weight", "the tensor blk.2.attn_q.weight"),
+        ("qwen35moe", "model.layers.1.mlp.shared_expert.up_proj.weight", "blk.1.ffn_up_shexp.weight"),
+        ("qwen35moe", "model.layers.1.mlp.shared_expert_gate.weight", "blk.1.ffn_gate_inp_shexp.weight"),
+        ("qwen35moe", "model.layers.1.mlp.experts.down_proj", "the tensor blk.1.ffn_down.0.weight"),
         ("lfm2", "model.layers.1.conv.conv.weight", "the tensor blk.1.shortconv.conv.weight"),
         ("lfm2", "model.embedding_norm.weight", "the tensor output_norm.weight"),
     ] {

@@ -29,7 +29,7 @@ fn main() {
         for (&rows, times) in rows.iter().zip(&mut times) {
             let chain = TokenTree::chain((0..rows as u32).map(|token| 300 + token));
             let kept: Vec<usize> = (0..(rows - 1).max(1)).collect();
-            for (kept, times) in [(&[][..], 0), (&kept, 1)].map(|(kept, index)| (kept, &mut times[index])) {
+            for (kept, times) in [&[][..], &kept].into_iter().zip(times) {
                 // The first commits what was before, or brings something to commit.
                 model.run(&chain, &Want::all_rows()).unwrap().keep(kept).unwrap();
                 let start = Instant::now();

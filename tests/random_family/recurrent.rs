@@ -16,7 +16,27 @@ const TAPS: usize = 4;
 /// Convolved numbers of a row: queries, keys and values.
 const CHANNELS: usize = (2 * KEYS + VALUES) * SIZE;
 
+/// Experts, of which a token goes through `USED`, the width of one, and that of the one that all go through.
+const EXPERTS: usize = 8;
+const USED: usize = 3;
+const WIDTH: usize = 96;
+const SHARED: usize = 64;
+
 pub fn recurrent() -> Vec<RandomFamily> {
+    let delta = json!({
+        "num_hidden_layers": 4, "head_dim": 64, "rms_norm_eps": 1e-3,
+        "layer_types": ["linear_attention", "linear_attention", "full_attention", "linear_attention"],
+        "linear_conv_kernel_dim": TAPS, "linear_key_head_dim": SIZE, "linear_value_head_dim": SIZE,
+        "linear_num_key_heads": KEYS, "linear_num_value_heads": VALUES,
+        "rope_parameters": {
+            "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25,
+            "mrope_section": [3, 3, 2], "mrope_interleaved": true,
+        },
+    });
+    let with = |mut own: serde_json::Value| {
+        own.as_object_mut().unwrap().extend(delta.as_object().unwrap().clone());
+        own
+    };
     vec![
         random(
             "lfm2",
@@ -33,24 +53,23 @@ pub fn recurrent() -> Vec<RandomFamily> {
         random(
             "qwen35",
             "qwen35",
-            json!({
-                "architectures": ["Qwen3_5ForCausalLM"], "model_type": "qwen3_5_text",
-                "num_hidden_layers": 4, "head_dim": 64, "rms_norm_eps": 1e-3,
-                "layer_types": ["linear_attention", "linear_attention", "full_attention", "linear_attention"],
-                "linear_conv_kernel_dim": TAPS, "linear_key_head_dim": SIZE, "linear_value_head_dim": SIZE,
-                "linear_num_key_heads": KEYS, "linear_num_value_heads": VALUES,
-                "rope_parameters": {
-                    "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25,
-                    "mrope_section": [3, 3, 2], "mrope_interleaved": true,
-                },
-            }),
+            with(json!({"architectures": ["Qwen3_5ForCausalLM"], "model_type": "qwen3_5_text"})),
+        ),
+        random(
+            "qwen35moe",
+            "qwen35moe",
+            with(json!({
+                "architectures": ["Qwen3_5MoeForCausalLM"], "model_type": "qwen3_5_moe_text",
+                "num_experts": EXPERTS, "num_experts_per_tok": USED, "moe_intermediate_size": WIDTH,
+                "shared_expert_intermediate_size": SHARED,
+            })),
         ),
     ]
 }
 
 impl RandomFamily {
     pub(super) fn is_recurrent(&self) -> bool {
-        matches!(self.architecture, "lfm2" | "qwen35")
+        matches!(self.architecture, "lfm2" | "qwen35" | "qwen35moe")
     }
 
     /// Of every layer whether it has no attention.
@@ -83,6 +102,10 @@ impl RandomFamily {
                 ),
             };
             norms.iter().for_each(|norm| self.norm(&name(norm), HIDDEN));
+            if self.architecture == "qwen35moe" {
+                self.draw_experts(&name);
+                continue;
+            }
             self.matrix(&name(mlp[0]), INTERMEDIATE, HIDDEN);
             self.matrix(&name(mlp[1]), INTERMEDIATE, HIDDEN);
             self.matrix(&name(mlp[2]), HIDDEN, INTERMEDIATE);
@@ -101,6 +124,31 @@ impl RandomFamily {
         self.matrix(&name("self_attn.v_proj"), keys, HIDDEN);
         self.matrix(&name(output), HIDDEN, queries);
         norms.iter().for_each(|norm| self.norm(&name(norm), size));
+    }
+
+    fn draw_experts(&mut self, name: &dyn Fn(&str) -> String) {
+        self.matrix(&name("mlp.gate"), EXPERTS, HIDDEN);
+        self.insert(name("mlp.experts.gate_up_proj"), &[EXPERTS, 2 * WIDTH, HIDDEN], 0.0, 0.05);
+        self.insert(name("mlp.experts.down_proj"), &[EXPERTS, HIDDEN, WIDTH], 0.0, 0.05);
+        self.matrix(&name("mlp.shared_expert.gate_proj"), SHARED, HIDDEN);
+        self.matrix(&name("mlp.shared_expert.up_proj"), SHARED, HIDDEN);
+        self.matrix(&name("mlp.shared_expert.down_proj"), HIDDEN, SHARED);
+        self.matrix(&name("mlp.shared_expert_gate"), 1, HIDDEN);
+    }
+
+    /// What the converter makes of the experts: the matrices of all as one tensor each.
+    pub(super) fn recurrent_experts(&self) -> Vec<(String, Tensor)> {
+        if self.architecture != "qwen35moe" {
+            return Vec::new();
+        }
+        let layers = 0..self.size("num_hidden_layers");
+        let of_layer = |layer: usize| {
+            let tensor = |name: &str| &self.tensors[&format!("model.layers.{layer}.mlp.experts.{name}")];
+            let half = |at| tensor("gate_up_proj").narrow(1, at, WIDTH).unwrap().force_contiguous().unwrap();
+            let name = |part: &str| format!("blk.{layer}.ffn_{part}_exps.weight");
+            [(name("gate"), half(0)), (name("up"), half(WIDTH)), (name("down"), tensor("down_proj").clone())]
+        };
+        layers.flat_map(of_layer).collect()
     }
 
     fn draw_convolution(&mut self, name: &dyn Fn(&str) -> String) {
@@ -130,7 +178,7 @@ impl RandomFamily {
         let number = |number: usize| Value::U32(number as u32);
         let heads =
             self.recurrent_layers().into_iter().map(|recurrent| number(if recurrent { 0 } else { KV_HEADS }));
-        match self.architecture {
+        let mut keys = match self.architecture {
             "lfm2" => vec![
                 ("attention.head_count_kv", Value::Array(heads.collect())),
                 (
@@ -153,7 +201,16 @@ impl RandomFamily {
                 ("ssm.time_step_rank", number(VALUES)),
                 ("ssm.inner_size", number(VALUES * SIZE)),
             ],
+        };
+        if self.architecture == "qwen35moe" {
+            keys.extend([
+                ("expert_count", number(EXPERTS)),
+                ("expert_used_count", number(USED)),
+                ("expert_feed_forward_length", number(WIDTH)),
+                ("expert_shared_feed_forward_length", number(SHARED)),
+            ]);
         }
+        keys
     }
 
     /// What the converter makes of a tensor; `None` in other families.
@@ -172,6 +229,11 @@ impl RandomFamily {
             ("feed_forward.w1", "ffn_gate"),
             ("feed_forward.w3", "ffn_up"),
             ("feed_forward.w2", "ffn_down"),
+            ("mlp.gate.", "ffn_gate_inp."),
+            ("mlp.shared_expert.gate_proj", "ffn_gate_shexp"),
+            ("mlp.shared_expert.up_proj", "ffn_up_shexp"),
+            ("mlp.shared_expert.down_proj", "ffn_down_shexp"),
+            ("mlp.shared_expert_gate", "ffn_gate_inp_shexp"),
             ("mlp.gate_proj", "ffn_gate"),
             ("mlp.up_proj", "ffn_up"),
             ("mlp.down_proj", "ffn_down"),
@@ -216,6 +278,7 @@ impl RandomFamily {
             Tensor::cat(&[&tensor.narrow(0, 0, others).unwrap(), &in_turns(&values, SIZE)], 0).unwrap()
         };
         match name {
+            _ if ends("shared_expert_gate.weight") => tensor.flatten_all().unwrap(),
             _ if ends("conv.weight") => tensor.reshape((HIDDEN, 3)).unwrap(),
             _ if ends("conv1d.weight") => last_in_turns(&tensor.reshape((CHANNELS, TAPS)).unwrap()),
             _ if ends("in_proj_qkv.weight") => last_in_turns(tensor),
@@ -227,7 +290,7 @@ impl RandomFamily {
             _ if ends("linear_attn.out_proj.weight") => {
                 in_turns(&tensor.t().unwrap().contiguous().unwrap(), SIZE).t().unwrap().contiguous().unwrap()
             }
-            _ if ends("norm.weight") && self.architecture == "qwen35" && !name.contains("linear_attn") => {
+            _ if ends("norm.weight") && self.architecture != "lfm2" && !name.contains("linear_attn") => {
                 (tensor + 1.0).unwrap()
             }
             _ => tensor.clone(),

@@ -107,6 +107,8 @@ pub fn config() -> Target {
         "MuseGlimmerForConditionalGeneration",
         "Lfm2ForCausalLM",
         "Qwen3_5ForCausalLM",
+        "Qwen3_5MoeForCausalLM",
+        "shared_expert_intermediate_size",
         "\"layer_types\":[\"linear_attention\",\"conv\",\"full_attention\"],",
         "\"linear_num_key_heads\":3,",
         "conv_L_cache",

@@ -34,6 +34,7 @@ mod tests {
             normalised,
             biases: false,
             beside: false,
+            shared: false,
         };
         let chosen = choose(&scores, &config(true));
         assert_eq!(chosen.iter().map(|(expert, _)| *expert).collect::<Vec<_>>(), [1, 3, 4]);

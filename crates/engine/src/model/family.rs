@@ -138,7 +138,33 @@ static DFLASH: Family = Family {
     ..LLAMA
 };
 
-static FAMILIES: [Family; 15] = [
+/// Qwen3.5, 3.6 and 3.8: of four layers three are recurrent.
+const QWEN35: Family = Family {
+    name: "qwen35",
+    classes: &["Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"],
+    head_norms: HeadNorms::Each,
+    gated_attention: true,
+    gate_in_query: true,
+    recurrent: Mixer::Delta,
+    norms_above_one: NormsAboveOne::AroundLayers,
+    gguf_layout: RotaryLayout::Halves,
+    windowed: Windowed::Listed,
+    defaults: &[
+        ("rope_theta", 10_000_000.0),
+        ("rms_norm_eps", 1e-6),
+        ("head_dim", 256.0),
+        ("partial_rotary_factor", 0.25),
+        ("full_attention_interval", 4.0),
+        ("linear_conv_kernel_dim", 4.0),
+        ("linear_num_key_heads", 16.0),
+        ("linear_num_value_heads", 32.0),
+        ("linear_key_head_dim", 128.0),
+        ("linear_value_head_dim", 128.0),
+    ],
+    ..LLAMA
+};
+
+static FAMILIES: [Family; 16] = [
     LLAMA,
     Family {
         name: "qwen2",
@@ -320,33 +346,13 @@ static FAMILIES: [Family; 15] = [
         tied: true,
         ..LLAMA
     },
+    QWEN35,
     Family {
-        name: "qwen35",
-        classes: &["Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"],
-        head_norms: HeadNorms::Each,
-        gated_attention: true,
-        gate_in_query: true,
-        recurrent: Mixer::Delta,
-        norms_above_one: NormsAboveOne::AroundLayers,
-        gguf_layout: RotaryLayout::Halves,
-        windowed: Windowed::Listed,
-        defaults: QWEN35_DEFAULTS,
-        ..LLAMA
+        name: "qwen35moe",
+        classes: &["Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"],
+        experts: Some(ExpertOptions { shared: true, ..ExpertOptions::PLAIN }),
+        ..QWEN35
     },
-];
-
-/// Of Qwen3.5's models, dense or with experts.
-const QWEN35_DEFAULTS: &[(&str, f64)] = &[
-    ("rope_theta", 10_000_000.0),
-    ("rms_norm_eps", 1e-6),
-    ("head_dim", 256.0),
-    ("partial_rotary_factor", 0.25),
-    ("full_attention_interval", 4.0),
-    ("linear_conv_kernel_dim", 4.0),
-    ("linear_num_key_heads", 16.0),
-    ("linear_num_value_heads", 32.0),
-    ("linear_key_head_dim", 128.0),
-    ("linear_value_head_dim", 128.0),
 ];
 
 /// The table above, for messages.
@@ -360,7 +366,8 @@ const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM), qwen2 (Qw
                          smollm3 (SmolLM3ForCausalLM), granite (GraniteForCausalLM, GraniteMoeHybridForCausalLM), \
                          olmo2 (Olmo2ForCausalLM, Olmo3ForCausalLM), \
                          muse-glimmer (MuseGlimmerForConditionalGeneration), lfm2 (Lfm2ForCausalLM), \
-                         qwen35 (Qwen3_5ForConditionalGeneration, Qwen3_5ForCausalLM)";
+                         qwen35 (Qwen3_5ForConditionalGeneration, Qwen3_5ForCausalLM), \
+                         qwen35moe (Qwen3_5MoeForConditionalGeneration, Qwen3_5MoeForCausalLM)";
 
 impl Family {
     /// By `general.architecture`.

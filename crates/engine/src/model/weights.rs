@@ -139,6 +139,10 @@ const fn routes_beside(family: &Family) -> bool {
     matches!(family.experts, Some(experts) if experts.beside)
 }
 
+const fn shares_expert(family: &Family) -> bool {
+    matches!(family.experts, Some(experts) if experts.shared)
+}
+
 /// Whether feed-forward networks are there, with experts beside them or without.
 const fn feeds(family: &Family) -> bool {
     family.experts.is_none() || routes_beside(family)
@@ -147,13 +151,15 @@ const fn feeds(family: &Family) -> bool {
 /// Those that files of [`HeadNorms::Fixed`] may lack.
 const QUERY_NORM: &str = "attn_q_norm.weight";
 const KEY_NORM: &str = "attn_k_norm.weight";
+/// What the share of the expert is made of that all tokens go through; some files have it as a vector.
+const SHARED_GATE: &str = "ffn_gate_inp_shexp.weight";
 
 const fn norms_heads(family: &Family) -> bool {
     matches!(family.head_norms, HeadNorms::Each | HeadNorms::Fixed)
 }
 
 /// Those of every layer, after `blk.{i}.` and `model.layers.{i}.`.
-const LAYER: [Part; 34] = [
+const LAYER: [Part; 38] = [
     part("attn_norm.weight", "input_layernorm.weight", &[Hidden]).of(|f| f.pre_norms),
     part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(|f| f.is_draft_head && !f.drafts_blocks),
     part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Mixed]),
@@ -194,6 +200,13 @@ const LAYER: [Part; 34] = [
     part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]).of(feeds),
     part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]).of(feeds),
     part("ffn_down.weight", "mlp.down_proj.weight", &[Hidden, Intermediate]).of(feeds),
+    part("ffn_gate_shexp.weight", "mlp.shared_expert.gate_proj.weight", &[Intermediate, Hidden])
+        .of(shares_expert),
+    part("ffn_up_shexp.weight", "mlp.shared_expert.up_proj.weight", &[Intermediate, Hidden])
+        .of(shares_expert),
+    part("ffn_down_shexp.weight", "mlp.shared_expert.down_proj.weight", &[Hidden, Intermediate])
+        .of(shares_expert),
+    part(SHARED_GATE, "mlp.shared_expert_gate.weight", &[One, Hidden]).of(shares_expert),
     part("post_ffw_norm.weight", "post_feedforward_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
     part("inp_gate.weight", "per_layer_input_gate.weight", &[PerLayer, Hidden])
         .of(|f| f.layer_scales)
@@ -373,6 +386,13 @@ fn rename(tensors: &mut Tensors, config: &ModelConfig) {
     if !config.family.post_norms {
         for layer in 0..config.layers {
             rename(tensors, &full(layer, "post_attention_norm.weight"), &full(layer, "ffn_norm.weight"));
+        }
+    }
+    for layer in 0..config.layers {
+        if let Some(gate) =
+            tensors.stored.get_mut(&full(layer, SHARED_GATE)).filter(|gate| gate.shape.len() == 1)
+        {
+            gate.shape.insert(0, 1);
         }
     }
     let beyond = config.layers..config.layers + config.beyond;

@@ -112,6 +112,16 @@ pub enum FeedForward {
     Dense(Dense),
     Experts(Experts),
     Both(Box<Both>),
+    Shared(Box<Shared>),
+}
+
+/// Experts, and one more that each token goes through.
+#[derive(Debug)]
+pub struct Shared {
+    pub experts: Experts,
+    pub dense: Dense,
+    /// The share of the latter is the sigmoid of this.
+    pub gate: Panels, // [1, hidden]
 }
 
 /// A network that each token goes through, and experts beside it. What both give is normed and added.
@@ -255,13 +265,18 @@ impl Layer {
             FeedForward::Dense(dense) => (Some(dense), None),
             FeedForward::Experts(experts) => (None, Some(experts)),
             FeedForward::Both(both) => (Some(&both.dense), Some(&both.experts)),
+            FeedForward::Shared(shared) => (Some(&shared.dense), Some(&shared.experts)),
+        };
+        let gate = match &self.feed_forward {
+            FeedForward::Shared(shared) => Some(&shared.gate),
+            _ => None,
         };
         let router = experts.map(|experts| &experts.router);
         let chosen = experts.map_or(&[][..], |experts| &experts.experts[..experts.used]);
         let networks =
             dense.into_iter().chain(chosen).flat_map(|Dense { gate, up, down, .. }| [gate, up, down]);
         let told = self.told.iter().flat_map(|told| [&told.gate, &told.projection]);
-        self.mixer.matrices().chain(router).chain(networks).chain(told)
+        self.mixer.matrices().chain(router).chain(gate).chain(networks).chain(told)
     }
 }
 
@@ -327,6 +342,11 @@ impl FeedForward {
             Some(experts) if experts.beside => {
                 Self::Both(Box::new(Both::load(weights, (config, experts), index, dense()?)?))
             }
+            Some(experts) if experts.shared => Self::Shared(Box::new(Shared {
+                experts: Experts::load(weights, index, experts)?,
+                dense: Dense::load(weights, index, "_shexp", false)?,
+                gate: panels(weights, &format!("blk.{index}.ffn_gate_inp_shexp.weight"))?,
+            })),
             Some(experts) => Self::Experts(Experts::load(weights, index, experts)?),
         })
     }
@@ -337,6 +357,7 @@ impl FeedForward {
             Self::Dense(dense) => &dense.gate,
             Self::Experts(experts) => &experts.router,
             Self::Both(both) => &both.dense.gate,
+            Self::Shared(shared) => &shared.dense.gate,
         }
     }
 }

@@ -79,6 +79,8 @@ pub struct Routed {
     pub scores: Buffer<f32>, // [rows, experts in whole vectors]
     /// Of every row its experts, highest first, and their shares.
     pub choices: Buffer<(usize, f32)>, // [rows, used]
+    /// Of every row what the share of the expert is made of that all go through.
+    pub gates: Buffer<f32>, // [rows, LANES]
     pub inputs: Inputs,       // hidden
     pub gated: Inputs,        // intermediate of an expert
     pub outputs: Buffer<f32>, // [slots, hidden in whole vectors]
@@ -89,6 +91,7 @@ impl Routed {
         let slots = rows * experts.used;
         self.scores.reserve(rows * experts.count.next_multiple_of(LANES));
         self.choices.reserve(slots);
+        self.gates.reserve(rows * LANES);
         self.inputs.prepare(slots, hidden, tile);
         self.gated.prepare(slots, experts.intermediate, tile);
         self.outputs.reserve(slots * hidden.next_multiple_of(LANES));
@@ -186,7 +189,7 @@ impl Workspace {
         let whole = |width: usize| width.next_multiple_of(LANES);
         let (queries, keys) = (config.heads * config.head_size, config.kv_heads * config.head_size);
         self.hidden.reserve(rows * whole(config.hidden));
-        if config.family.post_norms {
+        if config.family.post_norms || config.experts.as_ref().is_some_and(|experts| experts.shared) {
             self.branch.reserve(rows * whole(config.hidden));
         }
         self.normed.resize_with(self.normed.len().max(copies), Inputs::default);
@@ -206,7 +209,7 @@ impl Workspace {
         if let Some(experts) = &config.experts {
             self.routed.prepare(rows, config.hidden, experts, tile);
         }
-        if config.experts.as_ref().is_none_or(|experts| experts.beside) {
+        if config.experts.as_ref().is_none_or(|experts| experts.beside || experts.shared) {
             let widths = (0..config.layers).map(|layer| config.intermediate_of(layer));
             self.gated.prepare(rows, widths.chain(config.per_layer), tile);
         }

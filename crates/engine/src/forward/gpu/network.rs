@@ -235,7 +235,9 @@ impl FeedForward {
                 router: Matrix::upload(device, &experts.router)?,
                 experts: Dense::upload(device, &experts.experts)?,
             },
-            cpu::FeedForward::Both(_) => return Err(Error::NotOnGpu("experts beside a network")),
+            cpu::FeedForward::Both(_) | cpu::FeedForward::Shared(_) => {
+                return Err(Error::NotOnGpu("experts beside a network"));
+            }
         })
     }
 }

@@ -15,6 +15,14 @@ pub enum FeedForward {
     Dense(Dense),
     Experts(Experts),
     Both(Box<Both>),
+    Shared(Box<Shared>),
+}
+
+/// Experts, and one more that each token goes through, by the sigmoid of a score of its own.
+pub struct Shared {
+    experts: Experts,
+    dense: Dense,
+    gate: Stack, // [1, hidden]
 }
 
 /// A network that each token goes through, and experts beside it. What both give is normed and added.
@@ -53,6 +61,11 @@ impl FeedForward {
         Ok(match &origin.config.experts {
             None => Self::Dense(dense()?),
             Some(experts) if experts.beside => Self::Both(Box::new(Both::load(origin, experts, dense()?)?)),
+            Some(experts) if experts.shared => Self::Shared(Box::new(Shared {
+                experts: Experts::load(origin, experts)?,
+                dense: Dense::load(origin, "_shexp", false)?,
+                gate: origin.stack(&["ffn_gate_inp_shexp"])?,
+            })),
             Some(experts) => Self::Experts(Experts::load(origin, experts)?),
         })
     }
@@ -61,7 +74,7 @@ impl FeedForward {
     pub fn largest(&self) -> Option<&Stack> {
         match self {
             Self::Dense(dense) => Some(&dense.gate_and_up),
-            Self::Experts(_) | Self::Both(_) => None,
+            Self::Experts(_) | Self::Both(_) | Self::Shared(_) => None,
         }
     }
 
@@ -76,7 +89,14 @@ impl FeedForward {
         match (self, &config.experts) {
             (Self::Experts(experts), Some(sizes)) => experts.forward((x, x), config, sizes, padding),
             (Self::Both(both), Some(sizes)) => both.forward(x, states, (config, sizes), padding),
-            (Self::Experts(_) | Self::Both(_), None) => candle_core::bail!("experts without numbers"),
+            (Self::Shared(shared), Some(sizes)) => {
+                let share = sigmoid(&shared.gate.forward(x, padding)?)?;
+                let own = shared.dense.forward(x, config.family.activation, padding)?;
+                shared.experts.forward((x, x), config, sizes, padding)? + own.broadcast_mul(&share)?
+            }
+            (Self::Experts(_) | Self::Both(_) | Self::Shared(_), None) => {
+                candle_core::bail!("experts without numbers")
+            }
             (Self::Dense(dense), _) => dense.forward(x, config.family.activation, padding),
         }
     }

@@ -152,8 +152,10 @@ impl Keys<'_> {
     /// experts take its place it need not be said.
     fn intermediates(&self, layers: usize, experts: Option<&Experts>) -> Result<Vec<usize>> {
         let shared = "expert_shared_feed_forward_length";
-        let is_shared = self.family.multipliers && self.integer(shared)?.is_some_and(|size| size > 0);
-        let default = experts.map_or(0, |experts| experts.intermediate);
+        let is_needed = experts.is_some_and(|experts| experts.shared);
+        let is_there = self.integer(shared)?.is_some_and(|size| size > 0);
+        let is_shared = is_needed || self.family.multipliers && is_there;
+        let default = experts.filter(|_| !is_needed).map_or(0, |experts| experts.intermediate);
         self.each(if is_shared { shared } else { "feed_forward_length" }, layers, default)
     }
 
@@ -247,7 +249,12 @@ impl Keys<'_> {
             (None, _) => Ok(None),
             (Some(options), None | Some(0)) if options.beside => Ok(None),
             (Some(options), _) => {
-                self.refuse("expert_shared_count", "no expert that every token goes through")?;
+                let shared = self.integer("expert_shared_count")?.unwrap_or(0);
+                if shared > u64::from(options.shared) {
+                    let expected = if options.shared { "one expert" } else { "no expert" };
+                    let found = format!("{} = {shared}", self.key("expert_shared_count"));
+                    return Err(self.bad(format!("{expected} that every token goes through"), found));
+                }
                 Ok(Some(Experts {
                     count: self.size("expert_count")?,
                     used: self.size("expert_used_count")?,
@@ -255,6 +262,7 @@ impl Keys<'_> {
                     normalised: true,
                     biases: options.biases,
                     beside: options.beside,
+                    shared: options.shared,
                 }))
             }
         }

@@ -235,6 +235,9 @@ impl Keys<'_> {
         if self.family.recurrent == Mixer::ShortConv {
             return self.adjusted_intermediate();
         }
+        if self.family.experts.is_some_and(|options| options.shared) {
+            return self.size("shared_expert_intermediate_size");
+        }
         let shared = "shared_intermediate_size";
         let is_shared = self.family.multipliers && !self.json[shared].is_null();
         self.size(if is_shared { shared } else { "intermediate_size" })
@@ -316,6 +319,7 @@ impl Keys<'_> {
             normalised: !options.stated_shares || self.json["norm_topk_prob"] == true,
             biases: options.biases,
             beside: options.beside,
+            shared: options.shared,
         }))
     }
 

@@ -100,6 +100,9 @@ pub struct Experts {
     pub biases: bool,
     /// They are beside the feed-forward network of every layer.
     pub beside: bool,
+    /// So is one that every token goes through, whose share is the sigmoid of a score of its own: what is said of
+    /// feed-forward networks is said of it.
+    pub shared: bool,
 }
 
 /// What is made of what the output matrix gives, before it is called logits.

@@ -13,11 +13,13 @@ pub struct ExpertOptions {
     pub(in crate::model) in_turns: bool,
     /// They are beside each layer's feed-forward network, in the family's models that have any.
     pub(in crate::model) beside: bool,
+    /// One more that every token goes through, whose share is the sigmoid of a score of its own.
+    pub(in crate::model) shared: bool,
 }
 
 impl ExpertOptions {
     pub(super) const PLAIN: Self =
-        Self { stated_shares: false, biases: false, in_turns: false, beside: false };
+        Self { stated_shares: false, biases: false, in_turns: false, beside: false, shared: false };
 }
 
 /// The function a gate goes through.

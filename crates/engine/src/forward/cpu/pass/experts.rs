@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::products::Task;
 use super::{Arriving, Phases, add};
 use crate::forward::cpu::activations::Place;
-use crate::forward::cpu::network::{Both, Dense, Experts};
+use crate::forward::cpu::network::{Both, Dense, Experts, Shared};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
@@ -69,6 +69,33 @@ impl Phases<'_> {
                 add(branch, std::slice::from_raw_parts(workspace.beside.at(row * self.width()), hidden))
             }
         });
+    }
+
+    /// What the expert that all rows go through makes of them, by its share of each, and what other experts make of them,
+    /// both added to the states.
+    pub fn feed_shared<'a>(
+        &'a self,
+        member: &Member<'_>,
+        shared: &'a Shared,
+        normed: &Inputs,
+        then: &Panels,
+    ) {
+        let (gates, hidden) = (&self.workspace.routed.gates, self.config.hidden);
+        self.feed_forward(member, &shared.dense, normed, true, &shared.gate);
+        self.products(member, &[self.task(&shared.gate, normed, gates.at(0), false)], &shared.experts.router);
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                // SAFETY: the row is this unit's, and the products are over.
+                unsafe {
+                    let share = 1.0 / (1.0 + (-*gates.at(row * LANES)).exp());
+                    let branch = std::slice::from_raw_parts_mut(self.branch(row), hidden);
+                    branch.iter_mut().for_each(|number| *number *= share);
+                    add(self.hidden(row), branch);
+                }
+            }
+        });
+        member.meet();
+        self.route(member, &shared.experts, (normed, normed), false, then);
     }
 
     /// The norm of every row's branch, in its place, and what is done with it then.

@@ -161,6 +161,7 @@ impl Phases<'_> {
                 FeedForward::Dense(dense) => self.feed_forward(member, dense, normed, aside, then),
                 FeedForward::Experts(experts) => self.route(member, experts, (normed, normed), aside, then),
                 FeedForward::Both(both) => self.feed_both(member, both, normed, then),
+                FeedForward::Shared(shared) => self.feed_shared(member, shared, normed, then),
             }
             around_feed.inspect(|around| self.convolve_branch(member, around));
             if let Some(told) = &layer.told {
