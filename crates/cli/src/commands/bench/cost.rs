@@ -48,6 +48,21 @@ impl RowCost {
         let cost = |(rows, ms)| Self { rows, ms, ratio: ms / *one.get_or_insert(ms), experts: None };
         times.into_iter().map(cost).collect()
     }
+
+    /// What stands above the [lines](Self::line) of such costs.
+    pub fn heading(costs: &[Self]) -> &'static str {
+        match costs.first().and_then(|cost| cost.experts) {
+            Some(_) => "rows in a pass          ms  ratio  experts a layer",
+            None => "rows in a pass          ms  ratio",
+        }
+    }
+
+    /// For a person.
+    pub fn line(&self) -> String {
+        let Self { rows, ms, ratio, experts } = self;
+        let experts = experts.map_or(String::new(), |experts| format!("  {experts:>15.1}"));
+        format!("{rows:14}  {ms:>10.3}  {ratio:>5.2}{experts}")
+    }
 }
 
 /// Medians for every number of rows that a round may have.

@@ -159,9 +159,8 @@ impl Report {
         }
         lines.extend(self.against_the_best());
         if let Some(costs) = &self.verify_cost {
-            lines.push("\nrows in a pass          ms  ratio".to_owned());
-            let line = |cost: &RowCost| format!("{:14}  {:>10.3}  {:>5.2}", cost.rows, cost.ms, cost.ratio);
-            lines.extend(costs.iter().map(line));
+            lines.push(format!("\n{}", RowCost::heading(costs)));
+            lines.extend(costs.iter().map(RowCost::line));
         }
         if let Some(ms) = self.draft_ms {
             lines.push(format!("\ndrafting a token takes {ms:.3} ms"));

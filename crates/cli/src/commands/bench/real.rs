@@ -336,9 +336,9 @@ impl Report {
             let against = tokens_per_second.zip(plain).map(|(theirs, ours)| theirs / ours);
             lines.push(line(&name, *tokens_per_second, against, String::new()));
         }
-        lines.push("\nrows in a pass          ms  ratio".to_owned());
+        lines.push(format!("\n{}", RowCost::heading(&self.verify_cost)));
         let shown = self.verify_cost.iter().filter(|cost| ROWS.contains(&cost.rows));
-        lines.extend(shown.map(|cost| format!("{:14}  {:>10.3}  {:>5.2}", cost.rows, cost.ms, cost.ratio)));
+        lines.extend(shown.map(RowCost::line));
         if let Some((draft, pass)) = self.draft_ms.zip(self.verify_cost.first()) {
             let share = draft / pass.ms * 100.0;
             lines.push(format!("drafting a token {draft:>11.3}         {share:.1} % of a pass"));

@@ -189,18 +189,12 @@ impl Report {
     fn passes(&self, costs: &Costs) -> Vec<String> {
         let theirs = self.llama_cpp.as_ref().and_then(|theirs| theirs.verify_cost.as_ref());
         let beside = if theirs.is_some() { "  llama.cpp ms  ratio" } else { "" };
-        let routed = costs.verify_cost.first().is_some_and(|cost| cost.experts.is_some());
-        let of_experts = if routed { "  experts" } else { "" };
-        let mut lines = vec![format!("\nrows in a pass          ms  ratio{of_experts}{beside}")];
-        for RowCost { rows, ms, ratio, experts } in &costs.verify_cost {
-            let experts = experts.map_or(String::new(), |experts| format!("  {experts:>7.1}"));
-            let theirs = theirs.and_then(|theirs| theirs.iter().find(|cost| cost.rows == *rows));
+        let mut lines = vec![format!("\n{}{beside}", RowCost::heading(&costs.verify_cost))];
+        for ours in &costs.verify_cost {
+            let theirs = theirs.and_then(|theirs| theirs.iter().find(|cost| cost.rows == ours.rows));
             let beside =
                 theirs.map_or(String::new(), |cost| format!("  {:>12.3}  {:>5.2}", cost.ms, cost.ratio));
-            lines.push(format!("{rows:14}  {ms:>10.3}  {ratio:>5.2}{experts}{beside}"));
-        }
-        if routed {
-            lines.push("experts are those that a layer reads for all rows together, on average".to_owned());
+            lines.push(format!("{}{beside}", ours.line()));
         }
         if theirs.is_some() {
             lines.push("llama.cpp's passes score their last row alone, ours all".to_owned());
