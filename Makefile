@@ -194,9 +194,12 @@ cuda-build: ## build foretoken-cli for NVIDIA GPUs, on Linux; needs neither a GP
 
 # CHECK="--models 8B:Q8_0 --json" passes options on.
 CHECK :=
-GPU_CHECK := $(if $(filter Darwin,$(shell uname)),gpu-check-metal,gpu-check-cuda)
-gpu-check: $(GPU_CHECK) ## compare this computer's GPU with its CPU: same text, accuracy, speed (creates 15 GB of files)
+gpu-check: ## compare this computer's GPU with its CPU: same text, accuracy, speed (creates 15 GB of files)
+	@scripts/setup.sh terminal
+	@cargo build --release --locked -p foretoken-cli
+	@exec $(CARGO_TARGET_DIR)/release/foretoken-cli gpu-check --device gpu $(CHECK)
 
+# The same of candle's kernels.
 gpu-check-cuda: cuda-build
 	@exec $(CARGO_TARGET_DIR)/cuda/release/foretoken-cli gpu-check --device cuda $(CHECK)
 

@@ -55,6 +55,8 @@ struct FakeGpu {
     kind: Gpu,
     /// Nothing where it is not there.
     name: Option<&'static str>,
+    /// Another of any make, and how long a pass of the target takes there, beside what it takes.
+    other: Option<(&'static str, Duration)>,
 }
 
 impl FakeGpu {
@@ -97,6 +99,11 @@ impl Hardware for FakeGpu {
         match (self.kind, choice, self.name) {
             (_, DeviceChoice::Cpu, _) => Opened::cpu(),
             (Gpu::Cuda, ..) => opened("CUDA, a GPU, 1 GB".to_owned()),
+            (_, DeviceChoice::Gpu(GpuName::Called(name)), _)
+                if self.other.is_some_and(|(other, _)| other == name) =>
+            {
+                opened(format!("{name}, bit-identical to the CPU"))
+            }
             (_, DeviceChoice::Gpu(_), Some(name)) => opened(format!("{name}, bit-identical to the CPU")),
             (_, DeviceChoice::Gpu(GpuName::Called(name)), None) => {
                 // As `device::open` has it.
@@ -109,9 +116,10 @@ impl Hardware for FakeGpu {
 
     fn candidates(&self) -> Vec<Candidate> {
         let name = self.name.filter(|_| self.kind == Gpu::Any);
-        name.map(|name| Candidate { choice: called(name), name: name.to_owned(), driver: String::new() })
-            .into_iter()
-            .collect()
+        let other = self.other.map(|(name, _)| name);
+        let candidate =
+            |name: &str| Candidate { choice: called(name), name: name.to_owned(), driver: String::new() };
+        name.into_iter().chain(other).map(candidate).collect()
     }
 
     fn load(&self, source: &ModelSource, opened: &Opened) -> Result<Box<dyn Model>> {
@@ -123,9 +131,11 @@ impl Hardware for FakeGpu {
             return Err(failure(NO_MEMORY));
         }
         let passes = if draft { script.passes.draft } else { script.passes.target };
+        let other = self.other.filter(|(name, _)| opened.label.starts_with(name));
+        let pass = other.map_or(passes[usize::from(!on_gpu)], |(_, pass)| pass);
         let inner = load(source, &opened.device)?;
         let gpu = self.clone();
-        Ok(Box::new(Scripted { inner, draft, on_gpu, gpu, pass: passes[usize::from(!on_gpu)] }))
+        Ok(Box::new(Scripted { inner, draft, on_gpu, gpu, pass }))
     }
 }
 
@@ -164,7 +174,7 @@ impl Model for Scripted {
 
 /// An application on a made-up GPU with CUDA, and that GPU.
 fn fixture() -> (Fixture, FakeGpu) {
-    fixture_on(FakeGpu { script: Arc::default(), kind: Gpu::Cuda, name: None })
+    fixture_on(FakeGpu { script: Arc::default(), kind: Gpu::Cuda, name: None, other: None })
 }
 
 fn fixture_on(gpu: FakeGpu) -> (Fixture, FakeGpu) {
@@ -177,10 +187,11 @@ fn fixture_on(gpu: FakeGpu) -> (Fixture, FakeGpu) {
 /// A GPU of any make, on which passes take so long.
 fn any_gpu(passes: Passes) -> FakeGpu {
     let script = Script { passes, ..Script::default() };
-    FakeGpu { script: Arc::new(Mutex::new(script)), kind: Gpu::Any, name: Some(RADEON) }
+    FakeGpu { script: Arc::new(Mutex::new(script)), kind: Gpu::Any, name: Some(RADEON), other: None }
 }
 
 const RADEON: &str = "Vulkan, AMD Radeon 780M";
+const ARC: &str = "Vulkan, Intel Arc A770";
 
 fn called(name: &str) -> DeviceChoice {
     DeviceChoice::Gpu(GpuName::Called(name.to_owned()))
@@ -431,6 +442,39 @@ fn a_gpu_that_is_faster_is_taken_and_the_draft_goes_where_it_is_faster_itself() 
         |status| draft_is_on(status, RADEON),
     );
     assert_eq!((places(&gpu), status.device_notes.len()), (vec![(DRAFT, true)], 0));
+}
+
+#[test]
+fn of_several_gpus_the_fastest_is_taken_whichever_comes_first() {
+    let slow = any_gpu(Passes { target: [SLOW, 2 * SLOW], draft: [SLOW, FAST] });
+    let fixture = Fixture::on(
+        tempfile::tempdir().unwrap(),
+        Box::new(FakeGpu { other: Some((ARC, FAST)), ..slow.clone() }),
+    );
+    let status = fixture.status();
+    assert_eq!(status.device, format!("{ARC}, bit-identical to the CPU"));
+    assert!(
+        status.device_notes[0].starts_with(&format!("The GPU ({ARC}) takes ")),
+        "{:?}",
+        status.device_notes
+    );
+    // A part of the target on each GPU and on the CPU, and then the target.
+    let measured = [(TARGET, true), (TARGET, false)];
+    assert_eq!(places(&slow)[..5], [&measured[..], &measured, &[(TARGET, true)]].concat());
+
+    // What is known is not measured again.
+    let Fixture { app, folder, .. } = fixture;
+    drop(app);
+    let fixture = Fixture::on(folder, Box::new(FakeGpu { other: Some((ARC, FAST)), ..slow.clone() }));
+    assert_eq!(fixture.status().device, format!("{ARC}, bit-identical to the CPU"));
+    assert_eq!(places(&slow)[0], (TARGET, true));
+    fixture.send(None, "Hello!");
+
+    let fixture = Fixture::on(
+        tempfile::tempdir().unwrap(),
+        Box::new(FakeGpu { other: Some((ARC, 2 * SLOW)), ..slow.clone() }),
+    );
+    assert_eq!(fixture.status().device, format!("{RADEON}, bit-identical to the CPU"));
 }
 
 #[test]

@@ -73,6 +73,11 @@ pub trait Model: Send {
         None
     }
 
+    /// What the last pass handed to a device that runs programs of this engine's own.
+    fn handed(&self) -> Option<Handed> {
+        None
+    }
+
     /// Forgets all but the first `length` cached tokens, and more where it cannot go back to just there.
     /// Returns how many are left: `length` or fewer.
     fn truncate(&mut self, length: usize) -> usize;
@@ -80,6 +85,15 @@ pub trait Model: Send {
     /// Gets ready for a text of `length` tokens, the one that the next pass begins with among them. A model that reads
     /// a text of that length otherwise than what it has cached forgets all of it ([`ModelConfig::border`]).
     fn expect(&mut self, _length: usize) {}
+}
+
+/// What a pass hands to a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handed {
+    /// Programs that run one after the other.
+    pub dispatches: usize,
+    /// Bytes of weights that a pass over one row reads.
+    pub bytes: u64,
 }
 
 /// Tokens per pass while a prompt is processed: large enough to be efficient, small enough that

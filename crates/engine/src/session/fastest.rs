@@ -1,5 +1,6 @@
-//! Which device a model runs on where nobody named one: a GPU, if a token takes less time there than on the CPU. That
-//! is measured once for each model, on a part of it, which takes less than loading it twice, and remembered.
+//! Which device a model runs on where nobody named one: the fastest GPU, if a token takes less time there than on the
+//! CPU. That is measured once for each model and GPU, on a part of the model, which takes less than loading it twice, and
+//! remembered.
 
 use std::time::{Duration, Instant};
 
@@ -27,27 +28,33 @@ pub fn choose(host: &Host, source: &ModelSource, role: Role, choice: &DeviceChoi
     if !cpu.undecided {
         return cpu;
     }
-    match host.hardware.candidates().first() {
-        Some(gpu) => faster(host, source, role, gpu, cpu),
-        None => cpu,
-    }
+    faster(host, source, role, &host.hardware.candidates(), cpu)
 }
 
 /// What shall compute for a draft whose target is on `gpu`: the CPU, where that is faster for it.
 pub fn beside(host: &Host, source: &ModelSource, gpu: &Opened) -> Opened {
     let candidates = host.hardware.candidates();
     match candidates.iter().find(|candidate| gpu.is(&candidate.choice)) {
-        Some(candidate) => faster(host, source, Role::Draft, candidate, Opened::cpu()),
+        Some(one) => faster(host, source, Role::Draft, std::slice::from_ref(one), Opened::cpu()),
         None => gpu.clone(),
     }
 }
 
-fn faster(host: &Host, source: &ModelSource, role: Role, gpu: &Candidate, cpu: Opened) -> Opened {
-    let (times, open) = match times(host, source, gpu, &cpu) {
-        Ok(Some(found)) => found,
-        Ok(None) => return cpu,
-        Err(why) => return Opened { note: Some(why), ..cpu },
-    };
+/// The fastest of `gpus`, or the CPU where none is faster than that.
+fn faster(host: &Host, source: &ModelSource, role: Role, gpus: &[Candidate], cpu: Opened) -> Opened {
+    let (mut fastest, mut why): (Option<Measured<'_>>, _) = (None, None);
+    for gpu in gpus {
+        match times(host, source, gpu, &cpu) {
+            Ok(Some((times, open))) => {
+                if fastest.as_ref().is_none_or(|(_, known, _)| times.gpu_ms < known.gpu_ms) {
+                    fastest = Some((gpu, times, open));
+                }
+            }
+            Ok(None) => return cpu,
+            Err(reason) => why = why.or(Some(reason)),
+        }
+    }
+    let Some((gpu, times, open)) = fastest else { return Opened { note: why, ..cpu } };
     let (takes_less, note) = (times.gpu_ms < times.cpu_ms, times.sentence(role, &gpu.name));
     let opened =
         if takes_less { open.unwrap_or_else(|| host.hardware.open(&gpu.choice)) } else { cpu.clone() };
@@ -56,6 +63,9 @@ fn faster(host: &Host, source: &ModelSource, role: Role, gpu: &Candidate, cpu: O
     let note = Some(note).filter(|_| takes_less == opened.gpu.is_some());
     Opened { remark: opened.remark.filter(|_| takes_less).or(remark), note, ..opened }
 }
+
+/// A GPU, what a token takes there, and it where it was opened for that.
+type Measured<'a> = (&'a Candidate, TokenTimes, Option<Opened>);
 
 /// Remembered or measured, with the GPU where it was opened for that; `None` of what does not run by itself.
 ///

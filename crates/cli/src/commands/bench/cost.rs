@@ -84,6 +84,18 @@ pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<R
     Ok(costs.into_iter().zip(experts).map(|(cost, experts)| RowCost { experts, ..cost }).collect())
 }
 
+/// Tokens of a text that the target reads in a second, as prompts are read: the median of three.
+pub fn prompt_speed(target: &mut dyn Model, requests: &[Request]) -> Result<f64> {
+    let mut speeds = Vec::new();
+    for _ in 0..3 {
+        let start = Instant::now();
+        let read = fill(target, requests)?;
+        target.wait()?;
+        speeds.push(read as f64 / milliseconds(start) * 1e3);
+    }
+    Ok(median(speeds).unwrap_or_default())
+}
+
 /// Puts text into the cache, [`CONTEXT`] tokens where there is room, and says how many.
 pub fn fill(target: &mut dyn Model, requests: &[Request]) -> Result<usize> {
     let context = context(requests, target.config().context - MAX_ROWS.min(target.config().context));

@@ -36,6 +36,8 @@ pub struct Accuracy {
     pub between: f32,
     /// The same as a difference of logits.
     pub apart: f32,
+    /// All logits are the CPU engine's in every bit.
+    pub cpu_bits: bool,
     /// Numbers of rows, of those up to 17, whose first row has the very bits of one row alone.
     pub same_bits: Vec<usize>,
 }
@@ -66,6 +68,7 @@ fn of(name: String, source: &ModelSource, device: &Device) -> Result<Accuracy> {
         cpu: error(&here, &exact),
         between: error(&found, &here),
         apart: error(&found, &here) * size(&here),
+        cpu_bits: bits(&found) == bits(&here),
         same_bits: same_bits(there.as_mut(), &tokens)?,
     })
 }
@@ -85,6 +88,10 @@ fn error(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
         pairs.map(|(&found, &expected)| of(found, expected).powi(2)).sum()
     };
     (square(|found, expected| found - expected) / square(|_, expected| expected)).sqrt()
+}
+
+fn bits(logits: &[Vec<f32>]) -> Vec<u32> {
+    logits.iter().flatten().map(|logit| logit.to_bits()).collect()
 }
 
 /// The root mean square.

@@ -10,7 +10,7 @@ mod texts;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use foretoken_engine::device::{self, DeviceChoice, Opened};
+use foretoken_engine::device::{self, Device, DeviceChoice, Opened};
 use serde::Serialize;
 
 use super::bench::random::{RandomModel, default_folder};
@@ -48,6 +48,8 @@ pub struct Args {
 #[serde(tag = "type", rename = "gpu_check")]
 struct Report {
     device: String,
+    /// A program plays the device: its times say nothing of a GPU.
+    software: bool,
     /// Gigabytes (10^9 bytes) per second that the device reads from its memory and writes to it.
     memory_gb_s: f64,
     texts: Vec<texts::Text>,
@@ -72,6 +74,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let apart = accuracy.first().map_or(0.0, |starter| starter.apart);
     let report = Report {
         device: opened.label.clone(),
+        software: matches!(&opened.device, Device::Gpu(gpu) if gpu.is_software()),
         memory_gb_s: speed::memory_gb_s(&opened.device, args.quick)?,
         texts: texts::compare(&opened, apart, args.quick)?,
         accuracy,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use candle_core::{DType, Tensor};
 use foretoken_engine::decoder::Request;
 use foretoken_engine::device::{Device, Opened};
-use foretoken_engine::forward::{Model, Want};
+use foretoken_engine::forward::{Interest, Model, Want};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::Form;
@@ -15,7 +15,7 @@ use foretoken_engine::tree::TokenTree;
 use serde::Serialize;
 
 use super::models::there;
-use crate::commands::bench::cost::{RowCost, draft_cost, fill, milliseconds, verify_cost};
+use crate::commands::bench::cost::{RowCost, draft_cost, fill, milliseconds, prompt_speed, verify_cost};
 use crate::commands::bench::numbers::median;
 use crate::commands::bench::prompts::{Workload, built_in, requests};
 use crate::commands::bench::random::mixture::Weights;
@@ -47,9 +47,23 @@ pub struct Speed {
     /// Milliseconds until the layers of a pass over one row are handed to the device, which then still
     /// computes: what this computer adds where it is slower than the device. Without the scores.
     pub host_ms: f64,
+    /// Null where the device runs no programs of this engine's own.
+    pub handed: Option<PassHanded>,
+    pub prompt_tokens_per_second: f64,
     /// The best speedup that these costs allow where 70 % of all drafted tokens are accepted, and the draft
     /// length it takes.
     pub reckoned: Option<(f64, usize)>,
+}
+
+/// What a pass over one row hands to the device.
+#[derive(Serialize)]
+pub struct PassHanded {
+    /// Programs, those for the scores among them.
+    pub dispatches: usize,
+    /// Programs without those for the scores, for each layer.
+    pub a_layer: f64,
+    /// Of weights.
+    pub read_bytes: u64,
 }
 
 /// A way to draft.
@@ -124,12 +138,17 @@ pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) 
     let speculative = speculative.collect();
     let verify_cost = verify_cost(session.decoder.target_mut(), &requests)?;
     let draft_ms = draft_cost(&mut session, &requests)?;
+    let target = session.decoder.target_mut();
+    let prompt_tokens_per_second = prompt_speed(target, &requests)?;
+    let host_ms = host_ms(target, &requests, &device.device)?;
     Ok(Speed {
         model: model.to_string(),
         bytes: pair.bytes,
         plain,
         speculative,
-        host_ms: host_ms(session.decoder.target_mut(), &requests, &device.device)?,
+        host_ms,
+        handed: handed(target)?,
+        prompt_tokens_per_second,
         reckoned: draft_ms.and_then(|draft_ms| reckon(&verify_cost, draft_ms)),
         verify_cost,
         draft_ms,
@@ -148,6 +167,20 @@ fn host_ms(target: &mut dyn Model, requests: &[Request], device: &Device) -> Res
         pass.keep(&[])?;
     }
     Ok(median(times).unwrap_or_default())
+}
+
+fn handed(target: &mut dyn Model) -> Result<Option<PassHanded>> {
+    let mut run = |want: &Want<'_>| -> Result<_> {
+        target.run(&TokenTree::chain([0]), want)?.keep(&[])?;
+        Ok(target.handed().map(|handed| (handed, target.config().layers)))
+    };
+    let layers = run(&Want::nothing())?;
+    let all = run(&Want::all_rows().interest(Interest::Peaks))?;
+    Ok(layers.zip(all).map(|((of_layers, layers), (all, _))| PassHanded {
+        dispatches: all.dispatches,
+        a_layer: of_layers.dispatches as f64 / layers as f64,
+        read_bytes: all.bytes,
+    }))
 }
 
 /// (1 + P + ... + P^N) / (N T_s + T_v(N + 1)) against 1 / T_v(1) (Leviathan et al. 2023).

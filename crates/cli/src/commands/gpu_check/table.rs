@@ -4,30 +4,52 @@ use super::Report;
 use super::accuracy::Accuracy;
 use super::speed::{ACCEPTANCE, Speed};
 use super::texts::Text;
+use crate::commands::bench::cost::RowCost;
 use crate::commands::bench::numbers::number;
 
 impl Report {
     pub fn table(&self) -> String {
+        let memory = match self.software {
+            true => "software device: a program plays it, so no speed is claimed".to_owned(),
+            false => format!("memory is read and written at {:.0} GB/s", self.memory_gb_s),
+        };
         let mut lines = vec![
             self.device.clone(),
-            format!("memory is read and written at {:.0} GB/s", self.memory_gb_s),
+            memory,
             "\ntexts of the starter        replies  tokens  as on the CPU  near ties  mistakes".to_owned(),
         ];
         lines.extend(self.texts.iter().map(text));
-        lines.push("\nerror of logits       device      CPU  between  rows with the bits of one".to_owned());
+        lines.push(
+            "\nerror of logits       device      CPU  between  the CPU's bits  rows with the bits of one"
+                .to_owned(),
+        );
         lines.extend(self.accuracy.iter().map(accuracy));
         for found in &self.speed {
-            lines.extend(self.speed(found));
+            lines.push(format!("\n{}", found.model));
+            lines.extend(handed(found));
+            if !self.software {
+                lines.extend(self.speed(found));
+            }
         }
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
+    /// What only the times of a device of its own say.
     fn speed(&self, found: &Speed) -> Vec<String> {
-        let Speed { model, bytes, plain, speculative, verify_cost, draft_ms, host_ms, reckoned } = found;
+        let Speed { bytes, plain, speculative, draft_ms, reckoned, .. } = found;
         let one = plain.tokens_per_second;
-        let share = one.map(|speed| speed * *bytes as f64 / 1e9 / self.memory_gb_s * 100.0);
+        let read = found.handed.as_ref().map_or(*bytes, |handed| handed.read_bytes);
+        let share = one.map(|speed| speed * read as f64 / 1e9 / self.memory_gb_s * 100.0);
         let mut lines = vec![
-            format!("\n{model}\n              tokens/s  speedup  acceptance"),
+            costs("T_v(1..17)     ", found, |cost| format!("{:.2}", cost.ms), "ms"),
+            costs("T_v(n) / T_v(1)", found, |cost| format!("{:.2}", cost.ratio), "(of 8 wished for: 1.3)"),
+            format!("T_s                {} ms", number(*draft_ms, 3)),
+            format!("prompt             {:.0} tokens/s", found.prompt_tokens_per_second),
+            format!(
+                "bandwidth          plain decoding reads {} % of what memory gives (wished for: 60)",
+                number(share, 0)
+            ),
+            "              tokens/s  speedup  acceptance".to_owned(),
             format!("plain       {:>10}", number(one, 1)),
         ];
         for drafted in speculative {
@@ -42,22 +64,6 @@ impl Report {
                 number(speedup, 2)
             ));
         }
-        let costs = |of: fn(&crate::commands::bench::cost::RowCost) -> String| {
-            verify_cost.iter().map(of).collect::<Vec<_>>().join(" ")
-        };
-        lines.push(format!(
-            "plain decoding reads {} % of what memory gives (wished for: 60)",
-            number(share, 0)
-        ));
-        lines.push(format!("T_v(1..17)         {} ms", costs(|cost| format!("{:.2}", cost.ms))));
-        lines.push(format!(
-            "T_v(n) / T_v(1)    {}  (of 8 wished for: 1.6)",
-            costs(|cost| format!("{:.2}", cost.ratio))
-        ));
-        lines.push(format!("T_s                {} ms", number(*draft_ms, 3)));
-        lines.push(format!(
-            "host               {host_ms:.3} ms to hand over the layers of a token (wished for: less than 1)"
-        ));
         if let Some((speedup, length)) = reckoned {
             lines.push(format!(
                 "reckoned at {:.0} %   {speedup:.2} times plain with drafts of {length}",
@@ -68,6 +74,27 @@ impl Report {
     }
 }
 
+/// What does not depend on how fast the device is.
+fn handed(found: &Speed) -> Vec<String> {
+    let host = format!(
+        "host               {:.0} µs to hand over the layers of a pass (wished for: less than 500)",
+        found.host_ms * 1e3
+    );
+    let of_pass = found.handed.as_ref().map(|handed| {
+        let megabytes = handed.read_bytes as f64 / 1e6;
+        format!(
+            "a pass             {} dispatches, {:.1} a layer; reads {megabytes:.1} MB of weights",
+            handed.dispatches, handed.a_layer
+        )
+    });
+    of_pass.into_iter().chain([host]).collect()
+}
+
+fn costs(name: &str, found: &Speed, of: fn(&RowCost) -> String, note: &str) -> String {
+    let costs: Vec<String> = found.verify_cost.iter().map(of).collect();
+    format!("{name}    {} {note}", costs.join(" "))
+}
+
 fn text(found: &Text) -> String {
     let Text { way, replies, tokens, same, near_ties } = found;
     let mistakes = found.mistakes();
@@ -75,11 +102,12 @@ fn text(found: &Text) -> String {
 }
 
 fn accuracy(found: &Accuracy) -> String {
-    let Accuracy { model, device, cpu, between, same_bits, .. } = found;
+    let Accuracy { model, device, cpu, between, cpu_bits, same_bits, .. } = found;
+    let cpu_bits = if *cpu_bits { "yes" } else { "no" };
     let rows = match (same_bits.first(), same_bits.last()) {
         (Some(2), Some(17)) if same_bits.len() == 16 => "all, 2 to 17".to_owned(),
         (Some(_), _) => same_bits.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         (None, _) => "none".to_owned(),
     };
-    format!("{model:18}  {device:>8.1e}  {cpu:>7.1e}  {between:>7.1e}  {rows}")
+    format!("{model:18}  {device:>8.1e}  {cpu:>7.1e}  {between:>7.1e}  {cpu_bits:>14}  {rows}")
 }

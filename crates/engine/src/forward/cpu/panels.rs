@@ -107,11 +107,6 @@ impl Panels {
         &self.data[index * self.panel_bytes..][..self.panel_bytes]
     }
 
-    /// `count` panels from number `first` on.
-    pub fn run(&self, first: usize, count: usize) -> &[u8] {
-        &self.data[first * self.panel_bytes..][..count * self.panel_bytes]
-    }
-
     /// The weights of one row, `[inputs]`.
     pub fn unpack_row(&self, row: usize, out: &mut [f32]) {
         let (panel, lane, format) = (self.panel(row / LANES), row % LANES, self.format);

@@ -4,15 +4,18 @@
 
 use std::ops::Range;
 
-use wgpu::{Buffer, ComputePass};
+use wgpu::Buffer;
 
 use super::device::GpuDevice;
+use super::dispatches::Dispatches;
 use super::kernels::{Kernel, NONE};
-use super::network::{Convolution, Matrix, Network};
+use super::matrix::Matrix;
+use super::network::{Convolution, Network};
 use super::pass::Phases;
+use super::product::Product;
 use super::recording::Recording;
-use super::state::{ROWS, Rows, State};
-use super::step::{Product, Quantise, Step};
+use super::state::{ROWS, Rows, SCORED, State};
+use super::step::{Quantise, Step};
 use crate::error::Result;
 use crate::forward::Features;
 use crate::forward::cpu::block_head::BlockHead;
@@ -69,15 +72,16 @@ impl Block {
             Ok([Around::new(device, mixer, state)?, Around::new(device, feed_forward, state)?])
         });
         let rank = block.selector.map_or(0, |sizes| sizes.rank.next_multiple_of(LANES));
-        let places = device.buffer(4 * ROWS * rank)?;
+        let places = device.buffer(4 * SCORED * rank)?;
         let place = head.selector.as_ref().map(|selector| {
-            Product::new(device, &Matrix::upload(device, &selector.place)?, &state.scored, &places, false)
+            Product::new(device, &[Matrix::upload(device, &selector.place)?], &state.scored, (&places, false))
         });
         let before = head.markov.as_ref().map(|markov| -> Result<_> {
             let row = Rows::new(device, 1, markov.after.inputs())?;
             let bytes = 4 * markov.after.rows().next_multiple_of(LANES);
             let bias = device.buffer(bytes)?;
-            let after = Product::new(device, &Matrix::upload(device, &markov.after)?, &row, &bias, false)?;
+            let after =
+                Product::new(device, &[Matrix::upload(device, &markov.after)?], &row, (&bias, false))?;
             Ok(Before {
                 quantise: Quantise::new(device, &row)?,
                 row,
@@ -88,7 +92,12 @@ impl Block {
         });
         Ok(Some(Self {
             quantise: Quantise::new(device, &states)?,
-            fuse: Product::new(device, &Matrix::upload(device, &head.fuse)?, &states, &state.hidden, false)?,
+            fuse: Product::new(
+                device,
+                &[Matrix::upload(device, &head.fuse)?],
+                &states,
+                (&state.hidden, false),
+            )?,
             fused_norm: Step::new(device, Kernel::Norm, &fused_norm)?,
             around: around.collect::<Result<_>>()?,
             place: place.transpose()?,
@@ -115,7 +124,7 @@ impl Block {
     }
 
     /// Makes normed rows of the first `rows` states that were written.
-    pub fn fuse(&self, pass: &mut ComputePass<'_>, rows: usize, config: &ModelConfig) {
+    pub fn fuse(&self, pass: &mut Dispatches, rows: usize, config: &ModelConfig) {
         self.quantise.run(pass, rows);
         self.fuse.run(pass, rows);
         let (hidden, width) = (config.hidden as u32, config.hidden.next_multiple_of(LANES) as u32);
@@ -124,21 +133,21 @@ impl Block {
     }
 
     /// The normed rows, convolved, for attention of a layer (0) or its feed-forward network (1).
-    pub fn convolve_inputs(&self, pass: &mut ComputePass<'_>, (layer, part): (usize, usize), rows: usize) {
+    pub fn convolve_inputs(&self, pass: &mut Dispatches, (layer, part): (usize, usize), rows: usize) {
         if let Some(around) = self.around.get(layer) {
             around[part].convolve_inputs(pass, rows);
         }
     }
 
     /// Adds the rows of the branch, convolved, to the states.
-    pub fn convolve_branch(&self, pass: &mut ComputePass<'_>, (layer, part): (usize, usize), rows: usize) {
+    pub fn convolve_branch(&self, pass: &mut Dispatches, (layer, part): (usize, usize), rows: usize) {
         if let Some(around) = self.around.get(layer) {
             around[part].convolve_branch(pass, rows);
         }
     }
 
     /// What a selector knows of the first `rows` asked for.
-    pub fn score(&self, pass: &mut ComputePass<'_>, rows: usize) {
+    pub fn score(&self, pass: &mut Dispatches, rows: usize) {
         if let Some(place) = &self.place {
             place.run(pass, rows);
         }
@@ -166,13 +175,11 @@ impl Phases<'_> {
     pub fn remember_states(&self, recording: &mut Recording<'_>, block: &Block) {
         block.fuse(recording.pass(), self.rows, self.config);
         for (index, layer) in self.network.layers.iter().enumerate() {
-            recording.next(layer.key.reads(self.rows) + layer.value.reads(self.rows));
+            recording.next(layer.reads(self.rows));
             let pass = recording.pass();
-            let steps = &self.steps.layers[index];
-            steps.key.run(pass, self.rows);
-            steps.value.run(pass, self.rows);
-            let asked = self.turn_ask(layer, self.config.heads);
-            self.attention[index].turn.run(pass, &asked, (self.config.kv_heads, self.rows));
+            // Keys and values are the last panels.
+            self.steps.layers[index].heads.run_below(pass, self.rows, self.state.places.keys / LANES);
+            self.attention[index].remember(pass, &self.seeing(), layer);
         }
     }
 }
@@ -198,21 +205,21 @@ impl Around {
         Ok(Self {
             sizes: *sizes,
             hidden: projection.inputs,
-            dynamics: projection.rows.next_multiple_of(LANES),
-            dynamic: Product::new(device, projection, rows, dynamic, false)?,
+            dynamics: projection.panels * LANES,
+            dynamic: Product::new(device, std::slice::from_ref(projection), rows, (dynamic, false))?,
             inputs: step(&rows.plain, &state.normed.plain)?,
             quantise: Quantise::new(device, &state.normed)?,
             branch: step(&state.branch, &state.hidden)?,
         })
     }
 
-    fn convolve_inputs(&self, pass: &mut ComputePass<'_>, rows: usize) {
+    fn convolve_inputs(&self, pass: &mut Dispatches, rows: usize) {
         self.dynamic.run(pass, rows);
         self.inputs.run(pass, &self.asked(0), (self.hidden.div_ceil(64), rows));
         self.quantise.run(pass, rows);
     }
 
-    fn convolve_branch(&self, pass: &mut ComputePass<'_>, rows: usize) {
+    fn convolve_branch(&self, pass: &mut Dispatches, rows: usize) {
         self.branch.run(pass, &self.asked(1), (self.hidden.div_ceil(64), rows));
     }
 

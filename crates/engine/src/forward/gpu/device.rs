@@ -7,13 +7,14 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use wgpu::{BufferUsages, CommandEncoder, PollType, SubmissionIndex};
+use wgpu::{BufferUsages, CommandEncoder, DeviceType, PollType, SubmissionIndex};
 
 use super::failure::{Failure, failed};
 use super::kernels::{Arithmetic, TILES};
 use super::pace::Pace;
 use super::pipelines::Pipelines;
 use super::promises::Promises;
+use crate::device::free_memory;
 use crate::error::Result;
 
 /// Bytes from which on a buffer is worth asking whether there is memory left.
@@ -27,6 +28,8 @@ pub struct GpuDevice {
     device: wgpu::Device,
     queue: wgpu::Queue,
     label: String,
+    /// A program plays it.
+    software: bool,
     pipelines: Pipelines,
     promises: Promises,
     /// The first error that nobody waited for; there is no work after it.
@@ -72,17 +75,22 @@ impl GpuDevice {
     /// With programs of this `arithmetic`; its failures are heard by [`Failure::listen`].
     pub(super) fn new(
         (device, queue): (wgpu::Device, wgpu::Queue),
-        label: String,
+        (label, kind): (String, DeviceType),
         arithmetic: Arithmetic,
         failure: Failure,
-        free_memory: fn() -> u64,
     ) -> Self {
         let (pipelines, promises) = (Pipelines::new(arithmetic), Promises::default());
         let limits = device.limits();
         let buffer = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) / 256 * 256;
+        // Of the memory that buffers are made in, as far as it is the computer's own.
+        let free_memory = match kind {
+            DeviceType::IntegratedGpu | DeviceType::Cpu => free_memory,
+            _ => || u64::MAX,
+        };
         let bounds = Bounds { buffer, free_memory, patience: Duration::from_secs(20) };
         let (bounds, line, polling) = (Mutex::new(bounds), Mutex::default(), Mutex::default());
-        Self { device, queue, label, pipelines, promises, failure, bounds, line, polling }
+        let software = kind == DeviceType::Cpu;
+        Self { device, queue, label, software, pipelines, promises, failure, bounds, line, polling }
     }
 
     /// The same, of which this was found to hold.
@@ -112,6 +120,11 @@ impl GpuDevice {
     /// "Vulkan, NVIDIA GeForce RTX 4070"
     pub fn label(&self) -> &str {
         &self.label
+    }
+
+    /// Whether a program plays it on the CPU.
+    pub fn is_software(&self) -> bool {
+        self.software
     }
 
     pub fn promises(&self) -> Promises {

@@ -4,13 +4,16 @@
 
 use std::ops::Range;
 
-use wgpu::{Buffer, ComputePass};
+use wgpu::Buffer;
 
 use super::device::GpuDevice;
+use super::dispatches::Dispatches;
 use super::kernels::Kernel;
-use super::network::{Matrix, Network};
+use super::matrix::Matrix;
+use super::network::Network;
+use super::product::Product;
 use super::state::{ROWS, Rows, State};
-use super::step::{Product, Quantise, Step};
+use super::step::{Quantise, Step};
 use crate::error::Result;
 use crate::forward::Carried;
 use crate::forward::cpu::alone::rms_norm;
@@ -60,7 +63,7 @@ impl Joined {
             fused_norms: of_head.fused_norms,
             embedding_norm: cpu::vector(weights, "blk.0.attn_norm.weight")?,
             quantise: Quantise::new(device, &states)?,
-            fuse: Product::new(device, &fuse, &states, &state.hidden, false)?,
+            fuse: Product::new(device, &[fuse], &states, (&state.hidden, false))?,
             halves: (rows.width, rows.plain.clone()),
             join: Step::new(device, Kernel::Join, &join)?,
             states,
@@ -76,9 +79,10 @@ impl Joined {
         rows: Range<usize>,
     ) {
         let (width, halves) = &self.halves;
+        let Some(embedding) = &network.embedding else { unreachable!("a head's embedding is not here") };
         let mut joined = vec![0.0; rows.len() * width];
         for (token, row) in tokens.zip(joined.chunks_exact_mut(*width)) {
-            network.embedding.unpack_row(token as usize, &mut row[..self.hidden]);
+            embedding.unpack_row(token as usize, &mut row[..self.hidden]);
             self.normalise(&mut row[..self.hidden], &self.embedding_norm);
         }
         device.write(halves, joined.into_iter().map(f32::to_bits));
@@ -106,7 +110,7 @@ impl Joined {
 
     /// Makes of the first `rows` that were written what attention takes, of states of the target if it is to `fuse`
     /// them.
-    pub fn run(&self, pass: &mut ComputePass<'_>, rows: usize, fuse: bool) {
+    pub fn run(&self, pass: &mut Dispatches, rows: usize, fuse: bool) {
         if fuse {
             self.quantise.run(pass, rows);
             self.fuse.run(pass, rows);

@@ -33,12 +33,18 @@ pub enum Kernel {
     Product(Format, usize),
     /// The same of experts, with a tile of so many slots.
     SlotProduct(Format, usize),
+    /// Both products of a gate and the activation, with a tile of so many rows.
+    Gated(Format, usize),
+    SlotGated(Format, usize),
+    /// Looks up rows of weights in this format.
+    Embed(Format),
     Rank,
     Arrange,
     Combine,
     Join,
     Convolve,
     Norm,
+    NormHeads,
     Quantise,
     Activate,
     Turn,
@@ -52,16 +58,26 @@ pub enum Kernel {
 impl Kernel {
     /// All there are.
     pub fn all() -> impl Iterator<Item = Self> {
-        let of_tile = |rows| move |format| [Self::Product(format, rows), Self::SlotProduct(format, rows)];
-        let weights = TILES.into_iter().flat_map(move |rows| Format::ALL.into_iter().flat_map(of_tile(rows)));
-        let others = [Self::Norm, Self::Quantise, Self::Activate, Self::Turn, Self::Attend, Self::Gather];
+        let of_tile = |rows| {
+            move |format| {
+                [
+                    Self::Product(format, rows),
+                    Self::SlotProduct(format, rows),
+                    Self::Gated(format, rows),
+                    Self::SlotGated(format, rows),
+                ]
+            }
+        };
+        let products =
+            TILES.into_iter().flat_map(move |rows| Format::ALL.into_iter().flat_map(of_tile(rows)));
+        let embeddings = Format::ALL.into_iter().map(Self::Embed);
+        let of_layers =
+            [Self::Norm, Self::NormHeads, Self::Quantise, Self::Activate, Self::Turn, Self::Attend];
         let of_experts = [Self::Rank, Self::Arrange, Self::Combine];
         let of_heads = [Self::Join, Self::Convolve];
-        weights.chain(others).chain(of_experts).chain(of_heads).chain([
-            Self::Score,
-            Self::Sketch,
-            Self::Probe,
-        ])
+        let others = [Self::Gather, Self::Score, Self::Sketch, Self::Probe];
+        let unlike = of_layers.into_iter().chain(of_experts).chain(of_heads).chain(others);
+        products.chain(embeddings).chain(unlike)
     }
 
     /// Of each buffer whether it is written.
@@ -69,15 +85,19 @@ impl Kernel {
         match self {
             Self::Product(..) => &[false, true, false, false],
             Self::SlotProduct(..) => &[false, true, false, false, false],
+            Self::Gated(..) => &[false, true, false, false, true, true],
+            Self::SlotGated(..) => &[false, true, false, false, true, true, false],
+            Self::Embed(_) => &[false, false, true],
             Self::Rank => &[false, true],
             Self::Arrange => &[false, true, true],
             Self::Combine | Self::Convolve => &[false, false, false, true],
             Self::Join => &[true, false, true, true, true],
             Self::Norm => &[true, false, false, true, true, true],
+            Self::NormHeads => &[true, false],
             Self::Quantise => &[true, true, true],
             Self::Activate => &[false, false, true, true, true],
-            Self::Turn => &[true, false, false, false, false, false, true, true],
-            Self::Attend => &[false, false, false, false, true, true],
+            Self::Turn => &[true, false, false, false, true, true],
+            Self::Attend => &[false, false, false, false, true, true, true, true],
             Self::Gather => &[false, true, true],
             Self::Score => &[true],
             Self::Sketch => &[false, false, true],
@@ -89,12 +109,15 @@ impl Kernel {
     pub fn entry(self) -> &'static str {
         match self {
             Self::Product(..) | Self::SlotProduct(..) => "product",
+            Self::Gated(..) | Self::SlotGated(..) => "gated",
+            Self::Embed(_) => "embed",
             Self::Rank => "rank",
             Self::Arrange => "arrange",
             Self::Combine => "combine",
             Self::Join => "join",
             Self::Convolve => "convolve",
             Self::Norm => "norm",
+            Self::NormHeads => "norm_heads",
             Self::Quantise => "quantise",
             Self::Activate => "activate",
             Self::Turn => "turn",

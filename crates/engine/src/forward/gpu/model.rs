@@ -1,27 +1,26 @@
 //! A loaded model on a GPU and its cache: which rows go through the layers together, what is brought back of them, and
 //! which of its tokens stay. The pass itself is [`Phases`]'.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use wgpu::Buffer;
-
 use super::block::Block;
-use super::cache::{Cache, PAGE};
 use super::chunk::Chunk;
 use super::device::GpuDevice;
+use super::inputs::Inputs;
 use super::joined::Joined;
-use super::network::{Network, TILE, missing};
-use super::pass::{AttentionSteps, Phases, Sights, Steps};
+use super::matrix::TILE;
+use super::memory::Memory;
+use super::network::{Network, missing};
+use super::pass::{Phases, Steps};
 use super::recording::Recording;
+use super::returning::{Returned, Returning};
 use super::scores::{Asked, Scorer, Scores};
-use super::state::{ROWS, State};
+use super::state::{ROWS, SCORED, State};
 use crate::error::{Error, Result};
-use crate::forward::cpu::alone::rms_norm;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::transition::{Scored, after};
-use crate::forward::{Carried, Features, Interest, Logits, Model, Pass, Row, Runner, Want};
-use crate::model::{ModelConfig, ModelSource, Turns};
+use crate::forward::{Carried, Features, Handed, Interest, Logits, Model, Pass, Row, Runner, Want};
+use crate::model::{ModelConfig, ModelSource};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
@@ -34,33 +33,22 @@ pub struct GpuModel {
     steps: Steps,
     joined: Option<Joined>,
     block: Option<Block>,
-    caches: Vec<Cache>,
-    sights: Sights,
-    /// Of each layer; `None` while they are not bound to the caches as these are.
-    attention: Option<Vec<AttentionSteps>>,
+    memory: Memory,
     scorer: Scorer,
     scores: Scores,
     /// Tokens that these are of: so many first ones.
     vocabulary: usize,
-    /// States that are asked for: [taps, rows, hidden in whole vectors].
-    states: Buffer,
-    /// What they, and what is known of places, go through on their way back.
-    returning: Vec<Buffer>,
+    returning: Returning,
+    returned: Returned,
     cached: Vec<TokenId>,
     /// The text is longer than the border of its [`ModelConfig`].
     long: bool,
-    features: Vec<f32>, // [nodes, tapped]
-    /// Numbers a node that were asked for.
+    /// Numbers a node of states that were asked for.
     tapped: usize,
-    /// Of a draft head that guesses blocks: what a selector knows of the rows asked for, their normed states, and the
-    /// scores of one of them after a token.
-    places: Vec<f32>, // [rows asked for, rank in whole vectors]
-    scored: Vec<f32>, // [rows asked for, hidden in whole vectors]
-    after: Vec<f32>,  // [vocabulary]
+    /// Scores after a token, of a draft head that guesses blocks.
+    after: Vec<f32>, // [vocabulary]
+    handed: Handed,
 }
-
-/// Words about nodes that there is room for at first: rows of a chain, or small trees.
-const WORDS: usize = 3 * ROWS + 1024;
 
 impl GpuModel {
     /// # Errors
@@ -74,29 +62,26 @@ impl GpuModel {
         device.check()?;
         let weights = source.weights(&candle_core::Device::Cpu)?;
         let network = Network::load(device, &weights, &config)?;
-        let state = State::new(device, &config)?;
-        let cache = |_| Cache::new(device, config.kv_heads, config.head_size);
+        // The others are few and small, and are made when they are asked for.
+        device.pipelines().prepare(device, &network.products(device.tiles()))?;
+        let state = State::new(device, &network, &config)?;
         let model = Self {
             steps: Steps::new(device, &network, &state, &config)?,
             joined: Joined::load(device, &weights, &config, &state)?,
             block: Block::load(device, &weights, (&config, &network, &state))?,
-            caches: (0..config.layers).map(cache).collect::<Result<_>>()?,
-            sights: Sights::new(device, config.heads, PAGE, WORDS)?,
-            attention: None,
+            memory: Memory::new(device, &config)?,
             scorer: Scorer::new(device, &state.logits, &state.tokens, config.vocabulary)?,
             scores: Scores::none(),
             vocabulary: config.vocabulary,
-            states: device.buffer(16)?,
-            returning: [(); 3].map(|()| device.readable(16)).into_iter().collect::<Result<Vec<_>>>()?,
+            returning: Returning::new(device)?,
+            returned: Returned::default(),
+            handed: Handed { dispatches: 0, bytes: network.bytes() },
             device: Arc::clone(device),
             network,
             state,
             cached: Vec::new(),
             long: false,
-            features: Vec::new(),
             tapped: 0,
-            places: Vec::new(),
-            scored: Vec::new(),
             after: Vec::new(),
             config,
         };
@@ -104,84 +89,26 @@ impl GpuModel {
         Ok(model)
     }
 
-    /// Makes room for `positions` in the caches and for `words` about nodes.
+    /// Makes room for `positions` and for `words` about nodes.
     ///
     /// # Errors
-    /// `Error::Compute` when the device has none; what is cached stays.
+    /// As [`Memory::make_room`].
     fn make_room(&mut self, positions: usize, words: usize) -> Result<()> {
-        let device = &*self.device;
-        for cache in &mut self.caches {
-            if cache.reserve(device, positions)? {
-                self.attention = None;
-            }
-        }
-        let positions = self.caches.iter().map(Cache::positions).min().unwrap_or(PAGE);
-        let room = self.sights.nodes.size() as usize / 4;
-        if self.sights.stride < positions || room < words {
-            self.attention = None;
-            let words = words.max(room).next_power_of_two();
-            self.sights = Sights::new(device, self.config.heads, positions, words)?;
-        }
-        if self.attention.is_none() {
-            let bind = |(layer, cache)| {
-                AttentionSteps::new(device, (layer, cache), &self.network.vectors, &self.state, &self.sights)
-            };
-            let bound = self.network.layers.iter().zip(&self.caches).map(bind);
-            self.attention = Some(bound.collect::<Result<_>>()?);
-        }
-        Ok(())
+        let bound = (&self.network, &self.state, &self.config);
+        self.memory.make_room(&self.device, bound, (positions, words))
     }
 
-    /// Hands over what a pass over `nodes` begins with: embeddings, positions, and what rows see.
-    /// `carried` are those rows of what a draft head is given.
-    fn write(
-        &self,
-        tree: &TokenTree,
-        positions: &[usize],
-        (nodes, chunk): (Range<usize>, &Chunk),
-        carried: Option<(Carried<'_>, Range<usize>)>,
-    ) {
-        match (&self.joined, &self.block, carried) {
-            (Some(joined), _, Some((carried, rows))) => {
-                let tokens = tree.tokens().skip(nodes.start);
-                joined.write((&self.device, &self.network, &self.state), tokens, carried, rows);
-            }
-            (_, Some(block), Some((carried, rows))) => block.write(&self.device, carried.features(), rows),
-            _ => self.embed(tree, nodes.clone()),
+    /// Where a pass begins.
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            device: &self.device,
+            config: &self.config,
+            network: &self.network,
+            state: &self.state,
+            joined: self.joined.as_ref(),
+            block: self.block.as_ref(),
+            long: self.long,
         }
-        self.device.write(&self.sights.nodes, chunk.words.iter().copied());
-        self.device.write(&self.state.tokens, nodes.clone().map(|node| tree.token(node)));
-        let [mut keys, mut queries] = [Turns::default(), Turns::default()];
-        let positions = &positions[nodes];
-        for (kind, to) in self.config.attention_kinds.iter().zip(&self.state.turns) {
-            kind.rotary.tabulate(positions, self.long, &mut keys);
-            let queries = kind.rotary.growth.map(|growth| {
-                growth.tabulate(positions, &keys, &mut queries);
-                &queries
-            });
-            let turns = queries.into_iter().chain([&keys]);
-            let numbers = turns.flat_map(|turns| turns.cosines.iter().zip(&turns.sines));
-            self.device.write(to, numbers.flat_map(|(&cos, &sin)| [cos, sin]).map(f32::to_bits));
-        }
-    }
-
-    /// Hands over the embeddings of `nodes`.
-    fn embed(&self, tree: &TokenTree, nodes: Range<usize>) {
-        let (hidden, scale) = (self.config.hidden, self.config.embedding_scale);
-        let width = hidden.next_multiple_of(LANES);
-        let mut states = vec![0.0; nodes.len() * width];
-        for (node, state) in nodes.zip(states.chunks_exact_mut(width)) {
-            self.network.embedding.unpack_row(tree.token(node) as usize, &mut state[..hidden]);
-            if scale != 1.0 {
-                state.iter_mut().for_each(|number| *number *= scale);
-            }
-            if let Some(norm) = &self.network.embedding_norm {
-                let epsilon = self.config.norm_epsilon as f32;
-                let normed = rms_norm(&state[..hidden], &norm[..hidden], epsilon);
-                state[..hidden].copy_from_slice(&normed);
-            }
-        }
-        self.device.write(&self.state.hidden, states.into_iter().map(f32::to_bits));
     }
 
     /// Runs a chunk that is written, and brings back what is asked for.
@@ -189,40 +116,28 @@ impl GpuModel {
     /// # Errors
     /// `Error::Compute` when the device fails.
     fn run_chunk(&mut self, chunk: &Chunk, want: &Want<'_>, asked: &Asked<'_>) -> Result<()> {
-        let taps = want.features;
-        let width = self.config.hidden.next_multiple_of(LANES);
-        let tapped = taps.map_or(0, |taps| taps.width(1));
-        let scored = chunk.scored.len();
-        let (rank, of_state) = self
-            .block
-            .as_ref()
-            .map_or((0, 0), |block| (block.rank(), if block.head.confidence.is_some() { width } else { 0 }));
-        let counts = [tapped * chunk.rows * width, scored * rank, scored * of_state];
-        for (buffer, count) in self.returning.iter_mut().zip(counts) {
-            self.device.grow(buffer, count)?;
-        }
-        if self.states.size() < 4 * counts[0] as u64 {
-            self.states = self.device.buffer(4 * counts[0])?;
-        }
+        let (taps, block) = (want.features, self.block.as_ref());
+        let rows = (chunk.rows, chunk.scored.len());
+        self.returning.expect(&self.device, &self.config, (taps, block), rows)?;
         let phases = Phases {
             config: &self.config,
             network: &self.network,
             state: &self.state,
             steps: &self.steps,
-            attention: self.attention.as_deref().unwrap_or_default(),
-            sights: &self.sights,
+            attention: self.memory.attention(),
+            sights: &self.memory.sights,
             rows: chunk.rows,
             cached: chunk.cached,
             scored: chunk.scored.clone(),
-            taps: taps.map(|taps| (taps, &self.states)),
+            taps: taps.map(|taps| (taps, &self.returning.states)),
             joined: self
                 .joined
                 .as_ref()
                 .map(|joined| (joined, matches!(want.carried, Some(Carried::Target(_))))),
-            block: self.block.as_ref(),
+            block,
         };
         let mut recording = Recording::new(&self.device);
-        match (&self.block, want.carried) {
+        match (block, want.carried) {
             (Some(block), Some(_)) => phases.remember_states(&mut recording, block),
             _ => phases.encode(&mut recording),
         }
@@ -232,32 +147,13 @@ impl GpuModel {
             }
             self.scorer.bring_back(&mut recording, asked)?;
         }
-        let places = self.block.as_ref().map_or(&self.states, |block| &block.places);
-        let sources = [&self.states, places, &self.state.scored.plain];
-        for ((from, to), count) in sources.into_iter().zip(&self.returning).zip(counts) {
-            recording.copy(from, (to, 0), 4 * count as u64);
-        }
-        recording.end();
+        self.returning.bring_back(&mut recording, &self.state, block);
+        self.handed.dispatches += recording.end();
         if asked.rows > 0 {
             let before = std::mem::replace(&mut self.scores, Scores::none());
             self.scores = self.scorer.collect(asked, before)?;
         }
-        if counts[0] > 0 {
-            let states = self.device.fetch(&self.returning[0], counts[0])?;
-            // The last tap is normed.
-            let states_of_layers = taps.map_or(0, |taps| taps.entering.len());
-            for (row, tap) in (0..chunk.rows).flat_map(|row| (0..tapped).map(move |tap| (row, tap))) {
-                let at = (tap * chunk.rows + row) * width;
-                let scale = if tap < states_of_layers { self.config.state_scale } else { 1.0 };
-                let state = &states[at..at + self.config.hidden];
-                self.features.extend(state.iter().map(|number| number * scale));
-            }
-        }
-        for (numbers, at) in [(&mut self.places, 1), (&mut self.scored, 2)] {
-            if counts[at] > 0 {
-                numbers.extend(self.device.fetch(&self.returning[at], counts[at])?);
-            }
-        }
+        self.returning.collect(&self.device, &self.config, (taps, chunk.rows), &mut self.returned)?;
         self.device.check()
     }
 }
@@ -277,6 +173,10 @@ impl Model for GpuModel {
 
     fn wait(&self) -> Result<()> {
         self.device.wait()
+    }
+
+    fn handed(&self) -> Option<Handed> {
+        Some(self.handed)
     }
 
     fn truncate(&mut self, length: usize) -> usize {
@@ -299,11 +199,10 @@ impl Runner for GpuModel {
         let rows = want.rows_between(first, tree.len());
         let wanted = first + rows.start..first + rows.end;
         self.scores = Scores::none();
-        self.features.clear();
-        self.places.clear();
-        self.scored.clear();
+        self.returned = Returned::default();
         self.tapped = want.features.map_or(0, |taps| taps.width(self.config.hidden));
-        let at_once = self.rows_at_once();
+        let at_once = self.rows_at_once(rows.len());
+        self.handed.dispatches = 0;
         let tokens: Vec<TokenId> = tree.tokens().collect();
         // What stays on the device is the logits of one chunk; how the token before changes scores is told of all.
         let [first_chunk, last_chunk] = [rows.start, rows.end.max(1) - 1].map(|row| row / at_once);
@@ -321,7 +220,8 @@ impl Runner for GpuModel {
             self.make_room(at + tree.len(), chunk.words.len())?;
             let rows = nodes.start - first..nodes.end - first;
             let carried = want.carried.map(|carried| (carried, rows));
-            self.write(tree, &positions, (nodes.clone(), &chunk), carried);
+            let nodes_and_sights = (nodes.clone(), &chunk, &self.memory.sights.nodes);
+            self.inputs().write(tree, &positions, nodes_and_sights, carried);
             let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
             let asked = Asked { tokens: &tokens[nodes], rows, vocabulary, interest };
             self.run_chunk(&chunk, want, &asked)?;
@@ -339,10 +239,10 @@ impl Runner for GpuModel {
         let hidden = self.config.hidden;
         let scored = Scored {
             scores: self.logits().row(row),
-            place: &self.places[row * block.rank()..][..block.rank()],
-            state: match self.scored.is_empty() {
+            place: &self.returned.places[row * block.rank()..][..block.rank()],
+            state: match self.returned.scored.is_empty() {
                 true => &[],
-                false => &self.scored[row * hidden.next_multiple_of(LANES)..][..hidden],
+                false => &self.returned.scored[row * hidden.next_multiple_of(LANES)..][..hidden],
             },
         };
         let bias = |_: &_, of_before: &[f32]| block.bias(&self.device, of_before);
@@ -353,7 +253,7 @@ impl Runner for GpuModel {
     }
 
     fn features(&self) -> Option<Features<'_>> {
-        (self.tapped > 0).then(|| Features::new(&self.features, self.tapped))
+        (self.tapped > 0).then(|| Features::new(&self.returned.features, self.tapped))
     }
 
     fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
@@ -363,7 +263,7 @@ impl Runner for GpuModel {
             moves.flat_map(|(to, &from)| [(start + from) as u32, (start + to) as u32]).collect();
         if !words.is_empty() {
             self.make_room(self.cached.len(), words.len())?;
-            self.gather(&words)?;
+            self.memory.gather(&self.device, &self.config, &words)?;
         }
         for (to, &from) in path.iter().enumerate() {
             self.cached[start + to] = self.cached[start + from];
@@ -374,29 +274,15 @@ impl Runner for GpuModel {
 }
 
 impl GpuModel {
-    /// Rows that go through the layers together: fewer where a layer keeps the device for long.
-    fn rows_at_once(&self) -> usize {
+    /// Rows that go through the layers together: fewer where a layer keeps the device for long, and where the logits of
+    /// many of them are `asked` for.
+    fn rows_at_once(&self, asked: usize) -> usize {
+        let most = if asked > SCORED { SCORED } else { ROWS };
         if self.block.is_some() {
-            // Its rows see each other.
-            return ROWS;
+            // Rows of a block see each other.
+            return most;
         }
         let of_tile = self.network.layers.iter().map(|layer| layer.reads(TILE)).max().unwrap_or(0).max(1);
-        ((self.device.at_once() / of_tile) as usize).clamp(1, ROWS / TILE) * TILE
-    }
-
-    /// Copies positions over others, given as pairs, in every layer.
-    ///
-    /// # Errors
-    /// `Error::Compute` when the device failed.
-    fn gather(&self, pairs: &[u32]) -> Result<()> {
-        let (kv_heads, of_head) = (self.config.kv_heads, self.config.head_size / 2);
-        let asked = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2];
-        self.device.write(&self.sights.nodes, pairs.iter().copied());
-        let mut recording = Recording::new(&self.device);
-        for layer in self.attention.iter().flatten() {
-            layer.gather.run(recording.pass(), &asked, ((kv_heads * of_head).div_ceil(64), 1));
-        }
-        recording.end();
-        self.device.check()
+        ((self.device.at_once() / of_tile) as usize).clamp(1, most / TILE) * TILE
     }
 }

@@ -1,20 +1,19 @@
-//! A model's weights on the device, in the CPU engine's panels, and the names of their vectors. Rows of the embedding
-//! are looked up on this side, where they take no memory of the GPU's.
+//! A model's weights on the device, and the names of their vectors. Rows of an embedding that is not the output matrix as
+//! well are looked up on this side, where they take no memory of the GPU's.
+
+use std::collections::HashSet;
 
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
-use super::kernels::{LONGEST_HEAD, NONE, TILES};
+use super::kernels::{Kernel, LONGEST_HEAD, NONE};
+use super::matrix::{Matrix, TILE};
 use crate::error::{Error, Result};
 use crate::forward::cpu::block_head as cpu_block;
 use crate::forward::cpu::network::{self as cpu, Mixer};
 use crate::forward::cpu::panels::{Format, Panels};
-use crate::forward::cpu::simd::LANES;
 use crate::model::weights::{EMBEDDING, OUTPUT};
-use crate::model::{Convolution as Sizes, HeadNorms, ModelConfig, Weights};
-
-/// The most rows for which a panel is read once.
-pub const TILE: usize = TILES[TILES.len() - 1];
+use crate::model::{Convolution as Sizes, ModelConfig, Weights};
 
 /// Rows of a block that a draft head guesses, at most: they see each other, so that all go through the layers at once.
 const LONGEST_BLOCK: usize = 32;
@@ -22,7 +21,8 @@ const LONGEST_BLOCK: usize = 32;
 /// All weights of a model.
 #[derive(Debug)]
 pub struct Network {
-    pub embedding: Panels, // [vocabulary, hidden]
+    /// `None` where a program looks rows up in the output matrix.
+    pub embedding: Option<Panels>, // [vocabulary, hidden]
     /// Of embeddings, in families that have one: all 1.
     pub embedding_norm: Option<Vec<f32>>, // [hidden]
     pub layers: Vec<Layer>,
@@ -47,11 +47,8 @@ pub struct Layer {
     pub biases: [u32; 3],
     /// Of queries and keys.
     pub head_norms: [u32; 2],
-    pub query: Matrix, // [heads * head_size, hidden]
-    pub key: Matrix,   // [kv_heads * head_size, hidden]
-    pub value: Matrix, // [kv_heads * head_size, hidden]
-    /// What attention gives is multiplied with the sigmoid of this times what goes into it.
-    pub output_gate: Option<Matrix>, // [heads * head_size, hidden]
+    /// Queries, in some families gates of what attention gives, keys and values one below the other.
+    pub heads: Vec<Matrix>, // [(heads or twice as many + 2 * kv_heads) * head_size, hidden]
     pub output: Matrix, // [hidden, heads * head_size]
     pub feed_forward: FeedForward,
     /// Around attention and around the feed-forward network.
@@ -71,6 +68,7 @@ pub struct Convolution {
 pub enum FeedForward {
     Dense(Dense),
     Experts {
+        count: usize,
         /// How many a row goes through.
         used: usize,
         router: Matrix, // [experts, hidden]
@@ -82,26 +80,16 @@ pub enum FeedForward {
 /// The matrices of a gated feed-forward network.
 #[derive(Debug)]
 pub struct Dense {
-    pub gate: Matrix, // [intermediate, hidden]
-    pub up: Matrix,   // [intermediate, hidden]
+    pub gate: Gate,
     pub down: Matrix, // [hidden, intermediate]
 }
 
-/// A packed matrix `[rows, inputs]`, or several of one shape, in parts that a buffer can hold.
+/// Gate and up of a feed-forward network.
 #[derive(Debug)]
-pub struct Matrix {
-    pub format: Format,
-    pub rows: usize,
-    pub inputs: usize,
-    pub parts: Vec<Part>,
-}
-
-/// Some panels of a matrix, from number `first` on.
-#[derive(Debug)]
-pub struct Part {
-    pub weights: Buffer,
-    pub first: usize,
-    pub panels: usize,
+pub enum Gate {
+    /// For a program that does all with them.
+    InTurns(Matrix), // [2 * intermediate, hidden]
+    Apart([Matrix; 2]), // [intermediate, hidden] each
 }
 
 const RECURRENT: &str = "layers that keep a state in place of keys and values";
@@ -112,8 +100,6 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some(RECURRENT)
     } else if config.block().is_some_and(|block| block.rows > LONGEST_BLOCK) {
         Some("draft heads that guess more than 32 tokens at once")
-    } else if config.family.head_norms == HeadNorms::Together || !config.family.pre_norms {
-        Some("norms of all heads together")
     } else if config.family.sinks {
         Some("attention with sinks")
     } else if config.family.value_norms || config.is_uneven() {
@@ -145,6 +131,9 @@ impl Network {
             true => Matrix::upload(device, &embedding)?,
             false => Matrix::upload(device, &cpu::panels(weights, OUTPUT)?)?,
         };
+        // What is done to embeddings beside a scale is done on this side.
+        let plain = config.draft_head.is_none() && !config.family.normed_embeddings;
+        let embedding = Some(embedding).filter(|_| !(config.tied_embeddings && plain));
         let output_norm = push(&mut vectors, &cpu::vector(weights, "output_norm.weight")?);
         let all = device.buffer(4 * vectors.len())?;
         device.write(&all, vectors.into_iter().map(f32::to_bits));
@@ -153,15 +142,56 @@ impl Network {
         let embedding_norm = config.family.normed_embeddings.then(|| cpu::ones(config.hidden));
         Ok(Self { embedding, embedding_norm, layers, vectors: all, output_norm, output })
     }
+
+    /// Whether there are gates that do not lie in turns with what they are multiplied with.
+    pub fn has_gates_apart(&self) -> bool {
+        self.layers.iter().any(|layer| {
+            let (FeedForward::Dense(dense) | FeedForward::Experts { experts: dense, .. }) =
+                &layer.feed_forward;
+            matches!(dense.gate, Gate::Apart(_))
+        })
+    }
+
+    /// The programs of its products, for tiles of these sizes.
+    pub fn products(&self, tiles: &[usize]) -> Vec<Kernel> {
+        let mut all = HashSet::new();
+        let mut add = |matrices: &[Matrix], kernel: fn(Format, usize) -> Kernel| {
+            for matrix in matrices {
+                all.extend(tiles.iter().map(|&tile| kernel(matrix.format, tile)));
+            }
+        };
+        let output = std::slice::from_ref(&self.output);
+        add(output, Kernel::Product);
+        for layer in &self.layers {
+            add(&layer.heads, Kernel::Product);
+            add(std::slice::from_ref(&layer.output), Kernel::Product);
+            let (dense, product, gated): (_, fn(_, _) -> _, fn(_, _) -> _) = match &layer.feed_forward {
+                FeedForward::Dense(dense) => (dense, Kernel::Product, Kernel::Gated),
+                FeedForward::Experts { experts, .. } => (experts, Kernel::SlotProduct, Kernel::SlotGated),
+            };
+            match &dense.gate {
+                Gate::InTurns(matrix) => add(std::slice::from_ref(matrix), gated),
+                Gate::Apart(matrices) => add(matrices, product),
+            }
+            add(std::slice::from_ref(&dense.down), product);
+        }
+        all.into_iter().collect()
+    }
+
+    /// Bytes of weights that a pass over one row reads.
+    pub fn bytes(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.reads(1)).sum::<u64>() + self.output.bytes()
+    }
 }
 
 impl Layer {
     fn upload(device: &GpuDevice, layer: cpu::Layer, vectors: &mut Vec<f32>) -> Result<Self> {
         let Mixer::Attention(attention) = layer.mixer else { return Err(Error::NotOnGpu(RECURRENT)) };
-        let upload = |panels: &Panels| Matrix::upload(device, panels);
         let (Some(key), Some(value)) = (&attention.key, &attention.value) else {
             return Err(Error::NotOnGpu("layers that see the keys of others"));
         };
+        let heads = [Some(&attention.query), attention.gate.as_ref(), Some(key), Some(value)];
+        let heads: Vec<&Panels> = heads.into_iter().flatten().collect();
         let mut push_if = |vector: Option<&[f32]>| vector.map_or(NONE, |vector| push(vectors, vector));
         let biases = attention.biases.as_ref();
         let norms = attention.head_norms.as_ref();
@@ -184,11 +214,8 @@ impl Layer {
                 push_if(norms.map(|norms| &norms.query[..])),
                 push_if(norms.map(|norms| &norms.key[..])),
             ],
-            query: upload(&attention.query)?,
-            key: upload(key)?,
-            value: upload(value)?,
-            output_gate: attention.gate.as_ref().map(upload).transpose()?,
-            output: upload(&attention.output)?,
+            heads: Matrix::below(device, &heads)?,
+            output: Matrix::upload(device, &attention.output)?,
             feed_forward: FeedForward::upload(device, &layer.feed_forward)?,
             convolutions: convolutions.transpose()?,
         })
@@ -196,10 +223,9 @@ impl Layer {
 }
 
 impl Layer {
-    /// Bytes of weights that are read for so many rows; as often as a panel is, for a tile each time.
+    /// Bytes of weights that are unpacked for so many rows: as often as a panel is, for a tile each time.
     pub fn reads(&self, rows: usize) -> u64 {
-        let mixer = [&self.query, &self.key, &self.value, &self.output];
-        let mixer: u64 = mixer.into_iter().chain(&self.output_gate).map(|matrix| matrix.reads(rows)).sum();
+        let mixer: u64 = self.heads.iter().chain([&self.output]).map(|matrix| matrix.reads(rows)).sum();
         mixer + self.feed_forward.reads(rows)
     }
 }
@@ -216,11 +242,10 @@ impl Convolution {
 impl FeedForward {
     fn reads(&self, rows: usize) -> u64 {
         match self {
-            Self::Dense(dense) => dense.matrices().into_iter().map(|matrix| matrix.reads(rows)).sum(),
-            Self::Experts { router, experts, used } => {
-                let of_one = |matrix: &Matrix| matrix.bytes() / router.rows as u64;
-                let chosen = (rows * used).min(rows.div_ceil(TILE) * router.rows) as u64;
-                router.reads(rows) + chosen * experts.matrices().into_iter().map(of_one).sum::<u64>()
+            Self::Dense(dense) => dense.bytes() * rows.div_ceil(TILE) as u64,
+            Self::Experts { count, used, router, experts } => {
+                let chosen = (rows * used).min(rows.div_ceil(TILE) * count) as u64;
+                router.reads(rows) + chosen * (experts.bytes() / *count as u64)
             }
         }
     }
@@ -231,6 +256,7 @@ impl FeedForward {
                 Self::Dense(Dense::upload(device, std::slice::from_ref(dense))?)
             }
             cpu::FeedForward::Experts(experts) => Self::Experts {
+                count: experts.experts.len(),
                 used: experts.used,
                 router: Matrix::upload(device, &experts.router)?,
                 experts: Dense::upload(device, &experts.experts)?,
@@ -243,20 +269,23 @@ impl FeedForward {
 }
 
 impl Dense {
-    fn matrices(&self) -> [&Matrix; 3] {
-        [&self.gate, &self.up, &self.down]
+    fn bytes(&self) -> u64 {
+        let gate = match &self.gate {
+            Gate::InTurns(matrix) => std::slice::from_ref(matrix),
+            Gate::Apart(matrices) => matrices,
+        };
+        gate.iter().chain([&self.down]).map(Matrix::bytes).sum()
     }
 
     /// Of networks of one shape.
     fn upload(device: &GpuDevice, networks: &[cpu::Dense]) -> Result<Self> {
-        let stack = |of: fn(&cpu::Dense) -> &Panels| {
-            Matrix::stack(device, &networks.iter().map(of).collect::<Vec<_>>())
+        let of = |of: fn(&cpu::Dense) -> &Panels| networks.iter().map(of).collect::<Vec<_>>();
+        let (gates, ups) = (of(|dense| &dense.gate), of(|dense| &dense.up));
+        let gate = match Matrix::in_turns(device, &gates, &ups)? {
+            Some(matrix) => Gate::InTurns(matrix),
+            None => Gate::Apart([Matrix::stack(device, &gates)?, Matrix::stack(device, &ups)?]),
         };
-        Ok(Self {
-            gate: stack(|dense| &dense.gate)?,
-            up: stack(|dense| &dense.up)?,
-            down: stack(|dense| &dense.down)?,
-        })
+        Ok(Self { gate, down: Matrix::stack(device, &of(|dense| &dense.down))? })
     }
 }
 
@@ -264,56 +293,4 @@ fn push(vectors: &mut Vec<f32>, vector: &[f32]) -> u32 {
     let at = vectors.len() as u32;
     vectors.extend(vector);
     at
-}
-
-impl Matrix {
-    /// # Errors
-    /// `Error::Compute` when the device has no room.
-    pub fn upload(device: &GpuDevice, panels: &Panels) -> Result<Self> {
-        Self::stack(device, &[panels])
-    }
-
-    /// Matrices of one shape, the panels of one after those of the other.
-    ///
-    /// # Errors
-    /// `Error::Compute` when the device has no room, `Error::NotOnGpu` for matrices in several formats.
-    pub fn stack(device: &GpuDevice, matrices: &[&Panels]) -> Result<Self> {
-        let one = matrices[0];
-        if matrices.iter().any(|matrix| matrix.format() != one.format()) {
-            return Err(Error::NotOnGpu("experts of which some are in other formats"));
-        }
-        let (size, own) = (one.panel(0).len(), one.panels());
-        let most = (device.largest_buffer() as usize / size).clamp(1, 65_535);
-        let total = own * matrices.len();
-        let part = |first: usize| {
-            let count = most.min(total - first);
-            let weights = device.buffer(count * size)?;
-            // Of each matrix the panels that are in this part.
-            for (index, matrix) in matrices.iter().enumerate() {
-                let begin = first.clamp(index * own, (index + 1) * own);
-                let end = (first + count).clamp(begin, (index + 1) * own);
-                if begin < end {
-                    let panels = matrix.run(begin - index * own, end - begin);
-                    device.queue().write_buffer(&weights, ((begin - first) * size) as u64, panels);
-                }
-            }
-            Ok(Part { weights, first, panels: count })
-        };
-        let parts = (0..total).step_by(most).map(part).collect::<Result<_>>()?;
-        Ok(Self { format: one.format(), rows: one.rows(), inputs: one.inputs(), parts })
-    }
-
-    fn bytes(&self) -> u64 {
-        self.parts.iter().map(|part| part.weights.size()).sum()
-    }
-
-    /// Bytes that are read for so many rows.
-    pub fn reads(&self, rows: usize) -> u64 {
-        rows.div_ceil(TILE) as u64 * self.bytes()
-    }
-
-    /// Panels of one of the matrices.
-    pub fn panels(&self) -> usize {
-        self.rows.div_ceil(LANES)
-    }
 }

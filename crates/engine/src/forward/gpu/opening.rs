@@ -8,7 +8,6 @@ use super::device::GpuDevice;
 use super::failure::Failure;
 use super::kernels::{Arithmetic, IMMEDIATE_BYTES};
 use super::probe::{measure, rounds_once};
-use crate::device::free_memory;
 
 /// What kernels need beside what every device has.
 const WORKGROUP_BYTES: u32 = 16 << 10;
@@ -94,7 +93,7 @@ impl GpuDevice {
         let emulates = ways.contains(&Arithmetic::Emulated) && features.contains(double);
         let with = |arithmetic| {
             let (raw, failure) = ((device.clone(), queue.clone()), failure.clone());
-            Self::new(raw, name.to_owned(), arithmetic, failure, free_memory_of(adapter))
+            Self::new(raw, (name.to_owned(), adapter.get_info().device_type), arithmetic, failure)
         };
         let words = |error: crate::Error| error.to_string();
         let measured = |opened: Self| -> std::result::Result<Self, String> {
@@ -193,14 +192,6 @@ pub fn unfound(named: &str) -> String {
     format!(
         "WGPU_BACKEND is '{named}', by which no GPU was found; leave it out, or name vulkan, metal or dx12"
     )
-}
-
-/// Of the memory that buffers are made in, as far as it is the computer's own.
-fn free_memory_of(adapter: &Adapter) -> fn() -> u64 {
-    match adapter.get_info().device_type {
-        DeviceType::IntegratedGpu | DeviceType::Cpu => free_memory,
-        _ => || u64::MAX,
-    }
 }
 
 pub(super) fn missing(features: Features, limits: &Limits) -> Option<&'static str> {

@@ -3,30 +3,31 @@
 
 use std::ops::Range;
 
-use wgpu::{Buffer, ComputePass};
+use wgpu::Buffer;
 
+use super::attention::{AttentionSteps, Seeing, Sights};
 use super::block::Block;
-use super::cache::Cache;
 use super::device::GpuDevice;
-use super::experts::ExpertSteps;
+use super::dispatches::Dispatches;
+use super::embed::Embed;
+use super::feed_forward::FeedForwardSteps;
 use super::joined::Joined;
 use super::kernels::{Kernel, NONE};
-use super::network::{FeedForward, Layer, Network};
+use super::network::{Layer, Network};
+use super::product::Product;
 use super::recording::Recording;
-use super::state::{ROWS, Rows, State};
-use super::step::{Product, Quantise, Step};
+use super::state::{Rows, State};
+use super::step::Step;
 use crate::error::Result;
 use crate::forward::Taps;
 use crate::forward::cpu::simd::LANES;
-use crate::model::{Activation, ModelConfig, RotaryLayout, Scoring};
+use crate::model::{ModelConfig, Scoring};
 
 /// The programs of a model's passes, bound to its weights and its state.
 pub struct Steps {
+    /// `None` where states are handed over.
+    embed: Option<Embed>,
     norm: Step,
-    quantise_mixed: Quantise,
-    /// Where what attention gives is gated: that, and the quantising.
-    gate_mixed: Option<Step>,
-    activate: Step,
     score_norm: Step,
     scores: Product,
     /// Of families whose logits are not what the output matrix gives.
@@ -35,38 +36,12 @@ pub struct Steps {
 }
 
 pub struct LayerSteps {
-    query: Product,
-    pub key: Product,
-    pub value: Product,
-    output_gate: Option<Product>,
+    pub heads: Product,
     output: Product,
-    feed_forward: FeedSteps,
+    feed_forward: FeedForwardSteps,
 }
 
-enum FeedSteps {
-    Dense { gate: Product, up: Product, down: Product },
-    Experts(ExpertSteps),
-}
-
-/// Those of attention in a layer, which are bound anew when its cache has grown.
-pub struct AttentionSteps {
-    pub turn: Step,
-    attend: Step,
-    pub gather: Step,
-}
-
-/// What attention needs beside the caches.
-pub struct Sights {
-    /// What rows see, or which positions move.
-    pub nodes: Buffer,
-    /// Of some rows: [rows, heads, stride].
-    pub scores: Buffer,
-    pub stride: usize,
-    /// How many rows.
-    pub rows: usize,
-}
-
-/// A pass under way, over at most [`ROWS`] rows.
+/// A pass under way.
 pub struct Phases<'a> {
     pub config: &'a ModelConfig,
     pub network: &'a Network,
@@ -95,26 +70,17 @@ impl Steps {
             let buffers = [&state.hidden, &state.branch, &network.vectors, &to.plain, &to.quants, &to.scales];
             Step::new(device, Kernel::Norm, &buffers)
         };
-        let (mixed, gated) = (&state.mixed, &state.gated);
+        let output = std::slice::from_ref(&network.output);
+        let embed = || {
+            let between = (&state.tokens, &state.hidden);
+            Embed::new(device, &network.output, between, config.embedding_scale)
+        };
         let layers = network.layers.iter().map(|layer| LayerSteps::new(device, layer, state, config));
         Ok(Self {
+            embed: network.embedding.is_none().then(embed).transpose()?,
             norm: norm(state.unconvolved.as_ref().map_or(&state.normed, |(rows, _)| rows))?,
-            quantise_mixed: Quantise::new(device, &state.mixed)?,
-            gate_mixed: match &state.output_gates {
-                None => None,
-                Some([gates, ungated]) => Some(Step::new(
-                    device,
-                    Kernel::Activate,
-                    &[gates, ungated, &mixed.plain, &mixed.quants, &mixed.scales],
-                )?),
-            },
-            activate: Step::new(
-                device,
-                Kernel::Activate,
-                &[&state.gate, &state.up, &gated.plain, &gated.quants, &gated.scales],
-            )?,
             score_norm: norm(&state.scored)?,
-            scores: Product::new(device, &network.output, &state.scored, &state.logits, false)?,
+            scores: Product::new(device, output, &state.scored, (&state.logits, false))?,
             score: match config.scoring == Scoring::PLAIN {
                 true => None,
                 false => Some(Step::new(device, Kernel::Score, &[&state.logits])?),
@@ -126,83 +92,14 @@ impl Steps {
 
 impl LayerSteps {
     fn new(device: &GpuDevice, layer: &Layer, state: &State, config: &ModelConfig) -> Result<Self> {
-        let product = |matrix, rows, out| Product::new(device, matrix, rows, out, false);
+        let heads = state.joined.as_ref().unwrap_or(&state.normed);
         // A branch that waits for a norm, or to be convolved, is put aside.
-        let add_product = |matrix, rows| match config.family.post_norms || state.unconvolved.is_some() {
-            true => Product::new(device, matrix, rows, &state.branch, false),
-            false => Product::new(device, matrix, rows, &state.hidden, true),
-        };
-        let mixed = state.joined.as_ref().unwrap_or(&state.normed);
+        let aside = config.family.post_norms || state.unconvolved.is_some();
+        let to = if aside { (&state.branch, false) } else { (&state.hidden, true) };
         Ok(Self {
-            query: product(&layer.query, mixed, &state.queries)?,
-            key: product(&layer.key, mixed, &state.keys)?,
-            value: product(&layer.value, mixed, &state.values)?,
-            output_gate: match (&layer.output_gate, &state.output_gates) {
-                (Some(matrix), Some([gates, _])) => Some(product(matrix, mixed, gates)?),
-                _ => None,
-            },
-            output: add_product(&layer.output, &state.mixed)?,
-            feed_forward: match &layer.feed_forward {
-                FeedForward::Dense(dense) => FeedSteps::Dense {
-                    gate: product(&dense.gate, &state.normed, &state.gate)?,
-                    up: product(&dense.up, &state.normed, &state.up)?,
-                    down: add_product(&dense.down, &state.gated)?,
-                },
-                FeedForward::Experts { router, experts, .. } => {
-                    FeedSteps::Experts(ExpertSteps::new(device, (router, experts), state, config)?)
-                }
-            },
-        })
-    }
-}
-
-impl AttentionSteps {
-    /// # Errors
-    /// As [`Steps::new`].
-    pub fn new(
-        device: &GpuDevice,
-        (layer, cache): (&Layer, &Cache),
-        vectors: &Buffer,
-        state: &State,
-        sights: &Sights,
-    ) -> Result<Self> {
-        let turn = [
-            &state.queries,
-            &state.keys,
-            &state.values,
-            &state.turns[layer.kind],
-            vectors,
-            &sights.nodes,
-            &cache.keys,
-            &cache.values,
-        ];
-        let mixed = state.output_gates.as_ref().map_or(&state.mixed.plain, |[_, ungated]| ungated);
-        let attend = [&state.queries, &cache.keys, &cache.values, &sights.nodes, &sights.scores, mixed];
-        Ok(Self {
-            turn: Step::new(device, Kernel::Turn, &turn)?,
-            attend: Step::new(device, Kernel::Attend, &attend)?,
-            gather: Step::new(device, Kernel::Gather, &[&sights.nodes, &cache.keys, &cache.values])?,
-        })
-    }
-}
-
-impl Sights {
-    /// Bytes of scores there should be at most.
-    const SCORES: usize = 32 << 20;
-
-    /// For caches of so many `positions`, and `words` about nodes.
-    ///
-    /// # Errors
-    /// `Error::Compute` when the device has no room.
-    pub fn new(device: &GpuDevice, heads: usize, positions: usize, words: usize) -> Result<Self> {
-        let row = 4 * heads * positions;
-        let most = Self::SCORES.min(device.largest_buffer() as usize);
-        let rows = (most / row).clamp(1, ROWS);
-        Ok(Self {
-            nodes: device.buffer(4 * words)?,
-            scores: device.buffer(rows * row)?,
-            stride: positions,
-            rows,
+            heads: Product::new(device, &layer.heads, heads, (&state.heads, false))?,
+            output: Product::new(device, std::slice::from_ref(&layer.output), &state.mixed, to)?,
+            feed_forward: FeedForwardSteps::new(device, &layer.feed_forward, (state, config), aside)?,
         })
     }
 }
@@ -212,6 +109,9 @@ impl Phases<'_> {
     pub fn encode(&self, recording: &mut Recording<'_>) {
         let mut pending = NONE;
         let mut tapped = 0;
+        if let Some(embed) = &self.steps.embed {
+            embed.run(recording.pass(), self.rows);
+        }
         for (index, layer) in self.network.layers.iter().enumerate() {
             recording.next(layer.reads(self.rows) + self.attended());
             if self.is_tapped(index) {
@@ -236,7 +136,7 @@ impl Phases<'_> {
             if let Some((block, part)) = around(1) {
                 block.convolve_inputs(pass, part, self.rows);
             }
-            self.feed_forward(pass, &self.steps.layers[index]);
+            self.steps.layers[index].feed_forward.run(pass, self.rows);
             if let Some((block, part)) = around(1) {
                 block.convolve_branch(pass, part, self.rows);
             }
@@ -305,113 +205,21 @@ impl Phases<'_> {
     }
 
     /// The norms of all rows, whose states are first completed by the branch that is pending.
-    fn normalise(&self, pass: &mut ComputePass<'_>, weight: u32, pending: u32) {
+    fn normalise(&self, pass: &mut Dispatches, weight: u32, pending: u32) {
         self.steps.norm.run(pass, &self.norm_ask(0, weight, pending), (self.rows, 1));
     }
 
     /// Attention over the normed states, added to the states or put aside.
-    fn mix(&self, pass: &mut ComputePass<'_>, index: usize, layer: &Layer) {
-        let (steps, attention) = (&self.steps.layers[index], &self.attention[index]);
-        let config = self.config;
-        for product in [&steps.query, &steps.key, &steps.value].into_iter().chain(&steps.output_gate) {
-            product.run(pass, self.rows);
-        }
-        let heads = config.heads + config.kv_heads;
-        attention.turn.run(pass, &self.turn_ask(layer, 0), (heads, self.rows));
-        for first in (0..self.rows).step_by(self.sights.rows) {
-            let rows = self.sights.rows.min(self.rows - first);
-            attention.attend.run(pass, &self.attend_ask(layer, first), (config.heads, rows));
-        }
-        match &self.steps.gate_mixed {
-            None => self.steps.quantise_mixed.run(pass, self.rows),
-            Some(gate) => {
-                let (length, width) = (config.heads * config.head_size, self.state.mixed.width);
-                activate(pass, gate, self.rows, (length, width), SIGMOID);
-            }
-        }
+    fn mix(&self, pass: &mut Dispatches, index: usize, layer: &Layer) {
+        let steps = &self.steps.layers[index];
+        steps.heads.run(pass, self.rows);
+        self.attention[index].run(pass, &self.seeing(), layer);
         steps.output.run(pass, self.rows);
     }
 
-    /// What `turn.wgsl` is asked from head number `first` on.
-    pub fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 15] {
-        let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
-        let rotary = &self.config.attention_kinds[layer.kind].rotary;
-        let whole = |heads: usize| (heads * head_size).next_multiple_of(LANES) as u32;
-        let [query_bias, key_bias, value_bias] = layer.biases;
-        let [query_norm, key_norm] = layer.head_norms;
-        [
-            heads as u32,
-            kv_heads as u32,
-            head_size as u32,
-            whole(heads),
-            whole(kv_heads),
-            rotary.size() as u32 / 2,
-            u32::from(rotary.layout == RotaryLayout::Interleaved),
-            query_bias,
-            key_bias,
-            value_bias,
-            query_norm,
-            key_norm,
-            (self.config.norm_epsilon as f32).to_bits(),
-            first as u32,
-            if rotary.growth.is_some() { self.rows as u32 } else { 0 },
-        ]
+    /// The rows, and what of the cache they see.
+    pub fn seeing(&self) -> Seeing<'_> {
+        let Self { config, sights, rows, cached, .. } = *self;
+        Seeing { config, sights, places: self.state.places, width: self.state.mixed.width, rows, cached }
     }
-
-    fn attend_ask(&self, layer: &Layer, first: usize) -> [u32; 11] {
-        let ModelConfig { heads, kv_heads, head_size, query_scale, .. } = *self.config;
-        let window = self.config.attention_kinds[layer.kind].window;
-        [
-            heads as u32,
-            kv_heads as u32,
-            head_size as u32,
-            (heads * head_size).next_multiple_of(LANES) as u32,
-            self.state.mixed.width as u32,
-            first as u32,
-            self.cached as u32,
-            window.map_or(u32::MAX, |window| u32::try_from(window).unwrap_or(u32::MAX)),
-            self.sights.stride as u32,
-            query_scale.to_bits(),
-            if layer.causal { 0 } else { self.rows as u32 },
-        ]
-    }
-
-    /// The feed-forward network over the normed states, added to the states or put aside.
-    fn feed_forward(&self, pass: &mut ComputePass<'_>, steps: &LayerSteps) {
-        match &steps.feed_forward {
-            FeedSteps::Dense { gate, up, down } => {
-                gate.run(pass, self.rows);
-                up.run(pass, self.rows);
-                self.activate(pass, self.rows, self.config.intermediate);
-                down.run(pass, self.rows);
-            }
-            FeedSteps::Experts(experts) => {
-                let slots = experts.route(pass, self.rows);
-                self.activate(pass, slots, experts.intermediate());
-                experts.combine(pass, self.rows);
-            }
-        }
-    }
-
-    /// `activation(gate) * up` of `rows` of `length` numbers.
-    fn activate(&self, pass: &mut ComputePass<'_>, rows: usize, length: usize) {
-        let (sizes, kind) = ((length, self.state.gated.width), self.config.family.activation);
-        activate(pass, &self.steps.activate, rows, sizes, u32::from(kind == Activation::Gelu));
-    }
-}
-
-/// What `activate.wgsl` calls the sigmoid alone.
-const SIGMOID: u32 = 2;
-
-/// A step of `activate.wgsl` of a `kind` over `rows` of `length` numbers, `width` with what fills them up.
-fn activate(
-    pass: &mut ComputePass<'_>,
-    step: &Step,
-    rows: usize,
-    (length, width): (usize, usize),
-    kind: u32,
-) {
-    let blocks = length.div_ceil(32);
-    let asked = [blocks as u32, rows as u32, length as u32, width as u32, width as u32, kind];
-    step.run(pass, &asked, ((rows * blocks).div_ceil(64), 1));
 }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::panic::resume_unwind;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::device::GpuDevice;
 use super::kernels::{Arithmetic, IMMEDIATE_BYTES, Kernel};
@@ -30,12 +31,31 @@ impl Pipelines {
             Kernel::all().any(|known| known == kernel),
             "{kernel:?} is not translated in the tests"
         );
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipeline) = made.get(&kernel) {
+        if let Some(pipeline) = self.made().get(&kernel) {
             return Ok(pipeline.clone());
         }
+        // Others may be made meanwhile.
         let pipeline = device.guarded(|| make(device.raw(), kernel, source(kernel, self.arithmetic)))?;
-        Ok(made.entry(kernel).or_insert(pipeline).clone())
+        Ok(self.made().entry(kernel).or_insert(pipeline).clone())
+    }
+
+    /// Makes several at once, each on a thread of its own: drivers take from some milliseconds to some tens for one.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub fn prepare(&self, device: &GpuDevice, kernels: &[Kernel]) -> Result<()> {
+        std::thread::scope(|scope| {
+            let threads =
+                kernels.iter().map(|&kernel| scope.spawn(move || self.get(device, kernel).map(drop)));
+            let threads: Vec<_> = threads.collect();
+            threads
+                .into_iter()
+                .try_for_each(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })
+    }
+
+    fn made(&self) -> MutexGuard<'_, HashMap<Kernel, wgpu::ComputePipeline>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,11 +4,13 @@
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
+use super::dispatches::Dispatches;
 use super::kernels::{Kernel, NONE, TILES};
-use super::network::Matrix;
+use super::matrix::Matrix;
+use super::product::Product;
 use super::promises::Promises;
 use super::state::Rows;
-use super::step::{Product, Step};
+use super::step::{Quantise, Step};
 use crate::error::Result;
 use crate::forward::cpu::alone;
 use crate::forward::cpu::panels::{Format, Panels};
@@ -26,7 +28,14 @@ const ROWS: usize = 8;
 pub fn rounds_once(device: &GpuDevice) -> Result<bool> {
     // The third number all but takes back the product of the first two, so that only its lower half is left.
     let three = |&[a, b]: &[f32; 2]| [a, b, -a * b];
-    let x: Vec<f32> = made_up(1024).as_chunks().0.iter().flat_map(three).collect();
+    // Products in the middle between two numbers, which only what is added says how to round.
+    let middle = |m: u16| {
+        let [a, b] = [1.0, f32::from(2 * m + 1)].map(|number| 1.0 + number / 4096.0);
+        [[a, b, 1e-12], [a, b, -1e-12], [a, -b, 1e-24], [a, -b, -1e-24]]
+    };
+    let made_up = made_up(1024);
+    let x = made_up.as_chunks().0.iter().map(three).chain((0..64).flat_map(middle));
+    let x: Vec<f32> = x.flatten().collect();
     let count = x.len() / 3;
     let (from, out) = (upload(device, &x)?, device.buffer(4 * count)?);
     let step = Step::new(device, Kernel::Probe, &[&from, &out])?;
@@ -40,25 +49,31 @@ pub fn rounds_once(device: &GpuDevice) -> Result<bool> {
 /// # Errors
 /// `Error::Compute` when the device fails, as of the others.
 pub fn measure(device: &GpuDevice) -> Result<Promises> {
+    let tiles = TILES.map(|tile| Kernel::Product(Format::F32, tile));
+    let others = [Kernel::Norm, Kernel::Activate, Kernel::Quantise, Kernel::Product(Format::Q8_0, 1)];
+    device.pipelines().prepare(device, &[&tiles[..], &others].concat())?;
     let rows = made_up(ROWS * INPUTS);
     let weight = made_up(INPUTS);
     let weights: Vec<u8> = made_up(OUTPUTS * INPUTS).iter().flat_map(|number| number.to_le_bytes()).collect();
-    let quants: Vec<u8> = weights[..OUTPUTS * INPUTS / 32 * 34].to_vec();
-    let quants = with_scales(quants, 34);
-    let Ok(panels) = Panels::pack(Format::Q8_0, OUTPUTS, INPUTS, &quants) else {
+    let quants = with_scales(weights[..OUTPUTS * INPUTS / 32 * 34].to_vec(), 34);
+    let pack = |format, weights: &[u8]| Panels::pack(format, OUTPUTS, INPUTS, weights);
+    let (Ok(numbers), Ok(quants)) = (pack(Format::F32, &weights), pack(Format::Q8_0, &quants)) else {
         unreachable!("scales that are not finite")
     };
-    let by_tile = products(device, &panels, &rows)?;
+    let by_tile = products(device, &numbers, &rows, &TILES)?;
+    let in_eight_bits = products(device, &quants, &rows, &TILES[..1])?;
     let ours = [
         norm(device, &rows, &weight, 1e-6)?,
         activate(device, Activation::Silu, &rows, &weight.repeat(ROWS))?,
         by_tile[0].clone(),
+        in_eight_bits[0].clone(),
     ];
     let each = |row: &dyn Fn(&[f32]) -> Vec<f32>| rows.chunks(INPUTS).flat_map(row).collect::<Vec<_>>();
     let theirs = [
         each(&|row| alone::rms_norm(row, &weight, 1e-6)),
         each(&|row| alone::activate(Activation::Silu, row, &weight)),
-        each(&|row| alone::product(&panels, row)),
+        each(&|row| alone::product(&numbers, row)),
+        each(&|row| alone::product(&quants, row)),
     ];
     let near = |(ours, theirs): (&Vec<f32>, &Vec<f32>)| {
         let size = theirs.iter().map(|number| number.abs()).fold(0.0, f32::max);
@@ -67,7 +82,8 @@ pub fn measure(device: &GpuDevice) -> Result<Promises> {
     Ok(Promises {
         computes: ours.iter().zip(&theirs).all(near),
         any_tile: by_tile.iter().all(|tile| bits(tile) == bits(&by_tile[0])),
-        cpu_bits: ours.iter().zip(&theirs).all(|(ours, theirs)| bits(ours) == bits(theirs)),
+        cpu_bits: rounds_once(device)?
+            && ours.iter().zip(&theirs).all(|(ours, theirs)| bits(ours) == bits(theirs)),
     })
 }
 
@@ -90,21 +106,21 @@ fn with_scales(mut blocks: Vec<u8>, block: usize) -> Vec<u8> {
 ///
 /// # Errors
 /// `Error::Compute` when the device fails, as of the others.
-fn upload(device: &GpuDevice, numbers: &[f32]) -> Result<Buffer> {
+pub fn upload(device: &GpuDevice, numbers: &[f32]) -> Result<Buffer> {
     let buffer = device.buffer(4 * numbers.len())?;
     device.write(&buffer, numbers.iter().map(|number| number.to_bits()));
     Ok(buffer)
 }
 
 /// Runs what `encode` says, and reads the first `count` numbers of `from`.
-fn compute(
+pub fn compute(
     device: &GpuDevice,
     (from, count): (&Buffer, usize),
-    encode: impl FnOnce(&mut wgpu::ComputePass<'_>),
+    encode: impl FnOnce(&mut Dispatches),
 ) -> Result<Vec<f32>> {
     let to = device.readable(4 * count)?;
     let mut encoder = device.raw().create_command_encoder(&Default::default());
-    encode(&mut encoder.begin_compute_pass(&Default::default()));
+    encode(&mut Dispatches::begin(&mut encoder));
     encoder.copy_buffer_to_buffer(from, 0, &to, 0, 4 * count as u64);
     device.submit(encoder, 0);
     device.fetch(&to, count)
@@ -135,26 +151,22 @@ pub fn activate(device: &GpuDevice, activation: Activation, gate: &[f32], up: &[
     compute(device, (&to.plain, length as usize), |pass| step.run(pass, &asked, groups))
 }
 
-/// The products of a matrix with up to eight `rows`, in tiles of every size.
-pub fn products(device: &GpuDevice, matrix: &Panels, rows: &[f32]) -> Result<Vec<Vec<f32>>> {
+/// The products of a matrix with up to eight `rows`, in tiles of each size.
+pub fn products(device: &GpuDevice, matrix: &Panels, rows: &[f32], tiles: &[usize]) -> Result<Vec<Vec<f32>>> {
     let (inputs, count) = (matrix.inputs(), rows.len() / matrix.inputs());
     let x = Rows::new(device, TILES[TILES.len() - 1], inputs)?;
     let stride = matrix.panels() * 16;
     let out = device.buffer(4 * count * stride)?;
     device.write(&x.plain, rows.iter().map(|number| number.to_bits()));
-    let quantise = Step::new(device, Kernel::Quantise, &[&x.plain, &x.quants, &x.scales])?;
-    let product = Product::new(device, &Matrix::upload(device, matrix)?, &x, &out, false)?;
-    let blocks = count * inputs / 32;
-    TILES
-        .iter()
-        .map(|&tile| {
-            let found = compute(device, (&out, count * stride), |pass| {
-                if x.blocks.is_some() {
-                    quantise.run(pass, &[blocks as u32], (blocks.div_ceil(64), 1));
-                }
-                product.run_in_tiles(pass, 0..count, tile);
-            })?;
-            Ok(found.chunks(stride).flat_map(|row| &row[..matrix.rows()]).copied().collect())
-        })
-        .collect()
+    let quantise = Quantise::new(device, &x)?;
+    let matrices = [Matrix::upload(device, matrix)?];
+    let product = Product::in_tiles((device, tiles), &matrices, &x, (&out, false))?;
+    let of_tile = |&tile: &usize| {
+        let found = compute(device, (&out, count * stride), |pass| {
+            quantise.run(pass, count);
+            product.run_in_tiles(pass, 0..count, tile, 0);
+        })?;
+        Ok(found.chunks(stride).flat_map(|row| &row[..matrix.rows()]).copied().collect())
+    };
+    tiles.iter().map(of_tile).collect()
 }

@@ -4,12 +4,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use wgpu::{Buffer, ComputePass};
+use wgpu::Buffer;
 
 use super::device::GpuDevice;
+use super::dispatches::Dispatches;
 use super::kernels::Kernel;
 use super::recording::Recording;
-use super::state::ROWS;
+use super::state::{ROWS, SCORED};
 use super::step::Step;
 use crate::error::Result;
 use crate::forward::cpu::alone::peak;
@@ -99,19 +100,19 @@ impl Scorer {
     /// `Error::Compute` when the device has no room, or its driver does not take the program.
     pub fn new(device: &Arc<GpuDevice>, logits: &Buffer, tokens: &Buffer, vocabulary: usize) -> Result<Self> {
         let words = 2 * vocabulary.div_ceil(SLICE) + 3 * vocabulary.div_ceil(STRETCH) + ROWS;
-        let found = device.buffer(4 * ROWS * words)?;
+        let found = device.buffer(4 * SCORED * words)?;
         Ok(Self {
             device: Arc::clone(device),
             step: Step::new(device, Kernel::Sketch, &[logits, tokens, &found])?,
             logits: logits.clone(),
             found,
             stride: vocabulary.next_multiple_of(LANES),
-            returning: [device.readable(4 * ROWS * words)?, device.readable(16)?],
+            returning: [device.readable(4 * SCORED * words)?, device.readable(16)?],
         })
     }
 
     /// Makes the sketches of logits that are there.
-    pub fn sketch(&self, pass: &mut ComputePass<'_>, asked: &Asked<'_>) {
+    pub fn sketch(&self, pass: &mut Dispatches, asked: &Asked<'_>) {
         let scale = Sketch::scale(asked.interest).unwrap_or(1.0);
         let words =
             [asked.vocabulary, self.stride, asked.words(), asked.tokens.len()].map(|number| number as u32);

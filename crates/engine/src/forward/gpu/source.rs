@@ -19,8 +19,12 @@ pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
         Arithmetic::Wrong => "fn fused(a: f32, b: f32, c: f32) -> f32 { return a * b - c; }\n",
     };
     let text = [own(kernel), vec![fused, wgsl!("arithmetic")]].concat().join("\n");
+    // Slots are the last of its buffers.
+    let text = text.replace("{{SLOTS}}", &(kernel.bindings().len() - 1).to_string());
     match kernel {
         Kernel::Product(format, rows) | Kernel::SlotProduct(format, rows) => fill(&text, rows, format),
+        Kernel::Gated(format, rows) | Kernel::SlotGated(format, rows) => fill(&text, rows, format),
+        Kernel::Embed(format) => fill(&text, 1, format),
         _ => text.replace("{{LONGEST}}", &LONGEST_HEAD.to_string()),
     }
 }
@@ -37,19 +41,24 @@ pub fn programs() -> impl Iterator<Item = (String, String)> {
 
 /// What it is made of beside arithmetic.
 fn own(kernel: Kernel) -> Vec<&'static str> {
+    let rounding = [wgsl!("rounding"), wgsl!("block")];
     match kernel {
-        Kernel::Product(format, _) => [panel(format), vec![wgsl!("product"), wgsl!("rows")]].concat(),
-        Kernel::SlotProduct(format, _) => [panel(format), vec![wgsl!("product"), wgsl!("slots")]].concat(),
+        Kernel::Product(format, _) => [product(format), vec![wgsl!("product"), wgsl!("rows")]].concat(),
+        Kernel::SlotProduct(format, _) => [product(format), vec![wgsl!("product"), wgsl!("slots")]].concat(),
+        Kernel::Gated(format, _) => [product(format), gated(), vec![wgsl!("rows")]].concat(),
+        Kernel::SlotGated(format, _) => [product(format), gated(), vec![wgsl!("slots")]].concat(),
+        Kernel::Embed(format) => [panel(format), vec![wgsl!("embed"), unpacking(format)]].concat(),
         Kernel::Rank => vec![wgsl!("rank")],
         Kernel::Arrange => vec![wgsl!("arrange")],
         Kernel::Combine => vec![wgsl!("combine")],
-        Kernel::Join => vec![wgsl!("join"), wgsl!("norm_scale"), wgsl!("rounding")],
+        Kernel::Join => [vec![wgsl!("join")], state_norm(), rounding.to_vec()].concat(),
         Kernel::Convolve => vec![wgsl!("convolve")],
-        Kernel::Norm => vec![wgsl!("norm"), wgsl!("norm_scale"), wgsl!("rounding")],
-        Kernel::Quantise => vec![wgsl!("quantise"), wgsl!("rounding")],
-        Kernel::Activate => vec![wgsl!("activate"), wgsl!("rounding")],
-        Kernel::Turn => vec![wgsl!("turn")],
-        Kernel::Attend => vec![wgsl!("attend")],
+        Kernel::Norm => [vec![wgsl!("norm")], state_norm(), rounding.to_vec()].concat(),
+        Kernel::NormHeads => [vec![wgsl!("norm_heads")], state_norm()].concat(),
+        Kernel::Quantise => [vec![wgsl!("quantise")], rounding.to_vec()].concat(),
+        Kernel::Activate => [vec![wgsl!("activate"), wgsl!("activation")], rounding.to_vec()].concat(),
+        Kernel::Turn => vec![wgsl!("turn"), wgsl!("norm_scale")],
+        Kernel::Attend => [vec![wgsl!("attend")], rounding.to_vec()].concat(),
         Kernel::Gather => vec![wgsl!("gather")],
         Kernel::Score => vec![wgsl!("score")],
         Kernel::Sketch => vec![wgsl!("sketch")],
@@ -57,12 +66,33 @@ fn own(kernel: Kernel) -> Vec<&'static str> {
     }
 }
 
-/// What a panel is like, and what a run of it comes to.
+/// What a panel is like.
 fn panel(format: Format) -> Vec<&'static str> {
     match format.quantised() {
-        true => vec![wgsl!("quants"), wgsl!("quants_run"), wgsl!("codebook")],
+        true => vec![wgsl!("quants"), wgsl!("codebook")],
         false => vec![wgsl!("numbers")],
     }
+}
+
+/// The sums of panels, and what a run of them comes to.
+fn product(format: Format) -> Vec<&'static str> {
+    let run = if format.quantised() { wgsl!("quants_run") } else { wgsl!("numbers_run") };
+    [panel(format), vec![wgsl!("tile"), run]].concat()
+}
+
+/// What is done with the sums of a gate.
+fn gated() -> Vec<&'static str> {
+    vec![wgsl!("gated"), wgsl!("activation"), wgsl!("rounding")]
+}
+
+/// What a row's part is like as numbers.
+fn unpacking(format: Format) -> &'static str {
+    if format.quantised() { wgsl!("quants_row") } else { wgsl!("numbers_row") }
+}
+
+/// How numbers of a state are normed.
+fn state_norm() -> Vec<&'static str> {
+    vec![wgsl!("state_scale"), wgsl!("norm_scale")]
 }
 
 /// Fills in what a format's panels are like, in words of four bytes.

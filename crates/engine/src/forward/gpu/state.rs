@@ -1,16 +1,20 @@
-//! The memory of a pass on the device: made once, for so many rows.
+//! What a pass works in on the device: made once, for so many rows.
 
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
+use super::network::Network;
 use crate::error::Result;
 use crate::forward::cpu::activations::BLOCK;
 use crate::forward::cpu::panels::Format;
 use crate::forward::cpu::simd::LANES;
 use crate::model::{Convolution, Experts, ModelConfig};
 
-/// Rows that go through the layers at once; more go in turns.
-pub const ROWS: usize = 32;
+/// Rows that go through the layers at once, as those of a prompt do; more go in turns.
+pub const ROWS: usize = 128;
+
+/// Rows of a pass whose logits there is room for.
+pub const SCORED: usize = 32;
 
 /// Rows to multiply with, as numbers and in eight bits.
 #[derive(Debug)]
@@ -70,23 +74,41 @@ pub struct State {
     pub joined: Option<Rows>, // 2 * hidden
     /// Of a draft head with convolutions: the norms before them, and what is computed of these.
     pub unconvolved: Option<(Rows, Buffer)>, // hidden; [rows, both sides in whole vectors]
-    pub queries: Buffer, // [rows, heads * head_size in whole vectors]
-    pub keys: Buffer, // [rows, kv_heads * head_size in whole vectors]
-    pub values: Buffer, // as the keys
+    pub heads: Buffer, // [rows, as `places` says]
+    pub places: Places,
     /// Of each kind of attention cosines and sines of the rows' positions; of queries first, where these differ.
     pub turns: Vec<Buffer>, // [rows, size / 2, 2] once or twice
-    pub mixed: Rows,  // heads * head_size
-    /// In families that gate what attention gives: the gates, and it before.
-    pub output_gates: Option<[Buffer; 2]>, // [rows, heads * head_size in whole vectors]
+    pub mixed: Rows, // heads * head_size
     /// Of rows; of a model with experts, of slots.
-    pub gate: Buffer, // [rows, intermediate in whole vectors]
-    pub up: Buffer,   // as the gate
-    pub gated: Rows,  // intermediate
+    pub gated: Rows, // intermediate
+    /// Where some gate lies apart from what it is multiplied with: what they give.
+    pub apart: Option<[Buffer; 2]>, // [rows or slots, intermediate in whole vectors] each
     pub routed: Option<Routed>,
-    pub scored: Rows,   // hidden, of the rows asked for
+    /// At most [`SCORED`] rows.
+    pub scored: Rows, // hidden, of the rows asked for
     pub logits: Buffer, // [rows asked for, vocabulary in whole vectors]
     /// Of the pass.
     pub tokens: Buffer, // [rows]
+}
+
+/// Where in a row of heads each kind of them begins, after queries, and the next row.
+#[derive(Debug, Clone, Copy)]
+pub struct Places {
+    /// In families that gate what attention gives.
+    pub gates: Option<usize>,
+    pub keys: usize,
+    pub values: usize,
+    pub stride: usize,
+}
+
+impl Places {
+    pub fn of(config: &ModelConfig) -> Self {
+        let whole = |heads: usize| (heads * config.head_size).next_multiple_of(LANES);
+        let (queries, width) = (whole(config.heads), whole(config.kv_heads));
+        let gates = config.family.gated_attention.then_some(queries);
+        let keys = queries + gates.unwrap_or(0);
+        Self { gates, keys, values: keys + width, stride: keys + 2 * width }
+    }
 }
 
 impl Routed {
@@ -106,19 +128,19 @@ impl Routed {
 impl State {
     /// # Errors
     /// `Error::Compute` when the device has no room.
-    pub fn new(device: &GpuDevice, config: &ModelConfig) -> Result<Self> {
+    pub fn new(device: &GpuDevice, network: &Network, config: &ModelConfig) -> Result<Self> {
         let numbers = |width: usize| device.buffer(4 * ROWS * width.next_multiple_of(LANES));
         let rows = |length| Rows::new(device, ROWS, length);
-        let (queries, keys) = (config.heads * config.head_size, config.kv_heads * config.head_size);
+        let places = Places::of(config);
         let turns = config.attention_kinds.iter().map(|kind| {
             let times = if kind.rotary.growth.is_some() { 2 } else { 1 };
             device.buffer(4 * times * ROWS * kind.rotary.size())
         });
-        let gates = || Result::Ok([numbers(queries)?, numbers(queries)?]);
         let experts = config.experts.as_ref();
         let (gated, intermediate) = experts
             .map_or((ROWS, config.intermediate), |experts| (ROWS * experts.used, experts.intermediate));
-        let gate = || device.buffer(4 * gated * intermediate.next_multiple_of(LANES));
+        let apart = || device.buffer(4 * gated * intermediate.next_multiple_of(LANES));
+        let apart = network.has_gates_apart().then(|| Result::Ok([apart()?, apart()?])).transpose()?;
         let unconvolved = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
             let Convolution { taps, group } = sizes;
             Ok((rows(config.hidden)?, numbers(2 * taps * (config.hidden / group))?))
@@ -129,18 +151,15 @@ impl State {
             branch: numbers(config.hidden)?,
             normed: rows(config.hidden)?,
             joined: (config.mixed() > config.hidden).then(|| rows(config.mixed())).transpose()?,
-            queries: numbers(queries)?,
-            keys: numbers(keys)?,
-            values: numbers(keys)?,
+            heads: numbers(places.stride)?,
+            places,
             turns: turns.collect::<Result<_>>()?,
-            mixed: rows(queries)?,
-            output_gates: config.family.gated_attention.then(gates).transpose()?,
-            gate: gate()?,
-            up: gate()?,
+            mixed: rows(config.heads * config.head_size)?,
             gated: Rows::new(device, gated, intermediate)?,
+            apart,
             routed: experts.map(|experts| Routed::new(device, experts, config.hidden)).transpose()?,
-            scored: rows(config.hidden)?,
-            logits: numbers(config.vocabulary)?,
+            scored: Rows::new(device, SCORED, config.hidden)?,
+            logits: device.buffer(4 * SCORED * config.vocabulary.next_multiple_of(LANES))?,
             tokens: device.buffer(4 * ROWS)?,
         })
     }

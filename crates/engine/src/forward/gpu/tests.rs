@@ -9,11 +9,15 @@ use rand::{RngExt, SeedableRng};
 use super::cache::{Cache, PAGE};
 use super::device::GpuDevice;
 use super::kernels::TILES;
+use super::matrix::Matrix;
 use super::model::GpuModel;
-use super::probe::{activate, norm, products};
+use super::probe::{activate, compute, norm, products};
+use super::product::Product;
 use super::promises::Promises;
 use super::recording::Recording;
 use super::scores::{Asked, Scorer, Scores};
+use super::state::Rows;
+use super::step::Quantise;
 use crate::error::Error;
 use crate::forward::cpu::alone;
 use crate::forward::cpu::panels::{Format, Panels};
@@ -31,7 +35,8 @@ pub fn gpu() -> &'static Arc<GpuDevice> {
 
 #[track_caller]
 fn assert_bits(found: &[f32], expected: &[f32], what: &str) {
-    let differing = found.iter().zip(expected).filter(|(a, b)| a.to_bits() != b.to_bits());
+    let pairs = found.iter().zip(expected).enumerate();
+    let differing = pairs.filter(|(_, (a, b))| a.to_bits() != b.to_bits());
     let (differ, first) = (differing.clone().count(), differing.clone().next());
     assert!(found.len() == expected.len(), "{} numbers for {}: {what}", found.len(), expected.len());
     assert!(
@@ -82,10 +87,64 @@ fn products_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
         let panels = matrix(&mut random, format, 40, inputs);
         let rows = numbers(&mut random, 8 * inputs);
         let expected: Vec<f32> = rows.chunks(inputs).flat_map(|row| alone::product(&panels, row)).collect();
-        let found = products(gpu(), &panels, &rows).unwrap();
+        let found = products(gpu(), &panels, &rows, &TILES).unwrap();
         assert_eq!(found.len(), TILES.len());
         for (tile, found) in TILES.iter().zip(found) {
             assert_bits(&found, &expected, &format!("{format:?} in tiles of {tile}"));
+        }
+    }
+}
+
+/// What programs for gates make of up to eight rows, in tiles of every size: numbers, and these rounded.
+fn gated(
+    device: &GpuDevice,
+    [gate, up]: [&Panels; 2],
+    rows: &[f32],
+    activation: Activation,
+) -> Vec<Vec<f32>> {
+    let (inputs, outputs, count) = (gate.inputs(), gate.rows(), rows.len() / gate.inputs());
+    let (x, to) = (Rows::new(device, 8, inputs).unwrap(), Rows::new(device, 8, outputs).unwrap());
+    device.write(&x.plain, rows.iter().map(|number| number.to_bits()));
+    let quantise = Quantise::new(device, &x).unwrap();
+    let matrix = Matrix::in_turns(device, &[gate], &[up]).unwrap().unwrap();
+    let product = Product::gated(device, &matrix, (&x, &to), activation).unwrap();
+    let read = |from, count| compute(device, (from, count), |_| ()).unwrap();
+    let run = |tile: &usize| {
+        let plain = compute(device, (&to.plain, count * outputs), |pass| {
+            quantise.run(pass, count);
+            product.run_in_tiles(pass, 0..count, *tile, 0);
+        });
+        let quants = read(&to.quants, count * outputs / 4);
+        [plain.unwrap(), quants, read(&to.scales, count * outputs / 16)].concat()
+    };
+    TILES.iter().map(run).collect()
+}
+
+/// Of a matrix in one buffer and of one in many, none of which has whole rows.
+#[test]
+fn gates_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
+    let mut random = StdRng::seed_from_u64(15);
+    let small = GpuDevice::open(0, true).unwrap();
+    for format in Format::ALL {
+        let inputs = if format.quantised() { 256 } else { 80 };
+        let [gate, up] = [(); 2].map(|()| matrix(&mut random, format, 96, inputs));
+        // Parts of one turn.
+        small.bound(|bounds| bounds.buffer = (5 * gate.panel(0).len() as u64).max(8 * 4 * 256));
+        let rows = numbers(&mut random, 8 * inputs);
+        for (device, activation) in [(&**gpu(), Activation::Silu), (&small, Activation::Gelu)] {
+            let row = |row: &[f32]| {
+                alone::activate(activation, &alone::product(&gate, row), &alone::product(&up, row))
+            };
+            let expected: Vec<f32> = rows.chunks(inputs).flat_map(row).collect();
+            let rounded = Rows::new(gpu(), 8, 96).unwrap();
+            gpu().write(&rounded.plain, expected.iter().map(|number| number.to_bits()));
+            let quantise = Quantise::new(gpu(), &rounded).unwrap();
+            let quants = compute(gpu(), (&rounded.quants, 8 * 24), |pass| quantise.run(pass, 8)).unwrap();
+            let scales = compute(gpu(), (&rounded.scales, 8 * 6), |_| ()).unwrap();
+            let expected = [expected, quants, scales].concat();
+            for (tile, found) in TILES.iter().zip(gated(device, [&gate, &up], &rows, activation)) {
+                assert_bits(&found, &expected, &format!("{format:?}, {activation:?} in tiles of {tile}"));
+            }
         }
     }
 }

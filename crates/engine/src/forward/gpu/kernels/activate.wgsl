@@ -1,4 +1,4 @@
-// activation(gate) * up, or sigmoid(gate) * up, and that in eight bits, a thread a block of 32.
+// activation(gate) * up, and that in eight bits, a thread a block of 32: what `gated.wgsl` does where it can.
 
 struct Ask {
     blocks: u32, // of a row, the last one perhaps a part
@@ -6,7 +6,7 @@ struct Ask {
     length: u32,
     stride: u32, // of `gate` and `up`
     width: u32,  // of `plain`
-    kind: u32,   // SILU, GELU or SIGMOID
+    kind: u32,   // of activation
 }
 var<immediate> ask: Ask;
 
@@ -15,18 +15,6 @@ var<immediate> ask: Ask;
 @group(0) @binding(2) var<storage, read_write> plain: array<f32>;        // [rows, width]
 @group(0) @binding(3) var<storage, read_write> quants: array<u32>;       // [rows, blocks, 8]
 @group(0) @binding(4) var<storage, read_write> scales: array<vec2<f32>>; // [rows, blocks]
-
-const SILU = 0u;
-const GELU = 1u;
-const SIGMOID = 2u;
-
-// e^ what is added to 1 below the number.
-fn power(a: f32) -> f32 {
-    if ask.kind != GELU {
-        return 0.0 - a;
-    }
-    return a * fused(a * a, -0.071354814, -1.595769);
-}
 
 @compute @workgroup_size(64)
 fn activate(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -37,14 +25,8 @@ fn activate(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     let end = min(32u * block + 32u, ask.length);
     for (var at = 32u * block; at < end; at++) {
-        let a = gate[row * ask.stride + at];
-        let below = 1.0 + exponential(power(a));
-        let other = up[row * ask.stride + at];
-        if ask.kind == SIGMOID {
-            plain[row * ask.width + at] = divide(other, below);
-        } else {
-            plain[row * ask.width + at] = divide(a, below) * other;
-        }
+        let from_gate = activation(ask.kind, gate[row * ask.stride + at]);
+        plain[row * ask.width + at] = from_gate * up[row * ask.stride + at];
     }
     if ask.length % 32u == 0u {
         round_block(row * ask.blocks + block);

@@ -1,28 +1,32 @@
 // Attention of one row and head over the positions it sees, in the CPU engine's operations and order: cached ones, then
-// those of its path in the pass. A workgroup a head and row.
+// those of its path in the pass; and that in eight bits. A workgroup a head and row.
 
 struct Ask {
     heads: u32,
     kv_heads: u32,
     head_size: u32,
-    query_stride: u32,
-    width: u32,   // of `out`
+    stride: u32,  // of `rows`
+    width: u32,   // of `plain`
     first: u32,   // row of the pass that is row 0 of `scores`
     cached: u32,  // positions before those of the pass
     window: u32,  // tokens a row sees, itself among them
-    stride: u32,  // of `scores`
+    room: u32,    // of a row and head in `scores`
     scale: f32,
     ahead: u32,   // rows of the pass, if a row sees those after it
+    gates: u32,   // where in a row they begin; NONE where there are none
 }
 var<immediate> ask: Ask;
 
-@group(0) @binding(0) var<storage, read> queries: array<f32>;            // [rows, query_stride]
+@group(0) @binding(0) var<storage, read> rows: array<f32>;               // [rows, stride]: queries, ...
 @group(0) @binding(1) var<storage, read> key_cache: array<u32>;          // [pages, kv_heads, 16, head_size / 2, 16]
 @group(0) @binding(2) var<storage, read> value_cache: array<u32>;        // [pages, kv_heads, 256, head_size / 2]
 @group(0) @binding(3) var<storage, read> nodes: array<u32>;              // [rows, 3]: ..., begin and end of the path
-@group(0) @binding(4) var<storage, read_write> scores: array<f32>;       // [rows, heads, stride]
-@group(0) @binding(5) var<storage, read_write> out: array<f32>;          // [rows, width]
+@group(0) @binding(4) var<storage, read_write> scores: array<f32>;       // [rows, heads, room]
+@group(0) @binding(5) var<storage, read_write> plain: array<f32>;        // [rows, width]
+@group(0) @binding(6) var<storage, read_write> quants: array<u32>;       // [rows, width / 32, 8]
+@group(0) @binding(7) var<storage, read_write> scales: array<vec2<f32>>; // [rows, width / 32]
 
+const NONE = 0xffffffffu;
 const THREADS = 128u;
 
 var<workgroup> partial: array<f32, THREADS>;
@@ -59,8 +63,8 @@ fn attend(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
     let head = group.x;
     let row = ask.first + group.y;
     let kv_head = head / (ask.heads / ask.kv_heads);
-    let query = row * ask.query_stride + head * ask.head_size;
-    let to = (group.y * ask.heads + head) * ask.stride;
+    let query = row * ask.stride + head * ask.head_size;
+    let to = (group.y * ask.heads + head) * ask.room;
     let pairs = ask.head_size / 2u;
     let sight = sight_of(row);
 
@@ -71,8 +75,8 @@ fn attend(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
         var sum = 0.0;
         for (var pair = 0u; pair < pairs; pair++) {
             let key = key_cache[(block * pairs + pair) * 16u + at % 16u];
-            sum = fused(half(key & 0xffffu), queries[query + 2u * pair], sum);
-            sum = fused(half(key >> 16u), queries[query + 2u * pair + 1u], sum);
+            sum = fused(half(key & 0xffffu), rows[query + 2u * pair], sum);
+            sum = fused(half(key >> 16u), rows[query + 2u * pair + 1u], sum);
         }
         let score = sum * ask.scale;
         scores[to + index] = score;
@@ -122,6 +126,19 @@ fn attend(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
             let value = half((value_cache[place + number / 2u] >> (number % 2u * 16u)) & 0xffffu);
             sum = fused(scores[to + index], value, sum);
         }
-        out[row * ask.width + head * ask.head_size + number] = sum * scale;
+        var mixed = sum * scale;
+        if ask.gates != NONE {
+            mixed = divide(mixed, 1.0 + exponential(0.0 - rows[query + ask.gates + number]));
+        }
+        plain[row * ask.width + head * ask.head_size + number] = mixed;
+    }
+    // Where heads are not whole blocks, `quantise` does it.
+    if ask.head_size % 32u == 0u {
+        storageBarrier();
+        workgroupBarrier();
+        let blocks = ask.head_size / 32u;
+        if thread < blocks {
+            round_block(row * (ask.width / 32u) + head * blocks + thread);
+        }
     }
 }

@@ -22,13 +22,7 @@ const THREADS = 64u;
 @compute @workgroup_size(THREADS)
 fn join(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let start = group.x * ask.stride;
-    var squares = 0.0;
-    if thread < 16u {
-        for (var at = thread; at < ask.length; at += 16u) {
-            squares = fused(state[start + at], state[start + at], squares);
-        }
-    }
-    let scale = norm_scale(thread, squares, ask.epsilon);
+    let scale = state_scale(thread, start, ask.length, ask.epsilon);
     for (var at = thread; at < ask.length; at += THREADS) {
         let normed = state[start + at] * scale * vectors[ask.weight + at];
         plain[group.x * ask.width + ask.length + at] = normed;

@@ -1,12 +1,12 @@
-// The norm of a row's state, as numbers and in eight bits; before that the branch that waits for a norm of its own
-// is added to the state. A workgroup a row; sixteen lanes, which are added up as the CPU's vectors are.
+// The norm of a row's state, or that as it is, as numbers and in eight bits; before that the branch that waits for a norm
+// of its own is added to the state. A workgroup a row.
 
 struct Ask {
     first: u32,   // row of the state that is row 0 of what comes out
     length: u32,
     stride: u32,  // of `state` and `branch`
     width: u32,   // of `plain`
-    weight: u32,  // where it begins in `vectors`
+    weight: u32,  // where it begins in `vectors`; NONE where there is no norm
     pending: u32, // where the branch's weight begins; NONE where no branch waits
     epsilon: f32,
     zero: u32,
@@ -34,7 +34,7 @@ fn norm(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 squares = fused(branch[start + at], branch[start + at], squares);
             }
         }
-        let scale = norm_scale(thread, squares, ask.pending_epsilon);
+        let scale = norm_scale(thread, squares, ask.length, ask.pending_epsilon);
         for (var at = thread; at < ask.length; at += THREADS) {
             let normed = branch[start + at] * scale * vectors[ask.pending + at];
             state[start + at] += opaque(normed, ask.zero);
@@ -42,18 +42,19 @@ fn norm(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         storageBarrier();
         workgroupBarrier();
     }
-    var squares = 0.0;
-    if thread < 16u {
-        for (var at = thread; at < ask.length; at += 16u) {
-            squares = fused(state[start + at], state[start + at], squares);
-        }
+    var scale = 1.0;
+    if ask.weight != NONE {
+        scale = state_scale(thread, start, ask.length, ask.epsilon);
     }
-    let scale = norm_scale(thread, squares, ask.epsilon);
     let blocks = (ask.length + 31u) / 32u;
     for (var block = thread; block < blocks; block += THREADS) {
         let end = min(32u * block + 32u, ask.length);
         for (var at = 32u * block; at < end; at++) {
-            plain[group.x * ask.width + at] = state[start + at] * scale * vectors[ask.weight + at];
+            var number = state[start + at];
+            if ask.weight != NONE {
+                number = number * scale * vectors[ask.weight + at];
+            }
+            plain[group.x * ask.width + at] = number;
         }
         if ask.length % 32u == 0u {
             round_block(group.x * blocks + block);

@@ -1,7 +1,10 @@
+// What numbers are multiplied with by a norm: 1 / sqrt(mean of squares + epsilon). Sixteen lanes sum up the squares of
+// every sixteenth number, and are added up as the CPU's vectors are.
+
 var<workgroup> lanes: array<f32, 16>;
 
-// 1 / sqrt(mean of squares + epsilon) of what the lanes have summed up.
-fn norm_scale(lane: u32, squares: f32, epsilon: f32) -> f32 {
+// Of so many squares, which the lanes have summed up.
+fn norm_scale(lane: u32, squares: f32, length: u32, epsilon: f32) -> f32 {
     if lane < 16u {
         lanes[lane] = squares;
     }
@@ -14,5 +17,5 @@ fn norm_scale(lane: u32, squares: f32, epsilon: f32) -> f32 {
     }
     let sum = lanes[0];
     workgroupBarrier();
-    return divide(1.0, root(divide(sum, f32(ask.length)) + epsilon));
+    return divide(1.0, root(divide(sum, f32(length)) + epsilon));
 }

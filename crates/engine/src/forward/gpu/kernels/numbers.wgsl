@@ -1,12 +1,7 @@
-// A panel of weights that are numbers, and the sum of one of its runs.
+// A panel of weights that are numbers.
 
 const BITS = {{BITS}}u;
 const BRAIN = {{BRAIN}};
-
-@group(0) @binding(2) var<storage, read> x: array<f32>;  // [rows, width]
-
-// What is summed up by itself, and what lengths are counted in: inputs.
-const RUN = 32u;
 
 fn number(index: u32) -> f32 {
     if BITS == 32u {
@@ -17,20 +12,4 @@ fn number(index: u32) -> f32 {
         return bitcast<f32>(bits << 16u);
     }
     return half(bits);
-}
-
-// The sums of a run from input number `begin` on, for each row of the tile, sixteen words apart.
-fn sum_run(tile: Tile, begin: u32, lane: u32, to: u32) {
-    // Rows that a tile does not have are its last.
-{{EACH}}    var sum{{ROW}} = 0.0;
-    let row{{ROW}} = given(tile.first + min({{ROW}}u, tile.rows - 1u)) * ask.width;
-{{END}}
-    let end = min(begin + RUN, ask.length);
-    for (var input = begin; input < end; input++) {
-        let weight = number((tile.panel * ask.length + input) * 16u + lane);
-{{EACH}}        sum{{ROW}} = fused(weight, x[row{{ROW}} + input], sum{{ROW}});
-{{END}}
-    }
-{{EACH}}    products[to + {{ROW}}u * 16u] = sum{{ROW}};
-{{END}}
 }

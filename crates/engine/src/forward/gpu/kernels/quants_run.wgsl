@@ -29,16 +29,16 @@ fn add_block(sum: f32, w: Quants, by: vec2<f32>, parts: vec2<i32>, x: array<vec4
     return found;
 }
 
-// The sums of a run from block number `begin` on, for each row of the tile, sixteen words apart.
-fn sum_run(tile: Tile, begin: u32, lane: u32, to: u32) {
+// The sums of a run of a panel from block number `begin` on, for each row of the tile, sixteen words apart.
+fn sum_run(tile: Tile, panel: u32, begin: u32, lane: u32, to: u32) {
     // Rows that a tile does not have are its last.
 {{EACH}}    var sum{{ROW}} = 0.0;
     let row{{ROW}} = given(tile.first + min({{ROW}}u, tile.rows - 1u)) * ask.length;
 {{END}}
-    let panel = tile.panel * (ask.length / GROUPS * BLOCK);
+    let start = panel * (ask.length / GROUPS * BLOCK);
     let end = min(begin + RUN, ask.length);
     for (var first = begin; first < end; first += GROUPS) {
-        let block = panel + first / GROUPS * BLOCK;
+        let block = start + first / GROUPS * BLOCK;
         let head = head_of(block, lane);
         for (var group = 0u; group < GROUPS; group++) {
             let w = quants_of(block + HEAD + group * GROUP, lane);

@@ -1,21 +1,21 @@
-// A block of 32 numbers of `plain` in eight bits, as the CPU engine's `Activations` rounds it: to `quants` and `scales`.
-fn round_block(at: u32) {
-    var largest = 0.0;
-    for (var i = 0u; i < 32u; i++) {
-        largest = max(largest, abs(plain[32u * at + i]));
-    }
-    let zero = largest < 1e-36;
-    let scale = select(divide(largest, 127.0), 0.0, zero);
-    let inverse = select(divide(127.0, largest), 0.0, zero);
-    var sum = 0;
-    for (var j = 0u; j < 8u; j++) {
-        var word = 0u;
-        for (var i = 0u; i < 4u; i++) {
-            let quant = i32(round(plain[32u * at + 4u * j + i] * inverse)); // ties to even
-            sum += quant;
-            word |= (u32(quant) & 255u) << (8u * i);
-        }
-        quants[at * 8u + j] = word;
-    }
-    scales[at] = vec2(scale, scale * f32(sum));
+// Numbers in eight bits as the CPU engine's `Activations` rounds them, 32 of which share a scale.
+
+// Below this 127 / largest would be infinite.
+const SMALLEST = 1e-36;
+
+fn scale_of(largest: f32) -> f32 {
+    return select(divide(largest, 127.0), 0.0, largest < SMALLEST);
+}
+
+fn inverse_of(largest: f32) -> f32 {
+    return select(divide(127.0, largest), 0.0, largest < SMALLEST);
+}
+
+fn quant_of(number: f32, inverse: f32) -> i32 {
+    return i32(round(number * inverse)); // ties to even
+}
+
+fn packed(four: vec4<i32>) -> u32 {
+    let bytes = (vec4<u32>(four) & vec4(255u)) << vec4(0u, 8u, 16u, 24u);
+    return bytes.x | bytes.y | bytes.z | bytes.w;
 }

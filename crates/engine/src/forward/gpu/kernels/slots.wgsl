@@ -1,23 +1,23 @@
-// Which rows a workgroup of a product multiplies with which panel: those of a tile of slots with their expert's.
+// Which rows a workgroup multiplies with which panels: those of a tile of slots with their expert's.
 
 struct Slot {
     row: u32,
     expert: u32,
     rows: u32, // of the tile that begins here, 0 where none does
 }
-@group(0) @binding(4) var<storage, read> slots: array<Slot>;
+@group(0) @binding({{SLOTS}}) var<storage, read> slots: array<Slot>;
 
 struct Tile {
-    panel: u32, // of `weights`
+    panel: u32, // of `weights`, the first of the workgroup's
     first: u32, // slot
     rows: u32,  // 0 where there is nothing to do: no tile begins, or the panel is not among `weights`
-    out: u32,   // panel of the expert's matrix
+    out: u32,   // the same panel in the expert's matrix
 }
 
 fn tile_of(group: vec3<u32>, size: u32) -> Tile {
-    let slot = slots[group.y];
-    let panel = slot.expert * ask.panels + group.x - ask.first;
-    return Tile(panel, group.y, select(0u, slot.rows, panel < ask.held), group.x);
+    let slot = slots[group.x];
+    let panel = slot.expert * ask.panels + group.y * UNIT - ask.first;
+    return Tile(panel, group.x, select(0u, slot.rows, panel < ask.held), group.y * UNIT);
 }
 
 // The row that goes in for a slot that comes out.

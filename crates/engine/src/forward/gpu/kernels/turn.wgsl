@@ -6,8 +6,9 @@ struct Ask {
     heads: u32,
     kv_heads: u32,
     head_size: u32,
-    query_stride: u32,
-    key_stride: u32,
+    stride: u32,      // of `rows`
+    keys: u32,        // where in a row they begin
+    values: u32,
     turned: u32,      // pairs of components that are rotated, the first ones of a head
     interleaved: u32, // pairs are next to each other, else half of what is rotated apart
     query_bias: u32,  // where these begin in `vectors`, NONE where there are none
@@ -21,19 +22,16 @@ struct Ask {
 }
 var<immediate> ask: Ask;
 
-@group(0) @binding(0) var<storage, read_write> queries: array<f32>;      // [rows, query_stride]
-@group(0) @binding(1) var<storage, read> keys: array<f32>;               // [rows, key_stride]
-@group(0) @binding(2) var<storage, read> values: array<f32>;             // [rows, key_stride]
-@group(0) @binding(3) var<storage, read> turns: array<vec2<f32>>;        // [rows, turned]: cosines and sines; of queries and then of keys, where these differ
-@group(0) @binding(4) var<storage, read> vectors: array<f32>;
-@group(0) @binding(5) var<storage, read> nodes: array<u32>;              // [rows, 3]: position in the cache, ...
-@group(0) @binding(6) var<storage, read_write> key_cache: array<u32>;    // [pages, kv_heads, 16, head_size / 2, 16]
-@group(0) @binding(7) var<storage, read_write> value_cache: array<u32>;  // [pages, kv_heads, 256, head_size / 2]
+@group(0) @binding(0) var<storage, read_write> rows: array<f32>;         // [rows, stride]: queries, ..., keys, values
+@group(0) @binding(1) var<storage, read> turns: array<vec2<f32>>;        // [rows, turned]: cosines and sines; of queries and then of keys, where these differ
+@group(0) @binding(2) var<storage, read> vectors: array<f32>;
+@group(0) @binding(3) var<storage, read> nodes: array<u32>;              // [rows, 3]: position in the cache, ...
+@group(0) @binding(4) var<storage, read_write> key_cache: array<u32>;    // [pages, kv_heads, 16, head_size / 2, 16]
+@group(0) @binding(5) var<storage, read_write> value_cache: array<u32>;  // [pages, kv_heads, 256, head_size / 2]
 
 const NONE = 0xffffffffu;
 const THREADS = 64u;
 
-var<workgroup> lanes: array<f32, 16>;
 var<workgroup> numbers: array<f32, {{LONGEST}}>; // of a head
 
 fn norm(thread: u32, weight: u32) {
@@ -42,16 +40,8 @@ fn norm(thread: u32, weight: u32) {
         for (var at = thread; at < ask.head_size; at += 16u) {
             squares = fused(numbers[at], numbers[at], squares);
         }
-        lanes[thread] = squares;
     }
-    workgroupBarrier();
-    for (var half = 8u; half > 0u; half = half >> 1u) {
-        if thread < half {
-            lanes[thread] += lanes[thread + half];
-        }
-        workgroupBarrier();
-    }
-    let scale = divide(1.0, root(divide(lanes[0], f32(ask.head_size)) + ask.epsilon));
+    let scale = norm_scale(thread, squares, ask.head_size, ask.epsilon);
     for (var at = thread; at < ask.head_size; at += THREADS) {
         numbers[at] = numbers[at] * scale * vectors[weight + at];
     }
@@ -81,20 +71,14 @@ fn turn(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let number = ask.first + group.x;
     let is_query = number < ask.heads;
     let head = select(number - ask.heads, number, is_query);
-    let query = row * ask.query_stride + head * ask.head_size;
-    let key = row * ask.key_stride + head * ask.head_size;
+    let own = row * ask.stride + select(ask.keys, 0u, is_query) + head * ask.head_size;
     let bias = select(ask.key_bias, ask.query_bias, is_query);
     for (var at = thread; at < ask.head_size; at += THREADS) {
-        var own = 0.0;
-        if is_query {
-            own = queries[query + at];
-        } else {
-            own = keys[key + at];
-        }
+        var component = rows[own + at];
         if bias != NONE {
-            own += vectors[bias + head * ask.head_size + at];
+            component += vectors[bias + head * ask.head_size + at];
         }
-        numbers[at] = own;
+        numbers[at] = component;
     }
     workgroupBarrier();
     let weight = select(ask.key_norm, ask.query_norm, is_query);
@@ -104,10 +88,11 @@ fn turn(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     rotate(select(ask.key_turns + row, row, is_query), thread);
     if is_query {
         for (var at = thread; at < ask.head_size; at += THREADS) {
-            queries[query + at] = numbers[at];
+            rows[own + at] = numbers[at];
         }
         return;
     }
+    let values = row * ask.stride + ask.values + head * ask.head_size;
     let position = nodes[3u * row];
     let pairs = ask.head_size / 2u;
     let block = (position / 256u * ask.kv_heads + head) * 16u + position % 256u / 16u;
@@ -116,7 +101,7 @@ fn turn(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let at = 2u * pair;
         key_cache[(block * pairs + pair) * 16u + position % 16u] =
             to_half(numbers[at]) | (to_half(numbers[at + 1u]) << 16u);
-        var value = vec2(values[key + at], values[key + at + 1u]);
+        var value = vec2(rows[values + at], rows[values + at + 1u]);
         if ask.value_bias != NONE {
             let from_bias = ask.value_bias + head * ask.head_size + at;
             value += vec2(vectors[from_bias], vectors[from_bias + 1u]);

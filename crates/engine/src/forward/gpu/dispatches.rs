@@ -1,0 +1,36 @@
+//! Programs that are written down one after the other, and how many.
+
+use wgpu::{BindGroup, CommandEncoder, ComputePass, ComputePipeline};
+
+use super::kernels::IMMEDIATE_BYTES;
+
+/// See the module.
+pub struct Dispatches {
+    pass: ComputePass<'static>,
+    pub count: usize,
+}
+
+impl Dispatches {
+    /// To be written down into `encoder`, which takes nothing else before this is dropped.
+    pub fn begin(encoder: &mut CommandEncoder) -> Self {
+        Self { pass: encoder.begin_compute_pass(&Default::default()).forget_lifetime(), count: 0 }
+    }
+
+    /// A program with its buffers, what it is asked, and how many of its workgroups, across and down.
+    pub fn run(
+        &mut self,
+        (pipeline, group): (&ComputePipeline, &BindGroup),
+        asked: &[u32],
+        (across, down): (usize, usize),
+    ) {
+        let mut bytes = [0u8; IMMEDIATE_BYTES as usize];
+        for (to, word) in bytes.chunks_exact_mut(4).zip(asked) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        self.pass.set_pipeline(pipeline);
+        self.pass.set_bind_group(0, group, &[]);
+        self.pass.set_immediates(0, &bytes);
+        self.pass.dispatch_workgroups(across as u32, down as u32, 1);
+        self.count += 1;
+    }
+}

@@ -1,0 +1,67 @@
+//! The first half of a feed-forward network on the device, activation(gate) * up: one program where panels lie in turns,
+//! else two products and an activation.
+
+use wgpu::Buffer;
+
+use super::device::GpuDevice;
+use super::dispatches::Dispatches;
+use super::kernels::Kernel;
+use super::product::activation_mode;
+use super::state::Rows;
+use super::step::Step;
+use crate::error::Result;
+use crate::forward::cpu::simd::LANES;
+use crate::model::Activation;
+
+/// By products of a kind.
+pub enum GateSteps<P> {
+    InTurns(P),
+    Apart([P; 2], Activate),
+}
+
+impl<P> GateSteps<P> {
+    /// `multiply` runs a product of the same `rows`.
+    pub fn run(&self, pass: &mut Dispatches, rows: usize, multiply: impl Fn(&P, &mut Dispatches)) {
+        match self {
+            Self::InTurns(gated) => multiply(gated, pass),
+            Self::Apart(products, activate) => {
+                products.iter().for_each(|product| multiply(product, pass));
+                activate.run(pass, rows);
+            }
+        }
+    }
+}
+
+/// `activation(gate) * up` of what is in two buffers.
+pub struct Activate {
+    step: Step,
+    length: usize,
+    width: usize,
+    activation: Activation,
+}
+
+impl Activate {
+    /// Of rows of `length` numbers, in whole vectors.
+    ///
+    /// # Errors
+    /// As [`Step::new`].
+    pub fn new(
+        device: &GpuDevice,
+        [gate, up]: &[Buffer; 2],
+        (to, length): (&Rows, usize),
+        activation: Activation,
+    ) -> Result<Self> {
+        let buffers = [gate, up, &to.plain, &to.quants, &to.scales];
+        let step = Step::new(device, Kernel::Activate, &buffers)?;
+        Ok(Self { step, length, width: to.width, activation })
+    }
+
+    /// Of the first `rows`.
+    pub fn run(&self, pass: &mut Dispatches, rows: usize) {
+        let blocks = self.length.div_ceil(32);
+        let stride = self.length.next_multiple_of(LANES);
+        let sizes = [blocks, rows, self.length, stride, self.width].map(|n| n as u32);
+        let asked = [&sizes[..], &[activation_mode(self.activation)]].concat();
+        self.step.run(pass, &asked, ((rows * blocks).div_ceil(64), 1));
+    }
+}

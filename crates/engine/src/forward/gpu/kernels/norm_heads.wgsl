@@ -1,0 +1,29 @@
+// Norms all queries of a row together, and all its keys. A workgroup a row and which of the two.
+
+struct Ask {
+    stride: u32,     // of `state`
+    queries: u32,    // how many numbers
+    keys: u32,
+    first_key: u32,  // where in a row keys begin
+    query_norm: u32, // where these begin in `vectors`
+    key_norm: u32,
+    epsilon: f32,
+}
+var<immediate> ask: Ask;
+
+@group(0) @binding(0) var<storage, read_write> state: array<f32>;  // [rows, stride]: queries, ..., keys, ...
+@group(0) @binding(1) var<storage, read> vectors: array<f32>;
+
+const THREADS = 64u;
+
+@compute @workgroup_size(THREADS)
+fn norm_heads(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let of_keys = group.x == 1u;
+    let start = group.y * ask.stride + select(0u, ask.first_key, of_keys);
+    let length = select(ask.queries, ask.keys, of_keys);
+    let weight = select(ask.query_norm, ask.key_norm, of_keys);
+    let scale = state_scale(thread, start, length, ask.epsilon);
+    for (var at = thread; at < length; at += THREADS) {
+        state[start + at] = state[start + at] * scale * vectors[weight + at];
+    }
+}

@@ -1,0 +1,122 @@
+//! Packed matrices on the device: the CPU engine's panels, byte for byte, in an order that suits the programs.
+
+use std::num::NonZeroU64;
+
+use wgpu::Buffer;
+
+use super::device::GpuDevice;
+use super::failure::failed;
+use super::kernels::TILES;
+use crate::error::{Error, Result};
+use crate::forward::cpu::panels::{Format, Panels};
+use crate::forward::cpu::simd::LANES;
+
+/// The most rows for which a panel is unpacked once.
+pub const TILE: usize = TILES[TILES.len() - 1];
+
+/// Panels of a gate and of what it is multiplied with that lie in turns, of both: a block of what comes out of them.
+pub const TURN: usize = 4;
+
+/// A matrix, or several with as many inputs, in parts that a buffer can hold.
+#[derive(Debug)]
+pub struct Matrix {
+    pub format: Format,
+    pub inputs: usize,
+    pub panels: usize,
+    pub parts: Vec<Part>,
+}
+
+/// Some panels of a matrix, from number `first` on.
+#[derive(Debug)]
+pub struct Part {
+    pub weights: Buffer,
+    pub first: usize,
+    pub panels: usize,
+}
+
+impl Matrix {
+    /// # Errors
+    /// `Error::Compute` when the device has no room, as of the others.
+    pub fn upload(device: &GpuDevice, panels: &Panels) -> Result<Self> {
+        Self::stack(device, &[panels])
+    }
+
+    /// Matrices of one shape, the panels of one after those of the other.
+    ///
+    /// # Errors
+    /// `Error::NotOnGpu` for matrices in several formats.
+    pub fn stack(device: &GpuDevice, matrices: &[&Panels]) -> Result<Self> {
+        if !alike(matrices) {
+            return Err(Error::NotOnGpu("experts of which some are in other formats"));
+        }
+        let panels: Vec<&[u8]> = matrices.iter().flat_map(|matrix| all(matrix)).collect();
+        Self::of(device, matrices[0], &panels, 1)
+    }
+
+    /// Matrices one below the other: those that follow each other in one format as one.
+    pub fn below(device: &GpuDevice, matrices: &[&Panels]) -> Result<Vec<Self>> {
+        let runs = matrices.chunk_by(|one, next| one.format() == next.format());
+        runs.map(|run| Self::stack(device, run)).collect()
+    }
+
+    /// Of gates and what these are multiplied with, two panels of each in turns; `None` where formats differ or two
+    /// panels are no block.
+    pub fn in_turns(device: &GpuDevice, gates: &[&Panels], ups: &[&Panels]) -> Result<Option<Self>> {
+        let both = [gates, ups].concat();
+        if !alike(&both) || both.iter().any(|matrix| !matrix.rows().is_multiple_of(2 * LANES)) {
+            return Ok(None);
+        }
+        let panels: Vec<&[u8]> = gates.iter().zip(ups).flat_map(|(gate, up)| turns(gate, up)).collect();
+        Self::of(device, gates[0], &panels, TURN).map(Some)
+    }
+
+    /// These panels, which are like those of `one`; so many that follow each other stay `together` in a part.
+    fn of(device: &GpuDevice, one: &Panels, panels: &[&[u8]], together: usize) -> Result<Self> {
+        let size = one.panel(0).len();
+        // As many as a dispatch has workgroups at most.
+        let most = (device.largest_buffer() as usize / size).min(65_535) / together * together;
+        let most = most.max(together);
+        let part = |(index, panels): (usize, &[&[u8]])| {
+            let bytes = panels.len() * size;
+            let weights = device.buffer(bytes)?;
+            let view = NonZeroU64::new(bytes as u64)
+                .and_then(|bytes| device.queue().write_buffer_with(&weights, 0, bytes));
+            let mut view =
+                view.ok_or_else(|| failed("out of memory: no room to hand over weights".to_owned()))?;
+            for (index, panel) in panels.iter().enumerate() {
+                view.slice(index * size..(index + 1) * size).copy_from_slice(panel);
+            }
+            Ok(Part { weights, first: index * most, panels: panels.len() })
+        };
+        let parts = panels.chunks(most).enumerate().map(part).collect::<Result<_>>()?;
+        Ok(Self { format: one.format(), inputs: one.inputs(), panels: panels.len(), parts })
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.weights.size()).sum()
+    }
+
+    /// Bytes that are unpacked for so many rows.
+    pub fn reads(&self, rows: usize) -> u64 {
+        rows.div_ceil(TILE) as u64 * self.bytes()
+    }
+
+    /// What its inputs are counted in: blocks in eight bits, or numbers.
+    pub fn length(&self) -> usize {
+        if self.format.quantised() { self.inputs / 32 } else { self.inputs }
+    }
+}
+
+fn alike(matrices: &[&Panels]) -> bool {
+    matrices.iter().all(|matrix| matrix.format() == matrices[0].format())
+}
+
+/// Two panels of a gate, two of what it is multiplied with, and so on.
+fn turns<'a>(gate: &'a Panels, up: &'a Panels) -> impl Iterator<Item = &'a [u8]> {
+    let two = |matrix: &'a Panels, first: usize| [matrix.panel(first), matrix.panel(first + 1)];
+    (0..gate.panels()).step_by(2).flat_map(move |first| [two(gate, first), two(up, first)]).flatten()
+}
+
+fn all(matrix: &Panels) -> impl Iterator<Item = &[u8]> {
+    (0..matrix.panels()).map(|panel| matrix.panel(panel))
+}

@@ -1,0 +1,88 @@
+//! What a model on a GPU remembers: keys and values of all layers, and attention that is bound to them as they lie.
+
+use super::attention::{AttentionSteps, Sights};
+use super::cache::{Cache, PAGE};
+use super::device::GpuDevice;
+use super::network::Network;
+use super::recording::Recording;
+use super::state::{ROWS, State};
+use crate::error::Result;
+use crate::model::ModelConfig;
+
+/// See the module.
+pub struct Memory {
+    caches: Vec<Cache>,
+    pub sights: Sights,
+    /// Of each layer; `None` while they are not bound to the caches as these are.
+    attention: Option<Vec<AttentionSteps>>,
+}
+
+/// Words about nodes that there is room for at first: rows of a chain, or small trees.
+const WORDS: usize = 3 * ROWS + 1024;
+
+impl Memory {
+    /// With a page for each layer.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no room.
+    pub fn new(device: &GpuDevice, config: &ModelConfig) -> Result<Self> {
+        let cache = |_| Cache::new(device, config.kv_heads, config.head_size);
+        Ok(Self {
+            caches: (0..config.layers).map(cache).collect::<Result<_>>()?,
+            sights: Sights::new(device, config.heads, PAGE, WORDS)?,
+            attention: None,
+        })
+    }
+
+    /// Makes room for `positions` in the caches and for `words` about nodes.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has none; what is cached stays.
+    pub fn make_room(
+        &mut self,
+        device: &GpuDevice,
+        (network, state, config): (&Network, &State, &ModelConfig),
+        (positions, words): (usize, usize),
+    ) -> Result<()> {
+        for cache in &mut self.caches {
+            if cache.reserve(device, positions)? {
+                self.attention = None;
+            }
+        }
+        let positions = self.caches.iter().map(Cache::positions).min().unwrap_or(PAGE);
+        let room = self.sights.nodes.size() as usize / 4;
+        if self.sights.stride < positions || room < words {
+            self.attention = None;
+            let words = words.max(room).next_power_of_two();
+            self.sights = Sights::new(device, config.heads, positions, words)?;
+        }
+        if self.attention.is_none() {
+            let (state, seeing) = ((&network.vectors, state), (&self.sights, config));
+            let bind = |of_layer| AttentionSteps::new(device, of_layer, state, seeing);
+            let bound = network.layers.iter().zip(&self.caches).map(bind);
+            self.attention = Some(bound.collect::<Result<_>>()?);
+        }
+        Ok(())
+    }
+
+    /// Of each layer, once there was made room.
+    pub fn attention(&self) -> &[AttentionSteps] {
+        self.attention.as_deref().unwrap_or_default()
+    }
+
+    /// Copies positions over others, given as pairs, in every layer.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device failed.
+    pub fn gather(&self, device: &GpuDevice, config: &ModelConfig, pairs: &[u32]) -> Result<()> {
+        let (kv_heads, of_head) = (config.kv_heads, config.head_size / 2);
+        let asked = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2];
+        device.write(&self.sights.nodes, pairs.iter().copied());
+        let mut recording = Recording::new(device);
+        for layer in self.attention() {
+            layer.gather.run(recording.pass(), &asked, ((kv_heads * of_head).div_ceil(64), 1));
+        }
+        recording.end();
+        device.check()
+    }
+}

@@ -1,0 +1,106 @@
+//! What comes back of a pass beside scores: states that are asked for, and what a draft head that guesses blocks knows of
+//! the places it scored.
+
+use wgpu::Buffer;
+
+use super::block::Block;
+use super::device::GpuDevice;
+use super::recording::Recording;
+use super::state::State;
+use crate::error::Result;
+use crate::forward::Taps;
+use crate::forward::cpu::simd::LANES;
+use crate::model::ModelConfig;
+
+/// The ways back.
+pub struct Returning {
+    /// States that are asked for: [taps, rows, hidden in whole vectors].
+    pub states: Buffer,
+    through: [Buffer; 3],
+    /// Numbers of each in this pass.
+    counts: [usize; 3],
+}
+
+/// What came back, of all chunks of a pass.
+#[derive(Default)]
+pub struct Returned {
+    pub features: Vec<f32>, // [nodes, tapped]
+    /// Of a draft head that guesses blocks: what a selector knows of the rows asked for, and their normed states.
+    pub places: Vec<f32>, // [rows asked for, rank in whole vectors]
+    pub scored: Vec<f32>,   // [rows asked for, hidden in whole vectors]
+}
+
+impl Returning {
+    /// # Errors
+    /// `Error::Compute` when the device has no room, as of the others.
+    pub fn new(device: &GpuDevice) -> Result<Self> {
+        let way = || device.readable(16);
+        Ok(Self { states: device.buffer(16)?, through: [way()?, way()?, way()?], counts: [0; 3] })
+    }
+
+    /// Makes room for what is asked for of so many rows, of which some are scored.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn expect(
+        &mut self,
+        device: &GpuDevice,
+        config: &ModelConfig,
+        (taps, block): (Option<&Taps>, Option<&Block>),
+        (rows, scored): (usize, usize),
+    ) -> Result<()> {
+        let width = config.hidden.next_multiple_of(LANES);
+        let tapped = taps.map_or(0, |taps| taps.width(1));
+        let rank = block.map_or(0, Block::rank);
+        let of_state = block.map_or(0, |block| if block.head.confidence.is_some() { width } else { 0 });
+        self.counts = [tapped * rows * width, scored * rank, scored * of_state];
+        for (buffer, count) in self.through.iter_mut().zip(self.counts) {
+            device.grow(buffer, count)?;
+        }
+        if self.states.size() < 4 * self.counts[0] as u64 {
+            self.states = device.buffer(4 * self.counts[0])?;
+        }
+        Ok(())
+    }
+
+    /// Writes down how what is expected comes back.
+    pub fn bring_back(&self, recording: &mut Recording<'_>, state: &State, block: Option<&Block>) {
+        let places = block.map_or(&self.states, |block| &block.places);
+        let sources = [&self.states, places, &state.scored.plain];
+        for ((from, to), count) in sources.into_iter().zip(&self.through).zip(self.counts) {
+            recording.copy(from, (to, 0), 4 * count as u64);
+        }
+    }
+
+    /// Waits for it, and puts it behind what is there.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    pub fn collect(
+        &self,
+        device: &GpuDevice,
+        config: &ModelConfig,
+        (taps, rows): (Option<&Taps>, usize),
+        to: &mut Returned,
+    ) -> Result<()> {
+        let [states, places, scored] = self.counts;
+        if states > 0 {
+            let width = config.hidden.next_multiple_of(LANES);
+            let states = device.fetch(&self.through[0], states)?;
+            // The last tap is normed.
+            let states_of_layers = taps.map_or(0, |taps| taps.entering.len());
+            let tapped = taps.map_or(0, |taps| taps.width(1));
+            for (row, tap) in (0..rows).flat_map(|row| (0..tapped).map(move |tap| (row, tap))) {
+                let at = (tap * rows + row) * width;
+                let scale = if tap < states_of_layers { config.state_scale } else { 1.0 };
+                to.features.extend(states[at..at + config.hidden].iter().map(|number| number * scale));
+            }
+        }
+        for (numbers, at, count) in [(&mut to.places, 1, places), (&mut to.scored, 2, scored)] {
+            if count > 0 {
+                numbers.extend(device.fetch(&self.through[at], count)?);
+            }
+        }
+        Ok(())
+    }
+}
