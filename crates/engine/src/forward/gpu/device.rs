@@ -36,7 +36,8 @@ pub struct GpuDevice {
     failure: Failure,
     bounds: Mutex<Bounds>,
     line: Mutex<Line>,
-    /// Held by who waits: what one thread has fetched is not mapped until the poll of another is over that found it done.
+    /// Held by who waits or hands over: what one thread has fetched is not mapped until the poll of another is over that
+    /// found it done, and wgpu panics where a submission tidies up between the two looks that a poll takes.
     polling: Mutex<()>,
 }
 
@@ -228,8 +229,15 @@ impl GpuDevice {
 
     /// Hands over what was written down, which reads about so many bytes.
     pub(super) fn submit(&self, encoder: CommandEncoder, bytes: u64) {
+        let _alone = locked(&self.polling);
         let index = self.queue.submit([encoder.finish()]);
         locked(&self.line).handed.push_back(Handed { index, bytes, at: Instant::now() });
+    }
+
+    /// Hands over what lies ready to be written.
+    pub(super) fn flush(&self) {
+        let _alone = locked(&self.polling);
+        self.queue.submit([]);
     }
 
     /// Waits until everything is done that was handed over.

@@ -121,7 +121,7 @@ impl Network {
         let layers = (0..config.layers).map(|index| {
             let layer = Layer::upload(device, cpu::Layer::load(weights, config, index)?, &mut vectors)?;
             // Gives back what lay ready for the device.
-            device.queue().submit([]);
+            device.flush();
             device.wait()?;
             Ok(layer)
         });
@@ -137,7 +137,7 @@ impl Network {
         let output_norm = push(&mut vectors, &cpu::vector(weights, "output_norm.weight")?);
         let all = device.buffer(4 * vectors.len())?;
         device.write(&all, vectors.into_iter().map(f32::to_bits));
-        device.queue().submit([]);
+        device.flush();
         device.wait()?;
         let embedding_norm = config.family.normed_embeddings.then(|| cpu::ones(config.hidden));
         Ok(Self { embedding, embedding_norm, layers, vectors: all, output_norm, output })

@@ -265,6 +265,20 @@ fn a_device_that_is_lost_in_mid_reply_is_an_error_and_what_was_cached_stays_name
 }
 
 #[test]
+fn threads_that_share_a_device_hand_over_and_wait_at_once() {
+    let work = || {
+        let mut model = tiny(gpu());
+        for _ in 0..60 {
+            model.run(&TokenTree::chain([5]), &Want::all_rows()).unwrap().keep(&[]).unwrap();
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads = [(); 4].map(|()| scope.spawn(work));
+        threads.map(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
 fn a_cache_grows_by_half_in_whole_pages() {
     let mut cache = Cache::new(gpu(), 2, 8).unwrap();
     let mut grow = |positions| (cache.reserve(gpu(), positions).unwrap(), cache.positions() / PAGE);
