@@ -6,5 +6,5 @@ mod window;
 
 fn main() {
     #[cfg(target_os = "linux")]
-    window::measure();
+    window::run();
 }

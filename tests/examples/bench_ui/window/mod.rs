@@ -29,7 +29,7 @@ const WATCHED: Duration = Duration::from_secs(15);
 const OPENINGS: usize = 5;
 
 #[tokio::main(flavor = "current_thread")]
-pub async fn measure() {
+pub async fn run() {
     let folder = tempfile::tempdir().unwrap();
     let models =
         std::env::var_os("FORETOKEN_BENCH_MODELS").filter(|folder| !folder.is_empty()).map(PathBuf::from);
