@@ -324,7 +324,7 @@ fn layers_that_cannot_be_run_are_refused_with_a_sentence() {
         ("num_experts", json!(0), "a size in num_experts, found none"),
         ("num_experts", json!(1u64 << 32), "num_experts of at most 16777216, found 4294967296"),
         ("num_experts_per_tok", json!(9), "up to 8 experts per token, found 9"),
-        ("moe_intermediate_size", json!(64), "of shape [8, 128, 256], found [8, 192, 256]"),
+        ("moe_intermediate_size", json!(64), "of shape [8, 256, 64], found [8, 256, 96]"),
         (
             "shared_expert_intermediate_size",
             json!(0),

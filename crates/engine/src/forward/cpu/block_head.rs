@@ -1,7 +1,7 @@
 //! The weights that a draft head has which guesses blocks, beside those of its layers: what makes rows of the target's
 //! states, and what tells how the token before a place changes its scores.
 
-use super::network::{panels, vector};
+use super::packing::{panels, vector};
 use super::panels::Panels;
 use crate::error::Result;
 use crate::model::block_tensors::{

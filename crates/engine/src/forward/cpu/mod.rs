@@ -30,6 +30,7 @@ mod memory;
 mod model;
 pub(super) mod network;
 mod numbers;
+mod packing;
 pub(super) mod panels;
 mod pass;
 mod product;

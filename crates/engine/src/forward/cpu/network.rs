@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::block_head::{BlockHead, Convolution};
-use super::panels::{Format, Panels, Unfit};
+pub use super::packing::{ones, panels, vector};
+use super::panels::Panels;
 use super::recurrent::{Delta, ShortConv};
-use super::simd::LANES;
 use crate::error::Result;
 use crate::model::weights::{
     EMBEDDING, FUSE, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION, fused_norm,
@@ -77,7 +77,7 @@ pub struct Told {
 /// What lets a token know of those before it.
 #[derive(Debug)]
 pub enum Mixer {
-    Attention(Attention),
+    Attention(Box<Attention>),
     ShortConv(ShortConv),
     Delta(Box<Delta>),
 }
@@ -297,7 +297,7 @@ impl Mixer {
         Ok(match (config.mixers[index], of) {
             (MixerKind::ShortConv, Some(of)) => Self::ShortConv(ShortConv::load(weights, of, index)?),
             (MixerKind::Delta, Some(of)) => Self::Delta(Box::new(Delta::load(weights, of, index)?)),
-            _ => Self::Attention(Attention::load(weights, config, index)?),
+            _ => Self::Attention(Box::new(Attention::load(weights, config, index)?)),
         })
     }
 
@@ -320,7 +320,8 @@ impl Mixer {
 
     fn matrices(&self) -> impl Iterator<Item = &Panels> {
         let matrices = match self {
-            Self::Attention(Attention { query, key, value, gate, output, .. }) => {
+            Self::Attention(attention) => {
+                let Attention { query, key, value, gate, output, .. } = &**attention;
                 [Some(query), key.as_ref(), value.as_ref(), gate.as_ref(), Some(output)]
             }
             Self::ShortConv(ShortConv { projection, output, .. }) => {
@@ -467,44 +468,4 @@ impl HeadNorms {
         let query = norm("q", config.query_norm)?;
         Ok(Some(Self { together: kind == Kind::Together, query, key }))
     }
-}
-
-/// A norm that changes no size, filled up as others are.
-pub fn ones(length: usize) -> Vec<f32> {
-    let mut ones = vec![1.0; length];
-    ones.resize(length.next_multiple_of(LANES), 0.0);
-    ones
-}
-
-pub fn panels(weights: &Weights, name: &str) -> Result<Panels> {
-    let stored = weights.stored(name)?;
-    let [rows, inputs] = stored.shape[..] else {
-        return Err(weights.bad(format!("{name} as a matrix"), format!("the shape {:?}", stored.shape)));
-    };
-    let packed = if weights.rounds(stored) {
-        Panels::pack(Format::Q8_0, rows, inputs, &weights.in_eight_bits(weights.device(), name)?.data()?)
-    } else {
-        Panels::pack(stored.format, rows, inputs, &weights.read(stored)?)
-    };
-    packed.map_err(|unfit| {
-        weights.bad(format!("{rows} times {inputs} finite numbers in {name}"), describe(&unfit))
-    })
-}
-
-fn describe(unfit: &Unfit) -> String {
-    match unfit {
-        Unfit::Size { expected, found } => format!("{found} bytes where {expected} are needed"),
-        Unfit::NotFinite { row } => format!("infinity or NaN in row {row}"),
-        Unfit::Memory { bytes } => format!("no memory: the system did not give {bytes} bytes"),
-    }
-}
-
-/// A vector, filled up with zeros to whole vectors; of more dimensions all of it.
-pub fn vector(weights: &Weights, name: &str) -> Result<Vec<f32>> {
-    let mut numbers: Vec<f32> = weights.vector(name)?.flatten_all()?.to_vec1()?;
-    if numbers.iter().any(|number| !number.is_finite()) {
-        return Err(weights.bad(format!("finite numbers in {name}"), "infinity or NaN".to_owned()));
-    }
-    numbers.resize(numbers.len().next_multiple_of(LANES), 0.0);
-    Ok(numbers)
 }

@@ -1,6 +1,6 @@
 //! The weights of layers that keep a state in place of keys and values.
 
-use super::network::{panels, vector};
+use super::packing::{panels, vector};
 use super::panels::Panels;
 use super::simd::LANES;
 use crate::error::Result;

@@ -17,7 +17,7 @@ impl<'a> Phases<'a> {
         let attention = |index: usize| {
             let layer = self.network.layers.get(index)?;
             match &layer.mixer {
-                Mixer::Attention(attention) => Some(attention),
+                Mixer::Attention(attention) => Some(&**attention),
                 _ => None,
             }
         };

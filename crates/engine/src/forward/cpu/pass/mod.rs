@@ -141,7 +141,7 @@ impl Phases<'_> {
             let (memory, then) = (&self.memories[index], layer.feed_forward.first());
             match &layer.mixer {
                 Mixer::Attention(attention) => {
-                    self.mix_by_attention(member, (attention, cache), normed, aside, then);
+                    self.mix_by_attention(member, (&**attention, cache), normed, aside, then);
                 }
                 Mixer::ShortConv(conv) => {
                     self.mix_by_convolution(member, (conv, memory), normed, aside, then);
