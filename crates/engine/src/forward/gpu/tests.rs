@@ -274,7 +274,9 @@ fn threads_that_share_a_device_hand_over_and_wait_at_once() {
     };
     std::thread::scope(|scope| {
         let threads = [(); 4].map(|()| scope.spawn(work));
-        threads.map(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
     });
 }
 
