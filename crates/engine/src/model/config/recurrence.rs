@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use super::bad;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::family::Mixer;
 
 /// The most rows of any convolution: their products are added up in one go.
@@ -102,4 +101,8 @@ pub(super) fn mixers(path: &Path, mixer: Mixer, recurrent: &[bool]) -> Result<Ve
         return Err(bad(path, "attention in some of the layers".into(), "recurrent layers alone".into()));
     }
     Ok(recurrent.iter().map(|&recurrent| if recurrent { mixer } else { Mixer::Attention }).collect())
+}
+
+fn bad(path: &Path, expected: String, found: String) -> Error {
+    Error::BadModel { path: path.to_owned(), expected, found, hint: "Choose another model." }
 }
