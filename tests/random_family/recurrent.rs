@@ -112,7 +112,7 @@ impl RandomFamily {
         }
     }
 
-    fn draw_attention(&mut self, name: &dyn Fn(&str) -> String) {
+    pub(super) fn draw_attention(&mut self, name: &dyn Fn(&str) -> String) {
         let size = self.head_size();
         let (queries, keys) = (HEADS * size, KV_HEADS * size);
         let (gates, output, norms) = match self.architecture {

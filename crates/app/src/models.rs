@@ -16,7 +16,7 @@ use foretoken_library::{
 use crate::drafts::Candidate;
 use crate::error::Result;
 use crate::ipc::{
-    CommandError, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, ModelEntry, ModelKind, Problem,
+    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, ModelEntry, ModelKind, Problem,
 };
 use crate::looking::Looks;
 use crate::memory;
@@ -212,7 +212,18 @@ impl Models {
                 })
             }
         });
-        [none(), ngram()].map(Candidate::without_model).into_iter().chain(models).collect()
+        let own = self.own_head(target);
+        [none(), ngram()].map(Candidate::without_model).into_iter().chain(own).chain(models).collect()
+    }
+
+    /// The draft head in the target's own file, usable or not, if the file speaks of one.
+    fn own_head(&self, target: &Beside<'_>) -> Option<Candidate> {
+        let path = target.path.to_owned();
+        let found = self.looks.each(vec![path.clone()], move |_| own_head_bytes(&path)).pop()?;
+        let bytes = found.and_then(|found| found).transpose()?;
+        let share = |bytes: &u64| *bytes as f64 / target.entry.read_bytes.max(1) as f64;
+        let (share, is_head) = (bytes.as_ref().map_or(1.0, share), bytes.is_ok());
+        Some(Candidate { share: Some(share), is_head, ..Candidate::without_model(mtp(bytes.err())) })
     }
 
     /// Compares those with the target of which nothing is known yet, and returns what is wrong with the ones that
@@ -253,6 +264,12 @@ impl Models {
             &self.verdicts[&(target.path.to_owned(), draft.to_owned())];
         method.ok_or_else(|| Problem { short: "other vocabulary".to_owned(), reason: reason.clone() })
     }
+}
+
+/// Of the draft head in a model's own file, if that speaks of one.
+fn own_head_bytes(path: &Path) -> Result<Option<u64>, Problem> {
+    let source = ModelSource::open(path)?;
+    Ok(if source.speaks_of_mtp() { Some(source.mtp_head()?.read_bytes()?) } else { None })
 }
 
 fn paths<'a>(models: impl Iterator<Item = &'a InstalledModel>) -> Vec<PathBuf> {
@@ -342,6 +359,16 @@ fn none() -> DraftOption {
         detail: "plain decoding, one token at a time".to_owned(),
         merit: None,
         problem: None,
+    }
+}
+
+fn mtp(problem: Option<Problem>) -> DraftOption {
+    DraftOption {
+        id: DRAFT_MTP.to_owned(),
+        label: "MTP".to_owned(),
+        detail: "the draft head in this model's own file".to_owned(),
+        merit: None,
+        problem,
     }
 }
 

@@ -102,8 +102,7 @@ impl Local {
             return Ok(Box::<NgramDrafter>::default());
         }
         let cancel = cancel.clone();
-        let source =
-            ModelSource::open(&self.models.path(id)?)?.watched_by(Arc::new(move |_, _| cancel.flow()));
+        let source = self.draft_source(id)?.watched_by(Arc::new(move |_, _| cancel.flow()));
         let session = &self.target.as_ref().ok_or_else(no_target)?.session;
         let device = session.draft_device(self.draft_device().as_ref());
         Ok(session.load_drafter(&source, &device)?.0)

@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 const HELP: &str = "\
-/draft MODEL|ngram|none  change the draft
+/draft MODEL|mtp|ngram|none  change the draft
 /length auto|N           tokens to draft in a round: 1 to 16, auto for whatever should be fastest, 0 for no drafts
 /think on|off            have the model think before it answers, or not
 /new                     start a new conversation
@@ -119,7 +119,7 @@ impl Chat<'_> {
                 Some(summary) => output::note(statistics(summary)),
                 None => output::note("no reply yet"),
             },
-            ("/draft", "") => output::note("expected a model, ngram or none after /draft"),
+            ("/draft", "") => output::note("expected a model, mtp, ngram or none after /draft"),
             ("/draft", name) => self.let_draft(name),
             ("/length", value) => match draft_length(value) {
                 Ok(length) => {

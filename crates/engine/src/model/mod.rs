@@ -13,6 +13,7 @@ pub(crate) mod fixture;
 mod folder;
 mod gathered;
 mod gguf;
+pub mod mtp;
 mod part;
 mod quantisation;
 mod recommendation;
