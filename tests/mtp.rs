@@ -129,7 +129,7 @@ fn a_block_that_passes_the_state_on_guesses_what_the_target_scored_highest_befor
         let one = family.tensors[name].zeros_like().unwrap();
         family.tensors.insert(name.to_owned(), one);
     }
-    let target = family.folder(folder.path(), DType::F32);
+    let target = family.gguf(folder.path(), GgmlDType::F32);
     let (mut model, mut drafter) = (loaded(&target), drafter(&target));
     let text = tokens();
     for length in 3..TOKENS {

@@ -203,6 +203,7 @@ impl Models {
                 same_vocabulary: method == Ok(Method::Same),
                 is_head: method == Ok(Method::Head),
                 known_pair: is_known_pair(&target.entry.name, &entry.name),
+                needs: entry.memory_bytes,
                 ..Candidate::without_model(DraftOption {
                     id: entry.id.clone(),
                     label: entry.label.clone(),
@@ -219,11 +220,16 @@ impl Models {
     /// The draft head in the target's own file, usable or not, if the file speaks of one.
     fn own_head(&self, target: &Beside<'_>) -> Option<Candidate> {
         let path = target.path.to_owned();
-        let found = self.looks.each(vec![path.clone()], move |_| own_head_bytes(&path)).pop()?;
-        let bytes = found.and_then(|found| found).transpose()?;
-        let share = |bytes: &u64| *bytes as f64 / target.entry.read_bytes.max(1) as f64;
-        let (share, is_head) = (bytes.as_ref().map_or(1.0, share), bytes.is_ok());
-        Some(Candidate { share: Some(share), is_head, ..Candidate::without_model(mtp(bytes.err())) })
+        let found = self.looks.each(vec![path.clone()], move |_| own_head(&path)).pop()?;
+        Some(match found.and_then(|found| found).transpose()? {
+            Ok((read, needs)) => Candidate {
+                share: Some(read as f64 / target.entry.read_bytes.max(1) as f64),
+                is_head: true,
+                needs,
+                ..Candidate::without_model(mtp(None))
+            },
+            Err(problem) => Candidate::without_model(mtp(Some(problem))),
+        })
     }
 
     /// Compares those with the target of which nothing is known yet, and returns what is wrong with the ones that
@@ -266,10 +272,15 @@ impl Models {
     }
 }
 
-/// Of the draft head in a model's own file, if that speaks of one.
-fn own_head_bytes(path: &Path) -> Result<Option<u64>, Problem> {
+/// Bytes of weights that a token of the draft head in a model's own file takes, and bytes of memory, if the file speaks of
+/// one.
+fn own_head(path: &Path) -> Result<Option<(u64, u64)>, Problem> {
     let source = ModelSource::open(path)?;
-    Ok(if source.speaks_of_mtp() { Some(source.mtp_head()?.read_bytes()?) } else { None })
+    if !source.speaks_of_mtp() {
+        return Ok(None);
+    }
+    let head = source.mtp_head()?.for_target(&source)?;
+    Ok(Some((head.read_bytes()?, head.memory_bytes(memory::TOKENS)?)))
 }
 
 fn paths<'a>(models: impl Iterator<Item = &'a InstalledModel>) -> Vec<PathBuf> {

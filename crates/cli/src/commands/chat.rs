@@ -27,12 +27,12 @@ pub struct Args {
 
 const HELP: &str = "\
 /draft MODEL|mtp|ngram|none  change the draft
-/length auto|N           tokens to draft in a round: 1 to 16, auto for whatever should be fastest, 0 for no drafts
-/think on|off            have the model think before it answers, or not
-/new                     start a new conversation
-/stats                   the numbers of the last reply
-/help                    this list
-/quit                    quit; the end of the input does the same
+/length auto|N               tokens to draft in a round: 1 to 16, auto for whatever should be fastest, 0 for no drafts
+/think on|off                have the model think before it answers, or not
+/new                         start a new conversation
+/stats                       the numbers of the last reply
+/help                        this list
+/quit                        quit; the end of the input does the same
 Ctrl-C stops a reply and keeps what was written; a second one quits.";
 
 const TINY: &str = "\
