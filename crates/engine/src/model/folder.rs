@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::expert_tensors;
 use super::family::{Family, NormsAboveOne};
-use super::mtp;
+use super::mtp_tensors;
 use super::recurrent_tensors::{DECAY, unfolded};
 use super::tensors::{Meaning, Raw, Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
@@ -215,7 +215,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
         if name.ends_with("rotary_emb.inv_freq") || is_beside(&name) {
             continue;
         }
-        let beyond = mtp::canonical(&name, family);
+        let beyond = mtp_tensors::canonical(&name, |name| canonical(name, family));
         // Copies of the target's, for training.
         if family.drafts_blocks && name.starts_with("verifier_") {
             continue;

@@ -1,66 +1,18 @@
-//! The blocks that a model has after its layers, trained with it to predict further tokens (multi-token prediction, MTP):
-//! what files call their tensors, and the draft head that one is.
+//! The draft head that a model has in its own files: the block after its layers that was trained with it to predict a
+//! further token (multi-token prediction, MTP).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ModelSource;
 use super::config::{DraftHead, FusedNorms, ModelConfig};
-use super::family::{Family, Mixer};
+use super::family::Mixer;
+use super::mtp_tensors::{OWN_EMBEDDING, OWN_OUTPUT, OWN_OUTPUT_NORM};
 use super::tensors::{Stored, Tensors};
 use super::weights::{self, EMBEDDING, OUTPUT, OUTPUT_NORM};
 use crate::error::{Error, Result};
 
-/// The names of the matrix that joins embedding and state, `[hidden, 2 * hidden]`, and of the norms of either, `[hidden]`.
-pub const JOIN: &str = "blk.0.nextn.eh_proj.weight";
-pub const JOINED_EMBEDDING_NORM: &str = "blk.0.nextn.enorm.weight";
-pub const JOINED_STATE_NORM: &str = "blk.0.nextn.hnorm.weight";
-
-/// What a block may have of its own in place of what the target has, and what it is called in a model.
-const OWN: [(&str, &str); 3] = [
-    ("blk.0.nextn.shared_head_norm.weight", OUTPUT_NORM),
-    ("blk.0.nextn.embed_tokens.weight", EMBEDDING),
-    ("blk.0.nextn.shared_head_head.weight", OUTPUT),
-];
-
-/// Hugging Face's names of what is around the layer of a block.
-const AROUND: [(&str, &str); 4] = [
-    ("fc.weight", JOIN),
-    ("pre_fc_norm_embedding.weight", JOINED_EMBEDDING_NORM),
-    ("pre_fc_norm_hidden.weight", JOINED_STATE_NORM),
-    ("norm.weight", "blk.0.nextn.shared_head_norm.weight"),
-];
-
 const HINT: &str = "Choose another draft, or another file of this model.";
-
-/// The canonical name of a block's tensor by its Hugging Face name, counted from the first block; its own for one that is
-/// not known. `None` for what is of no block.
-pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
-    let name = ["model.language_model.", "language_model.", "model."]
-        .iter()
-        .find_map(|part| hugging_face.strip_prefix(part))
-        .unwrap_or(hugging_face)
-        .strip_prefix("mtp.")?;
-    let around =
-        AROUND.iter().find(|(around, _)| *around == name).map(|(_, canonical)| (*canonical).to_owned());
-    let of_layer =
-        || weights::canonical(&format!("model.{name}"), family).filter(|_| name.starts_with("layers."));
-    Some(around.or_else(of_layer).unwrap_or_else(|| hugging_face.to_owned()))
-}
-
-/// Those that a block has beside those of a layer.
-pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
-    let (is_block, hidden) = (config.draft_head.as_ref().is_some_and(|head| head.mtp), config.hidden);
-    let named = |name: &str, shape: &[usize]| (name.to_owned(), shape.to_vec());
-    match is_block {
-        true => vec![
-            named(JOIN, &[hidden, 2 * hidden]),
-            named(JOINED_EMBEDDING_NORM, &[hidden]),
-            named(JOINED_STATE_NORM, &[hidden]),
-        ],
-        false => Vec::new(),
-    }
-}
 
 impl ModelConfig {
     /// Of the draft head that a block beyond the layers is: one with attention, whatever the layers are. `None` where no
@@ -116,7 +68,8 @@ impl ModelSource {
         })?;
         let mut tensors = Tensors { raw: BTreeMap::new(), ..(*self.tensors).clone() };
         tensors.stored = std::mem::take(&mut tensors.beyond);
-        for (own, name) in OWN {
+        for (own, name) in [(OWN_OUTPUT_NORM, OUTPUT_NORM), (OWN_EMBEDDING, EMBEDDING), (OWN_OUTPUT, OUTPUT)]
+        {
             if let Some(stored) = tensors.stored.remove(own) {
                 tensors.stored.insert(name.to_owned(), stored);
             }

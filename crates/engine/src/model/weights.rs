@@ -13,7 +13,7 @@ use super::config::{DraftHead, ModelConfig};
 use super::expert_tensors;
 use super::family::{Family, HeadNorms, Mixer};
 use super::gathered::{Gathered, Lie};
-use super::mtp;
+use super::mtp_tensors;
 use super::recurrent_tensors;
 use super::stored_rows::StoredRows;
 pub use super::tensors::Stored;
@@ -490,7 +490,11 @@ fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<u
         let recurrent = recurrent.map(move |(name, shape)| (format!("blk.{layer}.{name}"), shape));
         parts.chain(recurrent).chain(expert_tensors::expected(config, layer))
     });
-    outer.chain(norms).chain(layers).chain(block_tensors::expected(config)).chain(mtp::expected(config))
+    outer
+        .chain(norms)
+        .chain(layers)
+        .chain(block_tensors::expected(config))
+        .chain(mtp_tensors::expected(config))
 }
 
 fn shape(part: &Part, config: &ModelConfig, layer: usize) -> Vec<usize> {

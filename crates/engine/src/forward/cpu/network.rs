@@ -7,7 +7,7 @@ pub use super::packing::{ones, panels, vector};
 use super::panels::Panels;
 use super::recurrent::{Delta, ShortConv};
 use crate::error::Result;
-use crate::model::mtp::{JOIN, JOINED_EMBEDDING_NORM, JOINED_STATE_NORM};
+use crate::model::mtp_tensors::{JOIN, JOINED_EMBEDDING_NORM, JOINED_STATE_NORM};
 use crate::model::weights::{
     EMBEDDING, FUSE, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION, fused_norm,
 };

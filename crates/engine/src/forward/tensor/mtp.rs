@@ -7,7 +7,7 @@ use candle_nn::ops::rms_norm;
 use super::stack::{Arithmetic, Padding, Stack};
 use crate::error::Result;
 use crate::forward::Features;
-use crate::model::mtp::{JOIN, JOINED_EMBEDDING_NORM, JOINED_STATE_NORM};
+use crate::model::mtp_tensors::{JOIN, JOINED_EMBEDDING_NORM, JOINED_STATE_NORM};
 use crate::model::{ModelConfig, Weights};
 
 pub struct Mtp {
