@@ -102,14 +102,28 @@ fn rows_are_those_of_the_block_around_transformers_layer() {
         let source = head(&target);
         assert!(source.is_draft_head() && !target.is_draft_head());
         let exact = |source: &ModelSource| Box::new(TensorModel::exact(source, &Device::Cpu).unwrap());
-        let engines: [(Box<dyn Model>, Box<dyn Model>, f32); 2] =
-            [(exact(&target), exact(&source), 1e-4), (loaded(&target), loaded(&source), IN_HALVES)];
-        for (mut target, mut head, most) in engines {
+        let exactly = [exact(&target), exact(&source)].map(|model| model as Box<dyn Model>);
+        for ([mut target, mut head], most) in
+            [(exactly, 1e-4), ([loaded(&target), loaded(&source)], IN_HALVES)]
+        {
             let states = states(target.as_mut(), &tokens());
             let first = difference(&rows(head.as_mut(), &states), &golden("rows"));
             let later = difference(&steps(head.as_mut(), &states), &golden("steps"));
             assert!(first < most && later < most, "{first}, {later}, at most {most}");
         }
+    }
+}
+
+#[test]
+fn a_block_with_experts_is_one_from_both_formats_and_on_both_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let family = family("qwen35moe").with_mtp();
+    let target = family.folder(folder.path(), DType::F32);
+    let states = states(loaded(&target).as_mut(), &tokens());
+    let expected = rows(&mut TensorModel::exact(&head(&target), &Device::Cpu).unwrap(), &states);
+    for source in [head(&target), head(&family.gguf(folder.path(), GgmlDType::F32))] {
+        let found = difference(&rows(loaded(&source).as_mut(), &states), &expected);
+        assert!(found < IN_HALVES, "{found}");
     }
 }
 
@@ -149,9 +163,13 @@ fn a_block_that_passes_the_state_on_guesses_what_the_target_scored_highest_befor
 #[test]
 fn a_block_that_guesses_at_random_changes_no_text() {
     let folder = tempfile::tempdir().unwrap();
-    let target = qwen35().gguf(folder.path(), GgmlDType::Q8_0);
-    let tokenizer = Arc::new(target.tokenizer().unwrap());
-    let mut decoder = Decoder::new(loaded(&target), tokenizer);
+    for label in ["qwen35", "qwen35moe"] {
+        changes_no_text(&family(label).with_mtp().gguf(folder.path(), GgmlDType::Q8_0));
+    }
+}
+
+fn changes_no_text(target: &ModelSource) {
+    let mut decoder = Decoder::new(loaded(target), Arc::new(target.tokenizer().unwrap()));
     let coupled =
         Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
     for sampling in [Sampling::greedy(), coupled] {
@@ -161,8 +179,8 @@ fn a_block_that_guesses_at_random_changes_no_text() {
             decoder.reply(request, drafters, &mut |_| ControlFlow::Continue(())).unwrap()
         };
         let plain = write(&mut decoder, &request, &mut Drafters::default());
-        let both: Vec<Box<dyn Drafter>> = vec![Box::new(drafter(&target)), Box::<NgramDrafter>::default()];
-        for mut drafters in [Drafters::one(drafter(&target)), Drafters::new(both)] {
+        let both: Vec<Box<dyn Drafter>> = vec![Box::new(drafter(target)), Box::<NgramDrafter>::default()];
+        for mut drafters in [Drafters::one(drafter(target)), Drafters::new(both)] {
             let widths = [1, 3].map(Tree::Width);
             for way in [Speculation::fixed(1), Speculation::fixed(5), Speculation::default()]
                 .into_iter()

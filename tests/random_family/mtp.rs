@@ -4,7 +4,7 @@ use candle_core::Tensor;
 use candle_core::quantized::gguf_file::Value;
 use serde_json::json;
 
-use super::{HIDDEN, INTERMEDIATE, RandomFamily};
+use super::{HIDDEN, RandomFamily};
 
 /// What is around the layer of a block, and what GGUF files call it.
 const AROUND: [(&str, &str); 4] = [
@@ -25,12 +25,7 @@ impl RandomFamily {
         }
         let name = |part: &str| format!("mtp.layers.0.{part}");
         family.draw_attention(&name);
-        for norm in ["input_layernorm", "post_attention_layernorm"] {
-            family.norm(&name(norm), HIDDEN);
-        }
-        family.matrix(&name("mlp.gate_proj"), INTERMEDIATE, HIDDEN);
-        family.matrix(&name("mlp.up_proj"), INTERMEDIATE, HIDDEN);
-        family.matrix(&name("mlp.down_proj"), HIDDEN, INTERMEDIATE);
+        family.draw_feed_forward(&name);
         family
     }
 
