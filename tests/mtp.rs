@@ -154,9 +154,51 @@ fn a_block_that_passes_the_state_on_guesses_what_the_target_scored_highest_befor
         let tree = TokenTree::chain(text[..length - 1].iter().copied());
         let pass = model.run(&tree, &Want::all_rows()).unwrap();
         let scores = pass.logits().row(length - 2).logits().unwrap().to_vec();
-        let best = (0..scores.len()).max_by(|&one, &other| scores[one].total_cmp(&scores[other])).unwrap();
-        let guesses: Vec<usize> = draft.guesses.iter().map(|guess| guess.token as usize).collect();
-        assert_eq!(guesses, [best; 3], "after {length} tokens");
+        let guesses: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
+        assert_eq!(guesses, [best(&scores); 3], "after {length} tokens");
+    }
+}
+
+fn best(scores: &[f32]) -> TokenId {
+    (0..scores.len()).max_by(|&one, &other| scores[one].total_cmp(&scores[other])).unwrap() as TokenId
+}
+
+/// The likeliest chain after `text`, by running the head alone with what it gives after its norm.
+fn alone(head: &mut dyn Model, text: &[TokenId], states: &[f32], length: usize) -> Vec<TokenId> {
+    let (width, own) = (states.len() / text.len(), last());
+    head.truncate(0);
+    let mut tree = TokenTree::chain(text[1..].iter().copied());
+    let carried = Carried::Target(Features::new(&states[..tree.len() * width], width));
+    let mut pass = head.run(&tree, &Want::all_rows().features(&own).carrying(carried)).unwrap();
+    let mut row = tree.len() - 1;
+    let mut chain = vec![best(pass.logits().row(row).logits().unwrap())];
+    while chain.len() < length {
+        let state = pass.features().map(|states| states.gather(&[row])).unwrap();
+        tree.push(chain[chain.len() - 1], Some(tree.len() - 1));
+        let want = Want::all_rows().features(&own).carrying(Carried::Own(Features::new(&state, width)));
+        pass = pass.grow(&tree, &want).unwrap();
+        row = 0;
+        chain.push(best(pass.logits().row(row).logits().unwrap()));
+    }
+    chain
+}
+
+#[test]
+fn a_draft_goes_on_from_what_the_block_gives_after_its_norm() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = qwen35().gguf(folder.path(), GgmlDType::F32);
+    let (mut model, mut drafter, mut by_hand) = (loaded(&target), drafter(&target), loaded(&head(&target)));
+    let text = tokens();
+    for length in 3..TOKENS {
+        let text = &text[..length];
+        hear(model.as_mut(), &mut drafter, &text.into());
+        let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+        let draft = drafter.draft(&text.into(), &DraftRequest::chain(5), &mut sampler).unwrap();
+        let found: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
+        let states = states(model.as_mut(), text);
+        let expected = alone(by_hand.as_mut(), text, &states, found.len());
+        assert_eq!(found, expected, "after {length} tokens");
+        assert!(!found.is_empty());
     }
 }
 
