@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use foretoken_engine::context::Context;
 use foretoken_engine::draft::{Draft, DraftRequest, Drafter, let_hear};
 use foretoken_engine::forward::Model;
+use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::token::TokenId;
@@ -26,15 +27,22 @@ fn guesses(drafter: &mut dyn Drafter, context: &Context, length: usize) -> Draft
 /// Of a drafter for the starter's target, through sixty texts; its drafts are up to `longest` tokens.
 #[track_caller]
 pub fn assert_drafts_as_from_a_fresh_start(fresh: &dyn Fn() -> Box<dyn Drafter>, longest: usize) {
-    let source = starter_target();
-    let mut target = loaded(&source);
+    assert_drafts_for(&starter_target(), fresh, longest);
+}
+
+/// The same of a drafter for this target.
+#[track_caller]
+pub fn assert_drafts_for(source: &ModelSource, fresh: &dyn Fn() -> Box<dyn Drafter>, longest: usize) {
+    let config = source.config().unwrap();
+    let (tokens, most) = (900.min(config.vocabulary - 3), 480.min(config.context - 2 * longest));
+    let mut target = loaded(source);
     let mut drafter = fresh();
     let mut random = 7u64;
     let mut next = |below: usize| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) as usize % below
     };
-    let mut text: Vec<TokenId> = (0..60).map(|_| 3 + next(900) as TokenId).collect();
+    let mut text: Vec<TokenId> = (0..60).map(|_| 3 + next(tokens) as TokenId).collect();
     let mut context = Context::new(text.clone());
     for round in 0..60 {
         // Some tokens more, as after a round; now and then an edit, a shorter text, or a long page.
@@ -44,17 +52,17 @@ pub fn assert_drafts_as_from_a_fresh_start(fresh: &dyn Fn() -> Box<dyn Drafter>,
                 text.truncate(length);
                 context.truncate(length);
             }
-            1 => text.extend((0..100).map(|_| 3 + next(900) as TokenId)),
+            1 => text.extend((0..100).map(|_| 3 + next(tokens) as TokenId)),
             2 => {
                 // Often the last token, after which was drafted and which was not heard yet.
                 let at = [text.len() - 1, next(text.len())][next(2)];
-                text[at] = 3 + next(900) as TokenId;
-                text.push(3 + next(900) as TokenId);
+                text[at] = 3 + next(tokens) as TokenId;
+                text.push(3 + next(tokens) as TokenId);
                 context.truncate(at);
             }
-            _ => text.extend((0..1 + next(4)).map(|_| 3 + next(900) as TokenId)),
+            _ => text.extend((0..1 + next(4)).map(|_| 3 + next(tokens) as TokenId)),
         }
-        text.truncate(480);
+        text.truncate(most);
         context.truncate(text.len());
         context.extend(text[context.len()..].iter().copied());
         hear(target.as_mut(), drafter.as_mut(), &context);
@@ -63,7 +71,7 @@ pub fn assert_drafts_as_from_a_fresh_start(fresh: &dyn Fn() -> Box<dyn Drafter>,
         assert_eq!(guesses(drafter.as_mut(), &context, found.guesses.len()), found, "asked again");
         if round % 4 == 0 {
             let mut fresh = fresh();
-            hear(loaded(&source).as_mut(), fresh.as_mut(), &context);
+            hear(loaded(source).as_mut(), fresh.as_mut(), &context);
             assert_eq!(guesses(fresh.as_mut(), &context, found.guesses.len()), found, "round {round}");
         }
     }

@@ -14,6 +14,7 @@ mod libraries;
 mod lossless;
 mod made_up_drafter;
 mod model_script;
+mod mtp;
 mod passes;
 mod recurrent;
 mod safetensors;

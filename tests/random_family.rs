@@ -4,6 +4,7 @@
 
 mod experts;
 mod gemma4;
+mod mtp;
 mod recent;
 mod recurrent;
 
@@ -308,7 +309,8 @@ impl RandomFamily {
         let own = self.tensors.iter().filter(|(name, _)| !name.contains(".experts."));
         let own = own.flat_map(|(name, tensor)| {
             let one = || vec![(self.gguf_name(name), self.converted(name, tensor))];
-            let recurrent = self.recurrent_tensor(name, tensor).map(|converted| vec![converted]);
+            let recurrent = self.mtp_tensor(name, tensor).or_else(|| self.recurrent_tensor(name, tensor));
+            let recurrent = recurrent.map(|converted| vec![converted]);
             recurrent.or_else(|| self.recent_tensors(name, tensor)).unwrap_or_else(one)
         });
         own.chain(self.stacked_experts())
@@ -378,6 +380,7 @@ impl RandomFamily {
         }
         let mut recent = self.recent_keys();
         recent.extend(self.recurrent_keys());
+        recent.extend(self.mtp_keys());
         own.retain(|(key, _)| recent.iter().all(|(replaced, _)| replaced != key));
         own.extend(recent);
         let mut all: Vec<(String, Value)> =

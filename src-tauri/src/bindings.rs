@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use foretoken_app::ipc::{
-    ARENA_PAIRS, ARENA_TOKENS, ATTACHMENT_BYTES, ATTACHMENTS, DRAFT_NGRAM, DRAFT_NONE, FILE_BYTES,
+    ARENA_PAIRS, ARENA_TOKENS, ATTACHMENT_BYTES, ATTACHMENTS, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, FILE_BYTES,
     PRESET_NAME, Settings, TEXT_SIZE,
 };
 use foretoken_app::presets::BUILT_IN;
@@ -119,6 +119,7 @@ fn the_facts_that_the_page_needs_are_written() {
         "attachments": ATTACHMENTS,
         "attachmentBytes": ATTACHMENT_BYTES,
         "fileBytes": FILE_BYTES,
+        "draftMtp": DRAFT_MTP,
         "draftNgram": DRAFT_NGRAM,
         "draftNone": DRAFT_NONE,
         "thinkingTags": Thinking::KNOWN,

@@ -92,27 +92,31 @@ impl RandomFamily {
                 (false, true) => self.draw_delta(&name),
                 (_, false) => self.draw_attention(&name),
             }
-            let (norms, mlp) = match is_lfm2 {
-                true => {
-                    (["operator_norm", "ffn_norm"], ["feed_forward.w1", "feed_forward.w3", "feed_forward.w2"])
-                }
-                false => (
-                    ["input_layernorm", "post_attention_layernorm"],
-                    ["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"],
-                ),
-            };
-            norms.iter().for_each(|norm| self.norm(&name(norm), HIDDEN));
-            if self.architecture == "qwen35moe" {
-                self.draw_experts(&name);
-                continue;
-            }
-            self.matrix(&name(mlp[0]), INTERMEDIATE, HIDDEN);
-            self.matrix(&name(mlp[1]), INTERMEDIATE, HIDDEN);
-            self.matrix(&name(mlp[2]), HIDDEN, INTERMEDIATE);
+            self.draw_feed_forward(&name);
         }
     }
 
-    fn draw_attention(&mut self, name: &dyn Fn(&str) -> String) {
+    /// The norms of a layer, and its feed-forward network or experts.
+    pub(super) fn draw_feed_forward(&mut self, name: &dyn Fn(&str) -> String) {
+        let (norms, mlp) = match self.architecture {
+            "lfm2" => {
+                (["operator_norm", "ffn_norm"], ["feed_forward.w1", "feed_forward.w3", "feed_forward.w2"])
+            }
+            _ => (
+                ["input_layernorm", "post_attention_layernorm"],
+                ["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"],
+            ),
+        };
+        norms.iter().for_each(|norm| self.norm(&name(norm), HIDDEN));
+        if self.architecture == "qwen35moe" {
+            return self.draw_experts(name);
+        }
+        self.matrix(&name(mlp[0]), INTERMEDIATE, HIDDEN);
+        self.matrix(&name(mlp[1]), INTERMEDIATE, HIDDEN);
+        self.matrix(&name(mlp[2]), HIDDEN, INTERMEDIATE);
+    }
+
+    pub(super) fn draw_attention(&mut self, name: &dyn Fn(&str) -> String) {
         let size = self.head_size();
         let (queries, keys) = (HEADS * size, KV_HEADS * size);
         let (gates, output, norms) = match self.architecture {
@@ -141,14 +145,19 @@ impl RandomFamily {
         if self.architecture != "qwen35moe" {
             return Vec::new();
         }
-        let layers = 0..self.size("num_hidden_layers");
+        let layers = self.size("num_hidden_layers");
+        let blocks = self.config["mtp_num_hidden_layers"].as_u64().unwrap_or(0) as usize;
         let of_layer = |layer: usize| {
-            let tensor = |name: &str| &self.tensors[&format!("model.layers.{layer}.mlp.experts.{name}")];
+            let of = match layer.checked_sub(layers) {
+                Some(block) => format!("mtp.layers.{block}"),
+                None => format!("model.layers.{layer}"),
+            };
+            let tensor = |name: &str| &self.tensors[&format!("{of}.mlp.experts.{name}")];
             let half = |at| tensor("gate_up_proj").narrow(1, at, WIDTH).unwrap().force_contiguous().unwrap();
             let name = |part: &str| format!("blk.{layer}.ffn_{part}_exps.weight");
             [(name("gate"), half(0)), (name("up"), half(WIDTH)), (name("down"), tensor("down_proj").clone())]
         };
-        layers.flat_map(of_layer).collect()
+        (0..layers + blocks).flat_map(of_layer).collect()
     }
 
     fn draw_convolution(&mut self, name: &dyn Fn(&str) -> String) {

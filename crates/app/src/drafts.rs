@@ -28,6 +28,8 @@ pub struct Candidate {
     pub known_pair: bool,
     /// Tokens per second over those without drafts, as a trial on this computer predicted them.
     pub speedup: Option<f64>,
+    /// Bytes of memory that it takes.
+    pub needs: u64,
     /// Whether there is memory for it beside the target.
     pub room: bool,
 }
@@ -53,8 +55,9 @@ enum Merit {
 impl Candidate {
     /// One that is no model.
     pub fn without_model(option: DraftOption) -> Self {
-        let (known_pair, is_head) = (false, false);
-        Self { option, share: None, same_vocabulary: true, is_head, known_pair, speedup: None, room: true }
+        let (known_pair, is_head, needs) = (false, false, 0);
+        let share = None;
+        Self { option, share, same_vocabulary: true, is_head, known_pair, speedup: None, needs, room: true }
     }
 
     fn merit(&self, last_used: Option<&str>) -> Merit {

@@ -41,8 +41,8 @@ pub use proof::{
 };
 pub use server::ServerStatus;
 pub use settings::{
-    Appearance, DRAFT_NGRAM, DRAFT_NONE, Language, RemoteModel, RemoteServer, ServerSettings, Settings,
-    TEXT_SIZE, Theme,
+    Appearance, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, RemoteModel, RemoteServer, ServerSettings,
+    Settings, TEXT_SIZE, Theme,
 };
 
 /// Facts for the about line and the settings panel.

@@ -16,7 +16,7 @@ use foretoken_library::{
 use crate::drafts::Candidate;
 use crate::error::Result;
 use crate::ipc::{
-    CommandError, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, ModelEntry, ModelKind, Problem,
+    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, ModelEntry, ModelKind, Problem,
 };
 use crate::looking::Looks;
 use crate::memory;
@@ -203,6 +203,7 @@ impl Models {
                 same_vocabulary: method == Ok(Method::Same),
                 is_head: method == Ok(Method::Head),
                 known_pair: is_known_pair(&target.entry.name, &entry.name),
+                needs: entry.memory_bytes,
                 ..Candidate::without_model(DraftOption {
                     id: entry.id.clone(),
                     label: entry.label.clone(),
@@ -212,7 +213,23 @@ impl Models {
                 })
             }
         });
-        [none(), ngram()].map(Candidate::without_model).into_iter().chain(models).collect()
+        let own = self.own_head(target);
+        [none(), ngram()].map(Candidate::without_model).into_iter().chain(own).chain(models).collect()
+    }
+
+    /// The draft head in the target's own file, usable or not, if the file speaks of one.
+    fn own_head(&self, target: &Beside<'_>) -> Option<Candidate> {
+        let path = target.path.to_owned();
+        let found = self.looks.each(vec![path.clone()], move |_| own_head(&path)).pop()?;
+        Some(match found.and_then(|found| found).transpose()? {
+            Ok((read, needs)) => Candidate {
+                share: Some(read as f64 / target.entry.read_bytes.max(1) as f64),
+                is_head: true,
+                needs,
+                ..Candidate::without_model(mtp(None))
+            },
+            Err(problem) => Candidate::without_model(mtp(Some(problem))),
+        })
     }
 
     /// Compares those with the target of which nothing is known yet, and returns what is wrong with the ones that
@@ -253,6 +270,17 @@ impl Models {
             &self.verdicts[&(target.path.to_owned(), draft.to_owned())];
         method.ok_or_else(|| Problem { short: "other vocabulary".to_owned(), reason: reason.clone() })
     }
+}
+
+/// Bytes of weights that a token of the draft head in a model's own file takes, and bytes of memory, if the file speaks of
+/// one.
+fn own_head(path: &Path) -> Result<Option<(u64, u64)>, Problem> {
+    let source = ModelSource::open(path)?;
+    if !source.speaks_of_mtp() {
+        return Ok(None);
+    }
+    let head = source.mtp_head()?.for_target(&source)?;
+    Ok(Some((head.read_bytes()?, head.memory_bytes(memory::TOKENS)?)))
 }
 
 fn paths<'a>(models: impl Iterator<Item = &'a InstalledModel>) -> Vec<PathBuf> {
@@ -342,6 +370,16 @@ fn none() -> DraftOption {
         detail: "plain decoding, one token at a time".to_owned(),
         merit: None,
         problem: None,
+    }
+}
+
+fn mtp(problem: Option<Problem>) -> DraftOption {
+    DraftOption {
+        id: DRAFT_MTP.to_owned(),
+        label: "MTP".to_owned(),
+        detail: "the draft head in this model's own file".to_owned(),
+        merit: None,
+        problem,
     }
 }
 

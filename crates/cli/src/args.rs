@@ -30,8 +30,9 @@ use crate::error::{Error, Result};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Speculation")]
 pub struct SpeculationArgs {
-    /// A smaller model or a draft head that drafts; `ngram` for repetitions alone, `none` for no drafts at all
-    #[arg(long, value_name = "MODEL|ngram|none")]
+    /// A smaller model or a draft head that drafts; `mtp` for the draft head in the target's own file, `ngram` for
+    /// repetitions alone, `none` for no drafts at all
+    #[arg(long, value_name = "MODEL|mtp|ngram|none")]
     pub draft: Option<DraftChoice>,
     /// Who may draft: the draft model or head, `ngram` (repeats what the conversation already said), `recycling`
     /// (reuses the target's earlier predictions after the same token), or in each round whichever drafter is
@@ -108,7 +109,7 @@ impl SpeculationArgs {
             },
         };
         speculation.validate()?;
-        let without_model = !matches!(self.draft, Some(DraftChoice::Model(_)));
+        let without_model = !matches!(self.draft, Some(DraftChoice::Mtp | DraftChoice::Model(_)));
         if self.drafter == Some(DrafterName::Model) && without_model {
             return Err(Error::Usage(
                 "--drafter model: expected --draft with a model, found none. Name one, or choose another drafter."
@@ -145,6 +146,8 @@ pub enum DraftChoice {
     None,
     /// No model: what was said before is repeated.
     Ngram,
+    /// The draft head in the target's own file.
+    Mtp,
     Model(String),
 }
 
@@ -155,6 +158,7 @@ impl FromStr for DraftChoice {
         Ok(match name {
             "none" => Self::None,
             "ngram" => Self::Ngram,
+            "mtp" => Self::Mtp,
             model => Self::Model(model.to_owned()),
         })
     }
@@ -165,6 +169,7 @@ impl fmt::Display for DraftChoice {
         f.write_str(match self {
             Self::None => "none",
             Self::Ngram => "ngram",
+            Self::Mtp => "mtp",
             Self::Model(name) => name,
         })
     }

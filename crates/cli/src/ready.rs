@@ -27,7 +27,7 @@ pub fn ready(args: &TalkArgs, form: impl FnOnce(&ModelSource) -> Result<Form>) -
     };
     let source = args.device.target.open(&target)?;
     let mut session = load(&source, form(&source)?, &args.device)?;
-    let draft = args.speculation.draft_or(default_draft(&target)?);
+    let draft = args.speculation.draft_or(default_draft(&target, &source)?);
     choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold {
         session.prepare()?;
@@ -35,7 +35,10 @@ pub fn ready(args: &TalkArgs, form: impl FnOnce(&ModelSource) -> Result<Form>) -
     Ok(Ready { target, draft, session })
 }
 
-fn default_draft(target: &str) -> Result<DraftChoice> {
+fn default_draft(target: &str, source: &ModelSource) -> Result<DraftChoice> {
+    if source.mtp_head().is_ok() {
+        return Ok(DraftChoice::Mtp);
+    }
     let draft = library()?.draft_of(target);
     Ok(draft.map_or(DraftChoice::Ngram, |draft| DraftChoice::Model(draft.to_owned())))
 }

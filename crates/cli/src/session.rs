@@ -67,6 +67,7 @@ pub fn choose_draft(
             return Ok(std::mem::take(&mut session.draft));
         }
         DraftChoice::Ngram => DraftSource::WithoutModel,
+        DraftChoice::Mtp => DraftSource::Model { source: session.mtp_head()?, stage: None },
         DraftChoice::Model(name) => {
             DraftSource::Model { source: open(name)?, stage: stage.map(open).transpose()? }
         }

@@ -70,6 +70,12 @@ pub enum Error {
     )]
     HeadAlone { path: PathBuf },
 
+    #[error(
+        "{path} holds no block for MTP, with which a model drafts for itself. Choose another draft, or a file of this \
+         model that has one.", path = .path.display()
+    )]
+    NoMtp { path: PathBuf },
+
     /// Something that is missing there, to be put after "run".
     #[error("Foretoken's engine for GPUs cannot run {0} yet.")]
     NotOnGpu(&'static str),
@@ -96,6 +102,7 @@ impl Error {
             Self::Incompatible(_) => "other vocabulary",
             Self::OtherTarget(_) => "made for another model",
             Self::HeadAlone { .. } => "draft head",
+            Self::NoMtp { .. } => "not in this file",
             _ => "cannot be used",
         }
     }

@@ -16,7 +16,7 @@ export type Settings = {
  */
 target: string, 
 /**
- * By the target's id, the id of what was chosen to draft for it: a model's, [`DRAFT_NGRAM`] or
+ * By the target's id, the id of what was chosen to draft for it: a model's, [`DRAFT_MTP`], [`DRAFT_NGRAM`] or
  * [`DRAFT_NONE`]. A target that is not in here is drafted for by what fits it best.
  */
 drafts: { [key in string]: string }, 

@@ -11,6 +11,7 @@ export const facts = {
   },
   "attachmentBytes": 4194304,
   "attachments": 20,
+  "draftMtp": "mtp",
   "draftNgram": "ngram",
   "draftNone": "none",
   "fileBytes": 67108864,

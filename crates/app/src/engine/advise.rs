@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use foretoken_engine::draft::{Drafter, Ground, NgramDrafter, Trial};
-use foretoken_engine::model::{ChatMessage, ModelSource, Role};
+use foretoken_engine::model::{ChatMessage, Role};
 
 use super::job::OnAdvice;
 use super::local::{Local, no_target};
@@ -83,7 +83,7 @@ impl Local {
     }
 
     pub(super) fn fits(&self, draft: &DraftOption) -> Result<()> {
-        if self.listed_bytes(&draft.id) > self.room() {
+        if self.draft_bytes(&draft.id) > self.room() {
             let message = "It does not fit into memory beside the target.";
             return Err(CommandError::new(ErrorCode::BadModel, message));
         }
@@ -102,8 +102,7 @@ impl Local {
             return Ok(Box::<NgramDrafter>::default());
         }
         let cancel = cancel.clone();
-        let source =
-            ModelSource::open(&self.models.path(id)?)?.watched_by(Arc::new(move |_, _| cancel.flow()));
+        let source = self.draft_source(id)?.watched_by(Arc::new(move |_, _| cancel.flow()));
         let session = &self.target.as_ref().ok_or_else(no_target)?.session;
         let device = session.draft_device(self.draft_device().as_ref());
         Ok(session.load_drafter(&source, &device)?.0)

@@ -19,8 +19,7 @@ impl Local {
         for candidate in &mut candidates {
             let tried = self.trials.get(&(target.id.clone(), candidate.option.id.clone()));
             candidate.speedup = tried.copied();
-            candidate.room =
-                self.drafts_now(&candidate.option.id) || self.listed_bytes(&candidate.option.id) <= room;
+            candidate.room = self.drafts_now(&candidate.option.id) || candidate.needs <= room;
         }
         rank(&mut candidates, asked.as_deref());
         let usable =

@@ -11,7 +11,9 @@ use foretoken_engine::session::{Draft, DraftSource, Form, Session, choose};
 use super::local::{Local, Target, message, no_target};
 use super::why::{off, ready_to_speculate};
 use crate::error::Result;
-use crate::ipc::{CommandError, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading, ModelEntry, Why};
+use crate::ipc::{
+    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading, ModelEntry, Why,
+};
 use crate::lock::lock;
 use crate::servers::{self, is_remote};
 
@@ -136,8 +138,11 @@ impl Local {
         let (label, source) = if id == DRAFT_NGRAM {
             ("n-gram".to_owned(), DraftSource::WithoutModel)
         } else {
-            let source = ModelSource::open(&self.models.path(id)?)?;
-            let label = self.entry(id, source.path()).label;
+            let source = self.draft_source(id)?;
+            let label = match id {
+                DRAFT_MTP => "MTP".to_owned(),
+                id => self.entry(id, source.path()).label,
+            };
             let source = self.watched(source, &label, true);
             (label, DraftSource::Model { source, stage: None })
         };
@@ -152,6 +157,14 @@ impl Local {
             other => other.into(),
         })?;
         Ok(draft.named(id, &label))
+    }
+
+    /// The draft model or head with this id.
+    pub(super) fn draft_source(&self, id: &str) -> Result<ModelSource> {
+        Ok(match id {
+            DRAFT_MTP => self.target.as_ref().ok_or_else(no_target)?.session.mtp_head()?,
+            id => ModelSource::open(&self.models.path(id)?)?,
+        })
     }
 
     /// A model whose loading is on the board, and ends when another is chosen; a draft's also when another

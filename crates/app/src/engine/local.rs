@@ -230,7 +230,7 @@ impl Local {
     pub(super) fn report_memory(&self) {
         let target = self.target.as_ref().map(|target| (target.session.device(), target.entry.memory_bytes));
         let draft = self.target.as_ref().map(|target| &target.session.draft);
-        let draft = draft.and_then(|draft| Some((draft.device()?, self.listed_bytes(&draft.id))));
+        let draft = draft.and_then(|draft| Some((draft.device()?, self.draft_bytes(&draft.id))));
         // What CUDA computes with is in the GPU's own memory.
         let here = |(opened, bytes): (&Opened, u64)| if opened.gpu == Some(Gpu::Cuda) { 0 } else { bytes };
         let gpu = [target, draft].into_iter().flatten().find_map(|(opened, _)| opened.memory());
@@ -288,9 +288,10 @@ impl Local {
         self.report_speeds();
     }
 
-    /// What running a listed model takes; 0 for drafters that are no model.
-    pub(super) fn listed_bytes(&self, id: &str) -> u64 {
-        self.listed(id).map_or(0, |entry| entry.memory_bytes)
+    /// What running a draft takes that was compared with the target; 0 for drafters that are no model.
+    pub(super) fn draft_bytes(&self, id: &str) -> u64 {
+        let candidate = self.candidates.iter().find(|candidate| candidate.option.id == id);
+        candidate.map_or(0, |candidate| candidate.needs)
     }
 
     /// Opens the models on this computer, unless they are those that are listed, and lists them before those elsewhere.

@@ -18,7 +18,7 @@ use super::presets::Preset;
 pub struct Settings {
     /// Id of the target, see [`super::ModelEntry::id`].
     pub target: String,
-    /// By the target's id, the id of what was chosen to draft for it: a model's, [`DRAFT_NGRAM`] or
+    /// By the target's id, the id of what was chosen to draft for it: a model's, [`DRAFT_MTP`], [`DRAFT_NGRAM`] or
     /// [`DRAFT_NONE`]. A target that is not in here is drafted for by what fits it best.
     pub drafts: BTreeMap<String, String>,
     /// What computes for the target.
@@ -94,6 +94,8 @@ pub struct ServerSettings {
 
 /// No draft model: what was said and thought before is repeated.
 pub const DRAFT_NGRAM: &str = "ngram";
+/// The draft head in the target's own file.
+pub const DRAFT_MTP: &str = "mtp";
 /// No drafts: plain decoding.
 pub const DRAFT_NONE: &str = "none";
 

@@ -26,13 +26,13 @@ pub struct Args {
 }
 
 const HELP: &str = "\
-/draft MODEL|ngram|none  change the draft
-/length auto|N           tokens to draft in a round: 1 to 16, auto for whatever should be fastest, 0 for no drafts
-/think on|off            have the model think before it answers, or not
-/new                     start a new conversation
-/stats                   the numbers of the last reply
-/help                    this list
-/quit                    quit; the end of the input does the same
+/draft MODEL|mtp|ngram|none  change the draft
+/length auto|N               tokens to draft in a round: 1 to 16, auto for whatever should be fastest, 0 for no drafts
+/think on|off                have the model think before it answers, or not
+/new                         start a new conversation
+/stats                       the numbers of the last reply
+/help                        this list
+/quit                        quit; the end of the input does the same
 Ctrl-C stops a reply and keeps what was written; a second one quits.";
 
 const TINY: &str = "\
@@ -119,7 +119,7 @@ impl Chat<'_> {
                 Some(summary) => output::note(statistics(summary)),
                 None => output::note("no reply yet"),
             },
-            ("/draft", "") => output::note("expected a model, ngram or none after /draft"),
+            ("/draft", "") => output::note("expected a model, mtp, ngram or none after /draft"),
             ("/draft", name) => self.let_draft(name),
             ("/length", value) => match draft_length(value) {
                 Ok(length) => {

@@ -107,13 +107,13 @@ fn what_cannot_be_done_is_said_and_the_conversation_goes_on() {
         "no model called 'missing'",
         "the draft stays as it was",
         "expected auto or a number from 0 to 16 after /length, found '99'",
-        "expected a model, ngram or none after /draft",
+        "expected a model, mtp, ngram or none after /draft",
         "expected on or off after /think",
         "this model's chat template has no switch for thinking",
         "there is no command /colour",
         "no reply yet",
         "the prompt is too long",
-        "/draft MODEL|ngram|none",
+        "/draft MODEL|mtp|ngram|none",
     ] {
         from(&run.err, sentence);
     }

@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use candle_core::quantized::GgmlDType;
 use foretoken_tests::hub::{Faults, Hub, sha256};
-use foretoken_tests::{Flags, RandomHead, starter_target};
+use foretoken_tests::{Flags, RandomHead, family, starter_target};
 use tempfile::TempDir;
 
 use crate::program::{Run, finished, program, run};
@@ -233,6 +234,23 @@ fn a_head_is_pulled_as_a_folder_and_drafts_for_its_target_alone() {
     assert!(rounds.out.contains(r#""drafter":"head""#), "{}{}", rounds.out, rounds.err);
     let alone = shelf.run(&["generate", "--target", "owner/head", "--prompt", "Hello"]);
     assert!(alone.code != 0 && alone.err.contains("draft head"), "{}", alone.err);
+}
+
+#[test]
+fn the_block_in_a_targets_file_drafts_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = family("qwen35").with_mtp().gguf(folder.path(), GgmlDType::Q8_0);
+    let target = target.path().to_str().unwrap();
+    let ask =
+        ["--raw", "--prompt", "Once upon", "--temperature", "0", "--max-tokens", "20", "--draft-length", "3"];
+    let with_block =
+        |command, target| run(&[&[command, "--target", target, "--draft", "mtp"], &ask[..]].concat());
+    let same = with_block("check", target);
+    assert!(same.code == 0 && same.out.contains("identical"), "{}{}", same.out, same.err);
+    let none = with_block("generate", "starter");
+    assert!(none.code != 0 && none.err.contains("holds no block for MTP"), "{}", none.err);
+    let rounds = run(&[&["generate", "--target", target, "--draft", "mtp", "--json"], &ask[..]].concat());
+    assert!(rounds.out.contains(r#""drafter":"head""#), "{}{}", rounds.out, rounds.err);
 }
 
 /// On a disk of its own, which takes a namespace of its own.

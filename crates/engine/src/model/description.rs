@@ -82,6 +82,8 @@ impl ModelSource {
             Err(error) => (None, Some(error.to_string())),
         };
         let template = self.stored_template().ok().flatten();
+        let own_head =
+            self.mtp_head().is_ok().then(|| "a block for MTP, to draft for itself with".to_owned());
         Description {
             name: self.title(),
             architecture: config.map(|c| c.family.name.to_owned()),
@@ -104,7 +106,7 @@ impl ModelSource {
             licence: self.licence(),
             thinking: template.as_deref().and_then(Thinking::of),
             template,
-            special: config.map(special).unwrap_or_default(),
+            special: config.map(special).unwrap_or_default().into_iter().chain(own_head).collect(),
         }
     }
 
@@ -221,13 +223,15 @@ fn special(config: &ModelConfig) -> Vec<String> {
     .map(|(_, words)| words.to_owned())
     .collect();
     if let Some(head) = &config.draft_head {
-        let layers = match &head.entering {
+        let reads = match &head.entering {
+            Some(_) if head.mtp => "the states after the last layer".to_owned(),
             Some(layers) => {
-                format!("layers {}", layers.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
+                let layers = layers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+                format!("the states that enter layers {layers}")
             }
-            None => "three layers".to_owned(),
+            None => "the states that enter three layers".to_owned(),
         };
-        special.push(format!("a draft head: reads the states that enter {layers} of its target"));
+        special.push(format!("a draft head: reads {reads} of its target"));
         if let Some(block) = &head.block {
             special.push(format!("guesses up to {} tokens in one pass", block.longest()));
         }

@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 
 use super::expert_tensors;
 use super::family::{Family, NormsAboveOne};
+use super::mtp_tensors;
 use super::recurrent_tensors::{DECAY, unfolded};
 use super::tensors::{Meaning, Raw, Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
@@ -214,6 +215,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
         if name.ends_with("rotary_emb.inv_freq") || is_beside(&name) {
             continue;
         }
+        let beyond = mtp_tensors::canonical(&name, |name| canonical(name, family));
         // Copies of the target's, for training.
         if family.drafts_blocks && name.starts_with("verifier_") {
             continue;
@@ -226,11 +228,11 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
             }
             continue;
         }
-        let Some(canonical) = canonical(&of_language(&name), family) else {
+        let Some(canonical) = beyond.clone().or_else(|| canonical(&of_language(&name), family)) else {
             let expected = format!("only the tensors of {}", family.name);
             return Err(bad(expected, format!("{name} as well"), "Choose another model."));
         };
-        if info.dtype == Dtype::U8 && expert_tensors::is_raw(&canonical) {
+        if info.dtype == Dtype::U8 && beyond.is_none() && expert_tensors::is_raw(&canonical) {
             let raw = Raw { shape: info.shape.clone(), file: tensors.files.len(), bytes };
             if tensors.raw.insert(canonical, raw).is_some() {
                 return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
@@ -241,6 +243,8 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
             Dtype::F32 => Format::F32,
             Dtype::F16 => Format::F16,
             Dtype::BF16 => Format::Bf16,
+            // The model runs without.
+            _ if beyond.is_some() => continue,
             other => {
                 let expected = format!("{name} in F32, F16 or BF16");
                 return Err(bad(expected, format!("{other:?}"), "Choose another file of this model."));
@@ -249,7 +253,8 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
         let shape = unfolded(&canonical, &info.shape).unwrap_or_else(|| info.shape.clone());
         let meaning = meaning(&canonical, &shape, family);
         let tensor = Stored { format, shape, file: tensors.files.len(), bytes, meaning, gathered: None };
-        if tensors.stored.insert(canonical, tensor).is_some() {
+        let among = if beyond.is_some() { &mut tensors.beyond } else { &mut tensors.stored };
+        if among.insert(canonical, tensor).is_some() {
             return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
         }
     }
@@ -271,8 +276,7 @@ fn meaning(canonical: &str, shape: &[usize], family: &Family) -> Meaning {
     }
 }
 
-/// Whether a tensor belongs to the eyes or ears of a model that has some, or to what is there to draft with; text needs
-/// none of these.
+/// Whether a tensor belongs to the eyes or ears of a model that has some; text needs none of these.
 fn is_beside(name: &str) -> bool {
     let name = name.strip_prefix("model.").unwrap_or(name);
     [
@@ -285,7 +289,6 @@ fn is_beside(name: &str) -> bool {
         "embed_vision.",
         "audio_tower.",
         "embed_audio.",
-        "mtp.",
     ]
     .iter()
     .any(|part| name.starts_with(part))

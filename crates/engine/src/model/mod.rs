@@ -13,6 +13,8 @@ pub(crate) mod fixture;
 mod folder;
 mod gathered;
 mod gguf;
+mod mtp;
+pub mod mtp_tensors;
 mod part;
 mod quantisation;
 mod recommendation;

@@ -81,6 +81,8 @@ pub(super) struct Tensors {
     pub path: PathBuf,
     pub files: Vec<Arc<WeightFile>>,
     pub stored: BTreeMap<String, Stored>,
+    /// Those of blocks after the layers, which are there to draft with, as if there were no layers before.
+    pub beyond: BTreeMap<String, Stored>,
     /// Until it is known which tensors they make.
     pub raw: BTreeMap<String, Raw>,
     pub token_table: Option<TokenTable>,
@@ -89,8 +91,8 @@ pub(super) struct Tensors {
 impl Tensors {
     /// None yet, of the model at `path`.
     pub fn none(path: &Path) -> Self {
-        let (stored, raw) = (BTreeMap::new(), BTreeMap::new());
-        Self { path: path.to_owned(), files: Vec::new(), stored, raw, token_table: None }
+        let (stored, beyond, raw) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { path: path.to_owned(), files: Vec::new(), stored, beyond, raw, token_table: None }
     }
 
     /// The numbers of the table of tokens, in the order of the rows; `None` where there is no table.

@@ -13,6 +13,7 @@ use super::config::{DraftHead, ModelConfig};
 use super::expert_tensors;
 use super::family::{Family, HeadNorms, Mixer};
 use super::gathered::{Gathered, Lie};
+use super::mtp_tensors;
 use super::recurrent_tensors;
 use super::stored_rows::StoredRows;
 pub use super::tensors::Stored;
@@ -25,7 +26,7 @@ pub const EMBEDDING: &str = "token_embd.weight";
 /// The name of the output matrix, `[vocabulary, hidden]`; absent when the embedding is tied to it.
 pub const OUTPUT: &str = "output.weight";
 /// The name of the norm before the output matrix, `[hidden]`.
-const OUTPUT_NORM: &str = "output_norm.weight";
+pub(super) const OUTPUT_NORM: &str = "output_norm.weight";
 /// The name of the matrix that fuses the states a draft head reads, `[hidden, states]`.
 pub const FUSE: &str = "fc.weight";
 /// The names of what all layers are told of a token: the table, `[tokens, layers * width]`, what is made of the embedding,
@@ -372,7 +373,7 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
-/// Gives tensors the names that other families have for them, and forgets those of blocks that are not run.
+/// Gives tensors the names that other families have for them, and puts those of blocks beyond the layers aside.
 fn rename(tensors: &mut Tensors, config: &ModelConfig) {
     let rename = |tensors: &mut Tensors, from: &str, to: &str| {
         if !tensors.stored.contains_key(to)
@@ -395,9 +396,12 @@ fn rename(tensors: &mut Tensors, config: &ModelConfig) {
             gate.shape.insert(0, 1);
         }
     }
-    let beyond = config.layers..config.layers + config.beyond;
-    let beyond: Vec<String> = beyond.map(|block| full(block, "")).collect();
-    tensors.stored.retain(|name, _| !beyond.iter().any(|block| name.starts_with(block)));
+    for block in 0..config.beyond {
+        let name = full(config.layers + block, "");
+        for (found, stored) in tensors.stored.extract_if(.., |found, _| found.starts_with(&name)) {
+            tensors.beyond.insert(full(block, &found[name.len()..]), stored);
+        }
+    }
 }
 
 /// Finds the matrices of queries and gates in the one that has both, head by head.
@@ -486,7 +490,11 @@ fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<u
         let recurrent = recurrent.map(move |(name, shape)| (format!("blk.{layer}.{name}"), shape));
         parts.chain(recurrent).chain(expert_tensors::expected(config, layer))
     });
-    outer.chain(norms).chain(layers).chain(block_tensors::expected(config))
+    outer
+        .chain(norms)
+        .chain(layers)
+        .chain(block_tensors::expected(config))
+        .chain(mtp_tensors::expected(config))
 }
 
 fn shape(part: &Part, config: &ModelConfig, layer: usize) -> Vec<usize> {

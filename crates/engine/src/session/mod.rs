@@ -213,6 +213,15 @@ impl Session {
         Some(draft)
     }
 
+    /// The draft head that the target has in its own files, to be [opened](Self::open_draft) as others are; see
+    /// [`ModelSource::mtp_head`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn mtp_head(&self) -> Result<ModelSource> {
+        ModelSource::open(&self.path)?.in_eight_bits(self.eight_bits).mtp_head()
+    }
+
     /// Opens who shall draft; a model is loaded onto what was chosen for drafts, `None` for the target's device.
     /// Nothing changes for the session before it is its [`Self::draft`].
     ///

@@ -72,7 +72,7 @@ impl HeadDrafter {
         };
         let width = head.map_or(0, DraftHead::states);
         Ok(Self {
-            taps: Taps { entering, last: false },
+            taps: Taps { entering, last: head.is_some_and(|head| head.mtp) },
             own,
             tokens: Tokens::of(source, ends)?,
             hearing: Hearing::new(model, width),

@@ -7,6 +7,7 @@ pub use super::packing::{ones, panels, vector};
 use super::panels::Panels;
 use super::recurrent::{Delta, ShortConv};
 use crate::error::Result;
+use crate::model::mtp_tensors::{JOIN, JOINED_EMBEDDING_NORM, JOINED_STATE_NORM};
 use crate::model::weights::{
     EMBEDDING, FUSE, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION, fused_norm,
 };
@@ -23,6 +24,7 @@ pub struct Network {
     pub output_norm: Vec<f32>, // [hidden]
     pub output: Arc<Panels>,   // [vocabulary, hidden]
     pub draft_head: Option<DraftHead>,
+    pub mtp: Option<Mtp>,
     pub block_head: Option<BlockHead>,
 }
 
@@ -44,6 +46,15 @@ pub struct DraftHead {
     pub fused_norms: Vec<Vec<f32>>,
     /// Of the state that is carried from token to token; that of the embedding is the layer's.
     pub state_norm: Vec<f32>, // [hidden]
+}
+
+/// What the pass of a block for MTP begins with.
+#[derive(Debug)]
+pub struct Mtp {
+    /// Of the normed embedding and the normed state the state that enters the layer.
+    pub join: Panels, // [hidden, 2 * hidden]
+    pub embedding_norm: Vec<f32>, // [hidden]
+    pub state_norm: Vec<f32>,     // [hidden]
 }
 
 /// A layer: what mixes tokens, and what is done to each by itself, each after a norm and added to the state.
@@ -192,8 +203,9 @@ impl Network {
         let embedding = Arc::new(panels(weights, EMBEDDING)?);
         let output =
             if config.tied_embeddings { Arc::clone(&embedding) } else { Arc::new(panels(weights, OUTPUT)?) };
-        let draft_head = config.draft_head.as_ref().filter(|head| head.block.is_none());
-        let draft_head = draft_head.map(|head| DraftHead::load(weights, head)).transpose()?;
+        let head = config.draft_head.as_ref();
+        let draft_head = head.filter(|head| head.fuses()).map(|head| DraftHead::load(weights, head));
+        let mtp = head.filter(|head| head.mtp).map(|_| Mtp::load(weights));
         Ok(Self {
             layers,
             per_layer: config.per_layer.map(|_| PerLayer::load(weights)).transpose()?,
@@ -201,7 +213,8 @@ impl Network {
             output_norm: vector(weights, "output_norm.weight")?,
             embedding,
             output,
-            draft_head,
+            draft_head: draft_head.transpose()?,
+            mtp: mtp.transpose()?,
             block_head: config.block().map(|block| BlockHead::load(weights, block)).transpose()?,
         })
     }
@@ -209,7 +222,8 @@ impl Network {
     /// What a pass over one row reads; of experts so many as a row goes through.
     pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
         let told = self.per_layer.iter().map(|per_layer| &per_layer.projection);
-        told.chain(self.layers.iter().flat_map(Layer::matrices)).chain([self.output.as_ref()])
+        let join = self.mtp.iter().map(|mtp| &mtp.join);
+        join.chain(told).chain(self.layers.iter().flat_map(Layer::matrices)).chain([self.output.as_ref()])
     }
 }
 
@@ -231,6 +245,16 @@ impl DraftHead {
             fuse: panels(weights, FUSE)?,
             fused_norms: (0..norms).map(norm).collect::<Result<_>>()?,
             state_norm: vector(weights, "blk.0.attn_norm_2.weight")?,
+        })
+    }
+}
+
+impl Mtp {
+    fn load(weights: &Weights) -> Result<Self> {
+        Ok(Self {
+            join: panels(weights, JOIN)?,
+            embedding_norm: vector(weights, JOINED_EMBEDDING_NORM)?,
+            state_norm: vector(weights, JOINED_STATE_NORM)?,
         })
     }
 }

@@ -197,7 +197,7 @@ impl Workspace {
         if let Some(head) = &config.draft_head {
             self.states.prepare(rows, head.states(), tile);
             match &head.block {
-                None => self.joined.prepare(rows, config.mixed(), tile),
+                None => self.joined.prepare(rows, 2 * config.hidden, tile),
                 Some(block) => self.prepare_block(block, config, (rows, scored), tile),
             }
         }

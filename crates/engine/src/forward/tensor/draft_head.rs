@@ -20,12 +20,12 @@ pub struct DraftHead {
 }
 
 impl DraftHead {
-    /// `None` of a model that is none, or guesses blocks.
+    /// `None` of a model that is none, or fuses no states.
     ///
     /// # Errors
     /// Those of [`super::TensorModel::load`].
     pub fn load(weights: &Weights, config: &ModelConfig, arithmetic: Arithmetic) -> Result<Option<Self>> {
-        let head = config.draft_head.as_ref().filter(|head| head.block.is_none());
+        let head = config.draft_head.as_ref().filter(|head| head.fuses());
         let Some(head) = head else { return Ok(None) };
         let norms = head.norms().0;
         let norm = |state| weights.vector(&fused_norm((norms > 1).then_some(state)));

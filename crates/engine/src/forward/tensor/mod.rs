@@ -10,6 +10,7 @@ mod feed;
 mod feed_forward;
 mod layer;
 mod memory;
+mod mtp;
 mod origin;
 mod per_layer;
 mod recurrent;
@@ -30,6 +31,7 @@ use self::draft_head::DraftHead;
 use self::feed::Feed;
 use self::layer::Layer;
 use self::memory::Course;
+use self::mtp::Mtp;
 use self::origin::Origin;
 use self::per_layer::PerLayer;
 use self::rotary::RotaryTable;
@@ -49,6 +51,7 @@ pub struct TensorModel {
     embedding: Arc<QTensor>, // [vocabulary, hidden]
     per_layer: Option<PerLayer>,
     draft_head: Option<DraftHead>,
+    mtp: Option<Mtp>,
     block_head: Option<BlockHead>,
     layers: Vec<Layer>,
     /// Of each kind of attention.
@@ -112,6 +115,7 @@ impl TensorModel {
             output_norm: weights.vector("output_norm.weight")?,
             output: Stack::new(vec![output], arithmetic, device)?,
             draft_head: DraftHead::load(&weights, &config, arithmetic)?,
+            mtp: Mtp::load(&weights, &config, arithmetic)?,
             block_head: BlockHead::load(&weights, &config, arithmetic)?,
             per_layer: PerLayer::load(&weights, &config, arithmetic)?,
             embedding,
@@ -152,6 +156,9 @@ impl TensorModel {
         if let Some((head, carried)) = self.draft_head.as_ref().zip(want.carried) {
             let (state, both) = head.join(&x, carried, self.config.norm_epsilon as f32, self.padding)?;
             (x, joined) = (state, Some(both));
+        }
+        if let Some((mtp, carried)) = self.mtp.as_ref().zip(want.carried) {
+            x = mtp.join(&x, carried.features(), self.config.norm_epsilon as f32, self.padding)?;
         }
         let told = self.per_layer.as_ref();
         let told = told.map(|told| told.tell(&x, tokens, &self.config, self.padding)).transpose()?;

@@ -6,7 +6,8 @@ use super::block_head::BlockHead;
 /// What a model has that drafts from hidden states of another, its target.
 ///
 /// Token by token (EAGLE-3, Li et al. 2025) it gets beside a token's embedding a state: the target's states at the
-/// token before, fused, or what it gave itself there. With a [block](BlockHead) it guesses several tokens at once.
+/// token before, fused, or what it gave itself there. So does a [block for MTP](Self::mtp), which reads one state. With a
+/// [block](BlockHead) it guesses several tokens at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftHead {
     /// The layers of the target whose entering states it reads; `None` where the file leaves them to
@@ -23,6 +24,10 @@ pub struct DraftHead {
     pub normed_output: bool,
     /// Of one that guesses a block of tokens at once. Of the three above it has none.
     pub block: Option<BlockHead>,
+    /// It is a block of its target's own that was trained with it to predict a further token (multi-token prediction,
+    /// DeepSeek-AI 2024): it reads the target's state after the final norm and nothing else, and joins that with the
+    /// embedding into the state that enters its layer.
+    pub mtp: bool,
 }
 
 /// How the target's states are normalised before they are fused.
@@ -41,7 +46,13 @@ impl DraftHead {
 
     /// Numbers of all states of a token that are fused.
     pub fn states(&self) -> usize {
-        self.entering.as_ref().map_or(Self::STATES, Vec::len) * self.target_hidden
+        let entering = self.entering.as_ref().map_or(Self::STATES, Vec::len);
+        (entering + usize::from(self.mtp)) * self.target_hidden
+    }
+
+    /// Whether it fuses several states of a token, and drafts token by token.
+    pub fn fuses(&self) -> bool {
+        self.block.is_none() && !self.mtp
     }
 
     /// The layers that are read where a file does not name them, of a target with so many.
@@ -65,9 +76,9 @@ impl ModelConfig {
         self.draft_head.as_ref().map_or(self.vocabulary, |head| head.tokens)
     }
 
-    /// Numbers that attention takes of a token: its state, and in a draft head its embedding as well.
+    /// Numbers that attention takes of a token: its state, and in a draft head that fuses states its embedding as well.
     pub fn mixed(&self) -> usize {
-        let joins = self.draft_head.as_ref().is_some_and(|head| head.block.is_none());
+        let joins = self.draft_head.as_ref().is_some_and(DraftHead::fuses);
         self.hidden * if joins { 2 } else { 1 }
     }
 

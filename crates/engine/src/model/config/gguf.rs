@@ -293,6 +293,7 @@ impl Keys<'_> {
             normed_residual: flag("norm_before_residual")?,
             normed_output: false,
             block: None,
+            mtp: false,
         }))
     }
 
@@ -333,6 +334,7 @@ impl Keys<'_> {
             normed_residual: false,
             normed_output: false,
             block: Some(BlockHead::of(self.header.path(), self, (mask, tokens), from_anchor, causal)?),
+            mtp: false,
         })
     }
 

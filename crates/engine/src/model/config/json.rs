@@ -69,7 +69,7 @@ impl ModelConfig {
             attention_kind_of,
             mixers,
             recurrence,
-            beyond: 0,
+            beyond: super::layers(path, keys.stated("mtp_num_hidden_layers", 0.0)?.max(0.0) as usize)?,
             tied_embeddings,
             draft_head: None,
         };
@@ -126,6 +126,7 @@ impl DraftHead {
             normed_residual: flag("norm_before_residual"),
             normed_output: flag("norm_output"),
             block: None,
+            mtp: false,
         })
     }
 
@@ -144,6 +145,7 @@ impl DraftHead {
             normed_residual: false,
             normed_output: false,
             block: Some(BlockHead::from_json(keys, config.vocabulary, sliding)?),
+            mtp: false,
         })
     }
 }

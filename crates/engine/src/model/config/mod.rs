@@ -78,7 +78,7 @@ pub struct ModelConfig {
     pub mixers: Vec<Mixer>,
     /// The sizes of the layers without attention, if there are such.
     pub recurrence: Option<Recurrence>,
-    /// Blocks that the file has after the layers, to draft with; they are not run.
+    /// Blocks that the file says it has after the layers, to draft with; only a [draft head](Self::mtp_head) runs one.
     pub beyond: usize,
     /// The embedding is the output matrix too.
     pub tied_embeddings: bool,

@@ -59,7 +59,24 @@ fn qwen35() -> Gguf {
 fn with_block(gguf: &mut Gguf, block: usize) {
     gguf.set("qwen35.nextn_predict_layers", Value::U32(1));
     gguf.add(&format!("blk.{block}.nextn.eh_proj.weight"), &[HIDDEN, 2 * HIDDEN], GgmlDType::F32);
-    gguf.add(&format!("blk.{block}.attn_norm.weight"), &[HIDDEN], GgmlDType::F32);
+    for (name, shape) in [
+        ("nextn.enorm", &[HIDDEN][..]),
+        ("nextn.hnorm", &[HIDDEN]),
+        ("nextn.shared_head_norm", &[HIDDEN]),
+        ("attn_norm", &[HIDDEN]),
+        ("post_attention_norm", &[HIDDEN]),
+        ("attn_q", &[2 * HEADS * HEAD_SIZE, HIDDEN]),
+        ("attn_k", &[KV_HEADS * HEAD_SIZE, HIDDEN]),
+        ("attn_v", &[KV_HEADS * HEAD_SIZE, HIDDEN]),
+        ("attn_output", &[HIDDEN, HEADS * HEAD_SIZE]),
+        ("attn_q_norm", &[HEAD_SIZE]),
+        ("attn_k_norm", &[HEAD_SIZE]),
+        ("ffn_gate", &[INTERMEDIATE, HIDDEN]),
+        ("ffn_up", &[INTERMEDIATE, HIDDEN]),
+        ("ffn_down", &[HIDDEN, INTERMEDIATE]),
+    ] {
+        gguf.add(&format!("blk.{block}.{name}.weight"), shape, GgmlDType::F32);
+    }
 }
 
 #[test]
@@ -106,21 +123,32 @@ fn blocks_that_predict_further_tokens_are_no_layers_whether_they_are_counted_or_
     let layers = |gguf: &Gguf| {
         let source = open(gguf).unwrap();
         let beyond = source.tensors.stored.keys().filter(|name| name.starts_with("blk.2.")).count();
-        (source.config().unwrap().layers, beyond)
+        let head = source.mtp_head().map(|head| {
+            let head = head.for_target(&source).unwrap();
+            let config = head.config().unwrap();
+            (config.layers, config.recurrence.is_none(), config.draft_head.as_ref().unwrap().states())
+        });
+        (source.config().unwrap().layers, beyond, head.ok())
     };
     let mut uncounted = qwen35();
     with_block(&mut uncounted, 2);
-    assert_eq!(layers(&uncounted), (2, 0));
+    let head = Some((1, true, HIDDEN));
+    assert_eq!(layers(&uncounted), (2, 0, head));
     let mut counted = qwen35();
     with_block(&mut counted, 2);
     counted.set("qwen35.block_count", Value::U32(3));
-    assert_eq!(layers(&counted), (2, 0));
+    assert_eq!(layers(&counted), (2, 0, head));
     // They may have been left out.
     let mut stripped = qwen35();
     stripped.set("qwen35.nextn_predict_layers", Value::U32(1));
-    assert_eq!(layers(&stripped), (2, 0));
+    assert_eq!(layers(&stripped), (2, 0, None));
     stripped.set("qwen35.block_count", Value::U32(3));
-    assert_eq!(layers(&stripped), (2, 0));
+    assert_eq!(layers(&stripped), (2, 0, None));
+    let mut several = counted;
+    with_block(&mut several, 3);
+    several.set("qwen35.block_count", Value::U32(4));
+    several.set("qwen35.nextn_predict_layers", Value::U32(2));
+    assert!(message(open(&several).and_then(|source| source.mtp_head())).contains("one block for MTP"));
     // One that nobody told of is no tensor of the model.
     let mut untold = qwen35();
     with_block(&mut untold, 2);

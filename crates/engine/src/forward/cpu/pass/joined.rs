@@ -1,8 +1,8 @@
 //! How a draft head's pass begins: the target's states are fused into one, or the head's own goes on, and is joined
-//! with the token's embedding (Li et al. 2025).
+//! with the token's embedding (Li et al. 2025). In a block for MTP a matrix makes one state of both (DeepSeek-AI 2024).
 
 use super::Phases;
-use crate::forward::cpu::network::DraftHead;
+use crate::forward::cpu::network::{DraftHead, Mtp};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
@@ -20,8 +20,26 @@ impl<'a> Phases<'a> {
         embedding_norm: &[f32],
     ) -> &'a Inputs {
         self.carry(member, head, carried);
-        let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
         let normed_residual = self.config.draft_head.as_ref().is_some_and(|head| head.normed_residual);
+        self.join_norms(member, (embedding_norm, &head.state_norm), normed_residual)
+    }
+
+    /// Makes of all rows the states that enter the layer of a block for MTP, of `states`.
+    pub fn join_first(&self, member: &Member<'_>, mtp: &Mtp, states: Features<'_>) {
+        self.take(member, states);
+        let joined = self.join_norms(member, (&mtp.embedding_norm, &mtp.state_norm), false);
+        let task = self.task(&mtp.join, joined, self.hidden(0), false);
+        self.products(member, &[task], self.network.layers[0].mixer.first());
+    }
+
+    /// Of all rows the norms of the embedding and of the state, which its norm replaces if `replaced`.
+    fn join_norms(
+        &self,
+        member: &Member<'_>,
+        (embedding_norm, state_norm): (&[f32], &[f32]),
+        replaced: bool,
+    ) -> &'a Inputs {
+        let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
         let joined = &self.workspace.joined;
         member.share(self.nodes, 1, |rows| {
             for row in rows {
@@ -32,8 +50,8 @@ impl<'a> Phases<'a> {
                     self.network.embedding.unpack_row(self.tree.token(row + self.first) as usize, embedding);
                     (self.kernels.rms_norm)(out, embedding_norm.as_ptr(), out, hidden, epsilon);
                     let half = out.add(hidden);
-                    (self.kernels.rms_norm)(state, head.state_norm.as_ptr(), half, hidden, epsilon);
-                    if normed_residual {
+                    (self.kernels.rms_norm)(state, state_norm.as_ptr(), half, hidden, epsilon);
+                    if replaced {
                         std::ptr::copy_nonoverlapping(half, state, hidden);
                     }
                     self.round(joined, row, 0..2 * hidden, out);
@@ -46,13 +64,17 @@ impl<'a> Phases<'a> {
 
     /// The states that are carried.
     fn carry(&self, member: &Member<'_>, head: &DraftHead, carried: Carried<'_>) {
-        let states = match carried {
-            Carried::Own(states) => states,
+        match carried {
+            Carried::Own(states) => self.take(member, states),
             Carried::Target(states) => {
                 let first = self.network.layers[0].mixer.first();
-                return self.fuse(member, (&head.fuse, &head.fused_norms), states, first);
+                self.fuse(member, (&head.fuse, &head.fused_norms), states, first);
             }
-        };
+        }
+    }
+
+    /// These states as they are.
+    fn take(&self, member: &Member<'_>, states: Features<'_>) {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let state = states.row(row).as_ptr();

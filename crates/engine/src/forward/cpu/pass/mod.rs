@@ -104,8 +104,10 @@ impl Phases<'_> {
             return self.remember_states(member, head, carried.features());
         }
         let head = self.network.draft_head.as_ref().zip(self.carried);
-        if head.is_none() {
-            self.embed(member);
+        match self.network.mtp.as_ref().zip(self.carried) {
+            Some((mtp, carried)) => self.join_first(member, mtp, carried.features()),
+            None if head.is_none() => self.embed(member),
+            None => {}
         }
         if let Some((per_layer, width)) = self.network.per_layer.as_ref().zip(self.config.per_layer) {
             let first =

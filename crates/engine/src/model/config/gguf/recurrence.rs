@@ -15,7 +15,7 @@ impl Keys<'_> {
         let beyond = super::super::layers(path, usize::try_from(beyond).unwrap_or(usize::MAX))?;
         let is_beyond = |block: usize| {
             let tensor = |name: &str| has(&format!("blk.{block}.{name}.weight"));
-            tensor("nextn.eh_proj") || !tensor("attn_norm")
+            ["nextn.eh_proj", "nextn.enorm", "nextn.hnorm"].into_iter().any(tensor) || !tensor("attn_norm")
         };
         let among = (0..beyond.min(counted)).take_while(|back| is_beyond(counted - 1 - back)).count();
         Ok((size(path, &self.key("block_count"), (counted - among) as u64)?, beyond))

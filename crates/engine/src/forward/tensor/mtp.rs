@@ -1,0 +1,49 @@
+//! How the pass of a block for MTP begins: a matrix makes one state of the token's embedding and the state that is carried
+//! (DeepSeek-AI 2024).
+
+use candle_core::{Result as Computed, Tensor};
+use candle_nn::ops::rms_norm;
+
+use super::stack::{Arithmetic, Padding, Stack};
+use crate::error::Result;
+use crate::forward::Features;
+use crate::model::mtp_tensors::{JOIN, JOINED_EMBEDDING_NORM, JOINED_STATE_NORM};
+use crate::model::{ModelConfig, Weights};
+
+pub struct Mtp {
+    join: Stack,            // [hidden, 2 * hidden]
+    embedding_norm: Tensor, // [hidden]
+    state_norm: Tensor,     // [hidden]
+}
+
+impl Mtp {
+    /// `None` of what is no such block.
+    ///
+    /// # Errors
+    /// Those of [`super::TensorModel::load`].
+    pub fn load(weights: &Weights, config: &ModelConfig, arithmetic: Arithmetic) -> Result<Option<Self>> {
+        if !config.draft_head.as_ref().is_some_and(|head| head.mtp) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            join: Stack::new(vec![weights.matrix(JOIN)?], arithmetic, weights.device())?,
+            embedding_norm: weights.vector(JOINED_EMBEDDING_NORM)?,
+            state_norm: weights.vector(JOINED_STATE_NORM)?,
+        }))
+    }
+
+    /// The states that enter the layer, `[nodes, hidden]`, of nodes with these embeddings and `states`.
+    pub fn join(
+        &self,
+        embedding: &Tensor,
+        states: Features<'_>,
+        epsilon: f32,
+        padding: Padding,
+    ) -> Computed<Tensor> {
+        let shape = (states.len(), states.width());
+        let states = Tensor::from_slice(states.numbers(), shape, embedding.device())?;
+        let states = rms_norm(&states, &self.state_norm, epsilon)?;
+        let embedding = rms_norm(&embedding.contiguous()?, &self.embedding_norm, epsilon)?;
+        self.join.forward(&Tensor::cat(&[&embedding, &states], 1)?, padding)
+    }
+}

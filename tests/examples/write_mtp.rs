@@ -1,0 +1,13 @@
+//! Writes the folder of which `tests/goldens/mtp.py` makes goldens:
+//! `cargo run -p foretoken-tests --example write_mtp -- FOLDER`.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use candle_core::DType;
+use foretoken_tests::family;
+
+fn main() {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".into());
+    family("qwen35").with_mtp().write_folder(Path::new(&folder), DType::F32);
+}

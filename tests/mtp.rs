@@ -1,0 +1,334 @@
+//! The blocks for MTP that models have in their own files: their rows are those of implementations nobody here wrote, from
+//! both formats; what they hear is what a fresh start would have them hear; and no text depends on them.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use candle_core::quantized::GgmlDType;
+use candle_core::{DType, Device, Tensor};
+use foretoken_engine::decoder::{Decoder, Progress, Request};
+use foretoken_engine::device::DeviceChoice;
+use foretoken_engine::draft::{DraftRequest, Drafter, Drafters, HeadDrafter, NgramDrafter};
+use foretoken_engine::drafter_kind::DrafterKind;
+use foretoken_engine::error::Error;
+use foretoken_engine::forward::{Carried, Features, Model, Taps, TensorModel, Want};
+use foretoken_engine::model::{ModelSource, Renderer};
+use foretoken_engine::sampler::Sampler;
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::session::{DraftSource, Form, Host, Session, ThisComputer};
+use foretoken_engine::speculation::{Speculation, Tree};
+use foretoken_engine::token::TokenId;
+use foretoken_engine::tree::TokenTree;
+use foretoken_tests::{RandomFamily, family, loaded};
+
+use crate::heard::{assert_drafts_for, hear};
+use crate::invariance::difference;
+
+/// How far apart rows may be since the CPU keeps keys and values in half precision.
+const IN_HALVES: f32 = 1.5e-3;
+
+/// Tokens of the text that rows are of.
+const TOKENS: usize = 24;
+
+/// The row at which a chain begins, and how many steps it has.
+const CHAIN: usize = 9;
+const STEPS: usize = 3;
+
+fn qwen35() -> RandomFamily {
+    family("qwen35").with_mtp()
+}
+
+fn tokens() -> Vec<TokenId> {
+    (0..TOKENS as TokenId).map(|i| 3 + i * 97 % 310).collect()
+}
+
+fn last() -> Taps {
+    Taps { entering: Vec::new(), last: true }
+}
+
+/// The head of a model, for it.
+fn head(target: &ModelSource) -> ModelSource {
+    target.mtp_head().unwrap().for_target(target).unwrap()
+}
+
+fn drafter(target: &ModelSource) -> HeadDrafter {
+    let source = head(target);
+    HeadDrafter::new(&source, loaded(&source), target.tokenizer().unwrap().ends()).unwrap()
+}
+
+/// The states of a target after its final norm.
+fn states(target: &mut dyn Model, tokens: &[TokenId]) -> Vec<f32> {
+    target.truncate(0);
+    let tree = TokenTree::chain(tokens.iter().copied());
+    target.run(&tree, &Want::nothing().features(&last())).unwrap().features().unwrap().numbers().to_vec()
+}
+
+/// The scores of a head after each token but the first.
+fn rows(head: &mut dyn Model, states: &[f32]) -> Vec<Vec<f32>> {
+    let (tokens, width) = (tokens(), states.len() / TOKENS);
+    head.truncate(0);
+    let carried = Carried::Target(Features::new(&states[..(TOKENS - 1) * width], width));
+    let tree = TokenTree::chain(tokens[1..].iter().copied());
+    let pass = head.run(&tree, &Want::all_rows().carrying(carried)).unwrap();
+    (0..TOKENS - 1).map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect()
+}
+
+/// The scores after the text's tokens behind `CHAIN`, which the head runs as it would its own guesses.
+fn steps(head: &mut dyn Model, states: &[f32]) -> Vec<Vec<f32>> {
+    let (tokens, width, own) = (tokens(), states.len() / TOKENS, last());
+    head.truncate(0);
+    let mut tree = TokenTree::chain(tokens[1..=CHAIN + 1].iter().copied());
+    let carried = Carried::Target(Features::new(&states[..tree.len() * width], width));
+    let mut pass = head.run(&tree, &Want::nothing().features(&own).carrying(carried)).unwrap();
+    let mut rows = Vec::new();
+    for &token in &tokens[CHAIN + 2..][..STEPS] {
+        let state = pass.features().map(|states| states.gather(&[states.len() - 1])).unwrap();
+        tree.push(token, Some(tree.len() - 1));
+        let want = Want::all_rows().features(&own).carrying(Carried::Own(Features::new(&state, width)));
+        pass = pass.grow(&tree, &want).unwrap();
+        rows.push(pass.logits().row(0).logits().unwrap().to_vec());
+    }
+    rows
+}
+
+#[test]
+fn rows_are_those_of_the_block_around_transformers_layer() {
+    let folder = tempfile::tempdir().unwrap();
+    let goldens = concat!(env!("CARGO_MANIFEST_DIR"), "/goldens/mtp.safetensors");
+    let goldens = candle_core::safetensors::load(goldens, &Device::Cpu).unwrap();
+    let golden = |name: &str| goldens[name].to_vec2::<f32>().unwrap();
+    let forms = [qwen35().folder(folder.path(), DType::F32), qwen35().gguf(folder.path(), GgmlDType::F32)];
+    for target in forms {
+        let source = head(&target);
+        assert!(source.is_draft_head() && !target.is_draft_head());
+        let exact = |source: &ModelSource| Box::new(TensorModel::exact(source, &Device::Cpu).unwrap());
+        let exactly = [exact(&target), exact(&source)].map(|model| model as Box<dyn Model>);
+        for ([mut target, mut head], most) in
+            [(exactly, 1e-4), ([loaded(&target), loaded(&source)], IN_HALVES)]
+        {
+            let states = states(target.as_mut(), &tokens());
+            let first = difference(&rows(head.as_mut(), &states), &golden("rows"));
+            let later = difference(&steps(head.as_mut(), &states), &golden("steps"));
+            assert!(first < most && later < most, "{first}, {later}, at most {most}");
+        }
+    }
+}
+
+#[test]
+fn a_block_with_experts_is_one_from_both_formats_and_on_both_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let family = family("qwen35moe").with_mtp();
+    let target = family.folder(folder.path(), DType::F32);
+    let states = states(loaded(&target).as_mut(), &tokens());
+    let expected = rows(&mut TensorModel::exact(&head(&target), &Device::Cpu).unwrap(), &states);
+    for source in [head(&target), head(&family.gguf(folder.path(), GgmlDType::F32))] {
+        let found = difference(&rows(loaded(&source).as_mut(), &states), &expected);
+        assert!(found < IN_HALVES, "{found}");
+    }
+}
+
+#[test]
+fn a_block_that_passes_the_state_on_guesses_what_the_target_scored_highest_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut family = qwen35();
+    for name in ["mtp.layers.0.self_attn.o_proj.weight", "mtp.layers.0.mlp.down_proj.weight"] {
+        let nothing = family.tensors[name].zeros_like().unwrap();
+        family.tensors.insert(name.to_owned(), nothing);
+    }
+    let hidden = family.size("hidden_size");
+    let nothing = Tensor::zeros((hidden, hidden), DType::F32, &Device::Cpu).unwrap();
+    let state = Tensor::eye(hidden, DType::F32, &Device::Cpu).unwrap();
+    family.tensors.insert("mtp.fc.weight".to_owned(), Tensor::cat(&[&nothing, &state], 1).unwrap());
+    for name in ["mtp.pre_fc_norm_hidden.weight", "mtp.norm.weight"] {
+        let one = family.tensors[name].zeros_like().unwrap();
+        family.tensors.insert(name.to_owned(), one);
+    }
+    let target = family.gguf(folder.path(), GgmlDType::F32);
+    let (mut model, mut drafter) = (loaded(&target), drafter(&target));
+    let text = tokens();
+    for length in 3..TOKENS {
+        hear(model.as_mut(), &mut drafter, &text[..length].into());
+        let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+        let draft = drafter.draft(&text[..length].into(), &DraftRequest::chain(3), &mut sampler).unwrap();
+        model.truncate(0);
+        let tree = TokenTree::chain(text[..length - 1].iter().copied());
+        let pass = model.run(&tree, &Want::all_rows()).unwrap();
+        let scores = pass.logits().row(length - 2).logits().unwrap().to_vec();
+        let guesses: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
+        assert_eq!(guesses, [best(&scores); 3], "after {length} tokens");
+    }
+}
+
+fn best(scores: &[f32]) -> TokenId {
+    (0..scores.len()).max_by(|&one, &other| scores[one].total_cmp(&scores[other])).unwrap() as TokenId
+}
+
+/// The likeliest chain after `text`, by running the head alone with what it gives after its norm.
+fn alone(head: &mut dyn Model, text: &[TokenId], states: &[f32], length: usize) -> Vec<TokenId> {
+    let (width, own) = (states.len() / text.len(), last());
+    head.truncate(0);
+    let mut tree = TokenTree::chain(text[1..].iter().copied());
+    let carried = Carried::Target(Features::new(&states[..tree.len() * width], width));
+    let mut pass = head.run(&tree, &Want::all_rows().features(&own).carrying(carried)).unwrap();
+    let mut row = tree.len() - 1;
+    let mut chain = vec![best(pass.logits().row(row).logits().unwrap())];
+    while chain.len() < length {
+        let state = pass.features().map(|states| states.gather(&[row])).unwrap();
+        tree.push(chain[chain.len() - 1], Some(tree.len() - 1));
+        let want = Want::all_rows().features(&own).carrying(Carried::Own(Features::new(&state, width)));
+        pass = pass.grow(&tree, &want).unwrap();
+        row = 0;
+        chain.push(best(pass.logits().row(row).logits().unwrap()));
+    }
+    chain
+}
+
+#[test]
+fn a_draft_goes_on_from_what_the_block_gives_after_its_norm() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = qwen35().gguf(folder.path(), GgmlDType::F32);
+    let (mut model, mut drafter, mut by_hand) = (loaded(&target), drafter(&target), loaded(&head(&target)));
+    let text = tokens();
+    for length in 3..TOKENS {
+        let text = &text[..length];
+        hear(model.as_mut(), &mut drafter, &text.into());
+        let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+        let draft = drafter.draft(&text.into(), &DraftRequest::chain(5), &mut sampler).unwrap();
+        let found: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
+        let states = states(model.as_mut(), text);
+        let expected = alone(by_hand.as_mut(), text, &states, found.len());
+        assert_eq!(found, expected, "after {length} tokens");
+        assert!(!found.is_empty());
+    }
+}
+
+#[test]
+fn a_block_that_guesses_at_random_changes_no_text() {
+    let folder = tempfile::tempdir().unwrap();
+    for label in ["qwen35", "qwen35moe"] {
+        changes_no_text(&family(label).with_mtp().gguf(folder.path(), GgmlDType::Q8_0));
+    }
+}
+
+fn changes_no_text(target: &ModelSource) {
+    let mut decoder = Decoder::new(loaded(target), Arc::new(target.tokenizer().unwrap()));
+    let coupled =
+        Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
+    for sampling in [Sampling::greedy(), coupled] {
+        let mut request =
+            Request { sampling, max_tokens: Some(60), ignore_end: true, ..Request::new(tokens()) };
+        let write = |decoder: &mut Decoder, request: &Request, drafters: &mut Drafters| {
+            decoder.reply(request, drafters, &mut |_| ControlFlow::Continue(())).unwrap()
+        };
+        let plain = write(&mut decoder, &request, &mut Drafters::default());
+        let both: Vec<Box<dyn Drafter>> = vec![Box::new(drafter(target)), Box::<NgramDrafter>::default()];
+        for mut drafters in [Drafters::one(drafter(target)), Drafters::new(both)] {
+            let widths = [1, 3].map(Tree::Width);
+            for way in [Speculation::fixed(1), Speculation::fixed(5), Speculation::default()]
+                .into_iter()
+                .flat_map(|way| widths.map(|tree| Speculation { tree, ..way.clone() }))
+            {
+                request.speculation = way;
+                let drafted = write(&mut decoder, &request, &mut drafters);
+                assert_eq!(drafted.tokens, plain.tokens, "{:?}", request.speculation);
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_was_heard_before_a_block_drafts_what_it_would_from_a_fresh_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = qwen35().gguf(folder.path(), GgmlDType::Q8_0);
+    assert_drafts_for(&target, &|| Box::new(drafter(&target)), 5);
+}
+
+#[test]
+fn a_session_drafts_with_the_block_in_its_targets_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hardware, renderer) = (Arc::new(ThisComputer), Renderer::in_this_process());
+    let host = Host { hardware, learning: None, renderer };
+    for eight_bits in [false, true] {
+        let source = qwen35().gguf(folder.path(), GgmlDType::F32).in_eight_bits(eight_bits);
+        let mut session = Session::load(&host, &source, Form::Raw, DeviceChoice::Cpu).unwrap();
+        let request = Request {
+            sampling: Sampling::greedy(),
+            max_tokens: Some(30),
+            ignore_end: true,
+            speculation: Speculation::fixed(3),
+            ..Request::new(tokens())
+        };
+        let go_on = &mut |_: Progress<'_>| ControlFlow::Continue(());
+        let plain = session.reply(&request, go_on).unwrap();
+        let head = session.mtp_head().unwrap();
+        assert_eq!(head.eight_bits(), eight_bits);
+        session.draft = session.open_draft(&DraftSource::Model { source: head, stage: None }, None).unwrap();
+        let mut drafted = 0;
+        let reply = session.reply(&request, &mut |progress| {
+            if let Progress::Round(round) = progress {
+                drafted += round.drafted.iter().filter(|one| one.drafter == DrafterKind::Head).count();
+            }
+            ControlFlow::Continue(())
+        });
+        assert_eq!(reply.unwrap().tokens, plain.tokens);
+        assert!(drafted > 10, "{drafted}");
+    }
+}
+
+#[test]
+fn a_block_that_cannot_draft_says_so_in_a_sentence_and_its_model_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |change: &dyn Fn(&mut RandomFamily)| {
+        let mut family = qwen35();
+        change(&mut family);
+        let forms = [family.folder(folder.path(), DType::F32), family.gguf(folder.path(), GgmlDType::F32)];
+        forms.map(|target| {
+            loaded(&target);
+            target.mtp_head().err().unwrap()
+        })
+    };
+    let remove = |name: &'static str| {
+        move |family: &mut RandomFamily| {
+            family.tensors.remove(name).unwrap();
+        }
+    };
+    for (name, expected) in [
+        ("mtp.fc.weight", "the tensor blk.0.nextn.eh_proj.weight in the block for MTP, found none"),
+        ("mtp.pre_fc_norm_hidden.weight", "the tensor blk.0.nextn.hnorm.weight in the block for MTP"),
+        ("mtp.layers.0.self_attn.q_proj.weight", "the tensor blk.0.attn_q.weight in the block for MTP"),
+        ("mtp.layers.0.mlp.down_proj.weight", "the tensor blk.0.ffn_down.weight in the block for MTP"),
+    ] {
+        for error in refused(&remove(name)) {
+            assert!(error.to_string().contains(expected), "{name}: {error}");
+        }
+    }
+    let narrow = |family: &mut RandomFamily| {
+        let fc = family.tensors["mtp.fc.weight"].narrow(1, 0, 256).unwrap().force_contiguous().unwrap();
+        family.tensors.insert("mtp.fc.weight".to_owned(), fc);
+    };
+    for error in refused(&narrow) {
+        assert!(error.to_string().contains("eh_proj.weight of shape [256, 512]"), "{error}");
+    }
+    // Files that were made without it speak of it all the same.
+    let strip = |family: &mut RandomFamily| family.tensors.retain(|name, _| !name.starts_with("mtp."));
+    for error in refused(&strip) {
+        assert!(matches!(error, Error::NoMtp { .. }), "{error}");
+        assert_eq!(error.short(), "not in this file");
+    }
+    let plain = family("qwen35").folder(folder.path(), DType::F32);
+    assert!(!plain.speaks_of_mtp() && plain.mtp_head().is_err());
+}
+
+#[test]
+fn a_norm_that_a_block_has_not_is_its_targets() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut without, mut same) = (qwen35(), qwen35());
+    without.tensors.remove("mtp.norm.weight").unwrap();
+    same.tensors.insert("mtp.norm.weight".to_owned(), same.tensors["model.norm.weight"].clone());
+    let [without, same] = [without, same].map(|family| {
+        let target = family.gguf(folder.path(), GgmlDType::F32);
+        let states = states(loaded(&target).as_mut(), &tokens());
+        rows(loaded(&head(&target)).as_mut(), &states)
+    });
+    assert!(without == same);
+}
