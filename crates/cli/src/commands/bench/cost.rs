@@ -38,6 +38,7 @@ pub struct RowCost {
     /// Against one row.
     pub ratio: f64,
     /// Experts that a layer reads for the rows, on average; none in a model without.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub experts: Option<f64>,
 }
 
