@@ -82,6 +82,9 @@ find_missing() {
     missing lintian lintian lintian lintian "looks at Debian packages"
     missing desktop-file-validate desktop-file-utils desktop-file-utils desktop-file-utils "looks at entries of menus"
     missing appstreamcli appstream appstream appstream "looks at descriptions for software centres"
+    missing gio libglib2.0-bin glib2 glib2 "knows what a file is"
+    missing xvfb-run xvfb xorg-x11-server-Xvfb xorg-server-xvfb "starts a program on a display of its own"
+    missing dbus-run-session dbus-daemon dbus-daemon dbus "lets a second start find the first"
     missing xdg-mime xdg-utils xdg-utils xdg-utils "knows what opens a file"
 }
 
