@@ -1,5 +1,6 @@
 //! `bench` and `logits`.
 
+#[cfg(unix)]
 use foretoken_tests::repository;
 use serde_json::{Value, json as value};
 

@@ -1,7 +1,9 @@
 //! `serve` on the starter pair, asked as any program asks.
 
+#[cfg(unix)]
 use std::io::Read;
 use std::net::TcpStream;
+#[cfg(unix)]
 use std::process::Command;
 use std::time::{Duration, Instant};
 
