@@ -219,15 +219,18 @@ fn every_path_of_a_tree_scores_as_it_would_alone_in_every_family() {
         let found = pass.logits();
         let found: Vec<Vec<f32>> =
             (0..tree.len()).map(|row| found.row(row).logits().unwrap().to_vec()).collect();
-        // The last path is kept below.
-        let mut fresh = loaded(&source);
-        for path in &paths {
+        let alone = |fresh: &mut dyn Model, path: &[usize]| {
             let own = path.iter().map(|&node| nodes[node]);
             let alone: Vec<TokenId> = prefix.iter().copied().chain(own).collect();
             fresh.truncate(0);
             let last = alone.len() - 1;
-            let expected = fresh.run(&TokenTree::chain(alone), &Want::rows(last..last + 1)).unwrap();
-            let expected = expected.logits().row(0).logits().unwrap();
+            let pass = fresh.run(&TokenTree::chain(alone), &Want::rows(last..last + 1)).unwrap();
+            pass.logits().row(0).logits().unwrap().to_vec()
+        };
+        // The last path is kept below.
+        let mut fresh = loaded(&source);
+        for path in &paths {
+            let expected = alone(&mut *fresh, path);
             assert!(expected == found[path[path.len() - 1]], "{}, {path:?}", family.label);
         }
         pass.keep(paths.last().unwrap()).unwrap();
@@ -242,15 +245,8 @@ fn every_path_of_a_tree_scores_as_it_would_alone_in_every_family() {
         let rows = pass.logits();
         let rows: Vec<Vec<f32>> =
             (0..tree.len()).map(|row| rows.row(row).logits().unwrap().to_vec()).collect();
-        let alone = paths.iter().map(|path| {
-            let own = path.iter().map(|&node| nodes[node]);
-            let alone: Vec<TokenId> = prefix.iter().copied().chain(own).collect();
-            fresh.truncate(0);
-            let last = alone.len() - 1;
-            let pass = fresh.run(&TokenTree::chain(alone), &Want::rows(last..last + 1)).unwrap();
-            pass.logits().row(0).logits().unwrap().to_vec()
-        });
-        let found = difference(&rows, &alone.collect::<Vec<_>>());
+        let alone: Vec<Vec<f32>> = paths.iter().map(|path| alone(&mut fresh, path)).collect();
+        let found = difference(&rows, &alone);
         // Eight bits of a row may be rounded to a neighbour, and where two experts are as good, that chooses.
         assert!(found < 0.05, "{}: {found}", family.label);
     }
