@@ -3,6 +3,7 @@
 # of it. Links and runs nothing.
 #
 #   scripts/check-systems.sh [TARGET...]     all of them if none is named
+#   scripts/check-systems.sh --list          which there are
 #
 # C and C++ are compiled by zig, which brings the headers of all three (scripts/setup.sh systems).
 set -eu
@@ -53,6 +54,7 @@ check() {
         cargo clippy --workspace --locked --all-targets ${features:+--features "$features"} --target "$1" -- -D warnings
 }
 
+[ "${1-}" != --list ] || { echo "$ALL" && exit; }
 for target in ${@:-$ALL}; do
     check "$target"
 done

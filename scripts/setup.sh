@@ -19,7 +19,6 @@ NODE=24.19.0 # the one put into .tools/; any that passes `node_fits` will do
 DENY=0.20.2
 CYCLONEDX=0.5.9
 ZIG=0.17.1 # brings C headers and libraries of all systems
-TARGETS="aarch64-apple-darwin x86_64-pc-windows-gnu aarch64-unknown-linux-gnu"
 
 say() { echo "setup: $*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -202,6 +201,5 @@ fi
 install_node
 install_page_packages
 [ "$1" != check ] || install_deny
-# shellcheck disable=SC2086 # one word a target
-[ "$1" != systems ] || { install_zig && add_targets $TARGETS; }
+[ "$1" != systems ] || { install_zig && add_targets $(scripts/check-systems.sh --list); }
 [ "$1" != release ] || install_cyclonedx
