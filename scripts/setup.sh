@@ -201,5 +201,6 @@ fi
 install_node
 install_page_packages
 [ "$1" != check ] || install_deny
+# shellcheck disable=SC2046 # one word a target
 [ "$1" != systems ] || { install_zig && add_targets $(scripts/check-systems.sh --list); }
 [ "$1" != release ] || install_cyclonedx
