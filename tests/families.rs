@@ -435,32 +435,22 @@ fn experts_that_are_equal_are_one_network() {
 
 #[test]
 fn experts_that_do_not_fit_are_refused_with_a_sentence() {
-    let folder = tempfile::tempdir().unwrap();
-    let refused = |label: &'static str, change: fn(&mut RandomFamily)| {
-        let mut family = RandomFamily { label, ..family("qwen3moe") };
-        change(&mut family);
-        ModelSource::open(&family.write_folder(folder.path(), DType::F32)).err().unwrap().to_string()
-    };
-    let message = refused("too many used", |family| family.config["num_experts_per_tok"] = json!(7));
+    let refused = |change: &dyn Fn(&mut RandomFamily)| family("qwen3moe").refused(change);
+    let message = refused(&|family| family.config["num_experts_per_tok"] = json!(7));
     assert!(message.contains("up to 6 experts per token, found 7"), "{message}");
-    let message = refused("dense layers", |family| family.config["mlp_only_layers"] = json!([1]));
+    let message = refused(&|family| family.config["mlp_only_layers"] = json!([1]));
     assert!(message.contains("experts in every layer"), "{message}");
-    let message = refused("one is missing", |family| {
+    let message = refused(&|family| {
         family.tensors.remove("model.layers.1.mlp.experts.5.up_proj.weight");
     });
     assert!(message.contains("the tensor blk.1.ffn_up.5.weight"), "{message}");
-    let message = refused("one too many", |family| family.config["num_experts"] = json!(5));
+    let message = refused(&|family| family.config["num_experts"] = json!(5));
     assert!(message.contains("ffn_gate_inp.weight of shape [5, 256]"), "{message}");
 }
 
 #[test]
 fn what_gpt_oss_and_gemma_4_lack_is_said_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = |label: &str, change: &dyn Fn(&mut RandomFamily)| {
-        let mut family = family(label);
-        change(&mut family);
-        ModelSource::open(&family.write_folder(folder.path(), DType::F32)).err().unwrap().to_string()
-    };
     for (label, key, value, expected) in [
         ("gpt-oss", "num_local_experts", json!(0), "a size in num_local_experts, found none"),
         ("gpt-oss", "num_local_experts", json!(1u64 << 32), "num_local_experts of at most"),
@@ -480,7 +470,7 @@ fn what_gpt_oss_and_gemma_4_lack_is_said_in_a_sentence() {
         ("gemma4", "global_head_dim", json!(60), "blk.1.attn_q.weight of shape [240, 256]"),
         ("gemma4 with experts", "top_k_experts", json!(9), "up to 8 experts per token, found 9"),
     ] {
-        let message = refused(label, &|family| family.config[key] = value.clone());
+        let message = family(label).refused(&|family| family.config[key] = value.clone());
         assert!(message.contains(expected), "{label} with {key} {value}: {message}");
     }
     for (label, name, expected) in [
@@ -492,7 +482,7 @@ fn what_gpt_oss_and_gemma_4_lack_is_said_in_a_sentence() {
         ("gemma4 with experts", "model.layers.0.router.per_expert_scale", "blk.0.ffn_down_exps.scale"),
         ("gemma4 with experts", "model.layers.2.self_attn.v_proj.weight", "blk.2.attn_v.weight"),
     ] {
-        let message = refused(label, &|family| drop(family.tensors.remove(name).unwrap()));
+        let message = family(label).refused(&|family| drop(family.tensors.remove(name).unwrap()));
         assert!(message.contains(&format!("the tensor {expected}")), "{label} without {name}: {message}");
     }
     let blocks = family("gpt-oss");

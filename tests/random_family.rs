@@ -4,6 +4,7 @@
 
 mod experts;
 mod gemma4;
+mod lfm2moe;
 mod mtp;
 mod recent;
 mod recurrent;
@@ -261,6 +262,13 @@ impl RandomFamily {
         let numbers = (0..shape.iter().product()).map(|_| centre + generator.random_range(-most..most));
         let values = Tensor::from_vec(numbers.collect::<Vec<f32>>(), shape, &Device::Cpu).unwrap();
         self.tensors.insert(name, values);
+    }
+
+    /// The sentence with which a folder of it is refused after a change.
+    pub fn refused(mut self, change: &dyn Fn(&mut Self)) -> String {
+        change(&mut self);
+        let folder = tempfile::tempdir().unwrap();
+        ModelSource::open(&self.write_folder(folder.path(), DType::F32)).err().unwrap().to_string()
     }
 
     /// As a Hugging Face folder, in the given type.

@@ -28,7 +28,10 @@ use crate::lossless::Hostile;
 
 /// The families that have such layers.
 fn recurrent() -> Vec<RandomFamily> {
-    families().into_iter().filter(|family| ["lfm2", "qwen35", "qwen35moe"].contains(&family.label)).collect()
+    families()
+        .into_iter()
+        .filter(|family| ["lfm2", "lfm2moe", "qwen35", "qwen35moe"].contains(&family.label))
+        .collect()
 }
 
 /// What is done to a text.
@@ -288,24 +291,19 @@ fn value_heads_that_are_in_turns_or_grouped_are_one_model() {
 
 #[test]
 fn layers_that_cannot_be_run_are_refused_with_a_sentence() {
-    let folder = tempfile::tempdir().unwrap();
-    let refused = |of: &str, change: &dyn Fn(&mut RandomFamily)| {
-        let mut family = family(of);
-        change(&mut family);
-        ModelSource::open(&family.write_folder(folder.path(), DType::F32)).err().unwrap().to_string()
-    };
     let set = |key: &'static str, value: serde_json::Value| {
         move |family: &mut RandomFamily| family.config[key] = value.clone()
     };
     for (of, kind) in [("lfm2", "conv"), ("qwen35", "linear_attention")] {
-        let message = refused(of, &set("layer_types", json!(vec![kind; 4])));
+        let message = family(of).refused(&set("layer_types", json!(vec![kind; 4])));
         assert!(message.contains("attention in some of the layers"), "{message}");
-        let message = refused(of, &set("layer_types", json!([kind, "full_attention"])));
+        let message = family(of).refused(&set("layer_types", json!([kind, "full_attention"])));
         assert!(
             message.contains("layer_types for every layer") || message.contains("each of 4 layers"),
             "{message}"
         );
-        let message = refused(of, &set("layer_types", json!([kind, "chunked", kind, "full_attention"])));
+        let message =
+            family(of).refused(&set("layer_types", json!([kind, "chunked", kind, "full_attention"])));
         assert!(message.contains("layer_types"), "{message}");
     }
     for (key, value, expected) in [
@@ -317,7 +315,7 @@ fn layers_that_cannot_be_run_are_refused_with_a_sentence() {
         ("linear_conv_kernel_dim", json!(4000), "a convolution over 2 to 16 rows, found 4000"),
         ("linear_num_value_heads", json!(8), "of shape"),
     ] {
-        let message = refused("qwen35", &set(key, value));
+        let message = family("qwen35").refused(&set(key, value));
         assert!(message.contains(expected), "{key}: {message}");
     }
     for (key, value, expected) in [
@@ -332,12 +330,12 @@ fn layers_that_cannot_be_run_are_refused_with_a_sentence() {
         ),
         ("shared_expert_intermediate_size", json!(96), "ffn_gate_shexp.weight of shape [96, 256]"),
     ] {
-        let message = refused("qwen35moe", &set(key, value));
+        let message = family("qwen35moe").refused(&set(key, value));
         assert!(message.contains(expected), "{key}: {message}");
     }
-    let message = refused("lfm2", &set("conv_bias", json!(true)));
+    let message = family("lfm2").refused(&set("conv_bias", json!(true)));
     assert!(message.contains("no biases in convolutions"), "{message}");
-    let message = refused("lfm2", &set("intermediate_size", json!(4096)));
+    let message = family("lfm2").refused(&set("intermediate_size", json!(4096)));
     assert!(message.contains("ffn_gate.weight of shape"), "{message}");
     for (of, name, expected) in [
         ("qwen35", "model.layers.0.linear_attn.A_log", "the tensor blk.0.ssm_a"),
@@ -348,12 +346,12 @@ fn layers_that_cannot_be_run_are_refused_with_a_sentence() {
         ("lfm2", "model.layers.1.conv.conv.weight", "the tensor blk.1.shortconv.conv.weight"),
         ("lfm2", "model.embedding_norm.weight", "the tensor output_norm.weight"),
     ] {
-        let message = refused(of, &|family| {
+        let message = family(of).refused(&|family| {
             family.tensors.remove(name);
         });
         assert!(message.contains(expected), "{name}: {message}");
     }
-    let message = refused("qwen35", &|family| {
+    let message = family("qwen35").refused(&|family| {
         let kernel = family.tensors["model.layers.0.linear_attn.conv1d.weight"].narrow(2, 0, 3).unwrap();
         family.tensors.insert(
             "model.layers.0.linear_attn.conv1d.weight".to_owned(),

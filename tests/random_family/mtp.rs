@@ -25,6 +25,7 @@ impl RandomFamily {
         }
         let name = |part: &str| format!("mtp.layers.0.{part}");
         family.draw_attention(&name);
+        family.draw_norms(&name);
         family.draw_feed_forward(&name);
         family
     }

@@ -5,6 +5,7 @@ use candle_core::Tensor;
 use candle_core::quantized::gguf_file::Value;
 use serde_json::json;
 
+use super::lfm2moe::lfm2moe;
 use super::{HEADS, HIDDEN, INTERMEDIATE, KV_HEADS, RandomFamily, VOCABULARY, random};
 
 /// Key heads, value heads and the size of either of Gated DeltaNet, and rows that its convolution sees.
@@ -50,6 +51,7 @@ pub fn recurrent() -> Vec<RandomFamily> {
                 "block_auto_adjust_ff_dim": true, "pad_token_id": null,
             }),
         ),
+        lfm2moe(),
         random(
             "qwen35",
             "qwen35",
@@ -69,7 +71,7 @@ pub fn recurrent() -> Vec<RandomFamily> {
 
 impl RandomFamily {
     pub(super) fn is_recurrent(&self) -> bool {
-        matches!(self.architecture, "lfm2" | "qwen35" | "qwen35moe")
+        matches!(self.architecture, "lfm2" | "lfm2moe" | "qwen35" | "qwen35moe")
     }
 
     /// Of every layer whether it has no attention.
@@ -79,7 +81,7 @@ impl RandomFamily {
     }
 
     pub(super) fn draw_recurrent(&mut self) {
-        let is_lfm2 = self.architecture == "lfm2";
+        let is_lfm2 = self.is_lfm2();
         self.matrix("model.embed_tokens", VOCABULARY, HIDDEN);
         self.norm(if is_lfm2 { "model.embedding_norm" } else { "model.norm" }, HIDDEN);
         if !self.ties_embeddings() {
@@ -92,35 +94,48 @@ impl RandomFamily {
                 (false, true) => self.draw_delta(&name),
                 (_, false) => self.draw_attention(&name),
             }
-            self.draw_feed_forward(&name);
+            self.draw_norms(&name);
+            match self.architecture {
+                "lfm2moe" => self.draw_lfm2moe(layer, &name),
+                _ => self.draw_feed_forward(&name),
+            }
         }
     }
 
-    /// The norms of a layer, and its feed-forward network or experts.
-    pub(super) fn draw_feed_forward(&mut self, name: &dyn Fn(&str) -> String) {
-        let (norms, mlp) = match self.architecture {
-            "lfm2" => {
-                (["operator_norm", "ffn_norm"], ["feed_forward.w1", "feed_forward.w3", "feed_forward.w2"])
-            }
-            _ => (
-                ["input_layernorm", "post_attention_layernorm"],
-                ["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"],
-            ),
+    fn is_lfm2(&self) -> bool {
+        matches!(self.architecture, "lfm2" | "lfm2moe")
+    }
+
+    pub(super) fn draw_norms(&mut self, name: &dyn Fn(&str) -> String) {
+        let norms = match self.is_lfm2() {
+            true => ["operator_norm", "ffn_norm"],
+            false => ["input_layernorm", "post_attention_layernorm"],
         };
         norms.iter().for_each(|norm| self.norm(&name(norm), HIDDEN));
-        if self.architecture == "qwen35moe" {
-            return self.draw_experts(name);
+    }
+
+    /// A layer's feed-forward network, or its experts.
+    pub(super) fn draw_feed_forward(&mut self, name: &dyn Fn(&str) -> String) {
+        match self.architecture {
+            "qwen35moe" => self.draw_experts(name),
+            "lfm2" => self.draw_network(name, ["w1", "w3", "w2"].map(|part| format!("feed_forward.{part}"))),
+            _ => self.draw_network(name, ["gate", "up", "down"].map(|part| format!("mlp.{part}_proj"))),
         }
-        self.matrix(&name(mlp[0]), INTERMEDIATE, HIDDEN);
-        self.matrix(&name(mlp[1]), INTERMEDIATE, HIDDEN);
-        self.matrix(&name(mlp[2]), HIDDEN, INTERMEDIATE);
+    }
+
+    pub(super) fn draw_network(&mut self, name: &dyn Fn(&str) -> String, [gate, up, down]: [String; 3]) {
+        self.matrix(&name(&gate), INTERMEDIATE, HIDDEN);
+        self.matrix(&name(&up), INTERMEDIATE, HIDDEN);
+        self.matrix(&name(&down), HIDDEN, INTERMEDIATE);
     }
 
     pub(super) fn draw_attention(&mut self, name: &dyn Fn(&str) -> String) {
         let size = self.head_size();
         let (queries, keys) = (HEADS * size, KV_HEADS * size);
         let (gates, output, norms) = match self.architecture {
-            "lfm2" => (0, "self_attn.out_proj", ["self_attn.q_layernorm", "self_attn.k_layernorm"]),
+            "lfm2" | "lfm2moe" => {
+                (0, "self_attn.out_proj", ["self_attn.q_layernorm", "self_attn.k_layernorm"])
+            }
             _ => (queries, "self_attn.o_proj", ["self_attn.q_norm", "self_attn.k_norm"]),
         };
         self.matrix(&name("self_attn.q_proj"), queries + gates, HIDDEN);
@@ -142,6 +157,9 @@ impl RandomFamily {
 
     /// What the converter makes of the experts: the matrices of all as one tensor each.
     pub(super) fn recurrent_experts(&self) -> Vec<(String, Tensor)> {
+        if self.architecture == "lfm2moe" {
+            return self.lfm2moe_experts();
+        }
         if self.architecture != "qwen35moe" {
             return Vec::new();
         }
@@ -188,6 +206,7 @@ impl RandomFamily {
         let heads =
             self.recurrent_layers().into_iter().map(|recurrent| number(if recurrent { 0 } else { KV_HEADS }));
         let mut keys = match self.architecture {
+            "lfm2moe" => self.lfm2moe_keys(&self.recurrent_layers()),
             "lfm2" => vec![
                 ("attention.head_count_kv", Value::Array(heads.collect())),
                 (
@@ -235,6 +254,8 @@ impl RandomFamily {
             ("operator_norm", "attn_norm"),
             ("input_layernorm", "attn_norm"),
             ("post_attention_layernorm", "post_attention_norm"),
+            ("feed_forward.gate", "ffn_gate_inp"),
+            ("feed_forward.expert_bias", "exp_probs_b.bias"),
             ("feed_forward.w1", "ffn_gate"),
             ("feed_forward.w3", "ffn_up"),
             ("feed_forward.w2", "ffn_down"),
@@ -299,7 +320,7 @@ impl RandomFamily {
             _ if ends("linear_attn.out_proj.weight") => {
                 in_turns(&tensor.t().unwrap().contiguous().unwrap(), SIZE).t().unwrap().contiguous().unwrap()
             }
-            _ if ends("norm.weight") && self.architecture != "lfm2" && !name.contains("linear_attn") => {
+            _ if ends("norm.weight") && !self.is_lfm2() && !name.contains("linear_attn") => {
                 (tensor + 1.0).unwrap()
             }
             _ => tensor.clone(),

@@ -1,45 +1,103 @@
 //! Which experts a token goes through, by what the router gives it. `gpu/kernels/rank.wgsl` does the same, with the same
-//! bits.
+//! bits, but for sigmoids.
 
 use super::cpu::exp;
-use crate::model::Experts;
+use crate::model::{Experts, Sigmoids};
 
-/// The `used` highest of `scores`, highest first, of equals the lower one first, and their shares: of the softmax
-/// over all, or over these where they are `normalised`. Ones that are not numbers come last.
-pub fn choose(scores: &[f32], config: &Experts) -> Vec<(usize, f32)> {
-    let number = |score: f32| if score.is_nan() { f32::NEG_INFINITY } else { score };
-    let mut ranking: Vec<usize> = (0..scores.len()).collect();
-    ranking.sort_by(|&left, &right| number(scores[right]).total_cmp(&number(scores[left])));
-    let largest = number(scores[ranking[0]]);
+/// Added to the sum that shares are divided by which are sigmoids.
+const LEAST: f32 = 1e-6;
+
+/// The `used` highest of `scores`, highest first, of equals the lower one first, and their shares. Ones that are not
+/// numbers come last. `choice_bias` has a number of each where the config's sigmoids are biased.
+pub fn choose(scores: &[f32], config: &Experts, choice_bias: Option<&[f32]>) -> Vec<(usize, f32)> {
+    match config.sigmoids {
+        None => by_softmax(scores, config),
+        Some(sigmoids) => by_sigmoids(scores, config, sigmoids, choice_bias),
+    }
+}
+
+/// Shares are those of the softmax over all, or over the chosen where they are `normalised`.
+fn by_softmax(scores: &[f32], config: &Experts) -> Vec<(usize, f32)> {
+    let chosen = ranking(scores, config.used);
+    let largest = number(scores[chosen[0]]);
     let power = |&expert: &usize| exp(number(scores[expert]) - largest);
     let all: f32 = if config.normalised {
-        ranking[..config.used].iter().map(power).sum()
+        chosen.iter().map(power).sum()
     } else {
         (0..scores.len()).map(|expert| power(&expert)).sum()
     };
-    ranking[..config.used].iter().map(|expert| (*expert, power(expert) / all)).collect()
+    chosen.iter().map(|expert| (*expert, power(expert) / all)).collect()
+}
+
+/// Shares are the sigmoids, divided by their sum where they are `normalised`; a bias sees only who is chosen.
+fn by_sigmoids(
+    scores: &[f32],
+    config: &Experts,
+    Sigmoids { scale, .. }: Sigmoids,
+    choice_bias: Option<&[f32]>,
+) -> Vec<(usize, f32)> {
+    let sigmoids: Vec<f32> = scores.iter().map(|&score| 1.0 / (1.0 + exp(-number(score)))).collect();
+    let bias = |expert: usize| choice_bias.map_or(0.0, |bias| bias[expert]);
+    let ranked: Vec<f32> = sigmoids.iter().enumerate().map(|(expert, share)| share + bias(expert)).collect();
+    let chosen = ranking(&ranked, config.used);
+    let all = match config.normalised {
+        true => chosen.iter().map(|&expert| sigmoids[expert]).sum::<f32>() + LEAST,
+        false => 1.0,
+    };
+    chosen.into_iter().map(|expert| (expert, sigmoids[expert] / all * scale)).collect()
+}
+
+/// The `used` highest.
+fn ranking(scores: &[f32], used: usize) -> Vec<usize> {
+    let mut ranking: Vec<usize> = (0..scores.len()).collect();
+    ranking.sort_by(|&left, &right| number(scores[right]).total_cmp(&number(scores[left])));
+    ranking.truncate(used);
+    ranking
+}
+
+fn number(score: f32) -> f32 {
+    if score.is_nan() { f32::NEG_INFINITY } else { score }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn config(normalised: bool, sigmoids: Option<Sigmoids>) -> Experts {
+        let (count, used, intermediate) = (5, 3, 1);
+        let (biases, beside, shared, after) = (false, false, None, 0);
+        Experts { count, used, intermediate, normalised, biases, beside, shared, sigmoids, after }
+    }
+
+    fn experts(chosen: &[(usize, f32)]) -> Vec<usize> {
+        chosen.iter().map(|(expert, _)| *expert).collect()
+    }
+
     #[test]
     fn the_highest_are_chosen_and_the_lower_of_equals_first() {
         let scores = [1.0, 3.0, f32::NAN, 3.0, 2.0];
-        let config = |normalised| Experts {
-            count: 5,
-            used: 3,
-            intermediate: 1,
-            normalised,
-            biases: false,
-            beside: false,
-            shared: false,
-        };
-        let chosen = choose(&scores, &config(true));
-        assert_eq!(chosen.iter().map(|(expert, _)| *expert).collect::<Vec<_>>(), [1, 3, 4]);
+        let chosen = choose(&scores, &config(true, None), None);
+        assert_eq!(experts(&chosen), [1, 3, 4]);
         assert!((chosen.iter().map(|(_, share)| share).sum::<f32>() - 1.0).abs() < 1e-6);
         let all = 2.0 + (-1f32).exp() + (-2f32).exp();
-        assert!((choose(&scores, &config(false))[0].1 - 1.0 / all).abs() < 1e-6);
+        assert!((choose(&scores, &config(false, None), None)[0].1 - 1.0 / all).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_bias_says_who_is_chosen_and_sigmoids_are_the_shares() {
+        let scores = [1.0, 3.0, f32::NAN, 3.0, 2.0];
+        let of = |normalised, biased| config(normalised, Some(Sigmoids { biased, scale: 1.5 }));
+        let sigmoid = |score: f32| 1.0 / (1.0 + (-score).exp());
+        let plain = choose(&scores, &of(false, false), None);
+        assert_eq!(experts(&plain), [1, 3, 4]);
+        assert!((plain[2].1 - 1.5 * sigmoid(2.0)).abs() < 1e-6);
+        let bias = [0.4, 0.0, -1.0, -0.5, 0.0];
+        let chosen = choose(&scores, &of(true, true), Some(&bias));
+        assert_eq!(experts(&chosen), [0, 1, 4]);
+        let all = sigmoid(1.0) + sigmoid(3.0) + sigmoid(2.0);
+        assert!((chosen[0].1 - 1.5 * sigmoid(1.0) / all).abs() < 1e-5);
+        // Experts that nobody wants have shares, too.
+        let silent = choose(&[f32::NEG_INFINITY; 5], &of(true, false), None);
+        assert!(silent.iter().all(|(_, share)| (0.0..1e-6).contains(share)), "{silent:?}");
     }
 }

@@ -12,14 +12,15 @@ use crate::format::Format;
 #[derive(Clone, Copy)]
 struct Part {
     name: &'static str,
-    hugging_face: &'static str,
+    /// LFM2's files have the second name.
+    hugging_face: [&'static str; 2],
     /// It gives as many numbers as the network has inside, and takes the hidden ones; otherwise the other way round.
     enters: bool,
 }
 
-const GATE: Part = Part { name: "ffn_gate", hugging_face: "gate_proj", enters: true };
-const UP: Part = Part { name: "ffn_up", hugging_face: "up_proj", enters: true };
-const DOWN: Part = Part { name: "ffn_down", hugging_face: "down_proj", enters: false };
+const GATE: Part = Part { name: "ffn_gate", hugging_face: ["gate_proj", "w1"], enters: true };
+const UP: Part = Part { name: "ffn_up", hugging_face: ["up_proj", "w3"], enters: true };
+const DOWN: Part = Part { name: "ffn_down", hugging_face: ["down_proj", "w2"], enters: false };
 const PARTS: [Part; 3] = [GATE, UP, DOWN];
 
 /// Tensors that hold parts of all experts: what Hugging Face files call them, and what we do.
@@ -45,12 +46,12 @@ pub(super) fn is_of_expert(name: &str) -> bool {
     PARTS.iter().any(|expert| of(expert) == Some(true))
 }
 
-/// The canonical name of what `rest`, which follows `mlp.experts.`, is in a layer's Hugging Face names.
+/// The canonical name of what `rest`, which follows `experts.`, is in a layer's Hugging Face names.
 pub(super) fn canonical(rest: &str, family: &Family) -> Option<String> {
     let options = family.experts?;
     if let Some((expert, rest)) = rest.split_once('.') {
         let (expert, rest) = (super::weights::number(expert)?, rest.strip_suffix(".weight")?);
-        let part = PARTS.iter().find(|part| part.hugging_face == rest)?;
+        let part = PARTS.iter().find(|part| part.hugging_face.contains(&rest))?;
         return Some(format!("{}.{expert}.weight", part.name));
     }
     let (ending, name) =
@@ -64,6 +65,9 @@ pub(super) fn canonical(rest: &str, family: &Family) -> Option<String> {
     Some(format!("{name}.{ending}"))
 }
 
+/// A number of each expert that is added to its score where those are chosen that a token goes through, `[experts]`.
+pub const CHOICE_BIAS: &str = "exp_probs_b.bias";
+
 const DOWN_STACK: &str = STACKS[1].1;
 
 /// Whether a tensor of that canonical name holds bytes that are no numbers by themselves.
@@ -76,7 +80,7 @@ pub(super) fn expected(
     config: &ModelConfig,
     layer: usize,
 ) -> impl Iterator<Item = (String, Vec<usize>)> + use<'_> {
-    config.experts.iter().flat_map(move |experts| {
+    config.experts_of(layer).into_iter().flat_map(move |experts| {
         let endings: &[&str] = if experts.biases { &["weight", "bias"] } else { &["weight"] };
         (0..experts.count).flat_map(move |expert| {
             PARTS.into_iter().flat_map(move |part| {
@@ -106,7 +110,7 @@ impl Part {
 /// `Error::BadModel` for one that has another shape than its parts ask for.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     let Some(experts) = &config.experts else { return Ok(()) };
-    for layer in 0..config.layers {
+    for layer in experts.after..config.layers {
         for part in PARTS {
             for ending in ["weight", "bias"] {
                 let stack = format!("{}_exps.{ending}", part.name);

@@ -5,7 +5,7 @@ mod options;
 
 use std::path::Path;
 
-pub use options::{Activation, ExpertOptions, HeadNorms, Mixer, RotaryLayout};
+pub use options::{Activation, ExpertOptions, HeadNorms, Mixer, RotaryLayout, SharedExpert};
 pub(super) use options::{NormsAboveOne, Unturned, Windowed};
 
 use crate::error::{Error, Result};
@@ -164,7 +164,20 @@ const QWEN35: Family = Family {
     ..LLAMA
 };
 
-static FAMILIES: [Family; 16] = [
+/// LFM2 and LFM2.5: most layers have a short convolution.
+const LFM2: Family = Family {
+    name: "lfm2",
+    classes: &["Lfm2ForCausalLM"],
+    head_norms: HeadNorms::Each,
+    recurrent: Mixer::ShortConv,
+    gguf_layout: RotaryLayout::Halves,
+    windowed: Windowed::Listed,
+    defaults: &[("rope_theta", 1_000_000.0), ("rms_norm_eps", 1e-5), ("conv_L_cache", 3.0)],
+    tied: true,
+    ..LLAMA
+};
+
+static FAMILIES: [Family; 17] = [
     LLAMA,
     Family {
         name: "qwen2",
@@ -249,7 +262,7 @@ static FAMILIES: [Family; 16] = [
         layer_scales: true,
         head_norms: HeadNorms::Each,
         post_norms: true,
-        experts: Some(ExpertOptions { beside: true, ..ExpertOptions::PLAIN }),
+        experts: Some(ExpertOptions { beside: true, optional: true, ..ExpertOptions::PLAIN }),
         activation: Activation::Gelu,
         scaled_embeddings: true,
         bent_logits: true,
@@ -335,22 +348,18 @@ static FAMILIES: [Family; 16] = [
         ],
         ..LLAMA
     },
+    LFM2,
     Family {
-        name: "lfm2",
-        classes: &["Lfm2ForCausalLM"],
-        head_norms: HeadNorms::Each,
-        recurrent: Mixer::ShortConv,
-        gguf_layout: RotaryLayout::Halves,
-        windowed: Windowed::Listed,
-        defaults: &[("rope_theta", 1_000_000.0), ("rms_norm_eps", 1e-5), ("conv_L_cache", 3.0)],
-        tied: true,
-        ..LLAMA
+        name: "lfm2moe",
+        classes: &["Lfm2MoeForCausalLM"],
+        experts: Some(ExpertOptions { sigmoid: true, after_dense: true, ..ExpertOptions::PLAIN }),
+        ..LFM2
     },
     QWEN35,
     Family {
         name: "qwen35moe",
         classes: &["Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"],
-        experts: Some(ExpertOptions { shared: true, ..ExpertOptions::PLAIN }),
+        experts: Some(ExpertOptions { shared: Some(SharedExpert::Gated), ..ExpertOptions::PLAIN }),
         ..QWEN35
     },
 ];
@@ -366,6 +375,7 @@ const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM), qwen2 (Qw
                          smollm3 (SmolLM3ForCausalLM), granite (GraniteForCausalLM, GraniteMoeHybridForCausalLM), \
                          olmo2 (Olmo2ForCausalLM, Olmo3ForCausalLM), \
                          muse-glimmer (MuseGlimmerForConditionalGeneration), lfm2 (Lfm2ForCausalLM), \
+                         lfm2moe (Lfm2MoeForCausalLM), \
                          qwen35 (Qwen3_5ForConditionalGeneration, Qwen3_5ForCausalLM), \
                          qwen35moe (Qwen3_5MoeForConditionalGeneration, Qwen3_5MoeForCausalLM)";
 

@@ -6,7 +6,7 @@ pub(crate) mod channels;
 pub mod config;
 mod description;
 mod draft_head;
-mod expert_tensors;
+pub mod expert_tensors;
 mod family;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -37,10 +37,10 @@ use candle_core::Device;
 
 pub use config::{
     AttentionKind, BlockHead, Confidence, Convolution, DraftHead, Experts, FusedNorms, Heads, KeyHeads,
-    ModelConfig, Recurrence, Rotary, Scoring, Selector, Turns,
+    ModelConfig, Recurrence, Rotary, Scoring, Selector, Sigmoids, Turns,
 };
 pub use description::{Description, Sizes, TokenizerDescription};
-pub use family::{Activation, Family, HeadNorms, Mixer, RotaryLayout};
+pub use family::{Activation, Family, HeadNorms, Mixer, RotaryLayout, SharedExpert};
 use folder::Folder;
 use gguf::Header;
 pub use part::Part;

@@ -10,7 +10,7 @@ use candle_core::{Device, Tensor};
 
 use super::block_tensors;
 use super::config::{DraftHead, ModelConfig};
-use super::expert_tensors;
+use super::expert_tensors::{self, CHOICE_BIAS};
 use super::family::{Family, HeadNorms, Mixer};
 use super::gathered::{Gathered, Lie};
 use super::mtp_tensors;
@@ -132,8 +132,17 @@ fn has_values(config: &ModelConfig, layer: usize) -> bool {
     caches(config, layer) && !config.attention(layer).keys.are_values
 }
 
-fn has_experts(config: &ModelConfig, _: usize) -> bool {
-    config.experts.is_some()
+fn has_experts(config: &ModelConfig, layer: usize) -> bool {
+    config.experts_of(layer).is_some()
+}
+
+/// Whether a layer has a feed-forward network by itself, or experts beside it.
+fn feeds_densely(config: &ModelConfig, layer: usize) -> bool {
+    config.experts_of(layer).is_none_or(|experts| experts.beside)
+}
+
+fn chooses_by_bias(config: &ModelConfig, layer: usize) -> bool {
+    config.experts_of(layer).and_then(|experts| experts.sigmoids).is_some_and(|of| of.biased)
 }
 
 const fn routes_beside(family: &Family) -> bool {
@@ -141,12 +150,15 @@ const fn routes_beside(family: &Family) -> bool {
 }
 
 const fn shares_expert(family: &Family) -> bool {
-    matches!(family.experts, Some(experts) if experts.shared)
+    matches!(family.experts, Some(experts) if experts.shared.is_some())
 }
 
-/// Whether feed-forward networks are there, with experts beside them or without.
+/// Whether some layers have feed-forward networks, with experts beside them or without.
 const fn feeds(family: &Family) -> bool {
-    family.experts.is_none() || routes_beside(family)
+    match family.experts {
+        Some(experts) => experts.beside || experts.after_dense,
+        None => true,
+    }
 }
 
 /// Those that files of [`HeadNorms::Fixed`] may lack.
@@ -160,7 +172,7 @@ const fn norms_heads(family: &Family) -> bool {
 }
 
 /// Those of every layer, after `blk.{i}.` and `model.layers.{i}.`.
-const LAYER: [Part; 38] = [
+const LAYER: [Part; 39] = [
     part("attn_norm.weight", "input_layernorm.weight", &[Hidden]).of(|f| f.pre_norms),
     part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(|f| f.is_draft_head && !f.drafts_blocks),
     part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Mixed]),
@@ -198,9 +210,12 @@ const LAYER: [Part; 38] = [
         .of(routes_beside)
         .within(has_experts),
     part("ffn_gate_inp.bias", "mlp.gate.bias", &[Experts]).of(|f| f.experts.is_some_and(|e| e.biases)),
-    part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]).of(feeds),
-    part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]).of(feeds),
-    part("ffn_down.weight", "mlp.down_proj.weight", &[Hidden, Intermediate]).of(feeds),
+    part(CHOICE_BIAS, "mlp.expert_bias", &[Experts])
+        .of(|f| f.experts.is_some_and(|e| e.sigmoid))
+        .within(chooses_by_bias),
+    part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]).of(feeds).within(feeds_densely),
+    part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]).of(feeds).within(feeds_densely),
+    part("ffn_down.weight", "mlp.down_proj.weight", &[Hidden, Intermediate]).of(feeds).within(feeds_densely),
     part("ffn_gate_shexp.weight", "mlp.shared_expert.gate_proj.weight", &[Intermediate, Hidden])
         .of(shares_expert),
     part("ffn_up_shexp.weight", "mlp.shared_expert.up_proj.weight", &[Intermediate, Hidden])
@@ -244,12 +259,14 @@ const FUSED: [Fused; 2] = [
 
 /// What Granite 4 calls the feed-forward network of its dense models, gpt-oss and Gemma 4 the router, and LFM2 some parts
 /// of a layer, and what others do.
-const ALIASES: [(&str, &str); 13] = [
+const ALIASES: [(&str, &str); 15] = [
     ("router.proj.weight", "mlp.gate.weight"),
     ("mlp.router.weight", "mlp.gate.weight"),
     ("mlp.router.bias", "mlp.gate.bias"),
     ("operator_norm.weight", "input_layernorm.weight"),
     ("ffn_norm.weight", "post_attention_layernorm.weight"),
+    ("feed_forward.gate.weight", "mlp.gate.weight"),
+    ("feed_forward.expert_bias", "mlp.expert_bias"),
     ("feed_forward.w1.weight", "mlp.gate_proj.weight"),
     ("feed_forward.w3.weight", "mlp.up_proj.weight"),
     ("feed_forward.w2.weight", "mlp.down_proj.weight"),
@@ -273,7 +290,8 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
     }
     let (layer, rest) = hugging_face.strip_prefix("model.layers.")?.split_once('.')?;
     let layer = number(layer)?;
-    if let Some(rest) = rest.strip_prefix("mlp.").unwrap_or(rest).strip_prefix("experts.") {
+    let of_feed = ["mlp.", "feed_forward."].iter().find_map(|part| rest.strip_prefix(part));
+    if let Some(rest) = of_feed.unwrap_or(rest).strip_prefix("experts.") {
         return Some(format!("blk.{layer}.{}", expert_tensors::canonical(rest, family)?));
     }
     let alias = ALIASES.iter().find(|(alias, _)| *alias == rest);

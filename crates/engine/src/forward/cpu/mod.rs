@@ -23,6 +23,7 @@ mod buffer;
 mod cache;
 mod codebooks;
 mod cores;
+pub(super) mod feed_forward;
 mod isa;
 mod kernels;
 mod math;

@@ -196,7 +196,8 @@ impl Model for CpuModel {
 
     fn experts_read(&self) -> Option<f64> {
         let read = self.workspace.experts_read.load(Relaxed);
-        self.config.experts.as_ref().map(|_| read as f64 / self.config.layers as f64)
+        let experts = self.config.experts.as_ref();
+        experts.map(|experts| read as f64 / (self.config.layers - experts.after) as f64)
     }
 
     fn truncate(&mut self, length: usize) -> usize {

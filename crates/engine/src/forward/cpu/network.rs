@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::block_head::{BlockHead, Convolution};
+pub use super::feed_forward::{Dense, FeedForward};
 pub use super::packing::{ones, panels, vector};
 use super::panels::Panels;
 use super::recurrent::{Delta, ShortConv};
@@ -117,66 +118,6 @@ pub struct Attention {
     pub output_bias: Option<Vec<f32>>, // [hidden]
 }
 
-/// What is done to each token by itself.
-#[derive(Debug)]
-pub enum FeedForward {
-    Dense(Dense),
-    Experts(Experts),
-    Both(Box<Both>),
-    Shared(Box<Shared>),
-}
-
-/// Experts, and one more that each token goes through.
-#[derive(Debug)]
-pub struct Shared {
-    pub experts: Experts,
-    pub dense: Dense,
-    /// The share of the latter is the sigmoid of this.
-    pub gate: Panels, // [1, hidden]
-}
-
-/// A network that each token goes through, and experts beside it. What both give is normed and added.
-#[derive(Debug)]
-pub struct Both {
-    pub dense: Dense,
-    pub dense_post_norm: Vec<f32>, // [hidden]
-    pub experts: Experts,
-    /// Of what the router is given, and of what experts are.
-    pub router_norm: Vec<f32>, // [hidden]
-    pub experts_norm: Vec<f32>,      // [hidden]
-    pub experts_post_norm: Vec<f32>, // [hidden]
-}
-
-/// A gated feed-forward network: `down * (activation(gate * x) * (up * x))`.
-#[derive(Debug)]
-pub struct Dense {
-    pub gate: Panels, // [intermediate, hidden]
-    pub up: Panels,   // [intermediate, hidden]
-    pub down: Panels, // [hidden, intermediate]
-    /// Added to what each of them gives.
-    pub biases: Option<DenseBiases>,
-}
-
-/// Of the matrices of a feed-forward network.
-#[derive(Debug)]
-pub struct DenseBiases {
-    pub gate: Vec<f32>, // [intermediate]
-    pub up: Vec<f32>,   // [intermediate]
-    pub down: Vec<f32>, // [hidden]
-}
-
-/// Networks of which each token goes through those that the router ranks highest.
-#[derive(Debug)]
-pub struct Experts {
-    pub router: Panels,                // [experts, hidden]
-    pub router_bias: Option<Vec<f32>>, // [experts]
-    pub experts: Vec<Dense>,
-    /// How many of them a row goes through.
-    pub used: usize,
-    /// Shares of each are multiplied with this.
-    pub scales: Option<Vec<f32>>, // [experts]
-}
-
 /// Added to queries, keys and values.
 #[derive(Debug)]
 pub struct Biases {
@@ -285,22 +226,8 @@ impl Layer {
     }
 
     fn matrices(&self) -> impl Iterator<Item = &Panels> {
-        let (dense, experts) = match &self.feed_forward {
-            FeedForward::Dense(dense) => (Some(dense), None),
-            FeedForward::Experts(experts) => (None, Some(experts)),
-            FeedForward::Both(both) => (Some(&both.dense), Some(&both.experts)),
-            FeedForward::Shared(shared) => (Some(&shared.dense), Some(&shared.experts)),
-        };
-        let gate = match &self.feed_forward {
-            FeedForward::Shared(shared) => Some(&shared.gate),
-            _ => None,
-        };
-        let router = experts.map(|experts| &experts.router);
-        let chosen = experts.map_or(&[][..], |experts| &experts.experts[..experts.used]);
-        let networks =
-            dense.into_iter().chain(chosen).flat_map(|Dense { gate, up, down, .. }| [gate, up, down]);
         let told = self.told.iter().flat_map(|told| [&told.gate, &told.projection]);
-        self.mixer.matrices().chain(router).chain(gate).chain(networks).chain(told)
+        self.mixer.matrices().chain(self.feed_forward.matrices()).chain(told)
     }
 }
 
@@ -359,54 +286,6 @@ impl Mixer {
     }
 }
 
-impl FeedForward {
-    fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
-        let dense = || Dense::load(weights, index, "", false);
-        Ok(match &config.experts {
-            None => Self::Dense(dense()?),
-            Some(experts) if experts.beside => {
-                Self::Both(Box::new(Both::load(weights, (config, experts), index, dense()?)?))
-            }
-            Some(experts) if experts.shared => Self::Shared(Box::new(Shared {
-                experts: Experts::load(weights, index, experts)?,
-                dense: Dense::load(weights, index, "_shexp", false)?,
-                gate: panels(weights, &format!("blk.{index}.ffn_gate_inp_shexp.weight"))?,
-            })),
-            Some(experts) => Self::Experts(Experts::load(weights, index, experts)?),
-        })
-    }
-
-    /// What is read first.
-    pub fn first(&self) -> &Panels {
-        match self {
-            Self::Dense(dense) => &dense.gate,
-            Self::Experts(experts) => &experts.router,
-            Self::Both(both) => &both.dense.gate,
-            Self::Shared(shared) => &shared.dense.gate,
-        }
-    }
-}
-
-impl Both {
-    fn load(
-        weights: &Weights,
-        (config, experts): (&ModelConfig, &crate::model::Experts),
-        index: usize,
-        dense: Dense,
-    ) -> Result<Self> {
-        let part = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
-        let by = 1.0 / (config.hidden as f32).sqrt();
-        Ok(Self {
-            dense,
-            dense_post_norm: part("post_ffw_norm_1.weight")?,
-            experts: Experts::load(weights, index, experts)?,
-            router_norm: part("ffn_gate_inp.scale")?.into_iter().map(|scale| scale * by).collect(),
-            experts_norm: part("pre_ffw_norm_2.weight")?,
-            experts_post_norm: part("post_ffw_norm_2.weight")?,
-        })
-    }
-}
-
 impl Attention {
     fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
@@ -426,40 +305,6 @@ impl Attention {
             gate: family.gated_attention.then(|| panels("attn_gate")).transpose()?,
             output: panels("attn_output")?,
             output_bias: family.output_bias.then(|| part("attn_output.bias")).transpose()?,
-        })
-    }
-}
-
-impl Dense {
-    /// `which` is put behind the names of its matrices.
-    fn load(weights: &Weights, index: usize, which: &str, has_biases: bool) -> Result<Self> {
-        let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}{which}.weight"));
-        let bias = |part: &str| vector(weights, &format!("blk.{index}.{part}{which}.bias"));
-        let biases = || {
-            Result::Ok(DenseBiases { gate: bias("ffn_gate")?, up: bias("ffn_up")?, down: bias("ffn_down")? })
-        };
-        Ok(Self {
-            gate: panels("ffn_gate")?,
-            up: panels("ffn_up")?,
-            down: panels("ffn_down")?,
-            biases: has_biases.then(biases).transpose()?,
-        })
-    }
-}
-
-impl Experts {
-    fn load(weights: &Weights, index: usize, config: &crate::model::Experts) -> Result<Self> {
-        let expert = |expert| Dense::load(weights, index, &format!(".{expert}"), config.biases);
-        let router_bias = || vector(weights, &format!("blk.{index}.ffn_gate_inp.bias"));
-        Ok(Self {
-            router: panels(weights, &format!("blk.{index}.ffn_gate_inp.weight"))?,
-            router_bias: config.biases.then(router_bias).transpose()?,
-            experts: (0..config.count).map(expert).collect::<Result<_>>()?,
-            used: config.used.min(config.count),
-            scales: config
-                .beside
-                .then(|| vector(weights, &format!("blk.{index}.ffn_down_exps.scale")))
-                .transpose()?,
         })
     }
 }

@@ -189,7 +189,8 @@ impl Workspace {
         let whole = |width: usize| width.next_multiple_of(LANES);
         let (queries, keys) = (config.heads * config.head_size, config.kv_heads * config.head_size);
         self.hidden.reserve(rows * whole(config.hidden));
-        if config.family.post_norms || config.experts.as_ref().is_some_and(|experts| experts.shared) {
+        if config.family.post_norms || config.experts.as_ref().is_some_and(|experts| experts.shared.is_some())
+        {
             self.branch.reserve(rows * whole(config.hidden));
         }
         self.normed.resize_with(self.normed.len().max(copies), Inputs::default);
@@ -209,7 +210,8 @@ impl Workspace {
         if let Some(experts) = &config.experts {
             self.routed.prepare(rows, config.hidden, experts, tile);
         }
-        if config.experts.as_ref().is_none_or(|experts| experts.beside || experts.shared) {
+        let dense = |experts: &Experts| experts.beside || experts.shared.is_some() || experts.after > 0;
+        if config.experts.as_ref().is_none_or(dense) {
             let widths = (0..config.layers).map(|layer| config.intermediate_of(layer));
             self.gated.prepare(rows, widths.chain(config.per_layer), tile);
         }

@@ -9,7 +9,8 @@ use super::origin::Origin;
 use super::stack::{Padding, Stack};
 use crate::error::Result as Loaded;
 use crate::forward::routing::choose;
-use crate::model::{self, Activation, ModelConfig};
+use crate::model::expert_tensors::CHOICE_BIAS;
+use crate::model::{self, Activation, ModelConfig, SharedExpert};
 
 pub enum FeedForward {
     Dense(Dense),
@@ -18,11 +19,11 @@ pub enum FeedForward {
     Shared(Box<Shared>),
 }
 
-/// Experts, and one more that each token goes through, by the sigmoid of a score of its own.
+/// Experts, and one more that each token goes through, by the sigmoid of a score of its own or as it is.
 pub struct Shared {
     experts: Experts,
     dense: Dense,
-    gate: Stack, // [1, hidden]
+    gate: Option<Stack>, // [1, hidden]
 }
 
 /// A network that each token goes through, and experts beside it. What both give is normed and added.
@@ -51,6 +52,8 @@ pub struct Experts {
     experts: Vec<Dense>,
     /// Shares of each are multiplied with this.
     scales: Option<Vec<f32>>, // [experts]
+    /// Added to the sigmoids of scores where experts are chosen.
+    choice_bias: Option<Vec<f32>>, // [experts]
 }
 
 impl FeedForward {
@@ -58,15 +61,19 @@ impl FeedForward {
     /// Those of [`super::layer::Layer::load`].
     pub fn load(origin: Origin<'_>) -> Loaded<Self> {
         let dense = || Dense::load(origin, "", false);
-        Ok(match &origin.config.experts {
+        Ok(match origin.config.experts_of(origin.index) {
             None => Self::Dense(dense()?),
             Some(experts) if experts.beside => Self::Both(Box::new(Both::load(origin, experts, dense()?)?)),
-            Some(experts) if experts.shared => Self::Shared(Box::new(Shared {
-                experts: Experts::load(origin, experts)?,
-                dense: Dense::load(origin, "_shexp", false)?,
-                gate: origin.stack(&["ffn_gate_inp_shexp"])?,
-            })),
-            Some(experts) => Self::Experts(Experts::load(origin, experts)?),
+            Some(experts) => match experts.shared {
+                Some(kind) => Self::Shared(Box::new(Shared {
+                    experts: Experts::load(origin, experts)?,
+                    dense: Dense::load(origin, "_shexp", false)?,
+                    gate: (kind == SharedExpert::Gated)
+                        .then(|| origin.stack(&["ffn_gate_inp_shexp"]))
+                        .transpose()?,
+                })),
+                None => Self::Experts(Experts::load(origin, experts)?),
+            },
         })
     }
 
@@ -90,9 +97,11 @@ impl FeedForward {
             (Self::Experts(experts), Some(sizes)) => experts.forward((x, x), config, sizes, padding),
             (Self::Both(both), Some(sizes)) => both.forward(x, states, (config, sizes), padding),
             (Self::Shared(shared), Some(sizes)) => {
-                let share = sigmoid(&shared.gate.forward(x, padding)?)?;
-                let own = shared.dense.forward(x, config.family.activation, padding)?;
-                shared.experts.forward((x, x), config, sizes, padding)? + own.broadcast_mul(&share)?
+                let mut own = shared.dense.forward(x, config.family.activation, padding)?;
+                if let Some(gate) = &shared.gate {
+                    own = own.broadcast_mul(&sigmoid(&gate.forward(x, padding)?)?)?;
+                }
+                shared.experts.forward((x, x), config, sizes, padding)? + own
             }
             (Self::Experts(_) | Self::Both(_) | Self::Shared(_), None) => {
                 candle_core::bail!("experts without numbers")
@@ -171,12 +180,14 @@ impl Dense {
 impl Experts {
     fn load(origin: Origin<'_>, config: &model::Experts) -> Loaded<Self> {
         let expert = |expert| Dense::load(origin, &format!(".{expert}"), config.biases);
+        let choice_bias = || Loaded::Ok(origin.vector(CHOICE_BIAS)?.to_vec1()?);
         let scales = || Loaded::Ok(origin.vector("ffn_down_exps.scale")?.to_vec1()?);
         Ok(Self {
             router: origin.stack(&["ffn_gate_inp"])?,
             router_bias: config.biases.then(|| origin.vector("ffn_gate_inp.bias")).transpose()?,
             experts: (0..config.count).map(expert).collect::<Loaded<_>>()?,
             scales: config.beside.then(scales).transpose()?,
+            choice_bias: config.sigmoids.is_some_and(|of| of.biased).then(choice_bias).transpose()?,
         })
     }
 
@@ -197,7 +208,7 @@ impl Experts {
         // Of each expert the rows that go through it, and its shares of them.
         let mut chosen: BTreeMap<usize, (Vec<u32>, Vec<f32>)> = BTreeMap::new();
         for (row, scores) in scores.iter().enumerate() {
-            for (expert, share) in choose(scores, sizes) {
+            for (expert, share) in choose(scores, sizes, self.choice_bias.as_deref()) {
                 let (rows, shares) = chosen.entry(expert).or_default();
                 rows.push(row as u32);
                 shares.push(share * self.scales.as_ref().map_or(1.0, |scales| scales[expert]));

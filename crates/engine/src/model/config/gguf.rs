@@ -4,13 +4,14 @@ mod attention;
 mod recurrence;
 
 use super::super::block_tensors::MARKOV_BEFORE;
-use super::super::family::{Family, Mixer, unsupported};
+use super::super::expert_tensors::CHOICE_BIAS;
+use super::super::family::{ExpertOptions, Family, Mixer, unsupported};
 use super::super::gguf::Header;
 use super::super::weights::OUTPUT;
 use super::block_keys::{Written, checked_layers};
 use super::{
-    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, bad, largest, query_scale,
-    size,
+    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, Sigmoids, bad, largest,
+    query_scale, size,
 };
 use crate::error::{Error, Result};
 
@@ -31,7 +32,6 @@ impl ModelConfig {
         let architecture = header.string("general.architecture")?.unwrap_or("none");
         let family = Family::named(architecture, header.path())?;
         let keys = Keys { header, family, has: &has };
-        let experts = keys.experts()?;
         let hidden = keys.size("embedding_length")?;
         let heads = keys.size("attention.head_count")?;
         let head_size = keys.size_or("attention.key_length", hidden / heads)?;
@@ -44,6 +44,7 @@ impl ModelConfig {
         }
         let tokens = header.list("tokenizer.ggml.tokens")?.map_or(0, |tokens| tokens.len());
         let (layers, beyond) = keys.layers(&has)?;
+        let experts = keys.experts()?;
         let context = keys.size("context_length")?;
         let (attention_kinds, attention_kind_of) =
             keys.attention_kinds(layers, heads, head_size, context, vectors)?;
@@ -152,10 +153,11 @@ impl Keys<'_> {
     /// experts take its place it need not be said.
     fn intermediates(&self, layers: usize, experts: Option<&Experts>) -> Result<Vec<usize>> {
         let shared = "expert_shared_feed_forward_length";
-        let is_needed = experts.is_some_and(|experts| experts.shared);
+        let is_needed = experts.is_some_and(|experts| experts.shared.is_some());
         let is_there = self.integer(shared)?.is_some_and(|size| size > 0);
         let is_shared = is_needed || self.family.multipliers && is_there;
-        let default = experts.filter(|_| !is_needed).map_or(0, |experts| experts.intermediate);
+        let replaced = experts.filter(|experts| !is_needed && experts.after == 0);
+        let default = replaced.map_or(0, |experts| experts.intermediate);
         self.each(if is_shared { shared } else { "feed_forward_length" }, layers, default)
     }
 
@@ -247,14 +249,16 @@ impl Keys<'_> {
                 Err(unsupported(self.header.path(), found))
             }
             (None, _) => Ok(None),
-            (Some(options), None | Some(0)) if options.beside => Ok(None),
+            (Some(options), None | Some(0)) if options.optional => Ok(None),
             (Some(options), _) => {
                 let shared = self.integer("expert_shared_count")?.unwrap_or(0);
-                if shared > u64::from(options.shared) {
-                    let expected = if options.shared { "one expert" } else { "no expert" };
+                if shared > u64::from(options.shared.is_some()) {
+                    let expected = if options.shared.is_some() { "one expert" } else { "no expert" };
                     let found = format!("{} = {shared}", self.key("expert_shared_count"));
                     return Err(self.bad(format!("{expected} that every token goes through"), found));
                 }
+                self.check_gating(options)?;
+                let after = self.leading_dense(options)?;
                 Ok(Some(Experts {
                     count: self.size("expert_count")?,
                     used: self.size("expert_used_count")?,
@@ -263,9 +267,38 @@ impl Keys<'_> {
                     biases: options.biases,
                     beside: options.beside,
                     shared: options.shared,
+                    sigmoids: match options.sigmoid {
+                        true => Some(Sigmoids {
+                            biased: (self.has)(&format!("blk.{after}.{CHOICE_BIAS}")),
+                            scale: self.number("expert_weights_scale")?.unwrap_or(1.0) as f32,
+                        }),
+                        false => None,
+                    },
+                    after,
                 }))
             }
         }
+    }
+
+    /// Refuses scores that become shares in another way than the family's.
+    fn check_gating(&self, options: ExpertOptions) -> Result<()> {
+        const NAME: &str = "expert_gating_func";
+        // As llama.cpp numbers them: softmax and sigmoid.
+        let own = if options.sigmoid { 2 } else { 1 };
+        match self.integer(NAME)?.filter(|&found| found != own && found != 0) {
+            Some(found) => Err(self.bad(format!("{} of {own}", self.key(NAME)), found.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// First layers without experts.
+    fn leading_dense(&self, options: ExpertOptions) -> Result<usize> {
+        const NAME: &str = "leading_dense_block_count";
+        let found = self.integer(NAME)?.unwrap_or(0);
+        if found > 0 && !options.after_dense {
+            return Err(self.bad(format!("{} of 0", self.key(NAME)), found.to_string()));
+        }
+        super::layers(self.header.path(), usize::try_from(found).unwrap_or(usize::MAX))
     }
 
     /// Of a family of draft heads.

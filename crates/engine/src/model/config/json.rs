@@ -9,11 +9,11 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::super::family::{Activation, Family, Mixer, unsupported};
+use super::super::family::{Activation, Family, Mixer, SharedExpert, unsupported};
 use super::block_keys::Keys as BlockKeys;
 use super::{
-    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, bad, largest, query_scale,
-    size,
+    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, Sigmoids, bad, largest,
+    query_scale, size,
 };
 use crate::error::{Error, Result};
 
@@ -183,6 +183,15 @@ impl Keys<'_> {
         size(self.path, key, found)
     }
 
+    /// A whole number that may be 0.
+    fn whole_or(&self, key: &str, default: usize) -> Result<usize> {
+        let found = self.stated(key, default as f64)?;
+        match found.fract() == 0.0 && found >= 0.0 {
+            true => Ok(found as usize),
+            false => Err(self.bad(&format!("a whole number for {key}"), found.to_string())),
+        }
+    }
+
     fn refuse_what_is_not_run(&self) -> Result<()> {
         if !self.family.biases {
             self.refuse_set("attention_bias", "no biases in attention")?;
@@ -234,10 +243,10 @@ impl Keys<'_> {
 
     /// Of the feed-forward network; of Granite 4's dense models the one that all tokens share.
     fn intermediate(&self) -> Result<usize> {
-        if self.family.recurrent == Mixer::ShortConv {
+        if self.family.recurrent == Mixer::ShortConv && self.family.experts.is_none() {
             return self.adjusted_intermediate();
         }
-        if self.family.experts.is_some_and(|options| options.shared) {
+        if self.family.experts.is_some_and(|options| options.shared == Some(SharedExpert::Gated)) {
             return self.size("shared_expert_intermediate_size");
         }
         let shared = "shared_intermediate_size";
@@ -318,11 +327,25 @@ impl Keys<'_> {
             count: self.size(self.given(["num_experts", "num_local_experts"]))?,
             used: self.size(self.given(["num_experts_per_tok", "top_k_experts"]))?,
             intermediate: self.size(self.given(["moe_intermediate_size", "intermediate_size"]))?,
-            normalised: !options.stated_shares || self.json["norm_topk_prob"] == true,
+            normalised: match options.stated_shares {
+                true => self.json["norm_topk_prob"] == true,
+                // Of these the default is the other one.
+                false => !options.sigmoid || self.json["norm_topk_prob"] != false,
+            },
             biases: options.biases,
             beside: options.beside,
             shared: options.shared,
+            sigmoids: options.sigmoid.then(|| self.sigmoids()).transpose()?,
+            after: match options.after_dense {
+                true => super::layers(self.path, self.whole_or("num_dense_layers", 2)?)?,
+                false => 0,
+            },
         }))
+    }
+
+    fn sigmoids(&self) -> Result<Sigmoids> {
+        let scale = self.stated("routed_scaling_factor", 1.0)? as f32;
+        Ok(Sigmoids { biased: self.json["use_expert_bias"] != false, scale })
     }
 
     /// The second of two keys where it is the one that is given.

@@ -17,7 +17,7 @@ pub use recurrence::{Heads, Recurrence};
 pub use rotary::{Growth, Rotary, Turns};
 
 use self::recurrence::mixers;
-use super::family::{Family, Mixer};
+use super::family::{Family, Mixer, SharedExpert};
 use crate::error::{Error, Result};
 
 /// No size in a real model comes near; keeps a hostile header from asking for absurd allocations.
@@ -87,7 +87,7 @@ pub struct ModelConfig {
 }
 
 /// The feed-forward networks of a layer of which each token goes through a few.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Experts {
     pub count: usize,
     /// That a token goes through.
@@ -100,9 +100,21 @@ pub struct Experts {
     pub biases: bool,
     /// They are beside the feed-forward network of every layer.
     pub beside: bool,
-    /// So is one that every token goes through, whose share is the sigmoid of a score of its own: what is said of
-    /// feed-forward networks is said of it.
-    pub shared: bool,
+    /// So is one that every token goes through: what is said of feed-forward networks is said of it.
+    pub shared: Option<SharedExpert>,
+    /// Shares are made of the sigmoids of the router's scores, not of their softmax.
+    pub sigmoids: Option<Sigmoids>,
+    /// So many first layers have a feed-forward network in their place.
+    pub after: usize,
+}
+
+/// How experts are chosen by the sigmoids of scores, and what these become.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sigmoids {
+    /// Those are chosen that are highest after a number of each expert was added, which shares do not see.
+    pub biased: bool,
+    /// Shares are multiplied with this.
+    pub scale: f32,
 }
 
 /// What is made of what the output matrix gives, before it is called logits.
@@ -155,10 +167,16 @@ impl ModelConfig {
         self.intermediates.get(layer).copied().unwrap_or(self.intermediate)
     }
 
+    /// Those of a layer.
+    pub fn experts_of(&self, layer: usize) -> Option<&Experts> {
+        self.experts.as_ref().filter(|experts| layer >= experts.after)
+    }
+
     /// Whether layers differ in their sizes, or in what they have.
     pub fn is_uneven(&self) -> bool {
         let first = self.attention_kinds.first().map(|kind| kind.keys);
         self.caching_layers < self.layers
+            || self.experts.as_ref().is_some_and(|experts| experts.after > 0)
             || self.intermediates.iter().any(|&size| size != self.intermediate)
             || self.attention_kinds.iter().any(|kind| Some(kind.keys) != first)
     }
@@ -201,6 +219,13 @@ impl ModelConfig {
         {
             return Err(bad(path, format!("up to {count} experts per token"), used.to_string()));
         }
+        if let Some(Experts { after, .. }) = self.experts
+            && after >= self.layers
+        {
+            let expected = format!("experts after fewer than {} layers", self.layers);
+            return Err(bad(path, expected, format!("{after} layers without")));
+        }
+        let scale = self.experts.as_ref().and_then(|experts| experts.sigmoids).map(|of| of.scale);
         let epsilons = [self.norm_epsilon, self.post_norm_epsilon];
         if let Some(found) = epsilons.into_iter().find(|epsilon| !(*epsilon > 0.0 && *epsilon < 1.0)) {
             return Err(bad(path, "an RMS norm epsilon between 0 and 1".into(), found.to_string()));
@@ -212,6 +237,7 @@ impl ModelConfig {
             ("scale of normed queries", self.query_norm),
             ("logit scale", self.scoring.scale),
             ("bound for logits", self.scoring.cap.unwrap_or(1.0)),
+            ("scale of experts", scale.unwrap_or(1.0)),
         ];
         if let Some((name, found)) =
             scales.into_iter().find(|(_, scale)| !(scale.is_finite() && *scale > 0.0))

@@ -13,13 +13,36 @@ pub struct ExpertOptions {
     pub(in crate::model) in_turns: bool,
     /// They are beside each layer's feed-forward network, in the family's models that have any.
     pub(in crate::model) beside: bool,
-    /// One more that every token goes through, whose share is the sigmoid of a score of its own.
-    pub(in crate::model) shared: bool,
+    /// One more that every token goes through.
+    pub(in crate::model) shared: Option<SharedExpert>,
+    /// Some of the family's models have none.
+    pub(in crate::model) optional: bool,
+    /// Their shares are made of the sigmoids of scores, not of their softmax.
+    pub(in crate::model) sigmoid: bool,
+    /// Files say how many first layers have a feed-forward network in their place.
+    pub(in crate::model) after_dense: bool,
+}
+
+/// What is made of what the expert gives that every token goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedExpert {
+    /// Its share is the sigmoid of a score of its own.
+    Gated,
+    /// All of it.
+    Whole,
 }
 
 impl ExpertOptions {
-    pub(super) const PLAIN: Self =
-        Self { stated_shares: false, biases: false, in_turns: false, beside: false, shared: false };
+    pub(super) const PLAIN: Self = Self {
+        stated_shares: false,
+        biases: false,
+        in_turns: false,
+        beside: false,
+        shared: None,
+        optional: false,
+        sigmoid: false,
+        after_dense: false,
+    };
 }
 
 /// The function a gate goes through.

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::products::Task;
 use super::{Arriving, Phases, add};
 use crate::forward::cpu::activations::Place;
-use crate::forward::cpu::network::{Both, Dense, Experts, Shared};
+use crate::forward::cpu::feed_forward::{Both, Dense, Experts, Shared};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
@@ -81,8 +81,12 @@ impl Phases<'_> {
         then: &Panels,
     ) {
         let (gates, hidden) = (&self.workspace.routed.gates, self.config.hidden);
-        self.feed_forward(member, &shared.dense, normed, true, &shared.gate);
-        self.products(member, &[self.task(&shared.gate, normed, gates.at(0), false)], &shared.experts.router);
+        let Some(gate) = &shared.gate else {
+            self.feed_forward(member, &shared.dense, normed, false, &shared.experts.router);
+            return self.route(member, &shared.experts, (normed, normed), false, then);
+        };
+        self.feed_forward(member, &shared.dense, normed, true, gate);
+        self.products(member, &[self.task(gate, normed, gates.at(0), false)], &shared.experts.router);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row is this unit's, and the products are over.
@@ -158,7 +162,8 @@ impl Phases<'_> {
                         add(scores, &bias[..config.count]);
                     }
                     let scores = std::slice::from_raw_parts(scores, config.count);
-                    for (rank, (expert, share)) in choose(scores, config).into_iter().enumerate() {
+                    let chosen = choose(scores, config, experts.choice_bias.as_deref());
+                    for (rank, (expert, share)) in chosen.into_iter().enumerate() {
                         let scale = experts.scales.as_ref().map_or(1.0, |scales| scales[expert]);
                         routed.choices.at(row * config.used + rank).write((expert, share * scale));
                     }
