@@ -540,6 +540,8 @@ fn what_is_special_of_a_family_is_said() {
     assert_eq!(special("smollm3"), ["1 of 4 layers without positions"]);
     assert_eq!(special("granite"), ["scaled embeddings"]);
     assert_eq!(special("granite 4"), ["scaled embeddings", "2 of 2 layers without positions"]);
+    assert!(special("granitehybrid with experts").contains(&"3 of 6 experts per token".to_owned()));
+    assert!(special("lfm2moe").contains(&"3 of 8 experts per token".to_owned()));
     let windows = "2 of 4 layers attend to the last 9 tokens";
     let norms = "norms after attention and feed-forward";
     assert_eq!(special("olmo3"), ["norms of all query heads and of all key heads", norms, windows]);

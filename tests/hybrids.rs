@@ -5,7 +5,8 @@ use foretoken_engine::forward::TensorModel;
 use foretoken_tests::{RandomFamily, family, loaded, logits_in_chunks};
 use serde_json::json;
 
-use crate::families::tokens;
+use crate::families::{IN_HALVES, tokens};
+use crate::invariance::difference;
 
 /// Sets a key of a config.json.
 fn set(key: &'static str, value: serde_json::Value) -> impl Fn(&mut RandomFamily) {
@@ -80,4 +81,65 @@ fn what_lfm2_with_experts_lacks_is_said_in_a_sentence() {
         let message = family("lfm2moe").refused(&without(name));
         assert!(message.contains(&format!("the tensor {expected}")), "{name}: {message}");
     }
+}
+
+#[test]
+fn what_granite_4_lacks_is_said_in_a_sentence() {
+    for (key, value, expected) in [
+        ("layer_types", json!(vec!["mamba"; 4]), "attention in some of the layers"),
+        ("layer_types", json!(["mamba", "attention"]), "layer_types for every layer"),
+        ("mamba_n_groups", json!(3), "key heads of recurrent layers that divide their value heads"),
+        ("mamba_n_groups", json!(0), "a size in mamba_n_groups, found none"),
+        ("mamba_n_heads", json!(1u64 << 32), "mamba_n_heads of at most 16777216, found 4294967296"),
+        ("mamba_n_heads", json!(4), "blk.0.ssm_in.weight of shape [644, 256], found [1160, 256]"),
+        ("mamba_d_head", json!(24), "heads of recurrent layers of a multiple of 32, found 24"),
+        ("mamba_d_state", json!(40), "heads of recurrent layers of a multiple of 32, found 40"),
+        ("mamba_d_conv", json!(1), "a convolution over 2 to 16 rows, found 1"),
+        ("mamba_d_conv", json!(3), "blk.0.ssm_conv1d.weight of shape [640, 3], found [640, 4]"),
+        (
+            "mamba_conv_bias",
+            json!(false),
+            "only the tensors of granitehybrid, found blk.0.ssm_conv1d.bias as well",
+        ),
+        ("mamba_proj_bias", json!(true), "no biases in the matrices of Mamba layers"),
+        ("time_step_limit", json!([1.0, 0.5]), "two limits that ascend, found 1 and 0.5"),
+        ("time_step_limit", json!([1.0]), "two numbers for time_step_limit"),
+        ("num_local_experts", json!(1u64 << 32), "num_local_experts of at most 16777216"),
+        ("num_local_experts", json!(0), "only the tensors of granitehybrid, found blk.0.ffn_"),
+        ("num_experts_per_tok", json!(7), "up to 6 experts per token, found 7"),
+        ("intermediate_size", json!(64), "of shape [6, 256, 64], found [6, 256, 96]"),
+        ("shared_intermediate_size", json!(96), "blk.0.ffn_up.weight of shape [192, 256], found [128, 256]"),
+        ("residual_multiplier", json!(0.0), "a positive number for residual scale, found 0"),
+    ] {
+        let message = family("granitehybrid with experts").refused(&set(key, value.clone()));
+        assert!(message.contains(expected), "{key} {value}: {message}");
+    }
+    for (name, expected) in [
+        ("model.layers.0.mamba.in_proj.weight", "blk.0.ssm_gate.weight"),
+        ("model.layers.1.mamba.D", "blk.1.ssm_d"),
+        ("model.layers.3.mamba.A_log", "blk.3.ssm_a"),
+        ("model.layers.3.mamba.conv1d.bias", "blk.3.ssm_conv1d.bias"),
+        ("model.layers.0.mamba.norm.weight", "blk.0.ssm_norm.weight"),
+        ("model.layers.2.self_attn.k_proj.weight", "blk.2.attn_k.weight"),
+        ("model.layers.2.shared_mlp.output_linear.weight", "blk.2.ffn_down_shexp.weight"),
+        ("model.layers.1.block_sparse_moe.router.layer.weight", "blk.1.ffn_gate_inp.weight"),
+    ] {
+        let message = family("granitehybrid with experts").refused(&without(name));
+        assert!(message.contains(&format!("the tensor {expected}")), "{name}: {message}");
+    }
+}
+
+#[test]
+fn steps_stay_between_the_limits_that_a_file_gives() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = family("granitehybrid");
+    let mut limited = RandomFamily { label: "limited steps", ..plain.clone() };
+    limited.config["time_step_limit"] = json!([0.2, 0.3]);
+    let sources = [&plain, &limited].map(|family| family.folder(folder.path(), DType::F32));
+    let on_the_cpu =
+        sources.each_ref().map(|source| logits_in_chunks(loaded(source).as_mut(), &tokens(), &[7]));
+    let mut tensors = TensorModel::load(&sources[1], &Device::Cpu).unwrap();
+    let on_tensors = logits_in_chunks(&mut tensors, &tokens(), &[7]);
+    assert!(difference(&on_the_cpu[1], &on_tensors) < IN_HALVES);
+    assert!(difference(&on_the_cpu[1], &on_the_cpu[0]) > 0.05);
 }

@@ -4,6 +4,7 @@
 
 mod experts;
 mod gemma4;
+mod granite_hybrid;
 mod lfm2moe;
 mod mtp;
 mod recent;
@@ -290,9 +291,10 @@ impl RandomFamily {
     pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> ModelSource {
         let path = path.join(format!("{} {quantisation:?}.gguf", self.label));
         let converted = self.converted_tensors().into_iter().map(|(name, tensor)| {
-            let kernel = name.contains("conv.weight") || name.contains("conv1d");
-            let plain =
-                tensor.rank() == 1 || kernel || name.contains("ffn_gate_inp") || name.ends_with(".bias");
+            let parts = ["conv.weight", "conv1d", "ffn_gate_inp", "ssm_a", "ssm_d", "ssm_norm"];
+            let plain = parts.iter().any(|part| name.contains(part) && !name.contains("ssm_alpha"))
+                || tensor.rank() == 1
+                || name.ends_with(".bias");
             let dtype = if plain { GgmlDType::F32 } else { quantisation };
             (name, QTensor::quantize(&tensor, dtype).unwrap())
         });
@@ -319,7 +321,11 @@ impl RandomFamily {
             let one = || vec![(self.gguf_name(name), self.converted(name, tensor))];
             let recurrent = self.mtp_tensor(name, tensor).or_else(|| self.recurrent_tensor(name, tensor));
             let recurrent = recurrent.map(|converted| vec![converted]);
-            recurrent.or_else(|| self.recent_tensors(name, tensor)).unwrap_or_else(one)
+            let hybrid = || {
+                let is_hybrid = self.is_granite_hybrid();
+                is_hybrid.then(|| self.granite_hybrid_tensors(name, tensor)).flatten()
+            };
+            recurrent.or_else(hybrid).or_else(|| self.recent_tensors(name, tensor)).unwrap_or_else(one)
         });
         own.chain(self.stacked_experts())
             .chain(self.fixed_norms())
@@ -449,8 +455,10 @@ impl RandomFamily {
             let halves = tensor.reshape((heads, 2, rows / heads / 2, columns)).unwrap();
             halves.transpose(1, 2).unwrap().contiguous().unwrap().reshape((rows, columns)).unwrap()
         };
-        let interleaved =
-            matches!(self.architecture, "llama" | "mistral3" | "smollm3" | "granite" | "muse-glimmer");
+        let interleaved = matches!(
+            self.architecture,
+            "llama" | "mistral3" | "smollm3" | "granite" | "granitehybrid" | "muse-glimmer"
+        );
         match self.architecture {
             _ if interleaved && name.ends_with("q_proj.weight") => permuted(HEADS),
             _ if interleaved && name.ends_with("k_proj.weight") => permuted(KV_HEADS),

@@ -28,10 +28,7 @@ use crate::lossless::Hostile;
 
 /// The families that have such layers.
 fn recurrent() -> Vec<RandomFamily> {
-    families()
-        .into_iter()
-        .filter(|family| ["lfm2", "lfm2moe", "qwen35", "qwen35moe"].contains(&family.label))
-        .collect()
+    families().into_iter().filter(RandomFamily::is_recurrent).collect()
 }
 
 /// What is done to a text.

@@ -5,6 +5,7 @@ use candle_core::Tensor;
 use candle_core::quantized::gguf_file::Value;
 use serde_json::json;
 
+use super::granite_hybrid;
 use super::lfm2moe::lfm2moe;
 use super::{HEADS, HIDDEN, INTERMEDIATE, KV_HEADS, RandomFamily, VOCABULARY, random};
 
@@ -38,6 +39,7 @@ pub fn recurrent() -> Vec<RandomFamily> {
         own.as_object_mut().unwrap().extend(delta.as_object().unwrap().clone());
         own
     };
+    let [dense, with_experts] = granite_hybrid::both();
     vec![
         random(
             "lfm2",
@@ -52,6 +54,8 @@ pub fn recurrent() -> Vec<RandomFamily> {
             }),
         ),
         lfm2moe(),
+        dense,
+        with_experts,
         random(
             "qwen35",
             "qwen35",
@@ -70,14 +74,19 @@ pub fn recurrent() -> Vec<RandomFamily> {
 }
 
 impl RandomFamily {
-    pub(super) fn is_recurrent(&self) -> bool {
-        matches!(self.architecture, "lfm2" | "lfm2moe" | "qwen35" | "qwen35moe")
+    /// Whether some layers keep a state in place of keys and values.
+    pub fn is_recurrent(&self) -> bool {
+        self.is_granite_hybrid() || matches!(self.architecture, "lfm2" | "lfm2moe" | "qwen35" | "qwen35moe")
+    }
+
+    pub(super) fn is_granite_hybrid(&self) -> bool {
+        self.architecture == "granitehybrid"
     }
 
     /// Of every layer whether it has no attention.
     fn recurrent_layers(&self) -> Vec<bool> {
         let kinds = self.config["layer_types"].as_array().unwrap().iter();
-        kinds.map(|kind| kind != "full_attention").collect()
+        kinds.map(|kind| kind != "full_attention" && kind != "attention").collect()
     }
 
     pub(super) fn draw_recurrent(&mut self) {
@@ -90,6 +99,8 @@ impl RandomFamily {
         for (layer, recurrent) in self.recurrent_layers().into_iter().enumerate() {
             let name = |part: &str| format!("model.layers.{layer}.{part}");
             match (is_lfm2, recurrent) {
+                _ if self.is_granite_hybrid() && recurrent => self.draw_mamba(&name),
+                _ if self.is_granite_hybrid() => self.draw_granite_attention(&name),
                 (true, true) => self.draw_convolution(&name),
                 (false, true) => self.draw_delta(&name),
                 (_, false) => self.draw_attention(&name),
@@ -97,6 +108,7 @@ impl RandomFamily {
             self.draw_norms(&name);
             match self.architecture {
                 "lfm2moe" => self.draw_lfm2moe(layer, &name),
+                "granitehybrid" => self.draw_granite_feed(&name),
                 _ => self.draw_feed_forward(&name),
             }
         }
@@ -207,6 +219,7 @@ impl RandomFamily {
             self.recurrent_layers().into_iter().map(|recurrent| number(if recurrent { 0 } else { KV_HEADS }));
         let mut keys = match self.architecture {
             "lfm2moe" => self.lfm2moe_keys(&self.recurrent_layers()),
+            "granitehybrid" => self.granite_hybrid_keys(&self.recurrent_layers()),
             "lfm2" => vec![
                 ("attention.head_count_kv", Value::Array(heads.collect())),
                 (
@@ -243,7 +256,7 @@ impl RandomFamily {
 
     /// What the converter makes of a tensor; `None` in other families.
     pub(super) fn recurrent_tensor(&self, name: &str, tensor: &Tensor) -> Option<(String, Tensor)> {
-        if !self.is_recurrent() {
+        if !self.is_recurrent() || self.is_granite_hybrid() {
             return None;
         }
         let names = [

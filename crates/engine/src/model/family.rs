@@ -164,6 +164,17 @@ const QWEN35: Family = Family {
     ..LLAMA
 };
 
+/// Granite 3, and the dense models of Granite 4 in GGUF files.
+const GRANITE: Family = Family {
+    name: "granite",
+    classes: &["GraniteForCausalLM"],
+    multipliers: true,
+    fused: true,
+    windowed: Windowed::Listed,
+    unturned: Unturned::Stated("GraniteMoeHybridForCausalLM"),
+    ..LLAMA
+};
+
 /// LFM2 and LFM2.5: most layers have a short convolution.
 const LFM2: Family = Family {
     name: "lfm2",
@@ -177,7 +188,7 @@ const LFM2: Family = Family {
     ..LLAMA
 };
 
-static FAMILIES: [Family; 17] = [
+static FAMILIES: [Family; 18] = [
     LLAMA,
     Family {
         name: "qwen2",
@@ -304,14 +315,26 @@ static FAMILIES: [Family; 17] = [
         tied: true,
         ..LLAMA
     },
+    GRANITE,
     Family {
-        name: "granite",
-        classes: &["GraniteForCausalLM", "GraniteMoeHybridForCausalLM"],
-        multipliers: true,
-        fused: true,
-        windowed: Windowed::Listed,
-        unturned: Unturned::Stated("GraniteMoeHybridForCausalLM"),
-        ..LLAMA
+        name: "granitehybrid",
+        classes: &["GraniteMoeHybridForCausalLM"],
+        recurrent: Mixer::Mamba,
+        experts: Some(ExpertOptions {
+            shared: Some(SharedExpert::Whole),
+            optional: true,
+            ..ExpertOptions::PLAIN
+        }),
+        defaults: &[
+            ("rope_theta", 10_000.0),
+            ("rms_norm_eps", 1e-6),
+            ("mamba_n_heads", 128.0),
+            ("mamba_n_groups", 1.0),
+            ("mamba_d_state", 256.0),
+            ("mamba_d_conv", 4.0),
+            ("mamba_expand", 2.0),
+        ],
+        ..GRANITE
     },
     Family {
         name: "olmo2",
@@ -372,7 +395,8 @@ const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM), qwen2 (Qw
                          gemma4 (Gemma4ForCausalLM, Gemma4ForConditionalGeneration, \
                          Gemma4UnifiedForConditionalGeneration), phi3 (Phi3ForCausalLM), \
                          mistral3 (Mistral3ForConditionalGeneration, Ministral3ForCausalLM), \
-                         smollm3 (SmolLM3ForCausalLM), granite (GraniteForCausalLM, GraniteMoeHybridForCausalLM), \
+                         smollm3 (SmolLM3ForCausalLM), granite (GraniteForCausalLM), \
+                         granitehybrid (GraniteMoeHybridForCausalLM), \
                          olmo2 (Olmo2ForCausalLM, Olmo3ForCausalLM), \
                          muse-glimmer (MuseGlimmerForConditionalGeneration), lfm2 (Lfm2ForCausalLM), \
                          lfm2moe (Lfm2MoeForCausalLM), \

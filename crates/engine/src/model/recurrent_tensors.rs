@@ -2,6 +2,8 @@
 
 use super::config::{ModelConfig, Recurrence};
 use super::family::Mixer;
+use super::tensors::Tensors;
+use crate::error::Result;
 
 /// A tensor of a recurrent layer, after `blk.{i}.` and `model.layers.{i}.`.
 struct Part {
@@ -41,8 +43,8 @@ const DELTA: [Part; 9] = [
     Part { name: "ssm_beta.weight", hugging_face: "linear_attn.in_proj_b.weight", shape: of_heads },
     Part { name: "ssm_alpha.weight", hugging_face: "linear_attn.in_proj_a.weight", shape: of_heads },
     Part { name: "ssm_conv1d.weight", hugging_face: "linear_attn.conv1d.weight", shape: kernel },
-    Part { name: "ssm_dt.bias", hugging_face: "linear_attn.dt_bias", shape: |_, of| vec![of.heads.values] },
-    Part { name: DECAY, hugging_face: "linear_attn.A_log", shape: |_, of| vec![of.heads.values] },
+    Part { name: "ssm_dt.bias", hugging_face: "linear_attn.dt_bias", shape: of_each },
+    Part { name: DECAY, hugging_face: "linear_attn.A_log", shape: of_each },
     Part {
         name: "ssm_norm.weight",
         hugging_face: "linear_attn.norm.weight",
@@ -54,6 +56,46 @@ const DELTA: [Part; 9] = [
         shape: |config, of| vec![config.hidden, of.heads.value_width()],
     },
 ];
+
+/// A number of each channel that is added to what is convolved, where a file has it.
+pub(super) const CONVOLUTION_BIAS: &str = "ssm_conv1d.bias";
+
+/// The matrix that files hold in place of the first three of [`MAMBA`], one above the other.
+const INPUTS: &str = "ssm_in.weight";
+const INPUTS_OF_HUGGING_FACE: &str = "mamba.in_proj.weight";
+
+const MAMBA: [Part; 10] = [
+    Part {
+        name: "ssm_gate.weight",
+        hugging_face: "",
+        shape: |config, of| vec![of.heads.value_width(), config.hidden],
+    },
+    Part {
+        name: "ssm_inputs.weight",
+        hugging_face: "",
+        shape: |config, of| vec![of.channels, config.hidden],
+    },
+    Part { name: "ssm_steps.weight", hugging_face: "", shape: of_heads },
+    Part { name: "ssm_conv1d.weight", hugging_face: "mamba.conv1d.weight", shape: kernel },
+    Part { name: CONVOLUTION_BIAS, hugging_face: "mamba.conv1d.bias", shape: |_, of| vec![of.channels] },
+    Part { name: "ssm_dt.bias", hugging_face: "mamba.dt_bias", shape: of_each },
+    Part { name: DECAY, hugging_face: "mamba.A_log", shape: of_each },
+    Part { name: "ssm_d", hugging_face: "mamba.D", shape: of_each },
+    Part {
+        name: "ssm_norm.weight",
+        hugging_face: "mamba.norm.weight",
+        shape: |_, of| vec![of.heads.value_width()],
+    },
+    Part {
+        name: "ssm_out.weight",
+        hugging_face: "mamba.out_proj.weight",
+        shape: |config, of| vec![config.hidden, of.heads.value_width()],
+    },
+];
+
+fn of_each(_: &ModelConfig, of: &Recurrence) -> Vec<usize> {
+    vec![of.heads.values]
+}
 
 fn kernel(_: &ModelConfig, of: &Recurrence) -> Vec<usize> {
     vec![of.channels, of.taps]
@@ -68,12 +110,19 @@ fn parts(mixer: Mixer) -> &'static [Part] {
         Mixer::Attention => &[],
         Mixer::ShortConv => &SHORT_CONV,
         Mixer::Delta => &DELTA,
+        Mixer::Mamba => &MAMBA,
     }
 }
 
 /// The canonical name of a Hugging Face tensor of such a layer, if it is one.
 pub(super) fn canonical(hugging_face: &str, mixer: Mixer) -> Option<&'static str> {
-    parts(mixer).iter().find(|part| part.hugging_face == hugging_face).map(|part| part.name)
+    if mixer == Mixer::Mamba && hugging_face == INPUTS_OF_HUGGING_FACE {
+        return Some(INPUTS);
+    }
+    parts(mixer)
+        .iter()
+        .find(|part| part.hugging_face == hugging_face && !part.hugging_face.is_empty())
+        .map(|part| part.name)
 }
 
 /// The names and shapes of those of a layer.
@@ -83,7 +132,28 @@ pub(super) fn expected(
 ) -> impl Iterator<Item = (&'static str, Vec<usize>)> {
     let of = config.recurrence.as_ref();
     let parts = parts(config.mixers[layer]);
-    parts.iter().filter_map(move |part| Some((part.name, (part.shape)(config, of?))))
+    let is_there = move |part: &&Part| part.name != CONVOLUTION_BIAS || of.is_some_and(|of| of.biased);
+    parts.iter().filter(is_there).filter_map(move |part| Some((part.name, (part.shape)(config, of?))))
+}
+
+/// Finds the parts of the matrix that files of Mamba layers have in their place, and makes vectors of what GGUF files
+/// hold as rows of one number or of groups.
+///
+/// # Errors
+/// `Error::BadModel` for a matrix that has not the rows of its parts.
+pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
+    let Some(of) = config.recurrence.as_ref().filter(|of| of.mixer == Mixer::Mamba) else { return Ok(()) };
+    for layer in (0..config.layers).filter(|&layer| config.mixers[layer] == Mixer::Mamba) {
+        let full = |name: &str| format!("blk.{layer}.{name}");
+        let parts = MAMBA.iter().take(3).map(|part| (full(part.name), (part.shape)(config, of)[0]));
+        tensors.split_rows(&full(INPUTS), &parts.collect::<Vec<_>>(), config.hidden)?;
+        for name in [DECAY, "ssm_d", "ssm_norm.weight"] {
+            if let Some(stored) = tensors.stored.get_mut(&full(name)) {
+                stored.shape = vec![stored.shape.iter().product()];
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The shape that is meant by `[channels, 1, taps]`, as Hugging Face files have kernels.

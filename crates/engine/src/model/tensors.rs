@@ -164,6 +164,31 @@ impl Tensors {
         Ok(QTensor::new(storage, stored.shape.as_slice())?)
     }
 
+    /// Finds `parts`, each so many rows of `inputs`, in a matrix that holds them one above the other: a part is a range of
+    /// rows, and rows are whole blocks of whatever type they are stored in. Where the first is there by itself, or the
+    /// matrix is not, nothing is done.
+    ///
+    /// # Errors
+    /// `Error::BadModel` for a matrix that has not the rows of its parts.
+    pub fn split_rows(&mut self, name: &str, parts: &[(String, usize)], inputs: usize) -> Result<()> {
+        if parts.iter().take(1).any(|(first, _)| self.stored.contains_key(first)) {
+            return Ok(());
+        }
+        let Some(whole) = self.stored.remove(name) else { return Ok(()) };
+        let rows = parts.iter().map(|(_, rows)| rows).sum();
+        if whole.shape != [rows, inputs] {
+            return Err(self.misshapen(name, &[rows, inputs], &whole.shape));
+        }
+        let row_bytes = whole.bytes.len() / rows;
+        let mut start = whole.bytes.start;
+        for (part, rows) in parts {
+            let bytes = start..start + rows * row_bytes;
+            start = bytes.end;
+            self.stored.insert(part.clone(), Stored { shape: vec![*rows, inputs], bytes, ..whole.clone() });
+        }
+        Ok(())
+    }
+
     pub fn misshapen(&self, name: &str, expected: &[usize], found: &[usize]) -> Error {
         Error::BadModel {
             path: self.path.clone(),

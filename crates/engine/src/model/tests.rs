@@ -240,7 +240,7 @@ fn an_alignment_of_nothing_is_refused() {
 #[test]
 fn another_architecture_is_refused_by_name() {
     let mut gguf = Gguf::tiny();
-    for name in ["mamba", "qwen2moe", "qwen3next", "llama4", "gemma3n", "granitehybrid", "lfm2moe", "bert"] {
+    for name in ["mamba", "qwen2moe", "qwen3next", "llama4", "gemma3n", "granitemoe", "nemotron_h", "bert"] {
         gguf.set("general.architecture", text(name));
         assert_refused(open(&gguf), name);
     }
@@ -253,7 +253,7 @@ fn another_architecture_is_refused_by_name() {
 #[test]
 fn another_class_is_refused_by_name() {
     let classes = ["Qwen2MoeForCausalLM", "MixtralForCausalLM", "Llama4ForConditionalGeneration"];
-    for class in classes.into_iter().chain(["Gemma3nForConditionalGeneration", "Lfm2MoeForCausalLM"]) {
+    for class in classes.into_iter().chain(["Gemma3nForConditionalGeneration", "GraniteMoeForCausalLM"]) {
         assert_refused(HuggingFace::tiny().with("architectures", json!([class])).open(), class);
     }
 }

@@ -11,7 +11,7 @@ use candle_core::{Device, Tensor};
 use super::block_tensors;
 use super::config::{DraftHead, ModelConfig};
 use super::expert_tensors::{self, CHOICE_BIAS};
-use super::family::{Family, HeadNorms, Mixer};
+use super::family::{ExpertOptions, Family, HeadNorms, Mixer, SharedExpert};
 use super::gathered::{Gathered, Lie};
 use super::mtp_tensors;
 use super::recurrent_tensors;
@@ -153,10 +153,14 @@ const fn shares_expert(family: &Family) -> bool {
     matches!(family.experts, Some(experts) if experts.shared.is_some())
 }
 
+const fn gates_shared(family: &Family) -> bool {
+    matches!(family.experts, Some(ExpertOptions { shared: Some(SharedExpert::Gated), .. }))
+}
+
 /// Whether some layers have feed-forward networks, with experts beside them or without.
 const fn feeds(family: &Family) -> bool {
     match family.experts {
-        Some(experts) => experts.beside || experts.after_dense,
+        Some(experts) => experts.beside || experts.after_dense || experts.optional,
         None => true,
     }
 }
@@ -217,12 +221,15 @@ const LAYER: [Part; 39] = [
     part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]).of(feeds).within(feeds_densely),
     part("ffn_down.weight", "mlp.down_proj.weight", &[Hidden, Intermediate]).of(feeds).within(feeds_densely),
     part("ffn_gate_shexp.weight", "mlp.shared_expert.gate_proj.weight", &[Intermediate, Hidden])
-        .of(shares_expert),
+        .of(shares_expert)
+        .within(has_experts),
     part("ffn_up_shexp.weight", "mlp.shared_expert.up_proj.weight", &[Intermediate, Hidden])
-        .of(shares_expert),
+        .of(shares_expert)
+        .within(has_experts),
     part("ffn_down_shexp.weight", "mlp.shared_expert.down_proj.weight", &[Hidden, Intermediate])
-        .of(shares_expert),
-    part(SHARED_GATE, "mlp.shared_expert_gate.weight", &[One, Hidden]).of(shares_expert),
+        .of(shares_expert)
+        .within(has_experts),
+    part(SHARED_GATE, "mlp.shared_expert_gate.weight", &[One, Hidden]).of(gates_shared),
     part("post_ffw_norm.weight", "post_feedforward_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
     part("inp_gate.weight", "per_layer_input_gate.weight", &[PerLayer, Hidden])
         .of(|f| f.layer_scales)
@@ -257,10 +264,14 @@ const FUSED: [Fused; 2] = [
     },
 ];
 
-/// What Granite 4 calls the feed-forward network of its dense models, gpt-oss and Gemma 4 the router, and LFM2 some parts
+/// What Granite 4 calls the feed-forward network of its dense models and its experts, gpt-oss and Gemma 4 the router, and LFM2 some parts
 /// of a layer, and what others do.
-const ALIASES: [(&str, &str); 15] = [
+const ALIASES: [(&str, &str); 19] = [
     ("router.proj.weight", "mlp.gate.weight"),
+    ("block_sparse_moe.router.layer.weight", "mlp.gate.weight"),
+    ("block_sparse_moe.router.weight", "mlp.gate.weight"),
+    ("block_sparse_moe.input_linear.weight", "experts.gate_up_proj"),
+    ("block_sparse_moe.output_linear.weight", "experts.down_proj"),
     ("mlp.router.weight", "mlp.gate.weight"),
     ("mlp.router.bias", "mlp.gate.bias"),
     ("operator_norm.weight", "input_layernorm.weight"),
@@ -290,12 +301,13 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
     }
     let (layer, rest) = hugging_face.strip_prefix("model.layers.")?.split_once('.')?;
     let layer = number(layer)?;
-    let of_feed = ["mlp.", "feed_forward."].iter().find_map(|part| rest.strip_prefix(part));
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == rest);
+    let rest = alias.map_or(rest, |&(_, name)| name);
+    let of_feed =
+        ["mlp.", "feed_forward.", "block_sparse_moe."].iter().find_map(|part| rest.strip_prefix(part));
     if let Some(rest) = of_feed.unwrap_or(rest).strip_prefix("experts.") {
         return Some(format!("blk.{layer}.{}", expert_tensors::canonical(rest, family)?));
     }
-    let alias = ALIASES.iter().find(|(alias, _)| *alias == rest);
-    let rest = alias.map_or(rest, |&(_, name)| name);
     let fused = FUSED.iter().find(|f| family.fused && f.hugging_face == rest).map(|f| f.name);
     let part = || LAYER.iter().find(|p| p.hugging_face == rest && (p.exists)(family)).map(|p| p.name);
     let recurrent = || recurrent_tensors::canonical(rest, family.recurrent);
@@ -363,32 +375,31 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
         split_gates(tensors, config)?;
     }
     expert_tensors::split(tensors, config)?;
+    recurrent_tensors::split(tensors, config)?;
     leave_out_shared(tensors, config);
     if !config.family.fused {
         return Ok(());
     }
     for (layer, fused) in (0..config.layers).flat_map(|layer| FUSED.iter().map(move |fused| (layer, fused))) {
         let full = |name: &str| format!("blk.{layer}.{name}");
-        let (name, first) = (full(fused.name), full(fused.parts[0].0));
-        if tensors.stored.contains_key(&first) {
-            continue;
-        }
-        let Some(whole) = tensors.stored.remove(&name) else { continue };
-        let rows = fused.parts.iter().map(|(_, rows)| size(*rows, config, layer)).sum();
-        if whole.shape != [rows, config.hidden] {
-            return Err(tensors.misshapen(&name, &[rows, config.hidden], &whole.shape));
-        }
-        let row_bytes = whole.bytes.len() / rows;
-        let mut start = whole.bytes.start;
-        for (part, rows) in fused.parts {
-            let rows = size(*rows, config, layer);
-            let bytes = start..start + rows * row_bytes;
-            start = bytes.end;
-            let shape = vec![rows, config.hidden];
-            tensors.stored.insert(full(part), Stored { shape, bytes, ..whole.clone() });
+        let parts: Vec<(String, usize)> =
+            fused.parts.iter().map(|(part, rows)| (full(part), size(*rows, config, layer))).collect();
+        tensors.split_rows(&full(fused.name), &parts, config.hidden)?;
+    }
+    name_shared_expert(tensors, config);
+    Ok(())
+}
+
+/// Hugging Face files of Granite call the expert that all tokens go through as they call a feed-forward network.
+fn name_shared_expert(tensors: &mut Tensors, config: &ModelConfig) {
+    let is_whole = |experts: &super::config::Experts| experts.shared == Some(SharedExpert::Whole);
+    for layer in (0..config.layers).filter(|&layer| config.experts_of(layer).is_some_and(is_whole)) {
+        for part in ["ffn_gate", "ffn_up", "ffn_down"] {
+            if let Some(stored) = tensors.stored.remove(&format!("blk.{layer}.{part}.weight")) {
+                tensors.stored.insert(format!("blk.{layer}.{part}_shexp.weight"), stored);
+            }
         }
     }
-    Ok(())
 }
 
 /// Gives tensors the names that other families have for them, and puts those of blocks beyond the layers aside.

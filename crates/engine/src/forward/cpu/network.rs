@@ -6,7 +6,7 @@ use super::block_head::{BlockHead, Convolution};
 pub use super::feed_forward::{Dense, FeedForward};
 pub use super::packing::{ones, panels, vector};
 use super::panels::Panels;
-use super::recurrent::{Delta, ShortConv};
+use super::recurrent::{Delta, Mamba, ShortConv};
 use crate::error::Result;
 use crate::model::mtp_tensors::{JOIN, JOINED_EMBEDDING_NORM, JOINED_STATE_NORM};
 use crate::model::weights::{
@@ -92,6 +92,7 @@ pub enum Mixer {
     Attention(Box<Attention>),
     ShortConv(ShortConv),
     Delta(Box<Delta>),
+    Mamba(Box<Mamba>),
 }
 
 /// Attention with grouped keys and values.
@@ -247,6 +248,7 @@ impl Mixer {
         let of = config.recurrence.as_ref();
         Ok(match (config.mixers[index], of) {
             (MixerKind::ShortConv, Some(of)) => Self::ShortConv(ShortConv::load(weights, of, index)?),
+            (MixerKind::Mamba, Some(of)) => Self::Mamba(Box::new(Mamba::load(weights, of, index)?)),
             (MixerKind::Delta, Some(of)) => Self::Delta(Box::new(Delta::load(weights, of, index)?)),
             _ => Self::Attention(Box::new(Attention::load(weights, config, index)?)),
         })
@@ -258,6 +260,7 @@ impl Mixer {
             Self::Attention(attention) => &attention.query,
             Self::ShortConv(short_conv) => &short_conv.projection,
             Self::Delta(delta) => &delta.inputs,
+            Self::Mamba(mamba) => &mamba.inputs,
         }
     }
 
@@ -280,6 +283,10 @@ impl Mixer {
             }
             Self::Delta(delta) => {
                 [&delta.inputs, &delta.gate, &delta.beta, &delta.alpha, &delta.output].map(Some)
+            }
+            Self::Mamba(mamba) => {
+                let Mamba { inputs, gate, steps, output, .. } = &**mamba;
+                [Some(inputs), Some(gate), Some(steps), Some(output), None]
             }
         };
         matrices.into_iter().flatten()

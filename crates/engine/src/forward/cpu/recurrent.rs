@@ -35,10 +35,32 @@ pub struct Delta {
     pub unit: [Vec<f32>; 2], // [key_size]
 }
 
+/// A Mamba-2 (Dao and Gu 2024).
+#[derive(Debug)]
+pub struct Mamba {
+    /// Values, keys and queries before they are convolved.
+    pub inputs: Panels, // [channels, hidden]
+    /// What comes out is multiplied with this times what went in, by its SiLU.
+    pub gate: Panels, // [values * value_size, hidden]
+    /// How long a step is: the softplus of this and `bias`. What a row adds is multiplied with it, and before that the
+    /// matrix with e to `decay` times it.
+    pub steps: Panels, // [values, hidden]
+    pub bias: Vec<f32>,  // [values]
+    pub decay: Vec<f32>, // [values]
+    /// How much of its value a row has beside what it reads.
+    pub skip: Vec<f32>, // [values]
+    pub kernel: Kernel,
+    /// Of all heads that share a key.
+    pub norm: Vec<f32>, // [values * value_size]
+    pub output: Panels, // [hidden, values * value_size]
+}
+
 /// What each of the rows that are seen is multiplied with, the oldest first.
 #[derive(Debug)]
 pub struct Kernel {
     pub numbers: Vec<f32>, // [taps, channels in whole vectors]
+    /// Added to that.
+    pub bias: Option<Vec<f32>>, // [channels in whole vectors]
     pub stride: usize,
     pub taps: usize,
 }
@@ -50,7 +72,8 @@ impl Kernel {
         for (channel, taps) in stored.chunks_exact(of.taps).take(of.channels).enumerate() {
             taps.iter().enumerate().for_each(|(tap, &number)| numbers[tap * stride + channel] = number);
         }
-        Ok(Self { numbers, stride, taps: of.taps })
+        let bias = || vector(weights, &name.replace("weight", "bias"));
+        Ok(Self { numbers, bias: of.biased.then(bias).transpose()?, stride, taps: of.taps })
     }
 }
 
@@ -85,6 +108,26 @@ impl Delta {
             norm: vector("ssm_norm.weight")?,
             output: panels("ssm_out")?,
             unit: [1.0 / size as f32, 1.0 / (size as f32).sqrt()].map(|number| vec![number; size]),
+        })
+    }
+}
+
+impl Mamba {
+    /// # Errors
+    /// As for all weights.
+    pub fn load(weights: &Weights, of: &Recurrence, index: usize) -> Result<Self> {
+        let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
+        let vector = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
+        Ok(Self {
+            inputs: panels("ssm_inputs")?,
+            gate: panels("ssm_gate")?,
+            steps: panels("ssm_steps")?,
+            bias: vector("ssm_dt.bias")?,
+            decay: vector("ssm_a")?,
+            skip: vector("ssm_d")?,
+            kernel: Kernel::load(weights, &format!("blk.{index}.ssm_conv1d.weight"), of)?,
+            norm: vector("ssm_norm.weight")?,
+            output: panels("ssm_out")?,
         })
     }
 }

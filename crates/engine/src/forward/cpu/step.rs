@@ -140,6 +140,8 @@ pub struct Convolved {
     pub taps: usize,
     /// Of each row, the oldest first, `stride` numbers.
     pub kernel: *const f32,
+    /// Added to what is convolved; null where nothing is.
+    pub bias: *const f32,
     pub stride: usize,
     /// A multiple of [`LANES`], but for what there is room for.
     pub channels: usize,
@@ -154,7 +156,7 @@ pub struct Convolved {
 pub unsafe fn convolve<S: Simd>(job: &Convolved) {
     unsafe {
         for at in (0..job.channels).step_by(LANES) {
-            let mut sum = S::splat(0.0);
+            let mut sum = if job.bias.is_null() { S::splat(0.0) } else { S::load(job.bias.add(at)) };
             for (tap, row) in job.rows[..job.taps].iter().enumerate() {
                 if !row.is_null() {
                     sum =

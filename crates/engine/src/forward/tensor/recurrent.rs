@@ -1,46 +1,35 @@
-//! Layers that keep a state in place of keys and values: gated convolutions (LFM2), and Gated DeltaNet (Yang et al.
-//! 2025) row by row.
+//! Layers that keep a state in place of keys and values: gated convolutions (LFM2), and what `delta` and `mamba` make of
+//! convolved rows.
 
-use candle_core::{D, DType, Result, Tensor};
-use candle_nn::ops::{rms_norm, sigmoid, silu};
+use candle_core::{DType, Result, Tensor};
+use candle_nn::ops::silu;
 
+use super::delta::Delta;
+use super::mamba::Mamba;
 use super::memory::{Course, Memory, Record, State, Update};
 use super::origin::Origin;
+use super::row::Row;
 use super::stack::{Padding, Stack};
 use crate::error::Result as Loaded;
 use crate::model::{Heads, Mixer, ModelConfig, Recurrence};
-
-/// Added to the squared length of keys and queries before they are divided by its root.
-const EPSILON: f64 = 1e-6;
 
 pub struct Recurrent {
     of: Recurrence,
     /// What is convolved; of a gated convolution b, c and v, of which b * v is convolved and multiplied with c.
     projection: Stack,
-    kernel: Tensor, // [taps, channels], the oldest row's first
-    /// `None` of a gated convolution.
-    delta: Option<Delta>,
+    kernel: Tensor,       // [taps, channels], the oldest row's first
+    bias: Option<Tensor>, // [channels]
+    kind: Kind,
     output: Stack,
     memory: Memory,
 }
 
-/// What Gated DeltaNet has beside.
-struct Delta {
-    gate: Stack,       // [values * value_size, hidden]
-    rates: Stack,      // [2 * values, hidden]
-    bias: Tensor,      // [values]
-    decay: Tensor,     // [values]
-    norm: Tensor,      // [value_size]
-    key_heads: Tensor, // of every value head
-}
-
-/// A row of all heads.
-struct Row {
-    query: Tensor, // [values, key_size, 1]
-    key: Tensor,   // [values, key_size, 1]
-    value: Tensor, // [values, 1, value_size]
-    beta: Tensor,  // [values, 1, 1]
-    decay: Tensor, // [values, 1, 1]
+/// What a layer has beside its convolution.
+enum Kind {
+    /// A gated convolution is all.
+    Convolution,
+    Delta(Delta),
+    Mamba(Mamba),
 }
 
 impl Recurrent {
@@ -49,6 +38,7 @@ impl Recurrent {
     pub fn load(origin: Origin<'_>, of: &Recurrence) -> Loaded<Self> {
         let names = match of.mixer {
             Mixer::ShortConv => ["shortconv.in_proj", "shortconv.conv.weight", "shortconv.out_proj"],
+            Mixer::Mamba => ["ssm_inputs", "ssm_conv1d.weight", "ssm_out"],
             _ => ["attn_qkv", "ssm_conv1d.weight", "ssm_out"],
         };
         let device = origin.weights.device();
@@ -57,11 +47,16 @@ impl Recurrent {
             tail: Tensor::zeros((of.taps - 1, of.channels), DType::F32, device)?,
             matrices: Tensor::zeros((values, key_size, value_size), DType::F32, device)?,
         };
-        let delta = (of.mixer == Mixer::Delta).then(|| Delta::load(origin, &of.heads));
+        let kind = match of.mixer {
+            Mixer::Delta => Kind::Delta(Delta::load(origin, &of.heads)?),
+            Mixer::Mamba => Kind::Mamba(Mamba::load(origin, of)?),
+            _ => Kind::Convolution,
+        };
         Ok(Self {
             projection: origin.stack(&names[..1])?,
             kernel: origin.vector(names[1])?.reshape((of.channels, of.taps))?.t()?.contiguous()?,
-            delta: delta.transpose()?,
+            bias: of.biased.then(|| origin.vector("ssm_conv1d.bias")).transpose()?,
+            kind,
             output: origin.stack(&names[2..])?,
             memory: Memory::new(nothing),
             of: of.clone(),
@@ -82,22 +77,29 @@ impl Recurrent {
         padding: Padding,
     ) -> Result<Tensor> {
         let (projected, width) = (self.projection.forward(x, padding)?, self.of.channels);
-        let inputs = match self.delta {
-            Some(_) => projected.clone(),
-            None => (projected.narrow(1, 0, width)? * projected.narrow(1, 2 * width, width)?)?,
+        let inputs = match self.kind {
+            Kind::Convolution => (projected.narrow(1, 0, width)? * projected.narrow(1, 2 * width, width)?)?,
+            _ => projected.clone(),
         };
         let (state, before) = self.memory.begin(&course.plan)?;
         let (seen, text) = self.seen(&state, &before, &inputs, course)?;
         let convolved = self.convolve(&seen, text, course)?;
         let mut left = (state.matrices.clone(), state.matrices.clone());
-        let (mixed, updates) = match &self.delta {
-            None => ((projected.narrow(1, width, width)? * convolved)?, vec![None; x.dim(0)?]),
-            Some(delta) => {
+        let mut updates = vec![None; x.dim(0)?];
+        let mixed = match &self.kind {
+            Kind::Convolution => (projected.narrow(1, width, width)? * convolved)?,
+            Kind::Delta(delta) => {
                 let rows = delta.rows(x, &silu(&convolved)?, &self.of.heads, padding)?;
                 let read;
-                let updates;
                 (read, updates, left) = self.walk(state.matrices, &before, &rows, course)?;
-                (delta.gated(x, &read, config.norm_epsilon as f32, padding)?, updates)
+                delta.gated(x, &read, config.norm_epsilon as f32, padding)?
+            }
+            Kind::Mamba(mamba) => {
+                let convolved = silu(&convolved)?;
+                let rows = mamba.rows(x, &convolved, padding)?;
+                let read;
+                (read, updates, left) = self.walk(state.matrices, &before, &rows, course)?;
+                mamba.gated(x, &read, &convolved, config.inner_epsilon() as f32, padding)?
             }
         };
         let tail = |end: usize| seen.narrow(0, end + 1 - self.of.taps, self.of.taps - 1);
@@ -152,7 +154,8 @@ impl Recurrent {
         let nodes = course.tree.len() - course.first;
         let from = Tensor::new(from, seen.device())?;
         let rows = seen.index_select(&from, 0)?.reshape((nodes, taps, self.of.channels))?;
-        rows.broadcast_mul(&self.kernel)?.sum(1)
+        let convolved = rows.broadcast_mul(&self.kernel)?.sum(1)?;
+        self.bias.as_ref().map_or(Ok(convolved.clone()), |bias| convolved.broadcast_add(bias))
     }
 
     /// Takes the matrices through the tree: what is read of them, `[nodes, values * value_size]`, what each row does to
@@ -208,69 +211,4 @@ impl Recurrent {
         }
         Ok((Tensor::stack(&read, 0)?, updates, (begin, end)))
     }
-}
-
-impl Delta {
-    fn load(origin: Origin<'_>, heads: &Heads) -> Loaded<Self> {
-        let key_heads: Vec<u32> = (0..heads.values).map(|head| heads.key_of(head) as u32).collect();
-        Ok(Self {
-            gate: origin.stack(&["attn_gate"])?,
-            rates: origin.stack(&["ssm_beta", "ssm_alpha"])?,
-            bias: origin.vector("ssm_dt.bias")?,
-            decay: origin.vector("ssm_a")?,
-            norm: origin.vector("ssm_norm.weight")?,
-            key_heads: Tensor::new(key_heads, origin.weights.device())?,
-        })
-    }
-
-    /// Of what was fed, `[nodes, hidden]`, and what was convolved of it, the rows.
-    fn rows(&self, x: &Tensor, convolved: &Tensor, heads: &Heads, padding: Padding) -> Result<Vec<Row>> {
-        let (nodes, width, values) = (x.dim(0)?, heads.key_width(), heads.values);
-        let of_keys = |first: usize| -> Result<Tensor> {
-            let all = convolved.narrow(1, first, width)?.reshape((nodes, heads.keys, heads.key_size))?;
-            let length = (all.sqr()?.sum_keepdim(D::Minus1)? + EPSILON)?.sqrt()?;
-            all.broadcast_div(&length)?.index_select(&self.key_heads, 1)
-        };
-        let queries = (of_keys(0)? / (heads.key_size as f64).sqrt())?;
-        let keys = of_keys(width)?;
-        let all_values = convolved.narrow(1, 2 * width, heads.value_width())?;
-        let rates = self.rates.forward(x, padding)?;
-        let betas = sigmoid(&rates.narrow(1, 0, values)?)?;
-        let steps = softplus(&rates.narrow(1, values, values)?.broadcast_add(&self.bias)?)?;
-        let decays = steps.broadcast_mul(&self.decay)?.exp()?;
-        let row = |row: usize| -> Result<Row> {
-            let of = |all: &Tensor, shape: (usize, usize, usize)| all.narrow(0, row, 1)?.reshape(shape);
-            Ok(Row {
-                query: of(&queries, (values, heads.key_size, 1))?,
-                key: of(&keys, (values, heads.key_size, 1))?,
-                value: of(&all_values, (values, 1, heads.value_size))?,
-                beta: of(&betas, (values, 1, 1))?,
-                decay: of(&decays, (values, 1, 1))?,
-            })
-        };
-        (0..nodes).map(row).collect()
-    }
-
-    /// What was read, `[nodes, values, value_size]`, normed and gated by what was fed.
-    fn gated(&self, x: &Tensor, read: &Tensor, epsilon: f32, padding: Padding) -> Result<Tensor> {
-        let (nodes, values, size) = read.dims3()?;
-        let normed = rms_norm(&read.contiguous()?, &self.norm, epsilon)?.reshape((nodes, values * size))?;
-        normed * silu(&self.gate.forward(x, padding)?)?
-    }
-}
-
-impl Row {
-    /// What the row's query reads of the matrices after what it does to them, `[values, value_size]`.
-    fn read(&self, matrices: &Tensor) -> Result<(Tensor, Update)> {
-        let decayed = matrices.broadcast_mul(&self.decay)?;
-        let known = decayed.broadcast_mul(&self.key)?.sum_keepdim(1)?;
-        let correction = (&self.value - known)?.broadcast_mul(&self.beta)?;
-        let update = Update { decay: self.decay.clone(), key: self.key.clone(), correction };
-        Ok((update.apply(matrices)?.broadcast_mul(&self.query)?.sum(1)?, update))
-    }
-}
-
-/// ln(1 + e^x), as max(x, 0) + ln(1 + e^-|x|)
-fn softplus(x: &Tensor) -> Result<Tensor> {
-    x.relu()? + (x.abs()?.neg()?.exp()? + 1.0)?.log()?
 }

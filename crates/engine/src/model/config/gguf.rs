@@ -5,7 +5,7 @@ mod recurrence;
 
 use super::super::block_tensors::MARKOV_BEFORE;
 use super::super::expert_tensors::CHOICE_BIAS;
-use super::super::family::{ExpertOptions, Family, Mixer, unsupported};
+use super::super::family::{ExpertOptions, Family, Mixer, SharedExpert, unsupported};
 use super::super::gguf::Header;
 use super::super::weights::OUTPUT;
 use super::block_keys::{Written, checked_layers};
@@ -243,6 +243,7 @@ impl Keys<'_> {
 
     /// Those of a family that has them. A Mixtral calls itself a Llama.
     fn experts(&self) -> Result<Option<Experts>> {
+        const INTERMEDIATE: &str = "expert_feed_forward_length";
         match (self.family.experts, self.integer("expert_count")?) {
             (None, Some(found)) if found > 0 => {
                 let found = format!("{}, a mixture of {found} experts", self.family.name);
@@ -262,7 +263,13 @@ impl Keys<'_> {
                 Ok(Some(Experts {
                     count: self.size("expert_count")?,
                     used: self.size("expert_used_count")?,
-                    intermediate: self.size("expert_feed_forward_length")?,
+                    intermediate: match options.shared {
+                        // Files of Granite call that of the expert which all go through by a name of its own.
+                        Some(SharedExpert::Whole) if !self.header.has(&self.key(INTERMEDIATE)) => {
+                            self.size("feed_forward_length")?
+                        }
+                        _ => self.size(INTERMEDIATE)?,
+                    },
                     normalised: true,
                     biases: options.biases,
                     beside: options.beside,

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::super::family::{Activation, Family, Mixer, SharedExpert, unsupported};
+use super::super::family::{Activation, Family, Mixer, SharedExpert};
 use super::block_keys::Keys as BlockKeys;
 use super::{
     BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, Sigmoids, bad, largest,
@@ -205,7 +205,6 @@ impl Keys<'_> {
         if self.json["use_bidirectional_attention"] != "vision" {
             self.refuse_set("use_bidirectional_attention", "causal attention")?;
         }
-        self.refuse_hybrids()?;
         let (expected, others) = match self.family.activation {
             Activation::Silu => ("silu", ["silu", "swish"]),
             Activation::Gelu => ("gelu_pytorch_tanh", ["gelu_pytorch_tanh", "gelu_new"]),
@@ -223,22 +222,6 @@ impl Keys<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Granite 4 has dense models, those with experts and those with a recurrent state in one class.
-    fn refuse_hybrids(&self) -> Result<()> {
-        const CLASS: &str = "GraniteMoeHybridForCausalLM";
-        if self.json["architectures"][0] != CLASS {
-            return Ok(());
-        }
-        let layers = self.json["layer_types"].as_array().map_or(&[][..], Vec::as_slice);
-        if layers.is_empty() || layers.iter().any(|layer| layer == "mamba" || layer == "linear_attention") {
-            return Err(unsupported(self.path, format!("{CLASS} with Mamba layers")));
-        }
-        match self.stated("num_local_experts", 0.0)? {
-            0.0 => Ok(()),
-            found => Err(unsupported(self.path, format!("{CLASS}, a mixture of {found} experts"))),
-        }
     }
 
     /// Of the feed-forward network; of Granite 4's dense models the one that all tokens share.
@@ -315,7 +298,11 @@ impl Keys<'_> {
 
     fn experts(&self) -> Result<Option<Experts>> {
         let Some(options) = self.family.experts else { return Ok(None) };
-        if options.beside && self.json["enable_moe_block"] != true {
+        let has_none = match options.beside {
+            true => self.json["enable_moe_block"] != true,
+            false => self.json["num_local_experts"] == 0,
+        };
+        if options.optional && has_none {
             return Ok(None);
         }
         let in_every_layer = self.json["mlp_only_layers"].as_array().is_none_or(Vec::is_empty)

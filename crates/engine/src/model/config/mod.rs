@@ -187,6 +187,11 @@ impl ModelConfig {
         self.attention_kinds.iter().find_map(|kind| Some(kind.rotary.beyond.as_ref()?.tokens))
     }
 
+    /// Of norms of what never was a part of the states that run through the layers.
+    pub fn inner_epsilon(&self) -> f64 {
+        self.norm_epsilon * f64::from(self.state_scale) * f64::from(self.state_scale)
+    }
+
     /// Key heads that layer `index` caches: none where it is recurrent, or sees what another caches.
     pub fn cached_heads(&self, index: usize) -> usize {
         let caches = index < self.caching_layers && self.mixers[index] == Mixer::Attention;

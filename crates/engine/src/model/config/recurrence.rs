@@ -12,7 +12,7 @@ const MOST_TAPS: usize = 16;
 const HEAD_BLOCK: usize = 32;
 
 /// The sizes of a model's recurrent layers, which are all of one kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Recurrence {
     pub mixer: Mixer,
     /// Rows that a convolution sees, the row itself among them: 2 to 16.
@@ -21,6 +21,10 @@ pub struct Recurrence {
     pub channels: usize,
     /// Heads that have a matrix in the state; none in [`Mixer::ShortConv`], whose state is what was convolved last.
     pub heads: Heads,
+    /// A number of each channel is added to what is convolved.
+    pub biased: bool,
+    /// Between which steps of [`Mixer::Mamba`] lie.
+    pub steps: [f32; 2],
 }
 
 /// Heads with a matrix each, `[key_size, value_size]`.
@@ -54,6 +58,32 @@ impl Heads {
 }
 
 impl Recurrence {
+    /// With matrices, without biases or limits.
+    pub(super) fn of_heads(mixer: Mixer, taps: usize, heads: Heads) -> Self {
+        let channels = 2 * heads.key_width() + heads.value_width();
+        Self { mixer, taps, channels, heads, biased: false, steps: [0.0, f32::INFINITY] }
+    }
+
+    /// Without matrices.
+    pub(super) fn of_channels(taps: usize, channels: usize) -> Self {
+        Self { channels, ..Self::of_heads(Mixer::ShortConv, taps, Heads::default()) }
+    }
+
+    /// The first of a row's convolved numbers that is of a query.
+    pub fn queries(&self) -> usize {
+        if self.mixer == Mixer::Mamba { self.heads.value_width() + self.heads.key_width() } else { 0 }
+    }
+
+    /// The same of a key.
+    pub fn keys(&self) -> usize {
+        if self.mixer == Mixer::Mamba { self.heads.value_width() } else { self.heads.key_width() }
+    }
+
+    /// The same of a value.
+    pub fn values(&self) -> usize {
+        if self.mixer == Mixer::Mamba { 0 } else { 2 * self.heads.key_width() }
+    }
+
     /// Numbers of a state: the rows before that a convolution sees, and the matrices.
     pub fn state(&self) -> usize {
         self.tail() + self.heads.values * self.heads.key_size * self.heads.value_size
@@ -87,6 +117,11 @@ impl Recurrence {
                 let expected = format!("heads of recurrent layers of a multiple of {HEAD_BLOCK}");
                 return Err(bad(path, expected, found.to_string()));
             }
+        }
+        let [least, most] = self.steps;
+        if !(least >= 0.0 && least <= most) {
+            let expected = "steps of recurrent layers between two limits that ascend";
+            return Err(bad(path, expected.into(), format!("{least} and {most}")));
         }
         Ok(self)
     }

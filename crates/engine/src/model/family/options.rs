@@ -65,6 +65,8 @@ pub enum Mixer {
     ShortConv,
     /// A matrix a head that is corrected by every token, after a convolution: Gated DeltaNet (Yang et al. 2025).
     Delta,
+    /// A matrix a head that decays and to which every token adds, after a convolution: Mamba-2 (Dao and Gu 2024).
+    Mamba,
 }
 
 /// How queries and keys are normalised.

@@ -6,16 +6,16 @@
 //! and d; what it did to S is done when the next row reads.
 
 use super::Phases;
+use super::matrices::softplus;
 use super::taps::Inputs as Seen;
-use crate::forward::cpu::memory::{Memory, Record};
+use crate::forward::cpu::memory::Memory;
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::recurrent::Delta;
 use crate::forward::cpu::simd::LANES;
-use crate::forward::cpu::step::{AT_ONCE, Applied, BLOCK, Read, Step};
+use crate::forward::cpu::step::{BLOCK, Read};
 use crate::forward::cpu::team::Member;
-use crate::forward::cpu::walk::{self, Place, Visit};
 use crate::forward::cpu::workspace::Inputs;
-use crate::model::Heads;
+use crate::model::{Heads, Recurrence};
 
 /// Added to the squared length of keys and queries before they are divided by its root.
 const EPSILON: f32 = 1e-6;
@@ -31,8 +31,8 @@ impl Phases<'_> {
         aside: bool,
         then: &Panels,
     ) {
-        let Some(heads) = self.config.recurrence.as_ref().map(|recurrence| &recurrence.heads) else { return };
-        let scratch = &self.workspace.recurrent;
+        let Some(of) = &self.config.recurrence else { return };
+        let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
         let [betas, alphas] = &scratch.rates;
         let tasks = [
             self.task(&delta.inputs, normed, scratch.inputs.at(0), false),
@@ -48,7 +48,7 @@ impl Phases<'_> {
         member.meet();
         member.share(heads.values, 1, |units| {
             // SAFETY: a value head is this unit's.
-            units.for_each(|head| unsafe { self.mix_head(member, delta, memory, heads, head) });
+            units.for_each(|head| unsafe { self.mix_head((member, memory), delta, of, head) });
         });
         member.meet();
         self.add_product(member, &delta.output, &scratch.mixed, aside, then);
@@ -98,17 +98,18 @@ impl Phases<'_> {
     /// The head must be this unit's.
     unsafe fn mix_head(
         &self,
-        member: &Member<'_>,
+        (member, memory): (&Member<'_>, &Memory),
         delta: &Delta,
-        memory: &Memory,
-        heads: &Heads,
+        of: &Recurrence,
         head: usize,
     ) {
-        let scratch = &self.workspace.recurrent;
-        for block in 0..heads.value_size / BLOCK {
-            for visit in &scratch.walk.visits {
-                // SAFETY: as promised.
-                unsafe { self.visit(member, memory, heads, (head, block), visit) };
+        let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
+        for block in (0..heads.value_size / BLOCK).map(|block| (head, block)) {
+            // SAFETY: as promised.
+            unsafe {
+                self.walk_block((member, memory), of, block, |node, found| {
+                    self.correct(memory, of, block, node, found);
+                });
             }
         }
         let (size, epsilon) = (heads.value_size, self.config.norm_epsilon as f32);
@@ -125,79 +126,6 @@ impl Phases<'_> {
         }
     }
 
-    /// Applies records to a block of a head's matrix, and lets a row read it.
-    ///
-    /// # Safety
-    /// The head must be this unit's.
-    unsafe fn visit(
-        &self,
-        member: &Member<'_>,
-        memory: &Memory,
-        heads: &Heads,
-        (head, block): (usize, usize),
-        visit: &Visit,
-    ) {
-        let (scratch, key_head) = (&self.workspace.recurrent, heads.key_of(head));
-        let plan = &scratch.walk.plan;
-        let state = |place: Option<usize>| {
-            place.map_or(std::ptr::null_mut(), |place| memory.matrix(place, head, block))
-        };
-        let matrix = |place: Place| match place {
-            Place::From => state(plan.from),
-            Place::To => state(plan.to),
-            Place::End => state(plan.end),
-            Place::Copy(copy) => scratch.copy(member.index(), copy, heads.key_size),
-        };
-        let of = |record: Record| Applied {
-            // SAFETY: decays were written before this phase began, or by passes before.
-            decay: unsafe { *record.decay(head) },
-            key: record.key(key_head),
-            correction: record.correction(head, block),
-        };
-        let to = visit.to.map_or(std::ptr::null_mut(), matrix);
-        let mut found = Read::NOTHING;
-        let reading = visit.read.map(|node| {
-            let query = scratch
-                .convolved
-                .at((node - self.first) * self.convolved_stride() + key_head * heads.key_size);
-            (self.record(memory, node).key(key_head).cast_const(), query.cast_const(), &raw mut found)
-        });
-        let step = Step { keys: heads.key_size, from: matrix(visit.from), to, applied: &[], read: reading };
-        // SAFETY: as promised; matrices, keys and corrections are as large as the heads say.
-        unsafe {
-            match visit.applied {
-                walk::Applied::Nothing => (self.kernels.step)(&step),
-                walk::Applied::Node(node) => {
-                    let applied = [of(self.record(memory, node))];
-                    (self.kernels.step)(&Step { applied: &applied, ..step });
-                }
-                walk::Applied::Before => self.apply(&plan.before, |place| of(memory.record(place)), step),
-            }
-        }
-        if let Some(node) = visit.read {
-            // SAFETY: as promised.
-            unsafe { self.correct(memory, heads, (head, block), node, &found) };
-        }
-    }
-
-    /// A step with any number of records.
-    ///
-    /// # Safety
-    /// As for the kernel.
-    unsafe fn apply(&self, places: &[usize], of: impl Fn(usize) -> Applied, step: Step<'_>) {
-        let nothing = Applied { decay: 0.0, key: std::ptr::null(), correction: std::ptr::null() };
-        let (mut from, mut left) = (step.from, places);
-        while !left.is_empty() {
-            let (now, later) = left.split_at(AT_ONCE.min(left.len()));
-            let mut applied = [nothing; AT_ONCE];
-            now.iter().zip(&mut applied).for_each(|(&place, applied)| *applied = of(place));
-            let read = step.read.filter(|_| later.is_empty());
-            // SAFETY: as promised.
-            unsafe { (self.kernels.step)(&Step { from, applied: &applied[..now.len()], read, ..step }) };
-            (from, left) = (step.to, later);
-        }
-    }
-
     /// Writes down what a row corrects in a block of a head's values, and what its query reads then.
     ///
     /// # Safety
@@ -205,19 +133,19 @@ impl Phases<'_> {
     unsafe fn correct(
         &self,
         memory: &Memory,
-        heads: &Heads,
+        of: &Recurrence,
         (head, block): (usize, usize),
         node: usize,
         found: &Read,
     ) {
-        let (scratch, row) = (&self.workspace.recurrent, node - self.first);
+        let (scratch, heads, row) = (&self.workspace.recurrent, &of.heads, node - self.first);
         let record = self.record(memory, node);
         let at = head * heads.value_size + block * BLOCK;
         // SAFETY: as promised; what is read was written before this phase began.
         unsafe {
             let rate = row * heads.values.next_multiple_of(LANES) + head;
             let (beta, decay) = (*scratch.rates[0].at(rate), *record.decay(head));
-            let values = scratch.convolved.at(row * self.convolved_stride() + 2 * heads.key_width() + at);
+            let values = self.convolved(row, of.values() + at);
             let out = scratch.read.at(row * heads.value_width() + at);
             for column in 0..BLOCK {
                 let correction = beta * (*values.add(column) - decay * found.by_key[column]);
@@ -226,14 +154,4 @@ impl Phases<'_> {
             }
         }
     }
-
-    /// From row to row of what was convolved.
-    fn convolved_stride(&self) -> usize {
-        self.config.recurrence.as_ref().map_or(0, |recurrence| recurrence.channels.next_multiple_of(LANES))
-    }
-}
-
-/// ln(1 + e^x)
-fn softplus(x: f32) -> f32 {
-    if x > 20.0 { x } else { x.exp().ln_1p() }
 }

@@ -1,7 +1,7 @@
 //! One pass of a model: which kernel is run on what, phase by phase. Here are the state that runs through the
 //! layers and its norms; how a draft head's pass begins is in `joined`, what is different in one that guesses blocks in
 //! `block`, what the weights are multiplied with in `products`, attention in `heads`, who goes through which expert in
-//! `experts`, layers without attention in `short_conv` and `delta`, what comes out at the end in `score`.
+//! `experts`, layers without attention in `short_conv`, `delta` and `mamba`, what comes out at the end in `score`.
 //!
 //! The members of a team run it together. All memory they need is there before it begins, and they write to
 //! parts of it that do not overlap: a unit of work is a row, a row's heads, or a panel of output rows.
@@ -11,6 +11,8 @@ mod delta;
 mod experts;
 mod heads;
 mod joined;
+mod mamba;
+mod matrices;
 mod per_layer;
 mod products;
 mod score;
@@ -150,6 +152,7 @@ impl Phases<'_> {
                     self.mix_by_convolution(member, (conv, memory), normed, aside, then);
                 }
                 Mixer::Delta(delta) => self.mix_by_delta(member, (delta, memory), normed, aside, then),
+                Mixer::Mamba(mamba) => self.mix_by_mamba(member, (mamba, memory), normed, aside, then),
             }
             around.inspect(|around| self.convolve_branch(member, around));
             let arriving = Arriving { pending, tap: None };

@@ -46,6 +46,7 @@ impl Phases<'_> {
                     rows,
                     taps: kernel.taps,
                     kernel: kernel.numbers.as_ptr().add(channel),
+                    bias: kernel.bias.as_ref().map_or(std::ptr::null(), |bias| bias.as_ptr().add(channel)),
                     stride: kernel.stride,
                     channels,
                     activated,

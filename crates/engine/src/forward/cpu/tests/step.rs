@@ -107,9 +107,16 @@ fn records_applied_together_leave_what_they_leave_one_by_one_and_so_they_do_in_p
 #[test]
 fn a_convolution_is_that_of_numbers_in_64_bits_and_rows_before_the_text_are_zero() {
     let random = &mut StdRng::seed_from_u64(3);
-    for (taps, missing, activated) in [(2, 0, false), (3, 1, false), (4, 3, true), (MOST_TAPS, 5, true)] {
+    for (taps, missing, activated, biased) in [
+        (2, 0, false, false),
+        (3, 1, false, true),
+        (4, 3, true, false),
+        (4, 0, true, true),
+        (MOST_TAPS, 5, true, true),
+    ] {
         let (channels, stride) = (2 * LANES, 3 * LANES);
         let (kernel, rows) = (numbers(random, taps * stride), numbers(random, taps * channels));
+        let bias = numbers(random, channels);
         let mut seen = [std::ptr::null(); MOST_TAPS];
         (missing..taps).for_each(|tap| seen[tap] = rows[tap * channels..].as_ptr());
         let convolved = |isa: Isa| {
@@ -118,6 +125,7 @@ fn a_convolution_is_that_of_numbers_in_64_bits_and_rows_before_the_text_are_zero
                 rows: seen,
                 taps,
                 kernel: kernel.as_ptr(),
+                bias: if biased { bias.as_ptr() } else { std::ptr::null() },
                 stride,
                 channels,
                 activated,
@@ -133,6 +141,7 @@ fn a_convolution_is_that_of_numbers_in_64_bits_and_rows_before_the_text_are_zero
                 f64::from(kernel[tap * stride + channel]) * f64::from(rows[tap * channels + channel])
             };
             let mut expected: f64 = (missing..taps).map(product).sum();
+            expected += if biased { f64::from(bias[channel]) } else { 0.0 };
             if activated {
                 expected /= 1.0 + (-expected).exp();
             }

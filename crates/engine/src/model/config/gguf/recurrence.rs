@@ -4,6 +4,7 @@ use super::Keys;
 use crate::error::Result;
 use crate::model::config::{Heads, Recurrence, mixers, size};
 use crate::model::family::Mixer;
+use crate::model::recurrent_tensors::CONVOLUTION_BIAS;
 
 impl Keys<'_> {
     /// Layers that are run, and blocks after them that are not: those that predict further tokens, which some writers
@@ -48,15 +49,12 @@ impl Keys<'_> {
             return Ok((vec![mixer; layers], None));
         }
         let mixers = mixers(self.header.path(), mixer, &self.recurrent(layers)?)?;
-        let recurrence = match mixer {
-            Mixer::Delta => self.delta()?,
-            _ => Recurrence {
-                mixer,
-                taps: self.size("shortconv.l_cache")?,
-                channels: hidden,
-                heads: Heads::default(),
-            },
+        let Some(first) = mixers.iter().position(|&own| own == mixer) else { return Ok((mixers, None)) };
+        let mut recurrence = match mixer {
+            Mixer::ShortConv => Recurrence::of_channels(self.size("shortconv.l_cache")?, hidden),
+            _ => Recurrence::of_heads(mixer, self.size("ssm.conv_kernel")?, self.heads()?),
         };
+        recurrence.biased = (self.has)(&format!("blk.{first}.{CONVOLUTION_BIAS}"));
         Ok((mixers, Some(recurrence.validated(self.header.path())?)))
     }
 
@@ -78,21 +76,20 @@ impl Keys<'_> {
         Ok((1..=layers).map(|layer| !layer.is_multiple_of(every)).collect())
     }
 
-    fn delta(&self) -> Result<Recurrence> {
+    fn heads(&self) -> Result<Heads> {
         let (keys, values) = (self.size("ssm.group_count")?, self.size("ssm.time_step_rank")?);
         let inner = self.size("ssm.inner_size")?;
         if !inner.is_multiple_of(values) {
             let expected = format!("{} that is a multiple of {values} heads", self.key("ssm.inner_size"));
             return Err(self.bad(expected, inner.to_string()));
         }
-        let heads = Heads {
+        Ok(Heads {
             keys,
             values,
             key_size: self.size("ssm.state_size")?,
             value_size: inner / values,
-            grouped: false,
-        };
-        let channels = 2 * heads.key_width() + heads.value_width();
-        Ok(Recurrence { mixer: Mixer::Delta, taps: self.size("ssm.conv_kernel")?, channels, heads })
+            // Those of Qwen3.5 are put in turns by whoever writes the file.
+            grouped: self.family.recurrent == Mixer::Mamba,
+        })
     }
 }

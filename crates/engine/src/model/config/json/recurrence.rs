@@ -15,12 +15,15 @@ impl Keys<'_> {
             return Ok((vec![mixer; layers], None));
         }
         let mixers = mixers(self.path, mixer, &self.recurrent(layers)?)?;
+        if !mixers.contains(&mixer) {
+            return Ok((mixers, None));
+        }
         let recurrence = match mixer {
             Mixer::Delta => self.delta()?,
+            Mixer::Mamba => self.mamba(hidden)?,
             _ => {
                 self.refuse_set("conv_bias", "no biases in convolutions")?;
-                let taps = self.size("conv_L_cache")?;
-                Recurrence { mixer, taps, channels: hidden, heads: Heads::default() }
+                Recurrence::of_channels(self.size("conv_L_cache")?, hidden)
             }
         };
         Ok((mixers, Some(recurrence.validated(self.path)?)))
@@ -51,8 +54,39 @@ impl Keys<'_> {
             value_size: self.size("linear_value_head_dim")?,
             grouped: true,
         };
-        let channels = 2 * heads.key_width() + heads.value_width();
-        Ok(Recurrence { mixer: Mixer::Delta, taps: self.size("linear_conv_kernel_dim")?, channels, heads })
+        Ok(Recurrence::of_heads(Mixer::Delta, self.size("linear_conv_kernel_dim")?, heads))
+    }
+
+    fn mamba(&self, hidden: usize) -> Result<Recurrence> {
+        self.refuse_set("mamba_proj_bias", "no biases in the matrices of Mamba layers")?;
+        let values = self.size("mamba_n_heads")?;
+        // Files may say "auto".
+        let value_size = match &self.json["mamba_d_head"] {
+            Json::Number(_) => self.size("mamba_d_head")?,
+            _ => self.size("mamba_expand")? * hidden / values,
+        };
+        let keys = self.size("mamba_n_groups")?;
+        let heads = Heads { keys, values, key_size: self.size("mamba_d_state")?, value_size, grouped: true };
+        let mut recurrence = Recurrence::of_heads(Mixer::Mamba, self.size("mamba_d_conv")?, heads);
+        recurrence.biased = self.json["mamba_conv_bias"] != false;
+        recurrence.steps = self.steps()?;
+        Ok(recurrence)
+    }
+
+    /// Python writes the infinity in which files mostly end as a word or as a token that JSON does not have.
+    fn steps(&self) -> Result<[f32; 2]> {
+        const KEY: &str = "time_step_limit";
+        let Some(limits) = self.json[KEY].as_array() else { return Ok([0.0, f32::INFINITY]) };
+        let number = |limit: &Json| match limit {
+            Json::String(word) if ["inf", "Infinity"].contains(&word.as_str()) => Some(f32::INFINITY),
+            Json::Object(word) if word["__float__"] == "Infinity" => Some(f32::INFINITY),
+            Json::Null => Some(f32::INFINITY),
+            limit => limit.as_f64().map(|limit| limit as f32),
+        };
+        let numbers: Option<Vec<f32>> = limits.iter().map(number).collect();
+        numbers
+            .and_then(|numbers| <[f32; 2]>::try_from(numbers).ok())
+            .ok_or_else(|| self.bad(&format!("two numbers for {KEY}"), self.json[KEY].to_string()))
     }
 
     /// The width of LFM2's feed-forward networks follows from what the file calls so.

@@ -140,12 +140,24 @@ fn layers_without_positions_are_listed_or_every_so_manieth() {
 }
 
 #[test]
-fn what_a_granite_4_has_beside_a_dense_model_is_named() {
-    let refused = |json: Json| with_sizes("GraniteMoeHybridForCausalLM", json).err().unwrap().to_string();
-    let message = refused(json!({"layer_types": ["mamba", "attention", "mamba"]}));
-    assert!(message.contains("GraniteMoeHybridForCausalLM with Mamba layers"), "{message}");
-    let message = refused(json!({"layer_types": vec!["attention"; 3], "num_local_experts": 64}));
-    assert!(message.contains("GraniteMoeHybridForCausalLM, a mixture of 64 experts"), "{message}");
+fn a_granite_4_is_dense_or_not_and_recurrent_or_not() {
+    let read = |json: Json| with_sizes("GraniteMoeHybridForCausalLM", json).unwrap();
+    let dense = read(json!({"layer_types": vec!["attention"; 3], "num_local_experts": 0}));
+    assert!(dense.experts.is_none() && dense.recurrence.is_none());
+    let mamba = json!({
+        "layer_types": ["mamba", "attention", "mamba"], "num_local_experts": 8, "num_experts_per_tok": 2,
+        "shared_intermediate_size": 96, "mamba_n_heads": 4, "mamba_d_head": "auto", "mamba_d_state": 32,
+        "hidden_size": 64, "time_step_limit": [0.25, {"__float__": "Infinity"}],
+    });
+    let mamba = read(mamba);
+    let recurrence = mamba.recurrence.unwrap();
+    let heads = &recurrence.heads;
+    assert_eq!((heads.keys, heads.values, heads.key_size, heads.value_size), (1, 4, 32, 32));
+    assert_eq!((recurrence.channels, recurrence.taps, recurrence.biased), (128 + 64, 4, true));
+    assert_eq!(recurrence.steps, [0.25, f32::INFINITY]);
+    assert_eq!((recurrence.values(), recurrence.keys(), recurrence.queries()), (0, 128, 160));
+    assert_eq!(mamba.experts.unwrap().shared, Some(SharedExpert::Whole));
+    assert_eq!((mamba.intermediate, mamba.mixers[0]), (96, Mixer::Mamba));
 }
 
 #[test]

@@ -1,0 +1,146 @@
+//! Mamba-2 (Dao and Gu 2024) row by row: every head has a matrix that decays by a number a row, to which the outer product
+//! of a key and a value is added, and which a query reads then.
+
+use std::ops::Range;
+
+use super::Phases;
+use super::matrices::softplus;
+use super::taps::Inputs as Seen;
+use crate::forward::cpu::memory::Memory;
+use crate::forward::cpu::panels::Panels;
+use crate::forward::cpu::recurrent::Mamba;
+use crate::forward::cpu::simd::LANES;
+use crate::forward::cpu::step::{BLOCK, Read};
+use crate::forward::cpu::team::Member;
+use crate::forward::cpu::workspace::Inputs;
+use crate::model::Recurrence;
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl Phases<'_> {
+    /// The layer's mixer over the states in `normed`, added as [`Self::add_product`] does.
+    pub fn mix_by_mamba(
+        &self,
+        member: &Member<'_>,
+        (mamba, memory): (&Mamba, &Memory),
+        normed: &Inputs,
+        aside: bool,
+        then: &Panels,
+    ) {
+        let Some(of) = &self.config.recurrence else { return };
+        let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
+        let tasks = [
+            self.task(&mamba.inputs, normed, scratch.inputs.at(0), false),
+            self.task(&mamba.gate, normed, scratch.mixed.row(0), false),
+            self.task(&mamba.steps, normed, scratch.rates[1].at(0), false),
+        ];
+        self.products(member, &tasks, &mamba.output);
+        member.share(2 * heads.keys + heads.values, 1, |units| {
+            // SAFETY: a head of keys, queries or values is this unit's.
+            units.for_each(|head| unsafe { self.begin_head(mamba, memory, of, head) });
+        });
+        member.meet();
+        member.share(heads.values, 1, |units| {
+            // SAFETY: a value head is this unit's.
+            units.for_each(|head| unsafe { self.read_head((member, memory), mamba, of, head) });
+        });
+        member.meet();
+        member.share(self.nodes * heads.keys, 1, |units| {
+            // SAFETY: a row's heads of one key are this unit's.
+            units.for_each(|unit| unsafe { self.gate_group(mamba, of, unit) });
+        });
+        member.meet();
+        self.add_product(member, &mamba.output, &scratch.mixed, aside, then);
+    }
+
+    /// Convolves what will be the keys, the queries or the values of a head; of a value head, how its matrix decays and
+    /// what is added to it. Heads of keys come first, then those of queries.
+    ///
+    /// # Safety
+    /// The head must be this unit's.
+    unsafe fn begin_head(&self, mamba: &Mamba, memory: &Memory, of: &Recurrence, head: usize) {
+        let (kernel, heads) = (&mamba.kernel, &of.heads);
+        let seen = Seen { first: self.workspace.recurrent.inputs.at(0), stride: kernel.stride };
+        let record = |row: usize| self.record(memory, self.first + row);
+        let Some(value) = head.checked_sub(2 * heads.keys) else {
+            let query = head.checked_sub(heads.keys);
+            let channel = query
+                .map_or(of.keys() + head * heads.key_size, |query| of.queries() + query * heads.key_size);
+            let out = |row: usize| match query {
+                Some(_) => self.convolved(row, channel),
+                None => record(row).key(head),
+            };
+            // SAFETY: as promised; a record has room for a key.
+            unsafe { self.convolve_channels((kernel, memory), seen, (channel, heads.key_size), true, out) };
+            return;
+        };
+        let channel = of.values() + value * heads.value_size;
+        let out = |row: usize| self.convolved(row, channel);
+        // SAFETY: as promised.
+        unsafe { self.convolve_channels((kernel, memory), seen, (channel, heads.value_size), true, out) };
+        for row in 0..self.nodes {
+            let rate =
+                self.workspace.recurrent.rates[1].at(row * heads.values.next_multiple_of(LANES) + value);
+            // SAFETY: as promised; the product that gave the step is over.
+            unsafe {
+                let step = softplus(*rate + mamba.bias[value]).clamp(of.steps[0], of.steps[1]);
+                *record(row).decay(value) = (mamba.decay[value] * step).exp();
+                let added =
+                    std::slice::from_raw_parts_mut(record(row).correction(value, 0), heads.value_size);
+                let values = std::slice::from_raw_parts(out(row), heads.value_size);
+                added.iter_mut().zip(values).for_each(|(added, value)| *added = step * value);
+            }
+        }
+    }
+
+    /// Takes the matrix of a head through all rows, and writes down what they read.
+    ///
+    /// # Safety
+    /// The head must be this unit's.
+    unsafe fn read_head(
+        &self,
+        (member, memory): (&Member<'_>, &Memory),
+        mamba: &Mamba,
+        of: &Recurrence,
+        head: usize,
+    ) {
+        let (heads, skip) = (&of.heads, mamba.skip[head]);
+        for block in 0..heads.value_size / BLOCK {
+            let at = head * heads.value_size + block * BLOCK;
+            let write = |node: usize, found: &Read| {
+                let (row, record) = (node - self.first, self.record(memory, node));
+                let (added, values) = (record.correction(head, block), self.convolved(row, of.values() + at));
+                let out = self.workspace.recurrent.read.at(row * heads.value_width() + at);
+                for column in 0..BLOCK {
+                    // SAFETY: as promised; what is read was written before this phase began.
+                    unsafe {
+                        let read = *record.decay(head) * found.by_query[column];
+                        let own = found.product * *added.add(column) + skip * *values.add(column);
+                        *out.add(column) = read + own;
+                    }
+                }
+            };
+            // SAFETY: as promised.
+            unsafe { self.walk_block((member, memory), of, (head, block), write) };
+        }
+    }
+
+    /// Gates what a row's heads of one key read, and norms it.
+    ///
+    /// # Safety
+    /// They must be this unit's.
+    unsafe fn gate_group(&self, mamba: &Mamba, of: &Recurrence, unit: usize) {
+        let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
+        let (row, group) = (unit / heads.keys, unit % heads.keys);
+        let size = heads.value_width() / heads.keys;
+        let own: Range<usize> = group * size..(group + 1) * size;
+        let read = scratch.read.at(row * heads.value_width() + own.start);
+        let mixed = scratch.mixed.row(row).wrapping_add(own.start);
+        let epsilon = self.config.inner_epsilon() as f32;
+        // SAFETY: as promised; these are whole vectors.
+        unsafe {
+            (self.kernels.silu_times)(mixed, read, size);
+            (self.kernels.rms_norm)(mixed, mamba.norm[own.start..].as_ptr(), mixed, size, epsilon);
+            self.round(&scratch.mixed, row, own, mixed);
+        }
+    }
+}
