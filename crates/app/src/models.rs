@@ -279,8 +279,10 @@ fn own_head(path: &Path) -> Result<Option<(u64, u64)>, Problem> {
     if !source.speaks_of_mtp() {
         return Ok(None);
     }
-    let head = source.mtp_head()?.for_target(&source)?;
-    Ok(Some((head.read_bytes()?, head.memory_bytes(memory::TOKENS)?)))
+    // What it takes of its target is in memory once.
+    let own = source.mtp_head()?;
+    let head = own.for_target(&source)?;
+    Ok(Some((head.read_bytes()?, own.memory_bytes(memory::TOKENS)?)))
 }
 
 fn paths<'a>(models: impl Iterator<Item = &'a InstalledModel>) -> Vec<PathBuf> {

@@ -2,6 +2,7 @@
 //! for the last tokens records of what each did to the state: applying these to a state again gives what a pass had,
 //! bit by bit. Here is which there are; the numbers are an engine's, which keeps them at the places named here.
 
+use crate::token::TokenId;
 use crate::tree::TokenTree;
 
 /// Tokens that one can go back wherever passes began: a draft, and what a template puts before a reply.
@@ -166,6 +167,22 @@ impl Past {
         let dropped = own.iter().enumerate().filter(|(node, _)| !path.contains(node));
         self.row_places.free.extend(dropped.map(|(_, &row)| row));
         true
+    }
+
+    /// As [`Self::keep`], of the text that is `cached` of a model, if it has recurrent layers. Where that cannot be had the
+    /// text is cut, and what to run again is returned.
+    pub fn keep_or_run(
+        past: &mut Option<Self>,
+        cached: &mut Vec<TokenId>,
+        start: usize,
+        path: &[usize],
+    ) -> Option<TokenTree> {
+        let lost = past.as_mut().is_some_and(|past| !past.keep(start, path));
+        lost.then(|| {
+            let kept = TokenTree::chain(path.iter().map(|&node| cached[start + node]));
+            cached.truncate(start);
+            kept
+        })
     }
 
     /// Where the state of `at` tokens goes: in place of the newest, if the one before that is near enough to go back to.

@@ -35,6 +35,11 @@ impl WeightFile {
         Ok(Self { path: path.to_owned(), file, length: metadata.len(), modified })
     }
 
+    /// What tells it from others, and from itself after a change.
+    pub fn identity(&self) -> (PathBuf, u64, Option<SystemTime>) {
+        (self.path.clone(), self.length, self.modified)
+    }
+
     /// Bytes it had when it was opened.
     pub fn len(&self) -> usize {
         usize::try_from(self.length).unwrap_or(usize::MAX)

@@ -1,9 +1,11 @@
 //! A model's weights under canonical names (GGUF's), whatever the format: the table of tensors a
 //! model must have, their shapes, and handing them out. Keeps nothing in memory itself.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
@@ -555,6 +557,16 @@ fn size(dimension: Dimension, config: &ModelConfig, layer: usize) -> usize {
 /// Hears how many bytes of weights are handed out with the present tensor, of all; `Break` ends the loading.
 pub type Watcher = Arc<dyn Fn(u64, u64) -> ControlFlow<()> + Send + Sync>;
 
+/// A matrix in a file as it is on this computer, and what it is to become.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Identity {
+    file: (PathBuf, u64, Option<SystemTime>),
+    bytes: Range<usize>,
+    shape: Vec<usize>,
+    format: Format,
+    rounded: bool,
+}
+
 /// Weights on their way to a device: every call reads one tensor.
 pub struct Weights {
     tensors: Arc<Tensors>,
@@ -654,6 +666,22 @@ impl Weights {
     /// As [`Self::matrix`].
     pub fn rows(&self, name: &str) -> Result<StoredRows> {
         Ok(StoredRows::new(Arc::clone(&self.tensors), self.stored(name)?.clone()))
+    }
+
+    /// What tells a matrix from all others that are packed; `None` where it is gathered from several places.
+    ///
+    /// # Errors
+    /// `Error::BadModel` when there is no such tensor.
+    pub fn identity(&self, name: &str) -> Result<Option<Identity>> {
+        let stored = self.tensors.find(name)?;
+        let file = self.tensors.files[stored.file].identity();
+        Ok(stored.gathered.is_none().then(|| Identity {
+            file,
+            bytes: stored.bytes.clone(),
+            shape: stored.shape.clone(),
+            format: stored.format,
+            rounded: self.rounds(stored),
+        }))
     }
 
     /// Where a tensor lies that is about to be handed out, of which the watcher hears.

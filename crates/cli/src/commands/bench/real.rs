@@ -275,7 +275,7 @@ impl<'a> Subject<'a> {
         for (draft_length, speeds) in THEIR_LENGTHS.into_iter().zip(speeds) {
             let ask = Ask {
                 target: &self.pair.target,
-                draft,
+                draft: Some(draft),
                 prompt: &self.texts[prompt],
                 tokens: self.args.tokens as usize,
                 draft_length,

@@ -115,7 +115,11 @@ fn engine(error: candle_core::Error) -> crate::error::Error {
 pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) -> Result<Speed> {
     let pair = file::make(model, folder)?;
     output::note(format_args!("measuring {model}"));
-    let (target, draft) = (ModelSource::open(&pair.target)?, ModelSource::open(&pair.draft)?);
+    let target = ModelSource::open(&pair.target)?;
+    let draft = match &pair.draft {
+        Some(draft) => ModelSource::open(draft)?,
+        None => target.mtp_head()?,
+    };
     let mut session = there(&target, Form::Raw, &draft, device)?;
     let base = Request {
         sampling: Sampling::greedy(),

@@ -240,10 +240,8 @@ impl Runner for CpuModel {
 
     fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
         let start = self.cached.len() - nodes;
-        if self.past.as_mut().is_some_and(|past| !past.keep(start, path)) {
-            let kept = TokenTree::chain(path.iter().map(|&node| self.cached[start + node]));
-            self.cached.truncate(start);
-            return self.run_nodes(&kept, 0, &Want::nothing(), false);
+        if let Some(again) = Past::keep_or_run(&mut self.past, &mut self.cached, start, path) {
+            return self.run_nodes(&again, 0, &Want::nothing(), false);
         }
         for (to, &from) in path.iter().enumerate().filter(|&(to, &from)| to != from) {
             self.caches.iter_mut().for_each(|cache| cache.copy(start + from, start + to));
@@ -317,6 +315,26 @@ mod tests {
 
     fn run(model: &mut CpuModel, tokens: TokenId) -> Result<()> {
         model.run(&TokenTree::chain(0..tokens), &Want::nothing()).map(drop)
+    }
+
+    #[test]
+    fn models_of_one_file_share_what_is_packed_of_its_embedding_until_it_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Gguf::tiny().write(folder.path());
+        let load = |eight_bits| {
+            CpuModel::load(&ModelSource::open(&path).unwrap().in_eight_bits(eight_bits)).unwrap()
+        };
+        let share = |one: &CpuModel, other: &CpuModel| {
+            let (one, other) = (&one.network, &other.network);
+            [(&one.embedding, &other.embedding), (&one.output, &other.output)]
+                .map(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        let first = load(false);
+        assert_eq!(share(&first, &load(false)), [true; 2]);
+        assert_eq!(share(&first, &load(true)), [false; 2]);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        Gguf::tiny().write(folder.path());
+        assert_eq!(share(&first, &load(false)), [false; 2]);
     }
 
     #[test]

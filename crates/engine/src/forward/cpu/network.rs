@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::block_head::{BlockHead, Convolution};
 pub use super::feed_forward::{Dense, FeedForward};
+use super::packing::shared;
 pub use super::packing::{ones, panels, vector};
 use super::panels::Panels;
 use super::recurrent::{Delta, Mamba, ShortConv};
@@ -142,9 +143,8 @@ impl Network {
     pub fn load(weights: &Weights, config: &ModelConfig) -> Result<Self> {
         let layers =
             (0..config.layers).map(|index| Layer::load(weights, config, index)).collect::<Result<_>>()?;
-        let embedding = Arc::new(panels(weights, EMBEDDING)?);
-        let output =
-            if config.tied_embeddings { Arc::clone(&embedding) } else { Arc::new(panels(weights, OUTPUT)?) };
+        let embedding = shared(weights, EMBEDDING)?;
+        let output = if config.tied_embeddings { Arc::clone(&embedding) } else { shared(weights, OUTPUT)? };
         let head = config.draft_head.as_ref();
         let draft_head = head.filter(|head| head.fuses()).map(|head| DraftHead::load(weights, head));
         let mtp = head.filter(|head| head.mtp).map(|_| Mtp::load(weights));

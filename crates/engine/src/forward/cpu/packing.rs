@@ -1,15 +1,37 @@
 //! What of a file's weights is packed, and what is a vector.
 
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
 use super::panels::{Format, Panels, Unfit};
 use super::simd::LANES;
 use crate::error::Result;
 use crate::model::Weights;
+use crate::model::weights::Identity;
 
 /// A norm that changes no size, filled up as others are.
 pub fn ones(length: usize) -> Vec<f32> {
     let mut ones = vec![1.0; length];
     ones.resize(length.next_multiple_of(LANES), 0.0);
     ones
+}
+
+/// A matrix that a draft head takes of its target's file, where it lies once: once it is packed it is so for all models
+/// that have it, as long as one of them is loaded.
+pub fn shared(weights: &Weights, name: &str) -> Result<Arc<Panels>> {
+    static PACKED: Mutex<Vec<(Identity, Weak<Panels>)>> = Mutex::new(Vec::new());
+    let packed = || PACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(identity) = weights.identity(name)? else { return Ok(Arc::new(panels(weights, name)?)) };
+    let mut known = packed();
+    known.retain(|(_, panels)| panels.strong_count() > 0);
+    let found = known.iter().find(|(other, _)| *other == identity).and_then(|(_, panels)| panels.upgrade());
+    drop(known);
+    if let Some(found) = found {
+        weights.stored(name)?;
+        return Ok(found);
+    }
+    let new = Arc::new(panels(weights, name)?);
+    packed().push((identity, Arc::downgrade(&new)));
+    Ok(new)
 }
 
 pub fn panels(weights: &Weights, name: &str) -> Result<Panels> {

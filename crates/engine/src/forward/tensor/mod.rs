@@ -336,10 +336,8 @@ impl Runner for TensorModel {
 
     fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
         let start = self.cached.len() - nodes;
-        if self.past.as_mut().is_some_and(|past| !past.keep(start, path)) {
-            let kept = TokenTree::chain(path.iter().map(|&node| self.cached[start + node]));
-            self.cached.truncate(start);
-            return self.run_nodes(&kept, 0, &Want::nothing(), false);
+        if let Some(again) = Past::keep_or_run(&mut self.past, &mut self.cached, start, path) {
+            return self.run_nodes(&again, 0, &Want::nothing(), false);
         }
         let moved = path.iter().enumerate().skip_while(|&(to, &from)| to == from);
         let moved: Vec<usize> = moved.map(|(_, &from)| from).collect();

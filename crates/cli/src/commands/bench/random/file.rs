@@ -16,7 +16,7 @@ use rand::{RngExt, SeedableRng};
 use super::gguf::{self, Value, aligned};
 use super::mixture::bytes;
 use super::model::RandomModel;
-use super::shape::{DRAFT_LAYERS, Shape, Tensor, Values};
+use super::shape::{DRAFT_LAYERS, EVERY, LINEAR, Shape, TAPS, Tensor, Values};
 use crate::error::{Error, Result};
 use crate::output;
 
@@ -33,7 +33,8 @@ const WORD_EVERY: u64 = 1 << 30;
 /// The two files of a model.
 pub struct Pair {
     pub target: PathBuf,
-    pub draft: PathBuf,
+    /// `None` where the target has a block for MTP.
+    pub draft: Option<PathBuf>,
     /// Of the target's file.
     pub bytes: u64,
 }
@@ -53,7 +54,10 @@ pub fn make(model: RandomModel, folder: &Path) -> Result<Pair> {
         Ok::<_, Error>((path, plan.bytes()))
     };
     let (target, bytes) = one("", model.shape.layers)?;
-    let (draft, _) = one("-draft", DRAFT_LAYERS)?;
+    let draft = match model.shape.recurrence {
+        Some(_) => None,
+        None => Some(one("-draft", DRAFT_LAYERS)?.0),
+    };
     Ok(Pair { target, draft, bytes })
 }
 
@@ -186,11 +190,12 @@ fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
         ("context_length", number(shape.context)),
         ("embedding_length", number(shape.hidden)),
         ("feed_forward_length", number(shape.intermediate)),
-        ("block_count", number(layers)),
+        // The block for MTP is counted.
+        ("block_count", number(layers + usize::from(shape.recurrence.is_some()))),
         ("attention.head_count", number(shape.heads)),
         ("attention.head_count_kv", number(shape.kv_heads)),
         ("attention.layer_norm_rms_epsilon", Value::Float(1e-5)),
-        ("rope.dimension_count", number(shape.head_size)),
+        ("rope.dimension_count", number(shape.head_size / if shape.recurrence.is_some() { 4 } else { 1 })),
     ];
     let tokenizer = [
         ("model", Value::Text("gpt2".to_owned())),
@@ -214,7 +219,23 @@ fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
             ("expert_feed_forward_length", number(shape.intermediate)),
         ]
     });
+    let recurrence = shape.recurrence.map(|recurrence| {
+        [
+            ("attention.key_length", number(shape.head_size)),
+            ("attention.value_length", number(shape.head_size)),
+            ("rope.freq_base", Value::Float(1e7)),
+            ("rope.dimension_sections", Value::Numbers(vec![11, 11, 10, 0])),
+            ("full_attention_interval", number(EVERY)),
+            ("nextn_predict_layers", number(1)),
+            ("ssm.conv_kernel", number(TAPS)),
+            ("ssm.state_size", number(LINEAR)),
+            ("ssm.group_count", number(recurrence.keys)),
+            ("ssm.time_step_rank", number(recurrence.values)),
+            ("ssm.inner_size", number(recurrence.values * LINEAR)),
+        ]
+    });
     let llama = llama.into_iter().chain(experts.into_iter().flatten());
+    let llama = llama.chain(recurrence.into_iter().flatten());
     let llama = llama.map(|pair| named(shape.architecture(), pair));
     general.chain(llama).chain(tokenizer.into_iter().map(|pair| named("tokenizer.ggml", pair))).collect()
 }
@@ -242,11 +263,11 @@ fn token_types(vocabulary: usize) -> Vec<i32> {
 
 #[cfg(test)]
 mod tests {
-    use foretoken_engine::model::ModelSource;
+    use foretoken_engine::model::{Mixer, ModelSource};
 
     use super::*;
     use crate::commands::bench::random::mixture::Weights;
-    use crate::commands::bench::random::shape::{Experts, SHAPES};
+    use crate::commands::bench::random::shape::{Experts, Recurrence, SHAPES};
 
     fn tiny() -> RandomModel {
         "tiny:Q4_K_M".parse().unwrap()
@@ -257,7 +278,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pair = make(tiny(), folder.path()).unwrap();
         assert_eq!(fs::metadata(&pair.target).unwrap().len(), pair.bytes);
-        let made = || [&pair.target, &pair.draft].map(|path| fs::metadata(path).unwrap().modified().unwrap());
+        let files = [&pair.target, pair.draft.as_ref().unwrap()];
+        let made = || files.map(|path| fs::metadata(path).unwrap().modified().unwrap());
         let before = made();
         make(tiny(), folder.path()).unwrap();
         assert_eq!(made(), before);
@@ -283,7 +305,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pair = make(tiny(), folder.path()).unwrap();
         let open = |path: &Path| ModelSource::open(path).unwrap();
-        let (target, draft) = (open(&pair.target), open(&pair.draft));
+        let (target, draft) = (open(&pair.target), open(pair.draft.as_ref().unwrap()));
         let layers = [&target, &draft].map(|source| source.config().unwrap().layers);
         assert_eq!(layers, [6, DRAFT_LAYERS]);
         assert_eq!(target.config().unwrap().vocabulary, 2048);
@@ -306,6 +328,23 @@ mod tests {
             assert_eq!((config.family.name, config.layers), (architecture, shape.layers));
             assert_eq!(config.experts.as_ref().map(|experts| (experts.count, experts.used)), Some((6, 3)));
         }
+    }
+
+    #[test]
+    fn recurrent_layers_are_a_model_with_a_block_to_draft_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let shape = SHAPES.into_iter().find(|shape| shape.name == "qwen35-0.8B").unwrap();
+        let recurrence = Some(Recurrence { keys: 1, values: 2 });
+        let sizes = Shape { vocabulary: 320, hidden: 256, intermediate: 256, head_size: 64, ..shape };
+        let small = Shape { layers: 8, heads: 4, recurrence, ..sizes };
+        let model = RandomModel { shape: small, weights: Weights::Q4KM };
+        let pair = make(model, folder.path()).unwrap();
+        assert_eq!(pair.draft, None);
+        let source = ModelSource::open(&pair.target).unwrap();
+        let config = source.config().unwrap();
+        let attending = config.mixers.iter().filter(|&&mixer| mixer == Mixer::Attention).count();
+        assert_eq!((config.family.name, config.layers, attending), ("qwen35", 8, 2));
+        source.mtp_head().unwrap().for_target(&source).unwrap();
     }
 
     #[test]

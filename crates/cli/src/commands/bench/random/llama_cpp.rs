@@ -44,7 +44,8 @@ pub struct Speculated {
 /// A reply to be written speculatively.
 pub struct Ask<'a> {
     pub target: &'a Path,
-    pub draft: &'a Path,
+    /// `None` for the block for MTP that the target has.
+    pub draft: Option<&'a Path>,
     pub prompt: &'a str,
     pub tokens: usize,
     pub draft_length: usize,
@@ -94,7 +95,8 @@ impl LlamaCpp {
     /// Writes a reply with llama-speculative-simple.
     pub fn speculate(&mut self, ask: &Ask<'_>) -> Option<Speculated> {
         let mut command = self.program(SPECULATIVE)?;
-        command.arg("-m").arg(ask.target).arg("-md").arg(ask.draft).args(["-p", ask.prompt]);
+        command.arg("-m").arg(ask.target).args(["-p", ask.prompt]);
+        ask.draft.map(|draft| command.arg("-md").arg(draft));
         let mut option = |name: &str, value: &dyn ToString| {
             command.args([name, &value.to_string()]);
         };
@@ -107,7 +109,7 @@ impl LlamaCpp {
         for threads in ["-t", "-tb", "-td", "-tbd"] {
             option(threads, &ask.threads);
         }
-        option("--spec-type", &"draft-simple");
+        option("--spec-type", &if ask.draft.is_some() { "draft-simple" } else { "draft-mtp" });
         option("--spec-draft-n-max", &ask.draft_length);
         option("--spec-draft-p-min", &ask.least_probability);
         command.arg("--ignore-eos");

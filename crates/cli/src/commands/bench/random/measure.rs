@@ -56,7 +56,8 @@ pub fn measure(
     output::note(format_args!("measuring {model}"));
     let mut subject = Subject::load(pair, args)?;
     let memory = subject.memory(model)?;
-    let draft = DraftChoice::Model(pair.draft.display().to_string());
+    let named = pair.draft.as_ref().map(|draft| draft.display().to_string());
+    let draft = named.clone().map_or(DraftChoice::Mtp, DraftChoice::Model);
     choose_draft(&mut subject.session, &draft, None, &args.device)?;
     subject.session.remarks().for_each(output::note);
     let (ours, theirs) = subject.in_turns(llama_cpp.as_deref_mut())?;
@@ -76,7 +77,7 @@ pub fn measure(
     Ok(Report {
         model: model.to_string(),
         target: pair.target.display().to_string(),
-        draft: pair.draft.display().to_string(),
+        draft: named.unwrap_or_else(|| "MTP".to_owned()),
         device: subject.session.devices(),
         tokens: args.tokens,
         repeats: args.repeats,
@@ -233,7 +234,7 @@ impl<'a> Subject<'a> {
         for least_probability in MIN_PROBABILITIES {
             let ask = Ask {
                 target: &self.pair.target,
-                draft: &self.pair.draft,
+                draft: self.pair.draft.as_deref(),
                 prompt,
                 tokens: self.args.tokens as usize,
                 draft_length,

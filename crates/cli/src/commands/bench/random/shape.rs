@@ -21,7 +21,31 @@ pub struct Shape {
     pub tied: bool,
     /// In place of every layer's feed-forward network.
     pub experts: Option<Experts>,
+    /// In place of attention in three of four layers; then a block for MTP follows the layers.
+    pub recurrence: Option<Recurrence>,
 }
+
+/// The heads of Gated DeltaNet, each [`LINEAR`] numbers wide.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Recurrence {
+    pub keys: usize,
+    pub values: usize,
+}
+
+impl Recurrence {
+    /// Numbers of a row that are convolved: queries, keys and values.
+    fn channels(&self) -> usize {
+        (2 * self.keys + self.values) * LINEAR
+    }
+}
+
+pub const LINEAR: usize = 128;
+
+/// Rows that a convolution sees.
+pub const TAPS: usize = 4;
+
+/// Of so many layers the last has attention.
+pub const EVERY: usize = 4;
 
 /// The experts of a layer, of which `intermediate` is the width.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,8 +58,8 @@ pub struct Experts {
 }
 
 /// tiny for a quick look, the shapes of Qwen2.5-0.5B, TinyLlama-1.1B and Llama-3.1-8B, and some layers of Qwen3-30B-A3B and
-/// of gpt-oss-20b.
-pub const SHAPES: [Shape; 6] = [
+/// of gpt-oss-20b; and, as far as they are known, Qwen3.5 0.8B and 2B.
+pub const SHAPES: [Shape; 8] = [
     Shape {
         name: "tiny",
         vocabulary: 2048,
@@ -48,6 +72,7 @@ pub const SHAPES: [Shape; 6] = [
         context: 1024,
         tied: false,
         experts: None,
+        recurrence: None,
     },
     Shape {
         name: "0.5B",
@@ -61,6 +86,7 @@ pub const SHAPES: [Shape; 6] = [
         context: 32_768,
         tied: true,
         experts: None,
+        recurrence: None,
     },
     Shape {
         name: "1.1B",
@@ -74,6 +100,7 @@ pub const SHAPES: [Shape; 6] = [
         context: 2048,
         tied: false,
         experts: None,
+        recurrence: None,
     },
     Shape {
         name: "8B",
@@ -87,6 +114,7 @@ pub const SHAPES: [Shape; 6] = [
         context: 131_072,
         tied: false,
         experts: None,
+        recurrence: None,
     },
     Shape {
         name: "qwen3moe-4",
@@ -100,6 +128,7 @@ pub const SHAPES: [Shape; 6] = [
         context: 32_768,
         tied: false,
         experts: Some(Experts { architecture: "qwen3moe", count: 128, used: 8 }),
+        recurrence: None,
     },
     Shape {
         name: "gpt-oss-3",
@@ -113,6 +142,35 @@ pub const SHAPES: [Shape; 6] = [
         context: 32_768,
         tied: false,
         experts: Some(Experts { architecture: "gpt-oss", count: 32, used: 4 }),
+        recurrence: None,
+    },
+    Shape {
+        name: "qwen35-0.8B",
+        vocabulary: 248_320,
+        hidden: 1024,
+        layers: 24,
+        heads: 8,
+        kv_heads: 2,
+        head_size: 256,
+        intermediate: 3584,
+        context: 32_768,
+        tied: true,
+        experts: None,
+        recurrence: Some(Recurrence { keys: 16, values: 16 }),
+    },
+    Shape {
+        name: "qwen35-2B",
+        vocabulary: 248_320,
+        hidden: 2048,
+        layers: 24,
+        heads: 8,
+        kv_heads: 2,
+        head_size: 256,
+        intermediate: 6144,
+        context: 32_768,
+        tied: true,
+        experts: None,
+        recurrence: Some(Recurrence { keys: 16, values: 16 }),
     },
 ];
 
@@ -183,7 +241,13 @@ impl Shape {
         };
         let output = if self.tied { EMBEDDING } else { plain };
         all.push(self.norm("output_norm.weight".to_owned(), SCORES * plain / output));
-        all.extend((0..kept).flat_map(|layer| self.layer(layer, weights)));
+        match self.recurrence {
+            None => all.extend((0..kept).flat_map(|layer| self.layer(layer, weights))),
+            Some(recurrence) => {
+                all.extend((0..=kept).flat_map(|layer| self.hybrid_layer(recurrence, layer, weights)));
+                all.extend(self.around_block(weights));
+            }
+        }
         all
     }
 
@@ -254,9 +318,76 @@ impl Shape {
         tensors
     }
 
+    /// A layer of Qwen3.5, or the block for MTP after them, which has attention.
+    fn hybrid_layer(&self, recurrence: Recurrence, layer: usize, weights: Weights) -> Vec<Tensor> {
+        let Self { hidden, heads, kv_heads, head_size, intermediate, layers, .. } = *self;
+        let (queries, keys, values) = (heads * head_size, kv_heads * head_size, recurrence.values * LINEAR);
+        let later = (layers - DRAFT_LAYERS) as f64;
+        let added = if layer < DRAFT_LAYERS { EARLY } else { EARLY * LATE / later.sqrt() };
+        let name = |part| format!("blk.{layer}.{part}.weight");
+        let one = |part, kind, rows, columns, out: f64| {
+            let deviation = out / (columns as f64).sqrt();
+            matrix(name(part), [rows, columns], weights.format(kind, columns), deviation)
+        };
+        let plain = |part: &str, shape: &[usize], values| {
+            let name = format!("blk.{layer}.{part}");
+            Tensor { name, shape: shape.to_vec(), format: Format::F32, values }
+        };
+        let constant = |part: &str, length, value| plain(part, &[length], Values::Constant(value));
+        let sensitive = Part::Sensitive { layer: layer.min(layers - 1), layers };
+        let mut tensors = vec![
+            self.norm(name("attn_norm"), 1.0),
+            self.norm(name("post_attention_norm"), 1.0),
+            one("ffn_gate", Part::Other, intermediate, hidden, 1.0),
+            one("ffn_up", Part::Other, intermediate, hidden, 1.0),
+            one("ffn_down", sensitive, hidden, intermediate, added / GATED),
+        ];
+        if layer == layers || (layer + 1).is_multiple_of(EVERY) {
+            tensors.extend([
+                one("attn_q", Part::Other, 2 * queries, hidden, 1.0),
+                one("attn_k", Part::Other, keys, hidden, 1.0),
+                one("attn_v", sensitive, keys, hidden, 1.0),
+                one("attn_output", Part::Other, hidden, queries, added),
+                constant("attn_q_norm.weight", head_size, 1.0),
+                constant("attn_k_norm.weight", head_size, 1.0),
+            ]);
+            return tensors;
+        }
+        let channels = recurrence.channels();
+        let kernel = Values::Random { deviation: 0.5 };
+        tensors.extend([
+            one("attn_qkv", Part::Other, channels, hidden, 1.0),
+            one("attn_gate", Part::Other, values, hidden, 1.0),
+            one("ssm_beta", Part::Other, recurrence.values, hidden, 1.0),
+            one("ssm_alpha", Part::Other, recurrence.values, hidden, 1.0),
+            one("ssm_out", Part::Other, hidden, values, added / GATED),
+            plain("ssm_conv1d.weight", &[channels, TAPS], kernel),
+            constant("ssm_dt.bias", recurrence.values, 0.0),
+            constant("ssm_a", recurrence.values, -0.1),
+            constant("ssm_norm.weight", LINEAR, 1.0),
+        ]);
+        tensors
+    }
+
+    /// What a block for MTP has around its layer.
+    fn around_block(&self, weights: Weights) -> Vec<Tensor> {
+        let (hidden, both) = (self.hidden, 2 * self.hidden);
+        let name = |part| format!("blk.{}.nextn.{part}.weight", self.layers);
+        let deviation = EARLY / (both as f64).sqrt();
+        vec![
+            matrix(name("eh_proj"), [hidden, both], weights.format(Part::Other, both), deviation),
+            self.norm(name("enorm"), 1.0),
+            self.norm(name("hnorm"), 1.0),
+            self.norm(name("shared_head_norm"), 1.0),
+        ]
+    }
+
     /// `general.architecture`
     pub fn architecture(&self) -> &'static str {
-        self.experts.map_or("llama", |experts| experts.architecture)
+        match self.recurrence {
+            Some(_) => "qwen35",
+            None => self.experts.map_or("llama", |experts| experts.architecture),
+        }
     }
 
     fn norm(&self, name: String, value: f64) -> Tensor {
@@ -264,9 +395,14 @@ impl Shape {
         Tensor { name, shape: vec![self.hidden], format: Format::F32, values }
     }
 
-    /// Bytes of keys and values of `tokens` in the cache, of two bytes each.
+    /// Bytes of keys and values of `tokens` in the cache, of two bytes each, and of a state of all layers without, of four
+    /// bytes a number.
     pub fn cache_bytes(&self, tokens: usize) -> usize {
-        tokens * self.layers * 2 * self.kv_heads * self.head_size * 2
+        let attending = if self.recurrence.is_some() { self.layers / EVERY } else { self.layers };
+        let state = self
+            .recurrence
+            .map_or(0, |recurrence| recurrence.values * LINEAR * LINEAR + (TAPS - 1) * recurrence.channels());
+        tokens * attending * 2 * self.kv_heads * self.head_size * 2 + (self.layers - attending) * state * 4
     }
 }
 
@@ -294,6 +430,9 @@ mod tests {
         assert_eq!(numbers("0.5B"), 494_032_768 - 27_648);
         assert_eq!(numbers("1.1B"), 1_100_048_384);
         assert_eq!(numbers("8B"), 8_030_261_248);
+        // With their blocks for MTP, and without their eyes.
+        assert_eq!(numbers("qwen35-0.8B") / 10_000_000, 77);
+        assert_eq!(numbers("qwen35-2B") / 10_000_000, 194);
     }
 
     #[test]
