@@ -180,12 +180,11 @@ SMOLLM2 := smollm2/SmolLM2-135M-Instruct-Q4_1.gguf
 bundle: setup model $(PAGE) ## make an installable package in target/dist/bundle, with SmolLM2 if it could be downloaded
 	@[ -f $(SMOLLM2) ] || echo "SmolLM2 is missing, so the package starts with the tiny starter model."
 	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build \
-		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) -- --profile dist
+		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) -- --profile dist --locked -p foretoken -p foretoken-cli
 	@scripts/check-libraries.sh $(CARGO_TARGET_DIR)/dist/foretoken
 
 release: bundle ## gather packages, the terminal, what they are made of, notes and checksums in target/release-files
 	@scripts/setup.sh release
-	@cargo build $(CARGO_ALL) --profile dist --bins
 	@scripts/release.sh
 
 cuda-build: ## build foretoken-cli for NVIDIA GPUs, on Linux; needs neither a GPU nor CUDA
