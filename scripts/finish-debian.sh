@@ -9,9 +9,11 @@ set -eu
 umask 022
 cd "$(dirname "$0")/.."
 
-fail() { echo "finish-debian: $*" >&2; exit 1; }
+say() { echo "finish-debian: $*" >&2; }
+fail() { say "$*"; exit 1; }
 
 [ $# = 2 ] || fail "expected a package and the terminal, found $# arguments"
+command -v dpkg-deb >/dev/null || { say "dpkg-deb is missing, so the package stays as it is, without the terminal" && exit; }
 package=$1 terminal=$2
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
 export SOURCE_DATE_EPOCH

@@ -84,6 +84,8 @@ find_missing() {
     missing gio libglib2.0-bin glib2 glib2 "knows what a file is"
     missing xvfb-run xvfb xorg-x11-server-Xvfb xorg-server-xvfb "starts a program on a display of its own"
     missing dbus-run-session dbus-daemon dbus-daemon dbus "lets a second start find the first"
+    missing xwininfo x11-utils xwininfo xorg-xwininfo "reads what a window is called"
+    missing man man-db man-db man-db "reads manual pages"
     missing xdg-mime xdg-utils xdg-utils xdg-utils "knows what opens a file"
 }
 

@@ -3,7 +3,7 @@
 
 use foretoken_tests::repository;
 use foretoken_tests::window::Window;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::e2e::always_drafting;
 
