@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::e2e::always_drafting;
 
 /// A screen, and how one gets there: what is clicked, one after the other, in a window that shows a conversation.
-const SCREENS: [(&str, &[&str]); 10] = [
+pub const SCREENS: [(&str, &[&str]); 10] = [
     ("a conversation", &[]),
     ("the palette", &["palette-open"]),
     ("the settings of speculation", &["settings-open"]),

@@ -64,8 +64,11 @@ fn ask(handle: &AppHandle, problem: &StartProblem) -> bool {
     dialog.kind(MessageDialogKind::Error).buttons(buttons).blocking_show() && problem.remedy.is_some()
 }
 
-/// A text as the dialog shows it: on Linux it is taken for a format, and nowhere may it contain a NUL.
+/// A text as the dialog shows it: it begins as a sentence does, on Linux it is taken for a format, and nowhere may it
+/// contain a NUL.
 fn plain(text: &str) -> String {
-    let text = text.replace('\0', "\u{fffd}");
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    let text = first.chain(letters).collect::<String>().replace('\0', "\u{fffd}");
     if cfg!(target_os = "linux") { text.replace('%', "%%") } else { text }
 }
