@@ -177,11 +177,13 @@ pictures: setup-tests $(PAGE) ## make the pictures for the documents, and those 
 	@FORETOKEN_KEEP_PICTURES=1 cargo test $(CARGO_ALL) --test desktop -- seeing::
 
 BUNDLE = $(CARGO_TARGET_DIR)/dist/bundle
+# Others than the system's own: BUNDLES=appimage.
+BUNDLES :=
 SMOLLM2 := smollm2/SmolLM2-135M-Instruct-Q4_1.gguf
 bundle: setup model $(PAGE) ## make an installable package in target/dist/bundle, with SmolLM2 if it could be downloaded
 	@[ -f $(SMOLLM2) ] || echo "SmolLM2 is missing, so the package starts with the tiny starter model."
 	@rm -rf $(BUNDLE)
-	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build \
+	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build $(if $(BUNDLES),--bundles $(BUNDLES)) \
 		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) -- --profile dist --locked -p foretoken -p foretoken-cli
 	@scripts/check-libraries.sh $(addprefix $(CARGO_TARGET_DIR)/dist/,foretoken foretoken-cli)
 	@[ ! -d $(BUNDLE)/deb ] || scripts/finish-debian.sh $(BUNDLE)/deb/*.deb $(CARGO_TARGET_DIR)/dist/foretoken-cli

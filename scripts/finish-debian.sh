@@ -24,6 +24,7 @@ dpkg-deb --raw-extract "$package" "$root"
 name=$(dpkg-deb --field "$package" Package)
 
 cp "$terminal" "$root/usr/bin/foretoken-cli"
+strip --strip-unneeded "$root"/usr/bin/*
 mkdir -p "$root/usr/share/man/man1"
 for page in src-tauri/linux/*.1; do
     gzip -9n < "$page" > "$root/usr/share/man/man1/$(basename "$page").gz"
@@ -41,5 +42,6 @@ sed -i "s/libc6 (>= [0-9.]*)/libc6 (>= $glibc)/; s/^Installed-Size: .*/Installed
 
 chmod -R u=rwX,go=rX "$root"
 find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group -Zxz --build "$root" "$package.new" >/dev/null
+# Most of it is weights, in which xz searches for minutes to find a tenth.
+dpkg-deb --root-owner-group -Zgzip --build "$root" "$package.new" >/dev/null
 mv "$package.new" "$package"

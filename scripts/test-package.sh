@@ -17,7 +17,9 @@ name=$(dpkg-deb --field "$package" Package)
 sudo=
 [ "$(id -u)" = 0 ] || sudo=sudo
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+installed=
+purge() { $sudo apt-get purge -y -qq "$name" >/dev/null 2>&1; }
+trap '[ -z "$installed" ] || purge; rm -rf "$folder"' EXIT
 
 # There is no address of a maintainer yet.
 say "what lintian says"
@@ -41,6 +43,7 @@ dpkg-deb --root-owner-group -Znone --build "$contents" "$older" >/dev/null
 rm -rf "$contents"
 
 install() {
+    installed=yes
     say "installing $(dpkg-deb --show --showformat '${Package} ${Version}' "$1")"
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null
 }
@@ -91,12 +94,12 @@ FORETOKEN_DATA_DIR=/sys/foretoken on_display sh -c '
 ' || fail "nothing says that the data folder cannot be written ($?)"
 say "a data folder that cannot be written is said to be one"
 
-foretoken-cli generate --prompt "What is the capital of France?" --max-tokens 8 >"$folder/reply" || fail "the terminal failed"
-[ -s "$folder/reply" ] || fail "the terminal wrote nothing"
-say "the terminal replies"
+foretoken-cli check --target starter --draft starter-draft --prompt "Tell me a story" --max-tokens 32 ||
+    fail "the terminal does not reply, or not the same with drafts"
 
 say "removing it"
-$sudo apt-get purge -y -qq "$name" >/dev/null
+purge
+installed=
 for file in $files; do
     case $file in
         *oretoken*) [ ! -e "$file" ] || fail "$file was left" ;;
