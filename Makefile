@@ -109,8 +109,8 @@ check-systems: $(PAGE) ## compile and lint the whole workspace for macOS, Window
 	@scripts/setup.sh systems
 	@scripts/check-systems.sh $(TARGETS)
 
-PACKAGE = $(CARGO_TARGET_DIR)/dist/bundle/deb/*.deb
-test-package: ## install what `make bundle` made for Debian, chat with it, remove it
+PACKAGE = $(BUNDLE)/deb/*.deb
+test-package: ## install what `make bundle` made for Debian over an older version, chat with it, remove it
 	@scripts/setup.sh packages
 	@cargo build $(CARGO_ALL) --example installed
 	@scripts/test-package.sh $(PACKAGE)
@@ -176,16 +176,20 @@ pictures: setup-tests $(PAGE) ## make the pictures for the documents, and those 
 	@cargo build $(CARGO_ALL) --bins
 	@FORETOKEN_KEEP_PICTURES=1 cargo test $(CARGO_ALL) --test desktop -- seeing::
 
+BUNDLE = $(CARGO_TARGET_DIR)/dist/bundle
+# Others than the system's own: BUNDLES=appimage.
+BUNDLES :=
 SMOLLM2 := smollm2/SmolLM2-135M-Instruct-Q4_1.gguf
 bundle: setup model $(PAGE) ## make an installable package in target/dist/bundle, with SmolLM2 if it could be downloaded
 	@[ -f $(SMOLLM2) ] || echo "SmolLM2 is missing, so the package starts with the tiny starter model."
-	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build \
-		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) -- --profile dist
-	@scripts/check-libraries.sh $(CARGO_TARGET_DIR)/dist/foretoken
+	@rm -rf $(BUNDLE)
+	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build $(if $(BUNDLES),--bundles $(BUNDLES)) \
+		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) -- --profile dist --locked -p foretoken -p foretoken-cli
+	@scripts/check-libraries.sh $(addprefix $(CARGO_TARGET_DIR)/dist/,foretoken foretoken-cli)
+	@[ ! -d $(BUNDLE)/deb ] || scripts/finish-debian.sh $(BUNDLE)/deb/*.deb $(CARGO_TARGET_DIR)/dist/foretoken-cli
 
 release: bundle ## gather packages, the terminal, what they are made of, notes and checksums in target/release-files
 	@scripts/setup.sh release
-	@cargo build $(CARGO_ALL) --profile dist --bins
 	@scripts/release.sh
 
 cuda-build: ## build foretoken-cli for NVIDIA GPUs, on Linux; needs neither a GPU nor CUDA

@@ -72,7 +72,7 @@ find_missing() {
     missing webkit2gtk-4.1.pc libwebkit2gtk-4.1-dev webkit2gtk4.1-devel webkit2gtk-4.1 "draws the page in the window"
     missing dbus-1.pc libdbus-1-dev dbus-devel dbus "lets the window talk to the desktop"
     node_fits || has_pip || missing pip python3-pip python3-pip python-pip "installs a current Node"
-    [ "$1" = systems ] && missing x86_64-w64-mingw32-windres binutils-mingw-w64-x86-64 mingw64-binutils mingw-w64-binutils "puts icons into Windows programs"
+    [ "$1" != systems ] || missing x86_64-w64-mingw32-windres binutils-mingw-w64-x86-64 mingw64-binutils mingw-w64-binutils "puts icons into Windows programs"
     case $1 in window | check | systems | release) return ;; esac
     missing Xvfb xvfb xorg-x11-server-Xvfb xorg-server-xvfb "provides a display for the window tests"
     has_gpu || missing none mesa-vulkan-drivers mesa-vulkan-drivers vulkan-swrast "plays a GPU in the tests"
@@ -84,6 +84,8 @@ find_missing() {
     missing gio libglib2.0-bin glib2 glib2 "knows what a file is"
     missing xvfb-run xvfb xorg-x11-server-Xvfb xorg-server-xvfb "starts a program on a display of its own"
     missing dbus-run-session dbus-daemon dbus-daemon dbus "lets a second start find the first"
+    missing xwininfo x11-utils xwininfo xorg-xwininfo "reads what a window is called"
+    missing man man-db man-db man-db "reads manual pages"
     missing xdg-mime xdg-utils xdg-utils xdg-utils "knows what opens a file"
 }
 

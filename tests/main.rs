@@ -9,6 +9,7 @@ mod families;
 mod goldens;
 mod heads;
 mod heard;
+mod icons;
 mod invariance;
 mod libraries;
 mod lossless;
