@@ -52,7 +52,7 @@ uninstall() {
 
 say "installing $(basename "$setup"), $(($(wc -c < "$setup") / 1000000)) MB"
 install || fail "the installer ended with $?"
-for file in foretoken.exe WebView2Loader.dll uninstall.exe LICENSE-MIT starter/starter-target-Q8_0.gguf \
+for file in foretoken.exe foretoken-cli.exe WebView2Loader.dll uninstall.exe LICENSE-MIT starter/starter-target-Q8_0.gguf \
     starter/starter-draft-Q8_0.gguf; do
     [ -s "$folder/$file" ] || fail "$file is missing"
 done
@@ -61,10 +61,16 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
 [ "$(value "$UNINSTALL" DisplayVersion)" = "$version" ] || fail "Windows is not told of version $version"
 has_key "$CLASSES\\dev.foretoken.gguf\\shell\\open\\command" || fail "nothing opens a model's file"
 
+say "asking the terminal"
+for target in starter smollm2; do
+    windows "$folder/foretoken-cli.exe" check --target "$target" --prompt "Tell me a story" --max-tokens 40 ||
+        fail "the text of $target is another with drafts"
+done
+
 say "starting it"
 mkdir -p "$local/dev.foretoken/data" && echo kept > "$local/dev.foretoken/data/kept"
-export FORETOKEN_DATA_DIR="$data"
-[ -z "$wine" ] || FORETOKEN_DATA_DIR="Z:$data"
+if [ -n "$wine" ]; then FORETOKEN_DATA_DIR="Z:$data"; else FORETOKEN_DATA_DIR=$(cygpath -w "$data"); fi
+export FORETOKEN_DATA_DIR
 windows "$folder/foretoken.exe" &
 started=$!
 if [ -n "$wine" ]; then

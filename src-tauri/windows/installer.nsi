@@ -1,7 +1,7 @@
 ; The installer for Windows: for one person, without asking an administrator. scripts/windows/bundle.sh calls makensis:
 ;
 ;   VERSION   of Foretoken, such as 0.1.0
-;   PROGRAM   the folder with foretoken.exe and WebView2Loader.dll
+;   PROGRAM   the folder with foretoken.exe, foretoken-cli.exe and WebView2Loader.dll
 ;   SOURCES   the repository
 ;   OUT       the installer to make
 ;   QUICK     nothing is compressed, for a try
@@ -96,6 +96,7 @@ LangString UNWRITTEN ${LANG_GERMAN} "Foretoken kann nicht in $INSTDIR installier
 
 !macro REMOVE_FILES
     Delete "$INSTDIR\foretoken.exe"
+    Delete "$INSTDIR\foretoken-cli.exe"
     Delete "$INSTDIR\WebView2Loader.dll"
     Delete "$INSTDIR\LICENSE-*"
     Delete "$INSTDIR\starter\starter-*.gguf"
@@ -114,6 +115,7 @@ Section $(PROGRAM_NAME) PROGRAM_SECTION
     ClearErrors
     SetOutPath $INSTDIR
     File "${PROGRAM}/foretoken.exe"
+    File "${PROGRAM}/foretoken-cli.exe"
     File "${PROGRAM}/WebView2Loader.dll"
     File "${SOURCES}/LICENSE-MIT"
     File "${SOURCES}/LICENSE-APACHE"
