@@ -27,6 +27,7 @@ pub fn start(handle: &AppHandle, apply: impl Fn(&WebviewWindow) + Send + 'static
         let folders = Folders::locate()?;
         folders.create()?;
         log.call_once(|| keep_log(&folders.logs()));
+        expect_webview(tauri::webview_version().is_ok())?;
         App::start(folders, resources.as_deref())
     };
     let Some(app) = insist(start, |problem| ask(handle, problem)) else { return handle.exit(NO_START) };
@@ -51,6 +52,15 @@ pub fn start(handle: &AppHandle, apply: impl Fn(&WebviewWindow) + Send + 'static
     if let Err(error) = opened {
         tracing::error!("no window: {error}");
     }
+}
+
+/// What draws the page is a part of Windows that can be missing; elsewhere no program starts without it.
+fn expect_webview(found: bool) -> Result<(), StartProblem> {
+    const MISSING: &str = "WebView2 is missing, the part of Windows that draws Foretoken's window. Install it from \
+        https://developer.microsoft.com/microsoft-edge/webview2/ and start Foretoken again. Your conversations stay \
+        as they are.";
+    // Tauri looks for it once, so trying again would find nothing new.
+    if found { Ok(()) } else { Err(StartProblem { text: MISSING.to_owned(), remedy: None }) }
 }
 
 /// Shows a problem until it is answered: whether the person wants its remedy.
