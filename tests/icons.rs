@@ -27,7 +27,8 @@ fn the_icon_for_macos_has_every_size_that_the_finder_shows() {
         pictures.push((&picture[..4], &picture[8..]));
         rest = after;
     }
-    let find = |kind: &str| pictures.iter().find(|(found, _)| *found == kind.as_bytes()).map(|(_, data)| *data);
+    let find =
+        |kind: &str| pictures.iter().find(|(found, _)| *found == kind.as_bytes()).map(|(_, data)| *data);
     // Points, and pixels on a display with two to a point.
     for (kind, pixels) in [
         ("ic11", 32),
@@ -64,7 +65,9 @@ fn the_icon_for_windows_has_every_size_from_lists_to_tiles() {
 
 #[test]
 fn the_icons_for_linux_have_the_sizes_they_are_named_after() {
-    for (name, pixels) in [("32x32.png", 32), ("128x128.png", 128), ("128x128@2x.png", 256), ("icon.png", 512)] {
+    for (name, pixels) in
+        [("32x32.png", 32), ("128x128.png", 128), ("128x128@2x.png", 256), ("icon.png", 512)]
+    {
         assert_eq!(size(&icon(name)), (pixels, pixels), "{name}");
     }
 }

@@ -18,7 +18,8 @@ async fn margins(window: &Window, selector: &str) -> (f64, f64) {
 async fn arabic_stands_on_the_right_and_english_on_the_left() {
     let folder = tempfile::tempdir().unwrap();
     let window = Window::open(folder.path()).await;
-    for (text, direction) in [("مرحبا، كيف حالك؟ `f(x);`", "rtl"), ("Hello, how are you?", "ltr")] {
+    for (text, direction) in [("مرحبا، كيف حالك؟ `f(x);`", "rtl"), ("Hello, how are you?", "ltr")]
+    {
         window.click("new-chat").await;
         window.type_into("composer", text).await;
         let script = "return getComputedStyle(document.querySelector('[data-testid=composer]')).direction";
@@ -27,7 +28,8 @@ async fn arabic_stands_on_the_right_and_english_on_the_left() {
         window.wait_for_reply(1).await;
         let (left, right) = margins(&window, "[aria-current=page] .words").await;
         assert_eq!(right < left, direction == "rtl", "the title of {text}: {left}, {right}");
-        let script = "return getComputedStyle(document.querySelector('[data-testid=message-user]')).direction";
+        let script =
+            "return getComputedStyle(document.querySelector('[data-testid=message-user]')).direction";
         assert_eq!(window.page.execute(script, vec![]).await.unwrap(), Value::from(direction));
         window.photograph(&format!("written-{direction}")).await;
     }

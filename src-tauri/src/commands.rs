@@ -17,7 +17,8 @@ use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CatalogueFamily, CheckProgress, CommandError,
     ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export, FileDrag,
     ImportProgress, Imported, Message, ModelEntry, Preset, PresetValues, Recommendation, Reply, ReplyCheck,
-    ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings, Theme, TokenCount, TokenSource, TraceStorage,
+    ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings, Theme, TokenCount, TokenSource,
+    TraceStorage,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
