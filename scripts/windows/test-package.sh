@@ -62,9 +62,10 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
 has_key "$CLASSES\\dev.foretoken.gguf\\shell\\open\\command" || fail "nothing opens a model's file"
 
 say "asking the terminal"
-for target in starter smollm2; do
-    windows "$folder/foretoken-cli.exe" check --target "$target" --prompt "Tell me a story" --max-tokens 40 ||
-        fail "the text of $target is another with drafts"
+for pair in "starter --draft starter-draft" "smollm2 --draft smollm2-head"; do
+    # shellcheck disable=SC2086 # an option and what it is
+    windows "$folder/foretoken-cli.exe" check --target $pair --prompt "Tell me a story" --max-tokens 40 ||
+        fail "the text of ${pair%% *} is another with drafts"
 done
 
 say "starting it"

@@ -87,6 +87,20 @@ impl CachedRepository {
         published.map_err(|source| Error::Disk { path: link, source })
     }
 
+    /// A file of that name and length in any revision. Where links are not allowed it may be the one that is wanted.
+    pub(crate) fn namesakes(&self, file: &str, bytes: u64) -> Vec<PathBuf> {
+        let files = snapshots(&self.path()).into_iter().map(|snapshot| snapshot.join(file));
+        files.filter(|path| has(path, bytes)).collect()
+    }
+
+    /// Makes a file of another revision the blob that it is, without a second copy where the disk can do so.
+    pub(crate) fn adopt(&self, file: &Path, known: &FileMetadata) -> Result<()> {
+        let blob = self.blob(&known.etag);
+        let adopted = parent(&blob)
+            .and_then(|()| fs::hard_link(file, &blob).or_else(|_| fs::copy(file, &blob).map(|_| ())));
+        adopted.map_err(|source| Error::Disk { path: blob, source })
+    }
+
     /// Remembers the revision that `main` stood for, by which other programs find the files.
     pub(crate) fn set_main(&self, revision: &str) -> Result<()> {
         let path = self.path().join("refs/main");

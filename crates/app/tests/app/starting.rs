@@ -58,7 +58,7 @@ fn a_data_folder_with_a_long_name_with_spaces_and_umlauts_is_like_any_other() {
     std::fs::create_dir_all(&deep).unwrap();
     let fixture = Fixture::at(tempfile::tempdir_in(&deep).unwrap());
     assert!(fixture.folder.path().to_string_lossy().chars().count() > 240);
-    let model = fixture.folder.path().join("models/größtes Modell.gguf");
+    let model = fixture.folder.path().join("models").join("größtes Modell.gguf");
     std::fs::copy(repository().join("starter/starter-target-Q8_0.gguf"), &model).unwrap();
     let added = fixture.app.add_model(model.to_str().unwrap()).unwrap();
     let status = fixture.set(|settings| settings.target.clone_from(&added.id));
