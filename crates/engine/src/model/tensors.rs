@@ -56,13 +56,15 @@ impl Stored {
     }
 }
 
-/// Where a draft head's table of tokens lies: of each row of its output matrix the target's token.
+/// Where a list of tokens lies. A draft head's table has of each row of its output matrix the target's token.
 #[derive(Debug, Clone)]
 pub(super) struct TokenTable {
     /// Index of the file.
     pub file: usize,
-    /// Whole numbers of 64 bits.
+    /// Whole numbers.
     pub bytes: Range<usize>,
+    /// Bytes of one of them: 4 or 8.
+    pub width: usize,
     /// They are to be added to the numbers of their rows.
     pub offsets: bool,
 }
@@ -70,7 +72,7 @@ pub(super) struct TokenTable {
 impl TokenTable {
     /// Tokens in it.
     pub fn len(&self) -> usize {
-        self.bytes.len() / size_of::<i64>()
+        self.bytes.len() / self.width
     }
 }
 
@@ -86,13 +88,15 @@ pub(super) struct Tensors {
     /// Until it is known which tensors they make.
     pub raw: BTreeMap<String, Raw>,
     pub token_table: Option<TokenTable>,
+    /// Of an assistant whose tokens are in clusters: all of them, cluster by cluster.
+    pub order: Option<TokenTable>,
 }
 
 impl Tensors {
     /// None yet, of the model at `path`.
     pub fn none(path: &Path) -> Self {
         let (stored, beyond, raw) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { path: path.to_owned(), files: Vec::new(), stored, beyond, raw, token_table: None }
+        Self { path: path.to_owned(), files: Vec::new(), stored, beyond, raw, token_table: None, order: None }
     }
 
     /// The numbers of the table of tokens, in the order of the rows; `None` where there is no table.
@@ -100,12 +104,25 @@ impl Tensors {
     /// # Errors
     /// Those of reading its file.
     pub fn tokens(&self) -> Result<Option<Vec<i64>>> {
-        let Some(table) = &self.token_table else { return Ok(None) };
+        self.token_table.as_ref().map(|table| self.numbers(table)).transpose()
+    }
+
+    /// The numbers of the list of tokens in clusters; none where there is no such list.
+    ///
+    /// # Errors
+    /// Those of reading its file.
+    pub fn order(&self) -> Result<Vec<i64>> {
+        self.order.as_ref().map_or(Ok(Vec::new()), |order| self.numbers(order))
+    }
+
+    fn numbers(&self, table: &TokenTable) -> Result<Vec<i64>> {
         let bytes = self.files[table.file].read(table.bytes.clone())?;
-        let (numbers, _) = bytes.as_chunks();
-        let numbers = numbers.iter().map(|number| i64::from_le_bytes(*number));
+        let numbers: Vec<i64> = match table.width {
+            4 => bytes.as_chunks().0.iter().map(|number| i32::from_le_bytes(*number).into()).collect(),
+            _ => bytes.as_chunks().0.iter().map(|number| i64::from_le_bytes(*number)).collect(),
+        };
         let first = |row: i64| if table.offsets { row } else { 0 };
-        Ok(Some((0..).zip(numbers).map(|(row, number)| number.saturating_add(first(row))).collect()))
+        Ok((0..).zip(numbers).map(|(row, number)| number.saturating_add(first(row))).collect())
     }
 
     /// Takes a tensor of another model for one of these.
