@@ -105,7 +105,8 @@ impl RandomAssistant {
             self.matrix("masked_embedding.centroids", CLUSTERS, HIDDEN);
         }
         for layer in 0..LAYERS {
-            let (name, head_size) = (|part: &str| format!("model.layers.{layer}.{part}"), self.head_size(layer));
+            let (name, head_size) =
+                (|part: &str| format!("model.layers.{layer}.{part}"), self.head_size(layer));
             let queries = HEADS * head_size;
             self.matrix(&name("self_attn.q_proj"), queries, HIDDEN);
             self.matrix(&name("self_attn.o_proj"), HIDDEN, queries);
@@ -159,20 +160,23 @@ impl RandomAssistant {
         let factors: Vec<f32> = (0..pairs).map(|pair| if pair < pairs / 4 { 1.0 } else { 1e30 }).collect();
         let factors = Tensor::new(factors, &Device::Cpu).unwrap();
         tensors.push(("rope_freqs.weight".to_owned(), QTensor::quantize(&factors, GgmlDType::F32).unwrap()));
-        let order = self.order.as_ref().map(|order| order.iter().map(|&token| token as TokenId).collect::<Vec<_>>());
+        let order =
+            self.order.as_ref().map(|order| order.iter().map(|&token| token as TokenId).collect::<Vec<_>>());
         let order = order.as_ref().map(|order| ("masked_embd_ordering", &order[..]));
-        write_gguf_with(&path.join(format!("assistant {quantisation:?}.gguf")), &self.metadata(), tensors, order)
+        write_gguf_with(
+            &path.join(format!("assistant {quantisation:?}.gguf")),
+            &self.metadata(),
+            tensors,
+            order,
+        )
     }
 
     fn metadata(&self) -> Vec<(String, Value)> {
         let size = |size: usize| Value::U32(size as u32);
         let (global, local) = (self.size("global_head_dim"), self.size("head_dim"));
-        let keys = |layer: usize| match is_global(layer) {
-            true => self.size("num_global_key_value_heads").max(1),
-            false => self.size("num_key_value_heads"),
-        };
-        let keys = |layer: usize| match self.config["text_config"]["attention_k_eq_v"] == true {
-            true => keys(layer),
+        let text = &self.config["text_config"];
+        let keys = |layer: usize| match is_global(layer) && text["attention_k_eq_v"] == true {
+            true => self.size("num_global_key_value_heads"),
             false => self.size("num_key_value_heads"),
         };
         let own = [

@@ -109,7 +109,8 @@ fn assistant() -> Gguf {
     let renamed = |key: String| key.replacen("gemma4.", "gemma4-assistant.", 1);
     gguf.values = gguf.values.into_iter().map(|(key, value)| (renamed(key), value)).collect();
     gguf.set("general.architecture", text("gemma4-assistant"));
-    for (key, number) in [("embedding_length_out", 8), ("nextn_predict_layers", 2), ("attention.shared_kv_layers", 2)]
+    for (key, number) in
+        [("embedding_length_out", 8), ("nextn_predict_layers", 2), ("attention.shared_kv_layers", 2)]
     {
         gguf.set(&format!("gemma4-assistant.{key}"), Value::U32(number));
     }

@@ -1,10 +1,8 @@
-//! What files call the tensors of an assistant, beside those of its layers, and in which order its tokens are.
+//! What files call the tensors of an assistant, beside those of its layers.
 
 use super::config::{Clusters, ModelConfig};
-use super::tensors::Tensors;
-use super::weights::{EMBEDDING, OUTPUT, Weights};
+use super::tensors::{ORDER, Tensors};
 use crate::error::Result;
-use crate::token::TokenId;
 
 /// The name of the matrix that makes one state of the target's embedding and the state that is carried, `[hidden,
 /// 2 * carried]`, and of the one that makes the state that is carried on, `[carried, hidden]`.
@@ -12,8 +10,6 @@ pub const PRE_PROJECTION: &str = "nextn.pre_projection.weight";
 pub const POST_PROJECTION: &str = "nextn.post_projection.weight";
 /// The name of what tells how near a state is to each cluster of tokens, `[clusters, hidden]`.
 pub const CENTROIDS: &str = "masked_embd_centroids.weight";
-/// The name of the list of tokens, cluster by cluster.
-pub(super) const ORDER: &str = "masked_embd_ordering";
 
 /// The same by Hugging Face's names.
 const OUTER: [(&str, &str); 3] = [
@@ -32,15 +28,6 @@ pub(super) fn outer(hugging_face: &str) -> Option<&'static str> {
 pub(super) fn is_order(name: &str) -> bool {
     let name = name.strip_suffix(".weight").unwrap_or(name);
     name == ORDER || name == HUGGING_FACE_ORDER
-}
-
-/// Takes an assistant's table of tokens for its output matrix, which it is: the embedding is the target's.
-pub(super) fn rename(tensors: &mut Tensors, config: &ModelConfig) {
-    if config.assistant().is_some()
-        && let Some(table) = tensors.stored.remove(EMBEDDING)
-    {
-        tensors.stored.entry(OUTPUT.to_owned()).or_insert(table);
-    }
 }
 
 /// The clusters of a GGUF file, which names them by its tensors alone.
@@ -72,24 +59,4 @@ pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     let found = tensors.order.as_ref().ok_or_else(|| tensors.missing(ORDER))?.len();
     let tokens = config.tokens();
     if found == tokens { Ok(()) } else { Err(tensors.misshapen(ORDER, &[tokens], &[found])) }
-}
-
-/// The tokens of an assistant, cluster by cluster.
-///
-/// # Errors
-/// `Error::BadModel` for a list that does not name each of `tokens` once; those of reading its file.
-pub fn order(weights: &Weights, tokens: usize) -> Result<Vec<TokenId>> {
-    let numbers = weights.tensors().order()?;
-    let mut is_named = vec![false; tokens];
-    for &number in &numbers {
-        let named = usize::try_from(number).ok().and_then(|token| is_named.get_mut(token));
-        match named.filter(|named| !**named) {
-            Some(named) => *named = true,
-            None => {
-                let expected = format!("each of {tokens} tokens once in {ORDER}");
-                return Err(weights.bad(expected, number.to_string()));
-            }
-        }
-    }
-    Ok(numbers.into_iter().map(|number| number as TokenId).collect())
 }

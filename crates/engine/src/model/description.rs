@@ -236,7 +236,10 @@ fn special(config: &ModelConfig) -> Vec<String> {
         };
         special.push(format!("a draft head: reads {reads} of its target"));
         if let Some(clusters) = head.assistant.as_ref().and_then(|assistant| assistant.clusters) {
-            special.push(format!("scores the nearest {} of {} clusters of tokens", clusters.nearest, clusters.count));
+            special.push(format!(
+                "scores the nearest {} of {} clusters of tokens",
+                clusters.nearest, clusters.count
+            ));
         }
         if let Some(block) = &head.block {
             special.push(format!("guesses up to {} tokens in one pass", block.longest()));

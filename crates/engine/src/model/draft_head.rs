@@ -97,7 +97,9 @@ fn seen_layer(kind: &AttentionKind, target: &ModelConfig) -> Result<usize> {
     let of_kind = |layer: &usize| target.attention(*layer).window.is_some() == kind.window.is_some();
     let found = (0..target.caching_layers).rev().find(of_kind).filter(|_| target.family.is_assisted());
     let ours = (kind.keys.count, kind.keys.size);
-    let heads = |(count, size): (usize, usize)| format!("{count} heads of {size} numbers");
+    let heads = |(count, size): (usize, usize)| {
+        format!("{count} {} of {size} numbers", if count == 1 { "head" } else { "heads" })
+    };
     let theirs = found.map(|layer| target.attention(layer).keys).map(|keys| (keys.count, keys.size));
     let why = match (found, theirs) {
         (Some(layer), Some(theirs)) if theirs == ours => return Ok(layer),

@@ -37,8 +37,8 @@ use std::sync::Arc;
 use candle_core::Device;
 
 pub use config::{
-    Assistant, AttentionKind, BlockHead, Clusters, Confidence, Convolution, DraftHead, Experts, FusedNorms, Heads, KeyHeads,
-    ModelConfig, Recurrence, Rotary, Scoring, Selector, Turns,
+    Assistant, AttentionKind, BlockHead, Clusters, Confidence, Convolution, DraftHead, Experts, FusedNorms,
+    Heads, KeyHeads, ModelConfig, Recurrence, Rotary, Scoring, Selector, Turns,
 };
 pub use description::{Description, Sizes, TokenizerDescription};
 pub use family::{Activation, Family, HeadNorms, Mixer, RotaryLayout};

@@ -14,6 +14,10 @@ use super::gathered::{Gathered, Lie};
 use super::weight_file::WeightFile;
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::token::TokenId;
+
+/// The name of the list of an assistant's tokens, cluster by cluster.
+pub(super) const ORDER: &str = "masked_embd_ordering";
 
 /// Where one tensor lies.
 #[derive(Debug, Clone)]
@@ -107,12 +111,26 @@ impl Tensors {
         self.token_table.as_ref().map(|table| self.numbers(table)).transpose()
     }
 
-    /// The numbers of the list of tokens in clusters; none where there is no such list.
+    /// The tokens of an assistant, cluster by cluster.
     ///
     /// # Errors
-    /// Those of reading its file.
-    pub fn order(&self) -> Result<Vec<i64>> {
-        self.order.as_ref().map_or(Ok(Vec::new()), |order| self.numbers(order))
+    /// `Error::BadModel` for a list that does not name each of `tokens` once; those of reading its file.
+    pub fn order(&self, tokens: usize) -> Result<Vec<TokenId>> {
+        let numbers = self.order.as_ref().map_or(Ok(Vec::new()), |order| self.numbers(order))?;
+        let mut is_named = vec![false; tokens];
+        for &number in &numbers {
+            let named = usize::try_from(number).ok().and_then(|token| is_named.get_mut(token));
+            let Some(named) = named.filter(|named| !**named) else {
+                return Err(Error::BadModel {
+                    path: self.path.clone(),
+                    expected: format!("each of {tokens} tokens once in {ORDER}"),
+                    found: number.to_string(),
+                    hint: "Choose another file of this draft head.",
+                });
+            };
+            *named = true;
+        }
+        Ok(numbers.into_iter().map(|number| number as TokenId).collect())
     }
 
     fn numbers(&self, table: &TokenTable) -> Result<Vec<i64>> {

@@ -21,6 +21,7 @@ pub use super::tensors::Stored;
 use super::tensors::{Meaning, Tensors};
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::token::TokenId;
 
 /// The name of the embedding, `[vocabulary, hidden]`.
 pub const EMBEDDING: &str = "token_embd.weight";
@@ -100,8 +101,8 @@ impl Part {
 }
 
 use Dimension::{
-    AllLayers, Carried, Experts, Head, Heads, Hidden, Intermediate, KeyValues, Mixed, One, PerLayer, Queries, States,
-    Tokens, Vocabulary,
+    AllLayers, Carried, Experts, Head, Heads, Hidden, Intermediate, KeyValues, Mixed, One, PerLayer, Queries,
+    States, Tokens, Vocabulary,
 };
 
 const OUTER: [Part; 8] = [
@@ -354,7 +355,6 @@ pub(super) fn number(text: &str) -> Option<usize> {
 /// `Error::BadModel` for a matrix that has not the rows of its parts.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     rename(tensors, config);
-    assistant_tensors::rename(tensors, config);
     if config.family.gate_in_query {
         split_gates(tensors, config)?;
     }
@@ -397,6 +397,11 @@ fn rename(tensors: &mut Tensors, config: &ModelConfig) {
         }
     };
     rename(tensors, "token_embd_norm.weight", OUTPUT_NORM);
+    if config.assistant().is_some() {
+        // Its table of tokens is its output matrix: the embedding is the target's.
+        rename(tensors, EMBEDDING, OUTPUT);
+        tensors.stored.remove(EMBEDDING);
+    }
     let full = |layer: usize, name: &str| format!("blk.{layer}.{name}");
     if !config.family.post_norms {
         for layer in 0..config.layers {
@@ -677,8 +682,12 @@ impl Weights {
         self.tensors.stored.contains_key(name)
     }
 
-    pub(super) fn tensors(&self) -> &Tensors {
-        &self.tensors
+    /// An assistant's tokens, cluster by cluster.
+    ///
+    /// # Errors
+    /// As [`Self::vector`], and `Error::BadModel` for a list that does not name each of `tokens` once.
+    pub fn order(&self, tokens: usize) -> Result<Vec<TokenId>> {
+        self.tensors.order(tokens)
     }
 
     pub fn device(&self) -> &Device {

@@ -4,7 +4,7 @@ use super::packing::{panels, reordered};
 use super::panels::Panels;
 use super::simd::LANES;
 use crate::error::Result;
-use crate::model::assistant_tensors::{CENTROIDS, POST_PROJECTION, PRE_PROJECTION, order};
+use crate::model::assistant_tensors::{CENTROIDS, POST_PROJECTION, PRE_PROJECTION};
 use crate::model::weights::{EMBEDDING, OUTPUT};
 use crate::model::{Clusters as Sizes, ModelConfig, StoredRows, Weights};
 use crate::token::TokenId;
@@ -55,7 +55,7 @@ impl Assistant {
 impl Clusters {
     fn load(weights: &Weights, sizes: Sizes, tokens: usize) -> Result<Self> {
         let (nearest, size) = (sizes.nearest, sizes.size(tokens));
-        let order = order(weights, tokens)?;
+        let order = weights.order(tokens)?;
         Ok(Self { centroids: panels(weights, CENTROIDS)?, nearest, size, order })
     }
 

@@ -123,7 +123,7 @@ pub struct Workspace {
     /// scores of their tokens.
     pub centroids: Buffer<f32>, // [rows asked for, clusters in whole vectors]
     pub nearest: Buffer<usize>, // [rows asked for, nearest]
-    pub near: Buffer<f32>,      // [rows asked for, nearest, tokens of a cluster in whole vectors]
+    pub near: Buffer<f32>,    // [rows asked for, nearest, tokens of a cluster in whole vectors]
     /// The scores of a place after a token.
     pub after: Vec<f32>, // [vocabulary]
     pub routed: Routed,

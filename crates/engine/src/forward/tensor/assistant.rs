@@ -11,7 +11,7 @@ use super::cache::Cache;
 use super::stack::{Arithmetic, Padding, Stack};
 use crate::error::Result;
 use crate::forward::Features;
-use crate::model::assistant_tensors::{CENTROIDS, POST_PROJECTION, PRE_PROJECTION, order};
+use crate::model::assistant_tensors::{CENTROIDS, POST_PROJECTION, PRE_PROJECTION};
 use crate::model::weights::{EMBEDDING, OUTPUT};
 use crate::model::{KeyHeads, ModelConfig, StoredRows, Weights};
 use crate::token::TokenId;
@@ -50,7 +50,7 @@ impl Assistant {
                 centroids: stack(CENTROIDS)?,
                 nearest: sizes.nearest,
                 size: sizes.size(config.vocabulary),
-                order: order(weights, config.vocabulary)?,
+                order: weights.order(config.vocabulary)?,
                 output: weights.matrix(OUTPUT)?,
             })
         });
@@ -62,11 +62,7 @@ impl Assistant {
             pre_projection: stack(PRE_PROJECTION)?,
             post_projection: stack(POST_PROJECTION)?,
             clusters: clusters.transpose()?,
-            caches: config
-                .attention_kinds
-                .iter()
-                .map(|kind| cache(kind.keys))
-                .collect::<Computed<_>>()?,
+            caches: config.attention_kinds.iter().map(|kind| cache(kind.keys)).collect::<Computed<_>>()?,
         }))
     }
 
@@ -96,8 +92,10 @@ impl Assistant {
         let mut from = config.carried();
         for (KeyHeads { count, size, .. }, cache) in &mut self.caches {
             let mut part = || {
-                let numbers: Vec<f32> =
-                    (0..rows.len()).flat_map(|row| &rows.row(row)[from..][..*count * *size]).copied().collect();
+                let numbers: Vec<f32> = (0..rows.len())
+                    .flat_map(|row| &rows.row(row)[from..][..*count * *size])
+                    .copied()
+                    .collect();
                 from += *count * *size;
                 Tensor::from_vec(numbers, (rows.len(), *count, *size), cache.device())?.transpose(0, 1)
             };

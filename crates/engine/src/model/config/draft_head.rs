@@ -92,6 +92,17 @@ impl ModelConfig {
         self.hidden * if joins { 2 } else { 1 }
     }
 
+    /// Of a draft head that attends to its target's keys and values.
+    pub fn assistant(&self) -> Option<&Assistant> {
+        self.draft_head.as_ref()?.assistant.as_ref()
+    }
+
+    /// Numbers of the embedding of a token, and of the state after the last layer as a draft head goes on with it.
+    pub fn carried(&self) -> usize {
+        let head = self.draft_head.as_ref().filter(|head| head.assistant.is_some());
+        head.map_or(self.hidden, |head| head.target_hidden)
+    }
+
     /// Of a draft head that guesses a block at once.
     pub fn block(&self) -> Option<&BlockHead> {
         self.draft_head.as_ref()?.block.as_ref()

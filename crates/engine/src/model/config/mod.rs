@@ -2,6 +2,7 @@
 //! from a config.json. Refuses what would be computed wrongly; touches no weights.
 
 mod assistant;
+mod assistant_keys;
 mod block_head;
 mod block_keys;
 mod draft_head;

@@ -54,11 +54,7 @@ impl Phases<'_> {
         });
         member.meet();
         let first = self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
-        self.products(
-            member,
-            &[self.task(&assistant.pre_projection, joined, self.hidden(0), false)],
-            first,
-        );
+        self.products(member, &[self.task(&assistant.pre_projection, joined, self.hidden(0), false)], first);
     }
 
     /// Completes the states of all rows after the last layer, and hands out what is carried on of them.
