@@ -1,6 +1,7 @@
 //! One binary for all tests that cross crates, but those of the window (desktop.rs).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
+mod assistants;
 mod bad_heads;
 mod block_heads;
 mod circles;
