@@ -98,7 +98,7 @@ pub fn loaded(source: &ModelSource) -> Box<dyn Model> {
 }
 
 /// Whether the engine for GPUs runs what it can of tests' models: FORETOKEN_TEST_DEVICE is `gpu`.
-fn on_gpu() -> bool {
+pub fn on_gpu() -> bool {
     std::env::var("FORETOKEN_TEST_DEVICE").is_ok_and(|name| name == "gpu")
 }
 

@@ -54,7 +54,8 @@ fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 #[test]
 fn a_data_folder_with_a_long_name_with_spaces_and_umlauts_is_like_any_other() {
     let deep = tempfile::tempdir().unwrap();
-    let deep = deep.path().join("Jürgen Groß ".repeat(9).trim_end()).join("größte Ordner ".repeat(9).trim_end());
+    let deep =
+        deep.path().join("Jürgen Groß ".repeat(9).trim_end()).join("größte Ordner ".repeat(9).trim_end());
     std::fs::create_dir_all(&deep).unwrap();
     let fixture = Fixture::at(tempfile::tempdir_in(&deep).unwrap());
     assert!(fixture.folder.path().to_string_lossy().chars().count() > 240);

@@ -222,7 +222,8 @@ mod tests {
         let mut turns = Turns::default();
         rotary.tabulate(&Vec::from_iter(0..4096), false, &mut turns);
         let bits = turns.cosines.iter().chain(&turns.sines).map(|number| u64::from(number.to_bits()));
-        let hash = bits.fold(0xcbf2_9ce4_8422_2325, |hash: u64, bits| (hash ^ bits).wrapping_mul(0x100_0000_01b3));
+        let hash =
+            bits.fold(0xcbf2_9ce4_8422_2325, |hash: u64, bits| (hash ^ bits).wrapping_mul(0x100_0000_01b3));
         assert_eq!(hash, 0xec00_50ca_c225_f715);
     }
 
