@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-gpu test-sanitized test-arm test-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle release cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-gpu test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -109,11 +109,21 @@ check-systems: $(PAGE) ## compile and lint the whole workspace for macOS, Window
 	@scripts/setup.sh systems
 	@scripts/check-systems.sh $(TARGETS)
 
-PACKAGE = $(CARGO_TARGET_DIR)/dist/bundle/deb/*.deb
-test-package: ## install what `make bundle` made for Debian, chat with it, remove it
+PACKAGE = $(BUNDLE)/deb/*.deb
+test-package: ## install what `make bundle` made for Debian over an older version, chat with it, remove it
 	@scripts/setup.sh packages
 	@cargo build $(CARGO_ALL) --example installed
 	@scripts/test-package.sh $(PACKAGE)
+
+# TESTS="part_of_a_name another" runs these alone.
+TESTS :=
+test-windows: setup model $(PAGE) ## build the tests for Windows, and run them under Wine, on Linux
+	@scripts/setup.sh windows
+	@scripts/windows/test.sh $(TESTS)
+
+test-windows-package: ## install what `make bundle-windows` made, start it, remove it, under Wine
+	@scripts/setup.sh windows
+	@scripts/windows/test-package.sh $(CARGO_TARGET_DIR)/dist/bundle/nsis/*-setup.exe
 
 # A stable compiler counts for `fuzz` which edges of our crates were taken. RUNS executions over all targets and a
 # thousandth as many of the page's Markdown, or of TARGET alone; what did something new is kept in target/fuzz and
@@ -176,16 +186,24 @@ pictures: setup-tests $(PAGE) ## make the pictures for the documents, and those 
 	@cargo build $(CARGO_ALL) --bins
 	@FORETOKEN_KEEP_PICTURES=1 cargo test $(CARGO_ALL) --test desktop -- seeing::
 
+BUNDLE = $(CARGO_TARGET_DIR)/dist/bundle
+# Others than the system's own: BUNDLES=appimage.
+BUNDLES :=
 SMOLLM2 := smollm2/SmolLM2-135M-Instruct-Q4_1.gguf
 bundle: setup model $(PAGE) ## make an installable package in target/dist/bundle, with SmolLM2 if it could be downloaded
 	@[ -f $(SMOLLM2) ] || echo "SmolLM2 is missing, so the package starts with the tiny starter model."
-	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build \
-		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) -- --profile dist
-	@scripts/check-libraries.sh $(CARGO_TARGET_DIR)/dist/foretoken
+	@rm -rf $(BUNDLE)/deb
+	cd src-tauri && npx --yes @tauri-apps/cli@2.12 build $(if $(BUNDLES),--bundles $(BUNDLES)) \
+		$$([ ! -f ../$(SMOLLM2) ] || echo --config smollm2.conf.json) -- --profile dist --locked -p foretoken -p foretoken-cli
+	@scripts/check-libraries.sh $(addprefix $(CARGO_TARGET_DIR)/dist/,foretoken foretoken-cli)
+	@[ ! -d $(BUNDLE)/deb ] || scripts/finish-debian.sh $(BUNDLE)/deb/*.deb $(CARGO_TARGET_DIR)/dist/foretoken-cli
+
+bundle-windows: setup model $(PAGE) ## make an installer for Windows in target/dist/bundle, on Linux
+	@scripts/setup.sh windows
+	@scripts/windows/bundle.sh
 
 release: bundle ## gather packages, the terminal, what they are made of, notes and checksums in target/release-files
 	@scripts/setup.sh release
-	@cargo build $(CARGO_ALL) --profile dist --bins
 	@scripts/release.sh
 
 cuda-build: ## build foretoken-cli for NVIDIA GPUs, on Linux; needs neither a GPU nor CUDA

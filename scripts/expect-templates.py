@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what Python's jinja2 makes of the chat templates in ../shared/data/templates.
+"""Writes what Python's jinja2 makes of the chat templates in tests/data/templates.
 
 The engine's tests compare with it. Needs jinja2 (pip install jinja2); run it in the root of the repository
 when a conversation or a template is added. The environment is that of Hugging Face's transformers. Only a
@@ -14,7 +14,7 @@ import jinja2.ext
 import jinja2.sandbox
 
 FOLDER = Path("crates/engine/src/model/template/expected")
-TEMPLATES = Path("../shared/data/templates")
+TEMPLATES = Path("tests/data/templates")
 
 
 def checksum(text):

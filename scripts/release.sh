@@ -1,6 +1,6 @@
 #!/bin/sh
-# Gathers in target/release-files what `make bundle` made for this system, the terminal, what both are made of
-# (CycloneDX), the notes of this version and checksums. Publishes nothing.
+# Gathers in target/release-files what `make bundle` made for this system, the terminal, what programs and page are
+# made of (CycloneDX), the notes of this version and checksums, signed where MINISIGN_KEY names a key. Publishes nothing.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -13,9 +13,10 @@ fail() { echo "release: $*" >&2; exit 1; }
 
 # The same number everywhere; Tauri takes it from Cargo.toml.
 grep -q "<release version=\"$version\"" src-tauri/linux/metainfo.xml || fail "metainfo.xml does not name $version"
+grep -q "\"version\": \"$version\"" ui/package.json || fail "the page is not of $version"
 grep -q "Foretoken_${version}_amd64.deb" src-tauri/linux/dev.foretoken.Foretoken.yml || fail "the Flatpak is not of $version"
 
-find "$target/dist/bundle" -type f \( -name '*.deb' -o -name '*.dmg' -o -name '*-setup.exe' \) -name "*$version*" \
+find "$target/dist/bundle" -type f \( -name '*.deb' -o -name '*.AppImage' -o -name '*.dmg' -o -name '*-setup.exe' \) -name "*$version*" \
     -exec cp {} "$files" \;
 [ -n "$(ls "$files")" ] || fail "there is no package of $version; run \`make bundle\` first"
 
@@ -29,6 +30,9 @@ tar $same -C "$target/dist" -cf - foretoken-cli |
 
 cargo cyclonedx --manifest-path src-tauri/Cargo.toml --format json --target "$system" --override-filename foretoken.cdx >&2
 mv src-tauri/foretoken.cdx.json "$files/foretoken-$version.cdx.json"
+mv crates/cli/foretoken.cdx.json "$files/foretoken-cli-$version.cdx.json"
+# With what built it, since some of that is in the page, too.
+npm --prefix ui sbom --sbom-format cyclonedx > "$files/foretoken-page-$version.cdx.json"
 find . -name foretoken.cdx.json -not -path "./$target/*" -delete
 
 # Of a version that has no part of its own yet, what is unreleased.
@@ -37,3 +41,4 @@ notes "$version" > "$files/notes.md"
 [ -s "$files/notes.md" ] || notes Unreleased > "$files/notes.md"
 
 (cd "$files" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS)
+[ -z "${MINISIGN_KEY-}" ] || minisign -S -s "$MINISIGN_KEY" -m "$files/SHA256SUMS" -t "Foretoken $version" >&2

@@ -7,6 +7,7 @@
 #   scripts/setup.sh arm        what testing for ARM on another processor needs
 #   scripts/setup.sh check      that of the window, and what looks at licences and known weaknesses
 #   scripts/setup.sh systems    that of the window, and what compiles for other systems
+#   scripts/setup.sh windows    that of the window, and what makes and tests programs for Windows on Linux
 #   scripts/setup.sh packages   that of the tests, and what looks at a package for Debian
 #   scripts/setup.sh release    that of the window, and what lists what a program is made of
 #
@@ -72,8 +73,13 @@ find_missing() {
     missing webkit2gtk-4.1.pc libwebkit2gtk-4.1-dev webkit2gtk4.1-devel webkit2gtk-4.1 "draws the page in the window"
     missing dbus-1.pc libdbus-1-dev dbus-devel dbus "lets the window talk to the desktop"
     node_fits || has_pip || missing pip python3-pip python3-pip python-pip "installs a current Node"
-    [ "$1" = systems ] && missing x86_64-w64-mingw32-windres binutils-mingw-w64-x86-64 mingw64-binutils mingw-w64-binutils "puts icons into Windows programs"
-    case $1 in window | check | systems | release) return ;; esac
+    case $1 in systems | windows) missing x86_64-w64-mingw32-windres binutils-mingw-w64-x86-64 mingw64-binutils mingw-w64-binutils "puts icons into Windows programs" ;; esac
+    if [ "$1" = windows ]; then
+        missing x86_64-w64-mingw32-g++-posix g++-mingw-w64-x86-64-posix mingw64-gcc-c++ mingw-w64-gcc "compiles for Windows"
+        missing makensis nsis mingw64-nsis nsis "makes an installer"
+        has_wine || missing none wine64 wine-core wine "runs programs for Windows"
+    fi
+    case $1 in window | check | systems | windows | release) return ;; esac
     missing Xvfb xvfb xorg-x11-server-Xvfb xorg-server-xvfb "provides a display for the window tests"
     has_gpu || missing none mesa-vulkan-drivers mesa-vulkan-drivers vulkan-swrast "plays a GPU in the tests"
     missing WebKitWebDriver webkit2gtk-driver webkit2gtk4.1 webkit2gtk-4.1 "types and clicks in the window tests"
@@ -84,11 +90,16 @@ find_missing() {
     missing gio libglib2.0-bin glib2 glib2 "knows what a file is"
     missing xvfb-run xvfb xorg-x11-server-Xvfb xorg-server-xvfb "starts a program on a display of its own"
     missing dbus-run-session dbus-daemon dbus-daemon dbus "lets a second start find the first"
+    missing xwininfo x11-utils xwininfo xorg-xwininfo "reads what a window is called"
+    missing man man-db man-db man-db "reads manual pages"
     missing xdg-mime xdg-utils xdg-utils xdg-utils "knows what opens a file"
 }
 
 # A driver by which Vulkan can be used, be it a program.
 has_gpu() { ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json 2>/dev/null | grep -q .; }
+
+# Debian's lies off the path.
+has_wine() { has wine64 || has wine || [ -x /usr/lib/wine/wine64 ]; }
 
 has_pip() { has python3 && python3 -m pip --version >/dev/null 2>&1; }
 
@@ -176,8 +187,8 @@ install_page_packages() {
 }
 
 case ${1-} in
-    terminal | window | tests | arm | check | systems | packages | release) ;;
-    *) fail "expected terminal, window, tests, arm, check, systems, packages or release, found '${1-}'" ;;
+    terminal | window | tests | arm | check | systems | windows | packages | release) ;;
+    *) fail "expected terminal, window, tests, arm, check, systems, windows, packages or release, found '${1-}'" ;;
 esac
 # As in the Makefile: the Node put here before, and Rust right after its installation.
 PATH=$PWD/.tools/bin:$PATH:$HOME/.cargo/bin
@@ -203,4 +214,5 @@ install_page_packages
 [ "$1" != check ] || install_deny
 # shellcheck disable=SC2046 # one word a target
 [ "$1" != systems ] || { install_zig && add_targets $(scripts/check-systems.sh --list); }
+[ "$1" != windows ] || add_targets x86_64-pc-windows-gnu
 [ "$1" != release ] || install_cyclonedx

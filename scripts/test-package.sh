@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs a Debian package of Foretoken on this computer, chats with it under a display of its own, removes it, and
-# looks for what it left. Where Foretoken is installed already, it does nothing.
+# Installs a Debian package of Foretoken on this computer over an older version, chats with both under a display of
+# their own, asks the terminal, removes it, and looks for what it left. Where Foretoken is installed already, it does
+# nothing.
 #
 #   scripts/test-package.sh PACKAGE.deb
 set -eu
@@ -15,50 +16,98 @@ name=$(dpkg-deb --field "$package" Package)
 ! dpkg-query --status "$name" >/dev/null 2>&1 || fail "$name is installed. Remove it first, then run this again."
 sudo=
 [ "$(id -u)" = 0 ] || sudo=sudo
-home=$(mktemp -d)
-trap 'rm -rf "$home"' EXIT
+folder=$(mktemp -d)
+installed=
+purge() { $sudo apt-get purge -y -qq "$name" >/dev/null 2>&1; }
+trap '[ -z "$installed" ] || purge; rm -rf "$folder"' EXIT
 
-# There is no address of a maintainer yet, and Tauri puts the changes into a folder named with a capital.
+# There is no address of a maintainer yet.
 say "what lintian says"
-lintian --fail-on error --suppress-tags malformed-contact,no-changelog "$package" || fail "lintian found errors"
-contents=$home/contents
-dpkg-deb --extract "$package" "$contents"
+lintian --fail-on error --suppress-tags malformed-contact "$package" || fail "lintian found errors"
+contents=$folder/contents
+dpkg-deb --raw-extract "$package" "$contents"
 desktop-file-validate "$contents"/usr/share/applications/*.desktop
-appstreamcli validate --no-net "$contents"/usr/share/metainfo/*.xml
+# Newer ones miss an address, which there is not yet; older ones do not know that they could.
+about=$(echo "$contents"/usr/share/metainfo/*.xml)
+appstreamcli validate --no-net "$about" ||
+    appstreamcli validate --no-net --override=url-homepage-missing=info "$about"
+for program in foretoken foretoken-cli; do
+    man --warnings -l "$contents/usr/share/man/man1/$program.1.gz" >/dev/null || fail "$program has no manual page"
+done
 size=$(stat -c %s "$package")
-[ "$size" -lt 150000000 ] || fail "the package has $size bytes, more than 150 MB"
+limit=45000000
+[ ! -e "$contents/usr/lib/Foretoken/smollm2" ] || limit=150000000
+[ "$size" -lt "$limit" ] || fail "the package has $size bytes, more than $limit"
+
+# An older version: the same contents under a lower number.
+older=$folder/older.deb
+sed -i 's/^Version: .*/Version: 0.0.1/' "$contents/DEBIAN/control"
+dpkg-deb --root-owner-group -Znone --build "$contents" "$older" >/dev/null
 rm -rf "$contents"
 
-say "installing $(basename "$package"), $((size / 1000000)) MB"
-$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null
+install() {
+    installed=yes
+    say "installing $(dpkg-deb --show --showformat '${Package} ${Version}' "$1")"
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null
+}
+
+# A home folder with a path of 240 bytes, spaces and umlauts among them.
+home="$folder/Jörg Größe, Äpfel und Öl"
+while [ "$(printf %s "$home" | wc -c)" -lt 239 ]; do home="${home}n"; done
+home="${home}e"
+mkdir "$home"
+export HOME="$home"
+data="$home/my data"
+chat() { FORETOKEN_APPLICATION=/usr/bin/foretoken "${CARGO_TARGET_DIR:-target}/debug/examples/installed" "$data" "$1"; }
+
+install "$older"
+chat 0
+install "$package"
+chat 1
 files=$(dpkg-query --listfiles "$name")
 
 # The desktop knows what opens a model's file.
-cp starter/starter-draft-Q8_0.gguf "$home/a model.gguf"
-kind=$(gio info -a standard::content-type "$home/a model.gguf" | sed -n 's/.*content-type: //p')
+model="$home/a model.gguf"
+cp starter/starter-draft-Q8_0.gguf "$model"
+kind=$(gio info -a standard::content-type "$model" | sed -n 's/.*content-type: //p')
 [ "$kind" = application/x-gguf ] || fail "a model's file is taken for $kind"
-program=$(HOME=$home xdg-mime query default "$kind")
+program=$(xdg-mime query default "$kind")
 [ "$program" = Foretoken.desktop ] || fail "a model's file is opened by '$program'"
 say "a model's file is $kind and opened by $program"
 
-FORETOKEN_APPLICATION=/usr/bin/foretoken HOME=$home "${CARGO_TARGET_DIR:-target}/debug/examples/installed"
+# on_display COMMAND...: with a display and a bus of its own.
+on_display() { xvfb-run --auto-servernum dbus-run-session -- "$@" 2>/dev/null; }
 
 # A second start gives its file to the first and ends.
-HOME=$home FORETOKEN_DATA_DIR=$home/data xvfb-run --auto-servernum dbus-run-session -- sh -c '
+FORETOKEN_DATA_DIR=$data on_display sh -c '
     foretoken & first=$!
     sleep 8
     timeout 20 foretoken "$1" || exit 1
     sleep 4
     kill "$first" 2>/dev/null || exit 2
-' sh "$home/a model.gguf" 2>/dev/null || fail "a second start does not end, or the first did ($?)"
+' sh "$model" || fail "a second start does not end, or the first did ($?)"
 say "a second start ends, and the first goes on"
 
+# Where nothing may be written a message says so, and waits for an answer.
+FORETOKEN_DATA_DIR=/sys/foretoken on_display sh -c '
+    foretoken & first=$!
+    sleep 8
+    xwininfo -root -tree | grep -q "\"Foretoken cannot start\"" || exit 1
+    kill "$first" 2>/dev/null || exit 2
+' || fail "nothing says that the data folder cannot be written ($?)"
+say "a data folder that cannot be written is said to be one"
+
+foretoken-cli check --target starter --draft starter-draft --prompt "Tell me a story" --max-tokens 32 ||
+    fail "the terminal does not reply, or not the same with drafts"
+
 say "removing it"
-$sudo apt-get purge -y -qq "$name" >/dev/null
+purge
+installed=
 for file in $files; do
     case $file in
         *oretoken*) [ ! -e "$file" ] || fail "$file was left" ;;
     esac
 done
-! command -v foretoken >/dev/null || fail "the program was left"
-say "nothing was left"
+! command -v foretoken foretoken-cli >/dev/null || fail "a program was left"
+[ -s "$data/foretoken.db" ] || fail "the conversations are gone"
+say "nothing was left but the conversations"

@@ -3,12 +3,12 @@
 
 use foretoken_tests::repository;
 use foretoken_tests::window::Window;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::e2e::always_drafting;
 
 /// A screen, and how one gets there: what is clicked, one after the other, in a window that shows a conversation.
-const SCREENS: [(&str, &[&str]); 10] = [
+pub const SCREENS: [(&str, &[&str]); 10] = [
     ("a conversation", &[]),
     ("the palette", &["palette-open"]),
     ("the settings of speculation", &["settings-open"]),
@@ -42,8 +42,31 @@ async fn change_theme(window: &Window, theme: &str) {
     let mut appearance = window.page.execute_async(script, vec![]).await.unwrap();
     appearance["theme"] = json!(theme);
     window.configure(json!({ "appearance": appearance })).await;
-    let shown = window.page.execute("return document.documentElement.dataset.theme", vec![]).await.unwrap();
-    assert_eq!(shown, Value::from(theme));
+    wait_for_theme(window, if theme == "dark" { "dark" } else { "light" }).await;
+}
+
+/// Until the page has a theme, and with it what the system draws: WebKit tells the page which one GTK has.
+async fn wait_for_theme(window: &Window, theme: &str) {
+    let script = "const system = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+        return [document.documentElement.dataset.theme, system];";
+    window
+        .wait("page and title bar have the theme", async || {
+            window.page.execute(script, vec![]).await.unwrap() == json!([theme, theme])
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn what_the_system_draws_has_the_theme_of_the_page_from_the_start_and_goes_back_to_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let window = Window::open(folder.path()).await;
+    wait_for_theme(&window, "light").await;
+    change_theme(&window, "dark").await;
+    window.close().await;
+    let window = Window::open(folder.path()).await;
+    wait_for_theme(&window, "dark").await;
+    change_theme(&window, "system").await;
+    window.close().await;
 }
 
 #[tokio::test]

@@ -9,6 +9,8 @@ mod devices;
 mod e2e;
 mod finding;
 mod remote;
+mod right_to_left;
+mod scaling;
 mod seeing;
 mod serving;
 mod staying;

@@ -9,6 +9,7 @@ pub mod hub;
 #[cfg(target_os = "linux")]
 pub mod picture;
 mod programs;
+mod random_assistant;
 mod random_block_head;
 mod random_family;
 mod random_head;
@@ -38,6 +39,7 @@ use foretoken_engine::{Error, device};
 use gguf_file::Stored;
 pub use head_files::made_up;
 pub use programs::{application, cli};
+pub use random_assistant::RandomAssistant;
 pub use random_block_head::{BLOCK_ROWS, BlockKind, MASK, RandomBlockHead};
 pub use random_family::{RandomFamily, families, family, in_candle, recent};
 pub use random_head::{Flags, RandomHead};
@@ -96,7 +98,7 @@ pub fn loaded(source: &ModelSource) -> Box<dyn Model> {
 }
 
 /// Whether the engine for GPUs runs what it can of tests' models: FORETOKEN_TEST_DEVICE is `gpu`.
-fn on_gpu() -> bool {
+pub fn on_gpu() -> bool {
     std::env::var("FORETOKEN_TEST_DEVICE").is_ok_and(|name| name == "gpu")
 }
 

@@ -217,7 +217,7 @@ fn hidden_states_and_peaks_are_the_cpus() {
     let gemma = gemma.gguf(folder.path(), GgmlDType::Q8_0);
     for source in [starter_target(), gemma] {
         let layers = source.config().unwrap().layers;
-        let taps = Taps { entering: vec![0, 1, layers], last: true };
+        let taps = Taps { entering: vec![0, 1, layers], last: true, ..Taps::default() };
         let tree = TokenTree::chain((0..35).map(|i| 3 + i * 61 % 300));
         let want = Want::rows(30..35).features(&taps).interest(Interest::Peaks);
         let [expected, found] = [on_the_cpu(&source), on_the_gpu(&source)].map(|mut model| {

@@ -77,8 +77,8 @@ fn heads_that_draft_token_by_token_have_the_cpus_bits() {
             forms.push(head.gguf(folder.path(), GgmlDType::Q8_0).unwrap());
         }
         let own = match flags.norm_output {
-            true => Taps { entering: Vec::new(), last: true },
-            false => Taps { entering: vec![1], last: false },
+            true => Taps { last: true, ..Taps::default() },
+            false => Taps { entering: vec![1], ..Taps::default() },
         };
         for form in forms {
             let source = form.for_target(&target).unwrap();

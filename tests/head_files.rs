@@ -81,21 +81,34 @@ pub fn write_folder(
 pub fn write_gguf(
     path: &Path,
     metadata: &[(String, Value)],
-    mut tensors: Vec<(String, QTensor)>,
+    tensors: Vec<(String, QTensor)>,
     guessed: Option<&[TokenId]>,
 ) -> Result<ModelSource> {
-    if let Some(guessed) = guessed {
+    write_gguf_with(path, metadata, tensors, guessed.map(|guessed| ("d2t", guessed)))
+}
+
+/// The same with a list of tokens and its name, if there is one.
+///
+/// # Errors
+/// Those of [`ModelSource::open`].
+pub fn write_gguf_with(
+    path: &Path,
+    metadata: &[(String, Value)],
+    mut tensors: Vec<(String, QTensor)>,
+    list: Option<(&str, &[TokenId])>,
+) -> Result<ModelSource> {
+    if let Some((name, list)) = list {
         let halves = |&token: &TokenId| [token, 0].map(f32::from_bits);
-        let halves: Vec<f32> = guessed.iter().flat_map(halves).collect();
+        let halves: Vec<f32> = list.iter().flat_map(halves).collect();
         let halves = Tensor::new(halves, &Device::Cpu).unwrap();
-        tensors.push(("d2t".to_owned(), QTensor::quantize(&halves, GgmlDType::F32).unwrap()));
+        tensors.push((name.to_owned(), QTensor::quantize(&halves, GgmlDType::F32).unwrap()));
     }
     let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
     let metadata: Vec<_> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
     gguf_file::write(&mut File::create(path).unwrap(), &metadata, &tensors).unwrap();
-    if let Some(guessed) = guessed {
+    if let Some((name, list)) = list {
         let mut file = fs::read(path).unwrap();
-        widen(&mut file, "d2t", guessed.len());
+        widen(&mut file, name, list.len());
         fs::write(path, file).unwrap();
     }
     ModelSource::open(path)

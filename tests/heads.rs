@@ -87,8 +87,8 @@ fn steps(head: &mut dyn Model, states: &[f32], own: &Taps) -> Vec<Vec<f32>> {
 
 fn own(head: &RandomHead) -> Taps {
     match head.flags.norm_output {
-        true => Taps { entering: Vec::new(), last: true },
-        false => Taps { entering: vec![1], last: false },
+        true => Taps { last: true, ..Taps::default() },
+        false => Taps { entering: vec![1], ..Taps::default() },
     }
 }
 
@@ -243,7 +243,7 @@ fn alone(
     path: &[TokenId],
     guessed: &[TokenId],
 ) -> Vec<TokenId> {
-    let own = Taps { entering: vec![1], last: false };
+    let own = Taps { entering: vec![1], ..Taps::default() };
     model.truncate(0);
     let mut tree = TokenTree::chain(text[1..].iter().copied());
     let want = Want::all_rows().features(&own).carrying(Carried::Target(states));

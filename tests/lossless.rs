@@ -25,7 +25,8 @@ use foretoken_engine::token::TokenId;
 use foretoken_engine::trace::{Finish, LengthReason, Outcome};
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{
-    assert_same, chat_prompt, decoder, loaded, model_drafter, starter_draft, starter_target, tensors_on,
+    assert_same, chat_prompt, decoder, loaded, model_drafter, on_gpu, starter_draft, starter_target,
+    tensors_on,
 };
 
 const QUESTIONS: [&str; 4] = [
@@ -228,8 +229,8 @@ fn two_hundred_prompts_have_one_text_each_however_they_are_drafted() {
         tree(DrafterChoice::Recycling),
     ];
     let (mut tried, mut accepted) = (0, [0; 8]);
-    // On tensors, where all of them would take an hour, a tenth.
-    let every = if tensors_on().is_some() { 10 } else { 1 };
+    // On tensors, and on a program that plays a GPU, where all of them would take an hour, a tenth.
+    let every = if tensors_on().is_some() || on_gpu() { 10 } else { 1 };
     for (prompt, sampling) in prompts().step_by(every).zip([Sampling::greedy(), coupled()].iter().cycle()) {
         let base = Request { max_tokens: Some(24), ..request(&decoder, &prompt, sampling) };
         let plain = plain(&mut decoder, &base);

@@ -38,7 +38,7 @@ struct Listener {
 
 impl Listener {
     fn new() -> (Self, Arc<Mutex<Heard>>) {
-        Self::reading(Taps { entering: vec![1], last: true })
+        Self::reading(Taps { entering: vec![1], last: true, ..Taps::default() })
     }
 
     fn reading(taps: Taps) -> (Self, Arc<Mutex<Heard>>) {
@@ -233,7 +233,7 @@ fn one_that_had_heard_nothing_when_costs_were_measured_is_measured_once_it_has()
 fn states_go_to_those_alone_who_read_just_these() {
     let mut decoder = decoder(&starter_target());
     let (first, heard) = Listener::new();
-    let (second, others) = Listener::reading(Taps { entering: vec![2], last: false });
+    let (second, others) = Listener::reading(Taps { entering: vec![2], ..Taps::default() });
     let mut drafters = Drafters::new(vec![Box::new(first), Box::new(second)]);
     let request = request(&decoder, Speculation::fixed(4));
     write(&mut decoder, &request, &mut drafters);

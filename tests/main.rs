@@ -1,6 +1,7 @@
 //! One binary for all tests that cross crates, but those of the window (desktop.rs).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
+mod assistants;
 mod bad_heads;
 mod block_heads;
 mod circles;
@@ -10,6 +11,7 @@ mod goldens;
 mod heads;
 mod heard;
 mod hybrids;
+mod icons;
 mod invariance;
 mod libraries;
 mod lossless;

@@ -43,7 +43,7 @@ fn tokens() -> Vec<TokenId> {
 }
 
 fn last() -> Taps {
-    Taps { entering: Vec::new(), last: true }
+    Taps { last: true, ..Taps::default() }
 }
 
 /// The head of a model, for it.

@@ -178,7 +178,7 @@ fn models_that_cannot_go_back_to_any_length_write_the_same() {
 
 /// The states that enter the first and the second layer, those after the last and what becomes logits.
 fn taps(model: &dyn Model) -> Taps {
-    Taps { entering: vec![0, 1, model.config().layers], last: true }
+    Taps { entering: vec![0, 1, model.config().layers], last: true, ..Taps::default() }
 }
 
 /// The features of each token, fed in chunks of this size.
@@ -266,7 +266,7 @@ fn the_output_matrix_makes_logits_of_the_last_state() {
         let output = source.weights(&Device::Cpu).unwrap().matrix(name).unwrap();
         let output = output.dequantize(&Device::Cpu).unwrap().t().unwrap();
         let scoring = source.config().unwrap().scoring;
-        let taps = Taps { entering: Vec::new(), last: true };
+        let taps = Taps { last: true, ..Taps::default() };
         let models: [Box<dyn Model>; 2] =
             [loaded(&source), Box::new(TensorModel::exact(&source, &Device::Cpu).unwrap())];
         for mut model in models {

@@ -49,7 +49,7 @@ pub fn states(
     let create = |name: &str| File::create(folder.join(name)).map(BufWriter::new);
     let (mut tokens, mut states) = (create("tokens.u32")?, create("states.f16")?);
     let (mut best, mut probabilities) = (create("likeliest.u32")?, create("probabilities.f16")?);
-    let taps = Taps { entering: layers.clone(), last: false };
+    let taps = Taps { entering: layers.clone(), ..Taps::default() };
     let interest = Interest::Likely { temperature: 1.0, margin: 0.0, top: likeliest };
     for (number, text) in texts.iter().enumerate() {
         target.truncate(0);

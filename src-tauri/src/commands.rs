@@ -17,11 +17,13 @@ use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CatalogueFamily, CheckProgress, CommandError,
     ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export, FileDrag,
     ImportProgress, Imported, Message, ModelEntry, Preset, PresetValues, Recommendation, Reply, ReplyCheck,
-    ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings, TokenCount, TokenSource, TraceStorage,
+    ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings, Theme, TokenCount, TokenSource,
+    TraceStorage,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
 use crate::drag::Drags;
+use crate::theme::SystemTheme;
 
 /// Makes a Tauri command of each function: it runs on a thread where it may take a while, and its arguments and
 /// result are written into the page's types. Its first name stands for the [`Shell`].
@@ -56,7 +58,15 @@ commands! {
     fn app_info(shell) -> AppInfo { Ok(shell.app()?.info()) }
     fn take_notices(shell) -> Vec<String> { Ok(shell.app()?.take_notices()) }
     fn settings(shell) -> Settings { Ok(shell.app()?.settings()) }
-    fn save_settings(shell, settings: Settings) -> Settings { shell.app()?.save_settings(settings) }
+    fn save_settings(shell, settings: Settings) -> Settings {
+        let app = shell.app()?;
+        let before = app.settings().appearance.theme;
+        let saved = app.save_settings(settings)?;
+        if saved.appearance.theme != before {
+            shell.show_theme(saved.appearance.theme);
+        }
+        Ok(saved)
+    }
     fn built_in_presets(shell) -> Vec<Preset> { Ok(shell.app()?.built_in_presets()) }
     fn open_setup(shell, conversation: Option<i64>) -> ConversationSetup {
         shell.app()?.open_setup(conversation)
@@ -232,6 +242,13 @@ impl Shell<'_> {
     fn state<T: Clone + Send + Sync + 'static>(&self) -> Result<T> {
         let state = self.0.try_state::<T>().map(|state| state.inner().clone());
         state.ok_or_else(|| CommandError::new(ErrorCode::Internal, "Foretoken is still starting. Try again."))
+    }
+
+    /// Around the page, as on it.
+    fn show_theme(&self, theme: Theme) {
+        if let (Ok(system), Some(window)) = (self.state::<SystemTheme>(), self.0.get_webview_window("main")) {
+            system.show(&window, theme);
+        }
     }
 
     /// Does `work`, telling the page of it as often as it can show. When it returns, everything was told. A page

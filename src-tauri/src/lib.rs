@@ -3,7 +3,7 @@
 //! - [`commands`]: the commands the page calls, each a line that passes on
 //! - [`drag`]: what a person drops on the window, or opens with it; `opened`: which files these are
 //! - `start`: the application, then the window, or a message; `window`: where its page may go
-//! - `rendering`: whether WebKit composes the page; `log`: what is written where
+//! - `rendering`: whether WebKit composes the page; `theme`: what is around it, light or dark; `log`: what is written where
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -16,6 +16,7 @@ mod opened;
 #[cfg(target_os = "linux")]
 mod rendering;
 mod start;
+mod theme;
 mod window;
 
 use std::env;

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Once};
 
 use foretoken_app::App;
+use foretoken_app::ipc::Theme;
 use foretoken_app::pace::Pace;
 use foretoken_app::start::{StartProblem, insist};
 use foretoken_library::Folders;
@@ -11,6 +12,7 @@ use tauri::{AppHandle, Manager, WebviewWindow};
 use tauri_plugin_dialog::{DialogExt, MessageDialogButtons, MessageDialogKind};
 
 use crate::log::keep_log;
+use crate::theme::SystemTheme;
 use crate::window;
 
 /// The application's exit code when it could not start.
@@ -25,14 +27,23 @@ pub fn start(handle: &AppHandle, apply: impl Fn(&WebviewWindow) + Send + 'static
         let folders = Folders::locate()?;
         folders.create()?;
         log.call_once(|| keep_log(&folders.logs()));
+        expect_webview(tauri::webview_version().is_ok())?;
         App::start(folders, resources.as_deref())
     };
     let Some(app) = insist(start, |problem| ask(handle, problem)) else { return handle.exit(NO_START) };
+    let chosen = app.settings().appearance.theme;
     handle.manage(Arc::new(Pace::default()));
     handle.manage(Arc::new(app));
     let main = handle.clone();
     let opened = handle.run_on_main_thread(move || match window::open(&main) {
-        Ok(window) => apply(&window),
+        Ok(window) => {
+            let system = SystemTheme::ask();
+            if chosen != Theme::System {
+                system.show(&window, chosen);
+            }
+            main.manage(system);
+            apply(&window);
+        }
         Err(error) => {
             tracing::error!("no window: {error}");
             main.exit(NO_START);
@@ -41,6 +52,15 @@ pub fn start(handle: &AppHandle, apply: impl Fn(&WebviewWindow) + Send + 'static
     if let Err(error) = opened {
         tracing::error!("no window: {error}");
     }
+}
+
+/// What draws the page is a part of Windows that can be missing; elsewhere no program starts without it.
+fn expect_webview(found: bool) -> Result<(), StartProblem> {
+    const MISSING: &str = "WebView2 is missing, the part of Windows that draws Foretoken's window. Install it from \
+        https://developer.microsoft.com/microsoft-edge/webview2/ and start Foretoken again. Your conversations stay \
+        as they are.";
+    // Tauri looks for it once, so trying again would find nothing new.
+    if found { Ok(()) } else { Err(StartProblem { text: MISSING.to_owned(), remedy: None }) }
 }
 
 /// Shows a problem until it is answered: whether the person wants its remedy.
@@ -54,8 +74,11 @@ fn ask(handle: &AppHandle, problem: &StartProblem) -> bool {
     dialog.kind(MessageDialogKind::Error).buttons(buttons).blocking_show() && problem.remedy.is_some()
 }
 
-/// A text as the dialog shows it: on Linux it is taken for a format, and nowhere may it contain a NUL.
+/// A text as the dialog shows it: it begins as a sentence does, on Linux it is taken for a format, and nowhere may it
+/// contain a NUL.
 fn plain(text: &str) -> String {
-    let text = text.replace('\0', "\u{fffd}");
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    let text = first.chain(letters).collect::<String>().replace('\0', "\u{fffd}");
     if cfg!(target_os = "linux") { text.replace('%', "%%") } else { text }
 }

@@ -1,5 +1,7 @@
 //! Chats with an installed Foretoken, which FORETOKEN_APPLICATION names, as its first user would: with the model it
-//! brings, and nothing set up. Run by scripts/test-package.sh, on Linux: elsewhere the window has no driver.
+//! brings, and nothing set up. `installed FOLDER CONVERSATIONS` keeps its data in a folder in which there are so many
+//! conversations already, of this version or an older one, and begins one more. Run by scripts/test-package.sh, on
+//! Linux: elsewhere the window has no driver.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 fn main() {
@@ -13,12 +15,26 @@ async fn chat() {
     use foretoken_tests::application;
     use foretoken_tests::window::Window;
 
-    let data = tempfile::tempdir().unwrap();
+    let [_, data, count] = &std::env::args().collect::<Vec<_>>()[..] else {
+        panic!("expected a folder and how many conversations are in it")
+    };
+    let count: usize = count.parse().unwrap();
     let started = std::time::Instant::now();
-    let window = Window::open_installed(data.path()).await;
+    let window = Window::open_installed(data.as_ref()).await;
     println!("{} answers {:.1} s after its start", application().display(), started.elapsed().as_secs_f64());
     let line = window.text("why-line").await;
     assert!(line.contains("SmolLM2"), "it begins with the model it brings: {line}");
+    window
+        .wait("the conversations are there", async || {
+            window.all("[data-testid='conversation-item']").await.len() == count
+        })
+        .await;
+    if count > 0 {
+        window.click("conversation-item").await;
+        window.wait_for_reply(1).await;
+        println!("{count} conversations are there, and the newest opens");
+        window.click("new-chat").await;
+    }
     window.ask("What is the capital of France?").await;
     window.wait_for_reply(1).await;
     let rounds = window.rounds().await;

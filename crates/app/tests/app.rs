@@ -458,7 +458,7 @@ fn a_target_brings_the_draft_that_was_last_used_with_it_or_what_fits_best() {
 #[test]
 fn a_draft_that_is_gone_is_forgotten_and_another_takes_its_place_at_the_next_start() {
     let fixture = Fixture::new();
-    let path = fixture.folder.path().join("models/mine.gguf");
+    let path = fixture.folder.path().join("models").join("mine.gguf");
     std::fs::copy(foretoken_tests::repository().join("starter/starter-draft-Q8_0.gguf"), &path).unwrap();
     let mine = path.display().to_string();
     let status = fixture.set(|settings| let_draft(settings, &mine));
@@ -544,7 +544,7 @@ fn a_model_without_a_chat_template_is_listed_with_the_reason() {
 #[test]
 fn a_model_that_is_deleted_while_it_is_loaded_goes_on_and_a_bundled_one_takes_its_place_at_the_next_start() {
     let fixture = Fixture::new();
-    let path = fixture.folder.path().join("models/mine.gguf");
+    let path = fixture.folder.path().join("models").join("mine.gguf");
     std::fs::copy(foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf"), &path).unwrap();
     let target = path.display().to_string();
     let settings = Settings { target: target.clone(), max_tokens: 20, ..fixture.app.settings() };

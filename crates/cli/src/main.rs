@@ -66,3 +66,19 @@ fn main() -> ExitCode {
         error.exit_code()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_manual_page_names_every_command() {
+        let page = include_str!("../../../src-tauri/linux/foretoken-cli.1");
+        let described: Vec<_> = page.lines().filter_map(|line| line.strip_prefix(".It Cm ")).collect();
+        let commands = Cli::command();
+        let commands: Vec<_> = commands.get_subcommands().map(clap::Command::get_name).collect();
+        assert_eq!(described, commands);
+    }
+}

@@ -87,6 +87,20 @@ impl CachedRepository {
         published.map_err(|source| Error::Disk { path: link, source })
     }
 
+    /// A file of that name and length in any revision. Where links are not allowed it may be the one that is wanted.
+    pub(crate) fn namesakes(&self, file: &str, bytes: u64) -> Vec<PathBuf> {
+        let files = snapshots(&self.path()).into_iter().map(|snapshot| snapshot.join(file));
+        files.filter(|path| has(path, bytes)).collect()
+    }
+
+    /// Makes a file of another revision the blob that it is, without a second copy where the disk can do so.
+    pub(crate) fn adopt(&self, file: &Path, known: &FileMetadata) -> Result<()> {
+        let blob = self.blob(&known.etag);
+        let adopted = parent(&blob)
+            .and_then(|()| fs::hard_link(file, &blob).or_else(|_| fs::copy(file, &blob).map(|_| ())));
+        adopted.map_err(|source| Error::Disk { path: blob, source })
+    }
+
     /// Remembers the revision that `main` stood for, by which other programs find the files.
     pub(crate) fn set_main(&self, revision: &str) -> Result<()> {
         let path = self.path().join("refs/main");
@@ -179,14 +193,12 @@ pub(crate) fn snapshots(repository: &Path) -> Vec<PathBuf> {
     snapshots.into_iter().rev().map(|(.., path)| path).collect()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 pub(crate) mod tests {
-    use std::os::unix::fs::symlink;
-
     use super::*;
     use crate::model_path::tests::put;
 
-    /// Puts a file into a fabricated cache as a download does: a blob, and a link to it.
+    /// Puts a file into a fabricated cache as a download does.
     pub(crate) fn download(
         cache: &Path,
         repository: &str,
@@ -194,15 +206,13 @@ pub(crate) mod tests {
         file: &str,
         bytes: usize,
     ) -> PathBuf {
-        let folder = cache.join(format!("models--{}", repository.replace('/', "--")));
-        let blob = folder.join("blobs").join(format!("{revision}-{}", file.replace('/', "-")));
-        put(&blob, bytes);
-        put(&folder.join("refs/main"), 0);
-        fs::write(folder.join("refs/main"), revision).unwrap();
-        let link = folder.join("snapshots").join(revision).join(file);
-        fs::create_dir_all(link.parent().unwrap()).unwrap();
-        symlink(&blob, &link).unwrap();
-        link
+        let repository = CachedRepository::new(cache, repository);
+        let known =
+            FileMetadata { etag: format!("{revision}-{}", file.replace('/', "-")), bytes: bytes as u64 };
+        put(&repository.blob(&known.etag), bytes);
+        repository.set_main(revision).unwrap();
+        repository.publish(revision, file, &known).unwrap();
+        repository.link(revision, file)
     }
 
     fn names(cache: &Path) -> Vec<(String, u64)> {
@@ -234,6 +244,8 @@ pub(crate) mod tests {
         assert_eq!(models["owner/name:old.gguf"].size_bytes, 2);
     }
 
+    // Elsewhere a folder cannot be opened to make it older.
+    #[cfg(unix)]
     #[test]
     fn of_the_other_revisions_the_newest_is_used() {
         let cache = tempfile::tempdir().unwrap();
@@ -252,7 +264,7 @@ pub(crate) mod tests {
         let cache = cache.path();
         download(cache, "owner/good", "abc", "m.gguf", 1);
         let link = download(cache, "owner/lost", "abc", "m.gguf", 1);
-        fs::remove_file(fs::read_link(link).unwrap()).unwrap();
+        fs::remove_file(fs::canonicalize(link).unwrap()).unwrap();
         put(&cache.join("models--owner--file"), 1);
         put(&cache.join("models--owner--odd/snapshots"), 1);
         put(&cache.join("datasets--owner--data/snapshots/abc/d.gguf"), 1);

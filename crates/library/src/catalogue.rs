@@ -430,7 +430,7 @@ const FAMILIES: &[CatalogueFamily] = &[
                 "apache-2.0",
             ),
         ],
-        heads: &[],
+        heads: &[head("Gemma 4 12B head · assistant", "google/gemma-4-12b-it-assistant", 423_000_000)],
     },
     // A token reads hardly more of it than of the draft.
     CatalogueFamily {

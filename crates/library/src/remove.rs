@@ -172,7 +172,7 @@ fn remove_rest(repository: &Path) {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::cache::tests::download;
@@ -190,11 +190,13 @@ mod tests {
         library.remove("owner/two:two-Q4.gguf").unwrap();
         assert!(!names(&library).contains(&"owner/two:two-Q4.gguf".to_owned()));
         assert!(names(&library).contains(&"owner/two:two-Q8.gguf".to_owned()));
-        assert_eq!(fs::read_dir(repository.join("blobs")).unwrap().count(), 1);
+        // Where links are not allowed there is no blob beside the file.
+        assert_eq!(fs::read_dir(repository.join("blobs")).unwrap().count(), if cfg!(unix) { 1 } else { 0 });
         library.remove("owner/two:two-Q8.gguf").unwrap();
         assert!(!repository.exists());
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_blob_that_another_file_links_to_stays() {
         let (library, folder) = library();
@@ -209,6 +211,7 @@ mod tests {
         assert!(blob.exists());
     }
 
+    #[cfg(unix)]
     #[test]
     fn of_a_link_that_leaves_the_repository_only_the_link_goes() {
         let (library, folder) = library();
@@ -224,6 +227,7 @@ mod tests {
         }
     }
 
+    #[cfg(unix)]
     #[test]
     fn what_a_linked_folder_leads_to_is_refused_and_stays() {
         let (library, folder) = library();
@@ -248,6 +252,7 @@ mod tests {
         assert!(elsewhere.join("mine.gguf").exists() && two.join("snapshots/abc/two-Q4.gguf").exists());
     }
 
+    #[cfg(unix)]
     #[test]
     fn blobs_that_lie_elsewhere_are_refused_and_a_repository_without_blobs_is_removed() {
         let (library, folder) = library();
@@ -337,6 +342,7 @@ mod tests {
         assert!(models.exists(), "the models folder itself stays");
     }
 
+    #[cfg(unix)]
     #[test]
     fn of_a_linked_file_the_link_goes_and_not_what_it_leads_to() {
         let (library, folder) = library();
@@ -357,6 +363,7 @@ mod tests {
         assert!(error.contains("Did you mean 'owner/one:one-Q4.gguf'?"), "{error}");
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_removed_model_that_is_open_can_be_read_to_its_end() {
         use std::io::Read;
@@ -364,6 +371,20 @@ mod tests {
         let mut file = fs::File::open(folder.path().join("models/local.gguf")).unwrap();
         library.remove("local.gguf").unwrap();
         assert_eq!(file.read_to_end(&mut Vec::new()).unwrap(), 4);
+    }
+
+    #[cfg(windows)]
+    #[test]
+    fn a_model_that_another_program_holds_is_said_to_be_in_use_and_stays() {
+        use std::os::windows::fs::OpenOptionsExt;
+        const READ_ALONE: u32 = 1;
+        let (library, folder) = library();
+        let path = folder.path().join("models/local.gguf");
+        let held = fs::OpenOptions::new().read(true).share_mode(READ_ALONE).open(&path).unwrap();
+        let error = library.remove("local.gguf").unwrap_err();
+        assert!(matches!(error, Error::InUse { .. }) && path.exists(), "{error}");
+        drop(held);
+        library.remove("local.gguf").unwrap();
     }
 
     #[test]
@@ -375,6 +396,7 @@ mod tests {
         assert_eq!(fs::read_dir(&models).unwrap().count(), 0);
     }
 
+    #[cfg(unix)]
     #[test]
     fn of_a_linked_folder_model_the_link_goes_and_not_what_it_leads_to() {
         let (library, folder) = library();
@@ -391,12 +413,9 @@ mod tests {
     fn a_path_that_leads_up_from_a_revision_is_refused() {
         let (library, folder) = library();
         let repository = library.hub.join("models--owner--one");
-        let blobs: Vec<_> = fs::read_dir(repository.join("blobs")).unwrap().flatten().collect();
-        put(&repository.join("other/main/abc.gguf"), 1);
-        for path in [
-            repository.join("snapshots/abc/../../blobs").join(blobs[0].file_name()),
-            repository.join("other/main/abc.gguf"),
-        ] {
+        for path in ["snapshots/abc/../../blobs/other", "other/main/abc.gguf"] {
+            let path = repository.join(path);
+            put(&path, 1);
             assert!(matches!(library.remove_cached(&path), Err(Error::Outside { .. })), "{}", path.display());
             assert!(path.exists(), "{}", path.display());
         }

@@ -152,7 +152,7 @@ impl<'a> Transfer<'a> {
             return Ok(());
         }
         let blob = cached.blob(&known.etag);
-        if !has(&blob, known.bytes) {
+        if !has(&blob, known.bytes) && !self.adopt(&cached, wanted, known, say)? {
             let partial = cached.partial(&known.etag);
             let before = Some(length(&partial)).filter(|here| *here <= known.bytes).unwrap_or(0);
             self.complete(wanted, known, &partial, say).await?;
@@ -169,6 +169,24 @@ impl<'a> Transfer<'a> {
             sync_folder_of(&blob).map_err(|error| disk(&blob, error))?;
         }
         Ok(cached.publish(wanted.revision, wanted.path, known)?)
+    }
+
+    /// Whether the file is here already, in another revision.
+    fn adopt(
+        &self,
+        cached: &CachedRepository,
+        wanted: Wanted<'_>,
+        known: &FileMetadata,
+        say: &mut (dyn FnMut(Step) + Send),
+    ) -> Outcome<bool> {
+        for namesake in cached.namesakes(wanted.path, known.bytes) {
+            say(Step::Verifying);
+            if self.checksum(known, &namesake)? == known.etag.to_ascii_lowercase() {
+                cached.adopt(&namesake, known)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn lock(

@@ -102,7 +102,9 @@ fn connect(path: &Path) -> Result<Connection> {
     // Not `Connection::open`: it would take a path that begins with "file:" for a URI.
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    // Windows finds more than 260 characters by a full name alone; the standard library sees to that itself.
+    let full = if cfg!(windows) { path.canonicalize().ok() } else { None };
+    let connection = Connection::open_with_flags(full.as_deref().unwrap_or(path), flags)?;
     connection.set_db_config(KEEP_LOG, true)?;
     connection.busy_timeout(PATIENCE)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
@@ -183,6 +185,21 @@ pub(crate) mod tests {
         let path = folder.path().join("a/b/foretoken.db");
         let id = Store::open(&path).unwrap().create_conversation("kept").unwrap().id;
         assert_eq!(Store::open(&path).unwrap().conversation(id).unwrap().title, "kept");
+    }
+
+    #[test]
+    fn a_long_path_with_spaces_and_umlauts_is_like_any_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("Jürgen Groß ".repeat(9).trim_end());
+        let path = path.join("größte Ordner ".repeat(9).trim_end()).join("foretoken.db");
+        assert!(path.to_string_lossy().chars().count() > 240);
+        let store = Store::open(&path).unwrap();
+        let id = store.create_conversation("kept").unwrap().id;
+        let beside = path.with_file_name("foretoken.db-wal");
+        assert!(beside.metadata().unwrap().len() > 0, "the log is where it belongs");
+        drop(store);
+        let aside = Store::set_aside(&path, "2026-11-24").unwrap();
+        assert_eq!(Store::open(&aside).unwrap().conversation(id).unwrap().title, "kept");
     }
 
     #[test]

@@ -37,6 +37,10 @@ const WORDS: &[&str] = &[
     "gemma4",
     "llama.expert_count",
     "llama.expert_used_count",
+    "gemma4-assistant",
+    "gemma4-assistant.embedding_length_out",
+    "masked_embd_centroids.weight",
+    "masked_embd_ordering",
     "gemma4.attention.shared_kv_layers",
     "gemma4.embedding_length_per_layer_input",
     "gemma4.feed_forward_length",
@@ -94,11 +98,12 @@ pub fn target() -> Target {
     let retyped: Vec<Vec<u8>> = Format::ALL.iter().map(|format| with_type(&whole, format.number())).collect();
     let pieces = [("▁", -3.0), ("a", -2.0), ("▁a", -1.0), ("he", -1.5)];
     let pieces = fs::read(Gguf::sentence_piece(&pieces).write(folder.path())).unwrap();
-    let experts = fs::read(experts().write(folder.path())).unwrap();
+    let [experts, assistant] =
+        [experts(), assistant()].map(|gguf| fs::read(gguf.write(folder.path())).unwrap());
     Target {
         name: "gguf",
         longest: 2 * whole.len(),
-        seeds: [whole, pieces, experts].into_iter().chain(retyped).collect(),
+        seeds: [whole, pieces, experts, assistant].into_iter().chain(retyped).collect(),
         words: WORDS,
         head,
         memory: Memory { each: 16, beside: 1 << 20 },
@@ -107,6 +112,20 @@ pub fn target() -> Target {
             look(&path).err().map(|error| error.to_string())
         }),
     }
+}
+
+/// A file with all keys of an assistant.
+fn assistant() -> Gguf {
+    let mut gguf = experts();
+    let renamed = |key: String| key.replacen("gemma4.", "gemma4-assistant.", 1);
+    gguf.values = gguf.values.into_iter().map(|(key, value)| (renamed(key), value)).collect();
+    gguf.set("general.architecture", text("gemma4-assistant"));
+    for (key, number) in
+        [("embedding_length_out", 8), ("nextn_predict_layers", 2), ("attention.shared_kv_layers", 2)]
+    {
+        gguf.set(&format!("gemma4-assistant.{key}"), Value::U32(number));
+    }
+    gguf
 }
 
 /// A file with all keys of a Gemma 4 with experts, shared caches and per-layer embeddings.

@@ -28,6 +28,12 @@ test("Markdown becomes elements, its marks vanish", () => {
   expect(shown.textContent).not.toMatch(/[*#|`]/);
 });
 
+test("code runs from left to right, also in a line of Hebrew", () => {
+  const shown = draw("שלום `let x = f();` שלום\n\n```js\nf();\n```");
+  const codes = [...shown.querySelectorAll("code")];
+  expect(codes.map((code) => code.closest("[dir]")?.getAttribute("dir"))).toEqual(["ltr", "ltr"]);
+});
+
 test("entities, escapes and line breaks are read as what they mean", () => {
   expect(draw("a &amp; b \\*c\\* &nope;").textContent).toContain("a & b *c* &nope;");
   expect(draw("one\\\ntwo  \nthree<br>four").querySelector("p")?.textContent).toMatch(

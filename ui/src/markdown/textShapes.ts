@@ -28,7 +28,7 @@ export class TextShapes {
       case "a":
         return this.#link(branch);
       case "code":
-        return element("code", undefined, this.#inside(branch.children));
+        return element("code", undefined, this.#inside(branch.children), { dir: "ltr" });
       case "code-block":
         return this.#code(branch);
       case "formula":

@@ -103,7 +103,7 @@ function drawn(branch: Branch, children: readonly Shape[]): ElementShape | null 
     case "a":
       return element("span", "link", children);
     case "code":
-      return element("code", undefined, children);
+      return element("code", undefined, children, { dir: "ltr" });
     case "formula":
       return element("code", "formula", children, { dir: "ltr" });
     case "display-formula":

@@ -7,6 +7,9 @@ use foretoken_app::App;
 use foretoken_app::start::{Remedy, StartProblem, insist};
 use foretoken_library::Folders;
 use foretoken_store::Store;
+use foretoken_tests::repository;
+
+use super::Fixture;
 
 /// Where SQLite keeps the number that says which version of the program wrote a database.
 const VERSION: std::ops::Range<usize> = 60..64;
@@ -46,6 +49,25 @@ fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = std::fs::read(path).unwrap();
     change(&mut bytes);
     std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_data_folder_with_a_long_name_with_spaces_and_umlauts_is_like_any_other() {
+    let deep = tempfile::tempdir().unwrap();
+    let deep =
+        deep.path().join("Jürgen Groß ".repeat(9).trim_end()).join("größte Ordner ".repeat(9).trim_end());
+    std::fs::create_dir_all(&deep).unwrap();
+    let fixture = Fixture::at(tempfile::tempdir_in(&deep).unwrap());
+    assert!(fixture.folder.path().to_string_lossy().chars().count() > 240);
+    let model = fixture.folder.path().join("models").join("größtes Modell.gguf");
+    std::fs::copy(repository().join("starter/starter-target-Q8_0.gguf"), &model).unwrap();
+    let added = fixture.app.add_model(model.to_str().unwrap()).unwrap();
+    let status = fixture.set(|settings| settings.target.clone_from(&added.id));
+    assert_eq!(status.target.unwrap().problem, None);
+    let (reply, _) = fixture.send(None, "Hello!");
+    assert!(!reply.reply.text.is_empty());
+    let again = fixture.restart();
+    assert_eq!(again.app.messages(reply.conversation.id).unwrap().len(), 2);
 }
 
 #[test]

@@ -137,17 +137,19 @@ fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize,
     if found > limit {
         return Err(Error::PromptTooLong { found, limit });
     }
-    if let Some(Taps { entering, .. }) = want.features {
+    if let Some(Taps { entering, cached, .. }) = want.features {
         let ascending = entering.is_sorted_by(|left, right| left < right);
         let there = entering.last().is_none_or(|&last| last <= config.layers);
         assert!(ascending && there, "the states entering {entering:?} of {} layers", config.layers);
+        let has = cached.iter().all(|&layer| config.cached_heads(layer) > 0);
+        assert!(has, "the keys of layers {cached:?}, of which some cache none");
     }
     let carried = want.carried.map(|carried| (carried.features().len(), carried.features().width()));
     let needed = config.draft_head.as_ref().filter(|_| new > 0).and_then(|head| match want.carried {
         Some(Carried::Target(_)) => Some((new, head.states())),
         // A block is guessed from what was carried before.
         _ if head.block.is_some() => None,
-        _ => Some((new, config.hidden)),
+        _ => Some((new, config.carried())),
     });
     assert!(carried == needed, "{carried:?} carried where it should be {needed:?}");
     let whole = tree.is_chain() && new == tree.len() && (carried.is_none() || want.rows.is_empty());

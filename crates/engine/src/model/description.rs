@@ -224,6 +224,9 @@ fn special(config: &ModelConfig) -> Vec<String> {
     .collect();
     if let Some(head) = &config.draft_head {
         let reads = match &head.entering {
+            Some(_) if head.assistant.is_some() => {
+                "the states after the last layer, and the keys and values of its last layers,".to_owned()
+            }
             Some(_) if head.mtp => "the states after the last layer".to_owned(),
             Some(layers) => {
                 let layers = layers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
@@ -232,6 +235,12 @@ fn special(config: &ModelConfig) -> Vec<String> {
             None => "the states that enter three layers".to_owned(),
         };
         special.push(format!("a draft head: reads {reads} of its target"));
+        if let Some(clusters) = head.assistant.as_ref().and_then(|assistant| assistant.clusters) {
+            special.push(format!(
+                "scores the nearest {} of {} clusters of tokens",
+                clusters.nearest, clusters.count
+            ));
+        }
         if let Some(block) = &head.block {
             special.push(format!("guesses up to {} tokens in one pass", block.longest()));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::weights::{EMBEDDING, OUTPUT, TOKEN_TABLE};
-use super::{DraftHead, ModelConfig, ModelSource};
+use super::{AttentionKind, DraftHead, ModelConfig, ModelSource};
 use crate::error::{Error, Result};
 use crate::token::TokenId;
 
@@ -22,21 +22,26 @@ impl ModelSource {
         let mut head = self.clone();
         let Self { config, tensors, .. } = &mut head;
         let Some(config) = config.as_mut() else { return Ok(head) };
-        let Some(reads) = &mut config.draft_head else { return Ok(head) };
+        let ModelConfig { draft_head: Some(reads), attention_kinds, .. } = config else { return Ok(head) };
         let theirs = target.config()?;
         let entering = reads.entering.get_or_insert_with(|| DraftHead::usual(theirs.layers));
         if let Some(problem) = misfit(reads.target_hidden, reads.tokens, entering, theirs) {
             return Err(Error::OtherTarget(problem));
         }
+        if let Some(assistant) = &mut reads.assistant {
+            let seen = attention_kinds.iter().map(|kind| seen_layer(kind, theirs));
+            assistant.sees = seen.collect::<Result<_>>()?;
+        }
         let output = if theirs.tied_embeddings { EMBEDDING } else { OUTPUT };
-        for (name, from, rows) in
-            [(EMBEDDING, EMBEDDING, config.tokens()), (OUTPUT, output, config.vocabulary)]
-        {
+        for (name, from, shape) in [
+            (EMBEDDING, EMBEDDING, [config.tokens(), config.carried()]),
+            (OUTPUT, output, [config.vocabulary, config.hidden]),
+        ] {
             if tensors.stored.contains_key(name) {
                 continue;
             }
             let stored = target.tensors.find(from)?;
-            if stored.shape != [rows, config.hidden] {
+            if stored.shape != shape {
                 return Err(Error::OtherTarget(format!(
                     "it takes its target's {name}, and that has the shape {:?}; choose the head that was made for \
                      this model",
@@ -84,6 +89,30 @@ impl ModelSource {
     }
 }
 
+/// The last layer of a target with keys and values of its own that has a window where `kind` has one.
+///
+/// # Errors
+/// `Error::OtherTarget` where an assistant with such a kind of attention is not for it.
+fn seen_layer(kind: &AttentionKind, target: &ModelConfig) -> Result<usize> {
+    let of_kind = |layer: &usize| target.attention(*layer).window.is_some() == kind.window.is_some();
+    let found = (0..target.caching_layers).rev().find(of_kind).filter(|_| target.family.is_assisted());
+    let ours = (kind.keys.count, kind.keys.size);
+    let heads = |(count, size): (usize, usize)| {
+        format!("{count} {} of {size} numbers", if count == 1 { "head" } else { "heads" })
+    };
+    let theirs = found.map(|layer| target.attention(layer).keys).map(|keys| (keys.count, keys.size));
+    let why = match (found, theirs) {
+        (Some(layer), Some(theirs)) if theirs == ours => return Ok(layer),
+        (_, Some(theirs)) => format!("and the target's have {}", heads(theirs)),
+        _ => "and the target has no such layers".to_owned(),
+    };
+    let window = if kind.window.is_some() { "with" } else { "without" };
+    let ours = heads(ours);
+    Err(Error::OtherTarget(other(&format!(
+        "attends to the keys and values of Gemma 4's layers {window} a window, {ours}, {why}"
+    ))))
+}
+
 /// Why a head that reads states of `hidden` numbers `entering` these layers and is fed so many `tokens` is not for
 /// this target.
 fn misfit(hidden: usize, tokens: usize, entering: &[usize], target: &ModelConfig) -> Option<String> {
@@ -99,5 +128,9 @@ fn misfit(hidden: usize, tokens: usize, entering: &[usize], target: &ModelConfig
     } else {
         return None;
     };
-    Some(format!("it was made for another model: it {why}; choose the head that was made for this one"))
+    Some(other(&why))
+}
+
+fn other(why: &str) -> String {
+    format!("it was made for another model: it {why}; choose the head that was made for this one")
 }

@@ -72,6 +72,8 @@ pub struct Family {
     pub is_draft_head: bool,
     /// They guess a block of tokens at once.
     pub drafts_blocks: bool,
+    /// They attend to keys and values of the other and have none of their own.
+    pub assists: bool,
 }
 
 const LLAMA: Family = Family {
@@ -105,6 +107,7 @@ const LLAMA: Family = Family {
     tied: false,
     is_draft_head: false,
     drafts_blocks: false,
+    assists: false,
 };
 
 /// A draft head whose block is a Llama's.
@@ -136,6 +139,44 @@ static DFLASH: Family = Family {
     is_draft_head: true,
     drafts_blocks: true,
     ..LLAMA
+};
+
+const GEMMA4: Family = Family {
+    name: "gemma4",
+    classes: &[
+        "Gemma4ForCausalLM",
+        "Gemma4ForConditionalGeneration",
+        "Gemma4UnifiedForConditionalGeneration",
+    ],
+    value_norms: true,
+    layer_scales: true,
+    head_norms: HeadNorms::Each,
+    post_norms: true,
+    experts: Some(ExpertOptions { beside: true, optional: true, ..ExpertOptions::PLAIN }),
+    activation: Activation::Gelu,
+    scaled_embeddings: true,
+    bent_logits: true,
+    gguf_layout: RotaryLayout::Halves,
+    windowed: Windowed::AllButEvery(6),
+    defaults: &[
+        ("rms_norm_eps", 1e-6),
+        ("rope_theta", 1_000_000.0),
+        ("rope_local_base_freq", 10_000.0),
+        ("query_pre_attn_scalar", 1.0),
+        ("sliding_window", 512.0),
+        ("global_head_dim", 512.0),
+    ],
+    tied: true,
+    ..LLAMA
+};
+
+/// A draft head of a few of a Gemma 4's layers that see the keys and values of one.
+static GEMMA4_ASSISTANT: Family = Family {
+    name: "gemma4-assistant",
+    classes: &["Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"],
+    is_draft_head: true,
+    assists: true,
+    ..GEMMA4
 };
 
 /// Qwen3.5, 3.6 and 3.8: of four layers three are recurrent.
@@ -262,34 +303,7 @@ static FAMILIES: [Family; 18] = [
         tied: true,
         ..LLAMA
     },
-    Family {
-        name: "gemma4",
-        classes: &[
-            "Gemma4ForCausalLM",
-            "Gemma4ForConditionalGeneration",
-            "Gemma4UnifiedForConditionalGeneration",
-        ],
-        value_norms: true,
-        layer_scales: true,
-        head_norms: HeadNorms::Each,
-        post_norms: true,
-        experts: Some(ExpertOptions { beside: true, optional: true, ..ExpertOptions::PLAIN }),
-        activation: Activation::Gelu,
-        scaled_embeddings: true,
-        bent_logits: true,
-        gguf_layout: RotaryLayout::Halves,
-        windowed: Windowed::AllButEvery(6),
-        defaults: &[
-            ("rms_norm_eps", 1e-6),
-            ("rope_theta", 1_000_000.0),
-            ("rope_local_base_freq", 10_000.0),
-            ("query_pre_attn_scalar", 1.0),
-            ("sliding_window", 512.0),
-            ("global_head_dim", 512.0),
-        ],
-        tied: true,
-        ..LLAMA
-    },
+    GEMMA4,
     Family {
         name: "phi3",
         classes: &["Phi3ForCausalLM"],
@@ -409,7 +423,7 @@ impl Family {
     /// # Errors
     /// `Error::Architecture` for one that is not in the table.
     pub(super) fn named(name: &str, path: &Path) -> Result<&'static Self> {
-        let mut known = FAMILIES.iter().chain([&EAGLE3, &DFLASH]);
+        let mut known = FAMILIES.iter().chain([&EAGLE3, &DFLASH, &GEMMA4_ASSISTANT]);
         known.find(|family| family.name == name).ok_or_else(|| unsupported(path, name.into()))
     }
 
@@ -423,7 +437,7 @@ impl Family {
     /// # Errors
     /// `Error::Architecture` for one that is not in the table.
     pub(super) fn of_class(class: &str, path: &Path) -> Result<&'static Self> {
-        let mut known = FAMILIES.iter().chain([&EAGLE3, &DFLASH]);
+        let mut known = FAMILIES.iter().chain([&EAGLE3, &DFLASH, &GEMMA4_ASSISTANT]);
         let found = known.find(|family| family.classes.contains(&class));
         found.ok_or_else(|| unsupported(path, class.into()))
     }
@@ -431,6 +445,11 @@ impl Family {
     /// What embeddings of this width are multiplied with, where files do not say.
     pub(super) fn embedding_scale(&self, width: usize) -> f32 {
         if self.scaled_embeddings { (width as f32).sqrt() } else { 1.0 }
+    }
+
+    /// Whether a draft head that [assists](Self::assists) can attend to what this one caches.
+    pub(super) fn is_assisted(&self) -> bool {
+        self.name == GEMMA4.name
     }
 
     pub(super) fn default(&self, key: &str) -> Option<f64> {

@@ -10,6 +10,7 @@ use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use serde_json::Value as Json;
 
+use super::assistant_tensors::is_order;
 use super::expert_tensors;
 use super::family::{Family, NormsAboveOne};
 use super::mtp_tensors;
@@ -68,7 +69,7 @@ impl Folder {
     pub fn family(&self) -> Result<&'static Family> {
         let class = self.config["architectures"][0].as_str();
         let named = Family::of_class(class.unwrap_or("none"), &self.path);
-        if named.as_ref().is_ok_and(|family| family.drafts_blocks) {
+        if named.as_ref().is_ok_and(|family| family.drafts_blocks || family.assists) {
             return named;
         }
         // Some draft heads call themselves by the class of what they draft for.
@@ -224,8 +225,21 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
         let bytes = data + start..data + end;
         if family.is_draft_head && TABLES.contains(&name.as_str()) {
             if name == TOKEN_TABLE && info.dtype == Dtype::I64 {
-                tensors.token_table = Some(TokenTable { file: tensors.files.len(), bytes, offsets: true });
+                let (file, width) = (tensors.files.len(), size_of::<i64>());
+                tensors.token_table = Some(TokenTable { file, bytes, width, offsets: true });
             }
+            continue;
+        }
+        if family.assists && is_order(&name) {
+            let width = match info.dtype {
+                Dtype::I32 => size_of::<i32>(),
+                Dtype::I64 => size_of::<i64>(),
+                other => {
+                    let expected = format!("{name} in I32 or I64");
+                    return Err(bad(expected, format!("{other:?}"), "Choose another file of this model."));
+                }
+            };
+            tensors.order = Some(TokenTable { file: tensors.files.len(), bytes, width, offsets: false });
             continue;
         }
         let Some(canonical) = beyond.clone().or_else(|| canonical(&of_language(&name), family)) else {

@@ -1,6 +1,7 @@
 //! What a model is: its configuration, weights, tokenizer and chat template, from a GGUF file or a
 //! folder in Hugging Face form. Opening reads headers only; running a model is `forward`'s business.
 
+pub mod assistant_tensors;
 pub mod block_tensors;
 pub(crate) mod channels;
 pub mod config;
@@ -36,8 +37,8 @@ use std::sync::Arc;
 use candle_core::Device;
 
 pub use config::{
-    AttentionKind, BlockHead, Confidence, Convolution, DraftHead, Experts, FusedNorms, Heads, KeyHeads,
-    ModelConfig, Recurrence, Rotary, Scoring, Selector, Sigmoids, Turns,
+    Assistant, AttentionKind, BlockHead, Clusters, Confidence, Convolution, DraftHead, Experts, FusedNorms,
+    Heads, KeyHeads, ModelConfig, Recurrence, Rotary, Scoring, Selector, Sigmoids, Turns,
 };
 pub use description::{Description, Sizes, TokenizerDescription};
 pub use family::{Activation, Family, HeadNorms, Mixer, RotaryLayout, SharedExpert};
@@ -101,7 +102,13 @@ impl ModelSource {
                 let stored = tensors.load(name, &Device::Cpu)?;
                 Ok(Some(stored.dequantize(&Device::Cpu)?.flatten_all()?.to_vec1::<f32>()?))
             };
-            Some(ModelConfig::from_gguf(&header, &vector, |name| tensors.stored.contains_key(name))?)
+            let has = |name: &str| tensors.stored.contains_key(name);
+            let mut config = ModelConfig::from_gguf(&header, &vector, has)?;
+            if config.family.assists {
+                let clusters = assistant_tensors::clusters(&tensors);
+                config.assist_gguf(&header, clusters)?;
+            }
+            Some(config)
         };
         Self::checked(path, Form::Gguf(header), tensors, config)
     }
@@ -112,7 +119,9 @@ impl ModelSource {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let tied = folder.ties_embeddings(family);
         let mut config = ModelConfig::from_json(path, folder.language(), family, name, tied)?;
-        if family.is_draft_head {
+        if family.assists {
+            config.assist_json(path, &folder.config)?;
+        } else if family.is_draft_head {
             let (whole, block) = (&folder.config, folder.language());
             config.draft_head = Some(DraftHead::from_json(path, whole, block, &config)?);
         }
@@ -206,14 +215,18 @@ impl ModelSource {
         let state = config.recurrence.as_ref().map_or(0, Recurrence::state) * size_of::<f32>();
         let row = config.vocabulary + 4 * config.hidden + 2 * config.intermediate;
         let weights = self.weights(&Device::Cpu)?;
-        let loaded = self.tensors.stored.iter().filter(|(name, _)| *name != weights::PER_LAYER_EMBEDDING);
+        let in_file = |name: &str| match name {
+            weights::EMBEDDING => config.assistant().is_some(),
+            name => name == weights::PER_LAYER_EMBEDDING,
+        };
+        let loaded = self.tensors.stored.iter().filter(|(name, _)| !in_file(name));
         let weights: u64 = loaded.map(|(_, stored)| weights.loaded_bytes(stored)).sum();
         let rows = row * size_of::<f32>() * ROWS;
         Ok(weights + (cache + recurrent * state * STATES + rows) as u64 + PROGRAM)
     }
 
     /// Bytes of weights that a pass over one token reads on a CPU: all of them but tables of embeddings that are not the
-    /// output matrix as well, and of experts only those that a token goes through.
+    /// output matrix as well, of experts only those that a token goes through, and of clusters those that are looked at.
     ///
     /// # Errors
     /// As [`Self::config`].
@@ -229,6 +242,11 @@ impl ModelSource {
             .map(|(name, stored)| match &config.experts {
                 Some(experts) if expert_tensors::is_of_expert(name) => {
                     weights.loaded_bytes(stored) * experts.used as u64 / experts.count as u64
+                }
+                _ if name == weights::OUTPUT => {
+                    let clusters = config.assistant().and_then(|assistant| assistant.clusters);
+                    let (nearest, of) = clusters.map_or((1, 1), |all| (all.nearest, all.count));
+                    weights.loaded_bytes(stored) * nearest as u64 / of as u64
                 }
                 _ => weights.loaded_bytes(stored),
             })

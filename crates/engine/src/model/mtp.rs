@@ -37,6 +37,7 @@ impl ModelConfig {
                 normed_output: true,
                 block: None,
                 mtp: true,
+                assistant: None,
             }),
             ..self.clone()
         })

@@ -14,6 +14,10 @@ use super::gathered::{Gathered, Lie};
 use super::weight_file::WeightFile;
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::token::TokenId;
+
+/// The name of the list of an assistant's tokens, cluster by cluster.
+pub(super) const ORDER: &str = "masked_embd_ordering";
 
 /// Where one tensor lies.
 #[derive(Debug, Clone)]
@@ -56,13 +60,15 @@ impl Stored {
     }
 }
 
-/// Where a draft head's table of tokens lies: of each row of its output matrix the target's token.
+/// Where a list of tokens lies. A draft head's table has of each row of its output matrix the target's token.
 #[derive(Debug, Clone)]
 pub(super) struct TokenTable {
     /// Index of the file.
     pub file: usize,
-    /// Whole numbers of 64 bits.
+    /// Whole numbers.
     pub bytes: Range<usize>,
+    /// Bytes of one of them: 4 or 8.
+    pub width: usize,
     /// They are to be added to the numbers of their rows.
     pub offsets: bool,
 }
@@ -70,7 +76,7 @@ pub(super) struct TokenTable {
 impl TokenTable {
     /// Tokens in it.
     pub fn len(&self) -> usize {
-        self.bytes.len() / size_of::<i64>()
+        self.bytes.len() / self.width
     }
 }
 
@@ -86,13 +92,15 @@ pub(super) struct Tensors {
     /// Until it is known which tensors they make.
     pub raw: BTreeMap<String, Raw>,
     pub token_table: Option<TokenTable>,
+    /// Of an assistant whose tokens are in clusters: all of them, cluster by cluster.
+    pub order: Option<TokenTable>,
 }
 
 impl Tensors {
     /// None yet, of the model at `path`.
     pub fn none(path: &Path) -> Self {
         let (stored, beyond, raw) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { path: path.to_owned(), files: Vec::new(), stored, beyond, raw, token_table: None }
+        Self { path: path.to_owned(), files: Vec::new(), stored, beyond, raw, token_table: None, order: None }
     }
 
     /// The numbers of the table of tokens, in the order of the rows; `None` where there is no table.
@@ -100,12 +108,39 @@ impl Tensors {
     /// # Errors
     /// Those of reading its file.
     pub fn tokens(&self) -> Result<Option<Vec<i64>>> {
-        let Some(table) = &self.token_table else { return Ok(None) };
+        self.token_table.as_ref().map(|table| self.numbers(table)).transpose()
+    }
+
+    /// The tokens of an assistant, cluster by cluster.
+    ///
+    /// # Errors
+    /// `Error::BadModel` for a list that does not name each of `tokens` once; those of reading its file.
+    pub fn order(&self, tokens: usize) -> Result<Vec<TokenId>> {
+        let numbers = self.order.as_ref().map_or(Ok(Vec::new()), |order| self.numbers(order))?;
+        let mut is_named = vec![false; tokens];
+        for &number in &numbers {
+            let named = usize::try_from(number).ok().and_then(|token| is_named.get_mut(token));
+            let Some(named) = named.filter(|named| !**named) else {
+                return Err(Error::BadModel {
+                    path: self.path.clone(),
+                    expected: format!("each of {tokens} tokens once in {ORDER}"),
+                    found: number.to_string(),
+                    hint: "Choose another file of this draft head.",
+                });
+            };
+            *named = true;
+        }
+        Ok(numbers.into_iter().map(|number| number as TokenId).collect())
+    }
+
+    fn numbers(&self, table: &TokenTable) -> Result<Vec<i64>> {
         let bytes = self.files[table.file].read(table.bytes.clone())?;
-        let (numbers, _) = bytes.as_chunks();
-        let numbers = numbers.iter().map(|number| i64::from_le_bytes(*number));
+        let numbers: Vec<i64> = match table.width {
+            4 => bytes.as_chunks().0.iter().map(|number| i32::from_le_bytes(*number).into()).collect(),
+            _ => bytes.as_chunks().0.iter().map(|number| i64::from_le_bytes(*number)).collect(),
+        };
         let first = |row: i64| if table.offsets { row } else { 0 };
-        Ok(Some((0..).zip(numbers).map(|(row, number)| number.saturating_add(first(row))).collect()))
+        Ok((0..).zip(numbers).map(|(row, number)| number.saturating_add(first(row))).collect())
     }
 
     /// Takes a tensor of another model for one of these.

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 
+use super::assistant_tensors;
 use super::block_tensors;
 use super::config::{DraftHead, ModelConfig};
 use super::expert_tensors::{self, CHOICE_BIAS};
@@ -22,6 +23,7 @@ pub use super::tensors::Stored;
 use super::tensors::{Meaning, Tensors};
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::token::TokenId;
 
 /// The name of the embedding, `[vocabulary, hidden]`.
 pub const EMBEDDING: &str = "token_embd.weight";
@@ -51,6 +53,8 @@ enum Dimension {
     /// That can be fed.
     Tokens,
     Hidden,
+    /// Of a token's embedding.
+    Carried,
     /// What attention takes of a token.
     Mixed,
     /// A draft head's target's states, one after the other.
@@ -99,13 +103,13 @@ impl Part {
 }
 
 use Dimension::{
-    AllLayers, Experts, Head, Heads, Hidden, Intermediate, KeyValues, Mixed, One, PerLayer, Queries, States,
-    Tokens, Vocabulary,
+    AllLayers, Carried, Experts, Head, Heads, Hidden, Intermediate, KeyValues, Mixed, One, PerLayer, Queries,
+    States, Tokens, Vocabulary,
 };
 
 const OUTER: [Part; 8] = [
-    part(EMBEDDING, "model.embed_tokens.weight", &[Tokens, Hidden]),
-    part(FUSE, "fc.weight", &[Hidden, States]).of(|f| f.is_draft_head),
+    part(EMBEDDING, "model.embed_tokens.weight", &[Tokens, Carried]),
+    part(FUSE, "fc.weight", &[Hidden, States]).of(|f| f.is_draft_head && !f.assists),
     part(FUSED_NORM, "hidden_norm.weight", &[Hidden]).of(|f| f.drafts_blocks),
     part(PER_LAYER_EMBEDDING, "model.embed_tokens_per_layer.weight", &[Tokens, AllLayers])
         .of(|f| f.layer_scales)
@@ -119,6 +123,11 @@ const OUTER: [Part; 8] = [
     part(OUTPUT_NORM, "model.norm.weight", &[Hidden]),
     part(OUTPUT, "lm_head.weight", &[Vocabulary, Hidden]),
 ];
+
+/// Whether it is a draft head that fuses states token by token.
+const fn fuses(family: &Family) -> bool {
+    family.is_draft_head && !family.drafts_blocks && !family.assists
+}
 
 fn tells_layers(config: &ModelConfig, _: usize) -> bool {
     config.per_layer.is_some()
@@ -180,7 +189,7 @@ const fn norms_heads(family: &Family) -> bool {
 /// Those of every layer, after `blk.{i}.` and `model.layers.{i}.`.
 const LAYER: [Part; 39] = [
     part("attn_norm.weight", "input_layernorm.weight", &[Hidden]).of(|f| f.pre_norms),
-    part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(|f| f.is_draft_head && !f.drafts_blocks),
+    part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(fuses),
     part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Mixed]),
     part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Mixed]).within(caches),
     part("attn_v.weight", "self_attn.v_proj.weight", &[KeyValues, Mixed]).within(has_values),
@@ -292,7 +301,12 @@ const ALIASES: [(&str, &str); 19] = [
 
 /// The canonical name of a Hugging Face tensor; `None` for one the family does not have.
 pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
-    if family.is_draft_head {
+    if family.assists
+        && let Some(name) = assistant_tensors::outer(hugging_face)
+    {
+        return Some(name.to_owned());
+    }
+    if family.is_draft_head && !family.assists {
         return canonical_of_head(hugging_face, family);
     }
     if let Some(part) = OUTER.iter().find(|p| p.hugging_face == hugging_face && (p.exists)(family)) {
@@ -414,6 +428,11 @@ fn rename(tensors: &mut Tensors, config: &ModelConfig) {
         }
     };
     rename(tensors, "token_embd_norm.weight", OUTPUT_NORM);
+    if config.assistant().is_some() {
+        // Its table of tokens is its output matrix: the embedding is the target's.
+        rename(tensors, EMBEDDING, OUTPUT);
+        tensors.stored.remove(EMBEDDING);
+    }
     let full = |layer: usize, name: &str| format!("blk.{layer}.{name}");
     if !config.family.post_norms {
         for layer in 0..config.layers {
@@ -469,9 +488,11 @@ fn leave_out_shared(tensors: &mut Tensors, config: &ModelConfig) {
 /// `Error::BadModel` naming the first tensor that is missing, unknown or of another shape.
 pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     let mut expected = 0;
-    // A draft head without one of these has its target's.
+    assistant_tensors::check(tensors, config)?;
+    // A draft head without one of these has its target's; an assistant's output matrix is its own.
     let borrowed = |name: &str| {
-        let borrows = config.draft_head.is_some() && [EMBEDDING, OUTPUT].contains(&name);
+        let borrows = config.draft_head.is_some()
+            && (name == EMBEDDING || name == OUTPUT && config.assistant().is_none());
         borrows && !tensors.stored.contains_key(name)
     };
     let fixed = |name: &str| {
@@ -526,6 +547,7 @@ fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<u
         .chain(layers)
         .chain(block_tensors::expected(config))
         .chain(mtp_tensors::expected(config))
+        .chain(assistant_tensors::expected(config))
 }
 
 fn shape(part: &Part, config: &ModelConfig, layer: usize) -> Vec<usize> {
@@ -540,6 +562,7 @@ fn size(dimension: Dimension, config: &ModelConfig, layer: usize) -> usize {
         Vocabulary => config.vocabulary,
         Tokens => config.tokens(),
         Hidden => config.hidden,
+        Carried => config.carried(),
         Mixed => config.mixed(),
         States => config.draft_head.as_ref().map_or(0, DraftHead::states),
         Intermediate => config.intermediate_of(layer),
@@ -714,6 +737,14 @@ impl Weights {
 
     pub fn contains(&self, name: &str) -> bool {
         self.tensors.stored.contains_key(name)
+    }
+
+    /// An assistant's tokens, cluster by cluster.
+    ///
+    /// # Errors
+    /// As [`Self::vector`], and `Error::BadModel` for a list that does not name each of `tokens` once.
+    pub fn order(&self, tokens: usize) -> Result<Vec<TokenId>> {
+        self.tensors.order(tokens)
     }
 
     pub fn device(&self) -> &Device {

@@ -33,9 +33,9 @@ impl BlockDrafter {
     pub(super) fn new(config: &DraftHead, block: &BlockHead, model: Box<dyn Model>, tokens: Tokens) -> Self {
         let entering = config.entering.clone().unwrap_or_default();
         Self {
-            rows: TextRows::new(model, config.states()),
+            rows: TextRows::new(model, config.states(), 0),
             head: block.clone(),
-            taps: Taps { entering, last: false },
+            taps: Taps { entering, ..Taps::default() },
             tokens,
         }
     }

@@ -1,5 +1,6 @@
 //! What a draft head has heard of a text, and what of it is in its cache.
 
+use super::beginning::Beginning;
 use crate::context::{Context, Mark};
 use crate::error::Result;
 use crate::forward::{Carried, Features, Model, Want};
@@ -106,9 +107,9 @@ impl Hearing {
         context.common(&self.heard, known).min(context.len().saturating_sub(1))
     }
 
-    /// Makes ready to draft after `context`, of which it is not [deaf](Self::deaf): what is not run of it, of which the
-    /// last row always is some, and the features for that; `None` where there is nothing to draft from.
-    pub fn unrun(&mut self, context: &Context) -> Option<(&mut dyn Model, TokenTree, Features<'_>)> {
+    /// The beginning of a draft after `context`, of which it is not [deaf](Self::deaf): what is not run of it, of which
+    /// the last row always is some; `None` where there is nothing to draft from.
+    pub fn begin(&mut self, context: &Context) -> Option<Beginning<'_>> {
         let same = self.common(context);
         self.compared = (context.mark(), same);
         self.cut(same);
@@ -119,6 +120,7 @@ impl Hearing {
         let run = self.model.truncate(self.model.cached().len().min(same - 1));
         self.waiting.drain(..(self.rows() - (same - run)) * self.width);
         let tree = TokenTree::chain(context[run + 1..].iter().copied());
-        Some((self.model.as_mut(), tree, Features::new(&self.waiting, self.width)))
+        let carried = Carried::Target(Features::new(&self.waiting, self.width));
+        Some(Beginning { model: self.model.as_mut(), text: tree.len(), tree, carried })
     }
 }

@@ -4,19 +4,25 @@
 //! One that guesses token by token is a layer that guesses from hidden states of its target, at a small part of the
 //! target's cost (EAGLE-3, Li et al. 2025). What it has heard and computed of the text is `hearing`'s.
 //!
+//! An assistant attends to what its target cached and caches nothing of its own; its rows of the text are
+//! `text_rows`'s, as those of heads that guess blocks are.
+//!
 //! Of the text `x` and the target's fused states `g`, row `p` of its cache is of the pair `(x[p + 1], g[p])`, which
 //! tells what may follow `x[p + 1]`. A guess is run with what the head gave itself for the token before, and
 //! forgotten after the draft: what follows the text is run again with true states.
 
+mod beginning;
 mod block;
 mod growth;
 mod hearing;
 mod text_rows;
 mod tokens;
 
+use self::beginning::Beginning;
 use self::block::BlockDrafter;
 use self::growth::{Growth, Place};
 use self::hearing::Hearing;
+use self::text_rows::TextRows;
 use self::tokens::Tokens;
 use super::{Cost, Draft, DraftRequest, Drafter, Seen};
 use crate::context::Context;
@@ -31,12 +37,35 @@ use crate::trace::LengthReason;
 
 /// See the module.
 pub struct HeadDrafter {
-    hearing: Hearing,
+    heard: Heard,
     /// The target's states it reads.
     taps: Taps,
     /// Its own that it goes on with.
     own: Taps,
     tokens: Tokens,
+}
+
+/// What it has heard and computed of the text.
+enum Heard {
+    Pairs(Hearing),
+    /// In an assistant.
+    Rows(TextRows),
+}
+
+impl Heard {
+    fn model(&self) -> &dyn Model {
+        match self {
+            Self::Pairs(hearing) => hearing.model.as_ref(),
+            Self::Rows(rows) => rows.model.as_ref(),
+        }
+    }
+
+    fn begin(&mut self, context: &Context) -> Result<Option<Beginning<'_>>> {
+        match self {
+            Self::Pairs(hearing) => Ok(hearing.begin(context)),
+            Self::Rows(rows) => rows.begin(context),
+        }
+    }
 }
 
 /// The drafter of the head that `source` describes, which is [for its target](ModelSource::for_target) and loaded as
@@ -67,21 +96,26 @@ impl HeadDrafter {
         let head = config.draft_head.as_ref();
         let entering = head.and_then(|head| head.entering.clone()).unwrap_or_default();
         let own = match head.is_some_and(|head| head.normed_output) {
-            true => Taps { entering: Vec::new(), last: true },
-            false => Taps { entering: vec![config.layers], last: false },
+            true => Taps { last: true, ..Taps::default() },
+            false => Taps { entering: vec![config.layers], ..Taps::default() },
         };
         let width = head.map_or(0, DraftHead::states);
+        let heard = match config.assistant() {
+            Some(_) => Heard::Rows(TextRows::new(model, width, config.carried())),
+            None => Heard::Pairs(Hearing::new(model, width)),
+        };
+        let cached = config.assistant().map_or_else(Vec::new, |assistant| assistant.sees.clone());
         Ok(Self {
-            taps: Taps { entering, last: head.is_some_and(|head| head.mtp) },
+            taps: Taps { entering, last: head.is_some_and(DraftHead::reads_last), cached },
             own,
             tokens: Tokens::of(source, ends)?,
-            hearing: Hearing::new(model, width),
+            heard,
         })
     }
 
     /// Tokens that may still be drafted.
     fn room(&self, context: &Context) -> usize {
-        self.hearing.model.config().context.saturating_sub(context.len())
+        self.heard.model().config().context.saturating_sub(context.len())
     }
 
     /// A chain, or a tree of a shape.
@@ -92,17 +126,18 @@ impl HeadDrafter {
         shape: Option<&Shape>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
-        let Self { hearing, own, tokens, .. } = self;
+        let Self { heard, own, tokens, .. } = self;
         let mut growth = Growth::new(context, tokens, request, shape);
-        let Some((model, mut tree, states)) = hearing.unrun(context) else { return Ok(growth.draft()) };
-        let text = tree.len();
+        let Some(beginning) = heard.begin(context)? else { return Ok(growth.draft()) };
+        let Beginning { model, mut tree, carried, text } = beginning;
+        let last = tree.len() - 1;
         let interest = growth.interest(sampler);
         let want = |rows| Want::rows(rows).interest(interest).features(own);
-        let mut pass = model.run(&tree, &want(text - 1..text).carrying(Carried::Target(states)))?;
+        let mut pass = model.run(&tree, &want(last..last + 1).carrying(carried))?;
         // Each with its node in the tree that is run.
-        let mut places = vec![(Place::ROOT, text - 1)];
+        let mut places = vec![(Place::ROOT, last)];
         // The first row of features that is a place's.
-        let mut first = text - 1;
+        let mut first = last;
         loop {
             let logits = pass.logits();
             let mut next = Vec::new();
@@ -152,11 +187,14 @@ impl Drafter for HeadDrafter {
     }
 
     fn observe(&mut self, seen: &Seen<'_>) -> Result<()> {
-        if seen.at + seen.tokens.len() >= self.hearing.model.config().context {
+        if seen.at + seen.tokens.len() >= self.heard.model().config().context {
             // It has no room to draft from then on.
             return Ok(());
         }
-        self.hearing.hear(seen.at, seen.tokens, seen.features)
+        match &mut self.heard {
+            Heard::Pairs(hearing) => hearing.hear(seen.at, seen.tokens, seen.features),
+            Heard::Rows(rows) => rows.hear(seen.at, seen.tokens, seen.features),
+        }
     }
 
     fn taps(&self) -> Option<&Taps> {
@@ -164,7 +202,11 @@ impl Drafter for HeadDrafter {
     }
 
     fn deaf(&self, context: &Context) -> usize {
-        if self.room(context) == 0 { 0 } else { self.hearing.deaf(context) }
+        match &self.heard {
+            _ if self.room(context) == 0 => 0,
+            Heard::Pairs(hearing) => hearing.deaf(context),
+            Heard::Rows(rows) => rows.deaf(context),
+        }
     }
 
     fn grows_trees(&self) -> bool {
@@ -172,7 +214,10 @@ impl Drafter for HeadDrafter {
     }
 
     fn forget(&mut self) {
-        self.hearing.forget();
+        match &mut self.heard {
+            Heard::Pairs(hearing) => hearing.forget(),
+            Heard::Rows(rows) => rows.cut(0),
+        }
     }
 
     fn cost(&self) -> Cost {

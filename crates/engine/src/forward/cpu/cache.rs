@@ -7,6 +7,8 @@
 
 use std::collections::TryReserveError;
 
+use half::f16;
+
 use super::buffer::Buffer;
 use super::simd::LANES;
 
@@ -76,6 +78,26 @@ impl Cache {
     /// Positions from `position` on whose values lie behind each other.
     pub fn run(position: usize) -> usize {
         PAGE - position % PAGE
+    }
+
+    /// The keys of all heads at `position`, and then the values, as `[2 * kv_heads * head_size]` numbers.
+    ///
+    /// # Safety
+    /// The position must be within what was reserved, and nobody may write to it meanwhile.
+    pub unsafe fn recall(&self, position: usize, to: &mut [f32]) {
+        let (keys, values) = to.split_at_mut(self.kv_heads * self.head_size);
+        let heads = keys.chunks_mut(self.head_size).zip(values.chunks_mut(self.head_size));
+        for (kv_head, (key, value)) in heads.enumerate() {
+            let keys = self.keys(kv_head, position).wrapping_add(position % LANES);
+            let values = self.value(kv_head, position);
+            for (number, (key, value)) in key.iter_mut().zip(value).enumerate() {
+                // SAFETY: as promised; a head has as many numbers.
+                unsafe {
+                    *key = f16::from_bits(*keys.add(number * LANES)).to_f32();
+                    *value = f16::from_bits(*values.add(number)).to_f32();
+                }
+            }
+        }
     }
 
     /// Copies a position over another.

@@ -16,6 +16,7 @@
 
 pub(super) mod activations;
 pub(super) mod alone;
+mod assistant;
 mod attention;
 pub(super) mod block_head;
 mod blocks;

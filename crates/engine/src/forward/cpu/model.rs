@@ -20,7 +20,7 @@ use super::worth::Worth;
 use crate::device;
 use crate::error::{Error, Result};
 use crate::forward::past::Past;
-use crate::forward::{Features, Logits, Model, Pass, Row, Runner, Want};
+use crate::forward::{Carried, Features, Logits, Model, Pass, Row, Runner, Want};
 use crate::model::{Mixer, ModelConfig, ModelSource};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
@@ -261,7 +261,7 @@ impl CpuModel {
         let (nodes, rows) = (tree.len() - first, want.rows_between(first, tree.len()));
         let threads = self.members(nodes);
         let copies = copies_of_norms(&self.config, nodes, threads, want.features);
-        let features = want.features.map_or(0, |taps| taps.width(self.config.hidden));
+        let features = want.features.map_or(0, |taps| taps.width(&self.config));
         self.workspace.prepare_features(nodes, features);
         if let Some(past) = self.past.as_mut().filter(|_| nodes > 0) {
             let plan = past.plan(tree, first, at, !rows.is_empty(), recorded);
@@ -277,11 +277,14 @@ impl CpuModel {
         );
         self.workspace.experts_read.store(0, Relaxed);
         self.workspace.table.clear();
-        if let Some(per_layer) = &self.network.per_layer {
+        // Of the per-layer table what is of the layers that there are.
+        let told = self.network.per_layer.as_ref().map(|told| (&told.table, told.projection.rows()));
+        let own = matches!(want.carried, Some(Carried::Own(_)));
+        let embedded = self.network.assistant.as_ref().filter(|_| own);
+        let embedded = embedded.map(|assistant| (&assistant.embedding, assistant.embedding.columns()));
+        if let Some((table, columns)) = told.or(embedded) {
             for token in tree.tokens().skip(first) {
-                let row = per_layer.table.row(token as usize)?;
-                // Of the layers that there are.
-                self.workspace.table.extend(&row[..per_layer.projection.rows()]);
+                self.workspace.table.extend(&table.row(token as usize)?[..columns]);
             }
         }
         if nodes > 0 {
@@ -326,8 +329,11 @@ mod tests {
         };
         let share = |one: &CpuModel, other: &CpuModel| {
             let (one, other) = (&one.network, &other.network);
-            [(&one.embedding, &other.embedding), (&one.output, &other.output)]
-                .map(|(one, other)| Arc::ptr_eq(one, other))
+            let embeddings = one.embedding.as_ref().zip(other.embedding.as_ref());
+            [
+                embeddings.is_some_and(|(one, other)| Arc::ptr_eq(one, other)),
+                Arc::ptr_eq(&one.output, &other.output),
+            ]
         };
         let first = load(false);
         assert_eq!(share(&first, &load(false)), [true; 2]);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::assistant::Assistant;
 use super::block_head::{BlockHead, Convolution};
 pub use super::feed_forward::{Dense, FeedForward};
 use super::packing::shared;
@@ -18,16 +19,19 @@ use crate::model::{HeadNorms as Kind, Mixer as MixerKind, ModelConfig, StoredRow
 /// All weights of a model.
 #[derive(Debug)]
 pub struct Network {
-    pub embedding: Arc<Panels>, // [vocabulary, hidden]
+    /// `None` of an assistant, which reads its target's.
+    pub embedding: Option<Arc<Panels>>, // [vocabulary, hidden]
     /// Of embeddings, in families that have one: all 1.
     pub embedding_norm: Option<Vec<f32>>, // [hidden]
     pub per_layer: Option<PerLayer>,
     pub layers: Vec<Layer>,
     pub output_norm: Vec<f32>, // [hidden]
-    pub output: Arc<Panels>,   // [vocabulary, hidden]
+    /// Of tokens in clusters these one after the other, each in panels of its own.
+    pub output: Arc<Panels>, // [vocabulary, hidden]
     pub draft_head: Option<DraftHead>,
     pub mtp: Option<Mtp>,
     pub block_head: Option<BlockHead>,
+    pub assistant: Option<Assistant>,
 }
 
 /// What all layers are told of a token beside its state.
@@ -143,8 +147,16 @@ impl Network {
     pub fn load(weights: &Weights, config: &ModelConfig) -> Result<Self> {
         let layers =
             (0..config.layers).map(|index| Layer::load(weights, config, index)).collect::<Result<_>>()?;
-        let embedding = shared(weights, EMBEDDING)?;
-        let output = if config.tied_embeddings { Arc::clone(&embedding) } else { shared(weights, OUTPUT)? };
+        let assistant = config.assistant().map(|assistant| Assistant::load(weights, config, assistant));
+        let assistant = assistant.transpose()?;
+        let embedding = || shared(weights, EMBEDDING);
+        let embedding = assistant.is_none().then(embedding).transpose()?;
+        let clusters = assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
+        let output = match (&embedding, clusters) {
+            (Some(embedding), _) if config.tied_embeddings => Arc::clone(embedding),
+            (_, Some(clusters)) => Arc::new(clusters.output(weights)?),
+            (_, None) => shared(weights, OUTPUT)?,
+        };
         let head = config.draft_head.as_ref();
         let draft_head = head.filter(|head| head.fuses()).map(|head| DraftHead::load(weights, head));
         let mtp = head.filter(|head| head.mtp).map(|_| Mtp::load(weights));
@@ -158,14 +170,19 @@ impl Network {
             draft_head: draft_head.transpose()?,
             mtp: mtp.transpose()?,
             block_head: config.block().map(|block| BlockHead::load(weights, block)).transpose()?,
+            assistant,
         })
     }
 
-    /// What a pass over one row reads; of experts so many as a row goes through.
+    /// What a pass over one row reads; of experts so many as a row goes through, and of clusters of tokens what they are
+    /// chosen by.
     pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
         let told = self.per_layer.iter().map(|per_layer| &per_layer.projection);
         let join = self.mtp.iter().map(|mtp| &mtp.join);
-        join.chain(told).chain(self.layers.iter().flat_map(Layer::matrices)).chain([self.output.as_ref()])
+        let around = self.assistant.iter().flat_map(|of| [&of.pre_projection, &of.post_projection]);
+        let clusters = self.assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
+        let output = clusters.map_or(self.output.as_ref(), |clusters| &clusters.centroids);
+        join.chain(around).chain(told).chain(self.layers.iter().flat_map(Layer::matrices)).chain([output])
     }
 }
 

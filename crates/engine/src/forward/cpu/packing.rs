@@ -35,14 +35,34 @@ pub fn shared(weights: &Weights, name: &str) -> Result<Arc<Panels>> {
 }
 
 pub fn panels(weights: &Weights, name: &str) -> Result<Panels> {
+    arranged(weights, name, None)
+}
+
+/// The same with the rows in this order, and rows of zeros where there is `None`.
+pub fn reordered(weights: &Weights, name: &str, order: &[Option<usize>]) -> Result<Panels> {
+    arranged(weights, name, Some(order))
+}
+
+fn arranged(weights: &Weights, name: &str, order: Option<&[Option<usize>]>) -> Result<Panels> {
     let stored = weights.stored(name)?;
     let [rows, inputs] = stored.shape[..] else {
         return Err(weights.bad(format!("{name} as a matrix"), format!("the shape {:?}", stored.shape)));
     };
+    let pack = |format, bytes: &[u8]| {
+        let Some(order) = order else { return Panels::pack(format, rows, inputs, bytes) };
+        let (width, mut moved) = (bytes.len() / rows, Vec::new());
+        for row in order {
+            match row {
+                Some(row) => moved.extend_from_slice(&bytes[row * width..][..width]),
+                None => moved.resize(moved.len() + width, 0),
+            }
+        }
+        Panels::pack(format, order.len(), inputs, &moved)
+    };
     let packed = if weights.rounds(stored) {
-        Panels::pack(Format::Q8_0, rows, inputs, &weights.in_eight_bits(weights.device(), name)?.data()?)
+        pack(Format::Q8_0, &weights.in_eight_bits(weights.device(), name)?.data()?)
     } else {
-        Panels::pack(stored.format, rows, inputs, &weights.read(stored)?)
+        pack(stored.format, &weights.read(stored)?)
     };
     packed.map_err(|unfit| {
         weights.bad(format!("{rows} times {inputs} finite numbers in {name}"), describe(&unfit))

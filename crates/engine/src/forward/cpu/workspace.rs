@@ -119,6 +119,11 @@ pub struct Workspace {
     /// A token before a place, and what it adds to the scores there.
     pub before: Inputs, // rank
     pub bias: Buffer<f32>,    // [vocabulary in whole vectors]
+    /// Of an assistant whose tokens are in clusters, of the rows asked for: how near each cluster is, the nearest, and the
+    /// scores of their tokens.
+    pub centroids: Buffer<f32>, // [rows asked for, clusters in whole vectors]
+    pub nearest: Buffer<usize>, // [rows asked for, nearest]
+    pub near: Buffer<f32>,    // [rows asked for, nearest, tokens of a cluster in whole vectors]
     /// The scores of a place after a token.
     pub after: Vec<f32>, // [vocabulary]
     pub routed: Routed,
@@ -196,9 +201,10 @@ impl Workspace {
         self.normed.resize_with(self.normed.len().max(copies), Inputs::default);
         self.normed[..copies].iter_mut().for_each(|normed| normed.prepare(rows, config.hidden, tile));
         if let Some(head) = &config.draft_head {
-            self.states.prepare(rows, head.states(), tile);
+            let states = if head.assistant.is_some() { config.carried() } else { head.states() };
+            self.states.prepare(rows, states, tile);
             match &head.block {
-                None => self.joined.prepare(rows, 2 * config.hidden, tile),
+                None => self.joined.prepare(rows, 2 * config.carried(), tile),
                 Some(block) => self.prepare_block(block, config, (rows, scored), tile),
             }
         }
@@ -226,7 +232,15 @@ impl Workspace {
         if let Some(recurrence) = &config.recurrence {
             self.recurrent.prepare(recurrence, rows, members, tile);
         }
-        self.scored.prepare(scored, config.hidden, tile);
+        let clusters = config.assistant().and_then(|assistant| assistant.clusters);
+        // Each row goes to clusters of its own.
+        self.scored.prepare(scored, config.hidden, if clusters.is_some() { 1 } else { tile });
+        if let Some(clusters) = clusters {
+            let near = clusters.nearest * whole(clusters.size(config.vocabulary));
+            self.centroids.reserve(scored * whole(clusters.count));
+            self.nearest.reserve(scored * clusters.nearest);
+            self.near.reserve(scored * near);
+        }
         self.queries.reserve(rows * whole(queries));
         self.keys.reserve(rows * whole(keys));
         self.values.reserve(rows * whole(keys));
@@ -239,7 +253,13 @@ impl Workspace {
         self.logits.reserve(scored * whole(config.vocabulary));
         self.slices.reserve(scored * config.vocabulary.div_ceil(STRETCH));
         self.visible = tree.visible().split_off(first);
-        let positions: Vec<usize> = tree.depths().split_off(first).iter().map(|depth| at + depth).collect();
+        let mut positions: Vec<usize> =
+            tree.depths().split_off(first).iter().map(|depth| at + depth).collect();
+        if config.assistant().is_some() {
+            // All of its rows stand after the text, and have no keys that others could see.
+            self.visible.iter_mut().for_each(Vec::clear);
+            positions.fill(at);
+        }
         self.rotations.resize_with(config.attention_kinds.len(), Default::default);
         for (kind, [keys, queries]) in config.attention_kinds.iter().zip(&mut self.rotations) {
             kind.rotary.tabulate(&positions, long, keys);

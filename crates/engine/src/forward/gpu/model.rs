@@ -200,7 +200,7 @@ impl Runner for GpuModel {
         let wanted = first + rows.start..first + rows.end;
         self.scores = Scores::none();
         self.returned = Returned::default();
-        self.tapped = want.features.map_or(0, |taps| taps.width(self.config.hidden));
+        self.tapped = want.features.map_or(0, |taps| taps.width(&self.config));
         let at_once = self.rows_at_once(rows.len());
         self.handed.dispatches = 0;
         let tokens: Vec<TokenId> = tree.tokens().collect();

@@ -102,6 +102,8 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some("draft heads that guess more than 32 tokens at once")
     } else if config.draft_head.as_ref().is_some_and(|head| head.mtp) {
         Some("the blocks for MTP that models draft for themselves with")
+    } else if config.assistant().is_some() {
+        Some("draft heads that attend to their targets' keys and values")
     } else if config.family.sinks {
         Some("attention with sinks")
     } else if config.family.value_norms || config.is_uneven() {

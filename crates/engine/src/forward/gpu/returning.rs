@@ -50,7 +50,7 @@ impl Returning {
         (rows, scored): (usize, usize),
     ) -> Result<()> {
         let width = config.hidden.next_multiple_of(LANES);
-        let tapped = taps.map_or(0, |taps| taps.width(1));
+        let tapped = taps.map_or(0, |taps| taps.states());
         let rank = block.map_or(0, Block::rank);
         let of_state = block.map_or(0, |block| if block.head.confidence.is_some() { width } else { 0 });
         self.counts = [tapped * rows * width, scored * rank, scored * of_state];
@@ -89,7 +89,7 @@ impl Returning {
             let states = device.fetch(&self.through[0], states)?;
             // The last tap is normed.
             let states_of_layers = taps.map_or(0, |taps| taps.entering.len());
-            let tapped = taps.map_or(0, |taps| taps.width(1));
+            let tapped = taps.map_or(0, |taps| taps.states());
             for (row, tap) in (0..rows).flat_map(|row| (0..tapped).map(move |tap| (row, tap))) {
                 let at = (tap * rows + row) * width;
                 let scale = if tap < states_of_layers { config.state_scale } else { 1.0 };

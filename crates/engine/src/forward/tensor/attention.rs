@@ -193,6 +193,14 @@ impl Attention {
         Tensor::cat(&[normed_queries, normed_keys, all.narrow(1, queries + keys, keys)?], 1)
     }
 
+    /// The keys and the values of all heads that are cached of so many positions from `from` on, `[positions, kv_heads *
+    /// head_size]` each.
+    pub fn recall(&self, from: usize, positions: usize) -> Result<[Tensor; 2]> {
+        let (keys, values) = self.cache.read(from, positions)?;
+        let rows = |half: Tensor| half.transpose(0, 1)?.contiguous()?.flatten_from(1);
+        Ok([rows(keys)?, rows(values)?])
+    }
+
     /// Moves what is cached at `from` (ascending positions) to the positions from `to` on.
     pub fn gather(&mut self, from: &Tensor, to: usize) -> Result<()> {
         self.cache.gather(from, to)

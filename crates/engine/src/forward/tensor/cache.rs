@@ -35,7 +35,16 @@ impl Cache {
         self.fit(length, at)?;
         self.keys.slice_set(&keys.contiguous()?, 1, at)?;
         self.values.slice_set(&values.contiguous()?, 1, at)?;
-        Ok((self.keys.narrow(1, 0, length)?, self.values.narrow(1, 0, length)?))
+        self.read(0, length)
+    }
+
+    pub fn device(&self) -> &Device {
+        self.keys.device()
+    }
+
+    /// What is cached of so many positions from `from` on, `[kv_heads, positions, head_size]` each.
+    pub fn read(&self, from: usize, positions: usize) -> Result<(Tensor, Tensor)> {
+        Ok((self.keys.narrow(1, from, positions)?, self.values.narrow(1, from, positions)?))
     }
 
     /// Moves the rows at `from` (ascending positions) to the positions from `to` on.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use candle_core::{DType, Device, Result, Tensor};
 
+use crate::token::TokenId;
 use crate::tree::TokenTree;
 
 /// Of the nodes of a tree from some number on.
@@ -18,7 +19,7 @@ pub struct Feed {
     /// What each node sees of the tree.
     visible: Vec<Vec<usize>>,
     /// Cached positions before the tree.
-    cached: usize,
+    pub cached: usize,
     tree: usize,
 }
 
@@ -75,11 +76,25 @@ impl Feed {
         })
     }
 
+    /// Of tokens that all stand after `cached` positions, and see these and nothing of each other.
+    pub fn beside(tokens: &[TokenId], cached: usize, device: &Device) -> Result<Self> {
+        let positions = vec![cached as u32; tokens.len()];
+        Ok(Self {
+            ids: Tensor::new(tokens, device)?,
+            positions: Positions::Scattered(Tensor::new(positions, device)?, cached + 1),
+            own: None,
+            visible: vec![Vec::new(); tokens.len()],
+            cached,
+            tree: 0,
+        })
+    }
+
     /// What is added to the scores of a layer that sees `window` positions `[nodes, cached + tree]`; `None`
     /// where every node sees all that is before it and itself.
     pub fn mask(&self, window: Option<usize>) -> Result<Option<Tensor>> {
         let device = self.ids.device();
-        if let Some(window) = window.filter(|&window| window < self.cached + self.tree) {
+        // A node counts itself, whether it has a key or not.
+        if let Some(window) = window.filter(|&window| window < self.cached + self.tree.max(1)) {
             return self.windowed(window, device).map(Some);
         }
         let Some(own) = &self.own else { return Ok(None) };
@@ -112,7 +127,7 @@ impl Feed {
         let width = self.cached + self.tree;
         let mut mask = vec![HIDDEN as f32; self.visible.len() * width];
         for (row, visible) in mask.chunks_mut(width).zip(&self.visible) {
-            let from = (self.cached + visible.len()).saturating_sub(window).min(self.cached);
+            let from = (self.cached + visible.len().max(1)).saturating_sub(window).min(self.cached);
             row[from..self.cached].fill(0.0);
             let own = &visible[visible.len().saturating_sub(window)..];
             own.iter().for_each(|&node| row[self.cached + node] = 0.0);

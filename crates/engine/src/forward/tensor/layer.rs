@@ -122,6 +122,14 @@ impl Layer {
         }
     }
 
+    /// What attention caches of so many positions from `from` on, as [`Attention::recall`]; nothing of a layer without.
+    pub fn recall(&self, from: usize, positions: usize) -> Computed<Vec<Tensor>> {
+        match &self.mixer {
+            Mixer::Attention(attention) => attention.recall(from, positions).map(Vec::from),
+            Mixer::Recurrent(_) => Ok(Vec::new()),
+        }
+    }
+
     /// Moves what is remembered at `from` (ascending positions) to the positions from `to` on.
     pub fn gather(&mut self, from: &Tensor, to: usize) -> Computed<()> {
         match &mut self.mixer {

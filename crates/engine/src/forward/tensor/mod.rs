@@ -1,6 +1,7 @@
 //! All families on candle tensors: the path for CUDA and Metal, and on the CPU what the
 //! engine made for it is compared with. One pass over a token tree; weights stay quantised.
 
+mod assistant;
 mod attention;
 mod block_head;
 mod cache;
@@ -28,6 +29,7 @@ use candle_core::quantized::QTensor;
 use candle_core::{DType, Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 
+use self::assistant::Assistant;
 use self::attention::{AttentionInputs, Seen};
 use self::block_head::BlockHead;
 use self::draft_head::DraftHead;
@@ -41,7 +43,7 @@ use self::rotary::RotaryTable;
 use self::stack::{Arithmetic, Padding, Stack};
 use super::past::Past;
 use super::sketch::Sketch;
-use super::{Features, Interest, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
+use super::{Carried, Features, Interest, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
 use crate::error::Result;
 use crate::model::{AttentionKind, ModelConfig, ModelSource, Scoring};
 use crate::token::TokenId;
@@ -51,11 +53,13 @@ use crate::tree::TokenTree;
 pub struct TensorModel {
     config: ModelConfig,
     device: Device,
-    embedding: Arc<QTensor>, // [vocabulary, hidden]
+    /// `None` of an assistant, which reads its target's.
+    embedding: Option<Arc<QTensor>>, // [vocabulary, hidden]
     per_layer: Option<PerLayer>,
     draft_head: Option<DraftHead>,
     mtp: Option<Mtp>,
     block_head: Option<BlockHead>,
+    assistant: Option<Assistant>,
     layers: Vec<Layer>,
     /// Of each kind of attention.
     rotary: Vec<RotaryTable>,
@@ -110,9 +114,12 @@ impl TensorModel {
         let layers = (0..config.layers)
             .map(|index| Layer::load(Origin { index, weights: &weights, config: &config, arithmetic }))
             .collect::<Result<Vec<_>>>()?;
-        let embedding = weights.matrix("token_embd.weight")?;
-        let output =
-            if config.tied_embeddings { Arc::clone(&embedding) } else { weights.matrix("output.weight")? };
+        let embedding = || weights.matrix("token_embd.weight");
+        let embedding = config.assistant().is_none().then(embedding).transpose()?;
+        let output = match &embedding {
+            Some(embedding) if config.tied_embeddings => Arc::clone(embedding),
+            _ => weights.matrix("output.weight")?,
+        };
         let rotary = config.attention_kinds.iter().map(|kind| RotaryTable::new(kind.rotary.clone(), device));
         Ok(Self {
             output_norm: weights.vector("output_norm.weight")?,
@@ -120,6 +127,7 @@ impl TensorModel {
             draft_head: DraftHead::load(&weights, &config, arithmetic)?,
             mtp: Mtp::load(&weights, &config, arithmetic)?,
             block_head: BlockHead::load(&weights, &config, arithmetic)?,
+            assistant: Assistant::load(&weights, &config, arithmetic)?,
             per_layer: PerLayer::load(&weights, &config, arithmetic)?,
             embedding,
             rotary: rotary.collect::<Computed<_>>()?,
@@ -146,8 +154,14 @@ impl TensorModel {
         want: &Want<'_>,
     ) -> Result<(Tensor, Vec<Tensor>)> {
         let taps = want.features;
-        let mut x = self.embedding.embedding(&feed.ids)?;
-        if self.config.embedding_scale != 1.0 {
+        let mut x = match (&self.embedding, &self.assistant, want.carried) {
+            (Some(embedding), ..) => embedding.embedding(&feed.ids)?,
+            (None, Some(assistant), Some(carried)) => {
+                assistant.join(tokens, carried.features(), &self.config, (self.padding, &self.device))?
+            }
+            (None, ..) => return Err(candle_core::Error::msg("a head that is given nothing").into()),
+        };
+        if self.config.embedding_scale != 1.0 && self.embedding.is_some() {
             x = (x * f64::from(self.config.embedding_scale))?;
         }
         if self.config.family.normed_embeddings {
@@ -165,8 +179,12 @@ impl TensorModel {
         }
         let told = self.per_layer.as_ref();
         let told = told.map(|told| told.tell(&x, tokens, &self.config, self.padding)).transpose()?;
-        let (inputs, mut seen) = (self.inputs(feed)?, Seen::new());
+        let inputs = self.inputs(feed)?;
         let at = self.cached.len();
+        let mut seen = match &self.assistant {
+            Some(assistant) => assistant.seen(feed.cached)?,
+            None => Seen::new(),
+        };
         let mut tapped = Vec::new();
         for (index, layer) in self.layers.iter_mut().enumerate() {
             if taps.is_some_and(|taps| taps.entering.contains(&index)) {
@@ -196,8 +214,11 @@ impl TensorModel {
         kinds.iter().zip(&mut self.rotary).map(inputs).collect()
     }
 
-    /// Remembers rows of the target's states, in a draft head that guesses blocks.
+    /// Remembers rows of the target's states, in a draft head that guesses blocks, or of what it caches, in an assistant.
     fn remember_states(&mut self, states: Features<'_>, feed: &Feed) -> Computed<()> {
+        if let Some(assistant) = &mut self.assistant {
+            return assistant.remember(states, &self.config, self.cached.len());
+        }
         let Some(head) = &self.block_head else { return Ok(()) };
         let rows = head.rows(states, self.config.norm_epsilon as f32, self.padding, &self.device)?;
         let at = self.cached.len();
@@ -220,7 +241,12 @@ impl TensorModel {
             }
         }
         if taps.last {
-            tapped.push(self.normalise(hidden)?);
+            let normed = self.normalise(hidden)?;
+            let carry_on = self.assistant.as_ref().map(|assistant| assistant.carry_on(&normed, self.padding));
+            tapped.push(carry_on.transpose()?.unwrap_or(normed));
+        }
+        for &layer in &taps.cached {
+            tapped.extend(self.layers[layer].recall(self.cached.len(), hidden.dim(0)?)?);
         }
         Tensor::cat(&tapped, 1)?.flatten_all()?.to_vec1()
     }
@@ -244,7 +270,12 @@ impl TensorModel {
         }
         let hidden = self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?;
         let vocabulary = want.vocabulary.min(self.config.vocabulary);
-        let logits = self.output.forward(&hidden, self.padding)?.narrow(1, 0, vocabulary)?;
+        let nearest = self.assistant.as_ref().map(|assistant| assistant.score(&hidden, self.padding));
+        let logits = match nearest.transpose()?.flatten() {
+            Some(logits) => logits,
+            None => self.output.forward(&hidden, self.padding)?,
+        };
+        let logits = logits.narrow(1, 0, vocabulary)?;
         let logits = scored(logits, self.config.scoring)?;
         if want.interest != Interest::Everything {
             return self::sketch::sketches(&logits, tokens, &feed.ids, want.interest).map(Scores::Sketches);
@@ -359,9 +390,14 @@ impl TensorModel {
     /// are.
     fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, recorded: bool) -> Result<()> {
         let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
-        let feed = Feed::new(tree, first, self.cached.len() - first, &self.device)?;
-        if let Some(carried) = want.carried.filter(|_| self.block_head.is_some()) {
-            self.remember_states(carried.features(), &feed)?;
+        let before = self.cached.len() - first;
+        let feed = match &self.assistant {
+            Some(_) => Feed::beside(&tokens, before, &self.device)?,
+            None => Feed::new(tree, first, before, &self.device)?,
+        };
+        let remembers = self.block_head.is_some() || self.assistant.is_some();
+        if let Some(Carried::Target(rows)) = want.carried.filter(|_| remembers) {
+            self.remember_states(rows, &feed)?;
             self.scores = Scores::Sketches(Vec::new());
             self.cached.extend(tokens);
             return Ok(());
@@ -386,7 +422,7 @@ impl TensorModel {
         if let Some(taps) = want.features {
             self.features = self.fetch_features(taps, &hidden, tapped)?;
         }
-        self.tapped = want.features.map_or(0, |taps| taps.width(self.config.hidden));
+        self.tapped = want.features.map_or(0, |taps| taps.width(&self.config));
         self.cached.extend(tokens);
         Ok(())
     }

@@ -1,13 +1,15 @@
 //! What makes a model a draft head: the hidden states of its target that it reads.
 
 use super::ModelConfig;
+use super::assistant::Assistant;
 use super::block_head::BlockHead;
 
 /// What a model has that drafts from hidden states of another, its target.
 ///
 /// Token by token (EAGLE-3, Li et al. 2025) it gets beside a token's embedding a state: the target's states at the
 /// token before, fused, or what it gave itself there. So does a [block for MTP](Self::mtp), which reads one state. With a
-/// [block](BlockHead) it guesses several tokens at once.
+/// [block](BlockHead) it guesses several tokens at once. An [assistant](Assistant) reads that state of the last token and
+/// attends to what the target cached of all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftHead {
     /// The layers of the target whose entering states it reads; `None` where the file leaves them to
@@ -28,6 +30,8 @@ pub struct DraftHead {
     /// DeepSeek-AI 2024): it reads the target's state after the final norm and nothing else, and joins that with the
     /// embedding into the state that enters its layer.
     pub mtp: bool,
+    /// Of one that attends to its target's keys and values.
+    pub assistant: Option<Assistant>,
 }
 
 /// How the target's states are normalised before they are fused.
@@ -44,15 +48,21 @@ impl DraftHead {
     /// States that are fused, of a head that drafts token by token.
     pub const STATES: usize = 3;
 
-    /// Numbers of all states of a token that are fused.
+    /// Numbers of all that it reads of a token.
     pub fn states(&self) -> usize {
         let entering = self.entering.as_ref().map_or(Self::STATES, Vec::len);
-        (entering + usize::from(self.mtp)) * self.target_hidden
+        let seen = self.assistant.as_ref().map_or(0, |assistant| assistant.seen);
+        (entering + usize::from(self.reads_last())) * self.target_hidden + seen
+    }
+
+    /// Whether it reads the target's state after the final norm.
+    pub fn reads_last(&self) -> bool {
+        self.mtp || self.assistant.is_some()
     }
 
     /// Whether it fuses several states of a token, and drafts token by token.
     pub fn fuses(&self) -> bool {
-        self.block.is_none() && !self.mtp
+        self.block.is_none() && !self.reads_last()
     }
 
     /// The layers that are read where a file does not name them, of a target with so many.
@@ -80,6 +90,17 @@ impl ModelConfig {
     pub fn mixed(&self) -> usize {
         let joins = self.draft_head.as_ref().is_some_and(DraftHead::fuses);
         self.hidden * if joins { 2 } else { 1 }
+    }
+
+    /// Of a draft head that attends to its target's keys and values.
+    pub fn assistant(&self) -> Option<&Assistant> {
+        self.draft_head.as_ref()?.assistant.as_ref()
+    }
+
+    /// Numbers of the embedding of a token, and of the state after the last layer as a draft head goes on with it.
+    pub fn carried(&self) -> usize {
+        let head = self.draft_head.as_ref().filter(|head| head.assistant.is_some());
+        head.map_or(self.hidden, |head| head.target_hidden)
     }
 
     /// Of a draft head that guesses a block at once.

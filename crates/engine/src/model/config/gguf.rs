@@ -200,6 +200,9 @@ impl Keys<'_> {
     /// Layers with keys and values of their own, which are the first ones.
     fn caching_layers(&self, layers: usize) -> Result<usize> {
         const NAME: &str = "attention.shared_kv_layers";
+        if self.family.assists {
+            return Ok(0);
+        }
         let shared = self.integer(NAME)?.filter(|_| self.family.value_norms).unwrap_or(0);
         let caching = usize::try_from(shared).ok().and_then(|shared| layers.checked_sub(shared));
         caching
@@ -310,7 +313,7 @@ impl Keys<'_> {
 
     /// Of a family of draft heads.
     fn draft_head(&self, hidden: usize, tokens: usize, layers: usize) -> Result<Option<DraftHead>> {
-        if !self.family.is_draft_head {
+        if !self.family.is_draft_head || self.family.assists {
             return Ok(None);
         }
         if self.family.drafts_blocks {
@@ -334,6 +337,7 @@ impl Keys<'_> {
             normed_output: false,
             block: None,
             mtp: false,
+            assistant: None,
         }))
     }
 
@@ -375,6 +379,7 @@ impl Keys<'_> {
             normed_output: false,
             block: Some(BlockHead::of(self.header.path(), self, (mask, tokens), from_anchor, causal)?),
             mtp: false,
+            assistant: None,
         })
     }
 

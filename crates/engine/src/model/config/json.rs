@@ -127,6 +127,7 @@ impl DraftHead {
             normed_output: flag("norm_output"),
             block: None,
             mtp: false,
+            assistant: None,
         })
     }
 
@@ -146,6 +147,7 @@ impl DraftHead {
             normed_output: false,
             block: Some(BlockHead::from_json(keys, config.vocabulary, sliding)?),
             mtp: false,
+            assistant: None,
         })
     }
 }
@@ -239,6 +241,9 @@ impl Keys<'_> {
 
     /// Layers with keys and values of their own, which are the first ones.
     fn caching_layers(&self, layers: usize) -> Result<usize> {
+        if self.family.assists {
+            return Ok(0);
+        }
         let shared = self.stated("num_kv_shared_layers", 0.0)?;
         if !self.family.value_norms || shared == 0.0 {
             return Ok(layers);

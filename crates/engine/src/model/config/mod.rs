@@ -1,6 +1,8 @@
 //! The numbers that describe a model, whatever the format: `gguf.rs` reads them from a header, `json.rs`
 //! from a config.json. Refuses what would be computed wrongly; touches no weights.
 
+mod assistant;
+mod assistant_keys;
 mod block_head;
 mod block_keys;
 mod draft_head;
@@ -11,6 +13,7 @@ mod rotary;
 
 use std::path::Path;
 
+pub use assistant::{Assistant, Clusters};
 pub use block_head::{BlockHead, Confidence, Convolution, Selector};
 pub use draft_head::{DraftHead, FusedNorms};
 pub use recurrence::{Heads, Recurrence};
@@ -149,6 +152,13 @@ pub struct KeyHeads {
     pub are_values: bool,
 }
 
+impl KeyHeads {
+    /// Numbers of a token's keys and values.
+    pub fn cached(&self) -> usize {
+        2 * self.count * self.size
+    }
+}
+
 impl ModelConfig {
     /// The kind of a layer's attention.
     pub fn attention(&self, layer: usize) -> &AttentionKind {
@@ -158,6 +168,10 @@ impl ModelConfig {
     /// The layer whose keys and values a layer sees.
     pub fn cache_of(&self, layer: usize) -> usize {
         let kind = |layer: &usize| self.attention_kind_of[*layer];
+        if self.family.assists {
+            // What its target caches is with the first of each kind.
+            return (0..layer).find(|earlier| kind(earlier) == kind(&layer)).unwrap_or(layer);
+        }
         let shared = || (0..self.caching_layers).rev().find(|earlier| kind(earlier) == kind(&layer));
         if layer < self.caching_layers { layer } else { shared().unwrap_or(layer) }
     }
@@ -194,7 +208,10 @@ impl ModelConfig {
 
     /// Key heads that layer `index` caches: none where it is recurrent, or sees what another caches.
     pub fn cached_heads(&self, index: usize) -> usize {
-        let caches = index < self.caching_layers && self.mixers[index] == Mixer::Attention;
+        let caches = match self.family.assists {
+            true => self.cache_of(index) == index,
+            false => index < self.caching_layers && self.mixers[index] == Mixer::Attention,
+        };
         if caches { self.attention(index).keys.count } else { 0 }
     }
 
@@ -214,7 +231,7 @@ impl ModelConfig {
                 return Err(bad(path, "an even head size".into(), keys.size.to_string()));
             }
         }
-        let shared = self.caching_layers..self.layers;
+        let shared = if self.family.assists { 0..0 } else { self.caching_layers..self.layers };
         if let Some(layer) = shared.into_iter().find(|&layer| self.cache_of(layer) >= self.caching_layers) {
             let expected = format!("keys and values for layer {layer} in an earlier one of its kind");
             return Err(bad(path, expected, "none".into()));

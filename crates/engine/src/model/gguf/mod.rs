@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::assistant_tensors::is_order;
 use super::tensors::{Meaning, Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
 use super::weights::TOKEN_TABLE;
@@ -55,10 +56,12 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
     let mut end = 0;
     for info in infos {
         let Info { name, shape, kind, offset } = info;
-        if name == TOKEN_TABLE && kind == types::I64 {
-            let bytes = token_table(&header, &shape, data, offset)?;
+        if let Some(width) = types::whole(kind).filter(|_| name == TOKEN_TABLE || is_order(&name)) {
+            let bytes = token_table(&header, (&name, &shape), width, data.checked_add(offset))?;
             end = end.max(bytes.end);
-            tensors.token_table = Some(TokenTable { file: tensors.files.len(), bytes, offsets: false });
+            let table = TokenTable { file: tensors.files.len(), bytes, width, offsets: false };
+            let place = if name == TOKEN_TABLE { &mut tensors.token_table } else { &mut tensors.order };
+            *place = Some(table);
             continue;
         }
         let format = types::format(kind).map_err(|found| {
@@ -89,14 +92,19 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
     Ok(header)
 }
 
-/// Where the table of tokens lies.
-fn token_table(header: &Header, shape: &[usize], data: u64, offset: u64) -> Result<Range<usize>> {
+/// Where a list of tokens lies that begins at `start`, of numbers of `width` bytes.
+fn token_table(
+    header: &Header,
+    (name, shape): (&str, &[usize]),
+    width: usize,
+    start: Option<u64>,
+) -> Result<Range<usize>> {
     let place = || {
         let [tokens] = shape else { return None };
-        let start = usize::try_from(data.checked_add(offset)?).ok()?;
-        Some(start..start.checked_add(tokens.checked_mul(size_of::<i64>())?)?)
+        let start = usize::try_from(start?).ok()?;
+        Some(start..start.checked_add(tokens.checked_mul(width)?)?)
     };
-    place().ok_or_else(|| header.bad(format!("{TOKEN_TABLE} as a list"), format!("{shape:?}")))
+    place().ok_or_else(|| header.bad(format!("{name} as a list"), format!("{shape:?}")))
 }
 
 /// Opens all parts of a split model; `any` is the header of one of them.

@@ -10,7 +10,7 @@ const OTHERS: &[(u32, &str)] = &[
     (15, "Q8_K"),
     (24, "I8"),
     (25, "I16"),
-    (26, "I32"),
+    (I32, "I32"),
     (I64, "I64"),
     (28, "F64"),
     (31, "Q4_0_4_4"),
@@ -22,8 +22,18 @@ const OTHERS: &[(u32, &str)] = &[
     (40, "NVFP4"),
 ];
 
-/// The type of whole numbers that tables of tokens have.
-pub(super) const I64: u32 = 27;
+/// The types of whole numbers that lists of tokens have.
+const I32: u32 = 26;
+const I64: u32 = 27;
+
+/// Bytes of a whole number of this type; `None` for one that lists of tokens do not have.
+pub(super) fn whole(number: u32) -> Option<usize> {
+    match number {
+        I32 => Some(size_of::<i32>()),
+        I64 => Some(size_of::<i64>()),
+        _ => None,
+    }
+}
 
 /// The format of this number.
 ///

@@ -80,6 +80,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("strftime_now", strftime_now);
     environment.add_filter("tojson", to_json);
+    environment.add_test("iterable", is_iterable);
     Ok(environment)
 }
 
@@ -133,6 +134,11 @@ fn without_marks(source: &str) -> String {
     }
     whole.push_str(rest);
     whole
+}
+
+/// As in Python, where nothing can be taken from none; MiniJinja finds it empty.
+fn is_iterable(value: &Value) -> bool {
+    !value.is_none() && value.try_iter().is_ok()
 }
 
 /// JSON as Python writes it: a space after commas and colons, nothing escaped for HTML.

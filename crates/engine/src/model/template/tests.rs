@@ -43,22 +43,9 @@ fn reason(source: &str) -> String {
     }
 }
 
-/// As Gemma 4 has it: thoughts stand in a channel, which is opened and closed at once where none are wanted, and are taken
-/// out of the history by a macro.
-const GEMMA4: &str = "{%- macro said(text) -%}{%- set ns = namespace(result='') -%}\
-    {%- for part in text.split('<channel|>') -%}{%- if '<|channel>' in part -%}\
-    {%- set ns.result = ns.result + part.split('<|channel>')[0] -%}{%- else -%}\
-    {%- set ns.result = ns.result + part -%}{%- endif -%}{%- endfor -%}{{- ns.result | trim -}}{%- endmacro -%}\
-    {{ bos_token }}{%- if enable_thinking is defined and enable_thinking -%}\
-    {{- '<|turn>system\n<|think|><turn|>\n' -}}{%- endif %}{%- for message in messages -%}\
-    {%- set role = 'model' if message['role'] == 'assistant' else message['role'] -%}{{- '<|turn>' + role + '\n' }}\
-    {%- if role == 'model' -%}{{- said(message['content']) -}}{%- else -%}{{- message['content'] | trim -}}\
-    {%- endif -%}{{- '<turn|>\n' -}}{%- endfor -%}{%- if add_generation_prompt -%}{{- '<|turn>model\n' -}}\
-    {%- if not enable_thinking | default(false) -%}{{- '<|channel>thought\n<channel|>' -}}{%- endif -%}{%- endif -%}";
-
 #[test]
-fn a_template_as_gemma_4s_is_switched_and_leaves_thoughts_out() {
-    let gemma = compile(GEMMA4, Some("<bos>"), None).unwrap();
+fn gemma_4_is_switched_and_leaves_thoughts_out() {
+    let gemma = compile(&source("google-gemma-4-31B-it"), Some("<bos>"), None).unwrap();
     assert_eq!((gemma.thinks(), gemma.thinking().map(|tags| tags.close)), (Some(false), Some("<channel|>")));
     let thought = "<|channel>thought\nHm.<channel|>Hi there";
     let messages =
@@ -67,34 +54,40 @@ fn a_template_as_gemma_4s_is_switched_and_leaves_thoughts_out() {
     let closed = "<|channel>thought\n<channel|>";
     assert_eq!(gemma.render(&messages, true).unwrap(), format!("<bos>{turns}{closed}"));
     let thinking = gemma.render_with(&messages, true, Some(true)).unwrap();
-    assert_eq!(thinking, format!("<bos><|turn>system\n<|think|><turn|>\n{turns}"));
+    assert_eq!(thinking, format!("<bos><|turn>system\n<|think|>\n<turn|>\n{turns}"));
 }
 
-/// As Ministral 3 has it: tools and a system prompt between tags of their own, turns that alternate, and contents that may
-/// be parts.
-const MINISTRAL: &str = "{{- bos_token }}{%- if messages[0]['role'] == 'system' %}\
-    {{- '[SYSTEM_PROMPT]' + messages[0]['content'] + '[/SYSTEM_PROMPT]' }}{%- set loop_messages = messages[1:] %}\
-    {%- else %}{%- set loop_messages = messages %}{%- endif %}{%- set ns = namespace(index=0) %}\
-    {%- for message in loop_messages %}{%- if (ns.index % 2 == 0) != (message['role'] == 'user') %}\
-    {{- raise_exception('roles must alternate') }}{%- endif %}{%- set ns.index = ns.index + 1 %}\
-    {%- if message['role'] == 'user' %}{%- if message['content'] is string %}\
-    {{- '[INST]' + message['content'] + '[/INST]' }}{%- else %}{%- for block in message['content'] %}\
-    {{- block['text'] }}{%- endfor %}{%- endif %}{%- else %}{{- message['content'] + eos_token }}{%- endif %}\
-    {%- endfor %}";
-
 #[test]
-fn a_template_as_ministrals_takes_turns_between_its_tags() {
-    let ministral = compile(MINISTRAL, Some("<s>"), Some("</s>")).unwrap();
+fn ministral_3_takes_turns_between_its_tags() {
+    let source = source("mistralai-Ministral-3-14B-Reasoning-2512");
+    let ministral = compile(&source, Some("<s>"), Some("</s>")).unwrap();
     let turns = "[INST]Hello[/INST]Hi there</s>[INST]And you?[/INST]";
-    assert_eq!(ministral.render(&conversation(false), true).unwrap(), format!("<s>{turns}"));
     let with_system = ministral.render(&conversation(true), true).unwrap();
     assert_eq!(with_system, format!("<s>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT]{turns}"));
-    assert_eq!((ministral.thinks(), ministral.thinking()), (None, None));
+    let plain = ministral.render(&conversation(false), true).unwrap();
+    assert!(plain.starts_with("<s>[SYSTEM_PROMPT]# HOW YOU SHOULD THINK AND ANSWER\n\n"), "{plain}");
+    assert!(plain.ends_with(turns), "{plain}");
+    // It thinks because its own system prompt says so, which is no switch.
+    let tags = Thinking { open: "[THINK]", close: "[/THINK]" };
+    assert_eq!((ministral.thinks(), ministral.thinking()), (None, Some(tags)));
     let twice = [message(Role::User, "Hello"), message(Role::User, "Hello?")];
     let Err(Error::Template { reason, .. }) = ministral.render(&twice, true) else {
         panic!("it was rendered")
     };
-    assert!(reason.contains("roles must alternate"), "{reason}");
+    assert!(reason.contains("must alternate"), "{reason}");
+}
+
+#[test]
+fn gpt_oss_writes_what_was_said_in_its_final_channel() {
+    let oss = compile(&source("openai-gpt-oss-120b"), Some("<|startoftext|>"), Some("<|return|>")).unwrap();
+    assert_eq!((oss.thinks(), oss.thinking()), (Some(true), Some(Thinking::KNOWN[0])));
+    let text = oss.render(&conversation(true), true).unwrap();
+    assert!(text.starts_with("<|start|>system<|message|>You are ChatGPT"), "{text}");
+    let said = "<|start|>developer<|message|># Instructions\n\nBe brief.\n\n<|end|>\
+                <|start|>user<|message|>Hello<|end|>\
+                <|start|>assistant<|channel|>final<|message|>Hi there<|end|>\
+                <|start|>user<|message|>And you?<|end|><|start|>assistant";
+    assert!(text.ends_with(said), "{text}");
 }
 
 #[test]
@@ -320,7 +313,7 @@ fn every_template_renders_every_conversation_as_jinja2_does() {
             }
         }
     }
-    assert_eq!(compared, 9 * 11 * 2);
+    assert_eq!(compared, 15 * 11 * 2);
 }
 
 #[test]
@@ -344,10 +337,12 @@ fn thinking_is_recognised_by_its_tags() {
 fn whether_a_model_thinks_is_a_switch_of_its_template_with_a_default() {
     for (name, thinks) in [
         ("Qwen-Qwen3-0.6B", Some(true)),
+        ("Qwen3.5-4B", Some(true)),
         ("HuggingFaceTB-SmolLM3-3B", Some(true)),
         // Thinks only when it is told to.
         ("deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", Some(false)),
         ("Qwen-Qwen2.5-7B-Instruct", None),
+        ("ibm-granite-granite-4.0", None),
     ] {
         assert_eq!(template(&source(name)).thinks(), thinks, "{name}");
     }

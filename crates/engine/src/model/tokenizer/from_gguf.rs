@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::byte_level;
+use super::bpe;
 use super::library::Library;
-use super::merged;
 use super::pre_tokenizer::PreTokenizer;
 use super::sentence_piece::SentencePiece;
 use super::special::{ENDS, SHOWN, SpecialToken, SpecialTokens};
@@ -38,8 +37,8 @@ pub(in crate::model) fn from_gguf(header: &Header) -> Result<Tokenizer> {
             let merges = texts(header, "tokenizer.ggml.merges")?;
             let merges = merges.iter().map(Cow::as_ref);
             let built = match joined {
-                Method::Characters => merged::build(&tokens, merges),
-                _ => byte_level::build(pre_tokenizer(header)?, &tokens, merges),
+                Method::Characters => bpe::over_characters(&tokens, merges),
+                _ => bpe::over_bytes(pre_tokenizer(header)?, &tokens, merges),
             };
             (Encoder::Library(Box::new(Library::new(built.map_err(failed)?))), false)
         }

@@ -1,11 +1,10 @@
 //! Text to tokens and back, for every kind of tokenizer Foretoken reads. Adds nothing on its own:
 //! whether a prompt starts with a BOS is the caller's decision.
 
-mod byte_level;
+mod bpe;
 mod from_folder;
 mod from_gguf;
 mod library;
-mod merged;
 mod normalizer;
 mod pattern;
 mod pre_tokenizer;

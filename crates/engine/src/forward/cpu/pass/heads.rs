@@ -175,7 +175,8 @@ impl Phases<'_> {
             for (kv_head, row) in units.map(|unit| (unit / rows, unit % rows)) {
                 let first = kv_head * group * head_size;
                 let visible = &self.workspace.visible[row];
-                let position = self.at + visible.len();
+                // It counts itself, whether it has a key or not.
+                let position = self.at + visible.len().max(1);
                 let nearest = visible.len().saturating_sub(window);
                 let own = match attention.causal {
                     true => &visible[nearest..],

@@ -41,13 +41,14 @@ impl<'a> Phases<'a> {
     ) -> &'a Inputs {
         let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
         let joined = &self.workspace.joined;
+        let Some(table) = &self.network.embedding else { return joined };
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let (out, state) = (joined.row(row), self.hidden(row));
                 // SAFETY: the row is this unit's, and has room for both.
                 unsafe {
                     let embedding = std::slice::from_raw_parts_mut(out, hidden);
-                    self.network.embedding.unpack_row(self.tree.token(row + self.first) as usize, embedding);
+                    table.unpack_row(self.tree.token(row + self.first) as usize, embedding);
                     (self.kernels.rms_norm)(out, embedding_norm.as_ptr(), out, hidden, epsilon);
                     let half = out.add(hidden);
                     (self.kernels.rms_norm)(state, state_norm.as_ptr(), half, hidden, epsilon);

@@ -1,12 +1,14 @@
 //! One pass of a model: which kernel is run on what, phase by phase. Here are the state that runs through the
 //! layers and its norms; how a draft head's pass begins is in `joined`, what is different in one that guesses blocks in
-//! `block`, what the weights are multiplied with in `products`, attention in `heads`, who goes through which expert in
+//! `block`, and in one that attends to what its target caches in `assistant` and `clusters`, what the weights are multiplied with in `products`, attention in `heads`, who goes through which expert in
 //! `experts`, layers without attention in `short_conv`, `delta` and `mamba`, what comes out at the end in `score`.
 //!
 //! The members of a team run it together. All memory they need is there before it begins, and they write to
 //! parts of it that do not overlap: a unit of work is a row, a row's heads, or a panel of output rows.
 
+mod assistant;
 mod block;
+mod clusters;
 mod delta;
 mod experts;
 mod heads;
@@ -107,10 +109,15 @@ impl Phases<'_> {
             return self.remember_states(member, head, carried.features());
         }
         let head = self.network.draft_head.as_ref().zip(self.carried);
-        match self.network.mtp.as_ref().zip(self.carried) {
-            Some((mtp, carried)) => self.join_first(member, mtp, carried.features()),
-            None if head.is_none() => self.embed(member),
-            None => {}
+        match (&self.network.assistant, self.network.mtp.as_ref().zip(self.carried)) {
+            (Some(assistant), _) => match self.carried {
+                Some(Carried::Target(rows)) => return self.remember_seen(member, rows),
+                Some(Carried::Own(states)) => self.join_carried(member, assistant, states),
+                None => {}
+            },
+            (None, Some((mtp, carried))) => self.join_first(member, mtp, carried.features()),
+            (None, None) if head.is_none() => self.embed(member),
+            (None, None) => {}
         }
         if let Some((per_layer, width)) = self.network.per_layer.as_ref().zip(self.config.per_layer) {
             let first =
@@ -174,8 +181,11 @@ impl Phases<'_> {
                 pending = self.make_of_told(member, told, index, pending, next);
             }
         }
-        if self.taps.is_some_and(|taps| taps.last || taps.entering.contains(&self.config.layers)) {
-            self.tap_end(member, pending);
+        if self.taps.is_some_and(|taps| !taps.is_early(self.config.layers)) {
+            match &self.network.assistant {
+                Some(assistant) => self.carry_on(member, assistant, pending),
+                None => self.tap_end(member, pending),
+            }
             pending = Pending::default();
         }
         if !self.rows.is_empty() {
@@ -196,13 +206,14 @@ impl Phases<'_> {
     }
 
     fn embed(&self, member: &Member<'_>) {
+        let Some(embedding) = &self.network.embedding else { return };
         let (scale, epsilon) = (self.config.embedding_scale, self.config.norm_epsilon as f32);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row is this unit's.
                 let state = unsafe { std::slice::from_raw_parts_mut(self.hidden(row), self.width()) };
                 let (state, rest) = state.split_at_mut(self.config.hidden);
-                self.network.embedding.unpack_row(self.tree.token(self.first + row) as usize, state);
+                embedding.unpack_row(self.tree.token(self.first + row) as usize, state);
                 if scale != 1.0 {
                     state.iter_mut().for_each(|number| *number *= scale);
                 }
@@ -292,11 +303,14 @@ impl Phases<'_> {
         self.taps?.entering.iter().position(|&entering| entering == layer)
     }
 
-    /// Completes the states of all rows after the last layer, and hands out these and their norms.
+    /// Completes the states of all rows after the last layer, and hands out these and their norms, and what layers have
+    /// cached of the rows.
     fn tap_end(&self, member: &Member<'_>, pending: Pending<'_>) {
         let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
         let arriving = Arriving { pending, tap: self.tap_of(self.config.layers) };
         let last = self.taps.filter(|taps| taps.last).map(|taps| taps.entering.len() * hidden);
+        let cached = self.taps.map_or(&[][..], |taps| &taps.cached);
+        let states = self.taps.map_or(0, |taps| taps.states_width(self.config));
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row is this unit's.
@@ -306,6 +320,13 @@ impl Phases<'_> {
                         let (norm, out) =
                             (self.network.output_norm.as_ptr(), self.workspace.feature(row, last));
                         (self.kernels.rms_norm)(state, norm, out, hidden, epsilon);
+                    }
+                    let mut at = states;
+                    for &layer in cached {
+                        let count = self.config.attention(layer).keys.cached();
+                        let out = std::slice::from_raw_parts_mut(self.workspace.feature(row, at), count);
+                        self.caches[layer].recall(self.at + self.first + row, out);
+                        at += count;
                     }
                 }
             }

@@ -113,7 +113,7 @@ impl Phases<'_> {
     }
 
     /// A panel, before what is at `next`, times a tile, given as its first row and how many it has.
-    unsafe fn multiply(
+    pub(super) unsafe fn multiply(
         &self,
         (weights, panel, next): (&Panels, usize, *const u8),
         inputs: &Inputs,

@@ -27,9 +27,11 @@ impl Phases<'_> {
         // The next pass begins where this one did.
         let first = self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
         let selector = self.network.block_head.as_ref().and_then(|head| head.selector.as_ref());
-        match selector {
-            None => self.products(member, &[task], first),
-            Some(selector) => {
+        let clusters = self.network.assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
+        match (selector, clusters) {
+            (None, None) => self.products(member, &[task], first),
+            (None, Some(clusters)) => self.score_nearest(member, clusters, scored),
+            (Some(selector), _) => {
                 let rows = 0..self.rows.len();
                 let places = self.task(&selector.place, scored, workspace.places.at(0), false);
                 self.products(member, &[task, Task { rows, ..places }], first);

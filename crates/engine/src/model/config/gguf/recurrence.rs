@@ -12,6 +12,10 @@ impl Keys<'_> {
     pub fn layers(&self, has: impl Fn(&str) -> bool) -> Result<(usize, usize)> {
         let path = self.header.path();
         let counted = super::super::layers(path, self.size("block_count")?)?;
+        if self.family.assists {
+            // It calls all of its own so.
+            return Ok((counted, 0));
+        }
         let beyond = self.integer("nextn_predict_layers")?.unwrap_or(0);
         let beyond = super::super::layers(path, usize::try_from(beyond).unwrap_or(usize::MAX))?;
         let is_beyond = |block: usize| {

@@ -1,0 +1,79 @@
+//! What an assistant does in its passes: it caches what its target did, begins with the target's embedding and a state
+//! that is carried, and ends with the one that is carried on.
+
+use super::{Arriving, Pending, Phases};
+use crate::forward::Features;
+use crate::forward::cpu::assistant::Assistant;
+use crate::forward::cpu::team::Member;
+use crate::model::KeyHeads;
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl Phases<'_> {
+    /// Caches the keys and values that stand in `rows` behind the target's states.
+    pub fn remember_seen(&self, member: &Member<'_>, rows: Features<'_>) {
+        let caches = self.config.attention_kinds.iter().enumerate().map(|(kind, of)| {
+            let layer = self.config.attention_kind_of.iter().position(|&other| other == kind);
+            (&self.caches[layer.unwrap_or_default()], of.keys)
+        });
+        member.share(self.nodes, 1, |units| {
+            for row in units {
+                let mut seen = &rows.row(row)[self.config.carried()..];
+                for (cache, KeyHeads { count, size, .. }) in caches.clone() {
+                    let (keys, rest) = seen.split_at(count * size);
+                    let (values, rest) = rest.split_at(count * size);
+                    let position = self.at + self.first + row;
+                    for (kv_head, (key, value)) in keys.chunks(size).zip(values.chunks(size)).enumerate() {
+                        let (key, value) = (key.as_ptr(), value.as_ptr());
+                        // SAFETY: the position is this unit's.
+                        unsafe { (self.kernels.remember)(cache, kv_head, position, size, key, value) };
+                    }
+                    seen = rest;
+                }
+            }
+        });
+        member.meet();
+    }
+
+    /// Makes of all rows the states that enter the first layer, of the target's embeddings and `states`.
+    pub fn join_carried(&self, member: &Member<'_>, assistant: &Assistant, states: Features<'_>) {
+        let (joined, carried) = (&self.workspace.joined, self.config.carried());
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                // SAFETY: the row is this unit's, and has room for both.
+                unsafe {
+                    let out = std::slice::from_raw_parts_mut(joined.row(row), 2 * carried);
+                    let (embedding, state) = out.split_at_mut(carried);
+                    let table = &self.workspace.table[row * carried..][..carried];
+                    for (to, number) in embedding.iter_mut().zip(table) {
+                        *to = number * self.config.embedding_scale;
+                    }
+                    state.copy_from_slice(states.row(row));
+                    self.round(joined, row, 0..2 * carried, joined.row(row));
+                }
+            }
+        });
+        member.meet();
+        let first = self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
+        self.products(member, &[self.task(&assistant.pre_projection, joined, self.hidden(0), false)], first);
+    }
+
+    /// Completes the states of all rows after the last layer, and hands out what is carried on of them.
+    pub(super) fn carry_on(&self, member: &Member<'_>, assistant: &Assistant, pending: Pending<'_>) {
+        let arriving = Arriving { pending, tap: None };
+        let norm = Some(&*self.network.output_norm);
+        let normed = self.normalise(member, norm, arriving, 0..self.nodes, self.normed);
+        let (states, carried) = (&self.workspace.states, self.config.carried());
+        let task = self.task(&assistant.post_projection, normed, states.row(0), false);
+        self.products(member, &[task], &self.network.output);
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                // SAFETY: the row is this unit's, and as wide as what is handed out.
+                unsafe {
+                    let to = self.workspace.feature(row, 0);
+                    std::ptr::copy_nonoverlapping(states.row(row), to, carried);
+                }
+            }
+        });
+        member.meet();
+    }
+}

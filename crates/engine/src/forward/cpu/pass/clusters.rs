@@ -1,0 +1,130 @@
+//! Scores of the clusters of tokens that a state is nearest to: a small part of the output matrix.
+
+use super::Phases;
+use crate::forward::cpu::assistant::Clusters;
+use crate::forward::cpu::panels::Panels;
+use crate::forward::cpu::simd::LANES;
+use crate::forward::cpu::team::Member;
+use crate::forward::cpu::workspace::Inputs;
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl Phases<'_> {
+    /// The logits of the rows asked for, whose states are `scored`: of the tokens of the nearest clusters what the output
+    /// matrix gives, and of all others the lowest of these less 1.
+    pub(super) fn score_nearest(&self, member: &Member<'_>, clusters: &Clusters, scored: &Inputs) {
+        let (workspace, rows) = (self.workspace, self.rows.len());
+        let (centroids, nearest) = (&clusters.centroids, clusters.nearest);
+        let stride = centroids.panels() * LANES;
+        member.share(rows * centroids.panels(), 1, |units| {
+            for (row, panel) in units.map(|unit| (unit / centroids.panels(), unit % centroids.panels())) {
+                let out = workspace.centroids.at(row * stride + panel * LANES);
+                // SAFETY: the panel's scores of the row are this unit's.
+                unsafe { self.multiply_row((centroids, panel), scored, row, out) };
+            }
+        });
+        member.meet();
+        member.share(rows, 1, |rows| {
+            for row in rows {
+                // SAFETY: the row is this unit's.
+                let (scores, to) = unsafe {
+                    let scores = workspace.centroids.at(row * stride);
+                    (
+                        std::slice::from_raw_parts(scores, centroids.rows()),
+                        std::slice::from_raw_parts_mut(workspace.nearest.at(row * nearest), nearest),
+                    )
+                };
+                highest(scores, to);
+            }
+        });
+        member.meet();
+        let panels = clusters.panels();
+        member.share(rows * nearest * panels, 1, |units| {
+            for (place, panel) in units.map(|unit| (unit / panels, unit % panels)) {
+                let out = workspace.near.at((place * panels + panel) * LANES);
+                // SAFETY: the clusters are only read, and a panel's scores of the row are this unit's.
+                unsafe {
+                    let cluster = *workspace.nearest.at(place);
+                    let weights = (&*self.network.output, cluster * panels + panel);
+                    self.multiply_row(weights, scored, place / nearest, out);
+                }
+            }
+        });
+        member.meet();
+        member.share(rows, 1, |rows| {
+            // SAFETY: a row's logits are this unit's.
+            rows.for_each(|row| unsafe { self.lay_out_near(clusters, row) });
+        });
+        member.meet();
+    }
+
+    /// Puts the scores of a row where their tokens' are.
+    ///
+    /// # Safety
+    /// The row's logits must be this unit's, and its clusters' scores be there.
+    unsafe fn lay_out_near(&self, clusters: &Clusters, row: usize) {
+        let (nearest, width) = (clusters.nearest, clusters.panels() * LANES);
+        let vocabulary = self.config.vocabulary;
+        // SAFETY: as promised.
+        let (logits, chosen, scores) = unsafe {
+            let logits = self.workspace.logits.at(row * vocabulary.next_multiple_of(LANES));
+            (
+                std::slice::from_raw_parts_mut(logits, vocabulary),
+                std::slice::from_raw_parts(self.workspace.nearest.at(row * nearest), nearest),
+                std::slice::from_raw_parts(self.workspace.near.at(row * nearest * width), nearest * width),
+            )
+        };
+        let of_clusters = || scores.chunks(width).map(|scores| &scores[..clusters.size]);
+        let lowest = of_clusters().flatten().copied().fold(f32::INFINITY, f32::min);
+        logits.fill(lowest - 1.0);
+        for (&cluster, scores) in chosen.iter().zip(of_clusters()) {
+            let tokens = &clusters.order[cluster * clusters.size..];
+            tokens.iter().zip(scores).for_each(|(&token, &score)| logits[token as usize] = score);
+        }
+    }
+
+    /// A panel times one of the rows, which are in tiles of their own.
+    ///
+    /// # Safety
+    /// `out` must be good for a panel's numbers and be this unit's.
+    unsafe fn multiply_row(
+        &self,
+        (weights, panel): (&Panels, usize),
+        inputs: &Inputs,
+        row: usize,
+        out: *mut f32,
+    ) {
+        let next = weights.panel((panel + 1).min(weights.panels() - 1)).as_ptr();
+        // SAFETY: as promised.
+        unsafe { self.multiply((weights, panel, next), inputs, (row, 1), out, LANES, false) };
+    }
+}
+
+/// The indices of the highest scores, highest first and of equal ones the first.
+fn highest(scores: &[f32], to: &mut [usize]) {
+    let mut count = 0;
+    for (index, score) in scores.iter().enumerate() {
+        let place = to[..count].partition_point(|&other| scores[other] >= *score);
+        if place < to.len() {
+            count = to.len().min(count + 1);
+            to[place..count].rotate_right(1);
+            to[place] = index;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_are_found_in_their_order_whatever_is_no_number() {
+        let mut found = [9; 3];
+        highest(&[1.0, 4.0, 2.0, 4.0, 3.0, -1.0], &mut found);
+        assert_eq!(found, [1, 3, 4]);
+        highest(&[f32::NAN, 1.0, f32::NAN, 2.0], &mut found);
+        assert!(found.iter().all(|&index| index < 4));
+        let mut one = [0];
+        highest(&[f32::NEG_INFINITY; 2], &mut one);
+        assert_eq!(one, [0]);
+    }
+}

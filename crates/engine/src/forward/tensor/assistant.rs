@@ -1,0 +1,140 @@
+//! What an assistant has beside its layers: what its target cached, the target's embedding, the matrices before and after
+//! the layers, and the clusters of tokens that are scored.
+
+use std::sync::Arc;
+
+use candle_core::quantized::QTensor;
+use candle_core::{D, Device, Result as Computed, Tensor};
+
+use super::attention::Seen;
+use super::cache::Cache;
+use super::stack::{Arithmetic, Padding, Stack};
+use crate::error::Result;
+use crate::forward::Features;
+use crate::model::assistant_tensors::{CENTROIDS, POST_PROJECTION, PRE_PROJECTION};
+use crate::model::weights::{EMBEDDING, OUTPUT};
+use crate::model::{KeyHeads, ModelConfig, StoredRows, Weights};
+use crate::token::TokenId;
+
+pub struct Assistant {
+    /// The target's, of which a draft reads a few rows: they stay in its file.
+    embedding: StoredRows, // [tokens, carried]
+    pre_projection: Stack,  // [hidden, 2 * carried]
+    post_projection: Stack, // [carried, hidden]
+    clusters: Option<Clusters>,
+    /// Of each kind of attention.
+    caches: Vec<(KeyHeads, Cache)>,
+}
+
+struct Clusters {
+    centroids: Stack, // [clusters, hidden]
+    nearest: usize,
+    /// Tokens of a cluster.
+    size: usize,
+    order: Vec<TokenId>,
+    output: Arc<QTensor>, // [vocabulary, hidden]
+}
+
+impl Assistant {
+    /// `None` of a model that is none.
+    ///
+    /// # Errors
+    /// Those of [`super::TensorModel::load`].
+    pub fn load(weights: &Weights, config: &ModelConfig, arithmetic: Arithmetic) -> Result<Option<Self>> {
+        let Some(assistant) = config.assistant() else { return Ok(None) };
+        let device = weights.device();
+        let stack =
+            |name| -> Result<Stack> { Ok(Stack::new(vec![weights.matrix(name)?], arithmetic, device)?) };
+        let clusters = assistant.clusters.map(|sizes| -> Result<_> {
+            Ok(Clusters {
+                centroids: stack(CENTROIDS)?,
+                nearest: sizes.nearest,
+                size: sizes.size(config.vocabulary),
+                order: weights.order(config.vocabulary)?,
+                output: weights.matrix(OUTPUT)?,
+            })
+        });
+        let cache = |keys: KeyHeads| -> Computed<_> {
+            Ok((keys, Cache::new(keys.count, keys.size, config.context, device)?))
+        };
+        Ok(Some(Self {
+            embedding: weights.rows(EMBEDDING)?,
+            pre_projection: stack(PRE_PROJECTION)?,
+            post_projection: stack(POST_PROJECTION)?,
+            clusters: clusters.transpose()?,
+            caches: config.attention_kinds.iter().map(|kind| cache(kind.keys)).collect::<Computed<_>>()?,
+        }))
+    }
+
+    /// The states that enter the first layer, `[nodes, hidden]`, of `tokens` and the states that are carried.
+    ///
+    /// # Errors
+    /// Those of reading the file of the target's embedding, and of the device.
+    pub fn join(
+        &self,
+        tokens: &[TokenId],
+        states: Features<'_>,
+        config: &ModelConfig,
+        (padding, device): (Padding, &Device),
+    ) -> Result<Tensor> {
+        let mut joined = Vec::new();
+        for (row, &token) in tokens.iter().enumerate() {
+            let embedding = self.embedding.row(token as usize)?;
+            joined.extend(embedding.into_iter().map(|number| number * config.embedding_scale));
+            joined.extend_from_slice(states.row(row));
+        }
+        let joined = Tensor::from_vec(joined, (tokens.len(), 2 * config.carried()), device)?;
+        Ok(self.pre_projection.forward(&joined, padding)?)
+    }
+
+    /// Caches from position `at` on the keys and values that stand in `rows` behind the target's states.
+    pub fn remember(&mut self, rows: Features<'_>, config: &ModelConfig, at: usize) -> Computed<()> {
+        let mut from = config.carried();
+        for (KeyHeads { count, size, .. }, cache) in &mut self.caches {
+            let mut part = || {
+                let numbers: Vec<f32> = (0..rows.len())
+                    .flat_map(|row| &rows.row(row)[from..][..*count * *size])
+                    .copied()
+                    .collect();
+                from += *count * *size;
+                Tensor::from_vec(numbers, (rows.len(), *count, *size), cache.device())?.transpose(0, 1)
+            };
+            let (keys, values) = (part()?, part()?);
+            cache.write(at, &keys, &values)?;
+        }
+        Ok(())
+    }
+
+    /// What is cached of `length` tokens, for layers that have nothing of their own.
+    pub fn seen(&self, length: usize) -> Computed<Seen> {
+        let kinds = self.caches.iter().enumerate();
+        kinds.map(|(kind, (_, cache))| Ok((kind, cache.read(0, length)?))).collect()
+    }
+
+    /// What is carried on, `[nodes, carried]`, of normed states `[nodes, hidden]`.
+    pub fn carry_on(&self, normed: &Tensor, padding: Padding) -> Computed<Tensor> {
+        self.post_projection.forward(normed, padding)
+    }
+
+    /// The logits of normed states `[rows, hidden]`, of which only those of the nearest clusters are computed: the others
+    /// are the lowest of these less 1. `None` where all are to be.
+    pub fn score(&self, normed: &Tensor, padding: Padding) -> Computed<Option<Tensor>> {
+        let Some(clusters) = &self.clusters else { return Ok(None) };
+        let vocabulary = clusters.order.len();
+        let mut logits = Vec::new();
+        let near = clusters.centroids.forward(normed, padding)?;
+        let near = near.arg_sort_last_dim(false)?.narrow(D::Minus1, 0, clusters.nearest)?;
+        for row in 0..normed.dim(0)? {
+            let chosen: Vec<u32> = near.get(row)?.to_vec1()?;
+            let of = |cluster: u32| &clusters.order[cluster as usize * clusters.size..][..clusters.size];
+            let tokens: Vec<TokenId> = chosen.into_iter().flat_map(of).copied().collect();
+            let rows = clusters.output.embedding(&Tensor::new(&tokens[..], normed.device())?)?;
+            let scores: Vec<f32> = rows.matmul(&normed.narrow(0, row, 1)?.t()?)?.flatten_all()?.to_vec1()?;
+            let lowest = scores.iter().copied().fold(f32::INFINITY, f32::min);
+            let mut all = vec![lowest - 1.0; vocabulary];
+            tokens.iter().zip(scores).for_each(|(&token, score)| all[token as usize] = score);
+            logits.extend(all);
+        }
+        Tensor::from_vec(logits, (normed.dim(0)?, vocabulary), normed.device()).map(Some)
+    }
+}

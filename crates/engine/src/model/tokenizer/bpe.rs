@@ -1,0 +1,93 @@
+//! Byte-pair encoding from the vocabulary and merges of a GGUF file, on the `tokenizers` library: over bytes, as most have
+//! it, and over characters, as Gemma 4 has it. How a text is cut into words for the first is known to `pre_tokenizer.rs`.
+
+use tokenizers::AddedToken;
+use tokenizers::models::bpe::{BPE, BpeBuilder, Merges, Vocab};
+use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
+
+use super::library::Built;
+use super::pre_tokenizer::PreTokenizer;
+use super::table::{Kind, SPACE};
+use super::words::Words;
+
+/// What is between lines.
+const LINES: &str = r"\n+";
+
+/// The tokenizer over bytes. `merges` are in order of rank, two spellings with a space between.
+///
+/// # Errors
+/// A reason when the merges do not fit the vocabulary.
+pub(super) fn over_bytes<'a>(
+    pre: &PreTokenizer,
+    tokens: &[(&str, Kind)],
+    merges: impl Iterator<Item = &'a str>,
+) -> Result<Built, String> {
+    let model = BPE::builder().ignore_merges(pre.whole_words);
+    build(model, pre.words()?, tokens, merges, |_| false)
+}
+
+/// The tokenizer over characters: spaces are spelled ▁, lines are joined by merges within themselves, and what no token
+/// spells becomes bytes. `merges` as above.
+///
+/// # Errors
+/// A reason when the merges do not fit the vocabulary.
+pub(super) fn over_characters<'a>(
+    tokens: &[(&str, Kind)],
+    merges: impl Iterator<Item = &'a str>,
+) -> Result<Built, String> {
+    // Spells spaces, and cuts nothing.
+    let spaces = Metaspace::new(SPACE, PrependScheme::Never, false);
+    let words = Words::isolated(&[LINES], spaces)?;
+    // Runs of line breaks are taken whole.
+    let whole = |text: &str| text.bytes().all(|byte| byte == b'\n');
+    build(BPE::builder().byte_fallback(true), words, tokens, merges, whole)
+}
+
+/// Of these tokens, of which added ones and those that are `whole` are found before words are cut.
+fn build<'a>(
+    model: BpeBuilder,
+    words: Words,
+    tokens: &[(&str, Kind)],
+    merges: impl Iterator<Item = &'a str>,
+    whole: impl Fn(&str) -> bool,
+) -> Result<Built, String> {
+    let (vocabulary, pairs) = merged(tokens, merges)?;
+    let model = model.vocab_and_merges(vocabulary, pairs).build().map_err(|error| error.to_string())?;
+    let mut tokenizer = Built::new(model.into());
+    tokenizer.with_pre_tokenizer(Some(words));
+    let named = tokens.iter().filter(|(text, _)| !text.is_empty());
+    let added = named.filter_map(|&(text, kind)| match kind {
+        Kind::Control => Some(AddedToken::from(text, true)),
+        Kind::Added => Some(AddedToken::from(text, false).normalized(false)),
+        Kind::Normal if whole(text) => Some(AddedToken::from(text, false).normalized(false)),
+        _ => None,
+    });
+    tokenizer.add_tokens(added).map_err(|error| error.to_string())?;
+    Ok(tokenizer)
+}
+
+/// A vocabulary and its merges as the library takes them.
+///
+/// # Errors
+/// A reason when a merge is none, or makes no token.
+fn merged<'a>(
+    tokens: &[(&str, Kind)],
+    merges: impl Iterator<Item = &'a str>,
+) -> Result<(Vocab, Merges), String> {
+    let vocabulary: Vocab =
+        tokens.iter().zip(0u32..).map(|((text, _), id)| ((*text).to_owned(), id)).collect();
+    let longest = tokens.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
+    let pairs = merges
+        .map(|merge| {
+            let (left, right) = merge
+                .split_once(' ')
+                .ok_or_else(|| format!("expected two parts in the merge '{merge}', found one"))?;
+            // The library panics at a merge that is longer than every token.
+            if left.len() + right.len() > longest {
+                return Err(format!("expected a token for the merge '{merge}', found none"));
+            }
+            Ok((left.to_owned(), right.to_owned()))
+        })
+        .collect::<Result<Merges, String>>()?;
+    Ok((vocabulary, pairs))
+}

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Runs a command, cargo for instance, that compiles and links for Windows with mingw-w64's compiler: the one whose
+# threads are POSIX's, as C++'s library wants them. That library becomes a part of each program.
+#
+#   scripts/windows/cross.sh cargo build --target x86_64-pc-windows-gnu ...
+set -eu
+export CC_x86_64_pc_windows_gnu=x86_64-w64-mingw32-gcc-posix
+export CXX_x86_64_pc_windows_gnu=x86_64-w64-mingw32-g++-posix
+export AR_x86_64_pc_windows_gnu=x86_64-w64-mingw32-ar
+export CXXSTDLIB_STATIC_x86_64_pc_windows_gnu=1
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc-posix
+exec "$@"

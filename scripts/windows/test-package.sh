@@ -1,0 +1,112 @@
+#!/bin/sh
+# Installs the installer for Windows without asking anything, looks at what it put there, starts the program, installs
+# it again over itself, and removes it: under Wine, or on Windows in Git's shell. Where Foretoken is installed already,
+# it does nothing.
+#
+#   scripts/windows/test-package.sh SETUP.exe
+set -eu
+cd "$(dirname "$0")/../.."
+export MSYS_NO_PATHCONV=1 # options of Windows are no paths
+
+say() { echo "test-windows-package: $*" >&2; }
+fail() { say "$*"; exit 1; }
+
+UNINSTALL='HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\dev.foretoken'
+CLASSES='HKCU\Software\Classes'
+
+wine=
+[ "$(uname)" != Linux ] || wine=scripts/windows/wine.sh
+# windows PROGRAM [ARGUMENT...]: a program of Windows.
+windows() { $wine "$@"; }
+# place NAME: the folder of that variable of Windows, as this shell writes it.
+place() {
+    named=$(windows cmd /c "echo %$1%" | tr -d '\r')
+    if [ -n "$wine" ]; then windows winepath -u "$named"; else cygpath -u "$named"; fi | tr -d '\r'
+}
+has_key() { windows reg query "$1" >/dev/null 2>&1; }
+# value KEY NAME
+value() { windows reg query "$1" /v "$2" | tr -d '\r' | sed -n "s/^ *$2 *REG_[A-Z]* *//p"; }
+# wait_for COMMAND...: for half a minute.
+wait_for() {
+    for _ in $(seq 60); do
+        ! "$@" || return 0
+        sleep 0.5
+    done
+    return 1
+}
+
+[ $# = 1 ] || fail "expected one installer, found $#"
+setup=$1
+local=$(place LOCALAPPDATA)
+folder=$local/Programs/Foretoken
+menu="$(place APPDATA)/Microsoft/Windows/Start Menu/Programs/Foretoken.lnk"
+data=$(mktemp -d)
+! has_key "$UNINSTALL" || fail "Foretoken is installed. Remove it first, then run this again."
+
+install() { windows "$setup" /S "$@"; }
+uninstall() {
+    windows "$folder/uninstall.exe" /S "$@"
+    # It goes on in a copy of itself.
+    wait_for test ! -e "$folder/uninstall.exe" || fail "the uninstaller was left"
+}
+
+say "installing $(basename "$setup"), $(($(wc -c < "$setup") / 1000000)) MB"
+install || fail "the installer ended with $?"
+for file in foretoken.exe foretoken-cli.exe WebView2Loader.dll uninstall.exe LICENSE-MIT starter/starter-target-Q8_0.gguf \
+    starter/starter-draft-Q8_0.gguf; do
+    [ -s "$folder/$file" ] || fail "$file is missing"
+done
+[ -s "$menu" ] || fail "the entry of the Start menu is missing"
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
+[ "$(value "$UNINSTALL" DisplayVersion)" = "$version" ] || fail "Windows is not told of version $version"
+has_key "$CLASSES\\dev.foretoken.gguf\\shell\\open\\command" || fail "nothing opens a model's file"
+
+say "asking the terminal"
+for pair in "starter --draft starter-draft" "smollm2 --draft smollm2-head"; do
+    # shellcheck disable=SC2086 # an option and what it is
+    windows "$folder/foretoken-cli.exe" check --target $pair --prompt "Tell me a story" --max-tokens 40 ||
+        fail "the text of ${pair%% *} is another with drafts"
+done
+
+say "starting it"
+mkdir -p "$local/dev.foretoken/data" && echo kept > "$local/dev.foretoken/data/kept"
+if [ -n "$wine" ]; then FORETOKEN_DATA_DIR="Z:$data"; else FORETOKEN_DATA_DIR=$(cygpath -w "$data"); fi
+export FORETOKEN_DATA_DIR
+windows "$folder/foretoken.exe" &
+started=$!
+if [ -n "$wine" ]; then
+    # There is no WebView2, which it says.
+    says() { grep -qs "no start: WebView2 is missing.*https://developer.microsoft.com" "$data"/logs/*.log; }
+    wait_for says || fail "it does not say that WebView2 is missing"
+    say "$(sed -n 's/.*no start: //p' "$data"/logs/*.log)"
+else
+    sleep 15
+fi
+kill -0 "$started" || fail "it ended"
+
+say "installing over it while it runs, and after"
+code=0 && install || code=$?
+[ "$code" = 2 ] || fail "the installer ended with $code while the program runs, expected 2"
+[ -s "$folder/foretoken.exe" ] || fail "the program that runs is gone"
+windows taskkill /f /im foretoken.exe >/dev/null
+wait "$started" || true
+rm -rf "$folder/smollm2"
+install || fail "the installer ended with $?"
+[ ! -e "$folder/smollm2" ] || fail "a model that was done without is back"
+code=0 && install "/D=C:\\windows\\win.ini\\Foretoken" || code=$?
+[ "$code" = 3 ] || fail "the installer ended with $code where nothing can be written, expected 3"
+
+say "removing it"
+uninstall
+for left in "$folder" "$menu"; do
+    [ ! -e "$left" ] || fail "$left was left"
+done
+for key in "$UNINSTALL" "$CLASSES\\dev.foretoken.gguf" "$CLASSES\\.gguf"; do
+    ! has_key "$key" || fail "$key was left"
+done
+[ -e "$local/dev.foretoken/data/kept" ] || fail "conversations are gone"
+install
+uninstall /CONVERSATIONS
+[ ! -e "$local/dev.foretoken" ] || fail "conversations were left, though asked for"
+rm -rf "$data"
+say "nothing was left; conversations stay, unless asked for"

@@ -1,0 +1,65 @@
+//! The smallest window where a desktop draws everything larger: nothing that can be used is cut off.
+#![cfg(target_os = "linux")]
+
+use foretoken_tests::window::Window;
+use serde_json::json;
+
+use crate::accessibility::SCREENS;
+use crate::e2e::always_drafting;
+
+/// What can be used and is cut off, a line for each: it reaches out of the window or of its part of it, and nothing
+/// around it scrolls.
+async fn cut_off(window: &Window) -> Vec<String> {
+    let script = "const scrolls = (element, way, end) => element !== end &&
+            (/auto|scroll/.test(getComputedStyle(element)[`overflow-${way}`]) ||
+                scrolls(element.parentElement, way, end));
+        const within = (inner, outer) => inner.left >= outer.left - 1 && inner.right <= outer.right + 1;
+        const all = { left: 0, right: innerWidth };
+        const out = (element) => {
+            const box = element.getBoundingClientRect();
+            if (box.width === 0 || box.height === 0 || !element.checkVisibility()) return false;
+            const pane = element.closest('main, nav, aside, dialog') ?? document.body;
+            const place = pane.getBoundingClientRect();
+            const wide = !within(box, place) && !scrolls(element, 'x', pane.parentElement);
+            const away = !within(place, all) && !scrolls(pane, 'x', null);
+            const high = (box.top < -1 || box.bottom > innerHeight + 1) && !scrolls(element, 'y', null);
+            return wide || away || high;
+        };
+        const found = [...document.querySelectorAll('button, input, textarea, a, [role=tab], h1, h2')].filter(out);
+        if (document.documentElement.scrollWidth > innerWidth) found.push(document.documentElement);
+        return found.map((element) => element.outerHTML.slice(0, 200));";
+    serde_json::from_value(window.page.execute(script, vec![]).await.unwrap()).unwrap()
+}
+
+/// Without a pointer: the driver's misses where letters are larger.
+async fn press(window: &Window, name: &str) {
+    window.find(name).await;
+    let script = "document.querySelector(`[data-testid='${arguments[0]}']`).click()";
+    window.page.execute(script, vec![json!(name)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_cut_off_in_the_smallest_window_at_125_to_200_percent() {
+    // Sharper, as on displays with more pixels, and larger letters, which is how desktops without that scale.
+    for (scale, letters, text_size) in
+        [("2", "1", 100), ("1", "1.25", 100), ("1", "1.5", 100), ("1", "1", 160)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let scaled = [("GDK_SCALE", scale), ("GDK_DPI_SCALE", letters)];
+        let data = folder.path().join("data");
+        always_drafting(&data);
+        let window = Window::open_with(&data, &scaled).await;
+        window.page.set_window_size(900, 600).await.unwrap();
+        window.configure(json!({ "appearance": { "theme": "dark", "text_size": text_size } })).await;
+        window.ask("Tell me a story about a fox.").await;
+        window.wait_for_reply(1).await;
+        for (screen, clicks) in SCREENS {
+            window.open_page("").await;
+            for name in ["conversation-item"].iter().chain(clicks) {
+                press(&window, name).await;
+            }
+            assert_eq!(cut_off(&window).await, [""; 0], "{screen}, {scale}, {letters}, {text_size} %");
+        }
+        window.close().await;
+    }
+}
