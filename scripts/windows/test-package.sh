@@ -24,6 +24,7 @@ place() {
     if [ -n "$wine" ]; then windows winepath -u "$(named "$1")"; else cygpath -u "$(named "$1")"; fi | tr -d '\r'
 }
 has_key() { windows reg query "$1" >/dev/null 2>&1; }
+lacks_key() { ! has_key "$1"; }
 # value KEY NAME
 value() { windows reg query "$1" /v "$2" | tr -d '\r' | sed -n "s/^ *$2 *REG_[A-Z]* *//p"; }
 # wait_for COMMAND...: for half a minute.
@@ -102,14 +103,14 @@ rm -rf "$local/barred"
 say "removing it"
 uninstall
 for left in "$folder" "$menu"; do
-    [ ! -e "$left" ] || fail "$left was left"
+    wait_for test ! -e "$left" || fail "$left was left"
 done
 for key in "$UNINSTALL" "$CLASSES\\dev.foretoken.gguf" "$CLASSES\\.gguf"; do
-    ! has_key "$key" || fail "$key was left"
+    wait_for lacks_key "$key" || fail "$key was left"
 done
 [ -e "$local/dev.foretoken/data/kept" ] || fail "conversations are gone"
 install
 uninstall /CONVERSATIONS
-[ ! -e "$local/dev.foretoken" ] || fail "conversations were left, though asked for"
+wait_for test ! -e "$local/dev.foretoken" || fail "conversations were left, though asked for"
 rm -rf "$data"
 say "nothing was left; conversations stay, unless asked for"
