@@ -8,5 +8,6 @@ export CC_x86_64_pc_windows_gnu=x86_64-w64-mingw32-gcc-posix
 export CXX_x86_64_pc_windows_gnu=x86_64-w64-mingw32-g++-posix
 export AR_x86_64_pc_windows_gnu=x86_64-w64-mingw32-ar
 export CXXSTDLIB_STATIC_x86_64_pc_windows_gnu=1
-export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc-posix
+CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=$(cd "$(dirname "$0")" && pwd)/link-gcc.sh
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER
 exec "$@"

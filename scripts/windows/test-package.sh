@@ -18,12 +18,13 @@ wine=
 [ "$(uname)" != Linux ] || wine=scripts/windows/wine.sh
 # windows PROGRAM [ARGUMENT...]: a program of Windows.
 windows() { $wine "$@"; }
-# place NAME: the folder of that variable of Windows, as this shell writes it.
+# named NAME: the folder that a variable of Windows names; place NAME: the same as this shell writes it.
+named() { windows cmd /c "echo %$1%" | tr -d '\r'; }
 place() {
-    named=$(windows cmd /c "echo %$1%" | tr -d '\r')
-    if [ -n "$wine" ]; then windows winepath -u "$named"; else cygpath -u "$named"; fi | tr -d '\r'
+    if [ -n "$wine" ]; then windows winepath -u "$(named "$1")"; else cygpath -u "$(named "$1")"; fi | tr -d '\r'
 }
 has_key() { windows reg query "$1" >/dev/null 2>&1; }
+lacks_key() { ! has_key "$1"; }
 # value KEY NAME
 value() { windows reg query "$1" /v "$2" | tr -d '\r' | sed -n "s/^ *$2 *REG_[A-Z]* *//p"; }
 # wait_for COMMAND...: for half a minute.
@@ -93,20 +94,23 @@ wait "$started" || true
 rm -rf "$folder/smollm2"
 install || fail "the installer ended with $?"
 [ ! -e "$folder/smollm2" ] || fail "a model that was done without is back"
-code=0 && install "/D=C:\\windows\\win.ini\\Foretoken" || code=$?
-[ "$code" = 3 ] || fail "the installer ended with $code where nothing can be written, expected 3"
+# Where a file should be there is a folder.
+mkdir -p "$local/barred/LICENSE-MIT"
+code=0 && install "/D=$(named LOCALAPPDATA)\\barred" || code=$?
+rm -rf "$local/barred"
+[ "$code" = 3 ] || fail "the installer ended with $code where it cannot write, expected 3"
 
 say "removing it"
 uninstall
 for left in "$folder" "$menu"; do
-    [ ! -e "$left" ] || fail "$left was left"
+    wait_for test ! -e "$left" || fail "$left was left"
 done
 for key in "$UNINSTALL" "$CLASSES\\dev.foretoken.gguf" "$CLASSES\\.gguf"; do
-    ! has_key "$key" || fail "$key was left"
+    wait_for lacks_key "$key" || fail "$key was left"
 done
 [ -e "$local/dev.foretoken/data/kept" ] || fail "conversations are gone"
 install
 uninstall /CONVERSATIONS
-[ ! -e "$local/dev.foretoken" ] || fail "conversations were left, though asked for"
+wait_for test ! -e "$local/dev.foretoken" || fail "conversations were left, though asked for"
 rm -rf "$data"
 say "nothing was left; conversations stay, unless asked for"

@@ -72,11 +72,16 @@ LangString NO_WEBVIEW2 ${LANG_GERMAN} "WebView2 fehlt, der Teil von Windows, der
 LangString UNWRITTEN ${LANG_ENGLISH} "Foretoken cannot be installed in $INSTDIR: nothing can be written there. Choose another folder."
 LangString UNWRITTEN ${LANG_GERMAN} "Foretoken kann nicht in $INSTDIR installiert werden: Dort lässt sich nichts schreiben. Wählen Sie einen anderen Ordner."
 
-; The window by which a second start finds the first.
-!macro EXPECT_CLOSED
+; Windows lets nobody write to a program that runs.
+!macro EXPECT_CLOSED PROGRAM
     ${Do}
-        FindWindow $0 "${IDENTIFIER}-sic" "${IDENTIFIER}-siw"
-        ${If} $0 = 0
+        ClearErrors
+        ${IfNot} ${FileExists} "$INSTDIR\${PROGRAM}"
+            ${Break}
+        ${EndIf}
+        FileOpen $0 "$INSTDIR\${PROGRAM}" a
+        ${IfNot} ${Errors}
+            FileClose $0
             ${Break}
         ${EndIf}
         MessageBox MB_RETRYCANCEL|MB_ICONEXCLAMATION $(RUNNING) /SD IDCANCEL IDRETRY +3
@@ -111,7 +116,8 @@ LangString UNWRITTEN ${LANG_GERMAN} "Foretoken kann nicht in $INSTDIR installier
 
 Section $(PROGRAM_NAME) PROGRAM_SECTION
     SectionIn RO
-    !insertmacro EXPECT_CLOSED
+    !insertmacro EXPECT_CLOSED foretoken.exe
+    !insertmacro EXPECT_CLOSED foretoken-cli.exe
     ClearErrors
     SetOutPath $INSTDIR
     File "${PROGRAM}/foretoken.exe"
@@ -203,7 +209,8 @@ FunctionEnd
 
 Section un.$(PROGRAM_NAME) UN_PROGRAM_SECTION
     SectionIn RO
-    !insertmacro EXPECT_CLOSED
+    !insertmacro EXPECT_CLOSED foretoken.exe
+    !insertmacro EXPECT_CLOSED foretoken-cli.exe
     !insertmacro REMOVE_FILES
     Delete "$INSTDIR\uninstall.exe"
     RMDir $INSTDIR

@@ -205,7 +205,9 @@ impl Victim {
         told.extend(std::iter::from_fn(|| self.told()));
         told.retain(|value| value != "begin");
         let status = self.child.wait().unwrap();
-        assert!(status.success() || status.code().is_none(), "{} failed by itself: {status}", scene.name);
+        // A killed process has no code; on Windows it has this, and a test that fails by itself another.
+        let killed = if cfg!(windows) { Some(1) } else { None };
+        assert!(status.success() || status.code() == killed, "{} failed by itself: {status}", scene.name);
         (!status.success(), told)
     }
 

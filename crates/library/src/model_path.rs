@@ -157,7 +157,7 @@ pub(crate) mod tests {
     }
 
     fn found_in(folder: &Path) -> Vec<(String, u64)> {
-        let name = |path: &Path| path.strip_prefix(folder).unwrap().to_str().unwrap().to_string();
+        let name = |path: &Path| path.strip_prefix(folder).unwrap().to_str().unwrap().replace('\\', "/");
         models_below(folder).iter().map(|model| (name(&model.path), model.size_bytes)).collect()
     }
 

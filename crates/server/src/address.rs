@@ -67,6 +67,10 @@ impl Address {
             return Err(StartError::BadKey);
         }
         let not_here = |_| StartError::NotHere(self.host.clone());
+        // Windows takes no name for its own, which nobody asked for.
+        if self.host.is_empty() {
+            return Err(StartError::NotHere(self.host.clone()));
+        }
         let found = (self.host.as_str(), self.port).to_socket_addrs().map_err(not_here)?;
         let found: Vec<SocketAddr> = found.collect();
         if self.key.is_empty() && !found.iter().all(|address| address.ip().is_loopback()) {
