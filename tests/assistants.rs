@@ -18,7 +18,7 @@ use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::session::{DraftSource, Form, Host, Session, ThisComputer};
-use foretoken_engine::speculation::{Speculation, Tree};
+use foretoken_engine::speculation::{DrafterChoice, Speculation, Tree};
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{RandomAssistant, RandomFamily, family, loaded};
@@ -124,7 +124,7 @@ fn scores_are_those_of_transformers() {
                     let state = &rows[(TOKENS - 1) * width..][..256];
                     for _ in 0..2 {
                         let found = difference(&steps(head.as_mut(), &text[TOKENS..], state), &golden);
-                        assert!(found < most, "{label} {kind}: {found}, at most {most}");
+                        assert!(found < most, "{label} {kind}: {found}, at most {most}, {:?}", source.path());
                     }
                 }
             }
@@ -276,7 +276,7 @@ fn a_session_drafts_with_an_assistants_file() {
         sampling: Sampling::greedy(),
         max_tokens: Some(30),
         ignore_end: true,
-        speculation: Speculation::fixed(3),
+        speculation: Speculation { drafter: DrafterChoice::Model, ..Speculation::fixed(3) },
         ..Request::new(text())
     };
     let plain = session.reply(&request, &mut |_| ControlFlow::Continue(())).unwrap();
@@ -367,7 +367,8 @@ fn an_assistant_that_lacks_something_or_has_it_otherwise_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let target = family("gemma4").folder(folder.path(), DType::F32);
     let whole = RandomAssistant::new(&family("gemma4"), true);
-    for name in whole.tensors.keys() {
+    let like_others = |name: &&String| name.contains("layers.1.") || name.contains("layers.2.");
+    for name in whole.tensors.keys().filter(|name| !like_others(name)) {
         // A GGUF file without centroids has no clusters.
         let errors = refused(&target, |assistant| {
             assistant.tensors.remove(name);

@@ -388,7 +388,7 @@ impl Keys<'_> {
     fn query_scalar(&self, layers: usize, hidden: usize, heads: usize, head_size: usize) -> usize {
         match self.family.name {
             "gemma3" if layers == 62 => hidden / heads,
-            "gemma4" => 1,
+            "gemma4" | "gemma4-assistant" => 1,
             _ => head_size,
         }
     }
