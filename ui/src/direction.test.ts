@@ -51,6 +51,9 @@ test("fields run as what is typed into them", async () => {
   await window.press("Ctrl f", document.body);
   window.app.view.renaming = window.app.conversations.list[0]?.id ?? 0;
   await window.pass();
-  const fields = [document.activeElement, ...["composer", "find-field", "search"].map(window.find)];
+  const fields = [
+    document.activeElement,
+    ...["composer", "find-field", "search"].map((name) => window.find(name)),
+  ];
   for (const field of fields) expect(field?.getAttribute("dir")).toBe("auto");
 });
