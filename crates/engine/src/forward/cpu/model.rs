@@ -312,9 +312,11 @@ impl CpuModel {
 
 #[cfg(test)]
 mod tests {
+    use candle_core::quantized::GgmlDType;
+
     use super::super::cache::PAGE;
     use super::*;
-    use crate::model::fixture::Gguf;
+    use crate::model::fixture::{Gguf, HIDDEN, VOCABULARY};
 
     fn run(model: &mut CpuModel, tokens: TokenId) -> Result<()> {
         model.run(&TokenTree::chain(0..tokens), &Want::nothing()).map(drop)
@@ -323,7 +325,10 @@ mod tests {
     #[test]
     fn models_of_one_file_share_what_is_packed_of_its_embedding_until_it_is_another() {
         let folder = tempfile::tempdir().unwrap();
-        let path = Gguf::tiny().write(folder.path());
+        let mut tiny = Gguf::tiny();
+        // Of 16 bits, so that it is another matrix in eight.
+        tiny.add("token_embd.weight", &[VOCABULARY, HIDDEN], GgmlDType::F16);
+        let path = tiny.write(folder.path());
         let load = |eight_bits| {
             CpuModel::load(&ModelSource::open(&path).unwrap().in_eight_bits(eight_bits)).unwrap()
         };
@@ -339,7 +344,7 @@ mod tests {
         assert_eq!(share(&first, &load(false)), [true; 2]);
         assert_eq!(share(&first, &load(true)), [false; 2]);
         std::thread::sleep(std::time::Duration::from_millis(20));
-        Gguf::tiny().write(folder.path());
+        tiny.write(folder.path());
         assert_eq!(share(&first, &load(false)), [false; 2]);
     }
 

@@ -129,7 +129,8 @@ fn layers_without_positions_are_listed_or_every_so_manieth() {
     assert_eq!(smollm(json!({"no_rope_layers": [0, 1, 1, 0]})), [0, 16, 16]);
     assert_eq!(found("GraniteForCausalLM", json!({})), [16; 3]);
     let granite = |json: Json| {
-        let mut hybrid = json!({"layer_types": vec!["attention"; 3], "shared_intermediate_size": 96});
+        let mut hybrid = json!({"layer_types": vec!["attention"; 3], "num_local_experts": 0});
+        hybrid["shared_intermediate_size"] = json!(96);
         hybrid.as_object_mut().unwrap().extend(json.as_object().unwrap().clone());
         found("GraniteMoeHybridForCausalLM", hybrid)
     };
