@@ -87,10 +87,11 @@ impl CachedRepository {
         published.map_err(|source| Error::Disk { path: link, source })
     }
 
-    /// A file of that name and length in any revision. Where links are not allowed it may be the one that is wanted.
+    /// Files of that name and length in other revisions, which may be the one that is wanted where links are not allowed.
+    /// A link leads to a blob, which would have been found by its checksum.
     pub(crate) fn namesakes(&self, file: &str, bytes: u64) -> Vec<PathBuf> {
         let files = snapshots(&self.path()).into_iter().map(|snapshot| snapshot.join(file));
-        files.filter(|path| has(path, bytes)).collect()
+        files.filter(|path| !path.is_symlink() && has(path, bytes)).collect()
     }
 
     /// Makes a file of another revision the blob that it is, without a second copy where the disk can do so.
@@ -242,6 +243,18 @@ pub(crate) mod tests {
         let models = models(cache);
         assert_eq!(models["owner/name:a.gguf"], Found { path: newer, size_bytes: 3 });
         assert_eq!(models["owner/name:old.gguf"].size_bytes, 2);
+    }
+
+    #[test]
+    fn a_file_that_is_no_link_to_a_blob_may_be_one_of_another_revision() {
+        let cache = tempfile::tempdir().unwrap();
+        let path = download(cache.path(), "owner/name", "abc", "m.gguf", 3);
+        let repository = CachedRepository::new(cache.path(), "owner/name");
+        assert_eq!(repository.namesakes("m.gguf", 3).is_empty(), path.is_symlink());
+        fs::remove_file(&path).unwrap();
+        put(&path, 3);
+        assert_eq!(repository.namesakes("m.gguf", 3), [path]);
+        assert!(repository.namesakes("m.gguf", 4).is_empty());
     }
 
     // Elsewhere a folder cannot be opened to make it older.
