@@ -1,14 +1,17 @@
 //! What drafters hear that read the target's states: whatever came before, they draft what they would from a fresh
-//! start.
+//! start, and no text depends on what that is.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use foretoken_engine::context::Context;
-use foretoken_engine::draft::{Draft, DraftRequest, Drafter, let_hear};
+use foretoken_engine::decoder::{Decoder, Request};
+use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Drafters, NgramDrafter, let_hear};
 use foretoken_engine::forward::Model;
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampler::Sampler;
-use foretoken_engine::sampling::Sampling;
+use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::token::TokenId;
 use foretoken_tests::{loaded, starter_target};
 
@@ -73,6 +76,39 @@ pub fn assert_drafts_for(source: &ModelSource, fresh: &dyn Fn() -> Box<dyn Draft
             let mut fresh = fresh();
             hear(loaded(source).as_mut(), fresh.as_mut(), &context);
             assert_eq!(guesses(fresh.as_mut(), &context, found.guesses.len()), found, "round {round}");
+        }
+    }
+}
+
+/// That a target writes the same after `text` whether a drafter for it drafts, alone or with n-grams, in chains and trees,
+/// or none does.
+#[track_caller]
+pub fn assert_changes_no_text(
+    target: &ModelSource,
+    text: &[TokenId],
+    drafter: &dyn Fn() -> Box<dyn Drafter>,
+) {
+    let mut decoder = Decoder::new(loaded(target), Arc::new(target.tokenizer().unwrap()));
+    let coupled =
+        Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
+    for sampling in [Sampling::greedy(), coupled] {
+        let mut request =
+            Request { sampling, max_tokens: Some(60), ignore_end: true, ..Request::new(text.to_vec()) };
+        let write = |decoder: &mut Decoder, request: &Request, drafters: &mut Drafters| {
+            decoder.reply(request, drafters, &mut |_| ControlFlow::Continue(())).unwrap()
+        };
+        let plain = write(&mut decoder, &request, &mut Drafters::default());
+        let both = vec![drafter(), Box::<NgramDrafter>::default()];
+        for mut drafters in [Drafters::new(vec![drafter()]), Drafters::new(both)] {
+            let widths = [1, 3].map(Tree::Width);
+            for way in [Speculation::fixed(1), Speculation::fixed(5), Speculation::default()]
+                .into_iter()
+                .flat_map(|way| widths.map(|tree| Speculation { tree, ..way.clone() }))
+            {
+                request.speculation = way;
+                let drafted = write(&mut decoder, &request, &mut drafters);
+                assert_eq!(drafted.tokens, plain.tokens, "{:?}", request.speculation);
+            }
         }
     }
 }

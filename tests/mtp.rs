@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 use candle_core::quantized::GgmlDType;
 use candle_core::{DType, Device, Tensor};
-use foretoken_engine::decoder::{Decoder, Progress, Request};
+use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::device::DeviceChoice;
-use foretoken_engine::draft::{DraftRequest, Drafter, Drafters, HeadDrafter, NgramDrafter};
+use foretoken_engine::draft::{DraftRequest, Drafter, HeadDrafter};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::error::Error;
 use foretoken_engine::forward::{Carried, Features, Model, Taps, TensorModel, Want};
 use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::sampler::Sampler;
-use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::{DraftSource, Form, Host, Session, ThisComputer};
-use foretoken_engine::speculation::{Speculation, Tree};
+use foretoken_engine::speculation::Speculation;
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{RandomFamily, family, loaded};
 
-use crate::heard::{assert_drafts_for, hear};
+use crate::heard::{assert_changes_no_text, assert_drafts_for, hear};
 use crate::invariance::difference;
 
 /// How far apart rows may be since the CPU keeps keys and values in half precision.
@@ -206,33 +206,8 @@ fn a_draft_goes_on_from_what_the_block_gives_after_its_norm() {
 fn a_block_that_guesses_at_random_changes_no_text() {
     let folder = tempfile::tempdir().unwrap();
     for label in ["qwen35", "qwen35moe"] {
-        changes_no_text(&family(label).with_mtp().gguf(folder.path(), GgmlDType::Q8_0));
-    }
-}
-
-fn changes_no_text(target: &ModelSource) {
-    let mut decoder = Decoder::new(loaded(target), Arc::new(target.tokenizer().unwrap()));
-    let coupled =
-        Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
-    for sampling in [Sampling::greedy(), coupled] {
-        let mut request =
-            Request { sampling, max_tokens: Some(60), ignore_end: true, ..Request::new(tokens()) };
-        let write = |decoder: &mut Decoder, request: &Request, drafters: &mut Drafters| {
-            decoder.reply(request, drafters, &mut |_| ControlFlow::Continue(())).unwrap()
-        };
-        let plain = write(&mut decoder, &request, &mut Drafters::default());
-        let both: Vec<Box<dyn Drafter>> = vec![Box::new(drafter(target)), Box::<NgramDrafter>::default()];
-        for mut drafters in [Drafters::one(drafter(target)), Drafters::new(both)] {
-            let widths = [1, 3].map(Tree::Width);
-            for way in [Speculation::fixed(1), Speculation::fixed(5), Speculation::default()]
-                .into_iter()
-                .flat_map(|way| widths.map(|tree| Speculation { tree, ..way.clone() }))
-            {
-                request.speculation = way;
-                let drafted = write(&mut decoder, &request, &mut drafters);
-                assert_eq!(drafted.tokens, plain.tokens, "{:?}", request.speculation);
-            }
-        }
+        let target = family(label).with_mtp().gguf(folder.path(), GgmlDType::Q8_0);
+        assert_changes_no_text(&target, &tokens(), &|| Box::new(drafter(&target)));
     }
 }
 

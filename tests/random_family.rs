@@ -272,6 +272,20 @@ impl RandomFamily {
         ModelSource::open(&self.write_folder(folder.path(), DType::F32)).err().unwrap().to_string()
     }
 
+    /// That a folder of it is refused with the sentence beside it where a key of its config.json has that value, and
+    /// where it lacks a tensor.
+    #[track_caller]
+    pub fn assert_refused(&self, settings: &[(&str, serde_json::Value, &str)], lacking: &[(&str, &str)]) {
+        for (key, value, expected) in settings {
+            let message = self.clone().refused(&|family| family.config[*key] = value.clone());
+            assert!(message.contains(expected), "{key} {value}: {message}");
+        }
+        for (name, expected) in lacking {
+            let message = self.clone().refused(&|family| drop(family.tensors.remove(*name).unwrap()));
+            assert!(message.contains(expected), "{name}: {message}");
+        }
+    }
+
     /// As a Hugging Face folder, in the given type.
     pub fn folder(&self, path: &Path, dtype: DType) -> ModelSource {
         ModelSource::open(&self.write_folder(path, dtype)).unwrap()

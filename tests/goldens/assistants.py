@@ -15,30 +15,19 @@ assistants attend to at every token of the text: keys and values of layers witho
 import sys
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors.torch import save_file
 from transformers import Gemma4AssistantConfig, Gemma4AssistantForCausalLM, Gemma4TextConfig
 
 from families import load
 
+from made_up import made_up
+
 VOCABULARY, TOKENS, STEPS = 320, 24, 3
 TEXT = [3 + i * 97 % 310 for i in range(TOKENS + STEPS)]
 TARGETS = ["gemma4", "gemma4 with experts"]
 KINDS = ["full_attention", "sliding_attention"]
 HERE = Path(__file__).parent
-
-
-def made_up(name, count):
-    """Numbers between -1 and 1 that follow from a name."""
-    seed = 0x811C9DC5
-    for byte in name.encode():
-        seed = (seed ^ byte) * 0x01000193 % 2**32
-    x = (np.arange(count, dtype=np.uint64) * 2654435761 + seed) % 2**32
-    x = ((x ^ (x >> 16)) * 2246822519) % 2**32
-    x = ((x ^ (x >> 13)) * 3266489917) % 2**32
-    x ^= x >> 16
-    return (x / (2**32 - 1) * 2 - 1).astype(np.float32)
 
 
 def modes(config):

@@ -16,6 +16,8 @@ from safetensors.numpy import save_file
 from speculators.models.eagle3 import Eagle3DraftModel, Eagle3SpeculatorConfig
 from transformers import LlamaConfig, Qwen3Config
 
+from made_up import made_up
+
 HIDDEN, VOCABULARY, TOKENS, CHAIN, STEPS = 256, 320, 24, 9, 4
 HERE = Path(__file__).parent
 KINDS = {
@@ -25,18 +27,6 @@ KINDS = {
     "fc_norm norm_output": {"fc_norm": True, "norm_output": True},
     "head_norms norm_before_residual": {"head_norms": True, "norm_before_residual": True},
 }
-
-
-def made_up(name, count):
-    """Numbers between -1 and 1 that follow from a name."""
-    seed = 0x811C9DC5
-    for byte in name.encode():
-        seed = (seed ^ byte) * 0x01000193 % 2**32
-    x = (np.arange(count, dtype=np.uint64) * 2654435761 + seed) % 2**32
-    x = ((x ^ (x >> 16)) * 2246822519) % 2**32
-    x = ((x ^ (x >> 13)) * 3266489917) % 2**32
-    x ^= x >> 16
-    return (x / (2**32 - 1) * 2 - 1).astype(np.float32)
 
 
 def head(flags):

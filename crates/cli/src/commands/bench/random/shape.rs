@@ -251,18 +251,20 @@ impl Shape {
         all
     }
 
+    /// The deviation of what a matrix of a layer adds to the hidden state.
+    fn added(&self, layer: usize) -> f64 {
+        let later = (self.layers - DRAFT_LAYERS) as f64;
+        if layer < DRAFT_LAYERS { EARLY } else { EARLY * LATE / later.sqrt() }
+    }
+
     /// Where the input of a matrix has variance 1, so has its output, but for the two that add to the
     /// hidden state: these add what [`EARLY`] and [`LATE`] say.
     fn layer(&self, layer: usize, weights: Weights) -> Vec<Tensor> {
         let Self { hidden, heads, kv_heads, head_size, intermediate, layers, .. } = *self;
         let (queries, keys) = (heads * head_size, kv_heads * head_size);
-        let later = (layers - DRAFT_LAYERS) as f64;
-        let added = if layer < DRAFT_LAYERS { EARLY } else { EARLY * LATE / later.sqrt() };
+        let added = self.added(layer);
         let name = |part| format!("blk.{layer}.{part}.weight");
-        let one = |part, kind, rows, columns, out: f64| {
-            let deviation = out / (columns as f64).sqrt();
-            matrix(name(part), [rows, columns], weights.format(kind, columns), deviation)
-        };
+        let one = |part, kind, rows, columns, out| keeping(name(part), (weights, kind), [rows, columns], out);
         let sensitive = Part::Sensitive { layer, layers };
         let mut tensors = vec![
             self.norm(name("attn_norm"), 1.0),
@@ -322,13 +324,9 @@ impl Shape {
     fn hybrid_layer(&self, recurrence: Recurrence, layer: usize, weights: Weights) -> Vec<Tensor> {
         let Self { hidden, heads, kv_heads, head_size, intermediate, layers, .. } = *self;
         let (queries, keys, values) = (heads * head_size, kv_heads * head_size, recurrence.values * LINEAR);
-        let later = (layers - DRAFT_LAYERS) as f64;
-        let added = if layer < DRAFT_LAYERS { EARLY } else { EARLY * LATE / later.sqrt() };
+        let added = self.added(layer);
         let name = |part| format!("blk.{layer}.{part}.weight");
-        let one = |part, kind, rows, columns, out: f64| {
-            let deviation = out / (columns as f64).sqrt();
-            matrix(name(part), [rows, columns], weights.format(kind, columns), deviation)
-        };
+        let one = |part, kind, rows, columns, out| keeping(name(part), (weights, kind), [rows, columns], out);
         let plain = |part: &str, shape: &[usize], values| {
             let name = format!("blk.{layer}.{part}");
             Tensor { name, shape: shape.to_vec(), format: Format::F32, values }
@@ -373,9 +371,8 @@ impl Shape {
     fn around_block(&self, weights: Weights) -> Vec<Tensor> {
         let (hidden, both) = (self.hidden, 2 * self.hidden);
         let name = |part| format!("blk.{}.nextn.{part}.weight", self.layers);
-        let deviation = EARLY / (both as f64).sqrt();
         vec![
-            matrix(name("eh_proj"), [hidden, both], weights.format(Part::Other, both), deviation),
+            keeping(name("eh_proj"), (weights, Part::Other), [hidden, both], EARLY),
             self.norm(name("enorm"), 1.0),
             self.norm(name("hnorm"), 1.0),
             self.norm(name("shared_head_norm"), 1.0),
@@ -404,6 +401,11 @@ impl Shape {
             .map_or(0, |recurrence| recurrence.values * LINEAR * LINEAR + (TAPS - 1) * recurrence.channels());
         tokens * attending * 2 * self.kv_heads * self.head_size * 2 + (self.layers - attending) * state * 4
     }
+}
+
+/// Makes outputs of deviation `out` of inputs of deviation 1.
+fn keeping(name: String, (weights, part): (Weights, Part), [rows, columns]: [usize; 2], out: f64) -> Tensor {
+    matrix(name, [rows, columns], weights.format(part, columns), out / (columns as f64).sqrt())
 }
 
 fn matrix(name: String, shape: [usize; 2], format: Format, deviation: f64) -> Tensor {
