@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use foretoken_tests::processes::below;
 use foretoken_tests::window::Window;
 
 use super::e2e::always_drafting;
@@ -83,28 +84,6 @@ fn sockets(process: u32) -> Vec<u64> {
     links
         .filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
         .collect()
-}
-
-/// All processes that `root` has started, and they in turn.
-fn below(root: u32) -> Vec<u32> {
-    let processes =
-        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let parents: Vec<(u32, u32)> =
-        processes.filter_map(|process| Some((process, parent(process)?))).collect();
-    let mut found = vec![root];
-    let mut at = 0;
-    while let Some(&process) = found.get(at) {
-        let started = parents.iter().filter(|(_, parent)| *parent == process);
-        found.extend(started.map(|(child, _)| *child));
-        at += 1;
-    }
-    found.split_off(1)
-}
-
-fn parent(process: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name before it may have anything in it.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// A day: a chat with every page of the window opened.

@@ -8,6 +8,8 @@ mod head_files;
 pub mod hub;
 #[cfg(target_os = "linux")]
 pub mod picture;
+#[cfg(target_os = "linux")]
+pub mod processes;
 mod programs;
 mod random_assistant;
 mod random_block_head;

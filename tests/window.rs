@@ -15,6 +15,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::processes;
+
 /// How long something is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -102,6 +104,11 @@ impl Window {
     /// The process that started the application.
     pub fn driver(&self) -> u32 {
         self.driver.id()
+    }
+
+    /// How long ago the application was started.
+    pub fn age(&self) -> Duration {
+        processes::age(processes::below(self.driver())[0])
     }
 
     pub async fn close(self) {

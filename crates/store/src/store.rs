@@ -102,8 +102,10 @@ fn connect(path: &Path) -> Result<Connection> {
     // Not `Connection::open`: it would take a path that begins with "file:" for a URI.
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    // Windows finds more than 260 characters by a full name alone; the standard library sees to that itself.
-    let full = if cfg!(windows) { path.canonicalize().ok() } else { None };
+    // Windows finds more than 260 characters by a full name alone; the standard library sees to that itself. The
+    // file may not be there yet, its folder is.
+    let full = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    let full = if cfg!(windows) { full() } else { None };
     let connection = Connection::open_with_flags(full.as_deref().unwrap_or(path), flags)?;
     connection.set_db_config(KEEP_LOG, true)?;
     connection.busy_timeout(PATIENCE)?;

@@ -4,8 +4,8 @@
 //! FORETOKEN_BENCH_MODELS may name a folder with real models, which then write in the window, too.
 
 mod painted;
-mod processes;
 mod speed;
+mod taken;
 mod typing;
 mod years;
 

@@ -12,7 +12,7 @@ use foretoken_tests::spread::Spread;
 use foretoken_tests::window::Window;
 use serde_json::{Value, json};
 
-use super::processes::{Shares, Taken};
+use super::taken::{Shares, Taken};
 use super::typing;
 
 /// What the starter goes on about without an end.

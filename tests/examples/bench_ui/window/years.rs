@@ -8,7 +8,6 @@ use foretoken_tests::window::Window;
 use serde_json::json;
 
 use super::painted::until_painted;
-use super::processes;
 
 const CONVERSATIONS: usize = 1000;
 /// In each of them.
@@ -62,7 +61,7 @@ pub async fn starting(data: &Path) {
     let mut times = Spread::default();
     for _ in 0..STARTS {
         let window = Window::open(data).await;
-        times.add(processes::age(window.driver()).as_secs_f64() * 1000.0);
+        times.add(window.age().as_secs_f64() * 1000.0);
         window.close().await;
     }
     println!("starting with {CONVERSATIONS} conversations: ready after, ms: {times}");

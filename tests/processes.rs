@@ -1,0 +1,45 @@
+//! What Linux says of processes in /proc: who started whom, and when. Starts nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// The kernel counts the time of a thread in these, whatever the clock.
+pub const TICKS_PER_SECOND: f64 = 100.0;
+
+/// All processes that `root` has started, and they in turn.
+pub fn below(root: u32) -> Vec<u32> {
+    let mut children = BTreeMap::<u32, Vec<u32>>::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        if let Some((_, fields)) = stat(&entry.path()) {
+            children.entry(fields[1].parse().unwrap()).or_default().push(process);
+        }
+    }
+    let mut found = vec![root];
+    let mut at = 0;
+    while let Some(process) = found.get(at) {
+        found.extend(children.get(process).into_iter().flatten());
+        at += 1;
+    }
+    found.split_off(1)
+}
+
+/// How long ago a process was started.
+pub fn age(process: u32) -> Duration {
+    let (_, fields) = stat(&Path::new("/proc").join(process.to_string())).unwrap();
+    let started = fields[19].parse::<f64>().unwrap() / TICKS_PER_SECOND;
+    let uptime = fs::read_to_string("/proc/uptime").unwrap();
+    let now: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+    Duration::from_secs_f64(now - started)
+}
+
+/// The name in the `stat` file of a process or thread, and the fields behind it: state, parent and so on (proc(5)).
+pub fn stat(folder: &Path) -> Option<(String, Vec<String>)> {
+    let text = fs::read_to_string(folder.join("stat")).ok()?;
+    // The name may have anything in it.
+    let (before, fields) = text.rsplit_once(") ")?;
+    let (_, name) = before.split_once('(')?;
+    Some((name.to_owned(), fields.split_whitespace().map(str::to_owned).collect()))
+}
