@@ -114,8 +114,7 @@ impl RandomFamily {
     }
 
     fn draw_gated(&mut self, name: &str, width: usize) {
-        for (part, rows, columns) in
-            [("gate", width, HIDDEN), ("up", width, HIDDEN), ("down", HIDDEN, width)]
+        for (part, rows, columns) in [("gate", width, HIDDEN), ("up", width, HIDDEN), ("down", HIDDEN, width)]
         {
             self.matrix(&format!("{name}.{part}_proj"), rows, columns);
         }

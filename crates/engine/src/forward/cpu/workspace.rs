@@ -171,9 +171,9 @@ pub struct Workspace {
     pub branch: Buffer<f32>, // as the state
     pub queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
     pub latents: Latents,
-    pub keys: Buffer<f32>,    // [rows, kv_heads * head_size in whole vectors]
-    pub values: Buffer<f32>,  // as the keys
-    pub gates: Buffer<f32>,   // as the queries
+    pub keys: Buffer<f32>,   // [rows, kv_heads * head_size in whole vectors]
+    pub values: Buffer<f32>, // as the keys
+    pub gates: Buffer<f32>,  // as the queries
     /// Of every node's position, for every kind: what keys turn by, and queries where that is something else.
     pub rotations: Vec<[Turns; 2]>,
     /// Of every node its ancestors and itself, which are as many as its depth is large, and one more.
@@ -242,9 +242,10 @@ impl Workspace {
         }
         self.mixed.prepare(
             rows,
-            config.attention_kinds.iter().map(|kind| {
-                config.heads * config.latent.map_or(kind.keys.size, |latent| latent.value)
-            }),
+            config
+                .attention_kinds
+                .iter()
+                .map(|kind| config.heads * config.latent.map_or(kind.keys.size, |latent| latent.value)),
             tile,
         );
         if let Some(experts) = &config.experts {

@@ -30,8 +30,7 @@ impl Cache {
         limit: usize,
         device: &Device,
     ) -> Result<Self> {
-        let zeros =
-            |size| Tensor::zeros((kv_heads, FIRST_CAPACITY.min(limit), size), DType::F32, device);
+        let zeros = |size| Tensor::zeros((kv_heads, FIRST_CAPACITY.min(limit), size), DType::F32, device);
         Ok(Self { keys: zeros(key)?, values: zeros(value)?, limit })
     }
 

@@ -71,7 +71,7 @@ impl Latent {
     ) -> Result<Tensor> {
         let AttentionInputs { mask, angles } = &inputs[self.kind];
         let (Sizes { size, turned, plain, value, .. }, heads) = (self.sizes, config.heads);
-        let (rows, epsilon) = (x.dim(0)?, config.inner_epsilon() as f32);
+        let (rows, epsilon) = (x.dim(0)?, Sizes::EPSILON);
         let queries = match &self.down {
             None => self.query.forward(x, padding)?,
             Some((down, norm)) => {

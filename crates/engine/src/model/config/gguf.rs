@@ -293,7 +293,10 @@ impl Keys<'_> {
                     shared: options.shared,
                     scale: match options.gating {
                         Gating::Softmax => 1.0,
-                        _ => self.number("expert_weights_scale")?.filter(|&scale| scale != 0.0).unwrap_or(1.0) as f32,
+                        _ => {
+                            self.number("expert_weights_scale")?.filter(|&scale| scale != 0.0).unwrap_or(1.0)
+                                as f32
+                        }
                     },
                     sigmoids: sigmoid.then(|| Sigmoids { biased: has_bias, least: Sigmoids::least(options) }),
                     after,

@@ -26,6 +26,9 @@ pub struct Latent {
 }
 
 impl Latent {
+    /// Of the norms of latents and of what queries are made of, whatever a file says of other norms.
+    pub const EPSILON: f32 = 1e-6;
+
     /// A head's numbers of a query, before it sees latents.
     pub fn query(&self) -> usize {
         self.plain + self.turned

@@ -10,6 +10,7 @@ use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
+use crate::model::Latent as Sizes;
 
 // What is unsafe here rests on what is said in `pass/mod.rs`.
 impl Phases<'_> {
@@ -64,7 +65,7 @@ impl Phases<'_> {
         };
         let down = self.task(down, normed, room.down.row(0), false);
         self.products(member, &[down, cached], &latent.query);
-        let (count, epsilon) = (latent.query.inputs(), self.config.inner_epsilon() as f32);
+        let (count, epsilon) = (latent.query.inputs(), Sizes::EPSILON);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let vector = room.down.row(row);
@@ -85,7 +86,7 @@ impl Phases<'_> {
     fn complete_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &Cache)) {
         let (room, sizes, heads, width) =
             (&self.workspace.latents, latent.sizes, self.config.heads, cache.width());
-        let epsilon = self.config.inner_epsilon() as f32;
+        let epsilon = Sizes::EPSILON;
         let stride = (heads * sizes.query()).next_multiple_of(LANES);
         member.share(self.nodes, 1, |rows| {
             for row in rows {

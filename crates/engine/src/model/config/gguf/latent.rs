@@ -24,9 +24,12 @@ impl Keys<'_> {
             turned,
             plain,
             value: self.attending("attention.value_length_mla")?,
-            queries: self.integer("attention.q_lora_rank")?.filter(|&rank| rank > 0).map_or(Ok(None), |rank| {
-                size(self.header.path(), &self.key("attention.q_lora_rank"), rank).map(Some)
-            })?,
+            queries: self
+                .integer("attention.q_lora_rank")?
+                .filter(|&rank| rank > 0)
+                .map_or(Ok(None), |rank| {
+                    size(self.header.path(), &self.key("attention.q_lora_rank"), rank).map(Some)
+                })?,
         };
         Ok(Some(latent.validated(self.header.path())?))
     }
@@ -57,8 +60,11 @@ impl Keys<'_> {
     /// one.
     pub fn latent_intermediates(&self, layers: usize, experts: &Experts) -> Result<Vec<usize>> {
         let shared = self.size("expert_shared_count")?;
-        let shared =
-            size(self.header.path(), &self.key("expert_shared_count"), (shared * experts.intermediate) as u64)?;
+        let shared = size(
+            self.header.path(),
+            &self.key("expert_shared_count"),
+            (shared * experts.intermediate) as u64,
+        )?;
         let dense = if experts.after > 0 { self.size("feed_forward_length")? } else { shared };
         Ok((0..layers).map(|layer| if layer < experts.after { dense } else { shared }).collect())
     }
