@@ -133,7 +133,7 @@ fn what_models_with_latents_lack_is_said_in_a_sentence() {
         ("kv_lora_rank", json!(72), "latents of a multiple of 16 numbers, found 72"),
         ("kv_lora_rank", json!(48), "blk.0.attn_kv_b.weight of shape [320, 48], found [320, 64]"),
         ("qk_rope_head_dim", json!(23), "an even part of keys that turns, found 23"),
-        ("qk_rope_head_dim", json!(56), "blk.0.attn_kv_a_mqa.weight of shape [120, 256], found [88, 256]"),
+        ("qk_rope_head_dim", json!(56), "blk.0.attn_q_b.weight of shape [352, 96], found [224, 96]"),
         ("v_head_dim", json!(null), "a size in v_head_dim, found none"),
         ("v_head_dim", json!(40), "values of a multiple of 16 numbers, found 40"),
         ("q_lora_rank", json!(null), "the tensor blk.0.attn_q.weight"),

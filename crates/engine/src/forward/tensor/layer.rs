@@ -35,7 +35,7 @@ pub struct Layer {
 
 /// What lets a token know of those before it, and what it remembers of them.
 enum Mixer {
-    Attention(Attention),
+    Attention(Box<Attention>),
     Latent(Box<Latent>),
     Recurrent(Box<Recurrent>),
 }
@@ -153,7 +153,7 @@ impl Mixer {
             }
             _ => match origin.config.latent {
                 Some(sizes) => Self::Latent(Box::new(Latent::load(origin, sizes)?)),
-                None => Self::Attention(Attention::load(origin)?),
+                None => Self::Attention(Box::new(Attention::load(origin)?)),
             },
         })
     }

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::{KeyHeads, MAX_HEAD_SIZE, bad};
-use crate::error::Result;
+use super::key_heads::{KeyHeads, MAX_HEAD_SIZE};
+use crate::error::{Error, Result};
 
 /// A latent is a whole number of these, and so is a head's value: what is written of one does not reach into the next.
 const WHOLE: usize = 16;
@@ -42,7 +42,10 @@ impl Latent {
     /// # Errors
     /// `Error::BadModel` for sizes that are not run.
     pub(super) fn validated(self, path: &Path) -> Result<Self> {
-        let wrong = |expected: String, found: usize| Err(bad(path, expected, found.to_string()));
+        let wrong = |expected: String, found: usize| {
+            let (path, found) = (path.to_owned(), found.to_string());
+            Err(Error::BadModel { path, expected, found, hint: "Choose another model." })
+        };
         if !self.size.is_multiple_of(WHOLE) {
             return wrong(format!("latents of a multiple of {WHOLE} numbers"), self.size);
         }

@@ -8,6 +8,7 @@ mod block_keys;
 mod draft_head;
 mod gguf;
 mod json;
+mod key_heads;
 mod latent;
 mod recurrence;
 mod rotary;
@@ -17,10 +18,12 @@ use std::path::Path;
 pub use assistant::{Assistant, Clusters};
 pub use block_head::{BlockHead, Confidence, Convolution, Selector};
 pub use draft_head::{DraftHead, FusedNorms};
+pub use key_heads::KeyHeads;
 pub use latent::Latent;
 pub use recurrence::{Heads, Recurrence};
 pub use rotary::{Growth, Rotary, Turns};
 
+use self::key_heads::MAX_HEAD_SIZE;
 use self::recurrence::mixers;
 use super::family::{ExpertOptions, Family, Gating, Mixer, SharedExpert};
 use crate::error::{Error, Result};
@@ -30,9 +33,6 @@ const MAX_SIZE: u64 = 1 << 24;
 
 /// No real model has nearly as many layers.
 const MAX_LAYERS: usize = 1 << 12;
-
-/// No real model has heads nearly as large: a table with an entry for each component is made of what a file says.
-const MAX_HEAD_SIZE: usize = 1 << 13;
 
 /// A model's sizes, and what its family leaves to the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,32 +152,6 @@ pub struct AttentionKind {
     pub window: Option<usize>,
     pub rotary: Rotary,
     pub keys: KeyHeads,
-}
-
-/// The heads of keys and values of a kind of attention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyHeads {
-    /// Divides how many heads of queries there are.
-    pub count: usize,
-    /// Numbers of a head, as many as a query's has. Even.
-    pub size: usize,
-    /// Values are what keys are before they are normed and turned.
-    pub are_values: bool,
-    /// Values are the first so many numbers of the keys, as these are cached.
-    pub hold_values: Option<usize>,
-}
-
-impl KeyHeads {
-    /// Numbers of a token's keys and values.
-    pub fn cached(&self) -> usize {
-        let halves = if self.hold_values.is_some() { 1 } else { 2 };
-        halves * self.count * self.size
-    }
-
-    /// Numbers of a value.
-    pub fn value_size(&self) -> usize {
-        self.hold_values.unwrap_or(self.size)
-    }
 }
 
 impl ModelConfig {
