@@ -113,6 +113,26 @@ impl RandomFamily {
         self.draw_gated(&name("mlp.shared_experts"), WIDTH * self.size("n_shared_experts"));
     }
 
+    /// The same with a block for MTP, which files of this family count among the layers.
+    pub(super) fn with_numbered_mtp(&self) -> Self {
+        let mut family = self.clone();
+        let block = self.size("num_hidden_layers");
+        family.config["num_nextn_predict_layers"] = json!(1);
+        family.draw_latent_layer(block);
+        let name = |part: &str| format!("model.layers.{block}.{part}");
+        family.matrix(&name("eh_proj"), HIDDEN, 2 * HIDDEN);
+        for norm in ["enorm", "hnorm", "shared_head.norm"] {
+            family.norm(&name(norm), HIDDEN);
+        }
+        family
+    }
+
+    /// Layers, and the block beyond them, if there is one.
+    fn blocks(&self) -> usize {
+        let beyond = !self.config["num_nextn_predict_layers"].is_null();
+        self.size("num_hidden_layers") + usize::from(beyond)
+    }
+
     fn draw_gated(&mut self, name: &str, width: usize) {
         for (part, rows, columns) in [("gate", width, HIDDEN), ("up", width, HIDDEN), ("down", HIDDEN, width)]
         {
@@ -141,6 +161,9 @@ impl RandomFamily {
             ("expert_gating_func", number(if self.is_glm() { 2 } else { 1 })),
             ("leading_dense_block_count", number(DENSE)),
         ];
+        if self.blocks() > self.size("num_hidden_layers") {
+            keys.extend([("block_count", number(self.blocks())), ("nextn_predict_layers", number(1))]);
+        }
         if self.is_glm() {
             let rank = number(self.size("q_lora_rank"));
             keys.extend([("attention.q_lora_rank", rank), ("expert_weights_norm", Value::Bool(true))]);
@@ -165,6 +188,8 @@ impl RandomFamily {
             "self_attn.q_b_proj.weight" => one("attn_q_b.weight"),
             "self_attn.kv_a_proj_with_mqa.weight" => one("attn_kv_a_mqa.weight"),
             "self_attn.kv_a_layernorm.weight" => one("attn_kv_a_norm.weight"),
+            "eh_proj.weight" | "enorm.weight" | "hnorm.weight" => one(&format!("nextn.{rest}")),
+            "shared_head.norm.weight" => one("nextn.shared_head_norm.weight"),
             "mlp.gate.e_score_correction_bias" => one("exp_probs_b.bias"),
             "mlp.shared_experts.gate_proj.weight" => one("ffn_gate_shexp.weight"),
             "mlp.shared_experts.up_proj.weight" => one("ffn_up_shexp.weight"),
@@ -194,7 +219,7 @@ impl RandomFamily {
             let all: Vec<&Tensor> = (0..EXPERTS).map(of).collect();
             (format!("blk.{layer}.ffn_{part}_exps.weight"), Tensor::stack(&all, 0).unwrap())
         };
-        let layers = DENSE..self.size("num_hidden_layers");
+        let layers = DENSE..self.blocks();
         layers.flat_map(|layer| ["gate", "up", "down"].map(|part| stacked(layer, part))).collect()
     }
 }
