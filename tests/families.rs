@@ -37,7 +37,7 @@ pub fn tokens() -> Vec<TokenId> {
 
 /// Whether it has experts.
 fn routes(family: &RandomFamily) -> bool {
-    ["qwen3moe", "gpt-oss", "gemma4 with experts", "qwen35moe"].contains(&family.label)
+    ["qwen3moe", "gpt-oss", "gemma4 with experts", "qwen35moe", "glm"].contains(&family.label)
 }
 
 fn on_tensors(source: &ModelSource, tokens: &[TokenId]) -> Vec<Vec<f32>> {

@@ -154,7 +154,7 @@ impl RandomFamily {
             ("attention.kv_lora_rank", number(LATENT)),
             ("rope.dimension_count", number(TURNED)),
             ("expert_count", number(EXPERTS)),
-            ("expert_used_count", number(USED)),
+            ("expert_used_count", number(self.size("num_experts_per_tok"))),
             ("expert_feed_forward_length", number(WIDTH)),
             ("expert_shared_count", number(self.size("n_shared_experts"))),
             ("expert_weights_scale", Value::F32(SCALE as f32)),
