@@ -37,7 +37,7 @@ pub fn tokens() -> Vec<TokenId> {
 
 /// Whether it has experts.
 fn routes(family: &RandomFamily) -> bool {
-    ["qwen3moe", "gpt-oss", "gemma4 with experts", "qwen35moe"].contains(&family.label)
+    ["qwen3moe", "gpt-oss", "gemma4 with experts", "qwen35moe", "glm"].contains(&family.label)
 }
 
 fn on_tensors(source: &ModelSource, tokens: &[TokenId]) -> Vec<Vec<f32>> {
@@ -286,7 +286,7 @@ fn drafts_change_nothing_in_any_family() {
 #[test]
 fn hostile_drafts_change_nothing_of_experts_and_shared_caches() {
     let folder = tempfile::tempdir().unwrap();
-    for label in ["qwen3moe", "gpt-oss", "gemma4", "gemma4 with experts"] {
+    for label in ["qwen3moe", "gpt-oss", "gemma4", "gemma4 with experts", "glm", "deepseek2"] {
         let source = family(label).gguf(folder.path(), GgmlDType::Q8_0);
         let tokenizer = Arc::new(source.tokenizer().unwrap());
         let mut decoder = Decoder::new(loaded(&source), tokenizer);
@@ -542,6 +542,10 @@ fn what_is_special_of_a_family_is_said() {
     assert_eq!(special("granite 4"), ["scaled embeddings", "2 of 2 layers without positions"]);
     assert!(special("granitehybrid with experts").contains(&"3 of 6 experts per token".to_owned()));
     assert!(special("lfm2moe").contains(&"3 of 8 experts per token".to_owned()));
+    assert_eq!(
+        special("glm"),
+        ["3 of 8 experts per token", "attention to latents of 64 numbers and 24 that turn"]
+    );
     let windows = "2 of 4 layers attend to the last 9 tokens";
     let norms = "norms after attention and feed-forward";
     assert_eq!(special("olmo3"), ["norms of all query heads and of all key heads", norms, windows]);

@@ -98,12 +98,14 @@ fn every_family_has_the_cpus_bits_in_any_chunks_but_those_that_are_refused_with_
 }
 
 /// Families that the CPU runs, and why.
-const REFUSED: [(&str, &str); 5] = [
+const REFUSED: [(&str, &str); 7] = [
     ("gpt-oss", "attention with sinks"),
     ("gemma4", "layers that differ in their heads"),
     ("lfm2", "layers that keep a state"),
     ("qwen35", "layers that keep a state"),
     ("granitehybrid", "layers that keep a state"),
+    ("glm", "attention to latents"),
+    ("deepseek2", "attention to latents"),
 ];
 
 /// Few experts and many, of which rows go through some or all.

@@ -1,4 +1,4 @@
-//! Recurrent layers and experts in one model: LFM2 with experts, and Granite 4.
+//! Recurrent layers or latents and experts in one model: LFM2 with experts, Granite 4, and GLM-4.7-Flash.
 
 use candle_core::{DType, Device};
 use foretoken_engine::forward::TensorModel;
@@ -122,4 +122,40 @@ fn steps_stay_between_the_limits_that_a_file_gives() {
     let on_tensors = logits_in_chunks(&mut tensors, &tokens(), &[7]);
     assert!(difference(&on_the_cpu[1], &on_tensors) < IN_HALVES);
     assert!(difference(&on_the_cpu[1], &on_the_cpu[0]) > 0.05);
+}
+
+#[test]
+fn what_models_with_latents_lack_is_said_in_a_sentence() {
+    let settings = [
+        ("kv_lora_rank", json!(0), "a size in kv_lora_rank, found none"),
+        ("kv_lora_rank", json!(1u64 << 32), "kv_lora_rank of at most 16777216, found 4294967296"),
+        ("kv_lora_rank", json!(1 << 20), "a head size of at most 8192, found"),
+        ("kv_lora_rank", json!(72), "latents of a multiple of 16 numbers, found 72"),
+        ("kv_lora_rank", json!(48), "blk.0.attn_kv_b.weight of shape [320, 48], found [320, 64]"),
+        ("qk_rope_head_dim", json!(23), "an even part of keys that turns, found 23"),
+        ("qk_rope_head_dim", json!(56), "blk.0.attn_q_b.weight of shape [352, 96], found [224, 96]"),
+        ("v_head_dim", json!(null), "a size in v_head_dim, found none"),
+        ("v_head_dim", json!(40), "values of a multiple of 16 numbers, found 40"),
+        ("q_lora_rank", json!(null), "the tensor blk.0.attn_q.weight"),
+        ("n_group", json!(4), "experts without groups in config.json, found 4 groups"),
+        ("n_routed_experts", json!(1u64 << 32), "n_routed_experts of at most 16777216"),
+        ("num_experts_per_tok", json!(9), "up to 8 experts per token, found 9"),
+        ("n_shared_experts", json!(0), "a size in n_shared_experts, found none"),
+        ("n_shared_experts", json!(2), "blk.1.ffn_gate_shexp.weight of shape [192, 256], found [96, 256]"),
+        ("mlp_layer_types", json!(["dense"]), "experts in every layer after the first ones"),
+        (
+            "mlp_layer_types",
+            json!(["dense", "sparse", "dense"]),
+            "experts in every layer after the first ones",
+        ),
+        ("mlp_layer_types", json!(vec!["dense"; 3]), "experts after fewer than 3 layers"),
+        ("routed_scaling_factor", json!(-1.0), "a positive scale of experts, found -1"),
+    ];
+    let lacking = [
+        ("model.layers.1.mlp.gate.e_score_correction_bias", "the tensor blk.1.exp_probs_b.bias"),
+        ("model.layers.2.mlp.shared_experts.up_proj.weight", "the tensor blk.2.ffn_up_shexp.weight"),
+        ("model.layers.0.self_attn.kv_b_proj.weight", "the tensor blk.0.attn_k_b.0.weight"),
+        ("model.layers.0.self_attn.kv_a_layernorm.weight", "the tensor blk.0.attn_kv_a_norm.weight"),
+    ];
+    family("glm").assert_refused(&settings, &lacking);
 }

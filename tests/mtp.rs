@@ -117,13 +117,18 @@ fn rows_are_those_of_the_block_around_transformers_layer() {
 #[test]
 fn a_block_with_experts_is_one_from_both_formats_and_on_both_paths() {
     let folder = tempfile::tempdir().unwrap();
-    let family = family("qwen35moe").with_mtp();
-    let target = family.folder(folder.path(), DType::F32);
-    let states = states(loaded(&target).as_mut(), &tokens());
-    let expected = rows(&mut TensorModel::exact(&head(&target), &Device::Cpu).unwrap(), &states);
-    for source in [head(&target), head(&family.gguf(folder.path(), GgmlDType::F32))] {
-        let found = difference(&rows(loaded(&source).as_mut(), &states), &expected);
-        assert!(found < IN_HALVES, "{found}");
+    for label in ["qwen35moe", "glm"] {
+        let plain = family(label).folder(folder.path(), DType::F32);
+        let plain = states(loaded(&plain).as_mut(), &tokens());
+        let family = family(label).with_mtp();
+        let target = family.folder(folder.path(), DType::F32);
+        let states = states(loaded(&target).as_mut(), &tokens());
+        assert!(states == plain, "{label}: the block changes its model");
+        let expected = rows(&mut TensorModel::exact(&head(&target), &Device::Cpu).unwrap(), &states);
+        for source in [head(&target), head(&family.gguf(folder.path(), GgmlDType::F32))] {
+            let found = difference(&rows(loaded(&source).as_mut(), &states), &expected);
+            assert!(found < IN_HALVES, "{label}: {found}");
+        }
     }
 }
 
@@ -205,7 +210,7 @@ fn a_draft_goes_on_from_what_the_block_gives_after_its_norm() {
 #[test]
 fn a_block_that_guesses_at_random_changes_no_text() {
     let folder = tempfile::tempdir().unwrap();
-    for label in ["qwen35", "qwen35moe"] {
+    for label in ["qwen35", "qwen35moe", "glm"] {
         let target = family(label).with_mtp().gguf(folder.path(), GgmlDType::Q8_0);
         assert_changes_no_text(&target, &tokens(), &|| Box::new(drafter(&target)));
     }

@@ -5,6 +5,7 @@
 mod experts;
 mod gemma4;
 mod granite_hybrid;
+mod latent;
 mod lfm2moe;
 mod mtp;
 mod recent;
@@ -154,6 +155,9 @@ impl RandomFamily {
     fn draw(&mut self) {
         if self.is_recurrent() {
             return self.draw_recurrent();
+        }
+        if self.is_latent() {
+            return self.draw_latent();
         }
         let (of, layers) = (self.architecture, self.size("num_hidden_layers"));
         self.matrix("model.embed_tokens", VOCABULARY, HIDDEN);
@@ -339,12 +343,14 @@ impl RandomFamily {
                 let is_hybrid = self.is_granite_hybrid();
                 is_hybrid.then(|| self.granite_hybrid_tensors(name, tensor)).flatten()
             };
+            let recurrent = recurrent.or_else(|| self.latent_tensors(name, tensor));
             recurrent.or_else(hybrid).or_else(|| self.recent_tensors(name, tensor)).unwrap_or_else(one)
         });
         own.chain(self.stacked_experts())
             .chain(self.fixed_norms())
             .chain(self.gemma4_factors())
             .chain(self.recurrent_experts())
+            .chain(self.latent_experts())
             .collect()
     }
 
@@ -408,6 +414,7 @@ impl RandomFamily {
         }
         let mut recent = self.recent_keys();
         recent.extend(self.recurrent_keys());
+        recent.extend(self.latent_keys());
         recent.extend(self.mtp_keys());
         own.retain(|(key, _)| recent.iter().all(|(replaced, _)| replaced != key));
         own.extend(recent);

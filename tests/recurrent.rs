@@ -1,4 +1,4 @@
-//! Layers that keep a state in place of keys and values: whatever is kept and forgotten of a text, what is left is what a
+//! Layers that keep a state in place of keys and values, and such that see latents: whatever is kept and forgotten of a text, what is left is what a
 //! fresh run has.
 
 use std::ops::ControlFlow;
@@ -127,7 +127,7 @@ proptest! {
         deeds in prop::collection::vec(deed(), 1..14),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        for family in recurrent() {
+        for family in recurrent().into_iter().chain(families().into_iter().filter(RandomFamily::is_latent)) {
             let source = family.gguf(folder.path(), GgmlDType::Q8_0);
             let mut model = loaded_with(&source, Isa::choose().unwrap(), 2);
             let mut other = loaded_with(&source, Isa::Scalar, 1);

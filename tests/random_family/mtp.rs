@@ -17,6 +17,9 @@ const AROUND: [(&str, &str); 4] = [
 impl RandomFamily {
     /// The same with a block for MTP, to draft for itself with.
     pub fn with_mtp(&self) -> Self {
+        if self.is_latent() {
+            return self.with_numbered_mtp();
+        }
         let mut family = self.clone();
         family.config["mtp_num_hidden_layers"] = json!(1);
         family.matrix("mtp.fc", HIDDEN, 2 * HIDDEN);

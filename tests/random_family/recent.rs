@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::experts::gpt_oss;
 use super::gemma4;
+use super::latent;
 use super::recurrent::recurrent;
 use super::{HIDDEN, INTERMEDIATE, RandomFamily, random};
 
@@ -111,6 +112,7 @@ fn attending() -> Vec<RandomFamily> {
     ]
     .into_iter()
     .chain(gemma4::both())
+    .chain(latent::both())
     .collect()
 }
 

@@ -4,9 +4,6 @@
 use super::cpu::exp;
 use crate::model::{Experts, Sigmoids};
 
-/// Added to the sum that shares are divided by which are sigmoids.
-const LEAST: f32 = 1e-6;
-
 /// The `used` highest of `scores`, highest first, of equals the lower one first, and their shares. Ones that are not
 /// numbers come last. `choice_bias` has a number of each where the config's sigmoids are biased.
 pub fn choose(scores: &[f32], config: &Experts, choice_bias: Option<&[f32]>) -> Vec<(usize, f32)> {
@@ -26,14 +23,14 @@ fn by_softmax(scores: &[f32], config: &Experts) -> Vec<(usize, f32)> {
     } else {
         (0..scores.len()).map(|expert| power(&expert)).sum()
     };
-    chosen.iter().map(|expert| (*expert, power(expert) / all)).collect()
+    chosen.iter().map(|expert| (*expert, power(expert) / all * config.scale)).collect()
 }
 
 /// Shares are the sigmoids, divided by their sum where they are `normalised`; a bias sees only who is chosen.
 fn by_sigmoids(
     scores: &[f32],
     config: &Experts,
-    Sigmoids { scale, .. }: Sigmoids,
+    Sigmoids { least, .. }: Sigmoids,
     choice_bias: Option<&[f32]>,
 ) -> Vec<(usize, f32)> {
     let sigmoids: Vec<f32> = scores.iter().map(|&score| 1.0 / (1.0 + exp(-number(score)))).collect();
@@ -41,10 +38,10 @@ fn by_sigmoids(
     let ranked: Vec<f32> = sigmoids.iter().enumerate().map(|(expert, share)| share + bias(expert)).collect();
     let chosen = ranking(&ranked, config.used);
     let all = match config.normalised {
-        true => chosen.iter().map(|&expert| sigmoids[expert]).sum::<f32>() + LEAST,
+        true => chosen.iter().map(|&expert| sigmoids[expert]).sum::<f32>() + least,
         false => 1.0,
     };
-    chosen.into_iter().map(|expert| (expert, sigmoids[expert] / all * scale)).collect()
+    chosen.into_iter().map(|expert| (expert, sigmoids[expert] / all * config.scale)).collect()
 }
 
 /// The `used` highest.
@@ -66,7 +63,8 @@ mod tests {
     fn config(normalised: bool, sigmoids: Option<Sigmoids>) -> Experts {
         let (count, used, intermediate) = (5, 3, 1);
         let (biases, beside, shared, after) = (false, false, None, 0);
-        Experts { count, used, intermediate, normalised, biases, beside, shared, sigmoids, after }
+        let scale = if sigmoids.is_some() { 1.5 } else { 1.0 };
+        Experts { count, used, intermediate, normalised, biases, beside, shared, scale, sigmoids, after }
     }
 
     fn experts(chosen: &[(usize, f32)]) -> Vec<usize> {
@@ -86,7 +84,7 @@ mod tests {
     #[test]
     fn a_bias_says_who_is_chosen_and_sigmoids_are_the_shares() {
         let scores = [1.0, 3.0, f32::NAN, 3.0, 2.0];
-        let of = |normalised, biased| config(normalised, Some(Sigmoids { biased, scale: 1.5 }));
+        let of = |normalised, biased| config(normalised, Some(Sigmoids { biased, least: 1e-6 }));
         let sigmoid = |score: f32| 1.0 / (1.0 + (-score).exp());
         let plain = choose(&scores, &of(false, false), None);
         assert_eq!(experts(&plain), [1, 3, 4]);

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::title::{Clues, format_of, is_size, title};
 use super::tokenizer::{folder_kind, gguf_kind, vocabulary_size};
 use super::{
-    Activation, AttentionKind, Form, HeadNorms, ModelConfig, ModelSource, SpecialTokens, Thinking,
+    Activation, AttentionKind, Form, HeadNorms, Latent, ModelConfig, ModelSource, SpecialTokens, Thinking,
     quantisation,
 };
 use crate::error::Result;
@@ -272,7 +272,10 @@ fn special(config: &ModelConfig) -> Vec<String> {
     if unturned > 0 {
         special.push(format!("{unturned} of {} layers without positions", config.layers));
     }
-    if let Some(AttentionKind { rotary, keys, .. }) = turned.first()
+    if let Some(latent) = &config.latent {
+        let Latent { size, turned, .. } = latent;
+        special.push(format!("attention to latents of {size} numbers and {turned} that turn"));
+    } else if let Some(AttentionKind { rotary, keys, .. }) = turned.first()
         && rotary.size() != keys.size
     {
         special.push(format!("rotary positions on {} of {} head components", rotary.size(), keys.size));

@@ -6,7 +6,7 @@ mod options;
 use std::path::Path;
 
 pub use options::{Activation, ExpertOptions, HeadNorms, Mixer, RotaryLayout, SharedExpert};
-pub(super) use options::{NormsAboveOne, Unturned, Windowed};
+pub(super) use options::{Gating, NormsAboveOne, Unturned, Windowed};
 
 use crate::error::{Error, Result};
 
@@ -38,6 +38,9 @@ pub struct Family {
     pub gated_attention: bool,
     /// That matrix lies within that of the queries: of each head first these and then it.
     pub(super) gate_in_query: bool,
+    /// Keys and values of all heads are made of one vector, which is what is cached: multi-head latent attention
+    /// (DeepSeek-AI 2024).
+    pub(super) latent: bool,
     /// What the layers do that have no attention; `Attention` where all have it.
     pub(super) recurrent: Mixer,
     /// A router and experts take the place of every layer's feed-forward network.
@@ -89,6 +92,7 @@ const LLAMA: Family = Family {
     post_norms: false,
     gated_attention: false,
     gate_in_query: false,
+    latent: false,
     recurrent: Mixer::Attention,
     experts: None,
     activation: Activation::Silu,
@@ -229,7 +233,7 @@ const LFM2: Family = Family {
     ..LLAMA
 };
 
-static FAMILIES: [Family; 18] = [
+static FAMILIES: [Family; 19] = [
     LLAMA,
     Family {
         name: "qwen2",
@@ -389,7 +393,7 @@ static FAMILIES: [Family; 18] = [
     Family {
         name: "lfm2moe",
         classes: &["Lfm2MoeForCausalLM"],
-        experts: Some(ExpertOptions { sigmoid: true, after_dense: true, ..ExpertOptions::PLAIN }),
+        experts: Some(ExpertOptions { gating: Gating::Sigmoid, after_dense: true, ..ExpertOptions::PLAIN }),
         ..LFM2
     },
     QWEN35,
@@ -399,7 +403,23 @@ static FAMILIES: [Family; 18] = [
         experts: Some(ExpertOptions { shared: Some(SharedExpert::Gated), ..ExpertOptions::PLAIN }),
         ..QWEN35
     },
+    Family {
+        name: "deepseek2",
+        classes: &["Glm4MoeLiteForCausalLM", DEEPSEEK_V2, "DeepseekV3ForCausalLM"],
+        latent: true,
+        experts: Some(ExpertOptions {
+            shared: Some(SharedExpert::Whole),
+            gating: Gating::Stated,
+            after_dense: true,
+            ..ExpertOptions::PLAIN
+        }),
+        windowed: Windowed::Listed,
+        ..LLAMA
+    },
 ];
+
+/// Of the family's models the one that makes shares of the softmax where its config.json does not say.
+pub(super) const DEEPSEEK_V2: &str = "DeepseekV2ForCausalLM";
 
 /// The table above, for messages.
 const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM), qwen2 (Qwen2ForCausalLM), \
@@ -415,7 +435,8 @@ const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM), qwen2 (Qw
                          muse-glimmer (MuseGlimmerForConditionalGeneration), lfm2 (Lfm2ForCausalLM), \
                          lfm2moe (Lfm2MoeForCausalLM), \
                          qwen35 (Qwen3_5ForConditionalGeneration, Qwen3_5ForCausalLM), \
-                         qwen35moe (Qwen3_5MoeForConditionalGeneration, Qwen3_5MoeForCausalLM)";
+                         qwen35moe (Qwen3_5MoeForConditionalGeneration, Qwen3_5MoeForCausalLM), \
+                         deepseek2 (Glm4MoeLiteForCausalLM, DeepseekV2ForCausalLM, DeepseekV3ForCausalLM)";
 
 impl Family {
     /// By `general.architecture`.

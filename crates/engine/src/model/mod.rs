@@ -14,6 +14,7 @@ pub(crate) mod fixture;
 mod folder;
 mod gathered;
 mod gguf;
+pub mod latent_tensors;
 mod mtp;
 pub mod mtp_tensors;
 mod part;
@@ -38,7 +39,7 @@ use candle_core::Device;
 
 pub use config::{
     Assistant, AttentionKind, BlockHead, Clusters, Confidence, Convolution, DraftHead, Experts, FusedNorms,
-    Heads, KeyHeads, ModelConfig, Recurrence, Rotary, Scoring, Selector, Sigmoids, Turns,
+    Heads, KeyHeads, Latent, ModelConfig, Recurrence, Rotary, Scoring, Selector, Sigmoids, Turns,
 };
 pub use description::{Description, Sizes, TokenizerDescription};
 pub use family::{Activation, Family, HeadNorms, Mixer, RotaryLayout, SharedExpert};
@@ -209,7 +210,10 @@ impl ModelSource {
     pub fn memory_bytes(&self, tokens: usize) -> Result<u64> {
         let config = self.config()?;
         let tokens = tokens.min(config.context);
-        let of_layer = |layer| 2 * config.cached_heads(layer) * config.attention(layer).keys.size;
+        let of_layer = |layer| match config.cached_heads(layer) {
+            0 => 0,
+            _ => config.attention(layer).keys.cached(),
+        };
         let cache = (0..config.layers).map(of_layer).sum::<usize>() * size_of::<u16>() * tokens;
         let recurrent = config.mixers.iter().filter(|&&mixer| mixer != Mixer::Attention).count();
         let state = config.recurrence.as_ref().map_or(0, Recurrence::state) * size_of::<f32>();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ModelSource;
-use super::config::{DraftHead, FusedNorms, ModelConfig};
+use super::config::{DraftHead, Experts, FusedNorms, ModelConfig};
 use super::family::Mixer;
 use super::mtp_tensors::{OWN_EMBEDDING, OWN_OUTPUT, OWN_OUTPUT_NORM};
 use super::tensors::{Stored, Tensors};
@@ -22,7 +22,10 @@ impl ModelConfig {
         Some(Self {
             layers: 1,
             caching_layers: 1,
+            intermediate: self.intermediate_of(self.layers - 1),
             intermediates: Vec::new(),
+            // It has them, if the last layer does.
+            experts: self.experts.clone().map(|experts| Experts { after: 0, ..experts }),
             attention_kind_of: vec![self.attention_kind_of[like]],
             mixers: vec![Mixer::Attention],
             recurrence: None,

@@ -34,6 +34,21 @@ pub(super) fn canonical(hugging_face: &str, of_layer: impl Fn(&str) -> Option<St
     Some(around.or_else(of_layer).unwrap_or_else(|| hugging_face.to_owned()))
 }
 
+/// What is around a block that Hugging Face files count among the layers, after the name of the layer.
+const NUMBERED: [(&str, &str); 6] = [
+    ("eh_proj.weight", "nextn.eh_proj.weight"),
+    ("enorm.weight", "nextn.enorm.weight"),
+    ("hnorm.weight", "nextn.hnorm.weight"),
+    ("shared_head.norm.weight", "nextn.shared_head_norm.weight"),
+    ("shared_head.head.weight", "nextn.shared_head_head.weight"),
+    ("embed_tokens.weight", "nextn.embed_tokens.weight"),
+];
+
+/// The canonical name of a tensor around such a block, after that of the block.
+pub(super) fn of_numbered(rest: &str) -> Option<&'static str> {
+    NUMBERED.iter().find(|(name, _)| *name == rest).map(|(_, canonical)| *canonical)
+}
+
 /// Those that a block has beside those of a layer.
 pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
     let (is_block, hidden) = (config.draft_head.as_ref().is_some_and(|head| head.mtp), config.hidden);

@@ -32,7 +32,9 @@ impl ModelSource {
             let stored = self.tensors.stored.iter().filter(|(name, _)| name.starts_with(prefix));
             stored.map(|(_, stored)| weights.loaded_bytes(stored)).sum()
         };
-        let layers = least(whole.layers, taken("blk."), bytes);
+        // Layers with experts are among them.
+        let dense = whole.experts.as_ref().map_or(0, |experts| experts.after);
+        let layers = least(whole.layers, taken("blk."), bytes).max((dense + 1).min(whole.layers));
         let output = if whole.tied_embeddings { EMBEDDING } else { OUTPUT };
         let vocabulary = least(whole.vocabulary.div_ceil(ROWS), taken(output), bytes / 2) * ROWS;
         let vocabulary = vocabulary.min(whole.vocabulary);

@@ -14,8 +14,9 @@ use super::assistant_tensors;
 use super::block_tensors;
 use super::config::{DraftHead, ModelConfig};
 use super::expert_tensors::{self, CHOICE_BIAS};
-use super::family::{ExpertOptions, Family, HeadNorms, Mixer, SharedExpert};
+use super::family::{ExpertOptions, Family, Gating, HeadNorms, Mixer, SharedExpert};
 use super::gathered::{Gathered, Lie};
+use super::latent_tensors;
 use super::mtp_tensors;
 use super::recurrent_tensors;
 use super::stored_rows::StoredRows;
@@ -226,7 +227,7 @@ const LAYER: [Part; 39] = [
         .within(has_experts),
     part("ffn_gate_inp.bias", "mlp.gate.bias", &[Experts]).of(|f| f.experts.is_some_and(|e| e.biases)),
     part(CHOICE_BIAS, "mlp.expert_bias", &[Experts])
-        .of(|f| f.experts.is_some_and(|e| e.sigmoid))
+        .of(|f| f.experts.is_some_and(|e| e.gating != Gating::Softmax))
         .within(chooses_by_bias),
     part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]).of(feeds).within(feeds_densely),
     part("ffn_up.weight", "mlp.up_proj.weight", &[Intermediate, Hidden]).of(feeds).within(feeds_densely),
@@ -277,7 +278,7 @@ const FUSED: [Fused; 2] = [
 
 /// What Granite 4 calls the feed-forward network of its dense models and its experts, gpt-oss and Gemma 4 the router, and LFM2 some parts
 /// of a layer, and what others do.
-const ALIASES: [(&str, &str); 19] = [
+const ALIASES: [(&str, &str); 23] = [
     ("router.proj.weight", "mlp.gate.weight"),
     ("block_sparse_moe.router.layer.weight", "mlp.gate.weight"),
     ("block_sparse_moe.router.weight", "mlp.gate.weight"),
@@ -297,6 +298,10 @@ const ALIASES: [(&str, &str); 19] = [
     ("self_attn.out_proj.weight", "self_attn.o_proj.weight"),
     ("shared_mlp.input_linear.weight", "mlp.gate_up_proj.weight"),
     ("shared_mlp.output_linear.weight", "mlp.down_proj.weight"),
+    ("mlp.gate.e_score_correction_bias", "mlp.expert_bias"),
+    ("mlp.shared_experts.gate_proj.weight", "mlp.shared_expert.gate_proj.weight"),
+    ("mlp.shared_experts.up_proj.weight", "mlp.shared_expert.up_proj.weight"),
+    ("mlp.shared_experts.down_proj.weight", "mlp.shared_expert.down_proj.weight"),
 ];
 
 /// The canonical name of a Hugging Face tensor; `None` for one the family does not have.
@@ -325,6 +330,14 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
         return Some(format!("blk.{layer}.{}", expert_tensors::canonical(rest, family)?));
     }
     let fused = FUSED.iter().find(|f| family.fused && f.hugging_face == rest).map(|f| f.name);
+    if family.latent && rest.starts_with("self_attn.") {
+        return Some(format!("blk.{layer}.{}", latent_tensors::canonical(rest)?));
+    }
+    if family.latent
+        && let Some(name) = mtp_tensors::of_numbered(rest)
+    {
+        return Some(format!("blk.{layer}.{name}"));
+    }
     let part = || LAYER.iter().find(|p| p.hugging_face == rest && (p.exists)(family)).map(|p| p.name);
     let recurrent = || recurrent_tensors::canonical(rest, family.recurrent);
     Some(format!("blk.{layer}.{}", fused.or_else(part).or_else(recurrent)?))
@@ -392,6 +405,7 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     }
     expert_tensors::split(tensors, config)?;
     recurrent_tensors::split(tensors, config)?;
+    latent_tensors::split(tensors, config)?;
     leave_out_shared(tensors, config);
     if !config.family.fused {
         return Ok(());
@@ -534,13 +548,15 @@ fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<u
     let (norms, width) = config.draft_head.as_ref().map_or((0, 0), DraftHead::norms);
     let norms = (0..norms).map(move |state| (fused_norm((norms > 1).then_some(state)), vec![width]));
     let layers = (0..config.layers).flat_map(move |layer| {
-        let attends = config.mixers[layer] == Mixer::Attention;
+        let attends = config.mixers[layer] == Mixer::Attention && config.latent.is_none();
         let parts = LAYER.iter().filter(move |p| (p.exists)(config.family) && (p.within)(config, layer));
         let parts = parts.filter(move |p| attends || !p.is_of_attention());
         let parts = parts.map(move |p| (format!("blk.{layer}.{}", p.name), shape(p, config, layer)));
         let recurrent = recurrent_tensors::expected(config, layer);
         let recurrent = recurrent.map(move |(name, shape)| (format!("blk.{layer}.{name}"), shape));
-        parts.chain(recurrent).chain(expert_tensors::expected(config, layer))
+        let latent = latent_tensors::expected(config).into_iter();
+        let latent = latent.map(move |(name, shape)| (format!("blk.{layer}.{name}"), shape));
+        parts.chain(recurrent).chain(latent).chain(expert_tensors::expected(config, layer))
     });
     outer
         .chain(norms)

@@ -7,6 +7,7 @@
 )]
 
 use super::cache::Cache;
+use super::latent::score_rows;
 use super::math::{exp, largest_and_sum};
 use super::simd::{LANES, Simd, Vector};
 use crate::model::RotaryLayout;
@@ -46,7 +47,7 @@ impl Rotation {
     }
 }
 
-/// Writes one head's key and value of a position into the cache.
+/// Writes one head's key and value of a position into the cache; the value alone where it is the key.
 ///
 /// # Safety
 /// [`Simd`]'s; `key` and `value` must be good for `head_size` numbers, and nobody else may touch this
@@ -61,13 +62,15 @@ pub unsafe fn remember<S: Simd>(
     value: *const f32,
 ) {
     unsafe {
-        let (keys, values) =
-            (cache.keys(kv_head, position).add(position % LANES), cache.value(kv_head, position));
+        let values = cache.value(kv_head, position);
         for at in (0..head_size).step_by(LANES) {
             let count = LANES.min(head_size - at);
-            let halves = halves::<S>(key.add(at), count);
-            for (number, half) in halves.into_iter().take(count).enumerate() {
-                *keys.add((at + number) * LANES) = half;
+            if !cache.has_rows() {
+                let keys = cache.keys(kv_head, position).add(position % LANES);
+                let halves = halves::<S>(key.add(at), count);
+                for (number, half) in halves.into_iter().take(count).enumerate() {
+                    *keys.add((at + number) * LANES) = half;
+                }
             }
             values.add(at).cast::<[u16; LANES]>().write_unaligned(self::halves::<S>(value.add(at), count));
         }
@@ -92,6 +95,8 @@ pub struct Attention<'a> {
     pub cache: &'a Cache,
     pub kv_head: usize,
     pub head_size: usize,
+    /// Numbers of a value.
+    pub value_size: usize,
     /// Heads in the group.
     pub heads: usize,
     /// Products of queries and keys are multiplied by this.
@@ -100,7 +105,7 @@ pub struct Attention<'a> {
     pub sinks: &'a [f32],
     /// `[heads, head_size]`
     pub queries: *const f32,
-    /// `[heads, head_size]`
+    /// `[heads, value_size]`
     pub out: *mut f32,
     /// Positions before those of the pass.
     pub cached: usize,
@@ -123,12 +128,12 @@ impl Attention<'_> {
         self.cached - self.first + self.own.len()
     }
 
-    fn stride(&self) -> usize {
+    pub fn stride(&self) -> usize {
         Self::scores(self.last() + 1)
     }
 
     /// The last position seen; there always is one.
-    fn last(&self) -> usize {
+    pub fn last(&self) -> usize {
         self.own.last().map_or(self.cached, |own| self.cached + own + 1) - 1
     }
 }
@@ -140,7 +145,11 @@ impl Attention<'_> {
 #[inline(always)]
 pub unsafe fn attend<S: Simd>(job: &Attention<'_>) {
     unsafe {
-        score::<S>(job);
+        if job.cache.has_rows() {
+            score_rows::<S>(job);
+        } else {
+            score::<S>(job);
+        }
         let mut head = 0;
         while head < job.heads {
             let count = most::<S>(4, 4).min(job.heads - head);
@@ -253,7 +262,7 @@ unsafe fn soften_and_mix<S: Simd, const N: usize>(job: &Attention<'_>, head: usi
             // The weights are used before they are divided by their sum.
             (weights[index], scales[index]) = (scores, 1.0 / sum);
         }
-        let out = job.out.add(head * job.head_size);
+        let out = job.out.add(head * job.value_size);
         if S::Part::WIDTH == LANES || N == 1 {
             mix::<S, N, 4>(job, weights, scales, out);
         } else if N == 2 {
@@ -300,22 +309,22 @@ unsafe fn mix<S: Simd, const N: usize, const V: usize>(
 ) {
     let mut number = 0;
     unsafe {
-        while number + V * LANES <= job.head_size {
+        while number + V * LANES <= job.value_size {
             let sums = mix_numbers::<S, N, V>(job, number, weights, scales);
             for head in 0..N {
                 for vector in 0..V {
-                    S::store(out.add(head * job.head_size + number + vector * LANES), sums[head][vector]);
+                    S::store(out.add(head * job.value_size + number + vector * LANES), sums[head][vector]);
                 }
             }
             number += V * LANES;
         }
-        while number < job.head_size {
+        while number < job.value_size {
             let sums = mix_numbers::<S, N, 1>(job, number, weights, scales);
-            let count = LANES.min(job.head_size - number);
+            let count = LANES.min(job.value_size - number);
             for head in 0..N {
                 let mut mixed = [0f32; LANES];
                 S::store(mixed.as_mut_ptr(), sums[head][0]);
-                let to = out.add(head * job.head_size + number);
+                let to = out.add(head * job.value_size + number);
                 std::ptr::copy_nonoverlapping(mixed.as_ptr(), to, count);
             }
             number += LANES;
@@ -333,7 +342,7 @@ unsafe fn mix_numbers<S: Simd, const N: usize, const V: usize>(
 ) -> [[S::F; V]; N] {
     unsafe {
         let mut sums = [[S::splat(0.0); V]; N];
-        let width = job.head_size.next_multiple_of(LANES);
+        let width = job.cache.width();
         let mut position = job.first;
         while position < job.cached {
             let end = job.cached.min(position + Cache::run(position));

@@ -3,7 +3,7 @@
 //!
 //! Values lie as they are used: a position's numbers next to each other. Keys lie sixteen positions
 //! side by side, number by number, like the weights of a panel: a query is multiplied with sixteen
-//! positions at once.
+//! positions at once. Where a key begins with its value, it lies as one.
 
 use std::collections::TryReserveError;
 
@@ -18,8 +18,9 @@ pub const PAGE: usize = 256;
 #[derive(Debug)]
 pub struct Cache {
     kv_heads: usize,
+    /// Numbers of a key; 0 where it lies as a value.
     head_size: usize,
-    /// `head_size` in whole vectors.
+    /// Numbers of a value in whole vectors.
     width: usize,
     pages: Vec<Page>,
 }
@@ -33,6 +34,21 @@ struct Page {
 impl Cache {
     pub fn new(kv_heads: usize, head_size: usize) -> Self {
         Self { kv_heads, head_size, width: head_size.next_multiple_of(LANES), pages: Vec::new() }
+    }
+
+    /// Of keys that hold values.
+    pub fn of_rows(kv_heads: usize, size: usize) -> Self {
+        Self { head_size: 0, ..Self::new(kv_heads, size) }
+    }
+
+    /// Whether keys lie as values do, and hold these.
+    pub fn has_rows(&self) -> bool {
+        self.head_size == 0
+    }
+
+    /// From one position's value to the next, zeros after its numbers.
+    pub fn width(&self) -> usize {
+        self.width
     }
 
     /// Bytes a position takes.

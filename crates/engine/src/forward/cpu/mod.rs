@@ -27,6 +27,7 @@ mod cores;
 pub(super) mod feed_forward;
 mod isa;
 mod kernels;
+mod latent;
 mod math;
 mod memory;
 mod model;

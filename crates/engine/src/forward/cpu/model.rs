@@ -86,7 +86,13 @@ impl CpuModel {
         assert!(isa.available(), "this processor does not have {isa}");
         let config = source.config()?.clone();
         let network = Network::load(&source.weights(&candle_core::Device::Cpu)?, &config)?;
-        let cache = |layer: usize| Cache::new(config.cached_heads(layer), config.attention(layer).keys.size);
+        let cache = |layer: usize| {
+            let (heads, keys) = (config.cached_heads(layer), config.attention(layer).keys);
+            match keys.hold_values {
+                Some(_) => Cache::of_rows(heads, keys.size),
+                None => Cache::new(heads, keys.size),
+            }
+        };
         let memory = |&mixer: &Mixer| match &config.recurrence {
             Some(recurrence) if mixer != Mixer::Attention => Memory::new(recurrence),
             _ => Memory::default(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::assistant::Assistant;
 use super::block_head::{BlockHead, Convolution};
 pub use super::feed_forward::{Dense, FeedForward};
+use super::latent::Latent;
 use super::packing::shared;
 pub use super::packing::{ones, panels, vector};
 use super::panels::Panels;
@@ -95,6 +96,7 @@ pub struct Told {
 #[derive(Debug)]
 pub enum Mixer {
     Attention(Box<Attention>),
+    Latent(Box<Latent>),
     ShortConv(ShortConv),
     Delta(Box<Delta>),
     Mamba(Box<Mamba>),
@@ -267,7 +269,10 @@ impl Mixer {
             (MixerKind::ShortConv, Some(of)) => Self::ShortConv(ShortConv::load(weights, of, index)?),
             (MixerKind::Mamba, Some(of)) => Self::Mamba(Box::new(Mamba::load(weights, of, index)?)),
             (MixerKind::Delta, Some(of)) => Self::Delta(Box::new(Delta::load(weights, of, index)?)),
-            _ => Self::Attention(Box::new(Attention::load(weights, config, index)?)),
+            _ => match config.latent {
+                Some(sizes) => Self::Latent(Box::new(Latent::load(weights, config, sizes, index)?)),
+                None => Self::Attention(Box::new(Attention::load(weights, config, index)?)),
+            },
         })
     }
 
@@ -275,6 +280,7 @@ impl Mixer {
     pub fn first(&self) -> &Panels {
         match self {
             Self::Attention(attention) => &attention.query,
+            Self::Latent(latent) => latent.first(),
             Self::ShortConv(short_conv) => &short_conv.projection,
             Self::Delta(delta) => &delta.inputs,
             Self::Mamba(mamba) => &mamba.inputs,
@@ -290,7 +296,12 @@ impl Mixer {
     }
 
     fn matrices(&self) -> impl Iterator<Item = &Panels> {
+        let of_latent = match self {
+            Self::Latent(latent) => Some(latent.matrices()),
+            _ => None,
+        };
         let matrices = match self {
+            Self::Latent(_) => [None; 5],
             Self::Attention(attention) => {
                 let Attention { query, key, value, gate, output, .. } = &**attention;
                 [Some(query), key.as_ref(), value.as_ref(), gate.as_ref(), Some(output)]
@@ -306,7 +317,7 @@ impl Mixer {
                 [Some(inputs), Some(gate), Some(steps), Some(output), None]
             }
         };
-        matrices.into_iter().flatten()
+        matrices.into_iter().flatten().chain(of_latent.into_iter().flatten())
     }
 }
 

@@ -12,7 +12,7 @@ use super::scratch::Scratch;
 use super::simd::LANES;
 use crate::forward::slices::STRETCH;
 use crate::forward::{Features, Logits, Peak};
-use crate::model::{BlockHead, Convolution, Experts, ModelConfig, Turns};
+use crate::model::{BlockHead, Convolution, Experts, Latent, ModelConfig, Turns};
 use crate::tree::TokenTree;
 
 /// Rows to multiply with, as numbers and, for weights that want them so, in eight bits.
@@ -98,6 +98,37 @@ impl Routed {
     }
 }
 
+/// What attention to latents needs.
+#[derive(Debug, Default)]
+pub struct Latents {
+    /// What queries are made of.
+    pub down: Inputs, // queries
+    /// Queries before they see latents.
+    pub queries: Buffer<f32>, // [rows, heads * (plain + turned) in whole vectors]
+    /// The part of them that does not turn, of every head.
+    pub plain: Vec<Inputs>, // plain
+    /// What is compared with what is cached.
+    pub compared: Buffer<f32>, // [rows, heads, size + turned in whole vectors]
+    /// What is cached of a row.
+    pub cached: Buffer<f32>, // [rows, size + turned in whole vectors]
+    /// Latents, mixed for every head.
+    pub mixed: Vec<Inputs>, // size
+}
+
+impl Latents {
+    fn prepare(&mut self, rows: usize, heads: usize, of: Latent, tile: usize) {
+        let width = of.keys().size.next_multiple_of(LANES);
+        self.down.prepare(rows, of.queries.unwrap_or(0), tile);
+        self.queries.reserve(rows * (heads * of.query()).next_multiple_of(LANES));
+        self.compared.reserve(rows * heads * width);
+        self.cached.reserve(rows * width);
+        for (inputs, width) in [(&mut self.plain, of.plain), (&mut self.mixed, of.size)] {
+            inputs.resize_with(heads, Inputs::default);
+            inputs.iter_mut().for_each(|inputs| inputs.prepare(rows, width, tile));
+        }
+    }
+}
+
 /// The memory of a pass.
 #[derive(Debug, Default)]
 pub struct Workspace {
@@ -139,9 +170,10 @@ pub struct Workspace {
     /// What attention or the feed-forward network gave, on its way through a norm.
     pub branch: Buffer<f32>, // as the state
     pub queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
-    pub keys: Buffer<f32>,    // [rows, kv_heads * head_size in whole vectors]
-    pub values: Buffer<f32>,  // as the keys
-    pub gates: Buffer<f32>,   // as the queries
+    pub latents: Latents,
+    pub keys: Buffer<f32>,   // [rows, kv_heads * head_size in whole vectors]
+    pub values: Buffer<f32>, // as the keys
+    pub gates: Buffer<f32>,  // as the queries
     /// Of every node's position, for every kind: what keys turn by, and queries where that is something else.
     pub rotations: Vec<[Turns; 2]>,
     /// Of every node its ancestors and itself, which are as many as its depth is large, and one more.
@@ -210,7 +242,10 @@ impl Workspace {
         }
         self.mixed.prepare(
             rows,
-            config.attention_kinds.iter().map(|kind| config.heads * kind.keys.size),
+            config
+                .attention_kinds
+                .iter()
+                .map(|kind| config.heads * config.latent.map_or(kind.keys.size, |latent| latent.value)),
             tile,
         );
         if let Some(experts) = &config.experts {
@@ -240,6 +275,9 @@ impl Workspace {
             self.centroids.reserve(scored * whole(clusters.count));
             self.nearest.reserve(scored * clusters.nearest);
             self.near.reserve(scored * near);
+        }
+        if let Some(latent) = config.latent {
+            self.latents.prepare(rows, config.heads, latent, tile);
         }
         self.queries.reserve(rows * whole(queries));
         self.keys.reserve(rows * whole(keys));

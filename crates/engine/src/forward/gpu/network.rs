@@ -98,6 +98,8 @@ const RECURRENT: &str = "layers that keep a state in place of keys and values";
 pub fn missing(config: &ModelConfig) -> Option<&'static str> {
     if config.recurrence.is_some() {
         Some(RECURRENT)
+    } else if config.latent.is_some() {
+        Some("attention to latents")
     } else if config.block().is_some_and(|block| block.rows > LONGEST_BLOCK) {
         Some("draft heads that guess more than 32 tokens at once")
     } else if config.draft_head.as_ref().is_some_and(|head| head.mtp) {

@@ -13,19 +13,25 @@ const TOO_MUCH: usize = 4;
 #[derive(Debug)]
 pub struct Cache {
     keys: Tensor,   // [kv_heads, capacity, head_size]
-    values: Tensor, // [kv_heads, capacity, head_size]
+    values: Tensor, // the same, or of another size
     limit: usize,
 }
 
 impl Cache {
     /// `limit` is the most positions it will ever hold.
     pub fn new(kv_heads: usize, head_size: usize, limit: usize, device: &Device) -> Result<Self> {
-        let shape = (kv_heads, FIRST_CAPACITY.min(limit), head_size);
-        Ok(Self {
-            keys: Tensor::zeros(shape, DType::F32, device)?,
-            values: Tensor::zeros(shape, DType::F32, device)?,
-            limit,
-        })
+        Self::of_sizes(kv_heads, [head_size; 2], limit, device)
+    }
+
+    /// The same of keys and values of these sizes.
+    pub fn of_sizes(
+        kv_heads: usize,
+        [key, value]: [usize; 2],
+        limit: usize,
+        device: &Device,
+    ) -> Result<Self> {
+        let zeros = |size| Tensor::zeros((kv_heads, FIRST_CAPACITY.min(limit), size), DType::F32, device);
+        Ok(Self { keys: zeros(key)?, values: zeros(value)?, limit })
     }
 
     /// Writes `keys` and `values` (`[kv_heads, rows, head_size]`) from position `at` on and returns
@@ -57,13 +63,13 @@ impl Cache {
 
     /// Makes room for `length` positions, and no more than suits them; `filled` are kept.
     fn fit(&mut self, length: usize, filled: usize) -> Result<()> {
-        let (kv_heads, capacity, head_size) = self.keys.dims3()?;
+        let (kv_heads, capacity, _) = self.keys.dims3()?;
         let wanted = length.next_power_of_two().max(FIRST_CAPACITY).min(self.limit);
         if length <= capacity && capacity < wanted * TOO_MUCH {
             return Ok(());
         }
         for half in [&mut self.keys, &mut self.values] {
-            let other = Tensor::zeros((kv_heads, wanted, head_size), DType::F32, half.device())?;
+            let other = Tensor::zeros((kv_heads, wanted, half.dim(2)?), DType::F32, half.device())?;
             if filled > 0 {
                 other.slice_set(&half.narrow(1, 0, filled)?.contiguous()?, 1, 0)?;
             }

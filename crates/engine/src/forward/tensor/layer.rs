@@ -6,6 +6,7 @@ use candle_nn::ops::rms_norm;
 use super::attention::{Attention, AttentionInputs, Seen};
 use super::convolution::Convolution;
 use super::feed_forward::FeedForward;
+use super::latent::Latent;
 use super::memory::Course;
 use super::origin::Origin;
 use super::per_layer::Told;
@@ -34,7 +35,8 @@ pub struct Layer {
 
 /// What lets a token know of those before it, and what it remembers of them.
 enum Mixer {
-    Attention(Attention),
+    Attention(Box<Attention>),
+    Latent(Box<Latent>),
     Recurrent(Box<Recurrent>),
 }
 
@@ -66,6 +68,7 @@ impl Layer {
     pub fn measure(&self, config: &ModelConfig, device: &Device) -> Computed<Padding> {
         let of_mixer = match &self.mixer {
             Mixer::Attention(attention) => attention.largest(),
+            Mixer::Latent(latent) => latent.largest(),
             Mixer::Recurrent(recurrent) => recurrent.largest(),
         };
         let largest = self.feed_forward.largest().unwrap_or(of_mixer);
@@ -91,6 +94,7 @@ impl Layer {
             self.convolutions.as_ref().map_or([None, None], |[a, b]| [Some(a), Some(b)]);
         let mixed = convolved(around, normed, padding, |normed| match (&mut *mixer, course) {
             (Mixer::Attention(attention), _) => attention.forward(normed, config, at, inputs, seen, padding),
+            (Mixer::Latent(latent), _) => latent.forward(normed, config, at, inputs, padding),
             (Mixer::Recurrent(recurrent), Some(course)) => recurrent.forward(normed, config, course, padding),
             (Mixer::Recurrent(_), None) => candle_core::bail!("a recurrent layer without a plan"),
         })?;
@@ -118,7 +122,7 @@ impl Layer {
     ) -> Computed<()> {
         match &mut self.mixer {
             Mixer::Attention(attention) => attention.remember(x, config, at, angles, padding),
-            Mixer::Recurrent(_) => Ok(()),
+            Mixer::Latent(_) | Mixer::Recurrent(_) => Ok(()),
         }
     }
 
@@ -126,7 +130,7 @@ impl Layer {
     pub fn recall(&self, from: usize, positions: usize) -> Computed<Vec<Tensor>> {
         match &self.mixer {
             Mixer::Attention(attention) => attention.recall(from, positions).map(Vec::from),
-            Mixer::Recurrent(_) => Ok(Vec::new()),
+            Mixer::Latent(_) | Mixer::Recurrent(_) => Ok(Vec::new()),
         }
     }
 
@@ -134,6 +138,7 @@ impl Layer {
     pub fn gather(&mut self, from: &Tensor, to: usize) -> Computed<()> {
         match &mut self.mixer {
             Mixer::Attention(attention) => attention.gather(from, to),
+            Mixer::Latent(latent) => latent.gather(from, to),
             // It has records, not positions.
             Mixer::Recurrent(_) => Ok(()),
         }
@@ -146,7 +151,10 @@ impl Mixer {
             Some(of) if origin.config.mixers[origin.index] != model::Mixer::Attention => {
                 Self::Recurrent(Box::new(Recurrent::load(origin, of)?))
             }
-            _ => Self::Attention(Attention::load(origin)?),
+            _ => match origin.config.latent {
+                Some(sizes) => Self::Latent(Box::new(Latent::load(origin, sizes)?)),
+                None => Self::Attention(Box::new(Attention::load(origin)?)),
+            },
         })
     }
 }

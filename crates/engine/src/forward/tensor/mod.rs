@@ -10,6 +10,7 @@ mod delta;
 mod draft_head;
 mod feed;
 mod feed_forward;
+mod latent;
 mod layer;
 mod mamba;
 mod memory;

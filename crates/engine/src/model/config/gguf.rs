@@ -1,11 +1,12 @@
 //! A model's numbers from the header of a GGUF file.
 
 mod attention;
+mod latent;
 mod recurrence;
 
 use super::super::block_tensors::MARKOV_BEFORE;
 use super::super::expert_tensors::CHOICE_BIAS;
-use super::super::family::{ExpertOptions, Family, Mixer, SharedExpert, unsupported};
+use super::super::family::{ExpertOptions, Family, Gating, Mixer, SharedExpert, unsupported};
 use super::super::gguf::Header;
 use super::super::weights::OUTPUT;
 use super::block_keys::{Written, checked_layers};
@@ -35,7 +36,10 @@ impl ModelConfig {
         let hidden = keys.size("embedding_length")?;
         let heads = keys.size("attention.head_count")?;
         let head_size = keys.size_or("attention.key_length", hidden / heads)?;
-        keys.must_equal("attention.value_length", head_size)?;
+        let latent = keys.latent()?;
+        if latent.is_none() {
+            keys.must_equal("attention.value_length", head_size)?;
+        }
         if family.default("global_head_dim").is_some() {
             keys.must_equal(
                 "attention.value_length_swa",
@@ -47,7 +51,7 @@ impl ModelConfig {
         let experts = keys.experts()?;
         let context = keys.size("context_length")?;
         let (attention_kinds, attention_kind_of) =
-            keys.attention_kinds(layers, heads, head_size, context, vectors)?;
+            keys.attention_kinds(layers, (heads, head_size, latent), context, vectors)?;
         let intermediates = keys.intermediates(layers, experts.as_ref())?;
         let (mixers, recurrence) = keys.recurrence(layers, hidden)?;
         let norm_epsilon = keys.number("attention.layer_norm_rms_epsilon")?.unwrap_or(1e-5);
@@ -71,7 +75,11 @@ impl ModelConfig {
             embedding_scale: family.embedding_scale(hidden),
             state_scale: 1.0,
             query_norm: family.default("qk_scale_factor").unwrap_or(1.0) as f32,
-            query_scale: query_scale(keys.query_scalar(layers, hidden, heads, head_size) as f64),
+            latent,
+            query_scale: match latent {
+                Some(latent) => keys.latent_scale(latent)?,
+                None => query_scale(keys.query_scalar(layers, hidden, heads, head_size) as f64),
+            },
             scoring: keys.scoring()?,
             attention_kinds,
             attention_kind_of,
@@ -152,6 +160,9 @@ impl Keys<'_> {
     /// Of the feed-forward network of every layer; of Granite 4's dense models the one that all tokens share. Where
     /// experts take its place it need not be said.
     fn intermediates(&self, layers: usize, experts: Option<&Experts>) -> Result<Vec<usize>> {
+        if let Some(experts) = experts.filter(|_| self.family.latent) {
+            return self.latent_intermediates(layers, experts);
+        }
         let shared = "expert_shared_feed_forward_length";
         let is_needed = experts.is_some_and(|experts| experts.shared.is_some());
         let is_there = self.integer(shared)?.is_some_and(|size| size > 0);
@@ -256,13 +267,15 @@ impl Keys<'_> {
             (Some(options), None | Some(0)) if options.optional => Ok(None),
             (Some(options), _) => {
                 let shared = self.integer("expert_shared_count")?.unwrap_or(0);
-                if shared > u64::from(options.shared.is_some()) {
+                if shared > u64::from(options.shared.is_some()) && !self.family.latent {
                     let expected = if options.shared.is_some() { "one expert" } else { "no expert" };
                     let found = format!("{} = {shared}", self.key("expert_shared_count"));
                     return Err(self.bad(format!("{expected} that every token goes through"), found));
                 }
-                self.check_gating(options)?;
+                self.refuse_groups()?;
                 let after = self.leading_dense(options)?;
+                let has_bias = (self.has)(&format!("blk.{after}.{CHOICE_BIAS}"));
+                let sigmoid = self.takes_sigmoids(options, has_bias)?;
                 Ok(Some(Experts {
                     count: self.size("expert_count")?,
                     used: self.size("expert_used_count")?,
@@ -273,30 +286,48 @@ impl Keys<'_> {
                         }
                         _ => self.size(INTERMEDIATE)?,
                     },
-                    normalised: true,
+                    normalised: options.gating != Gating::Stated
+                        || self.header.boolean(&self.key("expert_weights_norm"))? == Some(true),
                     biases: options.biases,
                     beside: options.beside,
                     shared: options.shared,
-                    sigmoids: match options.sigmoid {
-                        true => Some(Sigmoids {
-                            biased: (self.has)(&format!("blk.{after}.{CHOICE_BIAS}")),
-                            scale: self.number("expert_weights_scale")?.unwrap_or(1.0) as f32,
-                        }),
-                        false => None,
+                    scale: match options.gating {
+                        Gating::Softmax => 1.0,
+                        _ => {
+                            self.number("expert_weights_scale")?.filter(|&scale| scale != 0.0).unwrap_or(1.0)
+                                as f32
+                        }
                     },
+                    sigmoids: sigmoid.then(|| Sigmoids { biased: has_bias, least: Sigmoids::least(options) }),
                     after,
                 }))
             }
         }
     }
 
-    /// Refuses scores that become shares in another way than the family's.
-    fn check_gating(&self, options: ExpertOptions) -> Result<()> {
+    /// Whether shares are made of sigmoids. Refuses scores that become shares in another way than the family's; where
+    /// it has several and the file does not say which, those that are chosen by a bias are sigmoids.
+    fn takes_sigmoids(&self, options: ExpertOptions, has_bias: bool) -> Result<bool> {
         const NAME: &str = "expert_gating_func";
-        // As llama.cpp numbers them: softmax and sigmoid.
-        let own = if options.sigmoid { 2 } else { 1 };
-        match self.integer(NAME)?.filter(|&found| found != own && found != 0) {
-            Some(found) => Err(self.bad(format!("{} of {own}", self.key(NAME)), found.to_string())),
+        // As llama.cpp numbers them.
+        const SOFTMAX: u64 = 1;
+        const SIGMOID: u64 = 2;
+        let found = self.integer(NAME)?.filter(|&found| found != 0);
+        let (usual, known, words) = match options.gating {
+            Gating::Softmax => (SOFTMAX, &[SOFTMAX][..], "1"),
+            Gating::Sigmoid => (SIGMOID, &[SIGMOID][..], "2"),
+            Gating::Stated => (if has_bias { SIGMOID } else { SOFTMAX }, &[SOFTMAX, SIGMOID][..], "1 or 2"),
+        };
+        match found.filter(|found| !known.contains(found)) {
+            Some(found) => Err(self.bad(format!("{} of {words}", self.key(NAME)), found.to_string())),
+            None => Ok(found.unwrap_or(usual) == SIGMOID),
+        }
+    }
+
+    /// Refuses experts of which a token goes through those of the best groups.
+    fn refuse_groups(&self) -> Result<()> {
+        match self.integer("expert_group_count")?.filter(|&groups| groups > 1) {
+            Some(groups) => Err(self.bad("experts without groups".into(), format!("{groups} groups"))),
             None => Ok(()),
         }
     }

@@ -1,6 +1,7 @@
 //! A model's numbers from the config.json of a Hugging Face folder.
 
 mod attention;
+mod latent;
 mod recurrence;
 #[cfg(test)]
 mod tests;
@@ -9,7 +10,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::super::family::{Activation, Family, Mixer, SharedExpert};
+use super::super::family::{Activation, Family, Gating, Mixer, SharedExpert};
 use super::block_keys::Keys as BlockKeys;
 use super::{
     BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, Sigmoids, bad, largest,
@@ -37,12 +38,18 @@ impl ModelConfig {
         let head_size = keys.size_or("head_dim", hidden / heads)?;
         let layers = super::layers(path, keys.size("num_hidden_layers")?)?;
         let context = keys.size("max_position_embeddings")?;
-        let (attention_kinds, attention_kind_of) = keys.attention_kinds(layers, heads, head_size, context)?;
+        let latent = keys.latent()?;
+        let (attention_kinds, attention_kind_of) =
+            keys.attention_kinds(layers, (heads, head_size, latent), context)?;
         let (mixers, recurrence) = keys.recurrence(layers, hidden)?;
         let named = if json["norm_eps"].is_number() { "norm_eps" } else { "rms_norm_eps" };
         let norm_epsilon = keys.number(named).unwrap_or(1e-6);
         let (intermediate, caching_layers) = (keys.intermediate()?, keys.caching_layers(layers)?);
-        let intermediates = keys.intermediates(layers, caching_layers, intermediate)?;
+        let experts = keys.experts()?;
+        let intermediates = match experts.as_ref().filter(|_| family.latent) {
+            Some(experts) => keys.latent_intermediates(layers, experts)?,
+            None => keys.intermediates(layers, caching_layers, intermediate)?,
+        };
         let mut config = Self {
             family,
             name,
@@ -50,7 +57,7 @@ impl ModelConfig {
             hidden,
             intermediate: intermediates.iter().copied().max().unwrap_or(intermediate),
             intermediates,
-            experts: keys.experts()?,
+            experts,
             layers,
             heads,
             kv_heads: largest(&attention_kinds, |keys| keys.count),
@@ -63,13 +70,17 @@ impl ModelConfig {
             embedding_scale: family.embedding_scale(hidden),
             state_scale: 1.0,
             query_norm: keys.stated("qk_scale_factor", 1.0)? as f32,
-            query_scale: query_scale(keys.number("query_pre_attn_scalar").unwrap_or(head_size as f64)),
+            latent,
+            query_scale: match latent {
+                Some(latent) => keys.latent_scale(latent),
+                None => query_scale(keys.number("query_pre_attn_scalar").unwrap_or(head_size as f64)),
+            },
             scoring: keys.scoring()?,
             attention_kinds,
             attention_kind_of,
             mixers,
             recurrence,
-            beyond: super::layers(path, keys.stated("mtp_num_hidden_layers", 0.0)?.max(0.0) as usize)?,
+            beyond: super::layers(path, keys.stated(keys.beyond(), 0.0)?.max(0.0) as usize)?,
             tied_embeddings,
             draft_head: None,
         };
@@ -316,28 +327,41 @@ impl Keys<'_> {
             return Err(self.bad("experts in every layer", "layers without".into()));
         }
         Ok(Some(Experts {
-            count: self.size(self.given(["num_experts", "num_local_experts"]))?,
+            count: self.size(match self.family.latent {
+                true => "n_routed_experts",
+                false => self.given(["num_experts", "num_local_experts"]),
+            })?,
             used: self.size(self.given(["num_experts_per_tok", "top_k_experts"]))?,
             intermediate: self.size(self.given(["moe_intermediate_size", "intermediate_size"]))?,
-            normalised: match options.stated_shares {
-                true => self.json["norm_topk_prob"] == true,
+            normalised: match options.gating {
+                _ if options.stated_shares => self.json["norm_topk_prob"] == true,
+                Gating::Softmax => true,
                 // Of these the default is the other one.
-                false => !options.sigmoid || self.json["norm_topk_prob"] != false,
+                Gating::Sigmoid => self.json["norm_topk_prob"] != false,
+                Gating::Stated => self.json["norm_topk_prob"].as_bool().unwrap_or(self.takes_sigmoids()),
             },
             biases: options.biases,
             beside: options.beside,
             shared: options.shared,
-            sigmoids: options.sigmoid.then(|| self.sigmoids()).transpose()?,
+            scale: match options.gating {
+                Gating::Softmax => 1.0,
+                _ => self.stated("routed_scaling_factor", 1.0)? as f32,
+            },
+            sigmoids: match options.gating {
+                Gating::Softmax => false,
+                Gating::Sigmoid => true,
+                Gating::Stated => self.takes_sigmoids(),
+            }
+            .then(|| Sigmoids {
+                biased: self.json["use_expert_bias"] != false,
+                least: Sigmoids::least(options),
+            }),
             after: match options.after_dense {
+                _ if self.family.latent => self.first_dense()?,
                 true => super::layers(self.path, self.whole_or("num_dense_layers", 2)?)?,
                 false => 0,
             },
         }))
-    }
-
-    fn sigmoids(&self) -> Result<Sigmoids> {
-        let scale = self.stated("routed_scaling_factor", 1.0)? as f32;
-        Ok(Sigmoids { biased: self.json["use_expert_bias"] != false, scale })
     }
 
     /// The second of two keys where it is the one that is given.

@@ -8,6 +8,8 @@ mod block_keys;
 mod draft_head;
 mod gguf;
 mod json;
+mod key_heads;
+mod latent;
 mod recurrence;
 mod rotary;
 
@@ -16,11 +18,14 @@ use std::path::Path;
 pub use assistant::{Assistant, Clusters};
 pub use block_head::{BlockHead, Confidence, Convolution, Selector};
 pub use draft_head::{DraftHead, FusedNorms};
+pub use key_heads::KeyHeads;
+pub use latent::Latent;
 pub use recurrence::{Heads, Recurrence};
 pub use rotary::{Growth, Rotary, Turns};
 
+use self::key_heads::MAX_HEAD_SIZE;
 use self::recurrence::mixers;
-use super::family::{Family, Mixer, SharedExpert};
+use super::family::{ExpertOptions, Family, Gating, Mixer, SharedExpert};
 use crate::error::{Error, Result};
 
 /// No size in a real model comes near; keeps a hostile header from asking for absurd allocations.
@@ -28,9 +33,6 @@ const MAX_SIZE: u64 = 1 << 24;
 
 /// No real model has nearly as many layers.
 const MAX_LAYERS: usize = 1 << 12;
-
-/// No real model has heads nearly as large: a table with an entry for each component is made of what a file says.
-const MAX_HEAD_SIZE: usize = 1 << 13;
 
 /// A model's sizes, and what its family leaves to the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +72,8 @@ pub struct ModelConfig {
     pub state_scale: f32,
     /// What normed queries are multiplied with, where the family has [`HeadNorms::Fixed`](super::family::HeadNorms).
     pub query_norm: f32,
+    /// The sizes of attention to latents: heads and keys are then those that see them.
+    pub latent: Option<Latent>,
     /// The products of queries and keys are multiplied by this: mostly 1 / sqrt(head_size).
     pub query_scale: f32,
     pub scoring: Scoring,
@@ -105,6 +109,8 @@ pub struct Experts {
     pub beside: bool,
     /// So is one that every token goes through: what is said of feed-forward networks is said of it.
     pub shared: Option<SharedExpert>,
+    /// Shares are multiplied with this.
+    pub scale: f32,
     /// Shares are made of the sigmoids of the router's scores, not of their softmax.
     pub sigmoids: Option<Sigmoids>,
     /// So many first layers have a feed-forward network in their place.
@@ -116,8 +122,15 @@ pub struct Experts {
 pub struct Sigmoids {
     /// Those are chosen that are highest after a number of each expert was added, which shares do not see.
     pub biased: bool,
-    /// Shares are multiplied with this.
-    pub scale: f32,
+    /// Added to the sum that they are divided by.
+    pub least: f32,
+}
+
+impl Sigmoids {
+    /// What is added to sums where files do not say.
+    fn least(options: ExpertOptions) -> f32 {
+        if options.gating == Gating::Stated { 1e-20 } else { 1e-6 }
+    }
 }
 
 /// What is made of what the output matrix gives, before it is called logits.
@@ -139,24 +152,6 @@ pub struct AttentionKind {
     pub window: Option<usize>,
     pub rotary: Rotary,
     pub keys: KeyHeads,
-}
-
-/// The heads of keys and values of a kind of attention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyHeads {
-    /// Divides how many heads of queries there are.
-    pub count: usize,
-    /// Numbers of a head, as many as a query's has. Even.
-    pub size: usize,
-    /// Values are what keys are before they are normed and turned.
-    pub are_values: bool,
-}
-
-impl KeyHeads {
-    /// Numbers of a token's keys and values.
-    pub fn cached(&self) -> usize {
-        2 * self.count * self.size
-    }
 }
 
 impl ModelConfig {
@@ -247,7 +242,7 @@ impl ModelConfig {
             let expected = format!("experts after fewer than {} layers", self.layers);
             return Err(bad(path, expected, format!("{after} layers without")));
         }
-        let scale = self.experts.as_ref().and_then(|experts| experts.sigmoids).map(|of| of.scale);
+        let scale = self.experts.as_ref().map(|experts| experts.scale);
         let epsilons = [self.norm_epsilon, self.post_norm_epsilon];
         if let Some(found) = epsilons.into_iter().find(|epsilon| !(*epsilon > 0.0 && *epsilon < 1.0)) {
             return Err(bad(path, "an RMS norm epsilon between 0 and 1".into(), found.to_string()));

@@ -163,8 +163,13 @@ impl Yarn {
 
     /// 0.1 `weight` ln(factor) + 1: what cosines and sines are multiplied with.
     pub fn magnitude(&self, weight: f64) -> f64 {
-        if self.factor > 1.0 { 0.1 * weight * self.factor.ln() + 1.0 } else { 1.0 }
+        magnitude(self.factor, weight)
     }
+}
+
+/// 0.1 `weight` ln(factor) + 1: by how much texts that are longer by `factor` are to make scores larger.
+pub(super) fn magnitude(factor: f64, weight: f64) -> f64 {
+    if factor > 1.0 { 0.1 * weight * factor.ln() + 1.0 } else { 1.0 }
 }
 
 /// LongRoPE (Ding et al. 2024): every frequency is divided by a factor of its own. There is one list of

@@ -17,10 +17,21 @@ pub struct ExpertOptions {
     pub(in crate::model) shared: Option<SharedExpert>,
     /// Some of the family's models have none.
     pub(in crate::model) optional: bool,
-    /// Their shares are made of the sigmoids of scores, not of their softmax.
-    pub(in crate::model) sigmoid: bool,
+    /// What their shares are made of.
+    pub(in crate::model) gating: Gating,
     /// Files say how many first layers have a feed-forward network in their place.
     pub(in crate::model) after_dense: bool,
+}
+
+/// What shares of experts are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::model) enum Gating {
+    /// The softmax of scores.
+    Softmax,
+    /// Their sigmoids.
+    Sigmoid,
+    /// One or the other, as a file says; it says, too, whether they add up to 1.
+    Stated,
 }
 
 /// What is made of what the expert gives that every token goes through.
@@ -40,7 +51,7 @@ impl ExpertOptions {
         beside: false,
         shared: None,
         optional: false,
-        sigmoid: false,
+        gating: Gating::Softmax,
         after_dense: false,
     };
 }

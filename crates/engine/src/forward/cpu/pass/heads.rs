@@ -84,7 +84,7 @@ impl Phases<'_> {
         let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
         let heads = self.config.heads;
         let group = heads / kv_heads;
-        let rotation = self.rotation(attention, row, true);
+        let rotation = self.rotation(attention.kind, row, true);
         let query = self.workspace.queries.at(row * (heads * head_size).next_multiple_of(LANES));
         let query_heads = kv_head * group..(kv_head + 1) * group;
         // SAFETY: as promised.
@@ -130,16 +130,16 @@ impl Phases<'_> {
             if let Some(norms) = attention.head_norms.as_ref().filter(|norms| !norms.together) {
                 self.normalise_head(key, &norms.key, head_size);
             }
-            (self.kernels.rotate)(&self.rotation(attention, row, false), key);
+            (self.kernels.rotate)(&self.rotation(attention.kind, row, false), key);
             let position = self.at + self.first + row;
             (self.kernels.remember)(cache, kv_head, position, head_size, key, value);
         }
     }
 
     /// By the position of a row, of its queries or its keys.
-    fn rotation(&self, attention: &Attention, row: usize, of_queries: bool) -> Rotation {
-        let rotary = &self.config.attention_kinds[attention.kind].rotary;
-        let [keys, queries] = &self.workspace.rotations[attention.kind];
+    pub fn rotation(&self, kind: usize, row: usize, of_queries: bool) -> Rotation {
+        let rotary = &self.config.attention_kinds[kind].rotary;
+        let [keys, queries] = &self.workspace.rotations[kind];
         let Turns { cosines, sines } = if of_queries && rotary.growth.is_some() { queries } else { keys };
         let half = rotary.size() / 2;
         Rotation {
@@ -193,6 +193,7 @@ impl Phases<'_> {
                         cache,
                         kv_head,
                         head_size,
+                        value_size: head_size,
                         heads: group,
                         scale: self.config.query_scale,
                         sinks: attention

@@ -1,6 +1,6 @@
 //! One pass of a model: which kernel is run on what, phase by phase. Here are the state that runs through the
 //! layers and its norms; how a draft head's pass begins is in `joined`, what is different in one that guesses blocks in
-//! `block`, and in one that attends to what its target caches in `assistant` and `clusters`, what the weights are multiplied with in `products`, attention in `heads`, who goes through which expert in
+//! `block`, and in one that attends to what its target caches in `assistant` and `clusters`, what the weights are multiplied with in `products`, attention in `heads` and that to latents in `latent`, who goes through which expert in
 //! `experts`, layers without attention in `short_conv`, `delta` and `mamba`, what comes out at the end in `score`.
 //!
 //! The members of a team run it together. All memory they need is there before it begins, and they write to
@@ -13,6 +13,7 @@ mod delta;
 mod experts;
 mod heads;
 mod joined;
+mod latent;
 mod mamba;
 mod matrices;
 mod per_layer;
@@ -155,6 +156,7 @@ impl Phases<'_> {
                 Mixer::Attention(attention) => {
                     self.mix_by_attention(member, (&**attention, cache), normed, aside, then);
                 }
+                Mixer::Latent(latent) => self.mix_by_latents(member, (latent, cache), normed, aside, then),
                 Mixer::ShortConv(conv) => {
                     self.mix_by_convolution(member, (conv, memory), normed, aside, then);
                 }

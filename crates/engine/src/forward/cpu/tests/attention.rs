@@ -71,6 +71,7 @@ impl Scene {
                 cache: &cache,
                 kv_head,
                 head_size: self.head_size,
+                value_size: self.head_size,
                 heads: self.heads,
                 scale: 1.0 / (self.head_size as f32).sqrt(),
                 sinks: &self.sinks,

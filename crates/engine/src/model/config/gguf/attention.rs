@@ -4,7 +4,7 @@ use super::{Keys, Vectors};
 use crate::error::Result;
 use crate::model::config::rotary::{Growth, LongRope, Yarn, plain_frequencies};
 use crate::model::config::{
-    AttentionKind, KeyHeads, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
+    AttentionKind, KeyHeads, Latent, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
     rotary_size, size, window,
 };
 use crate::model::family::{Unturned, Windowed};
@@ -14,13 +14,16 @@ impl Keys<'_> {
     pub fn attention_kinds(
         &self,
         layers: usize,
-        heads: usize,
-        head_size: usize,
+        (heads, head_size, latent): (usize, usize, Option<Latent>),
         context: usize,
         vectors: Vectors<'_>,
     ) -> Result<(Vec<AttentionKind>, Vec<usize>)> {
         let mut windowed = self.windowed(layers)?;
-        let (keys, local_keys) = self.key_heads(&windowed, heads, head_size)?;
+        let (keys, local_keys) = match latent.map(|latent| latent.keys()) {
+            Some(keys) => (keys, keys),
+            None => self.key_heads(&windowed, heads, head_size)?,
+        };
+        let head_size = keys.size;
         let rotated_of = |name: &str, head_size: usize| {
             let found = self.integer(name)?.unwrap_or(head_size as u64);
             rotary_size(self.header.path(), found as usize, head_size)
@@ -59,7 +62,7 @@ impl Keys<'_> {
     /// Of layers without a window and of those with one.
     fn key_heads(&self, windowed: &[bool], heads: usize, size: usize) -> Result<(KeyHeads, KeyHeads)> {
         let [count, local_count] = self.kv_heads(windowed, heads)?;
-        let keys = |count, size, are_values| KeyHeads { count, size, are_values };
+        let keys = |count, size, are_values| KeyHeads { count, size, are_values, hold_values: None };
         if self.family.default("global_head_dim").is_none() {
             return Ok((keys(count, size, false), keys(local_count, size, false)));
         }
@@ -169,6 +172,10 @@ impl Keys<'_> {
         }
         yarn.apply(base, frequencies);
         let all = self.number("rope.scaling.yarn_log_multiplier")?.filter(|&all| all != 0.0);
+        if self.family.latent && all.is_some() {
+            // It makes scores larger: cosines and sines stay as they are.
+            return Ok(1.0);
+        }
         Ok(yarn.magnitude(1.0) / all.map_or(1.0, |all| yarn.magnitude(all)))
     }
 

@@ -7,7 +7,7 @@ use super::recurrence::is_recurrent;
 use crate::error::Result;
 use crate::model::config::rotary::{Growth, Llama3Scaling, LongRope, Yarn, plain_frequencies};
 use crate::model::config::{
-    AttentionKind, KeyHeads, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
+    AttentionKind, KeyHeads, Latent, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
     rotary_size, size, window,
 };
 use crate::model::family::{Mixer, RotaryLayout, Unturned, Windowed};
@@ -24,15 +24,18 @@ impl Keys<'_> {
     pub fn attention_kinds(
         &self,
         layers: usize,
-        heads: usize,
-        head_size: usize,
+        (heads, head_size, latent): (usize, usize, Option<Latent>),
         context: usize,
     ) -> Result<(Vec<AttentionKind>, Vec<usize>)> {
         let mut windowed = self.windowed(layers)?;
-        let keys = KeyHeads {
-            count: self.size_or("num_key_value_heads", heads)?,
-            size: head_size,
-            are_values: false,
+        let keys = match latent {
+            Some(latent) => latent.keys(),
+            None => KeyHeads {
+                count: self.size_or("num_key_value_heads", heads)?,
+                size: head_size,
+                are_values: false,
+                hold_values: None,
+            },
         };
         let global_keys = self.global_keys(keys, &windowed)?;
         let rope = self.rope();
@@ -41,7 +44,10 @@ impl Keys<'_> {
             let rotated = (head_size as f64 * part.unwrap_or(1.0)) as usize;
             rotary_size(self.path, rotated, head_size)
         };
-        let (global_rotated, rotated) = (rotated(global_keys.size)?, rotated(head_size)?);
+        let (global_rotated, rotated) = match latent {
+            Some(latent) => (latent.turned, latent.turned),
+            None => (rotated(global_keys.size)?, rotated(head_size)?),
+        };
         // The newest files describe the rotation of each kind of layer, those before them a base for
         // layers with a window, the others one rotation for all.
         let nested = rope["full_attention"].is_object();
@@ -50,9 +56,9 @@ impl Keys<'_> {
         let global = self.rotary(global, global_rotated, context)?;
         let local = match self.number("rope_local_base_freq") {
             _ if nested => self.rotary(local, rotated, context)?,
-            Some(base) => Rotary::new(RotaryLayout::Halves, &plain_frequencies(base, rotated), 1.0),
+            Some(base) => Rotary::new(self.layout(), &plain_frequencies(base, rotated), 1.0),
             None if self.family.plain_windows => {
-                Rotary::new(RotaryLayout::Halves, &plain_frequencies(self.base(rope), rotated), 1.0)
+                Rotary::new(self.layout(), &plain_frequencies(self.base(rope), rotated), 1.0)
             }
             None => global.clone(),
         };
@@ -92,6 +98,7 @@ impl Keys<'_> {
             count: number("num_key_value_heads", global_count, keys.count)?,
             size: number("head_dim", "global_head_dim", usual as usize)?,
             are_values,
+            hold_values: None,
         })
     }
 
@@ -165,10 +172,18 @@ impl Keys<'_> {
 
     /// Newer files keep everything rotary in `rope_parameters`, older ones the scaling in `rope_scaling`
     /// and the base at the top.
-    fn rope(&self) -> &Json {
+    pub fn rope(&self) -> &Json {
         match &self.json["rope_parameters"] {
             Json::Null => &self.json["rope_scaling"],
             parameters => parameters,
+        }
+    }
+
+    /// Keys of latents turn as GGUF files have them, where a file does not say otherwise.
+    fn layout(&self) -> RotaryLayout {
+        match self.family.latent && self.json["rope_interleave"] != false {
+            true => RotaryLayout::Interleaved,
+            false => RotaryLayout::Halves,
         }
     }
 
@@ -209,7 +224,7 @@ impl Keys<'_> {
             other => return Err(bad_scaling(self.path, other)),
         }
         let growth = self.growth(rope)?;
-        Ok(Rotary { growth, ..Rotary::new(RotaryLayout::Halves, &frequencies, scale) })
+        Ok(Rotary { growth, ..Rotary::new(self.layout(), &frequencies, scale) })
     }
 
     /// Stretches the frequencies by YaRN; returns what cosines and sines are multiplied with.
@@ -253,7 +268,7 @@ impl Keys<'_> {
         };
         let (short, long) = (factors("short_factor")?, factors("long_factor")?);
         let rope_of = LongRope { context, original_context, short: &short, long: &long };
-        Ok(rope_of.rotary(RotaryLayout::Halves, frequencies, rope["attention_factor"].as_f64()))
+        Ok(rope_of.rotary(self.layout(), frequencies, rope["attention_factor"].as_f64()))
     }
 
     fn rope_number(&self, rope: &Json, key: &str) -> Result<f64> {

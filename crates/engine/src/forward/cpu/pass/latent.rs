@@ -1,0 +1,159 @@
+//! Attention to latents in a pass. Queries are taken to where latents are compared with them, and what is mixed of latents
+//! becomes values; of every head by a matrix of its own.
+
+use super::Phases;
+use super::products::Task;
+use crate::forward::cpu::attention;
+use crate::forward::cpu::cache::Cache;
+use crate::forward::cpu::latent::{AT_ONCE, Latent};
+use crate::forward::cpu::panels::Panels;
+use crate::forward::cpu::simd::LANES;
+use crate::forward::cpu::team::Member;
+use crate::forward::cpu::workspace::Inputs;
+use crate::model::Latent as Sizes;
+
+// What is unsafe here rests on what is said in `pass/mod.rs`.
+impl Phases<'_> {
+    /// As [`Self::mix_by_attention`].
+    pub fn mix_by_latents(
+        &self,
+        member: &Member<'_>,
+        (latent, cache): (&Latent, &Cache),
+        normed: &Inputs,
+        aside: bool,
+        then: &Panels,
+    ) {
+        self.make_queries(member, latent, normed);
+        self.complete_latents(member, (latent, cache));
+        let (room, heads, width) = (&self.workspace.latents, self.config.heads, cache.width());
+        let keys: Vec<Task<'_>> = (0..heads)
+            .map(|head| Task {
+                stride: heads * width,
+                ..self.task(&latent.keys[head], &room.plain[head], room.compared.at(head * width), false)
+            })
+            .collect();
+        self.products(member, &keys, &latent.values[0]);
+        self.attend_to_latents(member, (latent, cache));
+        let mixed = self.workspace.mixed.of(latent.output.inputs());
+        let values: Vec<Task<'_>> = (0..heads)
+            .map(|head| Task {
+                stride: mixed.width,
+                ..self.task(
+                    &latent.values[head],
+                    &room.mixed[head],
+                    mixed.row(0).wrapping_add(head * latent.sizes.value),
+                    false,
+                )
+            })
+            .collect();
+        self.products(member, &values, &latent.output);
+        member.share(self.nodes, 1, |rows| {
+            // SAFETY: a row is this unit's.
+            rows.for_each(|row| unsafe { self.round(mixed, row, 0..latent.output.inputs(), mixed.row(row)) });
+        });
+        member.meet();
+        self.add_product(member, &latent.output, mixed, aside, then);
+    }
+
+    /// Queries, and what is cached before its norm.
+    fn make_queries(&self, member: &Member<'_>, latent: &Latent, normed: &Inputs) {
+        let room = &self.workspace.latents;
+        let cached = self.task(&latent.latent, normed, room.cached.at(0), false);
+        let Some((down, norm)) = &latent.down else {
+            let query = self.task(&latent.query, normed, room.queries.at(0), false);
+            return self.products(member, &[query, cached], &latent.keys[0]);
+        };
+        let down = self.task(down, normed, room.down.row(0), false);
+        self.products(member, &[down, cached], &latent.query);
+        let (count, epsilon) = (latent.query.inputs(), Sizes::EPSILON);
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                let vector = room.down.row(row);
+                // SAFETY: the row is this unit's, and as wide as the norm.
+                unsafe {
+                    (self.kernels.rms_norm)(vector, norm.as_ptr(), vector, count, epsilon);
+                    self.round(&room.down, row, 0..count, vector);
+                }
+            }
+        });
+        member.meet();
+        let query = self.task(&latent.query, &room.down, room.queries.at(0), false);
+        self.products(member, &[query], &latent.keys[0]);
+    }
+
+    /// Turns what turns of queries and keys, puts the rest of queries where its products take it, and writes what is cached
+    /// into the cache.
+    fn complete_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &Cache)) {
+        let (room, sizes, heads, width) =
+            (&self.workspace.latents, latent.sizes, self.config.heads, cache.width());
+        let epsilon = Sizes::EPSILON;
+        let stride = (heads * sizes.query()).next_multiple_of(LANES);
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                let (of_queries, of_keys) =
+                    (self.rotation(latent.kind, row, true), self.rotation(latent.kind, row, false));
+                for head in 0..heads {
+                    let query = room.queries.at(row * stride + head * sizes.query());
+                    let plain = room.plain[head].row(row);
+                    let compared = room.compared.at((row * heads + head) * width + sizes.size);
+                    // SAFETY: the row is this unit's; a query has as many numbers, and what is compared has room for whole
+                    // vectors.
+                    unsafe {
+                        std::ptr::copy_nonoverlapping(query, plain, sizes.plain);
+                        self.round(&room.plain[head], row, 0..sizes.plain, plain);
+                        compared.write_bytes(0, width - sizes.size);
+                        std::ptr::copy_nonoverlapping(query.add(sizes.plain), compared, sizes.turned);
+                        (self.kernels.rotate)(&of_queries, compared);
+                    }
+                }
+                let cached = room.cached.at(row * width);
+                let position = self.at + self.first + row;
+                // SAFETY: the row and its place in the cache are this unit's.
+                unsafe {
+                    (self.kernels.rms_norm)(cached, latent.norm.as_ptr(), cached, sizes.size, epsilon);
+                    (self.kernels.rotate)(&of_keys, cached.add(sizes.size));
+                    (self.kernels.remember)(cache, 0, position, sizes.keys().size, cached, cached);
+                }
+            }
+        });
+        member.meet();
+    }
+
+    /// What every head mixes of the latents that it sees, some heads of a row at a time.
+    fn attend_to_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &Cache)) {
+        let (room, sizes, heads, width) =
+            (&self.workspace.latents, latent.sizes, self.config.heads, cache.width());
+        let rows = self.nodes;
+        let scratch = member.index() * self.workspace.scores_of_member;
+        let mut mixed = vec![0f32; AT_ONCE * sizes.size];
+        member.share(rows * heads.div_ceil(AT_ONCE), 1, |units| {
+            for (first, row) in units.map(|unit| (unit / rows * AT_ONCE, unit % rows)) {
+                let own = first..heads.min(first + AT_ONCE);
+                // SAFETY: the heads of a row are this unit's, the scratch memory this member's.
+                unsafe {
+                    (self.kernels.attend)(&attention::Attention {
+                        cache,
+                        kv_head: 0,
+                        head_size: sizes.keys().size,
+                        value_size: sizes.size,
+                        heads: own.len(),
+                        scale: self.config.query_scale,
+                        sinks: &[],
+                        queries: room.compared.at((row * heads + first) * width),
+                        out: mixed.as_mut_ptr(),
+                        cached: self.at,
+                        first: 0,
+                        own: &self.workspace.visible[row],
+                        scratch: self.workspace.scores.at(scratch),
+                    });
+                    for (head, mixed) in own.zip(mixed.chunks(sizes.size)) {
+                        let to = room.mixed[head].row(row);
+                        std::ptr::copy_nonoverlapping(mixed.as_ptr(), to, sizes.size);
+                        self.round(&room.mixed[head], row, 0..sizes.size, to);
+                    }
+                }
+            }
+        });
+        member.meet();
+    }
+}

@@ -1,0 +1,71 @@
+//! What a GGUF header says of attention to latents.
+
+use super::Keys;
+use crate::error::{Error, Result};
+use crate::model::config::rotary::magnitude;
+use crate::model::config::{Experts, Latent, query_scale, size};
+
+/// What files of this family hold of YaRN's weight of scores: a tenth of it.
+const PART_OF_WEIGHT: f64 = 0.1;
+
+impl Keys<'_> {
+    /// The sizes, of a family that has it.
+    pub fn latent(&self) -> Result<Option<Latent>> {
+        if !self.family.latent {
+            return Ok(None);
+        }
+        let query = self.attending("attention.key_length_mla")?;
+        let turned = self.size("rope.dimension_count")?;
+        let plain = query.checked_sub(turned).filter(|&plain| plain > 0).ok_or_else(|| {
+            self.bad(format!("{} below {query}", self.key("rope.dimension_count")), turned.to_string())
+        })?;
+        let latent = Latent {
+            size: self.size("attention.kv_lora_rank")?,
+            turned,
+            plain,
+            value: self.attending("attention.value_length_mla")?,
+            queries: self
+                .integer("attention.q_lora_rank")?
+                .filter(|&rank| rank > 0)
+                .map_or(Ok(None), |rank| {
+                    size(self.header.path(), &self.key("attention.q_lora_rank"), rank).map(Some)
+                })?,
+        };
+        Ok(Some(latent.validated(self.header.path())?))
+    }
+
+    /// A size of heads, which files do not have in which the matrices of latents are whole.
+    fn attending(&self, name: &str) -> Result<usize> {
+        match self.integer(name)? {
+            Some(found) => size(self.header.path(), &self.key(name), found),
+            None => Err(Error::BadModel {
+                path: self.header.path().to_owned(),
+                expected: format!("{} and its matrices split in attn_k_b and attn_v_b", self.key(name)),
+                found: "a file of before they were".into(),
+                hint: "Choose a newer GGUF file of this model.",
+            }),
+        }
+    }
+
+    /// What products of queries and keys are multiplied with.
+    pub fn latent_scale(&self, latent: Latent) -> Result<f32> {
+        let plain = query_scale(latent.query() as f64);
+        let is_yarn = self.header.string(&self.key("rope.scaling.type"))? == Some("yarn");
+        let weight = self.number("rope.scaling.yarn_log_multiplier")?.filter(|_| is_yarn).unwrap_or(0.0);
+        let factor = self.number("rope.scaling.factor")?.unwrap_or(1.0);
+        Ok(plain * magnitude(factor, weight / PART_OF_WEIGHT).powi(2) as f32)
+    }
+
+    /// Of every layer the width of its feed-forward network, or of the experts that all tokens go through, which are as
+    /// one.
+    pub fn latent_intermediates(&self, layers: usize, experts: &Experts) -> Result<Vec<usize>> {
+        let shared = self.size("expert_shared_count")?;
+        let shared = size(
+            self.header.path(),
+            &self.key("expert_shared_count"),
+            (shared * experts.intermediate) as u64,
+        )?;
+        let dense = if experts.after > 0 { self.size("feed_forward_length")? } else { shared };
+        Ok((0..layers).map(|layer| if layer < experts.after { dense } else { shared }).collect())
+    }
+}
