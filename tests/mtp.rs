@@ -11,7 +11,7 @@ use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::draft::{DraftRequest, Drafter, HeadDrafter};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::error::Error;
-use foretoken_engine::forward::{Carried, Features, Model, Taps, TensorModel, Want};
+use foretoken_engine::forward::{Carried, Features, Model, Pass, Taps, TensorModel, Want};
 use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::Sampling;
@@ -23,6 +23,9 @@ use foretoken_tests::{RandomFamily, family, loaded};
 
 use crate::heard::{assert_changes_no_text, assert_drafts_for, hear};
 use crate::invariance::difference;
+
+/// Tokens of all families here.
+const VOCABULARY: usize = 320;
 
 /// How far apart rows may be since the CPU keeps keys and values in half precision.
 const IN_HALVES: f32 = 1.5e-3;
@@ -40,6 +43,13 @@ fn qwen35() -> RandomFamily {
 
 fn tokens() -> Vec<TokenId> {
     (0..TOKENS as TokenId).map(|i| 3 + i * 97 % 310).collect()
+}
+
+/// A text of the first quarter of the vocabulary and one of the second half, each with the number of tokens of which guesses
+/// after it are.
+fn texts() -> [(Vec<TokenId>, usize); 2] {
+    let text = |first, count: TokenId| (0..TOKENS as TokenId).map(|i| first + i * 37 % count).collect();
+    [(text(3, 77), VOCABULARY / 4), (text(160, 150), VOCABULARY)]
 }
 
 fn last() -> Taps {
@@ -145,17 +155,18 @@ fn a_block_that_passes_the_state_on_guesses_what_the_target_scored_highest_befor
     }
     let target = family.gguf(folder.path(), GgmlDType::F32);
     let (mut model, mut drafter) = (loaded(&target), drafter(&target));
-    let text = tokens();
-    for length in 3..TOKENS {
-        hear(model.as_mut(), &mut drafter, &text[..length].into());
-        let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-        let draft = drafter.draft(&text[..length].into(), &DraftRequest::chain(3), &mut sampler).unwrap();
-        model.truncate(0);
-        let tree = TokenTree::chain(text[..length - 1].iter().copied());
-        let pass = model.run(&tree, &Want::all_rows()).unwrap();
-        let scores = pass.logits().row(length - 2).logits().unwrap().to_vec();
-        let guesses: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
-        assert_eq!(guesses, [best(&scores); 3], "after {length} tokens");
+    for (text, guessed) in texts() {
+        for length in 12..TOKENS {
+            hear(model.as_mut(), &mut drafter, &text[..length].into());
+            let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+            let draft = drafter.draft(&text[..length].into(), &DraftRequest::chain(3), &mut sampler).unwrap();
+            model.truncate(0);
+            let tree = TokenTree::chain(text[..length - 1].iter().copied());
+            let pass = model.run(&tree, &Want::all_rows()).unwrap();
+            let scores = pass.logits().row(length - 2).logits().unwrap()[..guessed].to_vec();
+            let guesses: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
+            assert_eq!(guesses, [best(&scores); 3], "after {length} tokens of {guessed}");
+        }
     }
 }
 
@@ -163,22 +174,29 @@ fn best(scores: &[f32]) -> TokenId {
     (0..scores.len()).max_by(|&one, &other| scores[one].total_cmp(&scores[other])).unwrap() as TokenId
 }
 
-/// The likeliest chain after `text`, by running the head alone with what it gives after its norm.
-fn alone(head: &mut dyn Model, text: &[TokenId], states: &[f32], length: usize) -> Vec<TokenId> {
+/// The likeliest chain of the first `guessed` tokens after `text`, by running the head alone with what it gives after its
+/// norm.
+fn alone(
+    head: &mut dyn Model,
+    (text, guessed): (&[TokenId], usize),
+    states: &[f32],
+    length: usize,
+) -> Vec<TokenId> {
     let (width, own) = (states.len() / text.len(), last());
     head.truncate(0);
     let mut tree = TokenTree::chain(text[1..].iter().copied());
     let carried = Carried::Target(Features::new(&states[..tree.len() * width], width));
     let mut pass = head.run(&tree, &Want::all_rows().features(&own).carrying(carried)).unwrap();
     let mut row = tree.len() - 1;
-    let mut chain = vec![best(pass.logits().row(row).logits().unwrap())];
+    let best = |pass: &Pass<'_>, row| best(&pass.logits().row(row).logits().unwrap()[..guessed]);
+    let mut chain = vec![best(&pass, row)];
     while chain.len() < length {
         let state = pass.features().map(|states| states.gather(&[row])).unwrap();
         tree.push(chain[chain.len() - 1], Some(tree.len() - 1));
         let want = Want::all_rows().features(&own).carrying(Carried::Own(Features::new(&state, width)));
         pass = pass.grow(&tree, &want).unwrap();
         row = 0;
-        chain.push(best(pass.logits().row(row).logits().unwrap()));
+        chain.push(best(&pass, row));
     }
     chain
 }
@@ -188,16 +206,17 @@ fn a_draft_goes_on_from_what_the_block_gives_after_its_norm() {
     let folder = tempfile::tempdir().unwrap();
     let target = qwen35().gguf(folder.path(), GgmlDType::F32);
     let (mut model, mut drafter, mut by_hand) = (loaded(&target), drafter(&target), loaded(&head(&target)));
-    let text = tokens();
-    for length in 3..TOKENS {
+    for ((text, guessed), length) in
+        texts().into_iter().flat_map(|one| (12..TOKENS).map(move |to| (one.clone(), to)))
+    {
         let text = &text[..length];
         hear(model.as_mut(), &mut drafter, &text.into());
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
         let draft = drafter.draft(&text.into(), &DraftRequest::chain(5), &mut sampler).unwrap();
         let found: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
         let states = states(model.as_mut(), text);
-        let expected = alone(by_hand.as_mut(), text, &states, found.len());
-        assert_eq!(found, expected, "after {length} tokens");
+        let expected = alone(by_hand.as_mut(), (text, guessed), &states, found.len());
+        assert_eq!(found, expected, "after {length} tokens of {guessed}");
         assert!(!found.is_empty());
     }
 }
@@ -207,7 +226,61 @@ fn a_block_that_guesses_at_random_changes_no_text() {
     let folder = tempfile::tempdir().unwrap();
     for label in ["qwen35", "qwen35moe"] {
         let target = family(label).with_mtp().gguf(folder.path(), GgmlDType::Q8_0);
-        assert_changes_no_text(&target, &tokens(), &|| Box::new(drafter(&target)));
+        for (text, _) in texts() {
+            assert_changes_no_text(&target, &text, &|| Box::new(drafter(&target)));
+        }
+    }
+}
+
+#[test]
+fn rows_of_the_first_tokens_are_the_beginning_of_whole_ones_on_both_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = qwen35().gguf(folder.path(), GgmlDType::Q8_0);
+    let (source, states) = (head(&target), states(loaded(&target).as_mut(), &tokens()));
+    let tensors: Box<dyn Model> = Box::new(TensorModel::load(&source, &Device::Cpu).unwrap());
+    for mut head in [loaded(&source), tensors] {
+        let whole = rows(head.as_mut(), &states);
+        for (count, rest) in [(1, 0..9), (17, 3..7), (80, 0..23), (81, 2..3), (319, 0..23), (320, 0..1)] {
+            head.truncate(0);
+            let (tokens, width) = (tokens(), states.len() / TOKENS);
+            let carried = Carried::Target(Features::new(&states[..(TOKENS - 1) * width], width));
+            let tree = TokenTree::chain(tokens[1..].iter().copied());
+            let want = Want::rows(rest.clone()).carrying(carried).vocabulary(count);
+            let pass = head.run(&tree, &want).unwrap();
+            for (row, whole) in rest.clone().zip(&whole[rest]) {
+                let found = pass.logits().row(row - want.rows.start);
+                assert_eq!(found.logits().unwrap(), &whole[..count], "row {row} of {count}");
+                assert_eq!(found.likeliest(), best(&whole[..count]), "row {row} of {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_drawn_is_drawn_from_the_tokens_that_are_scored_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = qwen35().gguf(folder.path(), GgmlDType::F32);
+    let (mut model, mut drafter) = (loaded(&target), drafter(&target));
+    for (penalty, (text, guessed)) in
+        [1.0, 1.3].into_iter().flat_map(|penalty| texts().map(|one| (penalty, one)))
+    {
+        hear(model.as_mut(), &mut drafter, &text[..].into());
+        let sampling = Sampling {
+            temperature: 1.0,
+            top_p: 1.0,
+            top_k: 0,
+            min_p: 0.0,
+            repetition_penalty: penalty,
+            ..Sampling::default()
+        };
+        let mut sampler = Sampler::new(&sampling).unwrap();
+        let draft = drafter.draft(&text[..].into(), &DraftRequest::chain(4), &mut sampler).unwrap();
+        assert_eq!(draft.guesses.len(), 4);
+        for guess in draft.guesses.iter() {
+            let entries = guess.drawn_from.as_ref().unwrap().entries();
+            assert_eq!(entries.len(), guessed, "each has a chance");
+            assert!(entries.iter().all(|&(token, _)| (token as usize) < guessed));
+        }
     }
 }
 
