@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use candle_core::quantized::GgmlDType;
 use candle_core::{DType, Device, Tensor};
+use foretoken_engine::compat::{self, Method};
 use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::draft::{DraftRequest, Drafter, HeadDrafter};
@@ -19,7 +20,7 @@ use foretoken_engine::session::{DraftSource, Form, Host, Session, ThisComputer};
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
-use foretoken_tests::{RandomFamily, family, loaded};
+use foretoken_tests::{RandomFamily, family, loaded, starter_target};
 
 use crate::heard::{assert_changes_no_text, assert_drafts_for, hear};
 use crate::invariance::difference;
@@ -292,12 +293,16 @@ fn whatever_was_heard_before_a_block_drafts_what_it_would_from_a_fresh_start() {
 }
 
 #[test]
-fn a_session_drafts_with_the_block_in_its_targets_file() {
+fn a_session_drafts_with_the_block_in_its_targets_file_or_in_one_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let (hardware, renderer) = (Arc::new(ThisComputer), Renderer::in_this_process());
     let host = Host { hardware, learning: None, renderer };
-    for eight_bits in [false, true] {
-        let source = qwen35().gguf(folder.path(), GgmlDType::F32).in_eight_bits(eight_bits);
+    let whole = qwen35().gguf(folder.path(), GgmlDType::F32);
+    let without = family("qwen35").gguf(folder.path(), GgmlDType::Q8_0);
+    let beside = ModelSource::open(&qwen35().mtp_gguf(folder.path(), GgmlDType::F32)).unwrap();
+    for (source, beside) in
+        [(whole.clone(), None), (whole.in_eight_bits(true), None), (without, Some(beside))]
+    {
         let mut session = Session::load(&host, &source, Form::Raw, DeviceChoice::Cpu).unwrap();
         let request = Request {
             sampling: Sampling::greedy(),
@@ -308,8 +313,8 @@ fn a_session_drafts_with_the_block_in_its_targets_file() {
         };
         let go_on = &mut |_: Progress<'_>| ControlFlow::Continue(());
         let plain = session.reply(&request, go_on).unwrap();
-        let head = session.mtp_head().unwrap();
-        assert_eq!(head.eight_bits(), eight_bits);
+        let head = beside.map_or_else(|| session.mtp_head(), Ok).unwrap();
+        assert_eq!(head.eight_bits(), source.eight_bits());
         session.draft = session.open_draft(&DraftSource::Model { source: head, stage: None }, None).unwrap();
         let mut drafted = 0;
         let reply = session.reply(&request, &mut |progress| {
@@ -379,4 +384,28 @@ fn a_norm_that_a_block_has_not_is_its_targets() {
         rows(loaded(&head(&target)).as_mut(), &states)
     });
     assert!(without == same);
+}
+
+#[test]
+fn a_file_of_the_block_alone_is_a_head_for_its_model_and_no_target() {
+    let folder = tempfile::tempdir().unwrap();
+    for label in ["qwen35", "qwen35moe"] {
+        let whole = family(label).with_mtp();
+        let target = whole.gguf(folder.path(), GgmlDType::Q8_0);
+        let alone = ModelSource::open(&whole.mtp_gguf(folder.path(), GgmlDType::Q8_0)).unwrap();
+        assert!(alone.is_draft_head() && !alone.speaks_of_mtp());
+        assert!(alone.check_target().unwrap_err().to_string().contains("is a draft head: it guesses for"));
+        let verdict = compat::verdict(&target, &alone).unwrap();
+        assert_eq!(verdict.method, Some(Method::Head), "{}", verdict.detail);
+        assert_eq!(compat::verdict(&starter_target(), &alone).unwrap().method, None);
+        let states = states(loaded(&target).as_mut(), &tokens());
+        let rows_of = |source: &ModelSource| rows(loaded(source).as_mut(), &states);
+        assert!(rows_of(&head(&target)) == rows_of(&alone.for_target(&target).unwrap()));
+        // What it shares with its target is the target's, and lies in the target's file.
+        let shared = alone.for_target(&target).unwrap().weights(&Device::Cpu).unwrap();
+        let own = target.weights(&Device::Cpu).unwrap();
+        for name in ["token_embd.weight", "output.weight"] {
+            assert!(shared.identity(name).unwrap() == own.identity(name).unwrap(), "{name}");
+        }
+    }
 }

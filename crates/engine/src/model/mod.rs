@@ -142,6 +142,9 @@ impl ModelSource {
             }
             block_tensors::complete(config, &tensors)?;
             weights::split(&mut tensors, config)?;
+            if mtp::is_alone(&tensors, config) {
+                (tensors, *config) = mtp::head_of(&tensors, config)?;
+            }
             weights::check(&tensors, config)?;
         }
         let (path, form, tensors) = (path.to_owned(), Arc::new(form), Arc::new(tensors));
