@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use candle_core::quantized::GgmlDType;
 use candle_core::{DType, Device, Tensor};
+use foretoken_engine::compat::{self, Method};
 use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::draft::{DraftRequest, Drafter, HeadDrafter};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::error::Error;
-use foretoken_engine::forward::{Carried, Features, Model, Taps, TensorModel, Want};
+use foretoken_engine::forward::{Carried, Features, Model, Pass, Taps, TensorModel, Want};
 use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::Sampling;
@@ -19,10 +20,13 @@ use foretoken_engine::session::{DraftSource, Form, Host, Session, ThisComputer};
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
-use foretoken_tests::{RandomFamily, family, loaded};
+use foretoken_tests::{RandomFamily, family, loaded, starter_target};
 
 use crate::heard::{assert_changes_no_text, assert_drafts_for, hear};
 use crate::invariance::difference;
+
+/// Tokens of all families here.
+const VOCABULARY: usize = 320;
 
 /// How far apart rows may be since the CPU keeps keys and values in half precision.
 const IN_HALVES: f32 = 1.5e-3;
@@ -40,6 +44,13 @@ fn qwen35() -> RandomFamily {
 
 fn tokens() -> Vec<TokenId> {
     (0..TOKENS as TokenId).map(|i| 3 + i * 97 % 310).collect()
+}
+
+/// A text of the first quarter of the vocabulary and one of the second half, each with the number of tokens of which guesses
+/// after it are.
+fn texts() -> [(Vec<TokenId>, usize); 2] {
+    let text = |first, count: TokenId| (0..TOKENS as TokenId).map(|i| first + i * 37 % count).collect();
+    [(text(3, 77), VOCABULARY / 4), (text(160, 150), VOCABULARY)]
 }
 
 fn last() -> Taps {
@@ -150,17 +161,18 @@ fn a_block_that_passes_the_state_on_guesses_what_the_target_scored_highest_befor
     }
     let target = family.gguf(folder.path(), GgmlDType::F32);
     let (mut model, mut drafter) = (loaded(&target), drafter(&target));
-    let text = tokens();
-    for length in 3..TOKENS {
-        hear(model.as_mut(), &mut drafter, &text[..length].into());
-        let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
-        let draft = drafter.draft(&text[..length].into(), &DraftRequest::chain(3), &mut sampler).unwrap();
-        model.truncate(0);
-        let tree = TokenTree::chain(text[..length - 1].iter().copied());
-        let pass = model.run(&tree, &Want::all_rows()).unwrap();
-        let scores = pass.logits().row(length - 2).logits().unwrap().to_vec();
-        let guesses: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
-        assert_eq!(guesses, [best(&scores); 3], "after {length} tokens");
+    for (text, guessed) in texts() {
+        for length in 12..TOKENS {
+            hear(model.as_mut(), &mut drafter, &text[..length].into());
+            let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
+            let draft = drafter.draft(&text[..length].into(), &DraftRequest::chain(3), &mut sampler).unwrap();
+            model.truncate(0);
+            let tree = TokenTree::chain(text[..length - 1].iter().copied());
+            let pass = model.run(&tree, &Want::all_rows()).unwrap();
+            let scores = pass.logits().row(length - 2).logits().unwrap()[..guessed].to_vec();
+            let guesses: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
+            assert_eq!(guesses, [best(&scores); 3], "after {length} tokens of {guessed}");
+        }
     }
 }
 
@@ -168,22 +180,29 @@ fn best(scores: &[f32]) -> TokenId {
     (0..scores.len()).max_by(|&one, &other| scores[one].total_cmp(&scores[other])).unwrap() as TokenId
 }
 
-/// The likeliest chain after `text`, by running the head alone with what it gives after its norm.
-fn alone(head: &mut dyn Model, text: &[TokenId], states: &[f32], length: usize) -> Vec<TokenId> {
+/// The likeliest chain of the first `guessed` tokens after `text`, by running the head alone with what it gives after its
+/// norm.
+fn alone(
+    head: &mut dyn Model,
+    (text, guessed): (&[TokenId], usize),
+    states: &[f32],
+    length: usize,
+) -> Vec<TokenId> {
     let (width, own) = (states.len() / text.len(), last());
     head.truncate(0);
     let mut tree = TokenTree::chain(text[1..].iter().copied());
     let carried = Carried::Target(Features::new(&states[..tree.len() * width], width));
     let mut pass = head.run(&tree, &Want::all_rows().features(&own).carrying(carried)).unwrap();
     let mut row = tree.len() - 1;
-    let mut chain = vec![best(pass.logits().row(row).logits().unwrap())];
+    let best = |pass: &Pass<'_>, row| best(&pass.logits().row(row).logits().unwrap()[..guessed]);
+    let mut chain = vec![best(&pass, row)];
     while chain.len() < length {
         let state = pass.features().map(|states| states.gather(&[row])).unwrap();
         tree.push(chain[chain.len() - 1], Some(tree.len() - 1));
         let want = Want::all_rows().features(&own).carrying(Carried::Own(Features::new(&state, width)));
         pass = pass.grow(&tree, &want).unwrap();
         row = 0;
-        chain.push(best(pass.logits().row(row).logits().unwrap()));
+        chain.push(best(&pass, row));
     }
     chain
 }
@@ -193,16 +212,17 @@ fn a_draft_goes_on_from_what_the_block_gives_after_its_norm() {
     let folder = tempfile::tempdir().unwrap();
     let target = qwen35().gguf(folder.path(), GgmlDType::F32);
     let (mut model, mut drafter, mut by_hand) = (loaded(&target), drafter(&target), loaded(&head(&target)));
-    let text = tokens();
-    for length in 3..TOKENS {
+    for ((text, guessed), length) in
+        texts().into_iter().flat_map(|one| (12..TOKENS).map(move |to| (one.clone(), to)))
+    {
         let text = &text[..length];
         hear(model.as_mut(), &mut drafter, &text.into());
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
         let draft = drafter.draft(&text.into(), &DraftRequest::chain(5), &mut sampler).unwrap();
         let found: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
         let states = states(model.as_mut(), text);
-        let expected = alone(by_hand.as_mut(), text, &states, found.len());
-        assert_eq!(found, expected, "after {length} tokens");
+        let expected = alone(by_hand.as_mut(), (text, guessed), &states, found.len());
+        assert_eq!(found, expected, "after {length} tokens of {guessed}");
         assert!(!found.is_empty());
     }
 }
@@ -212,7 +232,61 @@ fn a_block_that_guesses_at_random_changes_no_text() {
     let folder = tempfile::tempdir().unwrap();
     for label in ["qwen35", "qwen35moe", "glm"] {
         let target = family(label).with_mtp().gguf(folder.path(), GgmlDType::Q8_0);
-        assert_changes_no_text(&target, &tokens(), &|| Box::new(drafter(&target)));
+        for (text, _) in texts() {
+            assert_changes_no_text(&target, &text, &|| Box::new(drafter(&target)));
+        }
+    }
+}
+
+#[test]
+fn rows_of_the_first_tokens_are_the_beginning_of_whole_ones_on_both_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = qwen35().gguf(folder.path(), GgmlDType::Q8_0);
+    let (source, states) = (head(&target), states(loaded(&target).as_mut(), &tokens()));
+    let tensors: Box<dyn Model> = Box::new(TensorModel::load(&source, &Device::Cpu).unwrap());
+    for mut head in [loaded(&source), tensors] {
+        let whole = rows(head.as_mut(), &states);
+        for (count, rest) in [(1, 0..9), (17, 3..7), (80, 0..23), (81, 2..3), (319, 0..23), (320, 0..1)] {
+            head.truncate(0);
+            let (tokens, width) = (tokens(), states.len() / TOKENS);
+            let carried = Carried::Target(Features::new(&states[..(TOKENS - 1) * width], width));
+            let tree = TokenTree::chain(tokens[1..].iter().copied());
+            let want = Want::rows(rest.clone()).carrying(carried).vocabulary(count);
+            let pass = head.run(&tree, &want).unwrap();
+            for (row, whole) in rest.clone().zip(&whole[rest]) {
+                let found = pass.logits().row(row - want.rows.start);
+                assert_eq!(found.logits().unwrap(), &whole[..count], "row {row} of {count}");
+                assert_eq!(found.likeliest(), best(&whole[..count]), "row {row} of {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_drawn_is_drawn_from_the_tokens_that_are_scored_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = qwen35().gguf(folder.path(), GgmlDType::F32);
+    let (mut model, mut drafter) = (loaded(&target), drafter(&target));
+    for (penalty, (text, guessed)) in
+        [1.0, 1.3].into_iter().flat_map(|penalty| texts().map(|one| (penalty, one)))
+    {
+        hear(model.as_mut(), &mut drafter, &text[..].into());
+        let sampling = Sampling {
+            temperature: 1.0,
+            top_p: 1.0,
+            top_k: 0,
+            min_p: 0.0,
+            repetition_penalty: penalty,
+            ..Sampling::default()
+        };
+        let mut sampler = Sampler::new(&sampling).unwrap();
+        let draft = drafter.draft(&text[..].into(), &DraftRequest::chain(4), &mut sampler).unwrap();
+        assert_eq!(draft.guesses.len(), 4);
+        for guess in draft.guesses.iter() {
+            let entries = guess.drawn_from.as_ref().unwrap().entries();
+            assert_eq!(entries.len(), guessed, "each has a chance");
+            assert!(entries.iter().all(|&(token, _)| (token as usize) < guessed));
+        }
     }
 }
 
@@ -224,12 +298,16 @@ fn whatever_was_heard_before_a_block_drafts_what_it_would_from_a_fresh_start() {
 }
 
 #[test]
-fn a_session_drafts_with_the_block_in_its_targets_file() {
+fn a_session_drafts_with_the_block_in_its_targets_file_or_in_one_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let (hardware, renderer) = (Arc::new(ThisComputer), Renderer::in_this_process());
     let host = Host { hardware, learning: None, renderer };
-    for eight_bits in [false, true] {
-        let source = qwen35().gguf(folder.path(), GgmlDType::F32).in_eight_bits(eight_bits);
+    let whole = qwen35().gguf(folder.path(), GgmlDType::F32);
+    let without = family("qwen35").gguf(folder.path(), GgmlDType::Q8_0);
+    let beside = ModelSource::open(&qwen35().mtp_gguf(folder.path(), GgmlDType::F32)).unwrap();
+    for (source, beside) in
+        [(whole.clone(), None), (whole.in_eight_bits(true), None), (without, Some(beside))]
+    {
         let mut session = Session::load(&host, &source, Form::Raw, DeviceChoice::Cpu).unwrap();
         let request = Request {
             sampling: Sampling::greedy(),
@@ -240,8 +318,8 @@ fn a_session_drafts_with_the_block_in_its_targets_file() {
         };
         let go_on = &mut |_: Progress<'_>| ControlFlow::Continue(());
         let plain = session.reply(&request, go_on).unwrap();
-        let head = session.mtp_head().unwrap();
-        assert_eq!(head.eight_bits(), eight_bits);
+        let head = beside.map_or_else(|| session.mtp_head(), Ok).unwrap();
+        assert_eq!(head.eight_bits(), source.eight_bits());
         session.draft = session.open_draft(&DraftSource::Model { source: head, stage: None }, None).unwrap();
         let mut drafted = 0;
         let reply = session.reply(&request, &mut |progress| {
@@ -311,4 +389,28 @@ fn a_norm_that_a_block_has_not_is_its_targets() {
         rows(loaded(&head(&target)).as_mut(), &states)
     });
     assert!(without == same);
+}
+
+#[test]
+fn a_file_of_the_block_alone_is_a_head_for_its_model_and_no_target() {
+    let folder = tempfile::tempdir().unwrap();
+    for label in ["qwen35", "qwen35moe"] {
+        let whole = family(label).with_mtp();
+        let target = whole.gguf(folder.path(), GgmlDType::Q8_0);
+        let alone = ModelSource::open(&whole.mtp_gguf(folder.path(), GgmlDType::Q8_0)).unwrap();
+        assert!(alone.is_draft_head() && !alone.speaks_of_mtp());
+        assert!(alone.check_target().unwrap_err().to_string().contains("is a draft head: it guesses for"));
+        let verdict = compat::verdict(&target, &alone).unwrap();
+        assert_eq!(verdict.method, Some(Method::Head), "{}", verdict.detail);
+        assert_eq!(compat::verdict(&starter_target(), &alone).unwrap().method, None);
+        let states = states(loaded(&target).as_mut(), &tokens());
+        let rows_of = |source: &ModelSource| rows(loaded(source).as_mut(), &states);
+        assert!(rows_of(&head(&target)) == rows_of(&alone.for_target(&target).unwrap()));
+        // What it shares with its target is the target's, and lies in the target's file.
+        let shared = alone.for_target(&target).unwrap().weights(&Device::Cpu).unwrap();
+        let own = target.weights(&Device::Cpu).unwrap();
+        for name in ["token_embd.weight", "output.weight"] {
+            assert!(shared.identity(name).unwrap() == own.identity(name).unwrap(), "{name}");
+        }
+    }
 }

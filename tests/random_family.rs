@@ -305,10 +305,24 @@ impl RandomFamily {
         folder
     }
 
+    /// The same with a chat template in its GGUF files.
+    pub fn with_template(&self, template: &str) -> Self {
+        let mut family = self.clone();
+        family.config["chat_template"] = json!(template);
+        family
+    }
+
     /// As a GGUF file; vectors stay in f32.
     pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> ModelSource {
         let path = path.join(format!("{} {quantisation:?}.gguf", self.label));
-        let converted = self.converted_tensors().into_iter().map(|(name, tensor)| {
+        self.write_gguf(&path, quantisation, |_| true);
+        ModelSource::open(&path).unwrap()
+    }
+
+    /// Those of its tensors whose names in GGUF are `kept`.
+    pub(crate) fn write_gguf(&self, path: &Path, quantisation: GgmlDType, kept: impl Fn(&str) -> bool) {
+        let converted = self.converted_tensors().into_iter().filter(|(name, _)| kept(name));
+        let converted = converted.map(|(name, tensor)| {
             let parts = ["conv.weight", "conv1d", "ffn_gate_inp", "ssm_a", "ssm_d", "ssm_norm"];
             let plain = parts.iter().any(|part| name.contains(part) && !name.contains("ssm_alpha"))
                 || tensor.rank() == 1
@@ -328,8 +342,7 @@ impl RandomFamily {
         let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
         let metadata = self.metadata();
         let metadata: Vec<_> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
-        gguf_file::write(&mut File::create(&path).unwrap(), &metadata, &tensors).unwrap();
-        ModelSource::open(&path).unwrap()
+        gguf_file::write(&mut File::create(path).unwrap(), &metadata, &tensors).unwrap();
     }
 
     /// The tensors of a GGUF file, but for factors of rotary frequencies.
@@ -420,6 +433,8 @@ impl RandomFamily {
         own.extend(recent);
         let mut all: Vec<(String, Value)> =
             own.into_iter().map(|(key, value)| (format!("{}.{key}", self.architecture), value)).collect();
+        let template = self.config["chat_template"].as_str();
+        all.extend(template.map(|template| ("tokenizer.chat_template".to_owned(), text(template))));
         let tokens = byte_level_tokens(VOCABULARY);
         all.extend(
             [

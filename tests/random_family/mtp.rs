@@ -1,6 +1,9 @@
 //! The block for MTP that a Qwen3.5 may have after its layers: its weights, and what the converter makes of these.
 
+use std::path::{Path, PathBuf};
+
 use candle_core::Tensor;
+use candle_core::quantized::GgmlDType;
 use candle_core::quantized::gguf_file::Value;
 use serde_json::json;
 
@@ -31,6 +34,14 @@ impl RandomFamily {
         family.draw_norms(&name);
         family.draw_feed_forward(&name);
         family
+    }
+
+    /// The block alone as a GGUF file, with copies of what it shares with its model; returns where it is.
+    pub fn mtp_gguf(&self, folder: &Path, quantisation: GgmlDType) -> PathBuf {
+        let path = folder.join(format!("mtp-{} {quantisation:?}.gguf", self.label));
+        let block = format!("blk.{}.", self.size("num_hidden_layers"));
+        self.write_gguf(&path, quantisation, |name| name.starts_with(&block) || !name.starts_with("blk."));
+        path
     }
 
     /// Keys of GGUF that others do not have: the block is counted among the layers.

@@ -30,9 +30,9 @@ use std::time::{Duration, Instant};
 use candle_core::quantized::GgmlDType;
 use foretoken_app::App;
 use foretoken_app::ipc::{
-    Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, DRAFT_NGRAM, DRAFT_NONE,
-    DraftOption, EnginePhase, EngineStatus, ErrorCode, MemoryUse, ModelKind, Reply, ReplyCheck, ReplyEvent,
-    Role, Settings, Setup, Speculating, TraceStorage,
+    Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, DRAFT_MTP, DRAFT_NGRAM,
+    DRAFT_NONE, DraftOption, EnginePhase, EngineStatus, ErrorCode, MemoryUse, ModelKind, Reply, ReplyCheck,
+    ReplyEvent, Role, Settings, Setup, Speculating, TraceStorage,
 };
 use foretoken_app::replier::Replier;
 use foretoken_app::reply::Events;
@@ -47,7 +47,9 @@ use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::trace::{Finish, Round};
 use foretoken_library::Folders;
 use foretoken_store::Store;
-use foretoken_tests::{Flags, RandomHead, endless_model, large_model, random_model, starter_target};
+use foretoken_tests::{
+    Flags, RandomFamily, RandomHead, endless_model, family, large_model, random_model, starter_target,
+};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -706,6 +708,41 @@ fn a_head_is_listed_as_made_for_its_target_is_tried_and_drafts() {
     let rounds = rounds(&fixture.send(None, "Tell me a story about a fox.").1);
     assert!(rounds.iter().flat_map(|round| &round.drafted).any(|one| one.drafter == DrafterKind::Head));
     let as_target = fixture.status().targets.into_iter().find(|entry| entry.id == head).unwrap();
+    assert!(as_target.problem.unwrap().reason.contains("draft head"));
+}
+
+#[test]
+fn a_model_begins_with_its_block_for_mtp_and_one_without_with_a_file_of_the_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let models = folder.path().join("models");
+    std::fs::create_dir(&models).unwrap();
+    let turns = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
+    let whole = family("qwen35").with_template(turns).with_mtp();
+    let mut stripped = RandomFamily { label: "stripped", ..whole.clone() };
+    stripped.tensors.retain(|name, _| !name.starts_with("mtp."));
+    let target = whole.gguf(&models, GgmlDType::Q8_0).path().display().to_string();
+    let without = stripped.gguf(&models, GgmlDType::Q8_0).path().display().to_string();
+    let beside = whole.mtp_gguf(&models, GgmlDType::Q8_0).display().to_string();
+    let fixture = Fixture::at(folder);
+    fixture.set(|_| ());
+
+    let status = switch(&fixture, &target);
+    let own = &status.drafts[0];
+    assert_eq!((status.draft.as_str(), own.id.as_str(), own.label.as_str()), (DRAFT_MTP, DRAFT_MTP, "MTP"));
+    assert_eq!((own.merit.as_deref(), status.why.state), (Some("made for this model"), Speculating::On));
+    let (reply, events) = fixture.send(None, "Tell me a story about a fox.");
+    assert_eq!(reply.reply.draft.as_deref(), Some("MTP"));
+    let drafted = |events: &[ReplyEvent]| {
+        let drafted = rounds(events).into_iter().flat_map(|round| round.drafted);
+        drafted.filter(|one| one.drafter == DrafterKind::Head).count()
+    };
+    assert!(drafted(&events) > 0);
+
+    let status = switch(&fixture, &without);
+    let problem = option(&status, DRAFT_MTP).problem.clone().unwrap();
+    assert_eq!((status.draft.as_str(), problem.short.as_str()), (beside.as_str(), "not in this file"));
+    assert!(drafted(&fixture.send(None, "Tell me a story about a fox.").1) > 0);
+    let as_target = status.targets.into_iter().find(|entry| entry.id == beside).unwrap();
     assert!(as_target.problem.unwrap().reason.contains("draft head"));
 }
 

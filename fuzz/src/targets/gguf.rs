@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use candle_core::quantized::GgmlDType;
 use candle_core::quantized::gguf_file::Value;
 use foretoken_engine::Error;
 use foretoken_engine::format::Format;
@@ -15,7 +16,7 @@ use crate::random::Random;
 #[path = "../../../crates/engine/src/model/fixture.rs"]
 mod fixture;
 
-use fixture::{Gguf, text};
+use fixture::{Gguf, HEAD_SIZE, HEADS, HIDDEN, text};
 
 const WORDS: &[&str] = &[
     "llama",
@@ -40,6 +41,8 @@ const WORDS: &[&str] = &[
     "llama.expert_used_count",
     "gemma4-assistant",
     "gemma4-assistant.embedding_length_out",
+    "gemma4-assistant.nextn_predict_layers",
+    "gemma4-assistant.block_count",
     "masked_embd_centroids.weight",
     "masked_embd_ordering",
     "gemma4.attention.shared_kv_layers",
@@ -59,6 +62,14 @@ const WORDS: &[&str] = &[
     "qwen35.ssm.state_size",
     "qwen35.full_attention_interval",
     "qwen35.nextn_predict_layers",
+    "qwen35.block_count",
+    "blk.2.nextn.eh_proj.weight",
+    "blk.2.nextn.embed_tokens.weight",
+    "blk.2.nextn.shared_head_head.weight",
+    "blk.0.attn_norm.weight",
+    "gpt-oss.attention.sliding_window",
+    "gpt-oss.expert_feed_forward_length",
+    "blk.0.attn_sinks.weight",
     "lfm2.shortconv.l_cache",
     "lfm2moe.leading_dense_block_count",
     "lfm2moe.expert_gating_func",
@@ -86,6 +97,9 @@ const WORDS: &[&str] = &[
 pub(super) fn look(path: &Path) -> Result<(), Error> {
     let source = ModelSource::open(path)?;
     source.describe();
+    if source.speaks_of_mtp() {
+        drop(source.mtp_head());
+    }
     source.special_tokens()?;
     let tokenizer = source.tokenizer()?;
     for text in ["Hello, hell </s>", "a\u{301} 12345 \n\n  ▁世界 <tag>"] {
@@ -106,12 +120,12 @@ pub fn target() -> Target {
     let retyped: Vec<Vec<u8>> = Format::ALL.iter().map(|format| with_type(&whole, format.number())).collect();
     let pieces = [("▁", -3.0), ("a", -2.0), ("▁a", -1.0), ("he", -1.5)];
     let pieces = fs::read(Gguf::sentence_piece(&pieces).write(folder.path())).unwrap();
-    let [experts, assistant] =
-        [experts(), assistant()].map(|gguf| fs::read(gguf.write(folder.path())).unwrap());
+    let families = [experts(), assistant(), block(), gpt_oss(), lfm2moe(), granite_hybrid()]
+        .map(|gguf| fs::read(gguf.write(folder.path())).unwrap());
     Target {
         name: "gguf",
         longest: 2 * whole.len(),
-        seeds: [whole, pieces, experts, assistant].into_iter().chain(retyped).collect(),
+        seeds: [whole, pieces].into_iter().chain(families).chain(retyped).collect(),
         words: WORDS,
         head,
         memory: Memory { each: 16, beside: 1 << 20 },
@@ -120,6 +134,23 @@ pub fn target() -> Target {
             look(&path).err().map(|error| error.to_string())
         }),
     }
+}
+
+/// The tiny Llama called `architecture`, with these keys of it beside those that all have.
+fn as_family<const N: usize>(architecture: &str, numbers: [(&str, u32); N]) -> Gguf {
+    let mut gguf = Gguf::tiny();
+    let renamed = |key: String| key.replacen("llama.", &format!("{architecture}."), 1);
+    gguf.values = gguf.values.into_iter().map(|(key, value)| (renamed(key), value)).collect();
+    gguf.set("general.architecture", text(architecture));
+    for (key, number) in numbers {
+        gguf.set(&format!("{architecture}.{key}"), Value::U32(number));
+    }
+    gguf
+}
+
+/// As many numbers as there are layers.
+fn list(numbers: &[u32]) -> Value {
+    Value::Array(numbers.iter().map(|&number| Value::U32(number)).collect())
 }
 
 /// A file with all keys of an assistant.
@@ -138,26 +169,123 @@ fn assistant() -> Gguf {
 
 /// A file with all keys of a Gemma 4 with experts, shared caches and per-layer embeddings.
 fn experts() -> Gguf {
-    let mut gguf = Gguf::tiny();
-    let renamed = |key: String| key.replacen("llama.", "gemma4.", 1);
-    gguf.values = gguf.values.into_iter().map(|(key, value)| (renamed(key), value)).collect();
-    gguf.set("general.architecture", text("gemma4"));
-    for (key, number) in [
+    let mut gguf = as_family(
+        "gemma4",
+        [
+            ("block_count", 2),
+            ("expert_count", 4),
+            ("expert_used_count", 2),
+            ("expert_feed_forward_length", 32),
+            ("attention.shared_kv_layers", 1),
+            ("attention.key_length_swa", 4),
+            ("rope.dimension_count_swa", 4),
+            ("embedding_length_per_layer_input", 8),
+        ],
+    );
+    for key in ["feed_forward_length", "attention.head_count_kv"] {
+        gguf.set(&format!("gemma4.{key}"), list(&[2; 2]));
+    }
+    gguf.set("gemma4.attention.sliding_window_pattern", Value::Array(vec![Value::Bool(true); 2]));
+    gguf
+}
+
+/// A file of nothing but the block for MTP of a Qwen3.5, which is whole.
+fn block() -> Gguf {
+    let mut gguf = as_family(
+        "qwen35",
+        [
+            ("block_count", 3),
+            ("nextn_predict_layers", 1),
+            ("full_attention_interval", 2),
+            ("attention.key_length", HEAD_SIZE as u32),
+            ("attention.value_length", HEAD_SIZE as u32),
+            ("ssm.conv_kernel", 4),
+            ("ssm.state_size", 32),
+            ("ssm.group_count", 1),
+            ("ssm.time_step_rank", 2),
+            ("ssm.inner_size", 64),
+        ],
+    );
+    let layer = gguf.tensors.extract_if(.., |name, _| name.starts_with("blk.")).collect::<Vec<_>>();
+    for (name, tensor) in layer {
+        let name = name.replacen("blk.0.", "blk.2.", 1).replace("ffn_norm", "post_attention_norm");
+        gguf.tensors.insert(name, tensor);
+    }
+    for (name, shape) in [
+        ("attn_q", &[2 * HEADS * HEAD_SIZE, HIDDEN][..]),
+        ("attn_q_norm", &[HEAD_SIZE]),
+        ("attn_k_norm", &[HEAD_SIZE]),
+        ("nextn.eh_proj", &[HIDDEN, 2 * HIDDEN]),
+        ("nextn.enorm", &[HIDDEN]),
+        ("nextn.hnorm", &[HIDDEN]),
+        ("nextn.shared_head_norm", &[HIDDEN]),
+    ] {
+        gguf.add(&format!("blk.2.{name}.weight"), shape, GgmlDType::F32);
+    }
+    gguf
+}
+
+/// A file with all keys of a gpt-oss.
+fn gpt_oss() -> Gguf {
+    let numbers = [
+        ("expert_count", 4),
+        ("expert_used_count", 2),
+        ("expert_feed_forward_length", 32),
+        ("attention.sliding_window", 16),
+        ("attention.key_length", HEAD_SIZE as u32),
+        ("attention.value_length", HEAD_SIZE as u32),
+        ("rope.scaling.original_context_length", 32),
+    ];
+    let mut gguf = as_family("gpt-oss", numbers);
+    gguf.set("gpt-oss.rope.scaling.type", text("yarn"));
+    gguf.set("gpt-oss.rope.scaling.factor", Value::F32(2.0));
+    gguf.set("gpt-oss.rope.freq_base", Value::F32(15e4));
+    gguf
+}
+
+/// A file with all keys of an LFM2 with experts.
+fn lfm2moe() -> Gguf {
+    let numbers = [
         ("block_count", 2),
         ("expert_count", 4),
         ("expert_used_count", 2),
         ("expert_feed_forward_length", 32),
-        ("attention.shared_kv_layers", 1),
-        ("attention.key_length_swa", 4),
-        ("rope.dimension_count_swa", 4),
-        ("embedding_length_per_layer_input", 8),
+        ("leading_dense_block_count", 1),
+        ("expert_gating_func", 2),
+        ("shortconv.l_cache", 3),
+    ];
+    let mut gguf = as_family("lfm2moe", numbers);
+    gguf.set("lfm2moe.attention.head_count_kv", list(&[0, 2]));
+    gguf.set("lfm2moe.expert_weights_scale", Value::F32(1.5));
+    gguf.set("lfm2moe.expert_weights_norm", Value::Bool(true));
+    gguf
+}
+
+/// A file with all keys of a Granite 4 with Mamba layers and experts.
+fn granite_hybrid() -> Gguf {
+    let numbers = [
+        ("block_count", 2),
+        ("expert_count", 4),
+        ("expert_used_count", 2),
+        ("expert_feed_forward_length", 32),
+        ("expert_shared_feed_forward_length", 64),
+        ("ssm.conv_kernel", 4),
+        ("ssm.state_size", 32),
+        ("ssm.group_count", 1),
+        ("ssm.time_step_rank", 2),
+        ("ssm.inner_size", 64),
+    ];
+    let mut gguf = as_family("granitehybrid", numbers);
+    gguf.set("granitehybrid.attention.head_count_kv", list(&[0, 2]));
+    for (key, number) in [
+        ("attention.scale", 0.0625),
+        ("embedding_scale", 12.0),
+        ("residual_scale", 0.5),
+        ("logit_scale", 4.0),
     ] {
-        gguf.set(&format!("gemma4.{key}"), Value::U32(number));
+        gguf.set(&format!("granitehybrid.{key}"), Value::F32(number));
     }
-    for key in ["feed_forward_length", "attention.head_count_kv"] {
-        gguf.set(&format!("gemma4.{key}"), Value::Array(vec![Value::U32(2); 2]));
-    }
-    gguf.set("gemma4.attention.sliding_window_pattern", Value::Array(vec![Value::Bool(true); 2]));
+    gguf.set("granitehybrid.rope.scaling.finetuned", Value::Bool(false));
     gguf
 }
 
@@ -235,6 +363,12 @@ fn disagree(list: &mut Vec<Value>, random: &mut Random) {
 mod tests {
     use super::*;
     use crate::memory::peak_of;
+
+    #[test]
+    fn a_block_alone_is_read_to_its_end() {
+        let folder = folder();
+        assert!(ModelSource::open(&block().write(folder.path())).unwrap().is_draft_head());
+    }
 
     #[test]
     fn a_long_list_takes_no_more_memory_than_its_bytes_while_they_are_read() {

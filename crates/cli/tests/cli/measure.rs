@@ -1,5 +1,7 @@
 //! `bench` and `logits`.
 
+use candle_core::quantized::GgmlDType;
+use foretoken_tests::family;
 #[cfg(unix)]
 use foretoken_tests::repository;
 use serde_json::{Value, json as value};
@@ -267,6 +269,23 @@ fn every_model_of_a_folder_is_measured_plain_and_with_all_that_drafts_for_it_the
     let theirs =
         |report: &Value| report["llama_cpp"].as_array().unwrap().iter().map(speed).collect::<Vec<_>>();
     assert_eq!((theirs(small), theirs(large)), (vec![100.0], vec![100.0, 20.0, 40.0, 80.0]));
+}
+
+#[test]
+fn a_model_of_a_folder_is_measured_with_its_block_for_mtp() {
+    let models = tempfile::tempdir().unwrap();
+    family("qwen35")
+        .with_template("{{ messages[0].content }}")
+        .with_mtp()
+        .gguf(models.path(), GgmlDType::Q8_0);
+    let ask = ["bench", "--models", models.path().to_str().unwrap(), "--workload", "chat", "--json"];
+    let reports = run(&[&ask[..], &["--tokens", "8", "--repeats", "1", "--threads", "1"]].concat()).json();
+    let [report] = &reports[..] else { panic!("{reports:?}") };
+    assert_eq!(report["draft"], "MTP");
+    assert!(report["draft_ms"].as_f64().unwrap() > 0.0);
+    let ways = report["ways"].as_array().unwrap();
+    let model = ways.iter().find(|way| way["name"] == "model").unwrap();
+    assert!(model["tokens_per_round"].as_f64().unwrap() >= 1.0, "{model}");
 }
 
 #[test]

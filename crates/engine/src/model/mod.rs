@@ -143,6 +143,9 @@ impl ModelSource {
             }
             block_tensors::complete(config, &tensors)?;
             weights::split(&mut tensors, config)?;
+            if mtp::is_alone(&tensors, config) {
+                (tensors, *config) = mtp::head_of(&tensors, config)?;
+            }
             weights::check(&tensors, config)?;
         }
         let (path, form, tensors) = (path.to_owned(), Arc::new(form), Arc::new(tensors));
@@ -230,7 +233,8 @@ impl ModelSource {
     }
 
     /// Bytes of weights that a pass over one token reads on a CPU: all of them but tables of embeddings that are not the
-    /// output matrix as well, of experts only those that a token goes through, and of clusters those that are looked at.
+    /// output matrix as well, of experts only those that a token goes through, and of the tokens of a draft head those that
+    /// are looked at at least.
     ///
     /// # Errors
     /// As [`Self::config`].
@@ -248,9 +252,8 @@ impl ModelSource {
                     weights.loaded_bytes(stored) * experts.used as u64 / experts.count as u64
                 }
                 _ if name == weights::OUTPUT => {
-                    let clusters = config.assistant().and_then(|assistant| assistant.clusters);
-                    let (nearest, of) = clusters.map_or((1, 1), |all| (all.nearest, all.count));
-                    weights.loaded_bytes(stored) * nearest as u64 / of as u64
+                    let (looked_at, of) = config.draft_head.as_ref().map_or((1, 1), DraftHead::scored);
+                    weights.loaded_bytes(stored) * looked_at as u64 / of as u64
                 }
                 _ => weights.loaded_bytes(stored),
             })

@@ -35,10 +35,16 @@ const THEIR_LENGTHS: [usize; 3] = [2, 4, 8];
 /// Rows of a pass that the table shows.
 const ROWS: [usize; 4] = [1, 2, 4, 8];
 
-/// A target, and a draft model where one fits it.
+/// A target, and what drafts for it, where anything does.
 struct Pair {
     target: PathBuf,
-    draft: Option<PathBuf>,
+    draft: Option<Draft>,
+}
+
+enum Draft {
+    /// The draft head in the target's own file.
+    Mtp,
+    File(PathBuf),
 }
 
 /// What was measured of a pair, and on what.
@@ -46,7 +52,7 @@ struct Pair {
 #[serde(tag = "type", rename = "bench_model")]
 struct Report {
     target: String,
-    /// Null where no model of the folder can draft for it.
+    /// Null where no model of the folder can draft for it, and it has no draft head of its own.
     draft: Option<String>,
     device: String,
     prompts: usize,
@@ -136,7 +142,9 @@ fn pairs(folder: &Path) -> Result<Vec<Pair>> {
             size(draft) as f64 <= largest
                 && theirs.is_ok_and(|theirs| compat::compare(&tokenizer, &theirs).compatible)
         };
-        let drafts: Vec<_> = files.iter().filter(fits).cloned().map(Some).collect();
+        let own = source.mtp_head().and_then(|head| head.for_target(&source)).is_ok();
+        let files = files.iter().filter(fits).cloned().map(Draft::File);
+        let drafts: Vec<_> = own.then_some(Draft::Mtp).into_iter().chain(files).map(Some).collect();
         let alone = if drafts.is_empty() { vec![None] } else { Vec::new() };
         let pair = |draft| Pair { target: target.clone(), draft };
         pairs.extend(drafts.into_iter().chain(alone).map(pair));
@@ -165,8 +173,7 @@ impl<'a> Subject<'a> {
         output::note(format_args!("measuring {}", pair.name()));
         let source = ModelSource::open(&pair.target)?;
         let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
-        let model = |draft: &PathBuf| DraftChoice::Model(draft.display().to_string());
-        let draft = pair.draft.as_ref().map_or(DraftChoice::Ngram, model);
+        let draft = pair.draft.as_ref().map_or(DraftChoice::Ngram, Draft::choice);
         choose_draft(&mut session, &draft, None, &args.device)?;
         session.remarks().for_each(output::note);
         let base = Request {
@@ -187,7 +194,7 @@ impl<'a> Subject<'a> {
         let reading = bandwidth::read(self.session.decoder.target_mut(), &self.requests)?;
         Ok(Report {
             target: name(&self.pair.target),
-            draft: self.pair.draft.as_deref().map(name),
+            draft: self.pair.draft.as_ref().map(Draft::name),
             device: self.session.devices(),
             prompts: self.requests.len(),
             tokens: self.args.tokens,
@@ -275,7 +282,7 @@ impl<'a> Subject<'a> {
         for (draft_length, speeds) in THEIR_LENGTHS.into_iter().zip(speeds) {
             let ask = Ask {
                 target: &self.pair.target,
-                draft: Some(draft),
+                draft: draft.file(),
                 prompt: &self.texts[prompt],
                 tokens: self.args.tokens as usize,
                 draft_length,
@@ -302,8 +309,22 @@ fn speeds(ways: &[(&'static str, Speculation)], totals: Vec<Totals>) -> Vec<Way>
 
 impl Pair {
     fn name(&self) -> String {
-        let draft = self.draft.as_deref().map(|draft| format!(" with {}", name(draft)));
+        let draft = self.draft.as_ref().map(|draft| format!(" with {}", draft.name()));
         format!("{}{}", name(&self.target), draft.unwrap_or_default())
+    }
+}
+
+impl Draft {
+    fn file(&self) -> Option<&Path> {
+        if let Self::File(path) = self { Some(path) } else { None }
+    }
+
+    fn choice(&self) -> DraftChoice {
+        self.file().map_or(DraftChoice::Mtp, |path| DraftChoice::Model(path.display().to_string()))
+    }
+
+    fn name(&self) -> String {
+        self.file().map_or_else(|| "MTP".to_owned(), name)
     }
 }
 

@@ -15,6 +15,7 @@ mod beginning;
 mod block;
 mod growth;
 mod hearing;
+mod shortlist;
 mod text_rows;
 mod tokens;
 
@@ -43,6 +44,8 @@ pub struct HeadDrafter {
     /// Its own that it goes on with.
     own: Taps,
     tokens: Tokens,
+    /// It guesses from a [part](shortlist) of the tokens where that is enough.
+    shortlists: bool,
 }
 
 /// What it has heard and computed of the text.
@@ -108,6 +111,7 @@ impl HeadDrafter {
         Ok(Self {
             taps: Taps { entering, last: head.is_some_and(DraftHead::reads_last), cached },
             own,
+            shortlists: head.is_some_and(|head| head.mtp),
             tokens: Tokens::of(source, ends)?,
             heard,
         })
@@ -126,13 +130,15 @@ impl HeadDrafter {
         shape: Option<&Shape>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
+        let vocabulary = self.heard.model().config().vocabulary;
+        let guessed = if self.shortlists { shortlist::length(context, vocabulary) } else { vocabulary };
         let Self { heard, own, tokens, .. } = self;
         let mut growth = Growth::new(context, tokens, request, shape);
         let Some(beginning) = heard.begin(context)? else { return Ok(growth.draft()) };
         let Beginning { model, mut tree, carried, text } = beginning;
         let last = tree.len() - 1;
         let interest = growth.interest(sampler);
-        let want = |rows| Want::rows(rows).interest(interest).features(own);
+        let want = |rows| Want::rows(rows).interest(interest).features(own).vocabulary(guessed);
         let mut pass = model.run(&tree, &want(last..last + 1).carrying(carried))?;
         // Each with its node in the tree that is run.
         let mut places = vec![(Place::ROOT, last)];
@@ -142,7 +148,7 @@ impl HeadDrafter {
             let logits = pass.logits();
             let mut next = Vec::new();
             for (row, &(place, node)) in places.iter().enumerate() {
-                let places = growth.guess(place, logits.row(row), None, sampler)?;
+                let places = growth.guess(place, logits.row(row).first(guessed)?, None, sampler)?;
                 next.extend(places.into_iter().map(|place| (place, node, first + row)));
             }
             let Some(features) = pass.features().filter(|_| !next.is_empty()) else { break };

@@ -43,6 +43,8 @@ pub struct CpuModel {
     /// Of a model with recurrent layers.
     past: Option<Past>,
     pub(super) workspace: Workspace,
+    /// Tokens of the rows of the last pass.
+    vocabulary: usize,
     cached: Vec<TokenId>,
     /// The text is longer than the border of its [`ModelConfig`].
     long: bool,
@@ -112,6 +114,7 @@ impl CpuModel {
             team: Team::shared(threads),
             worth: None,
             workspace: Workspace::default(),
+            vocabulary: config.vocabulary,
             cached: Vec::new(),
             long: false,
             free_memory: device::free_memory,
@@ -157,6 +160,7 @@ impl CpuModel {
             first: 0,
             nodes: 1,
             rows: 0..0,
+            vocabulary: self.vocabulary,
             taps: None,
             carried: None,
         }
@@ -233,7 +237,7 @@ impl Runner for CpuModel {
     }
 
     fn logits(&self) -> Logits<'_> {
-        self.workspace.logits(self.config.vocabulary)
+        self.workspace.logits(self.vocabulary)
     }
 
     fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
@@ -281,6 +285,10 @@ impl CpuModel {
             (threads, copies),
             self.kernels.tile,
         );
+        // Clusters score tokens of everywhere.
+        let clustered = self.config.assistant().is_some_and(|assistant| assistant.clusters.is_some());
+        let wanted = if clustered { usize::MAX } else { want.vocabulary };
+        self.vocabulary = wanted.min(self.config.vocabulary);
         self.workspace.experts_read.store(0, Relaxed);
         self.workspace.table.clear();
         // Of the per-layer table what is of the layers that there are.
@@ -310,7 +318,7 @@ impl CpuModel {
                 worth.learn(nodes, taken);
             }
         }
-        self.workspace.find_peaks(self.config.vocabulary, rows.len());
+        self.workspace.find_peaks(self.vocabulary, rows.len());
         self.cached.extend(tree.tokens().skip(first));
         Ok(())
     }

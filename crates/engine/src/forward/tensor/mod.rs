@@ -46,6 +46,7 @@ use super::past::Past;
 use super::sketch::Sketch;
 use super::{Carried, Features, Interest, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
 use crate::error::Result;
+use crate::model::weights::OUTPUT;
 use crate::model::{AttentionKind, ModelConfig, ModelSource, Scoring};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
@@ -117,16 +118,22 @@ impl TensorModel {
             .collect::<Result<Vec<_>>>()?;
         let embedding = || weights.matrix("token_embd.weight");
         let embedding = config.assistant().is_none().then(embedding).transpose()?;
+        let mtp = Mtp::load(&weights, &config, arithmetic)?;
         let output = match &embedding {
-            Some(embedding) if config.tied_embeddings => Arc::clone(embedding),
-            _ => weights.matrix("output.weight")?,
+            _ if mtp.is_some() => {
+                Stack::in_pieces(&*weights.matrix_on(&Device::Cpu, OUTPUT)?, arithmetic, device)?
+            }
+            Some(embedding) if config.tied_embeddings => {
+                Stack::new(vec![Arc::clone(embedding)], arithmetic, device)?
+            }
+            _ => Stack::new(vec![weights.matrix(OUTPUT)?], arithmetic, device)?,
         };
         let rotary = config.attention_kinds.iter().map(|kind| RotaryTable::new(kind.rotary.clone(), device));
         Ok(Self {
             output_norm: weights.vector("output_norm.weight")?,
-            output: Stack::new(vec![output], arithmetic, device)?,
+            output,
             draft_head: DraftHead::load(&weights, &config, arithmetic)?,
-            mtp: Mtp::load(&weights, &config, arithmetic)?,
+            mtp,
             block_head: BlockHead::load(&weights, &config, arithmetic)?,
             assistant: Assistant::load(&weights, &config, arithmetic)?,
             per_layer: PerLayer::load(&weights, &config, arithmetic)?,
@@ -274,7 +281,7 @@ impl TensorModel {
         let nearest = self.assistant.as_ref().map(|assistant| assistant.score(&hidden, self.padding));
         let logits = match nearest.transpose()?.flatten() {
             Some(logits) => logits,
-            None => self.output.forward(&hidden, self.padding)?,
+            None => self.output.first(&hidden, vocabulary, self.padding)?,
         };
         let logits = logits.narrow(1, 0, vocabulary)?;
         let logits = scored(logits, self.config.scoring)?;

@@ -12,7 +12,7 @@ const VECTORS: usize = 8;
 
 #[derive(Debug)]
 pub struct Stack {
-    /// More than one where the formats differ.
+    /// More than one where the formats differ, or in [pieces](Self::in_pieces).
     parts: Vec<QMatMul>,
     quantised: bool,
 }
@@ -70,6 +70,9 @@ const WORTH: f64 = 1.05;
 const TRIALS: usize = 3;
 const AT_ONCE: usize = 10;
 
+/// Parts of a matrix of which the first can be had by themselves.
+const PIECES: usize = 4;
+
 impl Stack {
     /// On `device`, of matrices of the same width that are there or on the CPU, the first at the top.
     /// Neighbours of one format become one.
@@ -92,24 +95,49 @@ impl Stack {
         Ok(Self { parts, quantised })
     }
 
+    /// On `device`, of one matrix that may be elsewhere, so that the [first](Self::first) numbers of what it gives cost
+    /// less than all.
+    pub fn in_pieces(matrix: &QTensor, arithmetic: Arithmetic, device: &Device) -> Result<Self> {
+        let (height, width) = matrix.shape().dims2()?;
+        let bytes = matrix.data()?;
+        let row = bytes.len() / height;
+        let (mut parts, mut quantised) = (Vec::new(), false);
+        for bytes in bytes.chunks(height.div_ceil(PIECES) * row) {
+            let storage = QStorage::from_data(bytes.to_vec().into(), device, matrix.dtype())?;
+            let piece = QTensor::new(storage, (bytes.len() / row, width))?;
+            let piece = Self::new(vec![Arc::new(piece)], arithmetic, device)?;
+            quantised = piece.quantised;
+            parts.extend(piece.parts);
+        }
+        Ok(Self { parts, quantised })
+    }
+
     /// `[rows, width]` to `[rows, heights of all]`.
     pub fn forward(&self, x: &Tensor, padding: Padding) -> Result<Tensor> {
+        self.first(x, usize::MAX, padding)
+    }
+
+    /// The same, of which the first `count` numbers of a row are needed: `[rows, count or more]`, or all.
+    pub fn first(&self, x: &Tensor, count: usize, padding: Padding) -> Result<Tensor> {
         let rows = x.dim(0)?;
         if self.quantised && (padding.from..=VECTORS).contains(&rows) {
             let padded = x.pad_with_zeros(0, 0, VECTORS + 1 - rows)?;
-            return self.product(&padded)?.narrow(0, 0, rows);
+            return self.product(&padded, count)?.narrow(0, 0, rows);
         }
-        self.product(x)
+        self.product(x, count)
     }
 
-    fn product(&self, x: &Tensor) -> Result<Tensor> {
-        match &self.parts[..] {
-            [part] => part.forward(x),
-            parts => {
-                let products = parts.iter().map(|part| part.forward(x)).collect::<Result<Vec<_>>>()?;
-                Tensor::cat(&products, 1)
+    fn product(&self, x: &Tensor, count: usize) -> Result<Tensor> {
+        let (mut products, mut found) = (Vec::new(), 0);
+        for part in &self.parts {
+            let product = part.forward(x)?;
+            found += product.dim(1)?;
+            products.push(product);
+            if found >= count {
+                break;
             }
         }
+        if let [whole] = &products[..] { Ok(whole.clone()) } else { Tensor::cat(&products, 1) }
     }
 }
 
@@ -163,6 +191,30 @@ mod tests {
                 assert_eq!(found.dims(), [3, 15]);
                 assert_eq!(found.to_vec2::<f32>().unwrap(), apart);
             }
+        }
+    }
+
+    #[test]
+    fn a_matrix_in_pieces_gives_what_it_gives_whole_and_of_a_beginning_no_more_than_it_must() {
+        let x = Tensor::from_iter((0..3 * 256).map(|n| (n % 13) as f32 / 13.0), &Device::Cpu).unwrap();
+        let x = x.reshape((3, 256)).unwrap();
+        for (arithmetic, height, of_pieces) in
+            [(Arithmetic::Kernels, 22, [6, 12, 18, 22]), (Arithmetic::Exact, 5, [2, 4, 5, 5])]
+        {
+            let matrix = matrix(height, GgmlDType::Q6K);
+            let pieces = Stack::in_pieces(&matrix, arithmetic, &Device::Cpu).unwrap();
+            let whole = Stack::new(vec![matrix], arithmetic, &Device::Cpu).unwrap();
+            let expected = whole.forward(&x, Padding::NONE).unwrap();
+            for (count, most) in [(1, of_pieces[0]), (7, of_pieces[1]), (13, of_pieces[2]), (19, height)] {
+                let count = count.min(height);
+                let found = pieces.first(&x, count, Padding { from: 2 }).unwrap();
+                let found_width = found.dim(1).unwrap();
+                assert!((count..=most.max(count)).contains(&found_width), "{found_width} of {count}");
+                let expected = expected.narrow(1, 0, found_width).unwrap();
+                assert_eq!(found.to_vec2::<f32>().unwrap(), expected.to_vec2::<f32>().unwrap());
+            }
+            let all = pieces.forward(&x, Padding::NONE).unwrap();
+            assert_eq!(all.to_vec2::<f32>().unwrap(), expected.to_vec2::<f32>().unwrap());
         }
     }
 }

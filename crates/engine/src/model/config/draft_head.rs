@@ -48,11 +48,21 @@ impl DraftHead {
     /// States that are fused, of a head that drafts token by token.
     pub const STATES: usize = 3;
 
+    /// The parts of its vocabulary that a block for MTP guesses from, shortest first, where what is written lies in them.
+    pub const PARTS: [usize; 2] = [4, 2];
+
     /// Numbers of all that it reads of a token.
     pub fn states(&self) -> usize {
         let entering = self.entering.as_ref().map_or(Self::STATES, Vec::len);
         let seen = self.assistant.as_ref().map_or(0, |assistant| assistant.seen);
         (entering + usize::from(self.reads_last())) * self.target_hidden + seen
+    }
+
+    /// The share of its tokens that it scores at least, as a numerator and a denominator.
+    pub fn scored(&self) -> (usize, usize) {
+        let clusters = self.assistant.as_ref().and_then(|assistant| assistant.clusters);
+        let of_all = if self.mtp { (1, Self::PARTS[0]) } else { (1, 1) };
+        clusters.map_or(of_all, |clusters| (clusters.nearest, clusters.count))
     }
 
     /// Whether it reads the target's state after the final norm.

@@ -157,6 +157,26 @@ fn blocks_that_predict_further_tokens_are_no_layers_whether_they_are_counted_or_
 }
 
 #[test]
+fn a_block_alone_is_a_draft_head_whether_it_is_counted_among_the_layers_or_not() {
+    for counted in [2, 3] {
+        let mut alone = qwen35();
+        with_block(&mut alone, 2);
+        alone.set("qwen35.block_count", Value::U32(counted));
+        alone.tensors.retain(|name, _| !name.starts_with("blk.0.") && !name.starts_with("blk.1."));
+        let source = open(&alone).unwrap();
+        assert!(source.is_draft_head() && !source.speaks_of_mtp());
+        let head = source.for_target(&open(&qwen35()).unwrap()).unwrap();
+        assert_eq!(head.config().unwrap().layers, 1);
+        assert!(head.tensors.stored.contains_key("output.weight"));
+        // A part of it is none, and neither is a part of the layers.
+        alone.tensors.retain(|name, _| !name.ends_with("nextn.hnorm.weight"));
+        assert!(message(open(&alone)).contains("nextn.hnorm.weight in the block for MTP, found none"));
+        alone.add("blk.0.attn_norm.weight", &[HIDDEN], GgmlDType::F32);
+        assert!(message(open(&alone)).contains("the tensor blk.0."));
+    }
+}
+
+#[test]
 fn numbers_of_recurrent_layers_that_cannot_be_computed_with_are_refused() {
     let flags = |count: usize| Value::Array(vec![Value::Bool(true); count]);
     for (key, value, expected) in [

@@ -71,6 +71,8 @@ pub struct Phases<'a> {
     pub nodes: usize,
     /// Rows whose logits are asked for.
     pub rows: Range<usize>,
+    /// The first so many tokens have logits.
+    pub vocabulary: usize,
     /// States that are asked for, of all rows.
     pub taps: Option<&'a Taps>,
     /// What a draft head is given of all rows.

@@ -20,6 +20,8 @@ const MAX_ROWS: usize = 8;
 /// A matrix, the rows to multiply it with, and where the result goes.
 pub struct Task<'a> {
     pub weights: &'a Panels,
+    /// The first so many of them are multiplied.
+    pub panels: usize,
     pub inputs: &'a Inputs,
     pub rows: Range<usize>,
     /// Of row 0.
@@ -52,7 +54,7 @@ impl Phases<'_> {
     /// Of all rows.
     pub fn task<'a>(&self, weights: &'a Panels, inputs: &'a Inputs, out: *mut f32, add: bool) -> Task<'a> {
         let stride = weights.rows().next_multiple_of(LANES);
-        Task { weights, inputs, rows: 0..self.nodes, out, stride, add }
+        Task { weights, panels: weights.panels(), inputs, rows: 0..self.nodes, out, stride, add }
     }
 
     /// `state += weights * inputs`; or `branch = weights * inputs`, if it is put `aside`.
@@ -73,12 +75,11 @@ impl Phases<'_> {
 
     /// The panels of all tasks, shared out together.
     pub fn products(&self, member: &Member<'_>, tasks: &[Task<'_>], then: &Panels) {
-        let total = tasks.iter().map(|task| task.weights.panels()).sum();
+        let total = tasks.iter().map(|task| task.panels).sum();
         let find = |mut panel: usize| {
             tasks.iter().find_map(|task| {
-                let panels = task.weights.panels();
-                let found = (panel < panels).then_some((task, panel));
-                panel = panel.wrapping_sub(panels);
+                let found = (panel < task.panels).then_some((task, panel));
+                panel = panel.wrapping_sub(task.panels);
                 found
             })
         };

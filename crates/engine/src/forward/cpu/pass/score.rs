@@ -9,15 +9,16 @@ use crate::model::Scoring;
 
 // What is unsafe here rests on what is said in `pass/mod.rs`.
 impl Phases<'_> {
-    /// The logits of the rows asked for, and of every slice of them the largest and the sum.
+    /// The logits of the rows asked for, of the tokens asked for, and of every slice of them the largest and the sum.
     pub(super) fn score(&self, member: &Member<'_>, pending: Pending<'_>) {
-        let (workspace, vocabulary) = (self.workspace, self.config.vocabulary);
+        let (workspace, vocabulary) = (self.workspace, self.vocabulary);
         let stride = vocabulary.next_multiple_of(LANES);
         let to = std::slice::from_ref(&workspace.scored);
         let arriving = Arriving { pending, tap: None };
         let scored = self.normalise(member, Some(&self.network.output_norm), arriving, self.rows.clone(), to);
         let task = Task {
             weights: &self.network.output,
+            panels: vocabulary.div_ceil(LANES),
             inputs: scored,
             rows: 0..self.rows.len(),
             out: workspace.logits.at(0),

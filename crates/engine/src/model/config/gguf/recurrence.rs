@@ -18,11 +18,12 @@ impl Keys<'_> {
         }
         let beyond = self.integer("nextn_predict_layers")?.unwrap_or(0);
         let beyond = super::super::layers(path, usize::try_from(beyond).unwrap_or(usize::MAX))?;
-        let is_beyond = |block: usize| {
-            let tensor = |name: &str| has(&format!("blk.{block}.{name}.weight"));
-            ["nextn.eh_proj", "nextn.enorm", "nextn.hnorm"].into_iter().any(tensor) || !tensor("attn_norm")
-        };
-        let among = (0..beyond.min(counted)).take_while(|back| is_beyond(counted - 1 - back)).count();
+        let tensor = |block: usize, name: &str| has(&format!("blk.{block}.{name}.weight"));
+        let joins =
+            |block| ["nextn.eh_proj", "nextn.enorm", "nextn.hnorm"].iter().any(|name| tensor(block, name));
+        let is_beyond = |block| joins(block) || !tensor(block, "attn_norm");
+        let most = if joins(counted) { 0 } else { beyond.min(counted) };
+        let among = (0..most).take_while(|back| is_beyond(counted - 1 - back)).count();
         Ok((size(path, &self.key("block_count"), (counted - among) as u64)?, beyond))
     }
 

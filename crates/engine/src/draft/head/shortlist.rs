@@ -1,0 +1,62 @@
+//! From how many tokens a block for MTP guesses: a part of the vocabulary, as long as what is written lies in it. The
+//! output matrix is most of what a step of a block reads, and vocabularies of byte pairs number their tokens by how
+//! frequent they were when they were made, so that their first are a list to guess from without any data. What is not
+//! guessed, the target writes.
+
+use crate::model::DraftHead;
+use crate::token::TokenId;
+
+/// Tokens at the end of the text that are looked at.
+const RECENT: usize = 256;
+/// One in so many of them may lack in a part,
+const LACKING: usize = 5;
+/// and so many besides: those that turns begin and end with are the last of a vocabulary, in whatever language.
+const BESIDES: usize = 8;
+
+/// The number of tokens that guesses after `text` are of, from the first on, of so many in the vocabulary.
+pub(super) fn length(text: &[TokenId], vocabulary: usize) -> usize {
+    let recent = &text[text.len().saturating_sub(RECENT)..];
+    let holds = |length: &usize| {
+        let lacking = recent.iter().filter(|&&token| token as usize >= *length).count();
+        lacking <= recent.len() / LACKING + BESIDES
+    };
+    DraftHead::PARTS.iter().map(|part| vocabulary.div_ceil(*part)).find(holds).unwrap_or(vocabulary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text of `count` tokens, one in `every` of which is the last of a vocabulary of 1,000, one in two of the others
+    /// `rare`.
+    fn text(count: usize, every: usize, rare: TokenId) -> Vec<TokenId> {
+        let token = |at: usize| if at.is_multiple_of(every) { 999 } else { [7, rare][at % 2] };
+        (0..count).map(token).collect()
+    }
+
+    #[test]
+    fn guesses_are_of_the_part_of_the_vocabulary_that_the_text_is_of() {
+        for (rare, expected) in [(249, 250), (250, 500), (499, 500), (500, 1000)] {
+            assert_eq!(length(&text(300, 1000, rare), 1000), expected, "with {rare}");
+        }
+        assert_eq!(length(&text(300, 6, 7), 1000), 250);
+        assert_eq!(length(&text(300, 3, 7), 1000), 1000);
+        assert_eq!(length(&[], 1000), 250);
+        assert_eq!(length(&[], 1), 1);
+    }
+
+    #[test]
+    fn the_tokens_that_turns_begin_and_end_with_say_nothing() {
+        let turns = [vec![999; BESIDES], vec![7; 4]].concat();
+        assert_eq!(length(&turns, 1000), 250);
+        assert_eq!(length(&[&turns[..], &[999; 5]].concat(), 1000), 1000);
+    }
+
+    #[test]
+    fn a_language_that_was_left_long_ago_counts_no_more() {
+        let mut text = vec![900; 400];
+        assert_eq!(length(&text, 1000), 1000);
+        text.extend([7; RECENT]);
+        assert_eq!(length(&text, 1000), 250);
+    }
+}
