@@ -481,6 +481,22 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        name: "GLM-4.7-Flash",
+        sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 0 },
+        drafts: &[],
+        targets: &[CatalogueModel {
+            active: 3_600_000_000,
+            ..open(
+                "GLM-4.7-Flash 30B A3B · Q4_K_M",
+                ["unsloth/GLM-4.7-Flash-GGUF", "GLM-4.7-Flash-Q4_K_M.gguf"],
+                18_312_339_776,
+                29_900_000_000,
+                "mit",
+            )
+        }],
+        heads: &[],
+    },
+    CatalogueFamily {
         name: "Muse Glimmer",
         sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
         drafts: &[],
