@@ -421,22 +421,9 @@ static FAMILIES: [Family; 19] = [
 /// Of the family's models the one that makes shares of the softmax where its config.json does not say.
 pub(super) const DEEPSEEK_V2: &str = "DeepseekV2ForCausalLM";
 
-/// The table above, for messages.
-const SUPPORTED: &str = "llama (LlamaForCausalLM, MistralForCausalLM), qwen2 (Qwen2ForCausalLM), \
-                         qwen3 (Qwen3ForCausalLM), qwen3moe (Qwen3MoeForCausalLM), \
-                         gpt-oss (GptOssForCausalLM), \
-                         gemma3 (Gemma3ForCausalLM, Gemma3ForConditionalGeneration), \
-                         gemma4 (Gemma4ForCausalLM, Gemma4ForConditionalGeneration, \
-                         Gemma4UnifiedForConditionalGeneration), phi3 (Phi3ForCausalLM), \
-                         mistral3 (Mistral3ForConditionalGeneration, Ministral3ForCausalLM), \
-                         smollm3 (SmolLM3ForCausalLM), granite (GraniteForCausalLM), \
-                         granitehybrid (GraniteMoeHybridForCausalLM), \
-                         olmo2 (Olmo2ForCausalLM, Olmo3ForCausalLM), \
-                         muse-glimmer (MuseGlimmerForConditionalGeneration), lfm2 (Lfm2ForCausalLM), \
-                         lfm2moe (Lfm2MoeForCausalLM), \
-                         qwen35 (Qwen3_5ForConditionalGeneration, Qwen3_5ForCausalLM), \
-                         qwen35moe (Qwen3_5MoeForConditionalGeneration, Qwen3_5MoeForCausalLM), \
-                         deepseek2 (Glm4MoeLiteForCausalLM, DeepseekV2ForCausalLM, DeepseekV3ForCausalLM)";
+/// The names of the table above, for messages.
+const SUPPORTED: &str = "llama, qwen2, qwen3, qwen3moe, gpt-oss, gemma3, gemma4, phi3, mistral3, smollm3, granite, \
+                         granitehybrid, olmo2, muse-glimmer, lfm2, lfm2moe, qwen35, qwen35moe, deepseek2";
 
 impl Family {
     /// By `general.architecture`.
@@ -488,7 +475,6 @@ mod tests {
 
     #[test]
     fn the_message_lists_the_table() {
-        let listed = |family: &Family| format!("{} ({})", family.name, family.classes.join(", "));
-        assert_eq!(SUPPORTED, FAMILIES.iter().map(listed).collect::<Vec<_>>().join(", "));
+        assert_eq!(SUPPORTED, FAMILIES.iter().map(|family| family.name).collect::<Vec<_>>().join(", "));
     }
 }
