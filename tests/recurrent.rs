@@ -1,5 +1,5 @@
-//! Layers that keep a state in place of keys and values, and such that see latents: whatever is kept and forgotten of a text, what is left is what a
-//! fresh run has.
+//! Layers that keep a state in place of keys and values, and layers that attend to latents: whatever is kept and
+//! forgotten of a text, what is left is what a fresh run has.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
