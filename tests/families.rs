@@ -12,7 +12,7 @@ use candle_transformers::models::{gemma3, llama, mistral, phi3, qwen2, qwen3, qw
 use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::draft::{Drafters, ModelDrafter, Vocabulary};
 use foretoken_engine::forward::cpu::Isa;
-use foretoken_engine::forward::{Model, TensorModel, Want};
+use foretoken_engine::forward::{CpuModel, Model, TensorModel, Want};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::{Speculation, Tree};
@@ -308,6 +308,34 @@ fn hostile_drafts_change_nothing_of_experts_and_shared_caches() {
         });
         assert_eq!(write(&mut Drafters::one(one)), plain, "{label}");
         assert_eq!(write(&mut Drafters::one(many)), plain, "{label}");
+    }
+}
+
+#[test]
+fn a_round_says_how_many_experts_a_layer_read_for_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    for (label, used, all) in [("qwen3moe", 3.0, 8.0), ("deepseek2", 3.0, 8.0), ("qwen3", 0.0, 0.0)] {
+        let source = family(label).gguf(folder.path(), GgmlDType::Q8_0);
+        let model = CpuModel::load(&source).unwrap();
+        let mut decoder = Decoder::new(Box::new(model), Arc::new(source.tokenizer().unwrap()));
+        let mut experts = |drafters: &mut Drafters, speculation| -> Vec<Option<f32>> {
+            let (sampling, max_tokens) = (Sampling::greedy(), Some(12));
+            let request =
+                Request { sampling, max_tokens, ignore_end: true, ..Request::new(tokens()[..12].to_vec()) };
+            let request = Request { speculation, ..request };
+            let reply = decoder.reply(&request, drafters, &mut |_| ControlFlow::Continue(())).unwrap();
+            reply.rounds.iter().map(|round| round.experts).collect()
+        };
+        let plain = experts(&mut Drafters::default(), Speculation::off());
+        let counted = (used > 0.0).then_some(used);
+        assert_eq!(plain[1..], vec![counted; 11], "{label}: a row reads those that it goes through");
+        let different = Hostile(|context: &[TokenId], length| {
+            Ok((0..length).map(|at| ((context.len() * 31 + at * 7) % 320) as TokenId).collect())
+        });
+        let drafted = experts(&mut Drafters::one(different), Speculation::fixed(4));
+        assert!(drafted.iter().all(|read| read.is_some() == counted.is_some()), "{label}");
+        let most = drafted.iter().flatten().fold(0.0, |most, &read| f32::max(most, read));
+        assert!(most <= all && (most > used || used == 0.0), "{label}: {most}");
     }
 }
 

@@ -107,20 +107,23 @@ fn rows_are_those_of_the_block_around_transformers_layer() {
     let folder = tempfile::tempdir().unwrap();
     let goldens = concat!(env!("CARGO_MANIFEST_DIR"), "/goldens/mtp.safetensors");
     let goldens = candle_core::safetensors::load(goldens, &Device::Cpu).unwrap();
-    let golden = |name: &str| goldens[name].to_vec2::<f32>().unwrap();
-    let forms = [qwen35().folder(folder.path(), DType::F32), qwen35().gguf(folder.path(), GgmlDType::F32)];
-    for target in forms {
-        let source = head(&target);
-        assert!(source.is_draft_head() && !target.is_draft_head());
-        let exact = |source: &ModelSource| Box::new(TensorModel::exact(source, &Device::Cpu).unwrap());
-        let exactly = [exact(&target), exact(&source)].map(|model| model as Box<dyn Model>);
-        for ([mut target, mut head], most) in
-            [(exactly, 1e-4), ([loaded(&target), loaded(&source)], IN_HALVES)]
-        {
-            let states = states(target.as_mut(), &tokens());
-            let first = difference(&rows(head.as_mut(), &states), &golden("rows"));
-            let later = difference(&steps(head.as_mut(), &states), &golden("steps"));
-            assert!(first < most && later < most, "{first}, {later}, at most {most}");
+    for label in ["qwen35", "glm"] {
+        let golden = |name: &str| goldens[&format!("{label}.{name}")].to_vec2::<f32>().unwrap();
+        let family = family(label).with_mtp();
+        let forms = [family.folder(folder.path(), DType::F32), family.gguf(folder.path(), GgmlDType::F16)];
+        for target in forms {
+            let source = head(&target);
+            assert!(source.is_draft_head() && !target.is_draft_head());
+            let exact = |source: &ModelSource| Box::new(TensorModel::exact(source, &Device::Cpu).unwrap());
+            let exactly = [exact(&target), exact(&source)].map(|model| model as Box<dyn Model>);
+            for ([mut target, mut head], most) in
+                [(exactly, 1e-4), ([loaded(&target), loaded(&source)], IN_HALVES)]
+            {
+                let states = states(target.as_mut(), &tokens());
+                let first = difference(&rows(head.as_mut(), &states), &golden("rows"));
+                let later = difference(&steps(head.as_mut(), &states), &golden("steps"));
+                assert!(first < most && later < most, "{label}: {first}, {later}, at most {most}");
+            }
         }
     }
 }
@@ -339,7 +342,7 @@ fn a_block_that_cannot_draft_says_so_in_a_sentence_and_its_model_runs() {
     let refused = |change: &dyn Fn(&mut RandomFamily)| {
         let mut family = qwen35();
         change(&mut family);
-        let forms = [family.folder(folder.path(), DType::F32), family.gguf(folder.path(), GgmlDType::F32)];
+        let forms = [family.folder(folder.path(), DType::F32), family.gguf(folder.path(), GgmlDType::F16)];
         forms.map(|target| {
             loaded(&target);
             target.mtp_head().err().unwrap()

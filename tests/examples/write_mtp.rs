@@ -1,4 +1,4 @@
-//! Writes the folder of which `tests/goldens/mtp.py` makes goldens:
+//! Writes the folders of which `tests/goldens/mtp.py` makes goldens:
 //! `cargo run -p foretoken-tests --example write_mtp -- FOLDER`.
 #![allow(clippy::unwrap_used)]
 
@@ -9,5 +9,7 @@ use foretoken_tests::family;
 
 fn main() {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".into());
-    family("qwen35").with_mtp().write_folder(Path::new(&folder), DType::F32);
+    for label in ["qwen35", "glm"] {
+        family(label).with_mtp().write_folder(Path::new(&folder), DType::F32);
+    }
 }

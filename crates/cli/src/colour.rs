@@ -87,6 +87,7 @@ mod tests {
             threshold: None,
             staged: false,
             decision: None,
+            experts: None,
             times: Times::default(),
             at_ms: 0.0,
         }

@@ -158,6 +158,10 @@ pub struct Round {
     /// Why the governor chose this length: in the first round, where its choice changed, and now and then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
+    /// Experts that a layer read to verify, on average, for all its rows; `None` in a model without, and where nobody
+    /// counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experts: Option<f32>,
     pub times: Times,
     /// Milliseconds from the start of the reply to the end of this round.
     pub at_ms: f32,

@@ -120,8 +120,8 @@ pub fn target() -> Target {
     let retyped: Vec<Vec<u8>> = Format::ALL.iter().map(|format| with_type(&whole, format.number())).collect();
     let pieces = [("▁", -3.0), ("a", -2.0), ("▁a", -1.0), ("he", -1.5)];
     let pieces = fs::read(Gguf::sentence_piece(&pieces).write(folder.path())).unwrap();
-    let families = [experts(), assistant(), block(), gpt_oss(), lfm2moe(), granite_hybrid()]
-        .map(|gguf| fs::read(gguf.write(folder.path())).unwrap());
+    let families = [experts(), assistant(), block(), gpt_oss(), lfm2moe(), granite_hybrid(), glm()];
+    let families = families.map(|gguf| fs::read(gguf.write(folder.path())).unwrap());
     Target {
         name: "gguf",
         longest: 2 * whole.len(),
@@ -286,6 +286,32 @@ fn granite_hybrid() -> Gguf {
         gguf.set(&format!("granitehybrid.{key}"), Value::F32(number));
     }
     gguf.set("granitehybrid.rope.scaling.finetuned", Value::Bool(false));
+    gguf
+}
+
+/// A file with all keys of a GLM-4.7-Flash, whose heads share a latent.
+fn glm() -> Gguf {
+    let numbers = [
+        ("block_count", 3),
+        ("nextn_predict_layers", 1),
+        ("attention.head_count_kv", 1),
+        ("attention.key_length", 36),
+        ("attention.value_length", 32),
+        ("attention.key_length_mla", 12),
+        ("attention.value_length_mla", 16),
+        ("attention.kv_lora_rank", 32),
+        ("attention.q_lora_rank", 24),
+        ("rope.dimension_count", 4),
+        ("expert_count", 4),
+        ("expert_used_count", 2),
+        ("expert_feed_forward_length", 32),
+        ("expert_shared_count", 1),
+        ("expert_gating_func", 2),
+        ("leading_dense_block_count", 1),
+    ];
+    let mut gguf = as_family("deepseek2", numbers);
+    gguf.set("deepseek2.expert_weights_scale", Value::F32(1.8));
+    gguf.set("deepseek2.expert_weights_norm", Value::Bool(true));
     gguf
 }
 

@@ -41,7 +41,12 @@ staged: boolean,
 /**
  * Why the governor chose this length: in the first round, where its choice changed, and now and then.
  */
-decision?: Decision | null, times: Times, 
+decision?: Decision | null, 
+/**
+ * Experts that a layer read to verify, on average, for all its rows; `None` in a model without, and where nobody
+ * counts them.
+ */
+experts?: number | null, times: Times, 
 /**
  * Milliseconds from the start of the reply to the end of this round.
  */

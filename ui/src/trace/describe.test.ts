@@ -44,6 +44,12 @@ test("a card says how long its round was drafted and verified", () => {
   expect(cardOf(threeRounds, { round: 0, slot: 2 })).toMatchObject({ draftMs: 2, verifyMs: 6 });
 });
 
+test("a card says how many experts its round read, where there are any", () => {
+  const held = round(0, { extra: extra("b", "plain"), experts: 12.5 });
+  expect(cardOf([held], { round: 0, slot: 0 })?.experts).toBe(12.5);
+  expect(cardOf(threeRounds, { round: 0, slot: 2 })?.experts).toBeNull();
+});
+
 test("a card says who drafted the token and below what chance the draft was to end", () => {
   const by = (drafter: "model" | "ngram" | "recycling") => {
     const token = drafted("a", "accepted", { drafter });

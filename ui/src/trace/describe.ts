@@ -37,6 +37,8 @@ export interface TokenCard {
   roundMs: number;
   draftMs: number;
   verifyMs: number;
+  /** Experts that a layer read for the round; null in a model without. */
+  experts: number | null;
 }
 
 export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null {
@@ -49,6 +51,7 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
     roundMs: roundMs(rounds, place.round),
     draftMs: round.times.draft_ms,
     verifyMs: round.times.verify_ms,
+    experts: round.experts ?? null,
   };
   if ("extra" in token) {
     return {

@@ -65,6 +65,7 @@ function statisticsOfSummary(summary: Summary): Statistics {
     tokenMs: null,
     times: summary.times,
     byPosition: [],
+    expertsRead: null,
     decision: null,
   };
 }

@@ -49,6 +49,12 @@ test("the governor's last decision holds until its next", () => {
   expect(statisticsOf(threeRounds).decision).toBeNull();
 });
 
+test("experts are averaged over the rounds that counted them", () => {
+  const rounds = [round(0, { experts: 8 }), round(1), round(2, { experts: 12.5 })];
+  expect(statisticsOf(rounds).expertsRead).toBeCloseTo(10.25);
+  expect(statisticsOf(threeRounds).expertsRead).toBeNull();
+});
+
 test("an empty trace has no rates, and none of them is a division by zero", () => {
   const empty = statisticsOf([]);
   expect(empty.acceptanceRate).toBeNull();

@@ -40,6 +40,8 @@ export interface Statistics {
   times: Times;
   /** Places that were judged, and those whose token was drafted, by position in the draft. */
   byPosition: Position[];
+  /** Experts that a layer read in a round, on average; null in a model without. */
+  expertsRead: number | null;
   /** The governor's last; null where the draft length was never its choice. */
   decision: Decision | null;
 }
@@ -59,6 +61,7 @@ export class Accumulator {
   #accepted = 0;
   #ttftMs: number | null = null;
   #decision: Decision | null = null;
+  readonly #experts = { read: 0, rounds: 0 };
   /** The last rounds, at least those that reach into the window of the rate. */
   #recent: Round[] = [];
   #maxRecent = RECENT;
@@ -80,6 +83,10 @@ export class Accumulator {
     this.#judged += round.drafted.length - count(round, "discarded");
     this.#ttftMs ??= round.at_ms;
     this.#decision = round.decision ?? this.#decision;
+    if (round.experts != null) {
+      this.#experts.read += round.experts;
+      this.#experts.rounds += 1;
+    }
     this.#times.draft_ms += round.times.draft_ms;
     this.#times.verify_ms += round.times.verify_ms;
     this.#times.sample_ms += round.times.sample_ms;
@@ -103,6 +110,7 @@ export class Accumulator {
       tokenMs: this.#tokenMs.percentiles(),
       times: { ...this.#times },
       byPosition: this.#byPosition.map((position) => ({ ...position })),
+      expertsRead: this.#experts.rounds > 0 ? this.#experts.read / this.#experts.rounds : null,
       decision: this.#decision,
     };
   }

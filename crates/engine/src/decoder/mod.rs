@@ -351,8 +351,8 @@ impl<'a> Writing<'a> {
         let interest = Distribution::interest(&self.request.sampling);
         let want = Want::all_rows().interest(interest).features(self.drafters.taps());
         let pass = self.target.run(&tree, &want)?;
-        let logits = pass.logits();
         let verify_ms = milliseconds(verify_start);
+        let (logits, experts) = (pass.logits(), pass.experts_read());
 
         let sample_start = Instant::now();
         let verification = self.request.speculation.verification;
@@ -384,6 +384,7 @@ impl<'a> Writing<'a> {
             sample_ms: to_microseconds(sample_ms),
             rest_ms: to_microseconds(rest_ms),
         };
+        round.experts = experts.map(|experts| ((experts * 1e2).round() / 1e2) as f32);
         round.at_ms = to_microseconds(milliseconds(self.started));
         self.drafters.learn(&round, &drafting, &tokens);
         Ok((round, finish))

@@ -63,6 +63,7 @@ impl Writing<'_> {
             threshold: drafting.threshold,
             staged: drafting.staged,
             decision: drafting.decision.clone(),
+            experts: None,
             times: Times::default(),
             at_ms: 0.0,
         }

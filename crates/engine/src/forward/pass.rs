@@ -101,6 +101,11 @@ impl<'a> Pass<'a> {
         self.runner.features()
     }
 
+    /// [`Model::experts_read`] of the last [`Self::run`] or [`Self::grow`].
+    pub fn experts_read(&self) -> Option<f64> {
+        self.runner.experts_read()
+    }
+
     /// Of the pass's nodes keeps those on `path` (indices, ascending, each the child of the one before) and
     /// forgets the others.
     ///

@@ -129,6 +129,7 @@ fn round(plan: &Plan, accepted: usize, times: Times) -> (Round, Guesses) {
         threshold: None,
         staged: false,
         decision: None,
+        experts: None,
         times,
         at_ms: 0.0,
     };

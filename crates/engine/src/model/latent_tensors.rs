@@ -4,7 +4,7 @@
 use super::config::{Latent, ModelConfig};
 use super::gathered::{Gathered, Lie};
 use super::tensors::{Stored, Tensors};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The matrix of queries, or that of the vector that they are made of, its norm, and theirs then, `[heads * (plain +
 /// turned), hidden]`, `[queries, hidden]`, `[queries]` and `[heads * (plain + turned), queries]`.
@@ -119,10 +119,17 @@ fn split_stack(
 /// Of every head the rows that make keys, which are columns of what we take, and then those that make values.
 fn split_both(tensors: &mut Tensors, heads: usize, layer: usize, of: &Latent) -> Result<()> {
     let Some(found) = tensors.stored.remove(&full(layer, KEYS_AND_VALUES)) else { return Ok(()) };
-    let whole = [heads * (of.plain + of.value), of.size];
-    // Rows of blocks cannot be taken as columns.
-    if found.shape != whole || found.format.quantised() {
-        return Err(tensors.misshapen(&full(layer, KEYS_AND_VALUES), &whole, &found.shape));
+    let (name, whole) = (full(layer, KEYS_AND_VALUES), [heads * (of.plain + of.value), of.size]);
+    if found.shape != whole {
+        return Err(tensors.misshapen(&name, &whole, &found.shape));
+    }
+    if found.format.quantised() {
+        return Err(Error::BadModel {
+            path: tensors.path.clone(),
+            expected: format!("{name} that is not quantised, since columns of blocks cannot be taken"),
+            found: found.format.name().to_owned(),
+            hint: "Choose a newer GGUF file of this model, which has attn_k_b and attn_v_b instead.",
+        });
     }
     let row = found.bytes.len() / whole[0];
     for head in 0..heads {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod experts;
+mod latent;
 mod recent;
 mod recurrent;
 

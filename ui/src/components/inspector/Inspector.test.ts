@@ -71,6 +71,12 @@ test("a reply shows what drafting saved, in words and with its sign", () => {
   expect(text("stat-saved")).toBe("+20 ms");
   expect(text("verdict")).toBe("20 ms saved, 2.0x the speed without drafts");
   expect(text("stat-drafted")).toBe("2 / 3 / 4");
+  expect(text("stat-experts")).toBeUndefined();
+});
+
+test("of a model with experts it says how many of a layer a pass read", () => {
+  show(reply, Trace.of(threeRounds.map((round) => ({ ...round, experts: 12.25 }))));
+  expect(text("stat-experts")).toBe("12.3");
 });
 
 test("the heatmap stays when the stored reply takes the place of the one that was streaming", () => {

@@ -58,7 +58,7 @@ test("what is written is read as it was", async () => {
   const text = textOf(rounds);
   const written = { ...reply, text };
   const read = readTrace(await writeTrace({ reply: written, rounds, prompt: "Why?", program }));
-  expect(read.rounds).toEqual(rounds.map((held) => ({ ...held, decision: null })));
+  expect(read.rounds).toEqual(rounds.map((held) => ({ ...held, decision: null, experts: null })));
   expect(read.header).toMatchObject({ version: 1, program, target: "Starter", prompt: "Why?" });
   expect(read.done).toMatchObject({ text, finish: "stop", tokens: 5, ttft_ms: 100 });
   expect(read.notices).toEqual([]);
@@ -80,6 +80,12 @@ test("the example in docs/trace.md is a trace", () => {
   expect(header?.version).toBe(1);
   expect(rounds).toHaveLength(3);
   expect(done?.accepted).toBe(2);
+});
+
+test("experts that a round read are read as they were", async () => {
+  const rounds = threeRounds.map((held, index) => ({ ...held, experts: index + 0.25 }));
+  const read = readTrace(await writeTrace({ reply, rounds, prompt: "Why?", program }));
+  expect(read.rounds.map(({ experts }) => experts)).toEqual([0.25, 1.25, 2.25]);
 });
 
 test("a round from before drafts could be trees is one of chains, and has times of its own", () => {
@@ -154,6 +160,7 @@ test.each([
   ["a draft beyond all bounds", bad({ draft_length: 1e9 }), "from 0 to 256, found 1000000000"],
   ["more drafted tokens than can be", bad({ drafted: Array(300).fill(null) }), "drafted"],
   ["a token of megabytes", badToken({ text: "a".repeat(1e5) }), "at most 65,536 characters"],
+  ["fewer than no experts", bad({ experts: -1 }), "a number from 0 or null, found -1"],
   ["markup for a decision", bad({ decision: "<b>" }), 'object or null, found "<b>"'],
 ])("%s is refused with a sentence", (_, text, words) => {
   const message = refusal(text);

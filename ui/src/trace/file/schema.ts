@@ -139,6 +139,7 @@ export const ROUND = v.object(
     threshold: orNull(PROBABILITY),
     staged: v.optional(v.boolean("true or false"), false),
     decision: orNull(DECISION),
+    experts: orNull(AMOUNT),
     times: v.optional(TIMES, {}),
     at_ms: v.optional(MILLISECONDS),
   },

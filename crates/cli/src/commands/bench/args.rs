@@ -19,10 +19,10 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["target", "random", "folder", "sweep", "SpeculationArgs"])]
     pub models: Option<PathBuf>,
     /// Instead of --target: models with random weights, which are made for it, each with a draft of its
-    /// first layers. Shapes: tiny, 0.5B, 1.1B, 8B, with experts qwen3moe-4 and gpt-oss-3, and
-    /// with recurrent layers and a block for MTP, which drafts, qwen35-0.8B and qwen35-2B; weights: Q4_K_M, or all in Q8_0, F16
-    /// or another format of GGUF. Where LLAMA_CPP_BIN names
-    /// a folder with llama.cpp's programs, these run on the same files in turns with this one
+    /// first layers. Shapes: tiny, 0.5B, 1.1B, 8B, with experts qwen3moe-4, gpt-oss-3 and glm-flash-4, and
+    /// with recurrent layers and a block for MTP, which drafts, qwen35-0.8B and qwen35-2B; weights: Q4_K_M, or
+    /// all in Q8_0, F16 or another format of GGUF. Where LLAMA_CPP_BIN names a folder with llama.cpp's
+    /// programs, these run on the same files in turns with this one
     #[arg(
         long,
         value_name = "SHAPE:WEIGHTS",

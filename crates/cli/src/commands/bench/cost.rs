@@ -77,8 +77,8 @@ pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<R
             let start = Instant::now();
             let pass = target.run(&tree, &Want::all_rows().interest(Interest::Peaks))?;
             times.push(milliseconds(start));
+            *experts = pass.experts_read();
             pass.keep(&[])?;
-            *experts = target.experts_read();
         }
     }
     let costs = RowCost::of((1..).zip(times.into_iter().filter_map(median)));

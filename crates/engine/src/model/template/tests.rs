@@ -313,7 +313,7 @@ fn every_template_renders_every_conversation_as_jinja2_does() {
             }
         }
     }
-    assert_eq!(compared, 15 * 11 * 2);
+    assert_eq!(compared, 18 * 11 * 2);
 }
 
 #[test]
@@ -343,6 +343,9 @@ fn whether_a_model_thinks_is_a_switch_of_its_template_with_a_default() {
         ("deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", Some(false)),
         ("Qwen-Qwen2.5-7B-Instruct", None),
         ("ibm-granite-granite-4.0", None),
+        ("GLM-4.7-Flash", Some(true)),
+        ("deepseek-ai-DeepSeek-V3.1", Some(false)),
+        ("ibm-granite-granite-3.3-2B-Instruct", Some(false)),
     ] {
         assert_eq!(template(&source(name)).thinks(), thinks, "{name}");
     }
@@ -350,6 +353,11 @@ fn whether_a_model_thinks_is_a_switch_of_its_template_with_a_default() {
     let off_at_first = "{% if thinking is defined and thinking %}<think>{% else %}</think>{% endif %}";
     assert_eq!(template(off_at_first).thinks(), Some(false));
     assert_eq!(template("{# no thinking #}{{ messages[0].content }}").thinks(), None);
+    // As LFM2.5 has it: what is kept of earlier turns is no switch, and neither is what a message holds.
+    let kept = "{% set preserve_thinking = preserve_thinking | default(false) %}{% for m in messages %}{{ m.content }}\
+                {% if m.thinking is defined and preserve_thinking %}<think>{{ m.thinking }}</think>{% endif %}\
+                {% endfor %}";
+    assert_eq!(template(kept).thinks(), None);
     assert_eq!(template("{% if thinking %}{{ raise_exception('no') }}{% endif %}").thinks(), None);
 }
 
@@ -360,6 +368,16 @@ fn qwen_3_is_told_not_to_think_by_thoughts_that_are_over() {
     let rendered = |thinking| template.render_with(&question, true, thinking).unwrap();
     assert_eq!(rendered(Some(false)), rendered(None) + "<think>\n\n</think>\n\n");
     assert_eq!(rendered(Some(true)), rendered(None));
+}
+
+#[test]
+fn glm_is_told_not_to_think_by_the_end_of_thoughts() {
+    let template = template(&source("GLM-4.7-Flash"));
+    let question = [ChatMessage { role: Role::User, content: "Why?".to_owned() }];
+    let rendered = |thinking| template.render_with(&question, true, thinking).unwrap();
+    assert_eq!(rendered(None), "[gMASK]<sop><|user|>Why?<|assistant|><think>");
+    assert_eq!(rendered(Some(true)), rendered(None));
+    assert_eq!(rendered(Some(false)), "[gMASK]<sop><|user|>Why?<|assistant|></think>");
 }
 
 #[test]

@@ -102,8 +102,9 @@ const PRE_TOKENIZERS: &[PreTokenizer] = &[
         whole_words: true,
         adds_bos: true,
     },
+    PreTokenizer { names: &["glm4", "glm5"], patterns: &[LLAMA3], whole_words: true, adds_bos: false },
     PreTokenizer {
-        names: &["dbrx", "smaug-bpe", "glm4", "chatglm-bpe"],
+        names: &["dbrx", "smaug-bpe", "chatglm-bpe"],
         patterns: &[LLAMA3],
         whole_words: false,
         adds_bos: false,

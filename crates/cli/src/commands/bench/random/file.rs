@@ -14,6 +14,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::gguf::{self, Value, aligned};
+use super::latent::Latent;
 use super::mixture::bytes;
 use super::model::RandomModel;
 use super::shape::{DRAFT_LAYERS, EVERY, LINEAR, Shape, TAPS, Tensor, Values};
@@ -189,13 +190,13 @@ fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
         ("vocab_size", number(shape.vocabulary)),
         ("context_length", number(shape.context)),
         ("embedding_length", number(shape.hidden)),
-        ("feed_forward_length", number(shape.intermediate)),
+        ("feed_forward_length", number(shape.latent.map_or(shape.intermediate, |latent| latent.dense))),
         // The block for MTP is counted.
         ("block_count", number(layers + usize::from(shape.recurrence.is_some()))),
         ("attention.head_count", number(shape.heads)),
         ("attention.head_count_kv", number(shape.kv_heads)),
         ("attention.layer_norm_rms_epsilon", Value::Float(1e-5)),
-        ("rope.dimension_count", number(shape.head_size / if shape.recurrence.is_some() { 4 } else { 1 })),
+        ("rope.dimension_count", number(shape.turned())),
     ];
     let tokenizer = [
         ("model", Value::Text("gpt2".to_owned())),
@@ -212,7 +213,7 @@ fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
     let experts = shape.experts.map(|experts| {
         [
             ("attention.key_length", number(shape.head_size)),
-            ("attention.value_length", number(shape.head_size)),
+            ("attention.value_length", number(shape.latent.map_or(shape.head_size, |latent| latent.size))),
             ("attention.sliding_window", number(if experts.architecture == "gpt-oss" { 128 } else { 0 })),
             ("expert_count", number(experts.count)),
             ("expert_used_count", number(experts.used)),
@@ -234,8 +235,22 @@ fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
             ("ssm.inner_size", number(recurrence.values * LINEAR)),
         ]
     });
+    let latent = shape.latent.map(|latent| {
+        const SIGMOID: usize = 2;
+        [
+            ("attention.kv_lora_rank", number(latent.size)),
+            ("attention.q_lora_rank", number(latent.queries)),
+            ("attention.key_length_mla", number(latent.plain + shape.turned())),
+            ("attention.value_length_mla", number(latent.value)),
+            ("leading_dense_block_count", number(Latent::FIRST)),
+            ("expert_shared_count", number(1)),
+            ("expert_weights_norm", Value::Flag(true)),
+            ("expert_weights_scale", Value::Float(1.8)),
+            ("expert_gating_func", number(SIGMOID)),
+        ]
+    });
     let llama = llama.into_iter().chain(experts.into_iter().flatten());
-    let llama = llama.chain(recurrence.into_iter().flatten());
+    let llama = llama.chain(recurrence.into_iter().flatten()).chain(latent.into_iter().flatten());
     let llama = llama.map(|pair| named(shape.architecture(), pair));
     general.chain(llama).chain(tokenizer.into_iter().map(|pair| named("tokenizer.ggml", pair))).collect()
 }
@@ -317,12 +332,17 @@ mod tests {
     #[test]
     fn experts_are_a_model_of_their_architecture() {
         let folder = tempfile::tempdir().unwrap();
-        for (architecture, format) in [("qwen3moe", Format::Q4K), ("gpt-oss", Format::Mxfp4)] {
+        for (architecture, format) in
+            [("qwen3moe", Format::Q4K), ("gpt-oss", Format::Mxfp4), ("deepseek2", Format::Q4K)]
+        {
             let shape = SHAPES.into_iter().find(|shape| shape.architecture() == architecture).unwrap();
             let experts = shape.experts.map(|experts| Experts { count: 6, used: 3, ..experts });
+            let kv_heads = shape.kv_heads.min(2);
+            let latent = shape.latent.map(|latent| Latent { queries: 256, dense: 512, ..latent });
             let small =
-                Shape { vocabulary: 320, hidden: 256, intermediate: 256, heads: 4, kv_heads: 2, ..shape };
-            let model = RandomModel { shape: Shape { experts, ..small }, weights: Weights::All(format) };
+                Shape { vocabulary: 320, hidden: 256, intermediate: 256, heads: 4, kv_heads, ..shape };
+            let model =
+                RandomModel { shape: Shape { experts, latent, ..small }, weights: Weights::All(format) };
             let source = ModelSource::open(&make(model, folder.path()).unwrap().target).unwrap();
             let config = source.config().unwrap();
             assert_eq!((config.family.name, config.layers), (architecture, shape.layers));

@@ -3,6 +3,7 @@
 
 pub mod file;
 mod gguf;
+mod latent;
 pub mod llama_cpp;
 mod measure;
 pub mod mixture;

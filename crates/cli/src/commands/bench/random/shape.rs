@@ -3,6 +3,7 @@
 
 use foretoken_engine::format::Format;
 
+use super::latent::Latent;
 use super::mixture::{Part, Weights, bytes};
 
 /// The sizes of a model of the Llama family, or of one of experts.
@@ -23,6 +24,8 @@ pub struct Shape {
     pub experts: Option<Experts>,
     /// In place of attention in three of four layers; then a block for MTP follows the layers.
     pub recurrence: Option<Recurrence>,
+    /// What the keys and values of all heads are made of. The one key then has the size of a head.
+    pub latent: Option<Latent>,
 }
 
 /// The heads of Gated DeltaNet, each [`LINEAR`] numbers wide.
@@ -50,16 +53,16 @@ pub const EVERY: usize = 4;
 /// The experts of a layer, of which `intermediate` is the width.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Experts {
-    /// `general.architecture`: "qwen3moe" or "gpt-oss".
+    /// `general.architecture`: "qwen3moe", "gpt-oss" or "deepseek2".
     pub architecture: &'static str,
     pub count: usize,
     /// That a token goes through.
     pub used: usize,
 }
 
-/// tiny for a quick look, the shapes of Qwen2.5-0.5B, TinyLlama-1.1B and Llama-3.1-8B, and some layers of Qwen3-30B-A3B and
-/// of gpt-oss-20b; and, as far as they are known, Qwen3.5 0.8B and 2B.
-pub const SHAPES: [Shape; 8] = [
+/// tiny for a quick look, the shapes of Qwen2.5-0.5B, TinyLlama-1.1B and Llama-3.1-8B, and some layers of Qwen3-30B-A3B, of
+/// gpt-oss-20b and of GLM-4.7-Flash; and, as far as they are known, Qwen3.5 0.8B and 2B.
+pub const SHAPES: [Shape; 9] = [
     Shape {
         name: "tiny",
         vocabulary: 2048,
@@ -73,6 +76,7 @@ pub const SHAPES: [Shape; 8] = [
         tied: false,
         experts: None,
         recurrence: None,
+        latent: None,
     },
     Shape {
         name: "0.5B",
@@ -87,6 +91,7 @@ pub const SHAPES: [Shape; 8] = [
         tied: true,
         experts: None,
         recurrence: None,
+        latent: None,
     },
     Shape {
         name: "1.1B",
@@ -101,6 +106,7 @@ pub const SHAPES: [Shape; 8] = [
         tied: false,
         experts: None,
         recurrence: None,
+        latent: None,
     },
     Shape {
         name: "8B",
@@ -115,6 +121,7 @@ pub const SHAPES: [Shape; 8] = [
         tied: false,
         experts: None,
         recurrence: None,
+        latent: None,
     },
     Shape {
         name: "qwen3moe-4",
@@ -129,6 +136,7 @@ pub const SHAPES: [Shape; 8] = [
         tied: false,
         experts: Some(Experts { architecture: "qwen3moe", count: 128, used: 8 }),
         recurrence: None,
+        latent: None,
     },
     Shape {
         name: "gpt-oss-3",
@@ -143,6 +151,22 @@ pub const SHAPES: [Shape; 8] = [
         tied: false,
         experts: Some(Experts { architecture: "gpt-oss", count: 32, used: 4 }),
         recurrence: None,
+        latent: None,
+    },
+    Shape {
+        name: "glm-flash-4",
+        vocabulary: 154_880,
+        hidden: 2048,
+        layers: 4,
+        heads: 20,
+        kv_heads: 1,
+        head_size: 576,
+        intermediate: 1536,
+        context: 32_768,
+        tied: false,
+        experts: Some(Experts { architecture: "deepseek2", count: 64, used: 4 }),
+        recurrence: None,
+        latent: Some(Latent { size: 512, plain: 192, value: 256, queries: 768, dense: 10_240 }),
     },
     Shape {
         name: "qwen35-0.8B",
@@ -157,6 +181,7 @@ pub const SHAPES: [Shape; 8] = [
         tied: true,
         experts: None,
         recurrence: Some(Recurrence { keys: 16, values: 16 }),
+        latent: None,
     },
     Shape {
         name: "qwen35-2B",
@@ -171,6 +196,7 @@ pub const SHAPES: [Shape; 8] = [
         tied: true,
         experts: None,
         recurrence: Some(Recurrence { keys: 16, values: 16 }),
+        latent: None,
     },
 ];
 
@@ -260,63 +286,78 @@ impl Shape {
     /// Where the input of a matrix has variance 1, so has its output, but for the two that add to the
     /// hidden state: these add what [`EARLY`] and [`LATE`] say.
     fn layer(&self, layer: usize, weights: Weights) -> Vec<Tensor> {
-        let Self { hidden, heads, kv_heads, head_size, intermediate, layers, .. } = *self;
+        let making = Making { weights, layer, layers: self.layers, added: self.added(layer) };
+        let mut tensors = match self.latent {
+            Some(latent) => latent.attention(self, &making),
+            None => self.attention(&making),
+        };
+        match (self.experts, self.latent) {
+            (None, _) => tensors.extend(making.feed_forward("", self.hidden, self.intermediate)),
+            (Some(_), Some(latent)) if layer < Latent::FIRST => {
+                tensors.extend(making.feed_forward("", self.hidden, latent.dense));
+            }
+            (Some(experts), latent) => {
+                tensors.extend(self.experts(experts, &making));
+                if latent.is_some() {
+                    tensors.extend(making.feed_forward("_shexp", self.hidden, self.intermediate));
+                }
+            }
+        }
+        tensors
+    }
+
+    fn attention(&self, making: &Making) -> Vec<Tensor> {
+        let Self { hidden, heads, kv_heads, head_size, .. } = *self;
         let (queries, keys) = (heads * head_size, kv_heads * head_size);
-        let added = self.added(layer);
-        let name = |part| format!("blk.{layer}.{part}.weight");
-        let one = |part, kind, rows, columns, out| keeping(name(part), (weights, kind), [rows, columns], out);
-        let sensitive = Part::Sensitive { layer, layers };
         let mut tensors = vec![
-            self.norm(name("attn_norm"), 1.0),
-            one("attn_q", Part::Other, queries, hidden, 1.0),
-            one("attn_k", Part::Other, keys, hidden, 1.0),
-            one("attn_v", sensitive, keys, hidden, 1.0),
-            one("attn_output", Part::Other, hidden, queries, added),
+            making.norm("attn_norm", hidden),
+            making.one("attn_q", Part::Other, [queries, hidden], 1.0),
+            making.one("attn_k", Part::Other, [keys, hidden], 1.0),
+            making.one("attn_v", making.sensitive(), [keys, hidden], 1.0),
+            making.one("attn_output", Part::Other, [hidden, queries], making.added),
         ];
-        let Some(Experts { architecture, count, .. }) = self.experts else {
-            tensors.extend([
-                self.norm(name("ffn_norm"), 1.0),
-                one("ffn_gate", Part::Other, intermediate, hidden, 1.0),
-                one("ffn_up", Part::Other, intermediate, hidden, 1.0),
-                one("ffn_down", sensitive, hidden, intermediate, added / GATED),
-            ]);
-            return tensors;
-        };
-        let constant = |part: &str, shape: &[usize], value| {
-            let (name, values) = (format!("blk.{layer}.{part}"), Values::Constant(value));
-            Tensor { name, shape: shape.to_vec(), format: Format::F32, values }
-        };
-        let of_all = |part, kind, rows, columns, out: f64| {
-            let one = one(part, kind, rows, columns, out);
+        match self.architecture() {
+            "qwen3moe" => {
+                tensors.extend(["attn_q_norm", "attn_k_norm"].map(|part| making.norm(part, head_size)));
+            }
+            "gpt-oss" => tensors.extend([
+                making.constant("attn_sinks.weight", &[heads], 0.0),
+                making.constant("attn_q.bias", &[queries], 0.0),
+                making.constant("attn_k.bias", &[keys], 0.0),
+                making.constant("attn_v.bias", &[keys], 0.0),
+                making.constant("attn_output.bias", &[hidden], 0.0),
+            ]),
+            _ => {}
+        }
+        tensors
+    }
+
+    fn experts(&self, experts: Experts, making: &Making) -> Vec<Tensor> {
+        let Self { hidden, intermediate, .. } = *self;
+        let Experts { architecture, count, .. } = experts;
+        let of_all = |part, kind, [rows, columns]: [usize; 2], out: f64| {
+            let one = making.one(part, kind, [rows, columns], out);
             Tensor { shape: vec![count, rows, columns], ..one }
         };
-        let router = one("ffn_gate_inp", Part::Other, count, hidden, 1.0);
-        tensors.extend([
+        let router = making.one("ffn_gate_inp", Part::Other, [count, hidden], 1.0);
+        let mut tensors = vec![
             Tensor { format: Format::F32, ..router },
-            of_all("ffn_gate_exps", Part::Other, intermediate, hidden, 1.0),
-            of_all("ffn_up_exps", Part::Other, intermediate, hidden, 1.0),
-            of_all("ffn_down_exps", sensitive, hidden, intermediate, added / GATED),
-        ]);
-        if architecture == "qwen3moe" {
-            tensors.extend([
-                self.norm(name("ffn_norm"), 1.0),
-                constant("attn_q_norm.weight", &[head_size], 1.0),
-                constant("attn_k_norm.weight", &[head_size], 1.0),
-            ]);
-            return tensors;
+            of_all("ffn_gate_exps", Part::Other, [intermediate, hidden], 1.0),
+            of_all("ffn_up_exps", Part::Other, [intermediate, hidden], 1.0),
+            of_all("ffn_down_exps", making.sensitive(), [hidden, intermediate], making.added / GATED),
+        ];
+        match architecture {
+            "gpt-oss" => tensors.extend([
+                making.norm("post_attention_norm", hidden),
+                making.constant("ffn_gate_inp.bias", &[count], 0.0),
+                making.constant("ffn_gate_exps.bias", &[count, intermediate], 0.0),
+                making.constant("ffn_up_exps.bias", &[count, intermediate], 0.0),
+                making.constant("ffn_down_exps.bias", &[count, hidden], 0.0),
+            ]),
+            // The network that all tokens go through has it.
+            "deepseek2" => tensors.push(making.constant("exp_probs_b.bias", &[count], 0.0)),
+            _ => tensors.push(making.norm("ffn_norm", hidden)),
         }
-        tensors.extend([
-            self.norm(name("post_attention_norm"), 1.0),
-            constant("attn_sinks.weight", &[heads], 0.0),
-            constant("attn_q.bias", &[queries], 0.0),
-            constant("attn_k.bias", &[keys], 0.0),
-            constant("attn_v.bias", &[keys], 0.0),
-            constant("attn_output.bias", &[hidden], 0.0),
-            constant("ffn_gate_inp.bias", &[count], 0.0),
-            constant("ffn_gate_exps.bias", &[count, intermediate], 0.0),
-            constant("ffn_up_exps.bias", &[count, intermediate], 0.0),
-            constant("ffn_down_exps.bias", &[count, hidden], 0.0),
-        ]);
         tensors
     }
 
@@ -325,44 +366,37 @@ impl Shape {
         let Self { hidden, heads, kv_heads, head_size, intermediate, layers, .. } = *self;
         let (queries, keys, values) = (heads * head_size, kv_heads * head_size, recurrence.values * LINEAR);
         let added = self.added(layer);
-        let name = |part| format!("blk.{layer}.{part}.weight");
-        let one = |part, kind, rows, columns, out| keeping(name(part), (weights, kind), [rows, columns], out);
-        let plain = |part: &str, shape: &[usize], values| {
-            let name = format!("blk.{layer}.{part}");
-            Tensor { name, shape: shape.to_vec(), format: Format::F32, values }
-        };
-        let constant = |part: &str, length, value| plain(part, &[length], Values::Constant(value));
-        let sensitive = Part::Sensitive { layer: layer.min(layers - 1), layers };
+        let making = Making { weights, layer, layers, added };
+        let sensitive = making.sensitive();
         let mut tensors = vec![
-            self.norm(name("attn_norm"), 1.0),
-            self.norm(name("post_attention_norm"), 1.0),
-            one("ffn_gate", Part::Other, intermediate, hidden, 1.0),
-            one("ffn_up", Part::Other, intermediate, hidden, 1.0),
-            one("ffn_down", sensitive, hidden, intermediate, added / GATED),
+            making.norm("attn_norm", hidden),
+            making.norm("post_attention_norm", hidden),
+            making.one("ffn_gate", Part::Other, [intermediate, hidden], 1.0),
+            making.one("ffn_up", Part::Other, [intermediate, hidden], 1.0),
+            making.one("ffn_down", sensitive, [hidden, intermediate], added / GATED),
         ];
         if layer == layers || (layer + 1).is_multiple_of(EVERY) {
             tensors.extend([
-                one("attn_q", Part::Other, 2 * queries, hidden, 1.0),
-                one("attn_k", Part::Other, keys, hidden, 1.0),
-                one("attn_v", sensitive, keys, hidden, 1.0),
-                one("attn_output", Part::Other, hidden, queries, added),
-                constant("attn_q_norm.weight", head_size, 1.0),
-                constant("attn_k_norm.weight", head_size, 1.0),
+                making.one("attn_q", Part::Other, [2 * queries, hidden], 1.0),
+                making.one("attn_k", Part::Other, [keys, hidden], 1.0),
+                making.one("attn_v", sensitive, [keys, hidden], 1.0),
+                making.one("attn_output", Part::Other, [hidden, queries], added),
+                making.norm("attn_q_norm", head_size),
+                making.norm("attn_k_norm", head_size),
             ]);
             return tensors;
         }
         let channels = recurrence.channels();
-        let kernel = Values::Random { deviation: 0.5 };
         tensors.extend([
-            one("attn_qkv", Part::Other, channels, hidden, 1.0),
-            one("attn_gate", Part::Other, values, hidden, 1.0),
-            one("ssm_beta", Part::Other, recurrence.values, hidden, 1.0),
-            one("ssm_alpha", Part::Other, recurrence.values, hidden, 1.0),
-            one("ssm_out", Part::Other, hidden, values, added / GATED),
-            plain("ssm_conv1d.weight", &[channels, TAPS], kernel),
-            constant("ssm_dt.bias", recurrence.values, 0.0),
-            constant("ssm_a", recurrence.values, -0.1),
-            constant("ssm_norm.weight", LINEAR, 1.0),
+            making.one("attn_qkv", Part::Other, [channels, hidden], 1.0),
+            making.one("attn_gate", Part::Other, [values, hidden], 1.0),
+            making.one("ssm_beta", Part::Other, [recurrence.values, hidden], 1.0),
+            making.one("ssm_alpha", Part::Other, [recurrence.values, hidden], 1.0),
+            making.one("ssm_out", Part::Other, [hidden, values], added / GATED),
+            making.plain("ssm_conv1d.weight", &[channels, TAPS], Values::Random { deviation: 0.5 }),
+            making.constant("ssm_dt.bias", &[recurrence.values], 0.0),
+            making.constant("ssm_a", &[recurrence.values], -0.1),
+            making.constant("ssm_norm.weight", &[LINEAR], 1.0),
         ]);
         tensors
     }
@@ -387,6 +421,15 @@ impl Shape {
         }
     }
 
+    /// Numbers of a head's query and key that turn with positions.
+    pub fn turned(&self) -> usize {
+        match (self.latent, self.recurrence) {
+            (Some(latent), _) => latent.turned(self),
+            (_, Some(_)) => self.head_size / 4,
+            _ => self.head_size,
+        }
+    }
+
     fn norm(&self, name: String, value: f64) -> Tensor {
         let values = Values::Constant(value as f32);
         Tensor { name, shape: vec![self.hidden], format: Format::F32, values }
@@ -395,11 +438,65 @@ impl Shape {
     /// Bytes of keys and values of `tokens` in the cache, of two bytes each, and of a state of all layers without, of four
     /// bytes a number.
     pub fn cache_bytes(&self, tokens: usize) -> usize {
+        if self.latent.is_some() {
+            // Keys hold the values.
+            return tokens * self.layers * self.head_size * 2;
+        }
         let attending = if self.recurrence.is_some() { self.layers / EVERY } else { self.layers };
         let state = self
             .recurrence
             .map_or(0, |recurrence| recurrence.values * LINEAR * LINEAR + (TAPS - 1) * recurrence.channels());
         tokens * attending * 2 * self.kv_heads * self.head_size * 2 + (self.layers - attending) * state * 4
+    }
+}
+
+/// Makes the tensors of a layer.
+pub struct Making {
+    weights: Weights,
+    layer: usize,
+    layers: usize,
+    /// The deviation of what a matrix adds to the hidden state.
+    pub added: f64,
+}
+
+impl Making {
+    /// The matrix `[rows, columns]` that makes outputs of deviation `out` of inputs of deviation 1.
+    pub fn one(&self, part: &str, kind: Part, shape: [usize; 2], out: f64) -> Tensor {
+        keeping(format!("blk.{}.{part}.weight", self.layer), (self.weights, kind), shape, out)
+    }
+
+    /// Where errors cost most, in this layer.
+    pub fn sensitive(&self) -> Part {
+        Part::Sensitive { layer: self.layer.min(self.layers - 1), layers: self.layers }
+    }
+
+    pub fn norm(&self, part: &str, size: usize) -> Tensor {
+        self.constant(&format!("{part}.weight"), &[size], 1.0)
+    }
+
+    fn constant(&self, part: &str, shape: &[usize], value: f32) -> Tensor {
+        self.plain(part, shape, Values::Constant(value))
+    }
+
+    /// One that is never quantised.
+    fn plain(&self, part: &str, shape: &[usize], values: Values) -> Tensor {
+        Tensor {
+            name: format!("blk.{}.{part}", self.layer),
+            shape: shape.to_vec(),
+            format: Format::F32,
+            values,
+        }
+    }
+
+    /// A gated network and the norm before it, whose matrices' names end like this.
+    fn feed_forward(&self, ending: &str, hidden: usize, width: usize) -> [Tensor; 4] {
+        let one = |part: &str, kind, shape, out| self.one(&format!("{part}{ending}"), kind, shape, out);
+        [
+            self.norm("ffn_norm", hidden),
+            one("ffn_gate", Part::Other, [width, hidden], 1.0),
+            one("ffn_up", Part::Other, [width, hidden], 1.0),
+            one("ffn_down", self.sensitive(), [hidden, width], self.added / GATED),
+        ]
     }
 }
 
@@ -422,8 +519,12 @@ mod tests {
     }
 
     fn numbers(name: &str) -> usize {
-        let shape = shape(name);
-        shape.tensors(Weights::All(Format::F16), shape.layers).iter().map(Tensor::numbers).sum()
+        kept(name, shape(name).layers)
+    }
+
+    /// Of the first `layers` layers and what is around them.
+    fn kept(name: &str, layers: usize) -> usize {
+        shape(name).tensors(Weights::All(Format::F16), layers).iter().map(Tensor::numbers).sum()
     }
 
     #[test]
@@ -435,6 +536,11 @@ mod tests {
         // With their blocks for MTP, and without their eyes.
         assert_eq!(numbers("qwen35-0.8B") / 10_000_000, 77);
         assert_eq!(numbers("qwen35-2B") / 10_000_000, 194);
+        // Its files of all 47 layers call themselves 64x2.6B: a layer's expert, and what all tokens go through.
+        let expert = 3 * 1536 * 2048;
+        let layer = numbers("glm-flash-4") - kept("glm-flash-4", 3);
+        let all = kept("glm-flash-4", 1) + 46 * (layer - 63 * expert);
+        assert_eq!(all / 10_000_000, 259);
     }
 
     #[test]
