@@ -110,7 +110,7 @@ fn rows_are_those_of_the_block_around_transformers_layer() {
     for label in ["qwen35", "glm"] {
         let golden = |name: &str| goldens[&format!("{label}.{name}")].to_vec2::<f32>().unwrap();
         let family = family(label).with_mtp();
-        let forms = [family.folder(folder.path(), DType::F32), family.gguf(folder.path(), GgmlDType::F16)];
+        let forms = [family.folder(folder.path(), DType::F32), family.gguf(folder.path(), GgmlDType::F32)];
         for target in forms {
             let source = head(&target);
             assert!(source.is_draft_head() && !target.is_draft_head());
@@ -342,7 +342,7 @@ fn a_block_that_cannot_draft_says_so_in_a_sentence_and_its_model_runs() {
     let refused = |change: &dyn Fn(&mut RandomFamily)| {
         let mut family = qwen35();
         change(&mut family);
-        let forms = [family.folder(folder.path(), DType::F32), family.gguf(folder.path(), GgmlDType::F16)];
+        let forms = [family.folder(folder.path(), DType::F32), family.gguf(folder.path(), GgmlDType::F32)];
         forms.map(|target| {
             loaded(&target);
             target.mtp_head().err().unwrap()

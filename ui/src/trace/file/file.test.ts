@@ -160,7 +160,7 @@ test.each([
   ["a draft beyond all bounds", bad({ draft_length: 1e9 }), "from 0 to 256, found 1000000000"],
   ["more drafted tokens than can be", bad({ drafted: Array(300).fill(null) }), "drafted"],
   ["a token of megabytes", badToken({ text: "a".repeat(1e5) }), "at most 65,536 characters"],
-  ["fewer than no experts", bad({ experts: -1 }), "a number from 0 or null, found -1"],
+  ["fewer than no experts", bad({ experts: -1 }), "expected a number from 0, found -1"],
   ["markup for a decision", bad({ decision: "<b>" }), 'object or null, found "<b>"'],
 ])("%s is refused with a sentence", (_, text, words) => {
   const message = refusal(text);
