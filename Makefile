@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests model page run run-window run-terminal test test-openai test-tensors test-gpu test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests setup-systems model page run run-window run-terminal test test-openai test-tensors test-gpu test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -30,6 +30,9 @@ setup-tests: ## install what the tests need
 
 setup-check:
 	@scripts/setup.sh check
+
+setup-systems:
+	@scripts/setup.sh systems
 
 model: ## download the default model, SmolLM2, once (run, test and bundle do this too)
 	@scripts/model.sh
@@ -105,8 +108,7 @@ test-arm: setup-tests ## test the NEON kernels against their plain versions, on 
 
 # TARGETS="x86_64-pc-windows-gnu" checks for one alone.
 TARGETS :=
-check-systems: $(PAGE) ## compile and lint the whole workspace for macOS, Windows and Linux on ARM
-	@scripts/setup.sh systems
+check-systems: setup-systems $(PAGE) ## compile and lint the whole workspace for macOS, Windows and Linux on ARM
 	@scripts/check-systems.sh $(TARGETS)
 
 PACKAGE = $(BUNDLE)/deb/*.deb
