@@ -116,6 +116,14 @@ fn every_head_has_matrices_of_its_own() {
 }
 
 #[test]
+fn a_token_takes_the_memory_of_a_latent_and_what_turns() {
+    let source = open(&glm()).unwrap();
+    let more = source.memory_bytes(48).unwrap() - source.memory_bytes(16).unwrap();
+    // Of two layers, in half precision.
+    assert_eq!(more, 32 * 2 * (LATENT as u64 + TURNED as u64) * 2);
+}
+
+#[test]
 fn deepseeks_first_files_of_latents_have_yarns_weight_a_tenth_as_large() {
     let mut gguf = without_query_rank();
     gguf.set("deepseek2.rope.scaling.type", text("yarn"));
