@@ -17,6 +17,9 @@ log=${CARGO_TARGET_DIR:-target}/windows-tests.log
 say() { echo "test-windows: $*" >&2; }
 
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="$PWD/scripts/windows/wine.sh"
+# Where WebView2's loader lies, which the window's own tests are linked with.
+programs=$(realpath -m "${CARGO_TARGET_DIR:-target}/$TARGET/debug")
+export WINEPATH="Z:$programs"
 
 say "building"
 scripts/windows/cross.sh cargo build --workspace --locked --bin foretoken-cli --target "$TARGET"
@@ -24,7 +27,7 @@ scripts/windows/cross.sh cargo build --workspace --locked --bin foretoken-cli --
 scripts/windows/cross.sh cargo test --workspace --locked $SUITES --target "$TARGET" --no-run
 
 say "running"
-scripts/windows/wine.sh "${CARGO_TARGET_DIR:-target}/$TARGET/debug/foretoken-cli.exe" devices
+scripts/windows/wine.sh "$programs/foretoken-cli.exe" devices
 status=0
 # shellcheck disable=SC2086 # one word an option
 scripts/windows/cross.sh cargo test --workspace --locked $SUITES --target "$TARGET" --no-fail-fast -- \
