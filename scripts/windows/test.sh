@@ -37,7 +37,7 @@ scripts/windows/cross.sh cargo test --workspace --locked $SUITES --target "$TARG
 awk '
     / Running / { suite = $NF; sub(/.*\//, "", suite); sub(/-[0-9a-f]+\.exe.*/, "", suite) }
     /^test .* FAILED$/ { print "    failed: " $2 }
-    /didn.t exit successfully/ && !results { print suite " did not start" }
+    /didn.t exit successfully/ && !results { print suite " did not run to its end" }
     / Running / { results = 0 } /^test result:/ { results = 1 }
     /^test result:/ && $4 + $6 { printf "%-20s %4d passed %3d failed\n", suite, $4, $6 }' "$log"
 [ "$status" = 0 ] || say "some failed; $log says how"

@@ -351,8 +351,8 @@ impl<'a> Writing<'a> {
         let interest = Distribution::interest(&self.request.sampling);
         let want = Want::all_rows().interest(interest).features(self.drafters.taps());
         let pass = self.target.run(&tree, &want)?;
-        let verify_ms = milliseconds(verify_start);
         let (logits, experts) = (pass.logits(), pass.experts_read());
+        let verify_ms = milliseconds(verify_start);
 
         let sample_start = Instant::now();
         let verification = self.request.speculation.verification;

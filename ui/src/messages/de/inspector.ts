@@ -85,7 +85,6 @@ export const inspector = {
   "numbers.saved": "Zeit gespart",
   "numbers.first": "erstes Token",
   "numbers.percentiles": "ms/Token P50/95",
-  "numbers.experts": "Experten je Schicht",
   "numbers.counts": "angenommen / geprüft / geraten",
   "numbers.noDrafts": "Ohne Drafts geschrieben: Das ist normales Dekodieren.",
   "numbers.notMeasured":

@@ -68,7 +68,6 @@ export const reply = {
   "card.insteadOf": "statt",
   "card.round": "Runde",
   "card.times": "Raten, Prüfen",
-  "card.experts": "gelesene Experten je Schicht",
   "reply.traceDiffers":
     "Die Token dieses Traces passen nicht zur gespeicherten Antwort. Die Textansicht zeigt die Antwort selbst.",
   "reply.earlier":

@@ -19,6 +19,7 @@ export const trace = {
   "drafter.ngram": "N-Gramm",
   "drafter.recycling": "Recycling",
   "drafter.modelStaged": "Draft-Modell, gestuft",
+  "trace.experts": "gelesene Experten je Schicht",
   "trace.writtenPlain": "Geschrieben von {target}, ohne Drafts",
   "trace.writtenDrafted": "Geschrieben von {target}, Draft von {draft}",
   "trace.token": "{token}: {outcome}, Runde {round}",

@@ -81,7 +81,6 @@ export const inspector = {
   "numbers.saved": "time saved",
   "numbers.first": "first token",
   "numbers.percentiles": "ms/token p50/95",
-  "numbers.experts": "experts per layer",
   "numbers.counts": "accepted / judged / drafted",
   "numbers.noDrafts": "No drafts were used: this is plain decoding.",
   "numbers.notMeasured":

@@ -66,7 +66,6 @@ export const reply = {
   "card.insteadOf": "in place of",
   "card.round": "round",
   "card.times": "drafting, verifying",
-  "card.experts": "experts read per layer",
   "reply.traceDiffers":
     "The tokens of this trace do not match the stored reply. The text view shows the reply itself.",
   "reply.earlier":

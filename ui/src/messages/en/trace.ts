@@ -17,6 +17,7 @@ export const trace = {
   "drafter.ngram": "n-gram",
   "drafter.recycling": "recycling",
   "drafter.modelStaged": "draft model, staged",
+  "trace.experts": "experts read per layer",
   "trace.writtenPlain": "Written by {target}, without drafts",
   "trace.writtenDrafted": "Written by {target}, drafted by {draft}",
   "trace.token": "{token}: {outcome}, round {round}",

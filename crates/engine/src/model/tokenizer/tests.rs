@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use super::{Encoder, Special, Tokenizer};
 use crate::error::Error;
 use crate::model::ModelSource;
-use crate::model::fixture::{Gguf, alphabet, data, text};
+use crate::model::fixture::{Gguf, alphabet, data, text, texts};
 use crate::model::folder::Folder;
 use crate::token::TokenId;
 
@@ -175,6 +175,23 @@ fn known_end_tokens_end_a_reply_even_when_the_header_is_silent() {
     let Some(Value::Array(tokens)) = gguf.values.get_mut("tokenizer.ggml.tokens") else { panic!() };
     tokens[258] = text("<|im_end|>");
     assert_eq!(built(&gguf).ends(), [259, 258]);
+}
+
+#[test]
+fn a_word_that_no_merges_lead_to_is_a_token_where_the_kind_looks_it_up_first() {
+    let encoded = |pre: &str| {
+        let mut gguf = Gguf::tiny();
+        gguf.set("tokenizer.ggml.pre", text(pre));
+        gguf.set("tokenizer.ggml.merges", texts(["h e"]));
+        gguf.set("tokenizer.ggml.add_bos_token", Value::Bool(false));
+        built(&gguf).encode("hel", Special::Parse).unwrap()
+    };
+    for pre in ["glm4", "glm5", "llama-bpe", "tekken"] {
+        assert_eq!(encoded(pre), [257], "{pre}");
+    }
+    for pre in ["dbrx", "chatglm-bpe", "qwen2"] {
+        assert_eq!(encoded(pre), [256, u32::from(b'l')], "{pre}");
+    }
 }
 
 #[test]

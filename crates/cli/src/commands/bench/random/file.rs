@@ -17,7 +17,8 @@ use super::gguf::{self, Value, aligned};
 use super::latent::Latent;
 use super::mixture::bytes;
 use super::model::RandomModel;
-use super::shape::{DRAFT_LAYERS, EVERY, LINEAR, Shape, TAPS, Tensor, Values};
+use super::shape::{DRAFT_LAYERS, EVERY, LINEAR, Shape, TAPS};
+use super::tensor::{Tensor, Values};
 use crate::error::{Error, Result};
 use crate::output;
 

@@ -1,6 +1,6 @@
 //! The head of a GGUF file, version 3: its keys and where its tensors lie. Writes no weights.
 
-use super::shape::Tensor;
+use super::tensor::Tensor;
 
 /// Tensors begin at multiples of this many bytes after the head, and the head ends at one.
 const ALIGNMENT: usize = 32;

@@ -1,7 +1,9 @@
 //! The tensors of attention to latents, of random weights: as GLM-4.7-Flash has it.
 
+use super::making::Making;
 use super::mixture::Part;
-use super::shape::{Making, Shape, Tensor};
+use super::shape::Shape;
+use super::tensor::Tensor;
 
 /// The vector that keys and values of all heads are made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,28 +23,19 @@ impl Latent {
     /// First layers without experts.
     pub const FIRST: usize = 1;
 
-    /// Of a head's query and key the part that turns.
-    pub fn turned(&self, shape: &Shape) -> usize {
-        shape.head_size - self.size
-    }
-
     /// Of a layer.
     pub fn attention(&self, shape: &Shape, making: &Making) -> Vec<Tensor> {
         let Self { size, plain, value, queries, .. } = *self;
         let Shape { hidden, heads, head_size, .. } = *shape;
-        let of_heads = |part, kind, [rows, columns]: [usize; 2]| {
-            let one = making.one(part, kind, [rows, columns], 1.0);
-            Tensor { shape: vec![heads, rows, columns], ..one }
-        };
         vec![
             making.norm("attn_norm", hidden),
             making.one("attn_q_a", Part::Other, [queries, hidden], 1.0),
             making.norm("attn_q_a_norm", queries),
-            making.one("attn_q_b", Part::Other, [heads * (plain + self.turned(shape)), queries], 1.0),
+            making.one("attn_q_b", Part::Other, [heads * (plain + shape.turned()), queries], 1.0),
             making.one("attn_kv_a_mqa", Part::Other, [head_size, hidden], 1.0),
             making.norm("attn_kv_a_norm", size),
-            of_heads("attn_k_b", Part::Other, [size, plain]),
-            of_heads("attn_v_b", making.sensitive(), [value, size]),
+            making.stack("attn_k_b", Part::Other, [heads, size, plain], 1.0),
+            making.stack("attn_v_b", making.sensitive(), [heads, value, size], 1.0),
             making.one("attn_output", Part::Other, [hidden, heads * value], making.added),
         ]
     }

@@ -5,11 +5,13 @@ pub mod file;
 mod gguf;
 mod latent;
 pub mod llama_cpp;
+mod making;
 mod measure;
 pub mod mixture;
 mod model;
 mod report;
 pub mod shape;
+mod tensor;
 
 use std::env;
 use std::path::PathBuf;

@@ -4,7 +4,9 @@
 use foretoken_engine::format::Format;
 
 use super::latent::Latent;
-use super::mixture::{Part, Weights, bytes};
+use super::making::Making;
+use super::mixture::{Part, Weights};
+use super::tensor::{Tensor, Values};
 
 /// The sizes of a model of the Llama family, or of one of experts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -217,36 +219,6 @@ const LATE: f64 = 0.065;
 /// others as a trained one.
 const SCORES: f64 = 10.0;
 
-/// The root mean square of silu(x) y for independent standard normal x and y.
-const GATED: f64 = 0.596;
-
-/// A tensor to be made: a matrix, or a vector of norm weights.
-pub struct Tensor {
-    pub name: String,
-    /// Outermost dimension first: `[out, in]`.
-    pub shape: Vec<usize>,
-    pub format: Format,
-    pub values: Values,
-}
-
-pub enum Values {
-    Constant(f32),
-    /// Independent with mean 0.
-    Random {
-        deviation: f32,
-    },
-}
-
-impl Tensor {
-    pub fn numbers(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    pub fn bytes(&self) -> usize {
-        bytes(self.format, self.numbers())
-    }
-}
-
 impl Shape {
     /// What the drawn numbers depend on beside the shape.
     pub fn recipe() -> String {
@@ -257,7 +229,8 @@ impl Shape {
     pub fn tensors(&self, weights: Weights, kept: usize) -> Vec<Tensor> {
         let Self { vocabulary, hidden, .. } = *self;
         let outer = |name, part, deviation| {
-            matrix(format!("{name}.weight"), [vocabulary, hidden], weights.format(part, hidden), deviation)
+            let format = weights.format(part, hidden);
+            Tensor::matrix(format!("{name}.weight"), [vocabulary, hidden], format, deviation)
         };
         let plain = 1.0 / (hidden as f64).sqrt();
         let mut all = if self.tied {
@@ -277,20 +250,22 @@ impl Shape {
         all
     }
 
-    /// The deviation of what a matrix of a layer adds to the hidden state.
-    fn added(&self, layer: usize) -> f64 {
+    fn making(&self, layer: usize, weights: Weights) -> Making {
         let later = (self.layers - DRAFT_LAYERS) as f64;
-        if layer < DRAFT_LAYERS { EARLY } else { EARLY * LATE / later.sqrt() }
+        let added = if layer < DRAFT_LAYERS { EARLY } else { EARLY * LATE / later.sqrt() };
+        Making { weights, layer, layers: self.layers, added }
     }
 
     /// Where the input of a matrix has variance 1, so has its output, but for the two that add to the
     /// hidden state: these add what [`EARLY`] and [`LATE`] say.
     fn layer(&self, layer: usize, weights: Weights) -> Vec<Tensor> {
-        let making = Making { weights, layer, layers: self.layers, added: self.added(layer) };
+        let making = self.making(layer, weights);
         let mut tensors = match self.latent {
             Some(latent) => latent.attention(self, &making),
             None => self.attention(&making),
         };
+        let norm = if self.architecture() == "gpt-oss" { "post_attention_norm" } else { "ffn_norm" };
+        tensors.push(making.norm(norm, self.hidden));
         match (self.experts, self.latent) {
             (None, _) => tensors.extend(making.feed_forward("", self.hidden, self.intermediate)),
             (Some(_), Some(latent)) if layer < Latent::FIRST => {
@@ -335,28 +310,22 @@ impl Shape {
     fn experts(&self, experts: Experts, making: &Making) -> Vec<Tensor> {
         let Self { hidden, intermediate, .. } = *self;
         let Experts { architecture, count, .. } = experts;
-        let of_all = |part, kind, [rows, columns]: [usize; 2], out: f64| {
-            let one = making.one(part, kind, [rows, columns], out);
-            Tensor { shape: vec![count, rows, columns], ..one }
-        };
         let router = making.one("ffn_gate_inp", Part::Other, [count, hidden], 1.0);
         let mut tensors = vec![
             Tensor { format: Format::F32, ..router },
-            of_all("ffn_gate_exps", Part::Other, [intermediate, hidden], 1.0),
-            of_all("ffn_up_exps", Part::Other, [intermediate, hidden], 1.0),
-            of_all("ffn_down_exps", making.sensitive(), [hidden, intermediate], making.added / GATED),
+            making.stack("ffn_gate_exps", Part::Other, [count, intermediate, hidden], 1.0),
+            making.stack("ffn_up_exps", Part::Other, [count, intermediate, hidden], 1.0),
+            making.stack("ffn_down_exps", making.sensitive(), [count, hidden, intermediate], making.gated()),
         ];
         match architecture {
             "gpt-oss" => tensors.extend([
-                making.norm("post_attention_norm", hidden),
                 making.constant("ffn_gate_inp.bias", &[count], 0.0),
                 making.constant("ffn_gate_exps.bias", &[count, intermediate], 0.0),
                 making.constant("ffn_up_exps.bias", &[count, intermediate], 0.0),
                 making.constant("ffn_down_exps.bias", &[count, hidden], 0.0),
             ]),
-            // The network that all tokens go through has it.
             "deepseek2" => tensors.push(making.constant("exp_probs_b.bias", &[count], 0.0)),
-            _ => tensors.push(making.norm("ffn_norm", hidden)),
+            _ => {}
         }
         tensors
     }
@@ -365,22 +334,15 @@ impl Shape {
     fn hybrid_layer(&self, recurrence: Recurrence, layer: usize, weights: Weights) -> Vec<Tensor> {
         let Self { hidden, heads, kv_heads, head_size, intermediate, layers, .. } = *self;
         let (queries, keys, values) = (heads * head_size, kv_heads * head_size, recurrence.values * LINEAR);
-        let added = self.added(layer);
-        let making = Making { weights, layer, layers, added };
-        let sensitive = making.sensitive();
-        let mut tensors = vec![
-            making.norm("attn_norm", hidden),
-            making.norm("post_attention_norm", hidden),
-            making.one("ffn_gate", Part::Other, [intermediate, hidden], 1.0),
-            making.one("ffn_up", Part::Other, [intermediate, hidden], 1.0),
-            making.one("ffn_down", sensitive, [hidden, intermediate], added / GATED),
-        ];
+        let making = self.making(layer, weights);
+        let mut tensors = vec![making.norm("attn_norm", hidden), making.norm("post_attention_norm", hidden)];
+        tensors.extend(making.feed_forward("", hidden, intermediate));
         if layer == layers || (layer + 1).is_multiple_of(EVERY) {
             tensors.extend([
                 making.one("attn_q", Part::Other, [2 * queries, hidden], 1.0),
                 making.one("attn_k", Part::Other, [keys, hidden], 1.0),
-                making.one("attn_v", sensitive, [keys, hidden], 1.0),
-                making.one("attn_output", Part::Other, [hidden, queries], added),
+                making.one("attn_v", making.sensitive(), [keys, hidden], 1.0),
+                making.one("attn_output", Part::Other, [hidden, queries], making.added),
                 making.norm("attn_q_norm", head_size),
                 making.norm("attn_k_norm", head_size),
             ]);
@@ -392,7 +354,7 @@ impl Shape {
             making.one("attn_gate", Part::Other, [values, hidden], 1.0),
             making.one("ssm_beta", Part::Other, [recurrence.values, hidden], 1.0),
             making.one("ssm_alpha", Part::Other, [recurrence.values, hidden], 1.0),
-            making.one("ssm_out", Part::Other, [hidden, values], added / GATED),
+            making.one("ssm_out", Part::Other, [hidden, values], making.gated()),
             making.plain("ssm_conv1d.weight", &[channels, TAPS], Values::Random { deviation: 0.5 }),
             making.constant("ssm_dt.bias", &[recurrence.values], 0.0),
             making.constant("ssm_a", &[recurrence.values], -0.1),
@@ -403,14 +365,10 @@ impl Shape {
 
     /// What a block for MTP has around its layer.
     fn around_block(&self, weights: Weights) -> Vec<Tensor> {
-        let (hidden, both) = (self.hidden, 2 * self.hidden);
-        let name = |part| format!("blk.{}.nextn.{part}.weight", self.layers);
-        vec![
-            keeping(name("eh_proj"), (weights, Part::Other), [hidden, both], EARLY),
-            self.norm(name("enorm"), 1.0),
-            self.norm(name("hnorm"), 1.0),
-            self.norm(name("shared_head_norm"), 1.0),
-        ]
+        let (hidden, making) = (self.hidden, self.making(self.layers, weights));
+        let joining = making.one("nextn.eh_proj", Part::Other, [hidden, 2 * hidden], EARLY);
+        let norms = ["nextn.enorm", "nextn.hnorm", "nextn.shared_head_norm"];
+        [joining].into_iter().chain(norms.map(|part| making.norm(part, hidden))).collect()
     }
 
     /// `general.architecture`
@@ -424,7 +382,7 @@ impl Shape {
     /// Numbers of a head's query and key that turn with positions.
     pub fn turned(&self) -> usize {
         match (self.latent, self.recurrence) {
-            (Some(latent), _) => latent.turned(self),
+            (Some(latent), _) => self.head_size - latent.size,
             (_, Some(_)) => self.head_size / 4,
             _ => self.head_size,
         }
@@ -448,66 +406,6 @@ impl Shape {
             .map_or(0, |recurrence| recurrence.values * LINEAR * LINEAR + (TAPS - 1) * recurrence.channels());
         tokens * attending * 2 * self.kv_heads * self.head_size * 2 + (self.layers - attending) * state * 4
     }
-}
-
-/// Makes the tensors of a layer.
-pub struct Making {
-    weights: Weights,
-    layer: usize,
-    layers: usize,
-    /// The deviation of what a matrix adds to the hidden state.
-    pub added: f64,
-}
-
-impl Making {
-    /// The matrix `[rows, columns]` that makes outputs of deviation `out` of inputs of deviation 1.
-    pub fn one(&self, part: &str, kind: Part, shape: [usize; 2], out: f64) -> Tensor {
-        keeping(format!("blk.{}.{part}.weight", self.layer), (self.weights, kind), shape, out)
-    }
-
-    /// Where errors cost most, in this layer.
-    pub fn sensitive(&self) -> Part {
-        Part::Sensitive { layer: self.layer.min(self.layers - 1), layers: self.layers }
-    }
-
-    pub fn norm(&self, part: &str, size: usize) -> Tensor {
-        self.constant(&format!("{part}.weight"), &[size], 1.0)
-    }
-
-    fn constant(&self, part: &str, shape: &[usize], value: f32) -> Tensor {
-        self.plain(part, shape, Values::Constant(value))
-    }
-
-    /// One that is never quantised.
-    fn plain(&self, part: &str, shape: &[usize], values: Values) -> Tensor {
-        Tensor {
-            name: format!("blk.{}.{part}", self.layer),
-            shape: shape.to_vec(),
-            format: Format::F32,
-            values,
-        }
-    }
-
-    /// A gated network and the norm before it, whose matrices' names end like this.
-    fn feed_forward(&self, ending: &str, hidden: usize, width: usize) -> [Tensor; 4] {
-        let one = |part: &str, kind, shape, out| self.one(&format!("{part}{ending}"), kind, shape, out);
-        [
-            self.norm("ffn_norm", hidden),
-            one("ffn_gate", Part::Other, [width, hidden], 1.0),
-            one("ffn_up", Part::Other, [width, hidden], 1.0),
-            one("ffn_down", self.sensitive(), [hidden, width], self.added / GATED),
-        ]
-    }
-}
-
-/// Makes outputs of deviation `out` of inputs of deviation 1.
-fn keeping(name: String, (weights, part): (Weights, Part), [rows, columns]: [usize; 2], out: f64) -> Tensor {
-    matrix(name, [rows, columns], weights.format(part, columns), out / (columns as f64).sqrt())
-}
-
-fn matrix(name: String, shape: [usize; 2], format: Format, deviation: f64) -> Tensor {
-    let values = Values::Random { deviation: deviation as f32 };
-    Tensor { name, shape: shape.to_vec(), format, values }
 }
 
 #[cfg(test)]
