@@ -9,6 +9,10 @@ use crate::sampling::Sampling;
 use crate::speculation::Speculation;
 use crate::token::TokenId;
 
+mod speedup;
+
+pub use speedup::Speedup;
+
 /// What became of a drafted token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]

@@ -5,13 +5,16 @@ import { BackendError, type Backend } from "../backend/backend";
 import type { Conversation } from "../bindings/Conversation";
 import type { Dropped } from "../bindings/Dropped";
 import type { Message } from "../bindings/Message";
+import type { Speedup } from "../bindings/Speedup";
 import type { Source } from "../attachments/read";
 import { frames } from "../frames";
 import { TraceFileError } from "../trace/file/problem";
 import { traceFileName, writeTrace } from "../trace/file/write";
 import { placeOf } from "../trace/position";
+import { paceOfSummary, paceOfTrace, speedupOfPaces, type Pace } from "../trace/savings";
 import { Arena } from "./arena.svelte";
 import { Attachments } from "./attachments.svelte";
+import { partsOf } from "./branches";
 import { Check } from "./check.svelte";
 import { Context } from "./context.svelte";
 import { Conversations } from "./conversations.svelte";
@@ -119,6 +122,27 @@ export class App {
   traceOf(message: number): Trace | undefined {
     if (this.playback.message === message) return this.playback.trace;
     return this.traces.of(message);
+  }
+
+  /**
+   * Speed-up of a reply, all its parts together: live while it streams, up to the shown round in a replay,
+   * else as stored. Null where nothing was drafted or nothing is known to compare with.
+   */
+  speedupOf(message: number): Speedup | null {
+    const found = this.conversations.messages.find(({ id }) => id === message);
+    if (!found) return null;
+    const parts = partsOf(this.conversations.messages, found);
+    const replayed = parts.findIndex(({ id }) => id === this.playback.message);
+    const shown = replayed < 0 ? parts : parts.slice(0, replayed + 1);
+    return speedupOfPaces(shown.map((part) => this.#paceOf(part)));
+  }
+
+  #paceOf({ id, summary }: Message): Pace | null {
+    const growing = this.reply.message?.id === id || this.playback.message === id;
+    const trace = growing ? this.traceOf(id) : undefined;
+    if (!trace) return summary && paceOfSummary(summary);
+    const pace = paceOfTrace(trace.rounds, trace.statistics);
+    return pace && { ...pace, plain: pace.plain ?? summary?.plain_tokens_per_second ?? null };
   }
 
   /** Fetches what the window shows; the settings were read before it was. */

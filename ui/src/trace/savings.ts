@@ -3,6 +3,7 @@
  * taken for them on this device, by its measured speed. The first round is left out: its time is the
  * prompt's, which plain decoding reads as well.
  */
+import type { Speedup } from "../bindings/Speedup";
 import type { Summary } from "../bindings/Summary";
 import { duration } from "./describe";
 import { emitted } from "./round";
@@ -59,6 +60,27 @@ export function paceOfSummary(summary: Summary): Pace | null {
 
 /** What was saved over some replies together; null where none of them can be compared. */
 export function savingOf(paces: readonly (Pace | null)[]): Saving | null {
+  const found = comparedOf(paces);
+  if (!found) return null;
+  const { tokens, ms, plainMs } = found;
+  return { ms: plainMs - ms, speedup: plainMs / ms, plain: (tokens * 1000) / plainMs };
+}
+
+/** Speed-up of a reply over plain decoding, from the paces of its parts. */
+export function speedupOfPaces(paces: readonly (Pace | null)[]): Speedup | null {
+  const found = comparedOf(paces);
+  if (!found) return null;
+  const { ms, plainMs } = found;
+  return {
+    factor: plainMs / ms,
+    saved_ms: plainMs - ms,
+    plain_ms: plainMs,
+    elapsed_ms: ms,
+    replies: 1,
+  };
+}
+
+function comparedOf(paces: readonly (Pace | null)[]) {
   let [tokens, ms, plainMs] = [0, 0, 0];
   for (const pace of paces) {
     if (!pace?.drafted || pace.plain === null || pace.plain <= 0) continue;
@@ -67,8 +89,7 @@ export function savingOf(paces: readonly (Pace | null)[]): Saving | null {
     ms += pace.ms;
     plainMs += (pace.tokens * 1000) / pace.plain;
   }
-  if (plainMs === 0) return null;
-  return { ms: plainMs - ms, speedup: plainMs / ms, plain: (tokens * 1000) / plainMs };
+  return plainMs === 0 ? null : { tokens, ms, plainMs };
 }
 
 /** "2.1x"; two decimals near 1, where they decide. */
