@@ -136,8 +136,13 @@ export const REPLY_COMMANDS: readonly Command[] = [
     id: "tokens",
     group: "reply",
     keys: [{ key: "T", command: true, shift: true }],
-    obstacle: ({ newestReply }) => (newestReply ? null : t("command.noReply")),
-    run: (app) => withReply(app, ({ id }) => app.view.toggleTokens(id)),
+    run: ({ view }) => view.showAllAs(view.replyView === "tokens" ? "text" : "tokens"),
+  }),
+  named({
+    id: "drafts",
+    group: "reply",
+    keys: [{ key: "D", command: true, shift: true }],
+    run: ({ view }) => view.unfoldDrafts(!view.showDrafts),
   }),
   named({
     id: "replay",

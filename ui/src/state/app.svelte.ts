@@ -145,6 +145,13 @@ export class App {
     return pace && { ...pace, plain: pace.plain ?? summary?.plain_tokens_per_second ?? null };
   }
 
+  /** Whether no rounds of a reply are known, so that it has no tokens to show. */
+  lacksTrace({ id, summary, text }: Message): boolean {
+    const trace = this.traces.of(id);
+    if (this.reply.message?.id === id) return trace?.length === 0 && text !== "";
+    return trace ? trace.length === 0 : summary?.rounds === 0;
+  }
+
   /** Fetches what the window shows; the settings were read before it was. */
   async start() {
     // Who is told more seldom than the page wished loses nothing.

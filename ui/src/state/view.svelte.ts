@@ -8,6 +8,8 @@ export type ReplyView = "tokens" | "text";
 
 const REMEMBERED = "foretoken.reply-view";
 const WRAPS = "foretoken.wraps-code";
+const SHOW_DRAFTS = "foretoken.show-drafts";
+const KEY_DISMISSED = "foretoken.key-dismissed";
 
 export class View {
   readonly collapsed = new Collapsed();
@@ -29,10 +31,14 @@ export class View {
   inspected = $state<number | null>(null);
   hovered = $state.raw<Place | null>(null);
   selected = $state.raw<Place | null>(null);
-  /** How replies that come into view are shown; changed by the last toggle. */
+  /** How replies are shown, but for those in {@link shownAs}. */
   replyView = $state<ReplyView>(localStorage.getItem(REMEMBERED) === "text" ? "text" : "tokens");
-  /** How those on the page are shown, each for itself. */
+  /** Replies with a view of their own, by the id of their first part. */
   readonly shownAs = new SvelteMap<number, ReplyView>();
+  /** Whether wrong and unchecked drafts stand in the text instead of being folded into marks. */
+  showDrafts = $state(localStorage.getItem(SHOW_DRAFTS) === "true");
+  /** Whether the line that explains the marks above a reply was dismissed. */
+  keyDismissed = $state(localStorage.getItem(KEY_DISMISSED) === "true");
 
   /** Whether long lines of code are wrapped, in all replies. */
   wrapsCode = $state(localStorage.getItem(WRAPS) === "true");
@@ -42,22 +48,36 @@ export class View {
     return this.paletteOpen || this.shortcutsOpen || this.settingsOpen || this.libraryOpen;
   }
 
-  remember(view: ReplyView) {
+  /** How a reply is shown; `first` is the id of its first part. */
+  viewOf(first: number): ReplyView {
+    return this.shownAs.get(first) ?? this.replyView;
+  }
+
+  /** Shows all replies, later ones too, as their text or as their tokens. */
+  showAllAs(view: ReplyView) {
+    this.shownAs.clear();
     this.replyView = view;
     localStorage.setItem(REMEMBERED, view);
+  }
+
+  /** Shows one reply as its tokens, or as its text again; `first` is the id of its first part. */
+  toggleTokens(first: number) {
+    this.shownAs.set(first, this.viewOf(first) === "tokens" ? "text" : "tokens");
+  }
+
+  unfoldDrafts(unfolded: boolean) {
+    this.showDrafts = unfolded;
+    localStorage.setItem(SHOW_DRAFTS, String(unfolded));
+  }
+
+  dismissKey() {
+    this.keyDismissed = true;
+    localStorage.setItem(KEY_DISMISSED, "true");
   }
 
   wrapCode(wraps: boolean) {
     this.wrapsCode = wraps;
     localStorage.setItem(WRAPS, String(wraps));
-  }
-
-  /** Shows a reply as its tokens, or as its text again. */
-  toggleTokens(reply: number) {
-    const next = this.shownAs.get(reply) === "tokens" ? "text" : "tokens";
-    this.shownAs.set(reply, next);
-    this.remember(next);
-    this.inspect(reply);
   }
 
   openSettings(section = this.settingsSection) {

@@ -64,7 +64,7 @@ function show(message = REPLY, { last = true, before = [] as Message[] } = {}) {
 const find = (id: string) => document.querySelector<HTMLElement>(`[data-testid=${id}]`);
 
 test("a reply without rounds shows its text, also where tokens are asked for", () => {
-  app.view.remember("tokens");
+  app.view.showAllAs("tokens");
   show();
   expect(find("reply-text")?.textContent.trim()).toBe("plain words");
 });
@@ -97,7 +97,7 @@ test("a reply that something follows cannot be continued", () => {
 test("a reply that was cut within code and continued is one text, and is copied as one", () => {
   const cut = { ...REPLY, text: "So:\n\n```js\nlet", finish: "length" } as const;
   const rest = { ...REPLY, id: 2, parent: 1, text: " a = 1;\n```\n\nDone.", siblings: [2] };
-  app.view.remember("text");
+  app.view.showAllAs("text");
   show(rest, { before: [cut] });
   const texts = [...document.querySelectorAll("[data-testid=reply-text]")];
   expect(texts).toHaveLength(1);

@@ -32,6 +32,13 @@ export const reply = {
   "reply.asText": "Den formatierten Text zeigen",
   "reply.asTokens": "Die Token und ihre Ergebnisse zeigen",
   "reply.tokens": "Token",
+  "reply.text": "Text",
+  "reply.allAs": "Alle Antworten zeigen als",
+  "reply.allAsText": "Alle Antworten als reinen Lesetext zeigen ({keys})",
+  "reply.allAsTokens": "In allen Antworten zeigen, welche Wörter richtig geraten waren ({keys})",
+  "reply.noTrace": "Keine Token zu zeigen: Zu dieser Antwort gibt es keine Draft-Daten",
+  "reply.noneHasTrace":
+    "Keine Token zu zeigen: Zu den Antworten dieses Chats gibt es keine Draft-Daten",
   "reply.checkTitle": "Diese Antwort ohne Drafts neu schreiben und vergleichen",
   "reply.check": "Prüfen",
   "reply.replayTitle": "Zusehen, wie diese Antwort Runde für Runde geschrieben wird",
