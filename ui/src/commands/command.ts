@@ -1,4 +1,5 @@
 /** What can be done in the window, as the table says it. */
+import { createContext } from "svelte";
 import type { App } from "../state/app.svelte";
 import type { Message } from "../bindings/Message";
 import { t, type Key } from "../messages/say";
@@ -16,7 +17,10 @@ export interface Desk {
   importTrace: () => void;
   exportTrace: (reply: Message) => void;
   copyReply: (reply: Message, as: "markdown" | "text") => void;
+  copy: (text: string) => void;
 }
+
+export const [getDesk, setDesk] = createContext<Desk>();
 
 export const GROUPS = [
   "window",

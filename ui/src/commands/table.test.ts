@@ -17,6 +17,7 @@ const desk: Desk = {
   exportTrace: vi.fn(),
   focusFind: vi.fn(),
   copyReply: vi.fn(),
+  copy: vi.fn(),
 };
 const REPLY = {
   id: 7,

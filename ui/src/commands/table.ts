@@ -5,21 +5,39 @@
  */
 import { LOCALES } from "../messages/locale.svelte";
 import { t } from "../messages/say";
+import type { Conversation } from "../bindings/Conversation";
 import { SECTIONS } from "../settings/words";
 import type { App } from "../state/app.svelte";
 import type { Language } from "../bindings/Language";
 import type { Theme } from "../bindings/Theme";
 import { applies, named, obstacleOf, type Command, type Desk } from "./command";
+import { duplicate, exportJson, exportMarkdown, pin, remove, rename } from "./conversationMenu";
 import { pressed, type Keys } from "./keys";
 import { REPLY_COMMANDS } from "./replyCommands";
 import { LIBRARY_SECTIONS } from "./sections";
+import type { SubjectCommand } from "./subject";
 
 function openConversation({ conversations }: App) {
   return conversations.list.find(({ id }) => id === conversations.current) ?? null;
 }
 
-function noOpenConversation(app: App): string | null {
-  return openConversation(app) ? null : t("command.notStored");
+/** A conversation's command for the open one. */
+function forOpen(
+  id: "rename" | "pin" | "delete" | "duplicate" | "export-markdown" | "export-json",
+  { obstacle, run }: SubjectCommand<Conversation>,
+): Command {
+  return named({
+    id,
+    group: "conversations",
+    obstacle: (app) => {
+      const open = openConversation(app);
+      return open ? (obstacle?.(app, open) ?? null) : t("command.notStored");
+    },
+    run: (app, desk) => {
+      const open = openConversation(app);
+      if (open) run(app, desk, open);
+    },
+  });
 }
 
 const withCommand = (key: string, shift = false): readonly Keys[] => [
@@ -103,54 +121,12 @@ const conversationCommands: readonly Command[] = [
       desk.focusComposer();
     },
   }),
-  named({
-    id: "rename",
-    group: "conversations",
-    obstacle: noOpenConversation,
-    run: (app, desk) => {
-      desk.showConversations();
-      app.view.renaming = app.conversations.current;
-    },
-  }),
-  named({
-    id: "pin",
-    group: "conversations",
-    obstacle: noOpenConversation,
-    run: (app) => {
-      const conversation = openConversation(app);
-      if (conversation) void app.conversations.togglePin(conversation);
-    },
-  }),
-  named({
-    id: "delete",
-    group: "conversations",
-    obstacle: noOpenConversation,
-    run: (app) => {
-      const conversation = openConversation(app);
-      if (conversation) void app.conversations.delete(conversation);
-    },
-  }),
-  named({
-    id: "duplicate",
-    group: "conversations",
-    obstacle: (app) => noOpenConversation(app) ?? app.occupied,
-    run: (app) => {
-      const conversation = openConversation(app);
-      if (conversation) void app.duplicate(conversation);
-    },
-  }),
-  named({
-    id: "export-markdown",
-    group: "conversations",
-    obstacle: noOpenConversation,
-    run: ({ conversations, exchange }) => void exchange.export(conversations.stored, "markdown"),
-  }),
-  named({
-    id: "export-json",
-    group: "conversations",
-    obstacle: noOpenConversation,
-    run: ({ conversations, exchange }) => void exchange.export(conversations.stored, "json"),
-  }),
+  forOpen("rename", rename),
+  forOpen("pin", pin),
+  forOpen("delete", remove),
+  forOpen("duplicate", duplicate),
+  forOpen("export-markdown", exportMarkdown),
+  forOpen("export-json", exportJson),
   named({
     id: "export-all",
     group: "conversations",

@@ -35,6 +35,7 @@ const EXCEPTIONS = new Set([
   ...["(prefers-reduced-motion: reduce)", "(prefers-color-scheme: dark)", "formula display"],
   ...["input, textarea, select", "input, textarea, button", "button, a, label, summary"],
   "input, textarea, select, [contenteditable], canvas",
+  "input, textarea, [contenteditable]",
   '"Inter Variable", system-ui, sans-serif',
   '"JetBrains Mono Variable", ui-monospace, monospace',
 ]);

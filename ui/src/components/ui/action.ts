@@ -1,9 +1,13 @@
-/** Something a menu offers to do. */
+/** An entry of a menu. */
 export interface Action {
   label: string;
-  /** Says more than the label while the pointer rests on it. */
-  title: string;
+  /** Explains the label, or says why the entry is disabled, in a tooltip. */
+  title?: string | null;
   testid: string;
   disabled: boolean;
+  /** Its shortcut, as `shortcut` writes it. */
+  keys?: string | null;
+  /** Whether a line separates it from the entry before. */
+  divided?: boolean;
   run: () => void;
 }

@@ -15,7 +15,7 @@ export interface Anchor {
 export interface Standing {
   /** Where it stands unless there is room on the other side alone. */
   side: "above" | "below";
-  align: "middle" | "end";
+  align: "start" | "middle" | "end";
   /** Kept free to the anchor, and to the window's edge above or below. */
   gap: number;
 }
@@ -38,7 +38,8 @@ export function beside(of: () => Anchor, { side, align, gap }: Standing) {
     const below = anchor.top + anchor.height + gap;
     const fits = side === "above" ? above >= gap : below + height + gap <= window.innerHeight;
     const free = anchor.width - width;
-    const left = within(anchor.left + (align === "middle" ? free / 2 : free), width);
+    const shift = { start: 0, middle: free / 2, end: free }[align];
+    const left = within(anchor.left + shift, width);
     const top = fits === (side === "above") ? above : below;
     Object.assign(floating.style, { left: `${left}px`, top: `${top}px` });
   };

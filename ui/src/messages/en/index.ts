@@ -7,6 +7,7 @@ import { common } from "./common";
 import { conversation } from "./conversation";
 import { inspector } from "./inspector";
 import { library } from "./library";
+import { menu } from "./menu";
 import { presets } from "./presets";
 import { reply } from "./reply";
 import { settings } from "./settings";
@@ -25,6 +26,7 @@ export const en = {
   ...conversation,
   ...inspector,
   ...library,
+  ...menu,
   ...presets,
   ...reply,
   ...settings,

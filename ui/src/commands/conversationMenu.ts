@@ -1,0 +1,46 @@
+/** What can be done with a conversation: its context menu, and the table's commands for the open one. */
+import type { Conversation } from "../bindings/Conversation";
+import { PLACE_KEYS } from "./placeKeys";
+import type { SubjectCommand } from "./subject";
+
+type ConversationCommand = SubjectCommand<Conversation>;
+
+export const rename: ConversationCommand = {
+  id: "rename",
+  keys: PLACE_KEYS.conversations.rename.keys[0],
+  run: ({ view }, desk, { id }) => {
+    desk.showConversations();
+    view.renaming = id;
+  },
+};
+
+export const pin: ConversationCommand = {
+  id: ({ pinned }) => (pinned ? "unpin" : "pin"),
+  run: ({ conversations }, _, conversation) => void conversations.togglePin(conversation),
+};
+
+export const duplicate: ConversationCommand = {
+  id: "duplicate",
+  obstacle: ({ occupied }) => occupied,
+  run: (app, _, conversation) => void app.duplicate(conversation),
+};
+
+export const exportMarkdown: ConversationCommand = {
+  id: "export-markdown",
+  divided: true,
+  run: ({ exchange }, _, { id }) => void exchange.export(id, "markdown"),
+};
+
+export const exportJson: ConversationCommand = {
+  id: "export-json",
+  run: ({ exchange }, _, { id }) => void exchange.export(id, "json"),
+};
+
+export const remove: ConversationCommand = {
+  id: "delete",
+  keys: PLACE_KEYS.conversations.delete.keys[0],
+  divided: true,
+  run: ({ conversations }, _, conversation) => void conversations.delete(conversation),
+};
+
+export const CONVERSATION_MENU = [rename, pin, duplicate, exportMarkdown, exportJson, remove];

@@ -1,0 +1,54 @@
+/** The context menu of a message that the person sent. */
+import type { Message } from "../bindings/Message";
+import type { App } from "../state/app.svelte";
+import { isImported } from "../state/imports.svelte";
+import { menuOf, type SubjectCommand } from "./subject";
+import type { Desk } from "./command";
+
+type MessageCommand = SubjectCommand<Message>;
+
+const occupied = ({ occupied }: App) => occupied;
+
+const copy: MessageCommand = {
+  id: "copy",
+  run: (_, desk, { text }) => desk.copy(text),
+};
+
+const edit: MessageCommand = {
+  id: "edit",
+  obstacle: occupied,
+  run: ({ view }, _, { id }) => (view.editing = id),
+};
+
+/** Starts the model's context at this message. */
+const seeFrom: MessageCommand = {
+  id: "see-from",
+  divided: true,
+  obstacle: occupied,
+  run: ({ conversations }, _, { id }) => void conversations.seeFrom(id),
+};
+
+/** Copies the conversation up to a message into a new one. Replies offer it, too. */
+export const branch: MessageCommand = {
+  id: "branch",
+  obstacle: occupied,
+  run: (app, _, { id, conversation }) => {
+    const home = app.conversations.list.find((one) => one.id === conversation);
+    if (home) void app.duplicate(home, id);
+  },
+};
+
+/** Deletes a message and all that follows it. Replies offer it, too. */
+export const deleteMessage: MessageCommand = {
+  id: "delete",
+  divided: true,
+  obstacle: occupied,
+  run: ({ conversations }, _, message) => void conversations.deleteMessage(message),
+};
+
+/** The entries for a sent message; one of an imported trace can only be copied. */
+export function questionMenu(app: App, desk: Desk, message: Message) {
+  const stored = [edit, seeFrom, branch, deleteMessage];
+  const commands = isImported(message.conversation) ? [copy] : [copy, ...stored];
+  return menuOf(commands, app, desk, message);
+}

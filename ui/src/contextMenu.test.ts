@@ -1,0 +1,94 @@
+/** The context menus of the window, by pointer and by keyboard. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { WindowFixture } from "./windowFixture";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
+
+let window: WindowFixture;
+
+beforeEach(async () => {
+  window = await WindowFixture.open();
+});
+afterEach(() => window.close());
+
+/** Presses the secondary button on an element; resolves with whether the browser's own menu would open. */
+async function rightClick(element: Element): Promise<boolean> {
+  const event = new MouseEvent("contextmenu", {
+    button: 2,
+    bubbles: true,
+    cancelable: true,
+  });
+  const own = element.dispatchEvent(event);
+  await window.pass();
+  return own;
+}
+
+const menu = () => document.querySelector("[role=menu]");
+const entries = () =>
+  [...(menu()?.querySelectorAll("[role=menuitem] span") ?? [])].map((item) => item.textContent);
+
+test("the browser's menu opens in text fields alone", async () => {
+  expect(await rightClick(document.body)).toBe(false);
+  expect(menu()).toBeNull();
+  expect(await rightClick(window.present("composer"))).toBe(true);
+  expect(menu()).toBeNull();
+});
+
+test("a conversation's menu has its commands, and is the one behind its button", async () => {
+  const conversation = window.present("conversation-item");
+  expect(await rightClick(conversation)).toBe(false);
+  const named = ["Rename", "Unpin", "Duplicate", "Export as Markdown", "Export as JSON", "Delete"];
+  expect(entries()).toEqual(named);
+  await window.press("Escape");
+  expect(menu()).toBeNull();
+  await window.click("conversation-more");
+  expect(entries()).toEqual(named);
+});
+
+test("an entry does what it says to the conversation that was pressed", async () => {
+  const [, other] = window.app.conversations.list;
+  const row = window.all("conversation-item")[1] ?? expect.fail("one conversation only");
+  await rightClick(row);
+  await window.click("menu-delete");
+  expect(window.app.conversations.list.map(({ id }) => id)).not.toContain(other?.id);
+  expect(menu()).toBeNull();
+});
+
+test("a sent message can be edited from its menu, and not while a reply is written", async () => {
+  const question = window.present("message-user");
+  await rightClick(question);
+  expect(entries()).toContain("New chat from here");
+  await window.click("menu-edit");
+  expect(window.app.view.editing).not.toBeNull();
+  window.app.view.editing = null;
+  window.app.reply.active = true;
+  await window.pass();
+  await rightClick(window.present("message-user"));
+  expect(window.present("menu-edit").hasAttribute("disabled")).toBe(true);
+  expect(window.present("menu-copy").hasAttribute("disabled")).toBe(false);
+});
+
+test("the menu key opens the menu of what has the keyboard, and Esc gives it back", async () => {
+  const conversation = window.present("conversation-item");
+  for (const keys of ["ContextMenu", "Shift F10"]) {
+    conversation.focus();
+    await window.press(keys);
+    expect(document.activeElement).toBe(window.present("menu-rename"));
+    await window.press("ArrowUp");
+    expect(document.activeElement).toBe(window.present("menu-delete"));
+    await window.press("Escape");
+    expect(document.activeElement).toBe(conversation);
+  }
+});
+
+test("a press beside the menu closes it, and another menu takes its place", async () => {
+  await rightClick(window.present("conversation-item"));
+  document.body.dispatchEvent(new Event("pointerdown", { bubbles: true }));
+  await window.pass();
+  expect(menu()).toBeNull();
+  await rightClick(window.present("conversation-item"));
+  await rightClick(window.present("message-user"));
+  expect(document.querySelectorAll("[role=menu]")).toHaveLength(1);
+  expect(entries()).toContain("Edit");
+});

@@ -1,0 +1,18 @@
+/** Kontextmenüs. */
+import type { menu as english } from "../en/menu";
+
+export const menu = {
+  "menu.label": "Kontextmenü",
+  "menu.copySelection": "Auswahl kopieren",
+  "menu.copy": "Kopieren",
+  "menu.edit": "Bearbeiten",
+  "menu.see-from": "Kontext hier beginnen",
+  "menu.branch": "Neuer Chat ab hier",
+  "menu.delete": "Löschen",
+  "menu.rename": "Umbenennen",
+  "menu.pin": "Anheften",
+  "menu.unpin": "Lösen",
+  "menu.duplicate": "Duplizieren",
+  "menu.export-markdown": "Als Markdown exportieren",
+  "menu.export-json": "Als JSON exportieren",
+} as const satisfies Record<keyof typeof english, string>;

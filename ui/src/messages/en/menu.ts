@@ -1,0 +1,16 @@
+/** Context menus. */
+export const menu = {
+  "menu.label": "Context menu",
+  "menu.copySelection": "Copy selected text",
+  "menu.copy": "Copy",
+  "menu.edit": "Edit",
+  "menu.see-from": "Start context here",
+  "menu.branch": "New chat from here",
+  "menu.delete": "Delete",
+  "menu.rename": "Rename",
+  "menu.pin": "Pin",
+  "menu.unpin": "Unpin",
+  "menu.duplicate": "Duplicate",
+  "menu.export-markdown": "Export as Markdown",
+  "menu.export-json": "Export as JSON",
+} as const;
