@@ -44,7 +44,7 @@ function englishTexts(): string[] {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) texts.push(walker.currentNode.textContent?.trim() ?? "");
   for (const element of document.body.querySelectorAll("*")) {
-    for (const name of ["title", "aria-label", "placeholder", "aria-valuetext"]) {
+    for (const name of ["data-tooltip", "aria-label", "placeholder", "aria-valuetext"]) {
       texts.push(element.getAttribute(name) ?? "");
     }
   }

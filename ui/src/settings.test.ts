@@ -150,7 +150,7 @@ test("a section that shows a conversation's own settings does not reset those in
   await window.click("settings-tab-sampling");
   expect(app.setup.shown).toBe("conversation");
   expect(button().disabled).toBe(true);
-  expect(button().title).toContain("In general");
+  expect(button().dataset["tooltip"]).toContain("In general");
   await window.click("settings-tab-data");
   app.settings.change({ keep_traces: !defaults.keep_traces });
   await window.pass(0);

@@ -52,13 +52,13 @@ export class TextShapes {
   #link({ address, children }: Branch): ElementShape {
     const inside = this.#inside(children);
     if (typeof address !== "string") return element("span", undefined, inside);
-    return element("a", undefined, inside, { href: address, title: address });
+    return element("a", undefined, inside, { href: address, "data-tooltip": address });
   }
 
   #code(branch: Branch): ElementShape {
     const language = branch.language ?? "";
     const shown = language === "" ? "text" : language;
-    const wrap = { "aria-pressed": String(this.#wraps), title: t("reply.wrapTitle") };
+    const wrap = { "aria-pressed": String(this.#wraps), "data-tooltip": t("reply.wrapTitle") };
     const head = [
       element("span", undefined, [shown]),
       button(t("reply.wrap"), { ...wrap, "data-wrap": "code" }),

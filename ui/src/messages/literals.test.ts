@@ -42,7 +42,7 @@ const EXCEPTIONS = new Set([
 
 /** Attributes and properties whose text is read. */
 const READ = new Set(
-  `alt aria-label aria-roledescription aria-valuetext caption description explanation heading label
+  `data-tooltip alt aria-label aria-roledescription aria-valuetext caption description explanation heading label
   none note placeholder question title words yes no`.split(/\s+/),
 );
 
