@@ -63,6 +63,8 @@ const PAIRS: [string, string[], number][] = [
   ["bonus", ["raise", "bg", "panel"], GRAPHIC],
   ["recovered", ["raise", "bg", "panel"], GRAPHIC],
   ["line-strong", ["bg", "panel"], GRAPHIC],
+  // A draft before its outcome, which is hidden from screen readers and gone in a moment.
+  ["ghost", ["bg", "panel"], GRAPHIC],
 ];
 
 describe.each(["dark", "light"])("the %s theme", (theme) => {
@@ -115,6 +117,17 @@ describe.each(["dark", "light"])("the outcomes of the %s theme", (theme) => {
   test("let the stroke of a rejected cell be seen on its casing, whatever the cell's strength", () => {
     expect(contrast(colour("rejected"), colour("bg"))).toBeGreaterThanOrEqual(GRAPHIC);
   });
+});
+
+test("outcomes in a text have lines of different kinds, as well as colours", () => {
+  const reply = readFileSync(new URL("./components/reply/reply.css", import.meta.url), "utf8");
+  const kinds = ["accepted", "recovered", "bonus"].map((outcome) => {
+    const line = new RegExp(
+      `\\.chip\\.${outcome},[^}]*border-bottom: \\dpx (\\w+) var\\(--${outcome}\\)`,
+    );
+    return line.exec(reply)?.[1] ?? expect.fail(`${outcome} has no line`);
+  });
+  expect(new Set(kinds).size).toBe(kinds.length);
 });
 
 const components = import.meta.glob<string>("./**/*.svelte", {

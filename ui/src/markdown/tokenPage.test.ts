@@ -1,9 +1,15 @@
+import { readFileSync } from "node:fs";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Round } from "../bindings/Round";
 import { extra, round } from "../trace/fixtures";
+import { ghostOf } from "../trace/ghost";
 import { Offsets } from "../trace/offsets";
 import { textOf } from "../trace/text";
+import { recordingOf } from "../backend/recording";
+import { ReplyDocument } from "./document";
+import { ReplyPage } from "./page";
 import { NASTY, cut } from "./samples";
+import { TextShapes } from "./textShapes";
 import { TokenPage, windowAfter, windowBefore } from "./tokenPage";
 
 let root: HTMLElement;
@@ -65,7 +71,7 @@ describe.each(cases)("%s, cut %d", (_, seed, text) => {
       0,
     );
     expect(shown.length).toBe(tokens);
-    const emitted = chips().filter((chip) => !chip.matches("[aria-hidden]"));
+    const emitted = chips().filter((chip) => !chip.closest("[aria-hidden]"));
     const texts = emitted.map((chip) => chip.dataset["text"] ?? chip.textContent);
     expect(texts.join("")).toBe(text);
   });
@@ -121,8 +127,9 @@ test("a rejected token stands in the block of what replaced it", () => {
   );
   show(rounds);
   const wrong = root.querySelector(`[data-round="${at}"][data-slot="0"]`);
-  expect(wrong?.parentElement?.textContent).toContain("two");
-  expect(wrong?.nextElementSibling?.textContent).toBe("two");
+  const fold = wrong?.closest(".fold");
+  expect(fold?.parentElement?.textContent).toContain("two");
+  expect(fold?.nextElementSibling?.textContent).toBe("two");
 });
 
 function rejected(text: string) {
@@ -167,24 +174,26 @@ describe("a reply that grows without end", () => {
     );
 
   test.each([
-    ["an endless paragraph", " word"],
-    ["an endless list", "- item\n"],
-    ["many paragraphs", "one\n\n"],
+    ["an endless paragraph", " word", 400],
+    ["an endless list", "- item\n", 400],
+    ["many paragraphs", "one\n\n", 1200],
   ])(
-    "as %s never has more than 400 tokens on the page",
-    (_, line) => {
+    "as %s never has more on the page than can be laid out in a frame",
+    (_, line, most) => {
       const trace = traceOf([]);
       const page = new TokenPage(root);
       const rounds = many(line);
       let first = 0;
-      for (let at = 0; at < rounds.length; at += 250) {
-        trace.add(rounds.slice(at, at + 250));
+      for (let at = 0; at < rounds.length; at += 100) {
+        trace.add(rounds.slice(at, at + 100));
         first = page.show(trace, { first: 0, end: null }, true);
-        expect(chips().length).toBeLessThanOrEqual(400);
+        expect(chips().length).toBeLessThanOrEqual(most);
         expect(chips().length).toBeGreaterThanOrEqual(200);
       }
       expect(read()).toBe(textOf(rounds.slice(first)));
       expect(first).toBeGreaterThan(800);
+      page.show(trace, { first: 0, end: null }, false, 10_000);
+      expect(read()).toBe(textOf(rounds));
     },
     30_000,
   );
@@ -207,4 +216,116 @@ test("a window has about as many tokens as asked for", () => {
   expect(windowBefore(rounds, 10, 40)).toBe(0);
   expect(windowAfter(rounds, 20, 40)).toBe(40);
   expect(windowAfter(rounds, 90, 40)).toBeNull();
+});
+
+/** The words that a person sees in the default view, as reply.css hides the rest. */
+function wordsInSight(): { all: number; answer: number } {
+  const copy = root.cloneNode(true) as HTMLElement;
+  for (const hidden of copy.querySelectorAll(HIDDEN)) hidden.remove();
+  const all = wordsOf(copy.textContent);
+  for (const draft of copy.querySelectorAll("[aria-hidden=true]:not(.shown)")) draft.remove();
+  return { all, answer: wordsOf(copy.textContent) };
+}
+
+const HIDDEN = "summary, .drafts, .chip.syntax, .chip > .mark, .chip > .raw, tr.marks, p.marks";
+/** Rounds from one look at the page to the next. */
+const EVERY = 3;
+const wordsOf = (text: string) => text.match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
+const RECORDINGS = import.meta.glob<string>("../backend/recordings/*.jsonl", {
+  query: "?raw",
+  import: "default",
+  eager: true,
+});
+
+test("what this file takes for hidden is what the stylesheet hides", () => {
+  const css = readFileSync("src/components/reply/reply.css", "utf8");
+  const quiet = css.replaceAll(/\/\*[^]*?\*\//g, "").replaceAll(/\s+/g, " ");
+  const selectors = HIDDEN.split(", ").slice(2);
+  const rule = selectors.map((selector) => `.reply:not(.all) ${selector}`).join(", ");
+  expect(quiet).toContain(`${rule}, .reply.all .chip > .shown { display: none; }`);
+  expect(quiet).toContain(".drafts { display: none; }");
+});
+
+describe.each(Object.entries(RECORDINGS))("the recorded reply %s", (_, lines) => {
+  const { rounds, text } = recordingOf(lines);
+
+  test("shows fewer than 5 % of words that are not the answer while it is written", () => {
+    const trace = traceOf([]);
+    const page = new TokenPage(root);
+    let [all, answer] = [0, 0];
+    for (let at = 0; at < rounds.length; at += EVERY) {
+      trace.add(rounds.slice(at, at + EVERY));
+      const newest = trace.rounds.at(-1);
+      const draft = ghostOf(newest);
+      page.show(trace, { first: 0, end: null }, true, undefined, { draft, held: draft ? 1 : 0 });
+      const words = wordsInSight();
+      all += words.all;
+      // What is right of the draft that runs ahead is a part of the answer already.
+      const right = newest?.drafted.filter(({ outcome }) => outcome === "accepted") ?? [];
+      answer += words.answer + wordsOf(right.map((token) => token.text).join(""));
+    }
+    expect(answer).toBeGreaterThan(100);
+    expect((all - answer) / all).toBeLessThan(0.05);
+  });
+
+  test("shows each of its words once when it is finished, and drafts as marks alone", () => {
+    show(rounds);
+    const { all, answer } = wordsInSight();
+    expect(all).toBe(answer);
+    const written = new ReplyDocument();
+    written.update(text, true);
+    const element = document.createElement("div");
+    const page = new ReplyPage(element, false);
+    const shapes = new TextShapes(text, () => undefined);
+    page.show(written, (block) => shapes.of(block.branch), false);
+    for (const head of element.querySelectorAll(".code-head, summary")) head.remove();
+    expect(all).toBe(wordsOf(element.textContent));
+    const wrong = rounds.filter(({ drafted }) => drafted.some((one) => one.outcome === "rejected"));
+    expect(root.querySelectorAll(".fold.wrong").length).toBeGreaterThanOrEqual(wrong.length);
+  });
+});
+
+describe("a draft that runs ahead", () => {
+  const next = round(1, {
+    drafted: [rejected(" wrong"), { ...rejected(" after"), outcome: "discarded" as const }],
+    extra: extra(" right", "recovered"),
+  });
+  const begin = round(0, { extra: extra("It is", "plain") });
+  const ghost = () => root.querySelector("[data-testid=ghost]");
+
+  test("stands behind the text until its outcome is shown, and is no part of it", () => {
+    const trace = traceOf([begin, next]);
+    const page = new TokenPage(root);
+    const ahead = { draft: " wrong after", held: 1 } as const;
+    page.show(trace, { first: 0, end: null }, true, undefined, ahead);
+    expect(read()).toBe("It is");
+    expect(ghost()?.textContent).toBe(" wrong after");
+    expect(ghost()?.matches("[aria-hidden=true]")).toBe(true);
+    page.show(trace, { first: 0, end: null }, true);
+    expect(ghost()).toBeNull();
+    expect(read()).toBe("It is right");
+    page.show(trace, { first: 0, end: null }, false);
+    expect(root.querySelector(".cursor")).toBeNull();
+  });
+
+  test("stands in the last line of a list, too", () => {
+    const page = new TokenPage(root);
+    const trace = traceOf(cut("- one\n- two", 5));
+    page.show(trace, { first: 0, end: null }, true, undefined, { draft: " more", held: 0 });
+    expect(ghost()?.closest("li")?.textContent).toContain("two");
+  });
+});
+
+test("a line under tokens of one outcome goes on below the space between them, and no further", () => {
+  const right = { ...rejected(" so"), outcome: "accepted" as const };
+  show([round(0, { drafted: [right, right], extra: extra(" on", "bonus") })]);
+  const parted = chips().map((chip) => chip.matches(".parted"));
+  expect(parted).toEqual([false, false, true]);
+  expect(root.querySelector(".parted > .word")?.textContent).toBe("on");
+});
+
+test("what stands for other characters shows these, and is copied as it was written", () => {
+  show(cut("Tom &amp; Ann", 3));
+  expect(read()).toBe("Tom &amp; Ann");
+  expect(root.querySelector(".shown")?.textContent).toBe("&");
 });

@@ -9,12 +9,14 @@ import { ReplyDocument } from "./document";
 import { ReplyPage } from "./page";
 import type { Block } from "./section";
 import type { ElementShape } from "./shapes";
-import { tokenShape } from "./tokenShapes";
+import { firstIn, tailShapes, tokenShape } from "./tokenShapes";
 
 /** More chips than anyone reads at once are drawn only when asked for. */
 export const MAX_CHIPS = 2000;
-/** Fewer while a reply grows, as each frame lays out its last paragraph again: a window full. */
+/** Fewer in the last block while a reply grows, as each frame lays that out again: a window full. */
 const MAX_GROWING = 400;
+/** And in all blocks then: those above are neither laid out again nor in view, as a rule. */
+const MAX_GROWING_IN_ALL = 1200;
 /** So many stay when there were too many: to drop some at every frame would cost more. */
 const CHIPS_KEPT = 200;
 
@@ -23,6 +25,15 @@ export interface Shown {
   first: number;
   end: number | null;
 }
+
+/** What stands in faint letters behind the text of a reply that grows: a draft before its outcome. */
+export interface Ahead {
+  draft: string;
+  /** Newest rounds that are not drawn yet: 1 where the draft is that of the newest one. */
+  held: 0 | 1;
+}
+
+const NOTHING: Ahead = { draft: "", held: 0 };
 
 /** The window of about so many chips that ends before a round. */
 export function windowBefore(rounds: readonly Round[], end: number, chips = MAX_CHIPS): number {
@@ -70,15 +81,19 @@ export class TokenPage {
   }
 
   /**
-   * Draws these rounds; `growing` while more may come. Resolves with the first round drawn, which is
-   * later than the one asked for where a growing window became too large. `most` is {@link MAX_CHIPS}, and
+   * Draws these rounds; `growing` while more may come. Returns the first round drawn, which is later
+   * than the one asked for where a growing window became too large. `most` is {@link MAX_CHIPS}, and
    * more where more were asked for.
    */
-  show(trace: Rounds, shown: Shown, growing: boolean, most = MAX_CHIPS): number {
-    const { text } = trace.offsets;
-    this.#take(trace, shown);
+  show(trace: Rounds, shown: Shown, growing: boolean, most = MAX_CHIPS, ahead = NOTHING): number {
+    const until = trace.rounds.length - ahead.held;
+    const text = trace.offsets.text.slice(0, trace.offsets.before(until));
+    const tail = growing && shown.end === null ? tailShapes(ahead.draft) : [];
+    // One that has ended is shown from where it was asked for, whatever was dropped while it grew.
+    if (!growing && this.#shown.first > shown.first) this.#asked = -1;
+    this.#take(trace, shown, until);
     const asked = most - MAX_CHIPS;
-    if (growing && shown.end === null && this.#chips.length > asked + MAX_GROWING) {
+    if (growing && shown.end === null && this.#isTooLong(asked)) {
       this.#drop(trace, asked + CHIPS_KEPT);
     }
     this.#document.update(text, !growing);
@@ -89,12 +104,19 @@ export class TokenPage {
       (block, last) => {
         const isWhole = block.from > begin && block.to < end && !last;
         if (block.to < begin || block.from > end) return null;
-        return isWhole ? this.#keptShape(block) : tokenShape(block, this.#chips, last);
+        return isWhole ? this.#keptShape(block) : tokenShape(block, this.#chips, last, tail);
       },
       growing,
       trace,
     );
     return this.#shown.first;
+  }
+
+  #isTooLong(asked: number): boolean {
+    const { answer, thought } = this.#document;
+    const from = (answer.at(-1) ?? thought.at(-1))?.from ?? 0;
+    const inLast = this.#chips.length - firstIn(this.#chips, from);
+    return inLast > asked + MAX_GROWING || this.#chips.length > asked + MAX_GROWING_IN_ALL;
   }
 
   #keptShape(block: Block): ElementShape | null {
@@ -106,7 +128,7 @@ export class TokenPage {
   }
 
   /** Brings the chips to the window asked for. */
-  #take({ rounds, offsets }: Rounds, shown: Shown) {
+  #take({ rounds, offsets }: Rounds, shown: Shown, until: number) {
     if (offsets !== this.#offsets) {
       // Another trace need not begin as the one before did.
       this.#offsets = offsets;
@@ -125,7 +147,7 @@ export class TokenPage {
         this.#known = 0;
       }
     }
-    const end = shown.end ?? rounds.length;
+    const end = Math.min(shown.end ?? until, until);
     if (this.#until >= end) return;
     const added = rounds.slice(this.#until, end);
     for (const chip of chipsOf(added, this.#until, offsets.before(this.#until))) {

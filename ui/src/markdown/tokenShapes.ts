@@ -1,8 +1,17 @@
 /**
  * The token view of a block: its structure, with every token that stands in it as a chip. A token
- * may run over several leaves, which then hold a piece of it each.
+ * may run over several leaves, which then hold a piece of it each. Drafted tokens that were not
+ * emitted stand in a fold at their place, which takes no room until it is unfolded (reply.css).
  */
-import { draftPieces, emittedPieces, isEmitted, keepsSpace, type Chip } from "../trace/chips";
+import {
+  draftPieces,
+  emittedPieces,
+  isEmitted,
+  keepsSpace,
+  type Chip,
+  type ChipKind,
+  type Piece,
+} from "../trace/chips";
 import { frame } from "./frame";
 import { isLeaf, type Branch, type Leaf, type LeafKind, type Node } from "./nodes";
 import type { Block } from "./section";
@@ -10,23 +19,34 @@ import { element, type ElementShape, type Shape } from "./shapes";
 
 /**
  * `chips` are in the order of the text. What was not emitted, or has no text, stands before the next
- * character; behind the last one only in the `last` block. Null where a block has no chips.
+ * character; behind the last one only in the `last` block, before the `tail`. Null where a block has
+ * no chips.
  */
 export function tokenShape(
   block: Block,
   chips: readonly Chip[],
   last: boolean,
+  tail: readonly Shape[] = [],
 ): ElementShape | null {
-  return new Walk(chips, firstIn(chips, block.from)).branch(block.branch, last);
+  return new Walk(chips, firstIn(chips, block.from), tail).branch(block.branch, last);
 }
 
 /** Chips one after the other, in no structure. */
 export function tokenLine(chips: readonly Chip[]): ElementShape[] {
-  return chips.map((chip) => chipShape(chip, chip.text, true, "text"));
+  return new Line().all(chips);
+}
+
+/** Behind a text that grows: where it goes on, and the draft of the round that is being checked. */
+export function tailShapes(draft: string): Shape[] {
+  const hidden = { "aria-hidden": "true" };
+  const cursor = { ...element("span", "cursor", [], hidden), key: "cursor" };
+  if (draft === "") return [cursor];
+  const attributes = { ...hidden, dir: "auto", "data-testid": "ghost" };
+  return [cursor, { ...element("span", "ghost", [draft], attributes), key: "ghost" }];
 }
 
 /** The first chip that reaches beyond a place, or stands there and has no length. */
-function firstIn(chips: readonly Chip[], place: number): number {
+export function firstIn(chips: readonly Chip[], place: number): number {
   let [low, high] = [0, chips.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -39,11 +59,14 @@ function firstIn(chips: readonly Chip[], place: number): number {
 
 class Walk {
   readonly #chips: readonly Chip[];
+  readonly #tail: readonly Shape[];
+  readonly #line = new Line();
   #at: number;
 
-  constructor(chips: readonly Chip[], at: number) {
+  constructor(chips: readonly Chip[], at: number, tail: readonly Shape[]) {
     this.#chips = chips;
     this.#at = at;
+    this.#tail = tail;
   }
 
   /** With `last`, the chips behind the text go to the end of the innermost last host. */
@@ -63,33 +86,92 @@ class Walk {
     return shape ? [shape] : [];
   }
 
-  #leaf({ from, to, kind }: Leaf): Shape[] {
-    const shapes: Shape[] = [];
+  #leaf({ from, to, kind, shown }: Leaf): Shape[] {
+    const line = this.#line;
     let place = from;
     while (place < to) {
       const chip = this.#chips[this.#at];
       if (!chip || chip.from >= to) break;
       if (chip.from === chip.to) {
-        shapes.push(chipShape(chip, chip.text, true, kind));
+        line.add(chip, chip.text, true, kind);
       } else if (chip.to > place) {
         const begin = Math.max(place, chip.from);
         const end = Math.min(to, chip.to);
         const text = chip.text.slice(begin - chip.from, end - chip.from);
-        shapes.push(chipShape(chip, text, begin === chip.from, kind));
+        const instead = place === from ? shown : shown && "";
+        line.add(chip, text, begin === chip.from, kind, instead);
         place = end;
         if (chip.to > to) break;
       }
       this.#at += 1;
     }
-    return shapes;
+    return line.take();
   }
 
   /** The chips behind the end of the text. */
   #rest(): Shape[] {
-    const shapes = tokenLine(this.#chips.slice(this.#at));
+    const shapes = this.#line.all(this.#chips.slice(this.#at));
     this.#at = this.#chips.length;
+    return [...shapes, ...this.#tail];
+  }
+}
+
+/** Chips in a row, with those that were not emitted in folds. */
+class Line {
+  #shapes: ElementShape[] = [];
+  #folded: Chip[] = [];
+  /** Of the emitted token before; a line under several of one kind goes on below the space between. */
+  #before: ChipKind | null = null;
+
+  add(chip: Chip, text: string, first: boolean, kind: LeafKind, shown?: string) {
+    if (!isEmitted(chip.kind)) {
+      this.#folded.push(chip);
+      return;
+    }
+    this.#fold();
+    const parted = this.#before !== null && this.#before !== chip.kind;
+    this.#shapes.push(chipShape(chip, { text, first, kind, parted, shown }));
+    this.#before = chip.kind;
+  }
+
+  all(chips: readonly Chip[]): ElementShape[] {
+    for (const chip of chips) this.add(chip, chip.text, true, "text");
+    return this.take();
+  }
+
+  /** What was added since it was last taken. */
+  take(): ElementShape[] {
+    this.#fold();
+    const shapes = this.#shapes;
+    this.#shapes = [];
     return shapes;
   }
+
+  #fold() {
+    if (this.#folded.length === 0) return;
+    this.#shapes.push(foldShape(this.#folded));
+    this.#folded = [];
+  }
+}
+
+const foldedBefore = new WeakMap<Chip, { size: number; shape: ElementShape }>();
+
+/** Drafted tokens that were not emitted; a mark stands for them where one of them was wrong. */
+function foldShape(chips: readonly Chip[]): ElementShape {
+  const [first] = chips;
+  const before = first && foldedBefore.get(first);
+  if (before?.size === chips.length) return before.shape;
+  const wrong = chips.some(({ kind }) => kind === "rejected");
+  const drafts = chips.map((chip) =>
+    chipShape(chip, { text: chip.text, first: true, kind: "text" }),
+  );
+  const inner = element("span", "drafts", drafts);
+  const shape = {
+    ...element("span", wrong ? "fold wrong" : "fold", [inner], { "aria-hidden": "true" }),
+    key: `${first?.round}.${first?.slot}.fold`,
+  };
+  if (first) foldedBefore.set(first, { size: chips.length, shape });
+  return shape;
 }
 
 const INSIDE = new Set<Branch["tag"]>(["strong", "em", "del", "code", "a", "formula"]);
@@ -168,26 +250,41 @@ function isFilled(shape: Shape): boolean {
   return typeof shape !== "string" && shape.children.length > 0;
 }
 
-/** Whole tokens as they were drawn last: most are the same in the next frame. */
-const drawnBefore = new WeakMap<Chip, { kind: LeafKind; shape: ElementShape }>();
+/** A stretch of a token as it is drawn. */
+interface Stretch {
+  text: string;
+  /** Whether it is what counts as the token: the first one. */
+  first: boolean;
+  kind: LeafKind;
+  /** Whether the emitted token before it has another outcome. */
+  parted?: boolean;
+  /** What a reader sees in its place, where that differs. */
+  shown?: string | undefined;
+}
 
-function chipShape(chip: Chip, text: string, first: boolean, kind: LeafKind): ElementShape {
-  if (text.length < chip.text.length) return pieceShape(chip, text, first, kind);
+/** Whole tokens as they were drawn last: most are the same in the next frame. */
+const drawnBefore = new WeakMap<Chip, { kind: LeafKind; parted: boolean; shape: ElementShape }>();
+
+function chipShape(chip: Chip, stretch: Stretch): ElementShape {
+  const { text, kind, parted = false, shown } = stretch;
+  if (text.length < chip.text.length || shown !== undefined) return pieceShape(chip, stretch);
   const before = drawnBefore.get(chip);
-  if (before?.kind === kind) return before.shape;
-  const shape = pieceShape(chip, text, first, kind);
-  drawnBefore.set(chip, { kind, shape });
+  if (before?.kind === kind && before.parted === parted) return before.shape;
+  const shape = pieceShape(chip, stretch);
+  drawnBefore.set(chip, { kind, parted, shape });
   return shape;
 }
 
-/** A stretch of a token; its `first` one is what counts as the token. */
-function pieceShape(chip: Chip, text: string, first: boolean, kind: LeafKind): ElementShape {
+function pieceShape(chip: Chip, stretch: Stretch): ElementShape {
+  const { text, first, kind, shown } = stretch;
   const emitted = isEmitted(chip.kind);
   const pieces = emitted ? emittedPieces(text, kind === "gap") : draftPieces(text);
+  const parted = emitted && stretch.parted === true && /^ \S+$/u.test(text) && pieces.length === 1;
   const names = ["chip", chip.kind];
   if (emitted && kind !== "text") names.push("syntax");
   if (emitted && keepsSpace(text)) names.push("pre");
   if (pieces.every(({ look }) => look === "hidden")) names.push("empty");
+  if (parted) names.push("parted");
   const attributes: Record<string, string> = {
     "data-outcome": chip.kind,
     "data-round": String(chip.round),
@@ -195,15 +292,26 @@ function pieceShape(chip: Chip, text: string, first: boolean, kind: LeafKind): E
   };
   if (first) attributes["data-testid"] = "token-chip";
   // Where what is inside is not the token's text: part of it, or marks beside it.
-  const differs = text.length < chip.text.length || pieces.some(({ look }) => look === "mark");
+  const differs =
+    text.length < chip.text.length ||
+    shown !== undefined ||
+    pieces.some(({ look }) => look === "mark");
   if (first && emitted && differs) attributes["data-text"] = chip.text;
   // A direction of its own keeps it from turning the line it was thrown out of.
-  if (!emitted) Object.assign(attributes, { "aria-hidden": "true", dir: "auto" });
-  const children = pieces.map(({ text: shown, look }): Shape => {
-    if (look === "text") return shown;
-    if (look === "hidden") return element("span", "unseen", [shown]);
-    return element("span", "mark", [shown], { "aria-hidden": "true" });
-  });
+  if (!emitted) attributes["dir"] = "auto";
+  const inside = parted ? [" ", element("span", "word", [text.slice(1)])] : pieces.map(inChip);
+  const children = shown === undefined ? inside : [element("span", "raw", inside), ...as(shown)];
   const key = `${chip.round}.${chip.slot}.${first}`;
   return { ...element("span", names.join(" "), children, attributes), key };
+}
+
+function inChip({ text, look }: Piece): Shape {
+  if (look === "text") return text;
+  if (look === "hidden") return element("span", "unseen", [text]);
+  return element("span", "mark", [text], { "aria-hidden": "true" });
+}
+
+/** What a reader sees instead of the characters of the text. */
+function as(shown: string): Shape[] {
+  return shown === "" ? [] : [element("span", "shown", [shown], { "aria-hidden": "true" })];
 }

@@ -233,7 +233,7 @@ export class App {
       return;
     }
     this.view.inspect(id);
-    this.playback.open(id, rounds, !this.#littleMotion());
+    this.playback.open(id, rounds, !this.littleMotion);
   }
 
   /** Writes a reply's trace into a file; resolves with its path, or null where that failed. */
@@ -373,7 +373,8 @@ export class App {
     return this.#choose(() => this.#backend.chooseModelFolder());
   }
 
-  #littleMotion(): boolean {
+  /** Whether the person, or the system for them, asks for reduced motion. */
+  get littleMotion(): boolean {
     return (
       this.settings.values.appearance.reduced_motion ||
       matchMedia("(prefers-reduced-motion: reduce)").matches

@@ -24,6 +24,9 @@ const STAGE_MS = 700;
 /** A page in the background gets no frames; what passed meanwhile is not caught up with. */
 const LONGEST_FRAME_MS = 250;
 
+/** A draft that ran ahead for less than this would only flicker. */
+const SHORTEST_AHEAD_MS = 60;
+
 const NOTHING = new Clock([]);
 
 export class Playback {
@@ -45,6 +48,18 @@ export class Playback {
 
   /** Rounds that had ended at the moment. */
   readonly count = $derived(this.clock.countAt(this.position));
+
+  /** The round under way once it was drafted and while it is checked; null where it is too short to see. */
+  readonly ahead = $derived.by(() => {
+    const next = this.rounds[this.count];
+    if (!next) return null;
+    if (this.staged) return this.stage === "emitted" ? null : next;
+    const begin = this.clock.momentOf(this.count);
+    const drafted = begin + next.times.draft_ms;
+    const forMs = this.clock.momentOf(this.count + 1) - drafted;
+    const isSeen = this.speed !== null && forMs / this.speed >= SHORTEST_AHEAD_MS;
+    return isSeen && this.position > begin && this.position >= drafted ? next : null;
+  });
 
   /** On its way to what shall be shown, when that is less than what is. */
   #coming: Trace | null = null;

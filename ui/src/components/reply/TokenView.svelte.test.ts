@@ -13,7 +13,7 @@ let view: View;
 let shown: ReturnType<typeof mount> | undefined;
 
 vi.mock("../../state/app.svelte", () => ({
-  getApp: () => ({ view, inspected: { id: MESSAGE } }),
+  getApp: () => ({ view, inspected: { id: MESSAGE }, littleMotion: false }),
 }));
 
 beforeEach(() => {
@@ -167,4 +167,36 @@ test("a reply in parts is one text, and each token is that of its own part's tra
   second.show([round(2, { extra: extra(" so", "plain") })], 0);
   flushSync();
   expect(find("token-view")?.textContent).toContain(" so");
+});
+
+test("a wrong guess is folded into a mark, which unfolds it when clicked and folds it again", () => {
+  show(threeRounds);
+  const mark = all(".fold.wrong")[0] ?? expect.fail("no mark");
+  expect(mark.querySelector(".rejected")?.textContent).toBe("x");
+  mark.click();
+  flushSync();
+  expect(mark.matches(".open")).toBe(true);
+  expect(view.selected).toEqual({ round: 1, slot: 0 });
+  mark.click();
+  flushSync();
+  expect(mark.matches(".open")).toBe(false);
+});
+
+test("the arrow keys pass over what was never checked, but where all drafts are shown", () => {
+  show(threeRounds);
+  const walked = () => {
+    press("Escape");
+    const places = [];
+    for (let step = 0; step < 8; step += 1) {
+      press("ArrowRight");
+      places.push([view.selected?.round, view.selected?.slot].join("."));
+    }
+    return [...new Set(places)];
+  };
+  expect(walked()).toEqual(["0.0", "0.1", "0.2", "1.0", "1.2", "2.0"]);
+  view.unfoldDrafts(true);
+  flushSync();
+  expect(find("token-view")?.matches(".all")).toBe(true);
+  expect(walked()).toEqual(["0.0", "0.1", "0.2", "1.0", "1.1", "1.2", "2.0"]);
+  view.unfoldDrafts(false);
 });
