@@ -108,7 +108,19 @@ function inLocale(found: Record<string, string>): Record<string, string> {
 
 /** What is known of a device, with the words for it that are known: "Vulkan, AMD Radeon 780M, bit-identical to the CPU". */
 export function deviceWords(label: string): string {
-  return label.split(", ").map(shellWords).join(", ");
+  return label.split(", ").map(factWords).join(", ");
+}
+
+/** The same in short: "CPU · 2 threads", or the name of a GPU. */
+export function shortDevice(label: string): string {
+  const [first = "", second] = label.split(", ").map(factWords);
+  if (second === undefined) return first;
+  return first === "CPU" ? `${first} · ${second}` : second;
+}
+
+function factWords(fact: string): string {
+  const threads = /^(\d+) threads?$/.exec(fact)?.[1];
+  return threads === undefined ? shellWords(fact) : t("shell.threads", { count: Number(threads) });
 }
 
 /** Why something failed, by its code; the shell's own sentence says more. */

@@ -55,6 +55,7 @@ export const shell = {
   "shell.cannotBeUsed": "nicht verwendbar",
   "shell.automatic": "Automatisch",
   "shell.tried": "probiert: {speedup}x",
+  "shell.threads": "{count, plural, one {# Thread} other {# Threads}}",
   "shell.context": "{facts}, Kontext {tokens} Token",
   "shell.software": "Software",
   "shell.sameBits": "bitgleich mit der CPU",

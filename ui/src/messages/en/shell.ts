@@ -53,6 +53,7 @@ export const shell = {
   "shell.cannotBeUsed": "cannot be used",
   "shell.automatic": "Automatic",
   "shell.tried": "tried: {speedup}x",
+  "shell.threads": "{count, plural, one {# thread} other {# threads}}",
   "shell.context": "{facts}, context {tokens} tokens",
   "shell.software": "software",
   "shell.sameBits": "bit-identical to the CPU",
