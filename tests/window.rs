@@ -97,7 +97,7 @@ impl Window {
         };
         page.set_window_size(1280, 832).await.unwrap();
         let window = Self { page, driver, display, _turn: turn };
-        window.wait("the engine is ready", async || window.text("why-line").await.contains(", with ")).await;
+        window.wait("the engine is ready", async || window.why().await.contains(", with ")).await;
         window
     }
 
@@ -176,6 +176,11 @@ impl Window {
         let script = "const [selector, attribute] = arguments[0];
             return [...document.querySelectorAll(selector)].at(-1)?.getAttribute(attribute) ?? null";
         self.told(script, json!([selector, attribute])).await.as_str().map(str::to_owned)
+    }
+
+    /// Who drafts, or why nobody does: the header's pill has room for a few words, and says all to screen readers.
+    pub async fn why(&self) -> String {
+        self.attribute("[data-testid='speed-pill'] [aria-label]", "aria-label").await.unwrap_or_default()
     }
 
     /// What a script says of the page: looked at in one go, as the page may redraw between two looks.
@@ -260,7 +265,7 @@ impl Window {
     pub async fn open_page(&self, options: &str) {
         self.page.goto(&format!("tauri://localhost/{options}")).await.unwrap();
         self.wait("the engine is ready", async || {
-            let line = self.text("why-line").await;
+            let line = self.why().await;
             line.contains(", with ") || line.contains("made by the server")
         })
         .await;

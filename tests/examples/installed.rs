@@ -21,7 +21,7 @@ async fn chat() {
     let count: usize = count.parse().unwrap();
     let window = Window::open_installed(data.as_ref()).await;
     println!("{} answers {:.2} s after its start", application().display(), window.age().as_secs_f64());
-    let line = window.text("why-line").await;
+    let line = window.why().await;
     assert!(line.contains("SmolLM2"), "it begins with the model it brings: {line}");
     window
         .wait("the conversations are there", async || {

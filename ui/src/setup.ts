@@ -6,3 +6,10 @@ vi.mock("./frames", async (original) => {
   const real = await original<typeof module>();
   return { ...real, frames: new real.Frames(() => () => undefined) };
 });
+
+// Wide enough for all columns of the window.
+Object.defineProperty(globalThis, "innerWidth", {
+  value: 1280,
+  writable: true,
+  configurable: true,
+});

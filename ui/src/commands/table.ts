@@ -63,16 +63,14 @@ const windowCommands: readonly Command[] = [
     id: "sidebar",
     group: "window",
     keys: withCommand("B"),
-    run: ({ settings }) =>
-      settings.changeAppearance({ sidebar_open: !settings.values.appearance.sidebar_open }),
+    run: ({ panels }) => panels.toggle("sidebar"),
   }),
   named({
     id: "inspector",
     group: "window",
     keys: withCommand("I"),
     obstacle: ({ view }) => (view.arenaOpen ? t("command.inspector.obstacle") : null),
-    run: ({ settings }) =>
-      settings.changeAppearance({ inspector_open: !settings.values.appearance.inspector_open }),
+    run: ({ panels }) => panels.toggle("inspector"),
   }),
   named({
     id: "arena",

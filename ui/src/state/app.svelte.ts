@@ -10,6 +10,7 @@ import type { Source } from "../attachments/read";
 import { frames } from "../frames";
 import { TraceFileError } from "../trace/file/problem";
 import { traceFileName, writeTrace } from "../trace/file/write";
+import { shortName } from "../trace/names";
 import { placeOf } from "../trace/position";
 import { paceOfSummary, paceOfTrace, speedupOfPaces, type Pace } from "../trace/savings";
 import { Arena } from "./arena.svelte";
@@ -23,6 +24,7 @@ import { Exchange } from "./exchange.svelte";
 import { Find } from "./find.svelte";
 import { Imports, isImported } from "./imports.svelte";
 import { Library } from "./library.svelte";
+import { Panels } from "./panels.svelte";
 import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
 import { Server } from "./server.svelte";
@@ -36,7 +38,7 @@ import type { Trace } from "./trace.svelte";
 import { Traces } from "./traces.svelte";
 import { View } from "./view.svelte";
 import { t } from "../messages/say";
-import { errorWords } from "../messages/shell";
+import { errorWords, shellWords } from "../messages/shell";
 
 export class App {
   readonly toasts = new Toasts();
@@ -44,6 +46,7 @@ export class App {
   readonly engine: Engine;
   readonly library: Library;
   readonly settings: Settings;
+  readonly panels: Panels;
   readonly setup: Setup;
   readonly settingSearch = new SettingSearch();
   readonly conversations: Conversations;
@@ -62,6 +65,9 @@ export class App {
   readonly servers: Servers;
   info = $state.raw<AppInfo | null>(null);
 
+  /** A draft chosen while a reply is written, and that reply. */
+  #chosenMeanwhile = $state.raw<{ reply: number; draft: string } | null>(null);
+
   readonly #backend: Backend;
 
   readonly newestReply = $derived.by(
@@ -79,6 +85,7 @@ export class App {
     this.engine = new Engine(backend);
     this.library = new Library(backend, this.engine, (files) => void this.addDropped(files));
     this.settings = new Settings(backend, (message) => this.toasts.show(message));
+    this.panels = new Panels(this.settings);
     this.setup = new Setup(backend, this.settings, this.toasts);
     this.conversations = new Conversations(backend, this.toasts, () => this.playback.close());
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
@@ -276,9 +283,24 @@ export class App {
     if (this.conversations.current === conversation) this.startNew();
   }
 
+  /** The draft that was chosen while a reply is written, by its name: it drafts from the next one on. */
+  get nextDraft(): string | null {
+    const chosen = this.#chosenMeanwhile;
+    return chosen?.reply === this.reply.message?.id ? (chosen?.draft ?? null) : null;
+  }
+
+  #noteNext(reply: number, draft: string) {
+    const label = this.engine.label(draft);
+    if (label === undefined) return;
+    this.#chosenMeanwhile = { reply, draft: shortName(shellWords(label)) };
+    this.toasts.show(t("pill.next", { draft: this.nextDraft ?? "" }));
+  }
+
   /** Lets another draft for the loaded target; null leaves it to what fits best. */
   chooseDraft(draft: string | null): Promise<void> {
     const target = this.engine.status.target?.id ?? this.settings.values.target;
+    const { message } = this.reply;
+    if (draft !== null && message) this.#noteNext(message.id, draft);
     return this.settings.chooseDraft(target, draft);
   }
 

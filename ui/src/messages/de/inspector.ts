@@ -30,6 +30,8 @@ export const inspector = {
   "inspector.newest": "Neueste Antwort",
   "inspector.hide": "Inspektor ausblenden ({keys})",
   "inspector.hideLabel": "Inspektor ausblenden",
+  "inspector.savedMeasured": "{time} in dieser Antwort gespart, gemessen",
+  "inspector.lostMeasured": "{time} in dieser Antwort verloren, gemessen",
   "inspector.numbers": "Zahlen",
   "inspector.speed": "Tempo über die Zeit",
   "inspector.governor": "Wahl der Draft-Länge",

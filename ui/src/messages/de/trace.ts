@@ -4,8 +4,6 @@ import type { trace as english } from "../en/trace";
 export const trace = {
   "why.loadingTarget": "Zielmodell wird geladen, {percent}",
   "why.loadingDraft": "Draft-Modell wird geladen, {percent}",
-  "why.more":
-    "Der Draft rät pro Runde so viele Token; das Zielmodell prüft sie alle auf einmal. 2,1x heißt: 2,1-mal so schnell wie ohne Drafts, nach Messungen erwartet.",
   "why.loading": "{label} wird geladen",
   "why.cancel": "Abbrechen",
   "outcome.accepted": "angenommen",

@@ -28,6 +28,8 @@ export const inspector = {
   "inspector.newest": "Newest reply",
   "inspector.hide": "Hide the inspector ({keys})",
   "inspector.hideLabel": "Hide the inspector",
+  "inspector.savedMeasured": "{time} saved in this reply, measured",
+  "inspector.lostMeasured": "{time} lost in this reply, measured",
   "inspector.numbers": "Numbers",
   "inspector.speed": "Speed over time",
   "inspector.governor": "Choice of the draft length",

@@ -2,8 +2,6 @@
 export const trace = {
   "why.loadingTarget": "Loading the target model, {percent}",
   "why.loadingDraft": "Loading the draft model, {percent}",
-  "why.more":
-    "The draft guesses this many tokens per round; the target model checks them all at once. 2.1x means: 2.1 times the speed without drafts, as expected from measurements.",
   "why.loading": "Loading {label}",
   "why.cancel": "Cancel",
   "outcome.accepted": "accepted",

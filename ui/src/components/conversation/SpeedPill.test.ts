@@ -4,7 +4,7 @@ import type { EngineStatus } from "../../bindings/EngineStatus";
 import type { Why } from "../../bindings/Why";
 import { App } from "../../state/app.svelte";
 import { lineWords } from "../../trace/why";
-import WhyLine from "./WhyLine.svelte";
+import SpeedPill from "./SpeedPill.svelte";
 
 const off: Why = {
   state: "off",
@@ -25,19 +25,20 @@ let shown: ReturnType<typeof mount> | undefined;
 afterEach(async () => {
   if (shown) await unmount(shown);
   shown = undefined;
+  vi.restoreAllMocks();
 });
 
 function show(change: Partial<EngineStatus>): HTMLButtonElement {
   app = new App({} as never);
   app.engine.status = { ...app.engine.status, phase: "ready", message: null, ...change };
-  shown = mount(WhyLine, { target: document.body, props: { side: "end" } });
+  shown = mount(SpeedPill, { target: document.body, props: { brief: false } });
   flushSync();
-  const button = document.querySelector<HTMLButtonElement>(".line");
-  if (!button) throw new Error("there is no why line");
+  const button = document.querySelector<HTMLButtonElement>(".pill");
+  if (!button) throw new Error("there is no pill");
   return button;
 }
 
-const popover = () => document.querySelector(".popover")?.textContent ?? null;
+const popover = () => document.querySelector(".card")?.textContent ?? null;
 
 test("screen readers get the whole sentence, however little of it is in sight", () => {
   const why: Why = { ...off, state: "paused", reason: "cannot_pay", text: "" };
@@ -67,5 +68,46 @@ test("while a model is loaded the mark does not claim that replies are drafted",
     why: { ...off, state: "on", drafter: "Draft", text: "" },
   });
   expect(document.querySelector(".mark.on")).toBeNull();
-  expect(document.querySelector(".words")?.textContent).toBe("Loading the target model, 43\u00a0%");
+  expect(document.querySelector(".words")?.textContent).toBe("Loading 43\u00a0%");
+});
+
+const on: Why = { ...off, state: "on", drafter: "Qwen2.5 0.5B · Q8_0", text: "" };
+const words = () => document.querySelector(".words")?.textContent;
+
+/** With a reply on the page that was written so many times as fast as without drafts. */
+function showReply(factor: number, why: Why) {
+  vi.spyOn(App.prototype, "inspected", "get").mockReturnValue({ id: 7 } as never);
+  vi.spyOn(App.prototype, "speedupOf").mockReturnValue({
+    factor,
+    saved_ms: (factor - 1) * 1000,
+    plain_ms: factor * 1000,
+    elapsed_ms: 1000,
+    replies: 1,
+  });
+  return show({ why });
+}
+
+test("it says how much faster the drafts made the reply that is shown, and the card how much time that is", () => {
+  const button = showReply(1.6, on);
+  expect(words()).toBe("1.6x faster");
+  expect(button.getAttribute("aria-label")).toContain("1.6x faster. ");
+  button.focus();
+  flushSync();
+  expect(popover()).toContain("600\u00a0ms saved in this reply, measured");
+});
+
+test("what measurements do not tell apart is no gain, and without a draft there is no number", () => {
+  showReply(1.02, on);
+  expect(words()).toBe("about as fast");
+  if (shown) void unmount(shown);
+  showReply(1.6, off);
+  expect(words()).toBe("Drafting off");
+});
+
+test("before anything was measured it says who drafts", () => {
+  show({ why: { ...on, drafter: "N-gram" } });
+  expect(words()).toBe("N-gram drafts");
+  if (shown) void unmount(shown);
+  show({ why: on });
+  expect(words()).toBe("Drafting on");
 });
