@@ -14,6 +14,7 @@ use foretoken_engine::draft::{DraftRequest, Drafter, Drafters, NgramDrafter, hea
 use foretoken_engine::forward::{Carried, CpuModel, Features, Model, TensorModel, Want, catch_up_with};
 use foretoken_engine::governor::Plans;
 use foretoken_engine::model::ModelSource;
+use foretoken_engine::penalties::Penalties;
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Tree};
@@ -236,7 +237,9 @@ fn a_drawn_place_is_told_of_by_the_token_really_drawn_before() {
                 let (scores, confidence) = pass.row_after(place, before).unwrap();
                 let guessed = source.guessed_tokens().unwrap();
                 let scores = guessed.as_deref().map_or(scores, |tokens| scores.named(tokens));
-                let expected = Distribution::processed(scores, &sampling, &context[..]).unwrap();
+                let expected =
+                    Distribution::processed(scores, &sampling, &Penalties::new(&sampling).at(&context[..]))
+                        .unwrap();
                 unlikely += usize::from(scores.likeliest() != guess.token);
                 assert_eq!(guess.drawn_from.as_deref(), Some(&expected), "{kind:?}, place {place}");
                 assert_eq!(confidence.unwrap_or(guess.confidence), guess.confidence);

@@ -9,6 +9,7 @@ use foretoken_engine::accept::{Guess, Guesses, Verdict, accept};
 use foretoken_engine::distribution::Distribution;
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::forward::Row;
+use foretoken_engine::penalties::Penalties;
 use foretoken_engine::random::Randomness;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Verification;
@@ -90,7 +91,8 @@ struct Toy {
 impl Toy {
     fn next(&self, prefix: &[TokenId]) -> Distribution {
         let index = prefix.iter().fold(1, |index, &token| index * (VOCABULARY + 1) + token as usize + 1);
-        Distribution::processed(Row::of(&self.rows[index % self.rows.len()]), &self.sampling, prefix).unwrap()
+        let row = Row::of(&self.rows[index % self.rows.len()]);
+        Distribution::processed(row, &self.sampling, &Penalties::new(&self.sampling).at(prefix)).unwrap()
     }
 }
 
@@ -343,13 +345,19 @@ fn sampling() -> impl Strategy<Value = Sampling> {
     let top_p = prop_oneof![2 => Just(1f32), 1 => Just(0.6)];
     let min_p = prop_oneof![2 => Just(0f32), 1 => Just(0.3)];
     let penalty = prop_oneof![2 => Just(1f32), 1 => Just(1.5), 1 => Just(0.7)];
-    (temperature, top_k, top_p, min_p, penalty).prop_map(
-        |(temperature, top_k, top_p, min_p, repetition_penalty)| Sampling {
+    let reach = || prop_oneof![Just(-1i32), Just(2)];
+    let dry = (prop_oneof![2 => Just(0f32), 1 => Just(0.8)], 1u32..3);
+    (temperature, top_k, top_p, min_p, (penalty, reach(), reach(), dry)).prop_map(
+        |(temperature, top_k, top_p, min_p, (repetition_penalty, last_n, dry_last_n, dry))| Sampling {
             temperature,
             top_k,
             top_p,
             min_p,
             repetition_penalty,
+            repeat_last_n: last_n,
+            dry_multiplier: dry.0,
+            dry_allowed_length: dry.1,
+            dry_penalty_last_n: dry_last_n,
             ..Sampling::default()
         },
     )

@@ -40,6 +40,18 @@ fn coupled() -> Sampling {
     Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() }
 }
 
+/// DRY and a repetition penalty over the last tokens, both strong enough to change the text.
+fn penalised(sampling: Sampling) -> Sampling {
+    Sampling {
+        repetition_penalty: 1.2,
+        repeat_last_n: 24,
+        dry_multiplier: 1.0,
+        dry_allowed_length: 2,
+        automatic_penalties: false,
+        ..sampling
+    }
+}
+
 fn request(decoder: &Decoder, question: &str, sampling: &Sampling) -> Request {
     Request {
         sampling: sampling.clone(),
@@ -71,16 +83,29 @@ fn assert_lossless(drafters: &mut Drafters, ways: &[Speculation]) -> usize {
     let mut decoder = decoder(&starter_target());
     let mut accepted = 0;
     for sampling in [Sampling::greedy(), coupled()] {
-        for question in QUESTIONS {
-            let mut request = request(&decoder, question, &sampling);
-            let plain = plain(&mut decoder, &request);
-            for way in ways {
-                request.speculation = way.clone();
-                let drafted = write(&mut decoder, &request, drafters);
-                assert_eq!(drafted.tokens, plain.tokens, "{question} drafted by {way:?}");
-                assert_eq!((&drafted.text, drafted.summary.finish), (&plain.text, plain.summary.finish));
-                accepted += drafted.summary.accepted as usize;
-            }
+        accepted += assert_lossless_as(&mut decoder, drafters, ways, &sampling);
+    }
+    accepted
+}
+
+/// Every question, drafted in all of `ways` and not at all.
+#[track_caller]
+fn assert_lossless_as(
+    decoder: &mut Decoder,
+    drafters: &mut Drafters,
+    ways: &[Speculation],
+    sampling: &Sampling,
+) -> usize {
+    let mut accepted = 0;
+    for question in QUESTIONS {
+        let mut request = request(decoder, question, sampling);
+        let plain = plain(decoder, &request);
+        for way in ways {
+            request.speculation = way.clone();
+            let drafted = write(decoder, &request, drafters);
+            assert_eq!(drafted.tokens, plain.tokens, "{question} drafted by {way:?}");
+            assert_eq!((&drafted.text, drafted.summary.finish), (&plain.text, plain.summary.finish));
+            accepted += drafted.summary.accepted as usize;
         }
     }
     accepted
@@ -88,6 +113,29 @@ fn assert_lossless(drafters: &mut Drafters, ways: &[Speculation]) -> usize {
 
 fn lengths(lengths: impl IntoIterator<Item = usize>) -> Vec<Speculation> {
     lengths.into_iter().map(Speculation::fixed).collect()
+}
+
+#[test]
+fn penalties_on_repetition_change_nothing_about_it_whoever_drafts() {
+    let tree = |(width, length)| Speculation { tree: Tree::Width(width), ..Speculation::fixed(length) };
+    let staged = Speculation { staged: Staged::On, ..Speculation::fixed(4) };
+    let ngram = Speculation { drafter: DrafterChoice::Ngram, ..Speculation::fixed(6) };
+    let recycled =
+        Speculation { drafter: DrafterChoice::Recycling, tree: Tree::Width(3), ..Speculation::fixed(4) };
+    let ways =
+        [Speculation::fixed(5), tree((3, 3)), tree((2, 6)), staged, ngram, recycled, Speculation::default()];
+    let mut decoder = decoder(&starter_target());
+    let mut drafters = everybody(&decoder);
+    for sampling in [Sampling::greedy(), coupled()] {
+        let penalised = penalised(sampling.clone());
+        let accepted = assert_lossless_as(&mut decoder, &mut drafters, &ways, &penalised);
+        assert!(accepted > 100, "only {accepted} drafted tokens were accepted: nothing was tested");
+        let text = |decoder: &mut Decoder, sampling: &Sampling| {
+            let request = request(decoder, QUESTIONS[3], sampling);
+            plain(decoder, &request).text
+        };
+        assert_ne!(text(&mut decoder, &sampling), text(&mut decoder, &penalised), "they penalise nothing");
+    }
 }
 
 #[test]

@@ -172,7 +172,14 @@ fn rounds(context: usize, sampling: &Sampling, speculation: &Speculation) -> (us
 fn ways() -> Vec<(Sampling, Speculation)> {
     let tree = Speculation { tree: Tree::Width(3), ..Speculation::fixed(4) };
     let drawn = Sampling { seed: Some(3), ..Sampling::default() };
-    let penalised = Sampling { repetition_penalty: 1.1, ..drawn.clone() };
+    // Over all of the text, that it could take the longest.
+    let penalised = Sampling {
+        repetition_penalty: 1.1,
+        repeat_last_n: -1,
+        dry_multiplier: 0.8,
+        dry_allowed_length: 4,
+        ..drawn.clone()
+    };
     vec![
         (Sampling::greedy(), Speculation::off()),
         (Sampling::greedy(), Speculation::fixed(4)),
@@ -181,6 +188,8 @@ fn ways() -> Vec<(Sampling, Speculation)> {
         (drawn, tree),
         (Sampling::greedy(), Speculation { staged: Staged::On, ..Speculation::fixed(4) }),
         (Sampling::greedy(), Speculation::default()),
+        (Sampling { temperature: 0.0, ..penalised.clone() }, Speculation::off()),
+        (penalised.clone(), Speculation::default()),
         (penalised, Speculation::fixed(4)),
     ]
 }
@@ -202,13 +211,10 @@ fn a_round_allocates_no_more_after_a_long_text_than_after_a_short_one() {
 /// of 64,000 tokens takes several times as long.
 const FURTHER_AWAY: f64 = 3.0;
 
-/// The repetition penalty looks at every token of the text, and is left out.
 #[test]
 fn a_round_takes_no_longer_after_a_long_text_than_after_a_short_one() {
     let _alone = ALONE.lock();
-    for (sampling, speculation) in
-        ways().into_iter().filter(|(sampling, _)| sampling.repetition_penalty == 1.0)
-    {
+    for (sampling, speculation) in ways() {
         // Other programs take their share, but not every time.
         let holds = (0..8).any(|_| {
             let [short, long] = [1_000, 64_000].map(|context| rounds(context, &sampling, &speculation).1);

@@ -155,13 +155,29 @@ impl Read {
     }
 }
 
-/// Once there was one draft for all targets.
+/// Penalties from before they could be the model's own: none was no choice, and others looked at the whole text.
+fn penalties_in_todays_form(sampling: Option<&mut Value>) {
+    let Some(sampling) = sampling.and_then(Value::as_object_mut) else { return };
+    let Some(penalty) = sampling.get("repetition_penalty").and_then(Value::as_f64) else { return };
+    if !sampling.contains_key("automatic_penalties") {
+        sampling.insert("automatic_penalties".to_owned(), (penalty == 1.0).into());
+        if penalty != 1.0 {
+            sampling.insert("repeat_last_n".to_owned(), (-1).into());
+        }
+    }
+}
+
+/// Once there was one draft for all targets, and penalties were a person's own alone.
 fn in_todays_form(mut document: Value, defaults: &Settings) -> Value {
     let target = document.get("target").and_then(Value::as_str).unwrap_or(&defaults.target).to_owned();
     if let Some(fields) = document.as_object_mut()
         && let Some(draft) = fields.remove("draft")
     {
         fields.entry("drafts").or_insert_with(|| Map::from_iter([(target, draft)]).into());
+    }
+    penalties_in_todays_form(document.get_mut("sampling"));
+    for preset in document.get_mut("presets").and_then(Value::as_array_mut).into_iter().flatten() {
+        penalties_in_todays_form(preset.pointer_mut("/values/sampling"));
     }
     document
 }
@@ -325,7 +341,14 @@ mod tests {
                 "top_k": 5,
                 "top_p": 0.5,
                 "min_p": 0.25,
+                "automatic_penalties": false,
                 "repetition_penalty": 1.5,
+                "repeat_last_n": 32,
+                "dry_multiplier": 0.5,
+                "dry_base": 2.0,
+                "dry_allowed_length": 5,
+                "dry_penalty_last_n": 512,
+                "dry_sequence_breakers": ["!"],
                 "seed": 7,
                 "mode": "reproducible"
             },
@@ -363,6 +386,27 @@ mod tests {
 
     fn place<'a>(document: &'a mut Value, path: &[String]) -> &'a mut Value {
         path.iter().fold(document, |place, name| &mut place[name])
+    }
+
+    #[test]
+    fn penalties_from_before_there_was_a_choice_stay_and_none_becomes_the_models() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = library(folder.path());
+        let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
+        let read = |penalty: f64| {
+            let old = json!({
+                "sampling": { "repetition_penalty": penalty },
+                "presets": [{ "id": "a", "name": "Mine", "values": { "sampling": { "repetition_penalty": penalty } } }],
+            });
+            store.save_settings(&old.to_string()).unwrap();
+            let settings = Settings::load(&store, &library).unwrap().0;
+            let preset = settings.presets[0].values.sampling.clone();
+            let found = |sampling: Sampling| (sampling.automatic_penalties, sampling.repeat_last_n);
+            (found(settings.sampling), found(preset))
+        };
+        assert_eq!(read(1.5), ((false, -1), (false, -1)));
+        let (settings, preset) = read(1.0);
+        assert!(settings.0 && preset.0);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A probability for each token that can come next, and how logits become one. Draws nothing.
 
-use crate::context::After;
 use crate::error::Result;
 use crate::forward::{Interest, Row};
+use crate::penalties::{Penalised, Penalty};
 use crate::sampling::Sampling;
 use crate::token::TokenId;
 
@@ -28,21 +28,13 @@ impl Distribution {
         (!entries.is_empty()).then_some(Self { entries })
     }
 
-    /// The processed distribution of one row of logits: repetition penalty over `context`, then
-    /// temperature, top-k, top-p and min-p. At temperature 0 a point mass on the likeliest token,
-    /// the first of equals.
+    /// The processed distribution of one row of logits: penalties, which are by ascending token, then temperature,
+    /// top-k, top-p and min-p. At temperature 0 a point mass on the likeliest token, the first of equals.
     ///
     /// # Errors
     /// `Error::Compute` when what is needed of the row cannot be fetched.
-    pub fn processed<'a>(row: Row<'_>, sampling: &Sampling, context: impl Into<After<'a>>) -> Result<Self> {
-        let mut penalised = Vec::new();
-        let row = if sampling.repetition_penalty == 1.0 {
-            row
-        } else {
-            penalised.extend_from_slice(row.logits()?);
-            penalise(&mut penalised, sampling.repetition_penalty, context.into());
-            Row::of(&penalised)
-        };
+    pub fn processed(row: Row<'_>, sampling: &Sampling, penalties: &[Penalty]) -> Result<Self> {
+        let row = &Penalised::new(row, penalties)?;
         let highest = row.likeliest();
         if sampling.is_greedy() {
             return Ok(Self::point(highest));
@@ -53,13 +45,11 @@ impl Distribution {
         Ok(Self::from_weights(kept).unwrap_or_else(|| Self::point(highest)))
     }
 
-    /// What [`Self::processed`] will ask rows for, nearly always.
+    /// What [`Self::processed`] will ask rows for, nearly always, beside the logits of the tokens with penalties.
     pub fn interest(sampling: &Sampling) -> Interest {
-        let Sampling { temperature, top_k, repetition_penalty, .. } = *sampling;
-        let within = |cut: f64| reach(cut, temperature) as f32;
-        if repetition_penalty != 1.0 {
-            return Interest::Everything;
-        }
+        let Sampling { temperature, top_k, .. } = *sampling;
+        let lower = if sampling.penalises_tokens() || sampling.penalises_sequences() { LOWERED } else { 0.0 };
+        let within = |cut: f64| reach(cut, temperature) as f32 + lower;
         if sampling.is_greedy() {
             return Interest::Peaks;
         }
@@ -114,18 +104,6 @@ impl Distribution {
     }
 }
 
-/// Keskar et al. 2019: positive logits are divided, negative ones multiplied.
-fn penalise(logits: &mut [f32], penalty: f32, After { text, guesses }: After<'_>) {
-    let mut seen = vec![false; logits.len()];
-    for &token in text.iter().chain(guesses) {
-        let index = token as usize;
-        if index < logits.len() && !std::mem::replace(&mut seen[index], true) {
-            let logit = &mut logits[index];
-            *logit = if *logit > 0.0 { *logit / penalty } else { *logit * penalty };
-        }
-    }
-}
-
 /// Likeliest first, then by token id.
 fn descending(left: &(TokenId, f64), right: &(TokenId, f64)) -> std::cmp::Ordering {
     right.1.total_cmp(&left.1).then(left.0.cmp(&right.0))
@@ -143,6 +121,9 @@ struct Filter<'a> {
 
 /// So many of the likeliest are found without sorting.
 const FEW: usize = 128;
+
+/// By so much penalties rarely lower the highest logit further.
+const LOWERED: f32 = 2.0;
 
 /// Weights down to which most of the probability is looked for first.
 const CUTS: [f64; 2] = [1e-4, 1e-8];
@@ -177,7 +158,7 @@ fn reach(cut: f64, temperature: f32) -> f64 {
 
 impl Filter<'_> {
     /// Tokens and their weights, e^((logit - highest) / temperature); of logits that are no numbers none.
-    fn apply(&self, row: Row<'_>) -> Result<Weights> {
+    fn apply(&self, row: &Penalised<'_>) -> Result<Weights> {
         let (mut weights, sum) = self.candidates(row)?;
         let top_k = self.sampling.top_k as usize;
         if top_k > 0 && top_k < weights.len() {
@@ -195,7 +176,7 @@ impl Filter<'_> {
 
     /// As few tokens as are sure to hold all that the filters keep, and the sum of all weights where those
     /// are not all.
-    fn candidates(&self, row: Row<'_>) -> Result<(Weights, Option<f64>)> {
+    fn candidates(&self, row: &Penalised<'_>) -> Result<(Weights, Option<f64>)> {
         let share = match Search::of(self.sampling) {
             Search::Top => {
                 let mut weights = Vec::new();
@@ -219,7 +200,7 @@ impl Filter<'_> {
     }
 
     /// The tokens that weigh at least `cut`.
-    fn above(&self, row: Row<'_>, cut: f64) -> Result<Weights> {
+    fn above(&self, row: &Penalised<'_>, cut: f64) -> Result<Weights> {
         let least = (f64::from(self.highest) - reach(cut, self.sampling.temperature)) as f32;
         let mut weights = Vec::new();
         row.at_least(least, |token, logit| self.weigh(token, logit, &mut weights))?;
@@ -265,11 +246,13 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::penalties::Penalties;
 
     fn processed(logits: &[f32], change: impl FnOnce(&mut Sampling)) -> Vec<(TokenId, f64)> {
         let mut sampling = Sampling { temperature: 1.0, top_p: 1.0, ..Sampling::default() };
         change(&mut sampling);
-        Distribution::processed(Row::of(logits), &sampling, &[0]).unwrap().entries
+        let penalties = Penalties::new(&sampling).at(&[0]);
+        Distribution::processed(Row::of(logits), &sampling, &penalties).unwrap().entries
     }
 
     /// Logits whose softmax is `probabilities`.

@@ -5,7 +5,7 @@
 //! - [`format`]: how weights are stored, and what the bits of a block become
 //! - [`model`]: what a model is on disk: configuration, weights, tokenizer, chat template
 //! - [`device`], [`forward`]: running it over a [`tree`] of tokens, with a cache that can be rewound
-//! - [`sampling`], [`distribution`], [`random`], [`sampler`]: from logits to a token
+//! - [`sampling`], [`penalties`], [`distribution`], [`random`], [`sampler`]: from logits to a token
 //! - [`recommended`]: what a model's makers say about sampling
 //! - [`speculation`]: what may be set about drafting
 //! - [`draft`]: who guesses ahead
@@ -34,6 +34,7 @@ pub mod format;
 pub mod forward;
 pub mod governor;
 pub mod model;
+pub mod penalties;
 pub mod random;
 pub mod recommended;
 pub mod sampler;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::accept::Guess;
-use crate::context::After;
+use crate::context::{After, Context};
 use crate::distribution::Distribution;
 use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
 use crate::forward::{Interest, Row};
+use crate::penalties::{Penalised, Penalties, PenaltyTokens};
 use crate::random::{Generator, Randomness};
 use crate::sampling::{Mode, Sampling};
 use crate::token::TokenId;
@@ -16,14 +17,42 @@ use crate::token::TokenId;
 pub struct Sampler {
     pub(crate) sampling: Sampling,
     pub(crate) generator: Generator,
+    pub(crate) penalties: Penalties,
 }
 
 impl Sampler {
+    /// With penalties on all tokens.
+    ///
     /// # Errors
     /// `Error::Setting` for a value out of its range.
     pub fn new(sampling: &Sampling) -> Result<Self> {
+        Self::with_tokens(sampling, Arc::default())
+    }
+
+    /// With penalties that leave some tokens alone.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_tokens(sampling: &Sampling, tokens: Arc<PenaltyTokens>) -> Result<Self> {
         sampling.validate()?;
-        Ok(Self { sampling: sampling.clone(), generator: Generator::new(sampling) })
+        Ok(Self {
+            sampling: sampling.clone(),
+            generator: Generator::new(sampling),
+            penalties: Penalties::with_tokens(sampling, tokens),
+        })
+    }
+
+    /// Reads what is new of the text that is sampled for, so that penalties cost no more after a long one.
+    pub fn follow(&mut self, context: &Context) {
+        self.penalties.follow(context);
+    }
+
+    /// By how much DRY multiplies the odds of `token` at `place`, 1 for a token that it leaves alone.
+    pub(crate) fn dry_odds(&self, place: After<'_>, token: TokenId) -> f32 {
+        let dry = self.penalties.dry(place);
+        let found = dry.iter().find(|&&(other, _)| other == token);
+        let temperature = if self.sampling.is_greedy() { 1.0 } else { self.sampling.temperature };
+        found.map_or(1.0, |&(_, less)| (-less / temperature).exp())
     }
 
     /// What rows will be asked for when up to `count` tokens are guessed from each.
@@ -32,11 +61,6 @@ impl Sampler {
             Interest::Peaks if count > 1 => Interest::Likely { temperature: 1.0, margin: 0.0, top: count },
             interest => interest,
         }
-    }
-
-    /// Whether rows are looked at as a whole: their values have to be those of the tokens from 0 on then.
-    pub fn looks_at_all(&self) -> bool {
-        self.sampling.repetition_penalty != 1.0
     }
 
     /// Up to `count` different drafted tokens to follow `context`, each instead of the others, chosen as the
@@ -55,11 +79,12 @@ impl Sampler {
         count: usize,
     ) -> Result<Vec<Guess>> {
         let context = context.into();
-        if self.sampling.is_greedy() && self.sampling.repetition_penalty == 1.0 {
-            let top = row.top(count)?.into_iter();
+        let penalties = self.penalties.at(context);
+        if self.sampling.is_greedy() {
+            let top = Penalised::new(row, &penalties)?.top(count)?.into_iter();
             return top.map(|(token, _)| Ok(certain(token, row.probability(token)?))).collect();
         }
-        let distribution = Arc::new(Distribution::processed(row, &self.sampling, context)?);
+        let distribution = Arc::new(Distribution::processed(row, &self.sampling, &penalties)?);
         let tokens = self.draw(context.position(), &distribution, count);
         tokens.into_iter().map(|token| self.as_guess(token, row, &distribution)).collect()
     }

@@ -32,12 +32,46 @@ pub struct Sampling {
     pub top_p: f32,
     /// Drop tokens less likely than this share of the likeliest, 0 <= p < 1.
     pub min_p: f32,
-    /// Divide (positive) or multiply (negative) the logits of tokens already in the context; 1 is off.
+    /// The penalties on repetition are the model's: what its makers recommend, or what a small model needs. The values
+    /// below do not count then.
+    #[serde(default = "no_choice")]
+    pub automatic_penalties: bool,
+    /// Divide (positive) or multiply (negative) the logits of tokens that occurred before; 1 is off.
     pub repetition_penalty: f32,
+    /// Tokens at the end of the text, prompt included, that the repetition penalty looks at; -1 for all, 0 for none.
+    #[serde(default = "whole_text")]
+    pub repeat_last_n: i32,
+    /// DRY lowers the logit of a token that would continue a repeated sequence of n tokens by
+    /// multiplier x base^(n - allowed length), from the allowed length on; 0 is off.
+    pub dry_multiplier: f32,
+    pub dry_base: f32,
+    /// Tokens, 1 or more.
+    pub dry_allowed_length: u32,
+    /// Tokens at the end of the text, prompt included, that DRY looks at; -1 for all, 0 for none.
+    pub dry_penalty_last_n: i32,
+    /// Texts at which repeated sequences end.
+    pub dry_sequence_breakers: Vec<String>,
     /// A fixed seed; `None` draws a fresh one for every reply.
     pub seed: Option<u32>,
     pub mode: Mode,
 }
+
+/// Settings from before there was a choice were meant as they are.
+fn no_choice() -> bool {
+    false
+}
+
+/// The repetition penalty once had no other range.
+fn whole_text() -> i32 {
+    -1
+}
+
+/// Sequence breakers that may be set, and bytes of one.
+pub const MAX_BREAKERS: usize = 32;
+pub const MAX_BREAKER: usize = 64;
+
+/// The longest sequence that may be repeated without a penalty.
+const MAX_ALLOWED_LENGTH: u32 = 1000;
 
 impl Default for Sampling {
     fn default() -> Self {
@@ -46,17 +80,81 @@ impl Default for Sampling {
             top_k: 0,
             top_p: 0.95,
             min_p: 0.0,
+            automatic_penalties: true,
             repetition_penalty: 1.0,
+            repeat_last_n: 64,
+            dry_multiplier: 0.0,
+            dry_base: 1.75,
+            dry_allowed_length: 2,
+            dry_penalty_last_n: -1,
+            dry_sequence_breakers: ["\n", ":", "\"", "*"].map(str::to_owned).to_vec(),
             seed: None,
             mode: Mode::Fastest,
         }
     }
 }
 
+/// The penalties that a model is best used with; see [`Sampling`] for the units.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ModelPenalties {
+    pub repetition_penalty: f32,
+    pub repeat_last_n: i32,
+    pub dry_multiplier: f32,
+    pub dry_base: f32,
+    pub dry_allowed_length: u32,
+    pub dry_penalty_last_n: i32,
+}
+
+impl Default for ModelPenalties {
+    /// None.
+    fn default() -> Self {
+        let Sampling {
+            repetition_penalty,
+            repeat_last_n,
+            dry_multiplier,
+            dry_base,
+            dry_allowed_length,
+            dry_penalty_last_n,
+            ..
+        } = Sampling::default();
+        Self {
+            repetition_penalty,
+            repeat_last_n,
+            dry_multiplier,
+            dry_base,
+            dry_allowed_length,
+            dry_penalty_last_n,
+        }
+    }
+}
+
+impl ModelPenalties {
+    /// What lets a small model end its replies and not circle, and changes little else: measured with SmolLM2 135M.
+    pub const SMALL: Self = Self {
+        repetition_penalty: 1.03,
+        repeat_last_n: 128,
+        dry_multiplier: 0.8,
+        dry_base: 1.75,
+        dry_allowed_length: 4,
+        dry_penalty_last_n: 2048,
+    };
+}
+
 impl Sampling {
-    /// Always the likeliest token.
+    /// Always the likeliest token, without penalties.
     pub fn greedy() -> Self {
-        Self { temperature: 0.0, top_p: 1.0, ..Self::default() }
+        Self { temperature: 0.0, top_p: 1.0, automatic_penalties: false, ..Self::default() }
+    }
+
+    /// Whether single tokens that occurred before have penalties.
+    pub fn penalises_tokens(&self) -> bool {
+        self.repetition_penalty != 1.0 && self.repeat_last_n != 0
+    }
+
+    /// Whether tokens that continue a repeated sequence do.
+    pub fn penalises_sequences(&self) -> bool {
+        self.dry_multiplier > 0.0 && self.dry_penalty_last_n != 0
     }
 
     pub fn is_greedy(&self) -> bool {
@@ -74,6 +172,33 @@ impl Sampling {
         Self { seed: self.seed.or_else(|| wanted.then(rand::random)), ..self.clone() }
     }
 
+    /// With the penalties of a model in place of those that are to be its own; `None` for a model that needs none.
+    #[must_use]
+    pub fn with_penalties_of(&self, model: Option<&ModelPenalties>) -> Self {
+        if !self.automatic_penalties {
+            return self.clone();
+        }
+        let plain = ModelPenalties::default();
+        let ModelPenalties {
+            repetition_penalty,
+            repeat_last_n,
+            dry_multiplier,
+            dry_base,
+            dry_allowed_length,
+            dry_penalty_last_n,
+        } = *model.unwrap_or(&plain);
+        Self {
+            automatic_penalties: false,
+            repetition_penalty,
+            repeat_last_n,
+            dry_multiplier,
+            dry_base,
+            dry_allowed_length,
+            dry_penalty_last_n,
+            ..self.clone()
+        }
+    }
+
     /// # Errors
     /// `Error::Setting` naming the first value that is out of its range.
     pub fn validate(&self) -> Result<()> {
@@ -88,6 +213,33 @@ impl Sampling {
         within("top-p", self.top_p, "more than 0 and at most 1", self.top_p > 0.0 && self.top_p <= 1.0)?;
         within("min-p", self.min_p, "at least 0 and less than 1", (0.0..1.0).contains(&self.min_p))?;
         let penalty = self.repetition_penalty;
-        within("repetition penalty", penalty, "0.1 to 10", (0.1..=10.0).contains(&penalty))
+        within("repetition penalty", penalty, "0.1 to 10", (0.1..=10.0).contains(&penalty))?;
+        let (multiplier, base) = (self.dry_multiplier, self.dry_base);
+        within("DRY multiplier", multiplier, "0 to 100", (0.0..=100.0).contains(&multiplier))?;
+        within("DRY base", base, "1 to 10", (1.0..=10.0).contains(&base))?;
+        let whole = |name, value: i64, expected, ok: bool| {
+            if ok { Ok(()) } else { Err(Error::Setting { name, expected, found: value.to_string() }) }
+        };
+        let allowed = self.dry_allowed_length;
+        whole(
+            "DRY allowed length",
+            allowed.into(),
+            "1 to 1000",
+            (1..=MAX_ALLOWED_LENGTH).contains(&allowed),
+        )?;
+        for (name, last_n) in
+            [("repeat last n", self.repeat_last_n), ("DRY penalty last n", self.dry_penalty_last_n)]
+        {
+            whole(
+                name,
+                last_n.into(),
+                "-1 for the whole text, 0 for off, or a number of tokens",
+                last_n >= -1,
+            )?;
+        }
+        let breakers = &self.dry_sequence_breakers;
+        let fit = breakers.len() <= MAX_BREAKERS && breakers.iter().all(|text| text.len() <= MAX_BREAKER);
+        let expected = "at most 32 texts of up to 64 bytes";
+        whole("DRY sequence breakers", breakers.len() as i64, expected, fit)
     }
 }

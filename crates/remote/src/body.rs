@@ -38,7 +38,7 @@ pub struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<usize>,
     #[serde(flatten)]
-    extras: Option<Extras>,
+    extras: Option<Extras<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,20 +49,34 @@ struct Turn<'a> {
 
 /// What vLLM, SGLang and llama-server take beside OpenAI's own fields. Others may refuse them by name.
 #[derive(Debug, Serialize)]
-struct Extras {
+struct Extras<'a> {
     stream_options: StreamOptions,
     /// -1 for all tokens; left out, servers cut off what they like.
     top_k: i64,
     min_p: f32,
-    repetition_penalty: f32,
-    /// The same in llama-server's words.
-    repeat_penalty: f32,
+    /// Left to the server where it is to be the model's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repetition_penalty: Option<f32>,
+    #[serde(flatten)]
+    llama_server: Option<LlamaServer<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     continue_final_message: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     add_generation_prompt: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     chat_template_kwargs: Option<TemplateArguments>,
+}
+
+/// Penalties in llama-server's words.
+#[derive(Debug, Serialize)]
+struct LlamaServer<'a> {
+    repeat_penalty: f32,
+    repeat_last_n: i32,
+    dry_multiplier: f32,
+    dry_base: f32,
+    dry_allowed_length: u32,
+    dry_penalty_last_n: i32,
+    dry_sequence_breakers: &'a [String],
 }
 
 #[derive(Debug, Serialize)]
@@ -86,8 +100,16 @@ impl<'a> Body<'a> {
             stream_options: StreamOptions { include_usage: true },
             top_k: if sampling.top_k == 0 { -1 } else { i64::from(sampling.top_k) },
             min_p: sampling.min_p,
-            repetition_penalty: sampling.repetition_penalty,
-            repeat_penalty: sampling.repetition_penalty,
+            repetition_penalty: (!sampling.automatic_penalties).then_some(sampling.repetition_penalty),
+            llama_server: (!sampling.automatic_penalties).then_some(LlamaServer {
+                repeat_penalty: sampling.repetition_penalty,
+                repeat_last_n: sampling.repeat_last_n,
+                dry_multiplier: sampling.dry_multiplier,
+                dry_base: sampling.dry_base,
+                dry_allowed_length: sampling.dry_allowed_length,
+                dry_penalty_last_n: sampling.dry_penalty_last_n,
+                dry_sequence_breakers: &sampling.dry_sequence_breakers,
+            }),
             continue_final_message: continues.then_some(true),
             add_generation_prompt: continues.then_some(false),
             chat_template_kwargs: thinking
@@ -114,6 +136,12 @@ impl<'a> Body<'a> {
             "min_p",
             "repetition_penalty",
             "repeat_penalty",
+            "repeat_last_n",
+            "dry_multiplier",
+            "dry_base",
+            "dry_allowed_length",
+            "dry_penalty_last_n",
+            "dry_sequence_breakers",
             "continue_final_message",
             "add_generation_prompt",
             THINKING,
@@ -141,8 +169,14 @@ mod tests {
     use super::*;
 
     fn body(messages: &[ChatMessage], with_extras: bool) -> Value {
-        let sampling =
-            Sampling { temperature: 0.7, top_p: 0.9, min_p: 0.05, seed: Some(7), ..Sampling::default() };
+        let sampling = Sampling {
+            temperature: 0.7,
+            top_p: 0.9,
+            min_p: 0.05,
+            seed: Some(7),
+            automatic_penalties: false,
+            ..Sampling::default()
+        };
         let question = Question {
             model: "m",
             messages,
@@ -187,7 +221,7 @@ mod tests {
         let (plain, whole) = (body(&going_on, false), body(&going_on, true));
         let extras = whole.as_object().unwrap().keys().filter(|name| plain.get(name).is_none());
         let extras: Vec<_> = extras.collect();
-        assert_eq!(extras.len(), 8);
+        assert_eq!(extras.len(), 14);
         for extra in extras {
             let said = format!("Unrecognized request argument supplied: {extra}");
             assert_eq!(Body::extra_in(&said), Some(extra.as_str()));

@@ -53,6 +53,12 @@ struct Body {
     repetition_penalty: Option<f32>,
     /// The same in llama-server's words; clients of several servers send both.
     repeat_penalty: Option<f32>,
+    repeat_last_n: Option<i32>,
+    dry_multiplier: Option<f32>,
+    dry_base: Option<f32>,
+    dry_allowed_length: Option<u32>,
+    dry_penalty_last_n: Option<i32>,
+    dry_sequence_breakers: Option<Vec<String>>,
     seed: Option<u32>,
     stop: Option<Texts>,
     ignore_eos: Option<bool>,
@@ -129,6 +135,12 @@ impl Body {
             top_p: self.top_p,
             min_p: self.min_p,
             repetition_penalty: self.repetition_penalty.or(self.repeat_penalty),
+            repeat_last_n: self.repeat_last_n,
+            dry_multiplier: self.dry_multiplier,
+            dry_base: self.dry_base,
+            dry_allowed_length: self.dry_allowed_length,
+            dry_penalty_last_n: self.dry_penalty_last_n,
+            dry_sequence_breakers: self.dry_sequence_breakers,
             seed: self.seed,
         };
         let max_tokens = self.max_completion_tokens.or(self.max_tokens);
@@ -290,6 +302,14 @@ mod tests {
         assert_eq!(asked.order.sampling.repetition_penalty, Some(1.1));
         let asked = chat(json!({ "repeat_penalty": 1.2 })).unwrap();
         assert_eq!(asked.order.sampling.repetition_penalty, Some(1.2));
+        let asked = chat(json!({
+            "repeat_last_n": 128, "dry_multiplier": 0.8, "dry_base": 1.75, "dry_allowed_length": 4,
+            "dry_penalty_last_n": -1, "dry_sequence_breakers": ["\n"],
+        }));
+        let sampling = asked.unwrap().order.sampling;
+        assert_eq!((sampling.repeat_last_n, sampling.dry_multiplier), (Some(128), Some(0.8)));
+        assert_eq!((sampling.dry_allowed_length, sampling.dry_penalty_last_n), (Some(4), Some(-1)));
+        assert_eq!(sampling.dry_sequence_breakers, Some(vec!["\n".to_owned()]));
     }
 
     #[test]

@@ -38,6 +38,12 @@ pub struct SamplingChoices {
     pub top_p: Option<f32>,
     pub min_p: Option<f32>,
     pub repetition_penalty: Option<f32>,
+    pub repeat_last_n: Option<i32>,
+    pub dry_multiplier: Option<f32>,
+    pub dry_base: Option<f32>,
+    pub dry_allowed_length: Option<u32>,
+    pub dry_penalty_last_n: Option<i32>,
+    pub dry_sequence_breakers: Option<Vec<String>>,
     pub seed: Option<u32>,
 }
 
@@ -55,14 +61,24 @@ pub struct Defaults {
 impl SamplingChoices {
     /// These, and those of `base` where nothing was said. Whoever gives a seed wants the same text again, whatever
     /// drafts.
-    fn over(&self, base: &Sampling) -> Sampling {
+    fn over(self, base: &Sampling) -> Sampling {
         let seed = self.seed.or(base.seed);
+        let says_penalties = self.repetition_penalty.is_some() || self.dry_multiplier.is_some();
         Sampling {
             temperature: self.temperature.unwrap_or(base.temperature),
             top_k: self.top_k.unwrap_or(base.top_k),
             top_p: self.top_p.unwrap_or(base.top_p),
             min_p: self.min_p.unwrap_or(base.min_p),
+            automatic_penalties: base.automatic_penalties && !says_penalties,
             repetition_penalty: self.repetition_penalty.unwrap_or(base.repetition_penalty),
+            repeat_last_n: self.repeat_last_n.unwrap_or(base.repeat_last_n),
+            dry_multiplier: self.dry_multiplier.unwrap_or(base.dry_multiplier),
+            dry_base: self.dry_base.unwrap_or(base.dry_base),
+            dry_allowed_length: self.dry_allowed_length.unwrap_or(base.dry_allowed_length),
+            dry_penalty_last_n: self.dry_penalty_last_n.unwrap_or(base.dry_penalty_last_n),
+            dry_sequence_breakers: self
+                .dry_sequence_breakers
+                .unwrap_or_else(|| base.dry_sequence_breakers.clone()),
             seed,
             mode: if seed.is_some() { Mode::Reproducible } else { base.mode },
         }
@@ -107,6 +123,8 @@ mod tests {
         let said = SamplingChoices { temperature: Some(0.1), seed: Some(7), ..SamplingChoices::default() };
         let expected = Sampling { temperature: 0.1, seed: Some(7), mode: Mode::Reproducible, ..base.clone() };
         assert_eq!(said.over(&base), expected);
+        let penalised = SamplingChoices { dry_multiplier: Some(0.5), ..SamplingChoices::default() };
+        assert!(base.automatic_penalties && !penalised.over(&base).automatic_penalties);
         let seeded = Sampling { seed: Some(3), ..base };
         assert_eq!(SamplingChoices::default().over(&seeded).mode, Mode::Reproducible);
     }

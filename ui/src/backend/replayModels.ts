@@ -63,6 +63,7 @@ export const TARGETS: ModelEntry[] = [
       top_p: 0.95,
       min_p: null,
       repetition_penalty: null,
+      repeat_last_n: null,
     },
   },
   {

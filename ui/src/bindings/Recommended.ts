@@ -3,4 +3,8 @@
 /**
  * Of the sampling settings, those that somebody recommends for a model. Every value is in its range.
  */
-export type Recommended = { temperature: number | null, top_k: number | null, top_p: number | null, min_p: number | null, repetition_penalty: number | null, };
+export type Recommended = { temperature: number | null, top_k: number | null, top_p: number | null, min_p: number | null, repetition_penalty: number | null, 
+/**
+ * Tokens that the repetition penalty looks at; where nobody says it, all of the text.
+ */
+repeat_last_n: number | null, };

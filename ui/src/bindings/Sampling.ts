@@ -22,9 +22,35 @@ top_p: number,
  */
 min_p: number, 
 /**
- * Divide (positive) or multiply (negative) the logits of tokens already in the context; 1 is off.
+ * The penalties on repetition are the model's: what its makers recommend, or what a small model needs. The values
+ * below do not count then.
+ */
+automatic_penalties: boolean, 
+/**
+ * Divide (positive) or multiply (negative) the logits of tokens that occurred before; 1 is off.
  */
 repetition_penalty: number, 
+/**
+ * Tokens at the end of the text, prompt included, that the repetition penalty looks at; -1 for all, 0 for none.
+ */
+repeat_last_n: number, 
+/**
+ * DRY lowers the logit of a token that would continue a repeated sequence of n tokens by
+ * multiplier x base^(n - allowed length), from the allowed length on; 0 is off.
+ */
+dry_multiplier: number, dry_base: number, 
+/**
+ * Tokens, 1 or more.
+ */
+dry_allowed_length: number, 
+/**
+ * Tokens at the end of the text, prompt included, that DRY looks at; -1 for all, 0 for none.
+ */
+dry_penalty_last_n: number, 
+/**
+ * Texts at which repeated sequences end.
+ */
+dry_sequence_breakers: Array<string>, 
 /**
  * A fixed seed; `None` draws a fresh one for every reply.
  */

@@ -26,7 +26,19 @@ export const defaults: Settings = {
     "top_k": 0,
     "top_p": 0.95,
     "min_p": 0.0,
+    "automatic_penalties": true,
     "repetition_penalty": 1.0,
+    "repeat_last_n": 64,
+    "dry_multiplier": 0.0,
+    "dry_base": 1.75,
+    "dry_allowed_length": 2,
+    "dry_penalty_last_n": -1,
+    "dry_sequence_breakers": [
+      "\n",
+      ":",
+      "\"",
+      "*"
+    ],
     "seed": null,
     "mode": "fastest"
   },

@@ -3,7 +3,7 @@ import { defaults } from "../bindings/defaults";
 import { SECTIONS, SETTING_IDS, SETTINGS, settingsWith } from "./words";
 
 test("settings are found by their names and explanations, by words in any order", () => {
-  expect([...settingsWith("penalty repetition")]).toEqual(["repetition_penalty"]);
+  expect([...settingsWith("penalty repetition")]).toEqual(["repetition_penalty", "repeat_last_n"]);
   expect([...settingsWith("text varied")]).toEqual(["temperature"]);
   expect([...settingsWith("zebra")]).toEqual([]);
   expect(settingsWith("draft").size).toBeGreaterThan(5);
@@ -35,7 +35,13 @@ test("the words for the defaults are the defaults", () => {
     top_k: sampling.top_k,
     top_p: sampling.top_p,
     min_p: sampling.min_p,
+    automatic_penalties: sampling.automatic_penalties ? "automatic" : "custom",
     repetition_penalty: sampling.repetition_penalty,
+    repeat_last_n: sampling.repeat_last_n,
+    dry_multiplier: sampling.dry_multiplier,
+    dry_base: sampling.dry_base,
+    dry_allowed_length: sampling.dry_allowed_length,
+    dry_penalty_last_n: sampling.dry_penalty_last_n === -1 ? "empty" : sampling.dry_penalty_last_n,
     mode: sampling.mode,
     drafter: speculation.drafter,
     draft_length: speculation.length.type,

@@ -33,10 +33,7 @@ function speculationRows(speculation: Speculation): Row[] {
 
 /** Only what has an effect: at temperature 0 nothing is filtered and nothing drawn. */
 function samplingRows(sampling: Sampling): Row[] {
-  const penalty: Row[] =
-    sampling.repetition_penalty === 1
-      ? []
-      : [[t("setting.repetition_penalty"), count(sampling.repetition_penalty, 6)]];
+  const penalty = penaltyRows(sampling);
   if (sampling.temperature === 0)
     return [[t("setting.temperature"), t("field.greedy")], ...penalty];
   return [
@@ -48,6 +45,25 @@ function samplingRows(sampling: Sampling): Row[] {
     [t("setting.mode"), t(`written.${sampling.mode}`)],
     [t("setting.seed"), sampling.seed === null ? t("settings.random") : String(sampling.seed)],
   ];
+}
+
+/** "1.03, last 128 tokens"; none for what is off. */
+function penaltyRows(sampling: Sampling): Row[] {
+  const last = (tokens: number) =>
+    tokens === -1 ? t("settings.wholeText") : t("written.lastTokens", { count: tokens });
+  const { repetition_penalty, repeat_last_n, dry_multiplier, dry_base } = sampling;
+  const rows: Row[] = [];
+  if (repetition_penalty !== 1 && repeat_last_n !== 0) {
+    const value = `${count(repetition_penalty, 6)}, ${last(repeat_last_n)}`;
+    rows.push([t("setting.repetition_penalty"), value]);
+  }
+  if (dry_multiplier > 0 && sampling.dry_penalty_last_n !== 0) {
+    const { dry_allowed_length: length } = sampling;
+    const numbers = `${count(dry_multiplier, 6)} × ${count(dry_base, 6)}`;
+    const from = t("written.fromLength", { count: length });
+    rows.push([t("written.dry"), `${numbers}, ${from}, ${last(sampling.dry_penalty_last_n)}`]);
+  }
+  return rows;
 }
 
 function lengthWords(length: DraftLength): string {

@@ -77,8 +77,8 @@ impl Local {
         let messages = if text.is_empty() { &sample } else { text };
         let session = &mut self.loaded()?.session;
         let prompt = request(session, messages, &settings)?.prompt;
-        let ground =
-            Ground::prepare(session.decoder.target_mut(), &prompt, &settings.sampling, &mut || cancel.flow());
+        let sampling = session.decoder.sampling(&settings.sampling);
+        let ground = Ground::prepare(session.decoder.target_mut(), &prompt, &sampling, &mut || cancel.flow());
         ground.map_err(|error| self.failed(error))
     }
 

@@ -24,9 +24,30 @@ pub struct SamplingArgs {
     /// Drop tokens less likely than the share P of the likeliest
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     min_p: Option<f32>,
-    /// Make tokens that already occurred less likely (more than 1) or likelier (less than 1)
+    /// Make tokens that already occurred less likely (more than 1) or likelier (less than 1); 1 is off
+    /// [default: what the model needs]
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     repeat_penalty: Option<f32>,
+    /// Tokens at the end of the text that --repeat-penalty looks at; -1 for all of them [default: 64]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    repeat_last_n: Option<i32>,
+    /// Make tokens less likely that would continue a repeated sequence (DRY), by
+    /// X * base^(length - allowed length); 0 is off [default: what the model needs]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    dry_multiplier: Option<f32>,
+    /// The base of --dry-multiplier's penalty [default: 1.75]
+    #[arg(long, value_name = "B", allow_negative_numbers = true)]
+    dry_base: Option<f32>,
+    /// The shortest repeated sequence that DRY penalises, in tokens [default: 2]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    dry_allowed_length: Option<u32>,
+    /// Tokens at the end of the text that DRY looks at; -1 for all of them [default: -1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    dry_penalty_last_n: Option<i32>,
+    /// A text at which DRY's sequences end, instead of the usual ones (newline, colon, quote, star); can be given
+    /// several times, `none` for none
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    dry_sequence_breaker: Vec<String>,
     /// The same seed gives the same text
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     seed: Option<u32>,
@@ -66,7 +87,21 @@ impl SamplingArgs {
             top_k: self.top_k.unwrap_or(base.top_k),
             top_p: self.top_p.unwrap_or(base.top_p),
             min_p: self.min_p.unwrap_or(base.min_p),
+            // Who names one value says what the penalties are.
+            automatic_penalties: base.automatic_penalties
+                && self.repeat_penalty.is_none()
+                && self.dry_multiplier.is_none(),
             repetition_penalty: self.repeat_penalty.unwrap_or(base.repetition_penalty),
+            repeat_last_n: self.repeat_last_n.unwrap_or(base.repeat_last_n),
+            dry_multiplier: self.dry_multiplier.unwrap_or(base.dry_multiplier),
+            dry_base: self.dry_base.unwrap_or(base.dry_base),
+            dry_allowed_length: self.dry_allowed_length.unwrap_or(base.dry_allowed_length),
+            dry_penalty_last_n: self.dry_penalty_last_n.unwrap_or(base.dry_penalty_last_n),
+            dry_sequence_breakers: match &self.dry_sequence_breaker[..] {
+                [] => base.dry_sequence_breakers,
+                [none] if none == "none" => Vec::new(),
+                breakers => breakers.to_vec(),
+            },
             seed: self.seed,
             mode: self.mode.map_or(unsaid, Mode::from),
         };

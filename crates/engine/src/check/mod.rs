@@ -12,6 +12,7 @@ use crate::distribution::Distribution;
 use crate::draft::Drafters;
 use crate::error::{Error, Result};
 use crate::forward::{Model, Pass, Row, Want, catch_up};
+use crate::penalties::{Penalties, Penalty};
 use crate::random::coupled_score;
 use crate::sampling::Sampling;
 use crate::token::TokenId;
@@ -79,7 +80,10 @@ pub fn compare(
     repeatable(&request.sampling)?;
     decoder.target_mut().truncate(0);
     let without = decoder.reply(request, &mut Drafters::default(), on_progress)?.uncancelled()?;
-    let first_difference = difference(decoder.target_mut(), request, with, &without.tokens)?;
+    let request = &Request { sampling: decoder.sampling(&request.sampling), ..request.clone() };
+    let tokens = decoder.penalty_tokens(&request.sampling);
+    let penalties = Penalties::with_tokens(&request.sampling, tokens);
+    let first_difference = part(decoder.target_mut(), (request, &penalties), with, &without.tokens)?;
     Ok(Check { identical: first_difference.is_none(), tokens: without.tokens.len(), first_difference })
 }
 
@@ -101,7 +105,8 @@ pub fn first_difference(left: &[TokenId], right: &[TokenId]) -> Option<usize> {
     (same < left.len().max(right.len())).then_some(same)
 }
 
-/// Where and how the text `with` drafts parts from the one `without`, by the scores of `target`.
+/// Where and how the text `with` drafts parts from the one `without`, by the scores of `target` and penalties on all
+/// tokens.
 ///
 /// # Errors
 /// Those of [`Model::run`].
@@ -111,10 +116,20 @@ pub fn difference(
     with: &[TokenId],
     without: &[TokenId],
 ) -> Result<Option<Difference>> {
+    part(target, (request, &Penalties::new(&request.sampling)), with, without)
+}
+
+fn part(
+    target: &mut dyn Model,
+    (request, penalties): (&Request, &Penalties),
+    with: &[TokenId],
+    without: &[TokenId],
+) -> Result<Option<Difference>> {
     let Some(position) = first_difference(with, without) else { return Ok(None) };
     let tokens = (with.get(position).copied(), without.get(position).copied());
     let context = [&request.prompt, &with[..position]].concat();
     let mut difference = Difference { position, with: tokens.0, without: tokens.1, ..Difference::default() };
+    let penalties = penalties.at(&context);
     let mut margins = Vec::new();
     for rows in PASSES {
         let pass = score(target, &context, rows)?;
@@ -123,7 +138,7 @@ pub fn difference(
         let logit = |token: Option<TokenId>| logits.get(token? as usize).copied();
         (difference.with_logit, difference.without_logit) = (logit(tokens.0), logit(tokens.1));
         if let Some(tokens) = tokens.0.zip(tokens.1) {
-            margins.push(margin(row, &request.sampling, &context, tokens)?);
+            margins.push(margin(row, &request.sampling, (context.len(), &penalties), tokens)?);
         }
     }
     // One that a filter keeps in some passes and drops in others is at its edge.
@@ -163,15 +178,20 @@ fn score<'a>(target: &'a mut dyn Model, context: &[TokenId], rows: usize) -> Res
 fn margin(
     row: Row<'_>,
     sampling: &Sampling,
-    context: &[TokenId],
+    (position, penalties): (usize, &[Penalty]),
     (left, right): (TokenId, TokenId),
 ) -> Result<Option<f32>> {
     let logits = row.logits()?;
-    let Some(seed) = sampling.seed.filter(|_| !sampling.is_greedy()) else {
-        return Ok(Some(logits[left as usize] - logits[right as usize]));
+    let logit = |token: TokenId| {
+        let penalty = penalties.iter().find(|penalty| penalty.token == token);
+        let logit = logits[token as usize];
+        penalty.map_or(logit, |penalty| penalty.apply(logit))
     };
-    let processed = Distribution::processed(row, sampling, context)?;
-    let score = |token| coupled_score(u64::from(seed), context.len(), token, processed.probability(token));
+    let Some(seed) = sampling.seed.filter(|_| !sampling.is_greedy()) else {
+        return Ok(Some(logit(left) - logit(right)));
+    };
+    let processed = Distribution::processed(row, sampling, penalties)?;
+    let score = |token| coupled_score(u64::from(seed), position, token, processed.probability(token));
     let margin = (score(left) - score(right)) as f32 * sampling.temperature;
     Ok(margin.is_finite().then_some(margin))
 }

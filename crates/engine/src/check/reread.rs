@@ -4,10 +4,12 @@
 
 use std::ops::ControlFlow;
 
+use crate::context::Context;
 use crate::decoder::{Decoder, Request};
 use crate::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::forward::{Want, catch_up, outgrow};
+use crate::penalties::Penalties;
 use crate::sampler::shown_probability;
 use crate::token::TokenId;
 use crate::trace::{Outcome, Round};
@@ -38,15 +40,18 @@ pub fn reread(
     rounds: &[Round],
     on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Agreement> {
+    request.admit(decoder.target().config().context)?;
+    let request = &Request { sampling: decoder.sampling(&request.sampling), ..request.clone() };
+    let tokens = decoder.penalty_tokens(&request.sampling);
+    let mut penalties = Penalties::with_tokens(&request.sampling, tokens);
     let target = decoder.target_mut();
-    request.admit(target.config().context)?;
     target.truncate(0);
-    let want = Want::all_rows().interest(Distribution::interest(&request.sampling));
+    let interest = Distribution::interest(&request.sampling);
     if catch_up(target, &request.prompt, &mut |_, _| on_progress(0, 0))?.1.is_break() {
         return Err(Error::Cancelled);
     }
     let total: usize = rounds.iter().map(|round| round.emitted().count()).sum();
-    let mut context = request.prompt.clone();
+    let mut context = Context::new(request.prompt.clone());
     let mut agreement = Agreement::default();
     for round in rounds {
         let mut parent = None;
@@ -54,11 +59,15 @@ pub fn reread(
         for (depth, (token, _)) in round.emitted().enumerate() {
             let _ = outgrow(target, &context, &mut |_, _| ControlFlow::Continue(()))?;
             let last = TokenTree::chain(context.last().copied());
+            penalties.follow(&context);
+            let list = penalties.at(&context[..]);
+            let penalised: Vec<TokenId> = list.iter().map(|penalty| penalty.token).collect();
+            let want = Want::all_rows().interest(interest).penalised(&penalised);
             let pass = target.run(&last, &want)?;
             let row = pass.logits().row(0);
             let judged: Vec<(TokenId, f32)> = judged_after(round, parent).collect();
             if !judged.is_empty() {
-                let processed = Distribution::processed(row, &request.sampling, &context)?;
+                let processed = Distribution::processed(row, &request.sampling, &list)?;
                 for (guess, then) in judged {
                     let now = shown_probability(&request.sampling, row, &processed, guess)?;
                     agreement.add((now - then).abs());

@@ -18,13 +18,13 @@ pub fn judge(
     context: &[TokenId],
     sampler: &mut Sampler,
 ) -> Result<(Verdict, Vec<Option<f32>>)> {
-    let Sampler { sampling, generator } = sampler;
+    let Sampler { sampling, generator, penalties } = sampler;
     let position = context.len();
     let mut shown = vec![None; guesses.len()];
     let target = |parent: Option<usize>| -> Result<Distribution> {
         let row = logits.row(Guesses::row(parent));
         let place = After { text: context, guesses: &guesses.path(parent) };
-        let p = Distribution::processed(row, sampling, place)?;
+        let p = Distribution::processed(row, sampling, &penalties.at(place))?;
         for (guess, shown) in guesses.iter().zip(&mut shown) {
             if guess.parent == parent {
                 *shown = Some(shown_probability(sampling, row, &p, guess.token)?);

@@ -19,8 +19,9 @@ use crate::error::{Error, Result};
 use crate::forward::{Features, Model, Part, Row, Want, catch_up_with, outgrow, rewind};
 use crate::governor::TextKind;
 use crate::model::{TextStream, Tokenizer};
+use crate::penalties::PenaltyTokens;
 use crate::sampler::Sampler;
-use crate::sampling::Sampling;
+use crate::sampling::{ModelPenalties, Sampling};
 use crate::speculation::{Room, Speculation};
 use crate::token::TokenId;
 use crate::trace::{Finish, LengthReason, ReplySettings, Round, Summary, Times};
@@ -113,11 +114,39 @@ impl Reply {
 pub struct Decoder {
     target: Box<dyn Model>,
     tokenizer: Arc<Tokenizer>,
+    /// What penalties leave alone, by the sequence breakers that it is for.
+    penalty_tokens: Option<(Vec<String>, Arc<PenaltyTokens>)>,
+    /// The target's own, for replies with automatic penalties.
+    penalties: Option<ModelPenalties>,
 }
 
 impl Decoder {
     pub fn new(target: Box<dyn Model>, tokenizer: Arc<Tokenizer>) -> Self {
-        Self { target, tokenizer }
+        Self { target, tokenizer, penalty_tokens: None, penalties: None }
+    }
+
+    /// With the penalties that the target is best used with.
+    #[must_use]
+    pub fn with_penalties(self, penalties: Option<ModelPenalties>) -> Self {
+        Self { penalties, ..self }
+    }
+
+    /// `sampling` with the target's penalties where they are to be automatic.
+    pub fn sampling(&self, sampling: &Sampling) -> Sampling {
+        sampling.with_penalties_of(self.penalties.as_ref())
+    }
+
+    /// The tokens that penalties leave alone; looked for in the whole vocabulary once.
+    pub(crate) fn penalty_tokens(&mut self, sampling: &Sampling) -> Arc<PenaltyTokens> {
+        if !sampling.penalises_tokens() && !sampling.penalises_sequences() {
+            return Arc::default();
+        }
+        let breakers = &sampling.dry_sequence_breakers;
+        let known = self.penalty_tokens.take().filter(|(known, _)| known == breakers);
+        let (breakers, tokens) = known
+            .unwrap_or_else(|| (breakers.clone(), Arc::new(PenaltyTokens::of(&self.tokenizer, breakers))));
+        self.penalty_tokens = Some((breakers, Arc::clone(&tokens)));
+        tokens
     }
 
     pub fn tokenizer(&self) -> &Arc<Tokenizer> {
@@ -161,7 +190,7 @@ impl Decoder {
         on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Reply> {
         let started = Instant::now();
-        let request = &Request { sampling: request.sampling.seeded(), ..request.clone() };
+        let request = &Request { sampling: self.sampling(&request.sampling).seeded(), ..request.clone() };
         let mut writing = Writing::new(self, request, drafters, started)?;
         let finish = writing.run(on_progress)?;
         let Writing { rounds, context, reused, .. } = writing;
@@ -205,6 +234,7 @@ impl<'a> Writing<'a> {
         started: Instant,
     ) -> Result<Self> {
         request.admit(decoder.target.config().context)?;
+        let tokens = decoder.penalty_tokens(&request.sampling);
         let text = TextStream::new(Arc::clone(&decoder.tokenizer), &request.stop).after(&request.prompt);
         Ok(Self {
             target: decoder.target.as_mut(),
@@ -215,7 +245,7 @@ impl<'a> Writing<'a> {
             },
             drafters,
             request,
-            sampler: Sampler::new(&request.sampling)?,
+            sampler: Sampler::with_tokens(&request.sampling, tokens)?,
             started,
             context: Context::new(request.prompt.clone()),
             reused: 0,
@@ -335,6 +365,7 @@ impl<'a> Writing<'a> {
     /// cache holds the context less its last token.
     fn round(&mut self, waits: bool) -> Result<(Round, Option<Finish>)> {
         let start = Instant::now();
+        self.sampler.follow(&self.context);
         let (vocabulary, room) = (self.target.config().vocabulary, self.room());
         let fills = self.target.config().context - self.context.len() == room;
         let full = if fills { Finish::ContextFull } else { Finish::Length };
@@ -349,7 +380,8 @@ impl<'a> Writing<'a> {
         let verify_start = Instant::now();
         let tree = self.context.last().map_or_else(TokenTree::default, |&last| drafting.guesses.tree(last));
         let interest = Distribution::interest(&self.request.sampling);
-        let want = Want::all_rows().interest(interest).features(self.drafters.taps());
+        let penalised = self.sampler.penalties.tokens(&self.context, &drafting.guesses);
+        let want = Want::all_rows().interest(interest).penalised(&penalised).features(self.drafters.taps());
         let pass = self.target.run(&tree, &want)?;
         let (logits, experts) = (pass.logits(), pass.experts_read());
         let verify_ms = milliseconds(verify_start);

@@ -4,7 +4,7 @@
 use super::suffix_automaton::{Continuation, Match, Suffix, SuffixAutomaton};
 use super::{Draft, DraftRequest, Drafter};
 use crate::accept::{Guess, Guesses};
-use crate::context::{Context, Mark};
+use crate::context::{After, Context, Mark};
 use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
 use crate::sampler::Sampler;
@@ -50,6 +50,7 @@ impl NgramDrafter {
         automaton: &SuffixAutomaton,
         suffixes: impl Iterator<Item = (usize, Suffix)>,
         longest: usize,
+        dry_odds: &impl Fn(&Guesses, TokenId) -> f32,
     ) -> (Guesses, f64) {
         let mut best = (Guesses::default(), 0.0);
         for (matched, suffix) in suffixes {
@@ -57,7 +58,7 @@ impl NgramDrafter {
             if (matched.min(longest) as f64) <= best.1 {
                 break;
             }
-            let found = follow(automaton, suffix, matched, longest);
+            let found = follow(automaton, suffix, (matched, longest), dry_odds);
             if found.1 > best.1 {
                 best = found;
             }
@@ -67,22 +68,29 @@ impl NgramDrafter {
 }
 
 /// What follows a suffix of `matched` tokens that occurred before, and the expected number of its tokens
-/// that come: the sum over the tokens of the product of the shares up to them.
-fn follow(automaton: &SuffixAutomaton, mut suffix: Suffix, matched: usize, longest: usize) -> (Guesses, f64) {
+/// that come: the sum over the tokens of the product of the shares up to them. `dry_odds` lowers the odds of a token
+/// that DRY penalises, so that a draft ends where DRY would refuse it.
+fn follow(
+    automaton: &SuffixAutomaton,
+    mut suffix: Suffix,
+    (matched, longest): (usize, usize),
+    dry_odds: &impl Fn(&Guesses, TokenId) -> f32,
+) -> (Guesses, f64) {
     let (mut guesses, mut survival, mut expected) = (Guesses::default(), 1.0, 0.0);
     while guesses.len() < longest.min(matched) {
         let Some(next) = automaton.continuation(suffix) else { break };
-        let share = f64::from(next.count) / f64::from(next.total);
-        survival *= share;
+        let plain = confidence(&next, matched + guesses.len());
+        let confidence = with_odds(plain, dry_odds(&guesses, next.token));
+        let share = next.count as f32 / next.total as f32 * (confidence / plain);
+        survival *= f64::from(share);
         if survival < MIN_SURVIVAL {
             break;
         }
-        let confidence = confidence(&next, matched + guesses.len());
         guesses.follow(Guess {
             token: next.token,
             parent: None,
             drawn_from: None,
-            probability: share as f32,
+            probability: share,
             confidence,
             drafter: DrafterKind::Ngram,
         });
@@ -98,20 +106,36 @@ fn confidence(next: &Continuation, matched: usize) -> f32 {
     (next.count as f32 + matched) / (next.total as f32 + matched + 1.0)
 }
 
+/// A chance whose odds are multiplied by `factor`.
+pub(super) fn with_odds(chance: f32, factor: f32) -> f32 {
+    let odds = chance * factor;
+    odds / (odds + 1.0 - chance).max(f32::MIN_POSITIVE)
+}
+
 impl Drafter for NgramDrafter {
     fn kind(&self) -> DrafterKind {
         DrafterKind::Ngram
     }
 
-    fn draft(&mut self, context: &Context, request: &DraftRequest<'_>, _: &mut Sampler) -> Result<Draft> {
+    fn draft(
+        &mut self,
+        context: &Context,
+        request: &DraftRequest<'_>,
+        sampler: &mut Sampler,
+    ) -> Result<Draft> {
         self.catch_up(context);
+        let dry_odds = |guesses: &Guesses, token| {
+            let tokens = guesses.iter().map(|guess| guess.token);
+            let ahead: Vec<TokenId> = request.ahead.iter().copied().chain(tokens).collect();
+            sampler.dry_odds(After { text: context, guesses: &ahead }, token)
+        };
         let (mut here, mut earlier) = (self.automaton.end(), self.matched);
         for &token in request.ahead {
             here = self.automaton.extend(here, token);
             earlier = self.earlier.extend(earlier, token);
         }
-        let here = Self::best(&self.automaton, self.automaton.suffixes(here), request.length);
-        let earlier = Self::best(&self.earlier, self.earlier.suffixes(earlier), request.length);
+        let here = Self::best(&self.automaton, self.automaton.suffixes(here), request.length, &dry_odds);
+        let earlier = Self::best(&self.earlier, self.earlier.suffixes(earlier), request.length, &dry_odds);
         let guesses = if here.1 >= earlier.1 { here.0 } else { earlier.0 };
         let shortened = (guesses.len() < request.length).then_some(LengthReason::NoMatch);
         Ok(Draft { guesses, shortened })
@@ -143,6 +167,22 @@ mod tests {
         let context = [1, 2, 3, 4, 5, 6, 7, 1, 2, 3];
         assert_eq!(drafted(&mut NgramDrafter::default(), &context, 8), [4, 5, 6]);
         assert_eq!(drafted(&mut NgramDrafter::default(), &context, 2), [4, 5]);
+    }
+
+    #[test]
+    fn a_draft_ends_where_dry_would_refuse_it() {
+        let context = Context::new([1, 2, 3, 4, 5, 6, 7, 8, 9].repeat(2));
+        let length = |sampling: &Sampling| {
+            let mut sampler = Sampler::new(sampling).unwrap();
+            let draft = NgramDrafter::default().draft(&context, &DraftRequest::chain(16), &mut sampler);
+            draft.unwrap().guesses.len()
+        };
+        let dry =
+            |allowed| Sampling { dry_multiplier: 0.8, dry_allowed_length: allowed, ..Sampling::greedy() };
+        assert_eq!(length(&Sampling::greedy()), 9);
+        assert_eq!(length(&dry(4)), 0, "nine tokens are repeated already");
+        assert!((1..4).contains(&length(&dry(9))));
+        assert_eq!(length(&dry(30)), 9);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{Draft, DraftRequest, Drafter, Seen};
 use crate::accept::Guess;
-use crate::context::Context;
+use crate::context::{After, Context};
 use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
 use crate::governor::Shape;
@@ -17,6 +17,9 @@ use crate::trace::LengthReason;
 /// What followed in another place is as likely here in about so many cases.
 const RENEWED: f32 = 0.5;
 
+/// A guess whose chance DRY lowers to this share is not made.
+const REFUSED: f32 = 0.1 * RENEWED;
+
 /// What may follow a token, likeliest first.
 type Followers = [(TokenId, f32); MAX_TREE_WIDTH];
 
@@ -26,36 +29,43 @@ pub struct RecyclingDrafter {
 }
 
 impl RecyclingDrafter {
-    fn guesses(&self, token: TokenId, count: usize) -> impl Iterator<Item = Guess> {
-        let followers = self.followers.get(&token).into_iter().flatten().take(count);
-        followers.filter(|(_, probability)| *probability > 0.0).map(|&(token, probability)| Guess {
+    /// Up to `count` guesses after `place`, but none that DRY would refuse.
+    fn guesses(&self, place: After<'_>, count: usize, sampler: &Sampler) -> Vec<Guess> {
+        let last = place.guesses.last().or(place.text.last());
+        let followers = last.and_then(|last| self.followers.get(last)).into_iter().flatten();
+        let guess = |&(token, probability): &(TokenId, f32)| Guess {
             token,
             parent: None,
             drawn_from: None,
             probability,
-            confidence: probability * RENEWED,
+            confidence: probability * RENEWED * sampler.dry_odds(place, token).min(1.0),
             drafter: DrafterKind::Recycling,
-        })
+        };
+        let likely = |guess: &Guess| guess.confidence > guess.probability * REFUSED;
+        followers.map(guess).filter(likely).take(count).collect()
     }
 
-    fn chain(&self, last: TokenId, length: usize) -> Draft {
+    fn chain(&self, context: &Context, request: &DraftRequest<'_>, sampler: &Sampler) -> Draft {
         let mut draft = Draft::default();
-        let mut last = Some(last);
-        while draft.guesses.len() < length {
-            let Some(guess) = last.and_then(|last| self.guesses(last, 1).next()) else { break };
-            last = Some(guess.token);
+        let mut path = request.ahead.to_vec();
+        while draft.guesses.len() < request.length {
+            let place = After { text: context, guesses: &path };
+            let Some(guess) = self.guesses(place, 1, sampler).pop() else { break };
+            path.push(guess.token);
             draft.guesses.follow(guess);
         }
         draft
     }
 
-    fn tree(&self, last: TokenId, shape: &Shape) -> Draft {
+    fn tree(&self, context: &Context, ahead: &[TokenId], shape: &Shape, sampler: &Sampler) -> Draft {
         let mut draft = Draft::default();
-        let mut places = vec![(None, last, Shape::ROOT)];
-        while let Some((parent, token, node)) = places.pop() {
+        let mut places = vec![(None, Shape::ROOT)];
+        while let Some((parent, node)) = places.pop() {
             let children = shape.children(node);
-            for (guess, &child) in self.guesses(token, children.len()).zip(children) {
-                places.push((Some(draft.guesses.len()), guess.token, child));
+            let path = [ahead, &draft.guesses.path(parent)].concat();
+            let place = After { text: context, guesses: &path };
+            for (guess, &child) in self.guesses(place, children.len(), sampler).into_iter().zip(children) {
+                places.push((Some(draft.guesses.len()), child));
                 draft.guesses.push(Guess { parent, ..guess });
             }
         }
@@ -68,11 +78,15 @@ impl Drafter for RecyclingDrafter {
         DrafterKind::Recycling
     }
 
-    fn draft(&mut self, context: &Context, request: &DraftRequest<'_>, _: &mut Sampler) -> Result<Draft> {
-        let Some(&last) = request.ahead.last().or(context.last()) else { return Ok(Draft::default()) };
+    fn draft(
+        &mut self,
+        context: &Context,
+        request: &DraftRequest<'_>,
+        sampler: &mut Sampler,
+    ) -> Result<Draft> {
         let draft = match request.shape {
-            Some(shape) => self.tree(last, shape),
-            None => self.chain(last, request.length),
+            Some(shape) => self.tree(context, request.ahead, shape, sampler),
+            None => self.chain(context, request, sampler),
         };
         let asked = request.shape.map_or(request.length, Shape::len);
         let shortened = (draft.guesses.len() < asked).then_some(LengthReason::NoMatch);

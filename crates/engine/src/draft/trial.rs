@@ -132,7 +132,9 @@ impl Ground {
                     return Ok(None);
                 }
                 context.extend(text[context.len()..place].iter().copied());
-                let theirs = Distribution::processed(logits.row(row), sampling, &text[..place])?;
+                sampler.follow(&context);
+                let penalties = sampler.penalties.at(&text[..place]);
+                let theirs = Distribution::processed(logits.row(row), sampling, &penalties)?;
                 let draft = drafter.draft(&context, &DraftRequest::chain(1), &mut sampler)?;
                 chances.push(draft.guesses.first().map_or(0.0, |guess| match &guess.drawn_from {
                     Some(drawn_from) => 1.0 - theirs.excess(1.0, drawn_from),

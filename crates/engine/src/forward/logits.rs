@@ -1,7 +1,7 @@
 //! What a pass gives back: scores of every token of the vocabulary, and of each row its peak, which
 //! greedy choices and shown probabilities need and which the pass finds on the side.
 
-use super::cpu::sum_exp;
+use super::cpu::{sum_exp, sum_exp_with};
 use super::sketch::Sketch;
 use super::slices::{SLICE, largest_of, sum_of_parts};
 use crate::error::Result;
@@ -177,6 +177,25 @@ impl<'a> Row<'a> {
         Ok(best.tokens)
     }
 
+    /// [`Self::top`] of those tokens that `keep` keeps.
+    ///
+    /// # Errors
+    /// Those of [`Self::logits`].
+    pub fn top_of(&self, count: usize, keep: impl Fn(TokenId) -> bool) -> Result<Vec<(TokenId, f32)>> {
+        let keeps = |value| keep(self.token(value));
+        let mut best = Best::new(count);
+        if let Values::OnDevice(sketch) = self.values
+            && let Some(slices) = sketch.top_slices_of(count, keeps)
+        {
+            slices.for_each(|(start, slice)| best.look_at_some(start, slice, keeps));
+        } else {
+            let slices = (0..).step_by(SLICE).zip(self.logits()?.chunks(SLICE));
+            slices.for_each(|(start, slice)| best.look_at_some(start, slice, keeps));
+        }
+        best.tokens.iter_mut().for_each(|(token, _)| *token = self.token(*token));
+        Ok(best.tokens)
+    }
+
     /// `count` of the likeliest tokens and their probabilities, likeliest first. On a device these are the
     /// likeliest of as many slices, which nearly always are the same and need not be fetched.
     pub fn leaders(&self, count: usize) -> Vec<(TokenId, f32)> {
@@ -231,16 +250,37 @@ impl<'a> Row<'a> {
         Ok(sum_exp(self.logits()?, self.peak.largest, scale))
     }
 
+    /// The sum over all tokens of e^(scale (logit - largest)), where the tokens of `others` have those logits.
+    ///
+    /// # Errors
+    /// Those of [`Self::logits`].
+    pub fn sum_exp_with(
+        &self,
+        scale: f32,
+        largest: f32,
+        others: impl Iterator<Item = (TokenId, f32)>,
+    ) -> Result<f32> {
+        let mut others: Vec<(usize, f32)> =
+            others.filter_map(|(token, logit)| Some((self.value(token)?, logit))).collect();
+        others.sort_unstable_by_key(|&(value, _)| value);
+        Ok(sum_exp_with(self.logits()?, &others, largest, scale))
+    }
+
+    /// [`Self::sum_exp`] where it came back from a device.
+    pub fn sum_on_device(&self, scale: f32) -> Option<f32> {
+        match self.values {
+            Values::OnDevice(_) if scale == 1.0 => Some(self.peak.sum),
+            Values::OnDevice(sketch) => sketch.sum_exp(scale),
+            Values::Here(_) => None,
+        }
+    }
+
     /// The first `vocabulary` tokens alone.
     ///
     /// # Errors
     /// Those of [`Self::logits`].
     pub fn first(self, vocabulary: usize) -> Result<Self> {
-        let all = match self.values {
-            Values::Here(logits) => logits.len(),
-            Values::OnDevice(sketch) => sketch.vocabulary(),
-        };
-        if vocabulary < all { Ok(Self::of(&self.logits()?[..vocabulary])) } else { Ok(self) }
+        if vocabulary < self.length() { Ok(Self::of(&self.logits()?[..vocabulary])) } else { Ok(self) }
     }
 
     /// The model's own probability of `token` (temperature 1, no filter), for display; 0 where the
@@ -249,20 +289,39 @@ impl<'a> Row<'a> {
     /// # Errors
     /// Those of [`Self::logits`].
     pub fn probability(&self, token: TokenId) -> Result<f32> {
-        let value = match self.tokens.map(|tokens| tokens.binary_search(&token)) {
-            None => token,
-            Some(Ok(value)) => value as TokenId,
-            Some(Err(_)) => return Ok(0.0),
-        };
+        Ok(self.logit(token)?.map_or(0.0, |logit| self.share(logit)))
+    }
+
+    /// The logit of `token`; `None` of one that has none here.
+    ///
+    /// # Errors
+    /// Those of [`Self::logits`].
+    pub fn logit(&self, token: TokenId) -> Result<Option<f32>> {
+        let Some(value) = self.value(token) else { return Ok(None) };
         let known = match self.values {
-            Values::OnDevice(sketch) => sketch.logit(value),
+            Values::OnDevice(sketch) => sketch.logit(value as TokenId),
             Values::Here(_) => None,
         };
-        let logit = match known {
-            Some(logit) => logit,
-            None => self.logits()?[value as usize],
+        match known {
+            Some(logit) => Ok(Some(logit)),
+            None => Ok(self.logits()?.get(value).copied()),
+        }
+    }
+
+    /// The place of a token's value, where it has one.
+    fn value(&self, token: TokenId) -> Option<usize> {
+        let value = match self.tokens {
+            None => token as usize,
+            Some(tokens) => tokens.binary_search(&token).ok()?,
         };
-        Ok(self.share(logit))
+        (value < self.length()).then_some(value)
+    }
+
+    fn length(&self) -> usize {
+        match self.values {
+            Values::Here(logits) => logits.len(),
+            Values::OnDevice(sketch) => sketch.vocabulary(),
+        }
     }
 
     fn share(&self, logit: f32) -> f32 {
@@ -284,13 +343,17 @@ impl Best {
         Self { tokens: Vec::with_capacity(count + 1), count, least: f32::NEG_INFINITY }
     }
 
-    /// Few pass the last of the best so far, so that they can be kept in order.
     fn look_at(&mut self, start: usize, slice: &[f32]) {
+        self.look_at_some(start, slice, |_| true);
+    }
+
+    /// Few pass the last of the best so far, so that they can be kept in order.
+    fn look_at_some(&mut self, start: usize, slice: &[f32], keeps: impl Fn(TokenId) -> bool) {
         if largest_of(slice) <= self.least {
             return;
         }
         for (token, &logit) in (start..).zip(slice) {
-            if logit > self.least {
+            if logit > self.least && keeps(token as TokenId) {
                 let at = self.tokens.partition_point(|&(_, other)| other >= logit);
                 self.tokens.insert(at, (token as TokenId, logit));
                 self.tokens.truncate(self.count);

@@ -108,6 +108,20 @@ impl Sketch {
         self.fetched(highest)
     }
 
+    /// The slices that hold the `count` highest logits of those tokens that `keep` keeps, as far as that can be told
+    /// from what came back.
+    pub fn top_slices_of(
+        &self,
+        count: usize,
+        keep: impl Fn(TokenId) -> bool,
+    ) -> Option<impl Iterator<Item = (usize, &[f32])>> {
+        // As many slices have likeliest tokens that are kept, and none beyond them has a higher one.
+        let passed_over = self.known.leaders.iter().filter(|&&leader| !keep(leader)).count();
+        let mut highest = self.highest(count + passed_over);
+        highest.sort_unstable();
+        self.fetched(highest)
+    }
+
     /// The slices that hold all logits of at least `least`, each with its first token, if they came back.
     pub fn slices_at_least(&self, least: f32) -> Option<impl Iterator<Item = (usize, &[f32])>> {
         let wanted = (0..self.known.maxima.len()).filter(|&slice| self.known.maxima[slice] >= least);
@@ -157,13 +171,23 @@ impl Sketch {
         slices
     }
 
-    /// Those slices that are of `interest`, ascending.
-    pub fn likely(&self, interest: Interest) -> Vec<usize> {
-        let Interest::Likely { margin, top, .. } = interest else { return Vec::new() };
-        let least = self.known.peak.largest - margin;
-        let mut wanted: Vec<usize> =
-            (0..self.known.maxima.len()).filter(|&slice| self.known.maxima[slice] >= least).collect();
-        wanted.extend(self.highest(top));
+    /// Those slices that are of `interest`, and those of `tokens` (ascending) whose logits will be changed, ascending.
+    pub fn likely(&self, interest: Interest, tokens: &[TokenId]) -> Vec<usize> {
+        let slices = self.known.maxima.len();
+        let of_tokens = tokens.iter().map(|&token| token as usize / SLICE).filter(|&slice| slice < slices);
+        let mut wanted: Vec<usize> = of_tokens.collect();
+        // What is behind a changed token may be the likeliest.
+        let is_changed = |leader: &&TokenId| tokens.binary_search(leader).is_ok();
+        let changed = self.known.leaders.iter().filter(is_changed).count();
+        match interest {
+            Interest::Likely { margin, top, .. } => {
+                let least = self.known.peak.largest - margin;
+                wanted.extend((0..slices).filter(|&slice| self.known.maxima[slice] >= least));
+                wanted.extend(self.highest(if top > 0 || changed > 0 { top.max(1) + changed } else { 0 }));
+            }
+            _ if changed > 0 => wanted.extend(self.highest(1 + changed)),
+            _ => {}
+        }
         wanted.sort_unstable();
         wanted.dedup();
         wanted

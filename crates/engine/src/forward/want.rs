@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::features::{Carried, Taps};
 use super::sketch::Interest;
+use crate::token::TokenId;
 
 /// What a pass shall give. What is not wanted costs nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +13,8 @@ pub struct Want<'a> {
     pub rows: Range<usize>,
     /// What those rows will be asked for.
     pub interest: Interest,
+    /// Tokens whose logits will be lowered or raised before they are compared, ascending: these are asked for, too.
+    pub penalised: &'a [TokenId],
     /// The hidden states that are wanted of every node.
     pub features: Option<&'a Taps>,
     /// Rows need to have the first so many tokens alone; they may have more.
@@ -28,7 +31,14 @@ impl<'a> Want<'a> {
 
     /// The logits of these nodes, in whole rows of the whole vocabulary.
     pub fn rows(rows: Range<usize>) -> Self {
-        Self { rows, interest: Interest::Everything, features: None, vocabulary: usize::MAX, carried: None }
+        Self {
+            rows,
+            interest: Interest::Everything,
+            penalised: &[],
+            features: None,
+            vocabulary: usize::MAX,
+            carried: None,
+        }
     }
 
     /// The logits of all nodes.
@@ -40,6 +50,12 @@ impl<'a> Want<'a> {
     #[must_use]
     pub fn interest(self, interest: Interest) -> Self {
         Self { interest, ..self }
+    }
+
+    /// Besides, the logits of these tokens, ascending, in each row.
+    #[must_use]
+    pub fn penalised(self, tokens: &'a [TokenId]) -> Self {
+        Self { penalised: tokens, ..self }
     }
 
     /// Besides, these hidden states of all nodes.

@@ -69,6 +69,11 @@ pub struct Sizes {
 }
 
 impl ModelSource {
+    /// Numbers in all tensors together.
+    pub fn parameters(&self) -> u64 {
+        self.tensors.stored.values().map(|stored| stored.elements()).sum()
+    }
+
     /// Describes the model; reads no weights and builds no tokenizer.
     pub fn describe(&self) -> Description {
         let config = self.config.as_ref();
@@ -88,7 +93,7 @@ impl ModelSource {
             name: self.title(),
             architecture: config.map(|c| c.family.name.to_owned()),
             format,
-            parameters: self.tensors.stored.values().map(|stored| stored.elements()).sum(),
+            parameters: self.parameters(),
             bytes: self.tensors.files.iter().map(|file| file.len() as u64).sum(),
             quantisation: self.quantisation(),
             sizes: config.map(|c| Sizes {

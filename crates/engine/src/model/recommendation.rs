@@ -3,11 +3,18 @@
 
 use super::{Form, ModelSource};
 use crate::recommended::Recommended;
+use crate::sampling::ModelPenalties;
 
 /// What GGUF files call some of the values.
-const IN_GGUF: [(&str, &str); 2] = [("temperature", "temp"), ("repetition_penalty", "penalty_repeat")];
+const IN_GGUF: [(&str, &str); 3] =
+    [("temperature", "temp"), ("repetition_penalty", "penalty_repeat"), ("repeat_last_n", "penalty_last_n")];
 
 impl ModelSource {
+    /// The penalties on repetition that the model is best used with; `None` for none.
+    pub fn penalties(&self) -> Option<ModelPenalties> {
+        Recommended::penalties(self.recommended().as_ref(), self.parameters())
+    }
+
     /// What the files recommend; `None` where they say nothing that can be used. What is out of its range, or no
     /// number, is left out with a line in the log.
     pub fn recommended(&self) -> Option<Recommended> {

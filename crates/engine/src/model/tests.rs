@@ -796,6 +796,7 @@ fn a_folder_recommends_what_its_generation_config_says_within_range() {
         top_p: Some(0.95),
         min_p: Some(0.0),
         repetition_penalty: None,
+        repeat_last_n: None,
     };
     assert_eq!(recommended(said), Some(expected));
     let wild =

@@ -100,7 +100,7 @@ impl Session {
             fell_back: opened.gpu != wanted.gpu,
             opened,
             limited: false,
-            decoder: Decoder::new(model, tokenizer),
+            decoder: Decoder::new(model, tokenizer).with_penalties(source.penalties()),
             draft: Draft::default(),
         })
     }

@@ -63,10 +63,36 @@ export const settings = {
   "setting.min_p.explanation":
     "Übergeht Token, die weniger wahrscheinlich sind als dieser Bruchteil des wahrscheinlichsten.",
   "setting.min_p.standard": "0",
+  "setting.automatic_penalties": "Strafen für Wiederholungen",
+  "setting.automatic_penalties.explanation":
+    "Automatisch übernimmt, was die Hersteller des Modells empfehlen, und milde Werte für kleine Modelle, die sich sonst im Kreis drehen. Die Werte darunter zählen dann nicht.",
+  "setting.automatic_penalties.standard": "automatisch",
+  "setting.automatic_penalties.automatic": "Automatisch",
+  "setting.automatic_penalties.own": "Eigene",
   "setting.repetition_penalty": "Wiederholungsstrafe",
   "setting.repetition_penalty.explanation":
-    "Macht Token, die schon im Kontext stehen, weniger wahrscheinlich. 1 schaltet sie aus.",
+    "Macht Token, die schon vorkamen, weniger wahrscheinlich. 1 schaltet sie aus.",
   "setting.repetition_penalty.standard": "1",
+  "setting.repeat_last_n": "Reichweite der Wiederholungsstrafe",
+  "setting.repeat_last_n.explanation":
+    "Wie viele der letzten Token die Wiederholungsstrafe betrachtet. Leer lassen für die ganze Unterhaltung.",
+  "setting.repeat_last_n.standard": "64",
+  "setting.dry_multiplier": "DRY-Multiplikator",
+  "setting.dry_multiplier.explanation":
+    "DRY („don’t repeat yourself“) macht Token weniger wahrscheinlich, die eine wiederholte Folge fortsetzen würden. 0 schaltet es aus.",
+  "setting.dry_multiplier.standard": "0",
+  "setting.dry_base": "DRY-Basis",
+  "setting.dry_base.explanation":
+    "Um wie viel stärker DRY mit jedem weiteren wiederholten Token wird.",
+  "setting.dry_base.standard": "1,75",
+  "setting.dry_allowed_length": "Erlaubte Länge für DRY",
+  "setting.dry_allowed_length.explanation":
+    "DRY lässt wiederholte Folgen zu, die kürzer als so viele Token sind.",
+  "setting.dry_allowed_length.standard": "2",
+  "setting.dry_penalty_last_n": "Reichweite von DRY",
+  "setting.dry_penalty_last_n.explanation":
+    "Wie viele der letzten Token DRY nach wiederholten Folgen durchsucht. Leer lassen für die ganze Unterhaltung.",
+  "setting.dry_penalty_last_n.standard": "leer",
   "setting.seed": "Seed",
   "setting.seed.explanation":
     "Derselbe Seed ergibt im reproduzierbaren Sampling-Modus wieder denselben Text. Leer lassen für einen neuen Seed bei jeder Antwort.",
@@ -187,6 +213,7 @@ export const settings = {
   "settings.found":
     "{count, plural, one {# Einstellung gefunden} other {# Einstellungen gefunden}}",
   "settings.noneFound": "Keine Einstellung enthält diese Wörter.",
+  "settings.wholeText": "ganze Unterhaltung",
   "settings.random": "zufällig",
   "settings.noLimit": "unbegrenzt",
   "settings.resetTitle": "Auf die Vorgabe zurücksetzen: {standard}",

@@ -99,6 +99,9 @@ export const trace = {
   "written.reproducible": "reproduzierbar",
   "written.drafter.combined": "kombiniert",
   "written.drafter.model": "Draft-Modell oder -Kopf",
+  "written.dry": "DRY",
+  "written.fromLength": "ab {count, plural, one {# Token} other {# Token}}",
+  "written.lastTokens": "{count, plural, one {letztes Token} other {letzte # Token}}",
   "written.drafter.ngram": "Wiederholung (N-Gramm)",
   "written.drafter.recycling": "Recycling",
 } as const satisfies Record<keyof typeof english, string>;

@@ -60,10 +60,35 @@ export const settings = {
   "setting.min_p.explanation":
     "Ignores tokens less likely than this fraction of the most likely one.",
   "setting.min_p.standard": "0",
+  "setting.automatic_penalties": "Penalties",
+  "setting.automatic_penalties.explanation":
+    "Automatic takes what the model’s makers recommend, and gentle values for small models, which would run in circles. The values below do not count then.",
+  "setting.automatic_penalties.standard": "automatic",
+  "setting.automatic_penalties.automatic": "Automatic",
+  "setting.automatic_penalties.own": "Custom",
   "setting.repetition_penalty": "Repetition penalty",
   "setting.repetition_penalty.explanation":
-    "Makes tokens that are already in the context less likely. 1 turns it off.",
+    "Makes tokens that occurred before less likely. 1 turns it off.",
   "setting.repetition_penalty.standard": "1",
+  "setting.repeat_last_n": "Repetition penalty range",
+  "setting.repeat_last_n.explanation":
+    "How many of the last tokens the repetition penalty looks at. Leave empty for the whole conversation.",
+  "setting.repeat_last_n.standard": "64",
+  "setting.dry_multiplier": "DRY multiplier",
+  "setting.dry_multiplier.explanation":
+    "DRY (“don’t repeat yourself”) makes tokens less likely that would continue a repeated sequence. 0 turns it off.",
+  "setting.dry_multiplier.standard": "0",
+  "setting.dry_base": "DRY base",
+  "setting.dry_base.explanation": "How much stronger DRY gets with each further repeated token.",
+  "setting.dry_base.standard": "1.75",
+  "setting.dry_allowed_length": "DRY allowed length",
+  "setting.dry_allowed_length.explanation":
+    "DRY leaves repeated sequences alone that are shorter than this many tokens.",
+  "setting.dry_allowed_length.standard": "2",
+  "setting.dry_penalty_last_n": "DRY range",
+  "setting.dry_penalty_last_n.explanation":
+    "How many of the last tokens DRY searches for repeated sequences. Leave empty for the whole conversation.",
+  "setting.dry_penalty_last_n.standard": "empty",
   "setting.seed": "Seed",
   "setting.seed.explanation":
     "The same seed gives the same text again in the reproducible sampling mode. Leave empty for a new seed with each reply.",
@@ -182,6 +207,7 @@ export const settings = {
   "settings.inUse": "In use",
   "settings.found": "{count, plural, one {# setting found} other {# settings found}}",
   "settings.noneFound": "No setting has these words.",
+  "settings.wholeText": "whole conversation",
   "settings.random": "random",
   "settings.noLimit": "no limit",
   "settings.resetTitle": "Reset to the default: {standard}",

@@ -93,6 +93,9 @@ export const trace = {
   "written.reproducible": "reproducible",
   "written.drafter.combined": "combined",
   "written.drafter.model": "draft model or head",
+  "written.dry": "DRY",
+  "written.fromLength": "from {count, plural, one {# token} other {# tokens}} on",
+  "written.lastTokens": "last {count, plural, one {# token} other {# tokens}}",
   "written.drafter.ngram": "repetition (n-gram)",
   "written.drafter.recycling": "recycling",
 } as const;

@@ -11,8 +11,6 @@ use crate::token::TokenId;
 pub(super) struct Tokens {
     /// Of each row of its output matrix the target's; `None` where rows are tokens.
     guessed: Option<Vec<TokenId>>,
-    /// Tokens of the target.
-    vocabulary: usize,
     /// Those that end a reply: nothing is drafted after one.
     ends: Vec<TokenId>,
 }
@@ -23,8 +21,7 @@ impl Tokens {
     /// # Errors
     /// `Error::BadModel` for a table of tokens that cannot be used.
     pub fn of(source: &ModelSource, ends: &[TokenId]) -> Result<Self> {
-        let (guessed, vocabulary) = (source.guessed_tokens()?, source.config()?.tokens());
-        Ok(Self { guessed, vocabulary, ends: ends.to_vec() })
+        Ok(Self { guessed: source.guessed_tokens()?, ends: ends.to_vec() })
     }
 
     /// Whether a token ends a reply.
@@ -40,14 +37,9 @@ impl Tokens {
         count: usize,
         sampler: &mut Sampler,
     ) -> Result<Vec<Guess>> {
-        let Some(guessed) = &self.guessed else { return sampler.guess(row, after, count) };
-        if !sampler.looks_at_all() {
-            return sampler.guess(row.named(guessed), after, count);
+        match &self.guessed {
+            Some(guessed) => sampler.guess(row.named(guessed), after, count),
+            None => sampler.guess(row, after, count),
         }
-        let mut whole = vec![f32::NEG_INFINITY; self.vocabulary];
-        for (&token, &logit) in guessed.iter().zip(row.logits()?) {
-            whole[token as usize] = logit;
-        }
-        sampler.guess(Row::of(&whole), after, count)
     }
 }

@@ -77,12 +77,14 @@ fn verify(
         place.guesses.iter().copied().chain(stage.iter().map(|guess| guess.token)).collect();
     // Of each token that comes, the distribution it comes from.
     let mut rows: Vec<Distribution> = Vec::new();
-    let Sampler { sampling, generator } = sampler;
+    let Sampler { sampling, generator, penalties } = sampler;
     let target = |guess: Option<usize>| -> Result<Distribution> {
         let index = Guesses::row(guess);
         let place = After { guesses: &staged[..place.guesses.len() + index], ..place };
         let row = logits.row(index);
-        let distribution = in_target(vocabulary, row, |row| Distribution::processed(row, sampling, place))?;
+        let penalties = penalties.at(place);
+        let distribution =
+            in_target(vocabulary, row, |row| Distribution::processed(row, sampling, &penalties))?;
         rows.push(distribution.clone());
         Ok(distribution)
     };

@@ -58,11 +58,24 @@ pub use model::CpuModel;
 /// The sum of e^(scale (x - largest)), slice by slice, which has the same bits with all instructions and on other
 /// devices. What is no number counts as nothing.
 pub(super) fn sum_exp(numbers: &[f32], largest: f32, scale: f32) -> f32 {
+    sum_exp_with(numbers, &[], largest, scale)
+}
+
+/// The same where some have other values, by ascending place.
+pub(super) fn sum_exp_with(numbers: &[f32], others: &[(usize, f32)], largest: f32, scale: f32) -> f32 {
     let kernels = Isa::best().kernels();
     let mut whole = [f32::NEG_INFINITY; STRETCH];
+    let mut others = others.iter().peekable();
+    let mut start = 0;
     let sum = |slice: &[f32]| {
-        let (own, length) = (largest_of(slice), slice.len().next_multiple_of(simd::LANES));
+        let length = slice.len().next_multiple_of(simd::LANES);
         whole[..slice.len()].copy_from_slice(slice);
+        while let Some(&&(place, value)) = others.peek().filter(|other| other.0 < start + slice.len()) {
+            whole[place - start] = value;
+            others.next();
+        }
+        start += slice.len();
+        let own = largest_of(&whole[..slice.len()]);
         whole[slice.len()..length].fill(f32::NEG_INFINITY);
         // SAFETY: these are instructions the processor has, and whole vectors of numbers.
         (own, unsafe { (kernels.sum_exp)(whole.as_ptr(), length, own, scale) })

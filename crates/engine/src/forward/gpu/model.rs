@@ -223,7 +223,8 @@ impl Runner for GpuModel {
             let nodes_and_sights = (nodes.clone(), &chunk, &self.memory.sights.nodes);
             self.inputs().write(tree, &positions, nodes_and_sights, carried);
             let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
-            let asked = Asked { tokens: &tokens[nodes], rows, vocabulary, interest };
+            let asked =
+                Asked { tokens: &tokens[nodes], rows, vocabulary, interest, penalised: want.penalised };
             self.run_chunk(&chunk, want, &asked)?;
         }
         self.cached.extend(tree.tokens().skip(first));

@@ -53,6 +53,8 @@ pub struct Asked<'a> {
     /// Tokens whose logits are of interest: so many first ones.
     pub vocabulary: usize,
     pub interest: Interest,
+    /// Tokens whose logits are of interest besides, ascending.
+    pub penalised: &'a [TokenId],
 }
 
 impl Asked<'_> {
@@ -177,7 +179,8 @@ impl Scorer {
     /// Where so much is likely that whole rows take no longer, these are left to be asked for.
     fn fetch_likely(&mut self, sketches: &mut [Sketch], asked: &Asked<'_>) -> Result<()> {
         let few = |slices: &Vec<usize>| slices.len() <= asked.slices().div_ceil(4);
-        let likely = sketches.iter().map(|sketch| Some(sketch.likely(asked.interest)).filter(few));
+        let likely =
+            sketches.iter().map(|sketch| Some(sketch.likely(asked.interest, asked.penalised)).filter(few));
         let likely: Vec<Vec<usize>> = likely.map(Option::unwrap_or_default).collect();
         let range = |row: usize, slice: usize| {
             let start = row * self.stride;

@@ -186,7 +186,7 @@ fn a_sketch_answers_as_the_row_does_on_the_cpu() {
     let asked = [(Interest::Peaks, 0), (likely(0.3, 3), 0), (likely(99.0, 0), 0), (likely(0.3, 3), 5001)];
     for (interest, beyond) in asked {
         let vocabulary = vocabulary - beyond;
-        let asked = Asked { tokens: &tokens, rows: 3, vocabulary, interest };
+        let asked = Asked { tokens: &tokens, rows: 3, vocabulary, interest, penalised: &[] };
         let mut recording = Recording::new(gpu());
         scorer.sketch(recording.pass(), &asked);
         scorer.bring_back(&mut recording, &asked).unwrap();

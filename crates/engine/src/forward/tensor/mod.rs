@@ -286,7 +286,8 @@ impl TensorModel {
         let logits = logits.narrow(1, 0, vocabulary)?;
         let logits = scored(logits, self.config.scoring)?;
         if want.interest != Interest::Everything {
-            return self::sketch::sketches(&logits, tokens, &feed.ids, want.interest).map(Scores::Sketches);
+            let interest = (want.interest, want.penalised);
+            return self::sketch::sketches(&logits, tokens, &feed.ids, interest).map(Scores::Sketches);
         }
         let logits: Vec<f32> = logits.flatten_all()?.to_vec1()?;
         let peaks = logits.chunks(vocabulary).map(|logits| Row::of(logits).peak()).collect();

@@ -16,13 +16,14 @@ impl Away for Tensor {
     }
 }
 
-/// Of `rows` of logits `[rows, vocabulary]`, with the logits of `tokens`, which are `ids` on the device.
+/// Of `rows` of logits `[rows, vocabulary]`, with the logits of `tokens`, which are `ids` on the device, and of those
+/// beside the `interest`, ascending.
 /// The processor waits for the device once, and once more if there are likely tokens to be fetched.
 pub fn sketches(
     rows: &Tensor,
     tokens: &[TokenId],
     ids: &Tensor,
-    interest: Interest,
+    (interest, penalised): (Interest, &[TokenId]),
 ) -> Computed<Vec<Sketch>> {
     let (count, vocabulary) = rows.dims2()?;
     let by_slice = in_slices(rows)?; // [rows, slices, SLICE]
@@ -61,7 +62,7 @@ pub fn sketches(
     };
     let mut sketches = found.iter().enumerate().map(sketch).collect::<Computed<Vec<_>>>()?;
     debug_assert!(sketches.len() == count && slices == vocabulary.div_ceil(SLICE));
-    fetch_likely(&mut sketches, &by_slice, interest)?;
+    fetch_likely(&mut sketches, &by_slice, (interest, penalised))?;
     Ok(sketches)
 }
 
@@ -79,9 +80,13 @@ fn in_slices(rows: &Tensor) -> Computed<Tensor> {
 }
 
 /// Fetches what is likely of all rows at once.
-fn fetch_likely(sketches: &mut [Sketch], by_slice: &Tensor, interest: Interest) -> Computed<()> {
+fn fetch_likely(
+    sketches: &mut [Sketch],
+    by_slice: &Tensor,
+    (interest, penalised): (Interest, &[TokenId]),
+) -> Computed<()> {
     let (rows, slices, _) = by_slice.dims3()?;
-    let wanted: Vec<Vec<usize>> = sketches.iter().map(|sketch| sketch.likely(interest)).collect();
+    let wanted: Vec<Vec<usize>> = sketches.iter().map(|sketch| sketch.likely(interest, penalised)).collect();
     if wanted.iter().all(Vec::is_empty) {
         return Ok(());
     }
@@ -103,7 +108,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::distribution::Distribution;
     use crate::forward::{Logits, Row};
+    use crate::penalties::{Penalised, Penalty};
+    use crate::sampling::Sampling;
 
     /// Interests that fetch nothing more, some slices, or those of many equal logits.
     fn interests() -> impl Strategy<Value = Interest> {
@@ -131,7 +139,7 @@ mod tests {
             let fed: Vec<TokenId> = tokens.iter().copied().chain([size as TokenId + 7]).collect();
             let tensor = Tensor::new(rows.clone(), &Device::Cpu).unwrap();
             let ids = Tensor::new(fed.as_slice(), &Device::Cpu).unwrap();
-            let found = sketches(&tensor, &fed, &ids, interest).unwrap();
+            let found = sketches(&tensor, &fed, &ids, (interest, &[])).unwrap();
             let logits = Logits::on_device(&found);
             for (index, numbers) in rows.iter().enumerate() {
                 let (found, expected) = (logits.row(index), Row::of(numbers));
@@ -158,10 +166,14 @@ mod tests {
 
     /// Of 200 tokens; the two highest are neighbours.
     fn sketch(interest: Interest) -> Sketch {
+        with_penalised(interest, &[])
+    }
+
+    fn with_penalised(interest: Interest, penalised: &[TokenId]) -> Sketch {
         let logits: Vec<f32> = (0..200).map(|token| -((token - 70i32).abs() as f32)).collect();
         let rows = Tensor::new(vec![logits], &Device::Cpu).unwrap();
         let ids = Tensor::new(&[5u32], &Device::Cpu).unwrap();
-        sketches(&rows, &[5], &ids, interest).unwrap().remove(0)
+        sketches(&rows, &[5], &ids, (interest, penalised)).unwrap().remove(0)
     }
 
     #[test]
@@ -176,6 +188,30 @@ mod tests {
         assert!(!sketch.is_fetched());
         row.at_least(-60.0, |_, _| ()).unwrap();
         assert!(sketch.is_fetched());
+    }
+
+    #[test]
+    fn what_penalties_change_comes_with_the_peak_and_no_row_is_fetched() {
+        let touched = [60, 70, 71];
+        let sketch = with_penalised(Interest::Peaks, &touched);
+        let row = Logits::on_device(std::slice::from_ref(&sketch)).row(0);
+        let penalties = touched.map(|token| Penalty { token, factor: 1.0, less: 50.0 });
+        let penalised = Penalised::new(row, &penalties).unwrap();
+        assert_eq!((penalised.likeliest(), penalised.largest()), (69, -1.0));
+        assert!(!sketch.is_fetched());
+        let drawn = Sampling { temperature: 0.5, top_p: 0.9, repetition_penalty: 1.1, ..Sampling::default() };
+        let sketch = with_penalised(Distribution::interest(&drawn), &touched);
+        let row = Logits::on_device(std::slice::from_ref(&sketch)).row(0);
+        let penalties = touched.map(|token| Penalty { token, factor: 1.1, less: 0.0 });
+        let logits: Vec<f32> = row.logits().unwrap().to_vec();
+        let fresh = with_penalised(Distribution::interest(&drawn), &touched);
+        let row = Logits::on_device(std::slice::from_ref(&fresh)).row(0);
+        let found = Distribution::processed(row, &drawn, &penalties).unwrap();
+        assert!(!fresh.is_fetched());
+        let expected = Distribution::processed(Row::of(&logits), &drawn, &penalties).unwrap();
+        for (found, expected) in found.entries().iter().zip(expected.entries()) {
+            assert!(found.0 == expected.0 && (found.1 - expected.1).abs() < 1e-5, "{found:?}, {expected:?}");
+        }
     }
 
     #[test]

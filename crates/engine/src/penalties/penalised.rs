@@ -1,0 +1,166 @@
+//! A row of logits with penalties: answers as a copy of the row with other numbers in it would. Only the few tokens
+//! that have penalties are looked at one by one.
+
+use super::Penalty;
+use crate::error::Result;
+use crate::forward::Row;
+use crate::token::TokenId;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Penalised<'a> {
+    row: Row<'a>,
+    /// By ascending token.
+    changed: Vec<Changed>,
+    /// The likeliest token and its logit.
+    peak: (TokenId, f32),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Changed {
+    token: TokenId,
+    before: f32,
+    after: f32,
+}
+
+impl<'a> Penalised<'a> {
+    /// Of penalties by ascending token; those of tokens that the row has not are passed over.
+    ///
+    /// # Errors
+    /// Those of [`Row::logits`].
+    pub fn new(row: Row<'a>, penalties: &[Penalty]) -> Result<Self> {
+        let mut changed = Vec::with_capacity(penalties.len());
+        for penalty in penalties {
+            let before = row.logit(penalty.token)?.filter(|logit| !logit.is_nan());
+            let after = before.map(|logit| penalty.apply(logit));
+            changed.extend(before.zip(after).map(|(before, after)| Changed {
+                token: penalty.token,
+                before,
+                after,
+            }));
+        }
+        let mut penalised = Self { row, changed, peak: (row.likeliest(), row.largest()) };
+        if !penalised.changed.is_empty() {
+            penalised.peak = penalised.best(1)?.first().copied().unwrap_or(penalised.peak);
+        }
+        Ok(penalised)
+    }
+
+    fn is_changed(&self, token: TokenId) -> bool {
+        self.changed.binary_search_by_key(&token, |changed| changed.token).is_ok()
+    }
+
+    /// The token of the highest logit, the first of equals.
+    pub fn likeliest(&self) -> TokenId {
+        self.peak.0
+    }
+
+    /// The highest logit.
+    pub fn largest(&self) -> f32 {
+        self.peak.1
+    }
+
+    /// The tokens of the `count` highest logits and these, highest first, of equals the lower id first.
+    ///
+    /// # Errors
+    /// Those of [`Row::logits`].
+    pub fn top(&self, count: usize) -> Result<Vec<(TokenId, f32)>> {
+        if count <= 1 { Ok(vec![self.peak]) } else { self.best(count) }
+    }
+
+    fn best(&self, count: usize) -> Result<Vec<(TokenId, f32)>> {
+        let unchanged = count == 1 && !self.is_changed(self.row.likeliest());
+        let mut top = if unchanged || self.changed.is_empty() {
+            self.row.top(count)?
+        } else {
+            self.row.top_of(count, |token| !self.is_changed(token))?
+        };
+        top.extend(self.changed.iter().map(|changed| (changed.token, changed.after)));
+        let descending = |left: &(TokenId, f32), right: &(TokenId, f32)| {
+            right.1.total_cmp(&left.1).then(left.0.cmp(&right.0))
+        };
+        if count < top.len() {
+            top.select_nth_unstable_by(count - 1, descending);
+            top.truncate(count);
+        }
+        top.sort_unstable_by(descending);
+        Ok(top)
+    }
+
+    /// Calls `each` with every token whose logit is at least so high, and that logit.
+    ///
+    /// # Errors
+    /// Those of [`Row::logits`].
+    pub fn at_least(&self, least: f32, mut each: impl FnMut(TokenId, f32)) -> Result<()> {
+        let changed = self.changed.iter().filter(|changed| changed.after >= least);
+        changed.for_each(|changed| each(changed.token, changed.after));
+        self.row.at_least(least, |token, logit| {
+            if !self.is_changed(token) {
+                each(token, logit);
+            }
+        })
+    }
+
+    /// The sum over all tokens of e^(scale (logit - largest)), to about five digits.
+    ///
+    /// # Errors
+    /// Those of [`Row::logits`].
+    pub fn sum_exp(&self, scale: f32) -> Result<f32> {
+        if self.changed.is_empty() {
+            return self.row.sum_exp(scale);
+        }
+        if let Some(sum) = self.sum_by_difference(scale) {
+            return Ok(sum);
+        }
+        let after = self.changed.iter().map(|changed| (changed.token, changed.after));
+        self.row.sum_exp_with(scale, self.largest(), after)
+    }
+
+    /// The same from the row's own sum, where that came back from a device and the penalties leave enough of it.
+    fn sum_by_difference(&self, scale: f32) -> Option<f32> {
+        let whole = f64::from(self.row.sum_on_device(scale)?);
+        let weight = |logit: f32, largest: f32| (f64::from(scale) * f64::from(logit - largest)).exp();
+        let own = self.row.largest();
+        let gone: f64 = self.changed.iter().map(|changed| weight(changed.before, own)).sum();
+        let come: f64 = self.changed.iter().map(|changed| weight(changed.after, self.largest())).sum();
+        let shift = weight(own, self.largest());
+        let sum = (whole - gone).max(0.0) * shift + come;
+        (sum > 0.03 * whole * shift).then_some(sum as f32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_row_with_penalties_answers_as_a_copy_with_other_numbers(
+            logits in prop::collection::vec((-20i32..20).prop_map(|n| n as f32 / 2.0), 1..300),
+            penalties in prop::collection::btree_map(0u32..320, (0.5f32..2.0, 0f32..30.0), 0..40),
+            count in 1usize..8,
+            least in -11f32..11.0,
+        ) {
+            let penalties: Vec<Penalty> =
+                penalties.into_iter().map(|(token, (factor, less))| Penalty { token, factor, less }).collect();
+            let mut copy = logits.clone();
+            for penalty in &penalties {
+                copy.iter_mut().skip(penalty.token as usize).take(1).for_each(|logit| *logit = penalty.apply(*logit));
+            }
+            let (found, expected) = (Penalised::new(Row::of(&logits), &penalties).unwrap(), Row::of(&copy));
+            prop_assert_eq!((found.likeliest(), found.largest()), (expected.likeliest(), expected.largest()));
+            prop_assert_eq!(found.top(count).unwrap(), expected.top(count).unwrap());
+            for scale in [1.0, 1.0 / 0.7] {
+                let (found, expected) = (found.sum_exp(scale).unwrap(), expected.sum_exp(scale).unwrap());
+                prop_assert!((found / expected - 1.0).abs() < 1e-5, "{} is not {}", found, expected);
+            }
+            let mut all = (Vec::new(), Vec::new());
+            found.at_least(least, |token, logit| all.0.push((token, logit))).unwrap();
+            expected.at_least(least, |token, logit| all.1.push((token, logit))).unwrap();
+            all.0.sort_by_key(|&(token, _)| token);
+            prop_assert_eq!(all.0, all.1);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Where the end of a text occurred before, and what followed: DRY ("don't repeat yourself", p-e-w 2024) as llama.cpp
+//! has it. A token that would continue a repeated sequence of n tokens loses multiplier x base^(n - allowed) from its
+//! logit, from n = allowed on.
+//!
+//! Places are found by the last few tokens, so that a text in which little repeats costs next to nothing. Of places
+//! that repeat the same few tokens the latest [`MAX_PLACES`] count.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::tokens::PenaltyTokens;
+use crate::context::After;
+use crate::sampling::Sampling;
+use crate::token::TokenId;
+
+/// Places that are looked at for one token that may come.
+const MAX_PLACES: usize = 256;
+
+/// Tokens by which places are found.
+const KEY: usize = 4;
+
+/// The logarithm of the largest number of 32 bits, as llama.cpp has it.
+const LOG_OF_MAX: f32 = 88.722_84;
+
+/// No place.
+const NONE: u32 = u32::MAX;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Repeats {
+    multiplier: f32,
+    base: f32,
+    allowed: usize,
+    reach: usize,
+    /// The longest sequence that makes a difference.
+    longest: usize,
+    /// Of the last tokens before a place, the last such place.
+    last: HashMap<u64, u32>,
+    /// Of each place, the one before it with the same tokens before it.
+    before: Vec<u32>,
+}
+
+impl Repeats {
+    pub fn new(sampling: &Sampling) -> Self {
+        let allowed = sampling.dry_allowed_length.max(1) as usize;
+        let base = sampling.dry_base;
+        let exponent = if base > 1.000_001 { (LOG_OF_MAX / base.ln()) as usize } else { 0 };
+        Self {
+            multiplier: sampling.dry_multiplier,
+            base,
+            allowed,
+            reach: usize::try_from(sampling.dry_penalty_last_n).unwrap_or(usize::MAX),
+            longest: allowed.saturating_add(exponent),
+            last: HashMap::new(),
+            before: Vec::new(),
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.last.clear();
+        self.before.clear();
+    }
+
+    fn key_length(&self) -> usize {
+        self.allowed.min(KEY)
+    }
+
+    /// Takes in the place after `text`, of which all places before were taken in.
+    pub fn push(&mut self, text: &[TokenId]) {
+        let place = text.len() as u32;
+        let before = text.len().checked_sub(self.key_length()).and_then(|start| {
+            let key = key(text[start..].iter().copied());
+            self.last.insert(key, place)
+        });
+        self.before.push(before.unwrap_or(NONE));
+    }
+
+    /// Tokens that may come at `place` and would continue a repeated sequence, ascending, and the penalty of each. The
+    /// first `read` places of the text were taken in.
+    pub fn at(&self, place: After<'_>, read: usize, tokens: &PenaltyTokens) -> Vec<(TokenId, f32)> {
+        let end = place.position();
+        let start = end.saturating_sub(self.reach);
+        if end - start < self.allowed {
+            return Vec::new();
+        }
+        let text = Whole(place);
+        let mut places = self.places(&text, read, start).peekable();
+        if places.peek().is_none() {
+            return Vec::new();
+        }
+        let most = self.since_breaker(&text, start, tokens);
+        let mut found: Vec<(TokenId, usize)> = Vec::new();
+        for other in places.take(MAX_PLACES) {
+            let most = most.min(other - start);
+            let same = |&back: &usize| text.at(other - back) == text.at(end - back);
+            let length = (1..=most).take_while(same).count();
+            if length < self.allowed {
+                continue;
+            }
+            let token = text.at(other);
+            match found.iter_mut().find(|(other, _)| *other == token) {
+                Some((_, longest)) => *longest = length.max(*longest),
+                None => found.push((token, length)),
+            }
+        }
+        found.sort_unstable_by_key(|&(token, _)| token);
+        let penalty = |length: usize| self.multiplier * self.base.powi((length - self.allowed) as i32);
+        found.into_iter().map(|(token, length)| (token, penalty(length))).collect()
+    }
+
+    /// Places before the end with the same last tokens before them, the latest first, as far back as sequences that
+    /// begin at `start` reach.
+    fn places<'a>(
+        &'a self,
+        text: &'a Whole<'a>,
+        read: usize,
+        start: usize,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let (end, length) = (text.0.position(), self.key_length());
+        let first = start + length;
+        let read = read.min(self.before.len()).min(text.0.text.len());
+        let same = move |place: &usize| (1..=length).all(|back| text.at(place - back) == text.at(end - back));
+        let beyond = (first.max(read + 1)..end).rev().filter(same);
+        let wanted = key((end - length..end).map(|place| text.at(place)));
+        let mut walk = self.last.get(&wanted).copied();
+        let known = std::iter::from_fn(move || {
+            let place = walk.filter(|&place| place as usize >= first)?;
+            walk = Some(self.before[place as usize - 1]).filter(|&before| before != NONE);
+            Some(place as usize)
+        });
+        // A place is its own; others with the same key may have other tokens.
+        beyond.chain(known.filter(move |&place| place < end).filter(same))
+    }
+
+    /// Tokens since the last sequence breaker, as far as they make a difference.
+    fn since_breaker(&self, text: &Whole<'_>, start: usize, tokens: &PenaltyTokens) -> usize {
+        let end = text.0.position();
+        let most = self.longest.min(end - start);
+        // Of a breaker of several tokens the first one may be further back than it reaches.
+        let far = (most + tokens.longest_tail()).min(end - start);
+        (0..far)
+            .find_map(|back| Some(back - tokens.breaks(end - 1 - back, end, |at| text.at(at))?))
+            .map_or(most, |since| since.min(most))
+    }
+}
+
+/// A text and its guesses as one.
+struct Whole<'a>(After<'a>);
+
+impl Whole<'_> {
+    fn at(&self, place: usize) -> TokenId {
+        let After { text, guesses } = self.0;
+        if place < text.len() { text[place] } else { guesses[place - text.len()] }
+    }
+}
+
+fn key(tokens: impl Iterator<Item = TokenId>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    tokens.for_each(|token| token.hash(&mut hasher));
+    hasher.finish()
+}

@@ -1,0 +1,76 @@
+//! The different tokens among the last ones of a text.
+
+use std::collections::HashMap;
+
+use crate::context::After;
+use crate::token::TokenId;
+
+/// The tokens that the repetition penalty looks at.
+#[derive(Debug)]
+pub struct Window {
+    /// Tokens of the text that it holds at most.
+    reach: usize,
+    counts: HashMap<TokenId, u32>,
+    /// Those that occur, ascending.
+    distinct: Vec<TokenId>,
+}
+
+impl Window {
+    pub fn new(reach: usize) -> Self {
+        Self { reach, counts: HashMap::new(), distinct: Vec::new() }
+    }
+
+    pub fn clear(&mut self) {
+        self.counts.clear();
+        self.distinct.clear();
+    }
+
+    /// Takes in the last token of `text`, of which all others were taken in.
+    pub fn push(&mut self, text: &[TokenId]) {
+        let [.., token] = *text else { return };
+        *self.counts.entry(token).or_insert(0) += 1;
+        if let Err(place) = self.distinct.binary_search(&token) {
+            self.distinct.insert(place, token);
+        }
+        if text.len() > self.reach {
+            let left = text[text.len() - 1 - self.reach];
+            let count = self.counts.entry(left).or_insert(1);
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&left);
+                if let Ok(place) = self.distinct.binary_search(&left) {
+                    self.distinct.remove(place);
+                }
+            }
+        }
+    }
+
+    /// The different tokens of the window that ends at `place`, ascending; the first `read` of the text were taken in.
+    pub fn tokens(&self, place: After<'_>, read: usize) -> Vec<TokenId> {
+        let read = read.min(place.text.len());
+        let new = place.text[read..].iter().chain(place.guesses);
+        let start = place.position().saturating_sub(self.reach);
+        if start >= read {
+            let mut last: Vec<TokenId> = new.skip(start - read).copied().collect();
+            last.sort_unstable();
+            last.dedup();
+            return last;
+        }
+        let mut distinct = self.distinct.clone();
+        let gone = &place.text[read.saturating_sub(self.reach)..start];
+        for (index, token) in gone.iter().enumerate() {
+            let times = gone[..=index].iter().filter(|other| *other == token).count();
+            if self.counts.get(token).is_some_and(|&count| count as usize == times)
+                && let Ok(place) = distinct.binary_search(token)
+            {
+                distinct.remove(place);
+            }
+        }
+        for &token in new {
+            if let Err(place) = distinct.binary_search(&token) {
+                distinct.insert(place, token);
+            }
+        }
+        distinct
+    }
+}
