@@ -18,7 +18,7 @@ use foretoken_app::ipc::{
     ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export, FileDrag,
     ImportProgress, Imported, Message, ModelEntry, Preset, PresetValues, Recommendation, Reply, ReplyCheck,
     ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings, Theme, TokenCount, TokenSource,
-    TraceStorage,
+    TraceStorage, ViewState,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
@@ -67,6 +67,8 @@ commands! {
         }
         Ok(saved)
     }
+    fn view_state(shell) -> Option<ViewState> { shell.app()?.view_state() }
+    fn save_view_state(shell, state: ViewState) -> () { shell.app()?.save_view_state(&state) }
     fn built_in_presets(shell) -> Vec<Preset> { Ok(shell.app()?.built_in_presets()) }
     fn open_setup(shell, conversation: Option<i64>) -> ConversationSetup {
         shell.app()?.open_setup(conversation)

@@ -9,12 +9,13 @@ import { mount } from "svelte";
 import Window from "./Window.svelte";
 import { chooseBackend } from "./backend/choose";
 import { frames } from "./frames";
-import { rememberedLanguage, showLanguage } from "./messages/locale.svelte";
+import { showLanguage } from "./messages/locale.svelte";
 import { App } from "./state/app.svelte";
-import { rememberedTheme, showTheme } from "./theme";
+import { showTheme } from "./theme";
 
-showTheme(rememberedTheme());
-showLanguage(rememberedLanguage());
+// The settings say more in a moment; the shell has set the system's theme to the chosen one already.
+showTheme("system");
+showLanguage("system");
 
 let backend = await chooseBackend();
 if (new URLSearchParams(location.search).has("meter")) {
@@ -25,6 +26,6 @@ if (new URLSearchParams(location.search).has("meter")) {
 const app = new App(backend);
 const target = document.getElementById("app");
 // Read before the first paint, so that panels, colours and words do not jump.
-await app.settings.load();
+await Promise.all([app.settings.load(), app.view.load()]);
 if (target) mount(Window, { target, props: { app } });
 void app.start();

@@ -21,7 +21,7 @@ export class WindowFixture {
     stubBrowser();
     const backend = new Replay(new URLSearchParams());
     const app = new App(backend);
-    await app.settings.load();
+    await Promise.all([app.settings.load(), app.view.load()]);
     const shown = mount(Window, { target: document.body, props: { app } });
     const fixture = new WindowFixture(app, backend, shown);
     await app.start();
@@ -90,7 +90,6 @@ function stubBrowser() {
       ...(["performance", "Date"] as const),
     ],
   });
-  localStorage.clear();
   Element.prototype.scrollIntoView = vi.fn();
   HTMLCanvasElement.prototype.getContext = () => null;
   stubResizeObserver();

@@ -4,7 +4,7 @@
 //! - [`settings`], [`presets`], [`engine`], [`models`], [`conversations`]: what their names say
 //! - [`attachments`]: files beside a question
 //! - [`library`]: what the hub offers, downloads, advice on drafts
-//! - [`proof`]: checks of replies, the arena; [`server`]: the local server
+//! - [`proof`]: checks of replies, the arena; [`server`]: the local server; [`view`]: how the window looks
 
 mod attachments;
 mod conversations;
@@ -15,6 +15,7 @@ mod presets;
 mod proof;
 mod server;
 mod settings;
+mod view;
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -44,6 +45,7 @@ pub use settings::{
     Appearance, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, RemoteModel, RemoteServer, ServerSettings,
     Settings, TEXT_SIZE, Theme,
 };
+pub use view::{ReplyView, ViewState};
 
 /// Facts for the about line and the settings panel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

@@ -18,7 +18,7 @@
 //! - [`recommend`]: which models of the catalogue suit this computer; [`speeds`]: how fast models are on it
 //! - [`models`]: the lists of targets and drafts; [`looking`]: a look into a file that fails by itself;
 //!   [`drafts`]: which draft a target gets; [`memory`]: whether they fit
-//! - `serving`: the local server
+//! - `serving`: the local server; `view`: how the window looked last
 //! - [`pace`]: events told no more often than they are shown; [`save`]: files for the person
 //! - `learning`: where it is kept what was learned about models
 //! - [`error`], `stored`: other crates' types as the page's; `shown`: what a page sees of the engine; `history`: stored messages as a conversation
@@ -67,5 +67,6 @@ mod stored;
 mod storing;
 mod title;
 mod unstored;
+mod view;
 
 pub use app::App;

@@ -11,7 +11,7 @@
 //!   what all of them take
 //! - [`Arena`]: what an arena brought, one JSON document each
 //! - [`Hit`]: full-text search over all messages
-//! - settings: one JSON document; what a conversation is written with (`setup.rs`): one each
+//! - settings and the window's view state: one JSON document each; what a conversation is written with (`setup.rs`): one each
 //! - `age`: when what was deleted goes for good; `private`: files that nobody else may read; `aside`: a database
 //!   that cannot be used is kept
 //!
@@ -37,6 +37,7 @@ mod setup;
 mod store;
 mod title;
 mod tree;
+mod view;
 
 pub use arenas::Arena;
 pub use attachments::{Attached, Attachment, AttachmentKind};

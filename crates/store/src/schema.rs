@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     SETUP,
     ATTACHMENTS,
     PREFIXES,
+    VIEW_STATE,
 ];
 
 /// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
@@ -182,6 +183,14 @@ const PREFIXES: &str = "
     INSERT INTO messages_text (messages_text) VALUES ('optimize');
 ";
 
+/// View choices of the window that are no settings.
+const VIEW_STATE: &str = "
+    CREATE TABLE view_state (
+        id   INTEGER PRIMARY KEY CHECK (id = 1),
+        json TEXT    NOT NULL CHECK (json_valid(json))
+    ) STRICT;
+";
+
 /// Brings a database up to this program's version, all of the way or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -223,13 +232,13 @@ mod tests {
     #[test]
     fn a_database_from_a_newer_program_is_refused_and_left_as_it_is() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.pragma_update(None, "user_version", 10).unwrap();
+        connection.pragma_update(None, "user_version", 11).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 10, known: 9 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 11, known: 10 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
-        assert_eq!((tables, version(&connection).unwrap()), (0, 10));
+        assert_eq!((tables, version(&connection).unwrap()), (0, 11));
     }
 
     #[test]

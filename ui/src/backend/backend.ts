@@ -38,6 +38,7 @@ import type { Settings } from "../bindings/Settings";
 import type { TokenCount } from "../bindings/TokenCount";
 import type { TokenSource } from "../bindings/TokenSource";
 import type { TraceStorage } from "../bindings/TraceStorage";
+import type { ViewState } from "../bindings/ViewState";
 
 /** Every method rejects with a {@link BackendError}. */
 export interface Backend {
@@ -47,6 +48,9 @@ export interface Backend {
   settings(): Promise<Settings>;
   /** Resolves with the settings as stored. */
   saveSettings(settings: Settings): Promise<Settings>;
+  /** How the window looked last; null where that was never saved. */
+  viewState(): Promise<ViewState | null>;
+  saveViewState(state: ViewState): Promise<void>;
   /** The presets that come with the program, as the settings and the chosen target have them. */
   builtInPresets(): Promise<Preset[]>;
   /**

@@ -29,8 +29,9 @@ import type { SearchHit } from "../bindings/SearchHit";
 import type { Sent } from "../bindings/Sent";
 import type { Settings } from "../bindings/Settings";
 import type { TokenCount } from "../bindings/TokenCount";
+import type { ViewState } from "../bindings/ViewState";
 import type { Why } from "../bindings/Why";
-import { defaults } from "../bindings/defaults";
+import { defaults, viewDefaults } from "../bindings/defaults";
 import { facts } from "../bindings/facts";
 import { Synthesis } from "../trace/synthetic";
 import { summaryOf } from "../trace/summary";
@@ -114,6 +115,7 @@ const READING_RATE = 100;
 
 export class Replay implements Backend {
   // What is played was written by the starter pair.
+  #view = viewDefaults;
   #settings: Settings = { ...structuredClone(defaults), target: "starter" };
   #conversations = new Map<number, Conversation>();
   #deleted = new Map<number, Conversation>();
@@ -179,6 +181,13 @@ export class Replay implements Backend {
   takeNotices = () => Promise.resolve([]);
 
   settings = () => Promise.resolve(structuredClone(this.#settings));
+
+  viewState = () => Promise.resolve(this.#view);
+
+  saveViewState = (state: ViewState) => {
+    this.#view = state;
+    return Promise.resolve();
+  };
 
   saveSettings = (settings: Settings) => {
     const problem = this.#targets.find(({ id }) => id === settings.target)?.problem;

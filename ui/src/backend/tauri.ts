@@ -27,6 +27,10 @@ export const tauri: Backend = {
   takeNotices: () => call("take_notices", {}),
   settings: () => call("settings", {}),
   saveSettings: (settings) => call("save_settings", { settings }),
+  viewState: () => call("view_state", {}),
+  saveViewState: async (state) => {
+    await call("save_view_state", { state });
+  },
   builtInPresets: () => call("built_in_presets", {}),
   openSetup: (conversation) => call("open_setup", { conversation }),
   saveSetup: (conversation, preset, values) => call("save_setup", { conversation, preset, values }),

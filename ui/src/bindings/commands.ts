@@ -34,12 +34,15 @@ import type { Settings } from "./Settings";
 import type { TokenCount } from "./TokenCount";
 import type { TokenSource } from "./TokenSource";
 import type { TraceStorage } from "./TraceStorage";
+import type { ViewState } from "./ViewState";
 
 export type Commands = {
   app_info: { args: {}, returns: AppInfo },
   take_notices: { args: {}, returns: Array<string> },
   settings: { args: {}, returns: Settings },
   save_settings: { args: { settings: Settings }, returns: Settings },
+  view_state: { args: {}, returns: ViewState | null },
+  save_view_state: { args: { state: ViewState }, returns: null },
   built_in_presets: { args: {}, returns: Array<Preset> },
   open_setup: { args: { conversation: number | null }, returns: ConversationSetup },
   save_setup: { args: { conversation: number | null, preset: string | null, values: PresetValues | null }, returns: ConversationSetup },

@@ -7,30 +7,23 @@ import type { Language } from "../bindings/Language";
 export const LOCALES = ["en", "de"] as const;
 export type Locale = (typeof LOCALES)[number];
 
-const REMEMBERED = "foretoken.language";
-
 let shown = $state<Locale>("en");
 
 export function locale(): Locale {
   return shown;
 }
 
-/** Speaks it from now on, and remembers it so that the next start does not begin in another. */
+/** Speaks it from now on. */
 export function showLanguage(language: Language) {
   const locale = localeOf(language);
   shown = locale;
   document.documentElement.lang = locale;
-  localStorage.setItem(REMEMBERED, language);
 }
 
 /** Calls back when the system's languages change; returns how to stop listening. */
 export function onSystemLanguage(changed: () => void): () => void {
   window.addEventListener("languagechange", changed);
   return () => window.removeEventListener("languagechange", changed);
-}
-
-export function rememberedLanguage(): Language {
-  return known(localStorage.getItem(REMEMBERED) ?? "") ?? "system";
 }
 
 /** Of the system's languages, the person's favourite first, the first that there are messages in. */

@@ -42,7 +42,7 @@ import { errorWords, shellWords } from "../messages/shell";
 
 export class App {
   readonly toasts = new Toasts();
-  readonly view = new View();
+  readonly view: View;
   readonly engine: Engine;
   readonly library: Library;
   readonly settings: Settings;
@@ -82,6 +82,7 @@ export class App {
 
   constructor(backend: Backend) {
     this.#backend = backend;
+    this.view = new View(backend);
     this.engine = new Engine(backend);
     this.library = new Library(backend, this.engine, (files) => void this.addDropped(files));
     this.settings = new Settings(backend, (message) => this.toasts.show(message));

@@ -1,18 +1,18 @@
 /** What the window shows besides the messages: which trace, which token of it, which panels. */
 import { SvelteMap } from "svelte/reactivity";
 import type { Message } from "../bindings/Message";
+import type { ReplyView } from "../bindings/ReplyView";
+import type { ViewState } from "../bindings/ViewState";
+import { viewDefaults } from "../bindings/defaults";
+import type { Backend } from "../backend/backend";
 import type { Place } from "../trace/round";
-import { Collapsed } from "./collapsed.svelte";
+import { forgetLocalView, localView } from "./localView";
 
-export type ReplyView = "tokens" | "text";
-
-const REMEMBERED = "foretoken.reply-view";
-const WRAPS = "foretoken.wraps-code";
-const SHOW_DRAFTS = "foretoken.show-drafts";
-const KEY_DISMISSED = "foretoken.key-dismissed";
+const SAVE_AFTER_MS = 300;
 
 export class View {
-  readonly collapsed = new Collapsed();
+  /** What is kept from one start to the next. */
+  state = $state.raw<ViewState>(viewDefaults);
   paletteOpen = $state(false);
   shortcutsOpen = $state(false);
   settingsOpen = $state(false);
@@ -31,17 +31,61 @@ export class View {
   inspected = $state<number | null>(null);
   hovered = $state.raw<Place | null>(null);
   selected = $state.raw<Place | null>(null);
-  /** How replies are shown, but for those in {@link shownAs}. */
-  replyView = $state<ReplyView>(localStorage.getItem(REMEMBERED) === "text" ? "text" : "tokens");
   /** Replies with a view of their own, by the id of their first part. */
   readonly shownAs = new SvelteMap<number, ReplyView>();
+
+  readonly #backend: Pick<Backend, "viewState" | "saveViewState"> | null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Without a backend nothing is kept. */
+  constructor(backend: Pick<Backend, "viewState" | "saveViewState"> | null = null) {
+    this.#backend = backend;
+  }
+
+  /** Reads what was kept; where nothing was, what earlier versions left in the webview's own storage. */
+  async load() {
+    const stored = await this.#backend?.viewState().catch(() => viewDefaults);
+    if (stored) {
+      this.state = stored;
+      return;
+    }
+    this.state = { ...viewDefaults, ...localView() };
+    if (await this.#save()) forgetLocalView();
+  }
+
+  /** How replies are shown, but for those in {@link shownAs}. */
+  get replyView(): ReplyView {
+    return this.state.reply_view;
+  }
+
   /** Whether wrong and unchecked drafts stand in the text instead of being folded into marks. */
-  showDrafts = $state(localStorage.getItem(SHOW_DRAFTS) === "true");
+  get showDrafts(): boolean {
+    return this.state.show_drafts;
+  }
+
   /** Whether the line that explains the marks above a reply was dismissed. */
-  keyDismissed = $state(localStorage.getItem(KEY_DISMISSED) === "true");
+  get keyDismissed(): boolean {
+    return this.state.key_dismissed;
+  }
 
   /** Whether long lines of code are wrapped, in all replies. */
-  wrapsCode = $state(localStorage.getItem(WRAPS) === "true");
+  get wrapsCode(): boolean {
+    return this.state.wraps_code;
+  }
+
+  /** Whether the heatmap is docked below the conversation. */
+  get heatmapDocked(): boolean {
+    return this.state.heatmap_docked;
+  }
+
+  /** Sections of the inspector that are folded. */
+  readonly collapsed = {
+    has: (section: string) => this.state.collapsed.includes(section),
+    toggle: (section: string) => {
+      const others = this.state.collapsed.filter((name) => name !== section);
+      this.#keep({ collapsed: this.collapsed.has(section) ? others : [...others, section] });
+    },
+  };
 
   /** Whether something lies over the window that has the keyboard. */
   get dialogOpen(): boolean {
@@ -56,8 +100,7 @@ export class View {
   /** Shows all replies, later ones too, as their text or as their tokens. */
   showAllAs(view: ReplyView) {
     this.shownAs.clear();
-    this.replyView = view;
-    localStorage.setItem(REMEMBERED, view);
+    this.#keep({ reply_view: view });
   }
 
   /** Shows one reply as its tokens, or as its text again; `first` is the id of its first part. */
@@ -66,18 +109,37 @@ export class View {
   }
 
   unfoldDrafts(unfolded: boolean) {
-    this.showDrafts = unfolded;
-    localStorage.setItem(SHOW_DRAFTS, String(unfolded));
+    this.#keep({ show_drafts: unfolded });
   }
 
   dismissKey() {
-    this.keyDismissed = true;
-    localStorage.setItem(KEY_DISMISSED, "true");
+    this.#keep({ key_dismissed: true });
   }
 
   wrapCode(wraps: boolean) {
-    this.wrapsCode = wraps;
-    localStorage.setItem(WRAPS, String(wraps));
+    this.#keep({ wraps_code: wraps });
+  }
+
+  dockHeatmap(docked: boolean) {
+    this.#keep({ heatmap_docked: docked });
+  }
+
+  /** Changes it at once; several changes in a row are saved once. */
+  #keep(change: Partial<ViewState>) {
+    this.state = { ...this.state, ...change };
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#save(), SAVE_AFTER_MS);
+  }
+
+  /** Whether it was saved. A view that was not saved lasts until the window closes. */
+  async #save(): Promise<boolean> {
+    if (!this.#backend) return false;
+    try {
+      await this.#backend.saveViewState(this.state);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   openSettings(section = this.settingsSection) {

@@ -36,7 +36,6 @@ const reply: Message = {
 let shown: ReturnType<typeof mount> | undefined;
 
 beforeEach(() => {
-  localStorage.clear();
   stubResizeObserver();
   Object.defineProperty(document, "fonts", { value: { status: "loaded" }, configurable: true });
   HTMLCanvasElement.prototype.getContext = () => null;

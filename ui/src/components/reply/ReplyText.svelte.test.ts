@@ -3,7 +3,6 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ReplyDocument } from "../../markdown/document";
 import { App } from "../../state/app.svelte";
 import { Trace } from "../../state/trace.svelte";
-import { View } from "../../state/view.svelte";
 import { extra, round, threeRounds } from "../../trace/fixtures";
 import ReplyText from "./ReplyText.svelte";
 
@@ -15,7 +14,6 @@ vi.mock("../../state/app.svelte", async (original) => ({
 let app: App;
 
 beforeEach(() => {
-  localStorage.clear();
   app = new App({} as never);
   vi.useFakeTimers();
 });
@@ -88,7 +86,7 @@ test("code is wrapped in every reply at once, which is remembered", async () => 
   expect(pressed()).toEqual(["true", "true"]);
   expect(document.querySelector(".reply")?.classList).toContain("wraps");
   expect(document.activeElement, "the keyboard stays").toBe(buttons()[0]);
-  expect(new View().wrapsCode).toBe(true);
+  expect(app.view.wrapsCode).toBe(true);
   await leave();
 });
 

@@ -1,0 +1,32 @@
+//! How the window looks, as the page keeps it from one start to the next.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// View choices that are no settings. Stored as one document; missing fields take their defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(default)]
+#[ts(export)]
+pub struct ViewState {
+    /// View of all replies that have no view of their own.
+    pub reply_view: ReplyView,
+    /// Whether rejected and unchecked drafts are unfolded in the text.
+    pub show_drafts: bool,
+    /// Whether the line that explains the marks was dismissed.
+    pub key_dismissed: bool,
+    /// Whether long lines of code wrap.
+    pub wraps_code: bool,
+    /// Whether the heatmap is docked below the conversation.
+    pub heatmap_docked: bool,
+    /// Folded sections, by name.
+    pub collapsed: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ReplyView {
+    #[default]
+    Tokens,
+    Text,
+}

@@ -1,0 +1,33 @@
+/** The view state that earlier versions left in the webview's storage: read once, then removed. */
+import type { ViewState } from "../bindings/ViewState";
+
+const PREFIX = "foretoken.";
+
+/** The fields that are there and readable. */
+export function localView(): Partial<ViewState> {
+  const flag = (name: string) => localStorage.getItem(PREFIX + name) === "true";
+  return {
+    reply_view: localStorage.getItem(`${PREFIX}reply-view`) === "text" ? "text" : "tokens",
+    show_drafts: flag("show-drafts"),
+    key_dismissed: flag("key-dismissed"),
+    wraps_code: flag("wraps-code"),
+    collapsed: collapsed(),
+  };
+}
+
+/** Removes it, with the theme and the language that were kept beside it. */
+export function forgetLocalView() {
+  const names = Object.keys(localStorage).filter((name) => name.startsWith(PREFIX));
+  for (const name of names) localStorage.removeItem(name);
+}
+
+function collapsed(): string[] {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(`${PREFIX}inspector-folded`) ?? "[]");
+    return Array.isArray(kept)
+      ? kept.filter((name): name is string => typeof name === "string")
+      : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { ViewState } from "../bindings/ViewState";
+import { viewDefaults } from "../bindings/defaults";
+import { View } from "./view.svelte";
+
+/** A database that outlives the page. */
+class Kept {
+  state: ViewState | null = null;
+  saves = 0;
+  viewState = () => Promise.resolve(this.state);
+  saveViewState = (state: ViewState) => {
+    this.state = state;
+    this.saves += 1;
+    return Promise.resolve();
+  };
+}
+
+let kept: Kept;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  localStorage.clear();
+  kept = new Kept();
+});
+afterEach(() => vi.useRealTimers());
+
+async function start(): Promise<View> {
+  const view = new View(kept);
+  await view.load();
+  return view;
+}
+
+test("the view is as it was at the next start, and several changes are saved once", async () => {
+  const view = await start();
+  const before = kept.saves;
+  view.showAllAs("text");
+  view.unfoldDrafts(true);
+  view.dismissKey();
+  view.wrapCode(true);
+  view.dockHeatmap(true);
+  view.collapsed.toggle("governor");
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(kept.saves - before).toBe(1);
+  expect((await start()).state).toEqual({
+    reply_view: "text",
+    show_drafts: true,
+    key_dismissed: true,
+    wraps_code: true,
+    heatmap_docked: true,
+    collapsed: ["governor"],
+  });
+  expect(localStorage.length).toBe(0);
+});
+
+test("a section that is folded twice is open", async () => {
+  const view = await start();
+  view.collapsed.toggle("governor");
+  view.collapsed.toggle("memory");
+  view.collapsed.toggle("governor");
+  expect([view.collapsed.has("governor"), view.collapsed.has("memory")]).toEqual([false, true]);
+});
+
+test("what earlier versions kept in the webview is moved once", async () => {
+  localStorage.setItem("foretoken.reply-view", "text");
+  localStorage.setItem("foretoken.wraps-code", "true");
+  localStorage.setItem("foretoken.inspector-folded", '["memory",3]');
+  localStorage.setItem("foretoken.theme", "dark");
+  localStorage.setItem("another", "stays");
+  const moved = { ...viewDefaults, reply_view: "text", wraps_code: true, collapsed: ["memory"] };
+  expect((await start()).state).toEqual(moved);
+  expect(kept.state).toEqual(moved);
+  expect(Object.keys(localStorage)).toEqual(["another"]);
+  localStorage.setItem("foretoken.reply-view", "tokens");
+  expect((await start()).replyView, "the database is asked first").toBe("text");
+});
+
+test("where it cannot be saved, the webview keeps what it has", async () => {
+  localStorage.setItem("foretoken.reply-view", "text");
+  kept.saveViewState = () => Promise.reject(new Error("the disk is full"));
+  expect((await start()).replyView).toBe("text");
+  expect(localStorage.getItem("foretoken.reply-view")).toBe("text");
+});
+
+test.each(["{", "3", '{"a":1}', "[1,null]"])(
+  "what cannot be read folds nothing: %s",
+  async (old) => {
+    localStorage.setItem("foretoken.inspector-folded", old);
+    expect((await start()).state).toEqual(viewDefaults);
+  },
+);
