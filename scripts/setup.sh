@@ -83,6 +83,7 @@ find_missing() {
     missing Xvfb xvfb xorg-x11-server-Xvfb xorg-server-xvfb "provides a display for the window tests"
     has_gpu || missing none mesa-vulkan-drivers mesa-vulkan-drivers vulkan-swrast "plays a GPU in the tests"
     missing WebKitWebDriver webkit2gtk-driver webkit2gtk4.1 webkit2gtk-4.1 "types and clicks in the window tests"
+    missing xdotool xdotool xdotool xdotool "turns the mouse wheel in the window tests"
     [ "$1" = tests ] && return
     missing lintian lintian lintian lintian "looks at Debian packages"
     missing desktop-file-validate desktop-file-utils desktop-file-utils desktop-file-utils "looks at entries of menus"

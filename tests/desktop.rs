@@ -14,3 +14,4 @@ mod scaling;
 mod seeing;
 mod serving;
 mod staying;
+mod wheel;

@@ -28,6 +28,8 @@ pub struct Window {
     pub page: Client,
     driver: Child,
     display: Option<Child>,
+    /// Of the display, as in the variable `DISPLAY`.
+    display_name: String,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -66,7 +68,7 @@ impl Window {
         // starts are one group, to end together.
         let driver = Command::new("WebKitWebDriver")
             .arg(format!("--port={port}"))
-            .env("DISPLAY", name)
+            .env("DISPLAY", &name)
             .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
             .env("TAURI_AUTOMATION", "true")
             .env("TAURI_WEBVIEW_AUTOMATION", "true")
@@ -96,7 +98,7 @@ impl Window {
             }
         };
         page.set_window_size(1280, 832).await.unwrap();
-        let window = Self { page, driver, display, _turn: turn };
+        let window = Self { page, driver, display, display_name: name, _turn: turn };
         window.wait("the engine is ready", async || window.why().await.contains(", with ")).await;
         window
     }
@@ -162,6 +164,22 @@ impl Window {
     /// The state of the newest download that the library shows.
     pub async fn download(&self) -> String {
         self.attribute("[data-testid='download']", "data-state").await.unwrap_or_default()
+    }
+
+    /// Moves the pointer to a point of the page and turns the wheel towards the person, through the display.
+    pub fn turn_wheel(&self, x: f64, y: f64, notches: usize) {
+        let (x, y) = (format!("{x:.0}"), format!("{y:.0}"));
+        let to = ["search", "--onlyvisible", "--name", "^Foretoken$", "mousemove", "--window", "%1", &x, &y];
+        let notches = notches.to_string();
+        self.send_input(&to);
+        self.send_input(&["click", "--repeat", &notches, "--delay", "50", "5"]);
+    }
+
+    /// Has the display send keys or pointer events to whatever is under the pointer or has the keyboard.
+    pub fn send_input(&self, arguments: &[&str]) {
+        let sent = Command::new("xdotool").args(arguments).env("DISPLAY", &self.display_name).status();
+        let sent = sent.expect("xdotool is missing: `make setup-tests` installs what the window test needs");
+        assert!(sent.success(), "xdotool {arguments:?}");
     }
 
     /// Also what is cut off where there is no room, which the driver leaves out.

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::thread;
 
 use foretoken_app::App;
-use tauri::{Manager, WebviewWindow, WindowEvent};
+use tauri::{Manager, WindowEvent};
 
 use drag::Drags;
 
@@ -63,9 +63,9 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         })
         .setup(move |app| {
             let handle = app.handle().clone();
-            let apply = move |_window: &WebviewWindow| {
+            let apply = move || {
                 #[cfg(target_os = "linux")]
-                rendering.apply(_window);
+                rendering.apply();
             };
             thread::Builder::new().name("start".to_owned()).spawn(move || start::start(&handle, apply))?;
             Ok(())

@@ -13,11 +13,13 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use gtk::prelude::GtkSettingsExt;
-use tauri::WebviewWindow;
-use webkit2gtk::{HardwareAccelerationPolicy, SettingsExt, WebViewExt};
 
 /// With these WebKit is told by hand.
 const OWN: [&str; 2] = ["WEBKIT_DISABLE_COMPOSITING_MODE", "WEBKIT_FORCE_COMPOSITING_MODE"];
+
+/// Turns compositing off in all of WebKit's processes. A policy set on a webview comes too late for this: a page that
+/// began to load with compositing keeps a scrolling thread, which the mouse wheel no longer reaches afterwards.
+const NO_COMPOSITING: &str = "WEBKIT_DISABLE_COMPOSITING_MODE";
 
 /// Whether JavaScriptCore has an optimising compiler. A page that paints a few times a second never earns what
 /// its threads take: a fifth of all that the page costs.
@@ -36,9 +38,9 @@ const ON_PROCESSOR: [&str; 5] = ["llvmpipe", "softpipe", "swr", "swrast", "kms_s
 /// How the page gets onto the screen, and why so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rendering {
-    /// As WebKit does it without a word from here.
+    /// WebKit's own choice.
     Usual(String),
-    /// Without composing.
+    /// Without compositing.
     Direct(String),
 }
 
@@ -58,35 +60,29 @@ struct System {
 }
 
 impl Rendering {
-    /// Decides, and tells WebKit's processes what they only take from their environment.
+    /// Decides, and sets the environment variables that WebKit's processes read.
     ///
     /// # Safety
     /// No other thread may run yet: it might read the environment.
     pub unsafe fn choose() -> Self {
         let rendering = System::of(Path::new("/"), |name| std::env::var_os(name)).rendering();
-        if matches!(rendering, Self::Direct(_)) && std::env::var_os(COMPILER).is_none() {
+        if let Self::Direct(_) = rendering {
             // SAFETY: the caller sees to it.
-            unsafe { std::env::set_var(COMPILER, "0") };
+            unsafe { std::env::set_var(NO_COMPOSITING, "1") };
+            if std::env::var_os(COMPILER).is_none() {
+                // SAFETY: the caller sees to it.
+                unsafe { std::env::set_var(COMPILER, "0") };
+            }
         }
         rendering
     }
 
-    /// Tells WebKit how to render the page of `window`, and the log why.
-    pub fn apply(&self, window: &WebviewWindow) {
+    /// Writes the choice and its reason to the log, and stops the caret where nothing is composited. To be called on
+    /// the main thread.
+    pub fn apply(&self) {
         tracing::info!("{}", self.sentence());
-        if let Self::Usual(_) = self {
-            return;
-        }
-        let told = window.with_webview(|webview| {
-            if let Some(settings) = webview.inner().settings() {
-                settings.set_hardware_acceleration_policy(HardwareAccelerationPolicy::Never);
-            }
-            if let Some(settings) = gtk::Settings::default() {
-                settings.set_gtk_cursor_blink_time(NO_BLINK);
-            }
-        });
-        if let Err(error) = told {
-            tracing::warn!(%error, "WebKit could not be told how to render");
+        if let (Self::Direct(_), Some(settings)) = (self, gtk::Settings::default()) {
+            settings.set_gtk_cursor_blink_time(NO_BLINK);
         }
     }
 

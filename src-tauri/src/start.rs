@@ -8,7 +8,7 @@ use foretoken_app::ipc::Theme;
 use foretoken_app::pace::Pace;
 use foretoken_app::start::{StartProblem, insist};
 use foretoken_library::Folders;
-use tauri::{AppHandle, Manager, WebviewWindow};
+use tauri::{AppHandle, Manager};
 use tauri_plugin_dialog::{DialogExt, MessageDialogButtons, MessageDialogKind};
 
 use crate::log::keep_log;
@@ -18,9 +18,9 @@ use crate::window;
 /// The application's exit code when it could not start.
 const NO_START: i32 = 1;
 
-/// Starts the application and has `apply` called for its window. To be called on a thread of its own: a message is
+/// Starts the application and has `apply` called when its window is there. To be called on a thread of its own: a message is
 /// answered when a person does, and shown by the main one.
-pub fn start(handle: &AppHandle, apply: impl Fn(&WebviewWindow) + Send + 'static) {
+pub fn start(handle: &AppHandle, apply: impl Fn() + Send + 'static) {
     let resources = handle.path().resource_dir().ok();
     let log = Once::new();
     let start = || {
@@ -42,7 +42,7 @@ pub fn start(handle: &AppHandle, apply: impl Fn(&WebviewWindow) + Send + 'static
                 system.show(&window, chosen);
             }
             main.manage(system);
-            apply(&window);
+            apply();
         }
         Err(error) => {
             tracing::error!("no window: {error}");
