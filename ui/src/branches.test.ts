@@ -169,6 +169,19 @@ test("a message that is deleted goes with what follows, and the toast brings bot
   expect(window.app.toasts.list.at(-1)?.text).toBe("Message deleted");
 });
 
+test("Ctrl+Z brings the last deleted message back, but is a field's own while something is typed", async () => {
+  const before = replies();
+  await window.click("reply-more");
+  await window.click("delete-reply");
+  expect(replies()).toEqual([]);
+  await window.type("composer", "words");
+  await window.press("Ctrl z", window.present("composer"));
+  expect(replies()).toEqual([]);
+  await window.type("composer", "");
+  await window.press("Ctrl z", window.present("composer"));
+  expect(replies()).toEqual(before);
+});
+
 test("a search finds what is on another branch, and shows it there", async () => {
   await edit("Tell me of a zebra.");
   const last = questions();

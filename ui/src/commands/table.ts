@@ -54,6 +54,13 @@ const windowCommands: readonly Command[] = [
     run: ({ view }) => (view.paletteOpen = true),
   }),
   named({
+    id: "undo",
+    group: "window",
+    keys: withCommand("Z"),
+    applies: ({ toasts }) => toasts.canUndo,
+    run: ({ toasts }) => toasts.undoLast(),
+  }),
+  named({
     id: "shortcuts",
     group: "window",
     keys: [...withCommand("/"), { key: "?" }],

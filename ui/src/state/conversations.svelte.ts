@@ -136,14 +136,16 @@ export class Conversations {
     this.announcement = placeWords(chosen);
   }
 
-  /** Deletes a message and all that follows it; a toast offers to undo it. */
-  async deleteMessage({ id, conversation }: Message) {
+  /** Deletes a message and all that follows it, which can be undone. */
+  async deleteMessage({ id, conversation, parent }: Message) {
     const last = this.messages.at(-1)?.id === id;
+    const continues = this.messages.find((message) => message.id === parent)?.role === "assistant";
+    const text = continues
+      ? t(last ? "conversation.continuationDeleted" : "conversation.continuationDeletedWithRest")
+      : t(last ? "conversation.messageDeleted" : "conversation.messageDeletedWithRest");
     await this.#branch(async () => {
       const messages = await this.#backend.deleteMessage(id);
-      const text = t(last ? "conversation.messageDeleted" : "conversation.messagesDeleted");
-      const run = () => void this.#branch(() => this.#backend.restoreMessage(id), conversation);
-      this.#toasts.show(text, { label: t("sidebar.undo"), run });
+      this.#toasts.showUndoable(text, () => void this.#restoreMessage(id, conversation));
       return messages;
     }, conversation);
   }
@@ -213,8 +215,7 @@ export class Conversations {
       await this.#backend.delete(id);
       this.list = this.list.filter((other) => other.id !== id);
       if (this.current === id) this.startNew();
-      const run = () => void this.#restore(id);
-      this.#toasts.show(t("sidebar.deleted", { title }), { label: t("sidebar.undo"), run });
+      this.#toasts.showUndoable(t("sidebar.deleted", { title }), () => void this.#restore(id));
     });
   }
 
@@ -243,6 +244,12 @@ export class Conversations {
       this.#onBranch();
       this.#show(messages);
     });
+  }
+
+  /** Brings a deleted message back, and its conversation into view. */
+  async #restoreMessage(message: number, conversation: number) {
+    if (this.current !== conversation) await this.open(conversation);
+    await this.#branch(() => this.#backend.restoreMessage(message), conversation);
   }
 
   async #restore(conversation: number) {

@@ -94,12 +94,12 @@ export async function deletePreset(app: App, preset: Preset) {
     presets: presets.filter(({ id }) => id !== preset.id),
     model_presets: Object.fromEntries(models.filter(([, id]) => id !== preset.id)),
   });
-  const run = () => {
+  const undo = () => {
     const now = settings.values;
     void settings.choose({
       presets: now.presets.toSpliced(at, 0, preset),
       model_presets: { ...Object.fromEntries(mine), ...now.model_presets },
     });
   };
-  toasts.show(t("preset.deleted", { name: preset.name }), { label: t("sidebar.undo"), run });
+  toasts.showUndoable(t("preset.deleted", { name: preset.name }), undo);
 }

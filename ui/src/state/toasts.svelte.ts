@@ -1,6 +1,11 @@
-/** Short notes at the edge of the window, some with one thing to do. They go by themselves, notices when dismissed. */
+/**
+ * Short notes at the edge of the window, some with one thing to do. They go by themselves, notices when dismissed.
+ * What can be undone is remembered longer than its note is shown.
+ */
+import { t } from "../messages/say";
 
 const SHOWN_MS = 7000;
+const UNDO_SHOWN_MS = 15_000;
 
 export interface Toast {
   id: number;
@@ -8,13 +13,51 @@ export interface Toast {
   action: { label: string; run: () => void } | null;
 }
 
+interface Step {
+  /** Id of its note. */
+  toast: number;
+  undo: () => void;
+}
+
 export class Toasts {
   list = $state.raw<Toast[]>([]);
+  /** What can be undone, the last step last. */
+  #steps = $state.raw<Step[]>([]);
   #nextId = 1;
 
   show(text: string, action: Toast["action"] = null) {
     const id = this.#add(text, action);
     setTimeout(() => this.dismiss(id), SHOWN_MS);
+  }
+
+  /** Says what was done, and offers to undo it: in the note for a while, and by `undoLast` as long as the page lives. */
+  showUndoable(text: string, undo: () => void) {
+    const toast = this.#nextId;
+    const step = { toast, undo };
+    this.#steps = [...this.#steps, step];
+    this.#add(text, { label: t("common.undo"), run: () => this.#undo(step) });
+    setTimeout(() => this.dismiss(toast), UNDO_SHOWN_MS);
+  }
+
+  get canUndo(): boolean {
+    return this.#steps.length > 0;
+  }
+
+  /** Whether the note of the last step is still shown. */
+  get offersUndo(): boolean {
+    const last = this.#steps.at(-1);
+    return last !== undefined && this.list.some(({ id }) => id === last.toast);
+  }
+
+  undoLast() {
+    const last = this.#steps.at(-1);
+    if (last) this.#undo(last);
+  }
+
+  #undo(step: Step) {
+    this.#steps = this.#steps.filter((one) => one !== step);
+    this.dismiss(step.toast);
+    step.undo();
   }
 
   /** Shows what is told once: it stays until it was read. */

@@ -16,6 +16,25 @@ test("a note goes by itself, and a notice stays until it is dismissed", () => {
   vi.useRealTimers();
 });
 
+test("a step can be undone in its note for 15 s, and by the keys after that, the last one first", () => {
+  vi.useFakeTimers();
+  const toasts = new Toasts();
+  const undone: string[] = [];
+  toasts.showUndoable("first", () => undone.push("first"));
+  vi.advanceTimersByTime(14_999);
+  toasts.showUndoable("second", () => undone.push("second"));
+  expect(toasts.list.map(({ text }) => text)).toEqual(["first", "second"]);
+  vi.advanceTimersByTime(1);
+  expect(toasts.list.map(({ text }) => text)).toEqual(["second"]);
+  expect(toasts.offersUndo).toBe(true);
+  toasts.list[0]?.action?.run();
+  expect([undone, toasts.list, toasts.offersUndo]).toEqual([["second"], [], false]);
+  toasts.undoLast();
+  toasts.undoLast();
+  expect([undone, toasts.canUndo]).toEqual([["second", "first"], false]);
+  vi.useRealTimers();
+});
+
 test("what happened at the start is told when the page is there", async () => {
   const nothing = () => Promise.resolve([]);
   const backend = {

@@ -72,6 +72,8 @@ export const commands = {
   "palette.or": "oder",
   "command.palette": "Befehl suchen",
   "command.palette.more": "Palette Aktionen",
+  "command.undo": "Letztes Löschen rückgängig machen",
+  "command.undo.more": "Strg Z wiederherstellen zurück",
   "command.shortcuts": "Tastenkürzel",
   "command.shortcuts.more": "Tasten Tastatur Hilfe",
   "command.sidebar": "Seitenleiste ein- oder ausblenden",

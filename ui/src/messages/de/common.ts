@@ -5,6 +5,7 @@ export const common = {
   "common.close": "Schließen",
   "common.closeEsc": "Schließen (Esc)",
   "common.dismiss": "Ausblenden",
+  "common.undo": "Rückgängig",
   "common.delete": "Löschen",
   "common.stop": "Stoppen",
   "common.stopping": "Stoppt …",

@@ -46,5 +46,4 @@ export const sidebar = {
   "sidebar.importing": "{name} wird importiert",
   "sidebar.stopImport": "Import beenden",
   "sidebar.deleted": "„{title}“ gelöscht",
-  "sidebar.undo": "Rückgängig",
 } as const satisfies Record<keyof typeof english, string>;

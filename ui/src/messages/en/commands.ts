@@ -70,6 +70,8 @@ export const commands = {
   "palette.or": "or",
   "command.palette": "Find a command",
   "command.palette.more": "palette actions",
+  "command.undo": "Undo the last deletion",
+  "command.undo.more": "Ctrl Z restore delete back",
   "command.shortcuts": "Keyboard shortcuts",
   "command.shortcuts.more": "keys help",
   "command.sidebar": "Show or hide the sidebar",

@@ -3,6 +3,7 @@ export const common = {
   "common.close": "Close",
   "common.closeEsc": "Close (Esc)",
   "common.dismiss": "Dismiss",
+  "common.undo": "Undo",
   "common.delete": "Delete",
   "common.stop": "Stop",
   "common.stopping": "Stopping",

@@ -44,5 +44,4 @@ export const sidebar = {
   "sidebar.importing": "Importing {name}",
   "sidebar.stopImport": "Stop the import",
   "sidebar.deleted": "Deleted “{title}”",
-  "sidebar.undo": "Undo",
 } as const;
