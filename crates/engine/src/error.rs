@@ -2,7 +2,8 @@
 //! not an error; a model whose loading was cancelled, or a check, is not there, which is one.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// What to do about a file that is not whole.
 pub(crate) const DOWNLOAD_AGAIN: &str = "Download it again, or choose another model.";
@@ -11,8 +12,15 @@ pub(crate) const DOWNLOAD_PART: &str = "Download the missing part.";
 /// Everything that can go wrong in the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{path}: {source}", path = path.display())]
-    Io { path: PathBuf, source: std::io::Error },
+    #[error("{}", io_sentence(path, source))]
+    Io { path: PathBuf, source: io::Error },
+
+    #[error("{} is empty. Download it again.", file_name(.0))]
+    Empty(PathBuf),
+
+    /// Sizes in bytes.
+    #[error("{} is incomplete ({}). Download it again.", file_name(path), amount(*found, *expected))]
+    Incomplete { path: PathBuf, expected: u64, found: u64 },
 
     /// The file is not what its name or place promises.
     #[error("{path} is not a model Foretoken can read: expected {expected}, found {found}. {hint}", path = path.display(), expected = sentence(expected), found = sentence(found))]
@@ -93,6 +101,8 @@ impl Error {
     pub fn short(&self) -> &'static str {
         match self {
             Self::Io { .. } => "cannot be read",
+            Self::Empty(_) => "empty file",
+            Self::Incomplete { .. } => "incomplete file",
             Self::BadModel { hint: DOWNLOAD_AGAIN | DOWNLOAD_PART, .. } => "damaged file",
             Self::BadModel { .. } => "unsupported format",
             Self::Architecture { .. } => "unsupported architecture",
@@ -125,6 +135,30 @@ impl Error {
     }
 }
 
+/// What a failed access to `path` means, in words of no system.
+fn io_sentence(path: &Path, source: &io::Error) -> String {
+    let path = path.display();
+    match source.kind() {
+        io::ErrorKind::NotFound => format!("there is no file at {path}."),
+        io::ErrorKind::PermissionDenied => {
+            format!("you have no permission to read {path}. Change its permissions, or choose another file.")
+        }
+        _ => format!("{path} cannot be read: {}.", sentence(&source.to_string())),
+    }
+}
+
+fn file_name(path: &Path) -> Cow<'_, str> {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy()
+}
+
+/// "60 of 98 MB": how much of a file there is, in the unit of the whole; in bytes where rounding hides the difference.
+fn amount(found: u64, expected: u64) -> String {
+    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+    let (unit, name) = units.into_iter().find(|&(unit, _)| expected >= 10 * unit).unwrap_or((1, "bytes"));
+    let [some, whole] = [found, expected].map(|bytes| (bytes as f64 / unit as f64).round());
+    if some == whole { format!("{found} of {expected} bytes") } else { format!("{some} of {whole} {name}") }
+}
+
 /// Words that may come from a file, fit for a sentence: in one line and not endless.
 fn sentence(words: &str) -> Cow<'_, str> {
     const LONGEST: usize = 400;
@@ -153,6 +187,31 @@ mod tests {
         };
         assert_eq!(bad(DOWNLOAD_AGAIN).short(), "damaged file");
         assert_eq!(bad("Choose another file.").short(), "unsupported format");
+    }
+
+    #[test]
+    fn an_incomplete_file_says_how_much_of_it_there_is() {
+        let incomplete = |found, expected| {
+            Error::Incomplete { path: "/models/a.gguf".into(), expected, found }.to_string()
+        };
+        assert_eq!(
+            incomplete(60_000_000, 98_362_432),
+            "a.gguf is incomplete (60 of 98 MB). Download it again."
+        );
+        assert!(incomplete(98_362_431, 98_362_432).contains("(98362431 of 98362432 bytes)"));
+        assert!(incomplete(3_000_000_000, 18_600_000_000).contains("(3 of 19 GB)"));
+        assert!(incomplete(5, 900).contains("(5 of 900 bytes)"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_explained_without_the_systems_error_numbers() {
+        let error =
+            |kind: io::ErrorKind| Error::Io { path: "/a.gguf".into(), source: kind.into() }.to_string();
+        assert_eq!(error(io::ErrorKind::NotFound), "there is no file at /a.gguf.");
+        assert!(
+            error(io::ErrorKind::PermissionDenied).starts_with("you have no permission to read /a.gguf.")
+        );
+        assert!(error(io::ErrorKind::OutOfMemory).starts_with("/a.gguf cannot be read: "));
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub enum Error {
     #[error("the hub's response could not be understood: {found}. Try again later.")]
     Hub { found: String },
 
-    #[error("expected a repository name like owner/name, found '{0}'.")]
+    #[error("'{0}' is not a repository. Enter it as owner/name, for example Qwen/Qwen3-4B-GGUF.")]
     RepositoryName(String),
 
     #[error("the hub has no {public}repository '{name}'{access}. {hint}",

@@ -31,6 +31,8 @@ export const TERMS = {
   "cannot be read": "shell.cannotBeRead",
   "does not answer": "shell.doesNotAnswer",
   "damaged file": "shell.damaged",
+  "empty file": "shell.emptyFile",
+  "incomplete file": "shell.incompleteFile",
   "unsupported format": "shell.unsupportedFormat",
   "unsupported architecture": "shell.unsupportedArchitecture",
   "no chat template": "shell.noTemplate",
@@ -46,6 +48,9 @@ export const TERMS = {
   "rounds in its own way": "shell.ownRounding",
   "one tile for all rows": "shell.oneTile",
 } as const;
+
+/** Short reason of a draft head that is no target. */
+export const IS_DRAFT_HEAD = "draft head";
 
 /** Sentences with something in them that is not the shell's, such as a model's name. */
 const SENTENCES = [

@@ -198,6 +198,9 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
     };
     let damaged = |found: String| bad("a complete safetensors file".into(), found, DOWNLOAD_AGAIN);
     let cut_short = || damaged(format!("{} bytes: the file is cut short", file.len()));
+    if file.len() == 0 {
+        return Err(Error::Empty(path.to_owned()));
+    }
     let length = file.read(0..LENGTH_PREFIX.min(file.len()))?;
     let length = u64::from_le_bytes(length.try_into().map_err(|_| cut_short())?);
     let length = usize::try_from(length).ok().filter(|&length| length <= LARGEST_HEADER);
@@ -208,8 +211,13 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
     }
     let header = file.read(LENGTH_PREFIX..data)?;
     let metadata: Metadata = serde_json::from_slice(&header).map_err(|error| damaged(error.to_string()))?;
-    if data.checked_add(metadata.data_len()) != Some(file.len()) {
-        return Err(cut_short());
+    match data.checked_add(metadata.data_len()) {
+        Some(expected) if expected > file.len() => {
+            let (expected, found) = (expected as u64, file.len() as u64);
+            return Err(Error::Incomplete { path: path.to_owned(), expected, found });
+        }
+        Some(expected) if expected == file.len() => {}
+        _ => return Err(damaged(format!("{} bytes", file.len()))),
     }
     for (name, info) in metadata.tensors() {
         // Buffers that old writers stored; they follow from the config.

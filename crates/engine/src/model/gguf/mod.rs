@@ -37,8 +37,8 @@ const CHOOSE_ANOTHER: &str = "Choose another file of this model.";
 /// Reads the header and locates every tensor. Any part of a split model opens the whole.
 ///
 /// # Errors
-/// `Error::Io`; `Error::BadModel` when the file is no GGUF, has a damaged header, a type that cannot be
-/// read, or ends before its tensors do, and when a part is missing.
+/// `Error::Io`; `Error::Empty`; `Error::Incomplete` when the file ends before its tensors do; `Error::BadModel` when
+/// it is no GGUF, has a damaged header or a type that cannot be read, and when a part is missing.
 pub(super) fn open(path: &Path) -> Result<(Header, Tensors)> {
     let mut tensors = Tensors::none(path);
     let header = open_file(path, &mut tensors)?;
@@ -51,6 +51,9 @@ pub(super) fn open(path: &Path) -> Result<(Header, Tensors)> {
 /// Adds the tensors of one file.
 fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
     let file = WeightFile::open(path)?;
+    if file.len() == 0 {
+        return Err(Error::Empty(path.to_owned()));
+    }
     let (header, Head { infos, end, .. }) = read_header(path, &file)?;
     let data = data_offset(&header, end)?;
     let mut end = 0;
@@ -85,8 +88,8 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
         tensors.stored.insert(name, stored);
     }
     if end > file.len() {
-        let found = format!("{}: the file is cut short", file.len());
-        return Err(bad(path, &format!("{end} bytes"), found, DOWNLOAD_AGAIN));
+        let (expected, found) = (end as u64, file.len() as u64);
+        return Err(Error::Incomplete { path: path.to_owned(), expected, found });
     }
     tensors.files.push(Arc::new(file));
     Ok(header)
