@@ -64,11 +64,22 @@ impl Default for Appearance {
 }
 
 impl Settings {
+    /// The settings of the first launch. SmolLM2 begins with its makers' sampling: with the general one a model of
+    /// its size loses its thread.
+    pub fn first() -> Self {
+        Self {
+            model_presets: [(SMOLLM2.to_owned(), presets::RECOMMENDED.to_owned())].into(),
+            ..Self::default()
+        }
+    }
+
     /// The stored settings, and the names of those that could not be read and have their defaults. Who chose no
     /// target has the one that `library` has for that.
     pub fn load(store: &Store, library: &Library) -> Result<(Self, Vec<String>)> {
         let defaults = Self { target: library.default_target().to_owned(), ..Self::default() };
-        let Some(json) = store.settings()? else { return Ok((defaults, Vec::new())) };
+        let Some(json) = store.settings()? else {
+            return Ok((Self { target: defaults.target, ..Self::first() }, Vec::new()));
+        };
         let Read { settings, unreadable, .. } = Read::of(&json, &defaults)?;
         if !unreadable.is_empty() {
             tracing::warn!(
@@ -301,7 +312,7 @@ mod tests {
         let library = library(folder.path());
         let mut store = Store::open(&folder.path().join("foretoken.db")).unwrap();
         let load = |store: &Store| Settings::load(store, &library).unwrap().0;
-        assert_eq!(load(&store), Settings::default());
+        assert_eq!(load(&store), Settings::first());
         let changed = Settings {
             speculation: Speculation::fixed(7),
             system_prompt: "Be brief.".into(),
@@ -517,7 +528,7 @@ mod tests {
             drafts: drafts.iter().map(|(target, draft)| (target.to_string(), draft.to_string())).collect(),
             ..Settings::default()
         };
-        assert_eq!(load(), chosen("smollm2", &[]));
+        assert_eq!(load(), Settings { target: "smollm2".to_owned(), ..Settings::first() });
         store.save_settings(r#"{"target": "starter"}"#).unwrap();
         assert_eq!(load(), chosen("starter", &[]));
         store.save_settings(r#"{"target": "starter", "draft": "none"}"#).unwrap();

@@ -48,7 +48,9 @@ export const defaults: Settings = {
   "system_prompt": "",
   "presets": [],
   "hidden_presets": [],
-  "model_presets": {},
+  "model_presets": {
+    "smollm2": "recommended"
+  },
   "appearance": {
     "theme": "system",
     "language": "system",
