@@ -11,6 +11,8 @@
 mod bindings;
 pub mod commands;
 pub mod drag;
+#[cfg(target_os = "linux")]
+mod file_dialog;
 mod log;
 mod opened;
 #[cfg(target_os = "linux")]

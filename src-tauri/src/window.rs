@@ -12,7 +12,7 @@ pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
     let config = handle.config();
     let window = config.app.windows.first().ok_or(tauri::Error::WindowNotFound)?;
     let development = config.build.dev_url.clone().filter(|_| tauri::is_dev());
-    WebviewWindowBuilder::from_config(handle, window)?
+    let window = WebviewWindowBuilder::from_config(handle, window)?
         .on_navigation(move |url| {
             let own = is_own(url) || development.as_ref().is_some_and(|own| own.origin() == url.origin());
             if !own {
@@ -30,7 +30,10 @@ pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
             }
             false
         })
-        .build()
+        .build()?;
+    #[cfg(target_os = "linux")]
+    crate::file_dialog::install(&window);
+    Ok(window)
 }
 
 /// Whether the page built into the program is at `url`.

@@ -157,7 +157,7 @@ test("a file of one long line is shown from its beginning, and more on demand", 
 test("what cannot be attached is said in place, and what is too long before it is sent", async () => {
   await attach(["photo.png", "\0"]);
   expect(words("attachment-problem")).toEqual([
-    "photo.png is not text. Text, code, CSV, JSON and PDF files can be attached.",
+    "Images cannot be read yet: photo.png was not attached.",
   ]);
   await attach(["long.txt", "word ".repeat(3000)]);
   expect(words("attachment-problem")).toEqual([]);

@@ -78,7 +78,7 @@ test("an empty file and a picture are refused with what can be attached", async 
   expect(await refusal(file("a.txt", "\n \n"))).toBe("Refusal: a.txt has no text in it.");
   const picture = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 0x0d]);
   expect(await refusal(file("photo.png", picture))).toBe(
-    "Refusal: photo.png is not text. Text, code, CSV, JSON and PDF files can be attached.",
+    "Refusal: Images cannot be read yet: photo.png was not attached.",
   );
 });
 

@@ -10,6 +10,9 @@ import { Refusal } from "./refusal";
 /** Where a PDF says that it is one, its readers are lenient. */
 const HEAD_BYTES = 1024;
 
+/** Names of images. An SVG is text. */
+const IMAGE = /\.(png|jpe?g|gif|webp|bmp|tiff?|heic|avif|ico)$/i;
+
 /** What is asked of a file, or of any other blob with a name. */
 export interface Source {
   name: string;
@@ -21,6 +24,7 @@ export interface Source {
 /** @throws Refusal, and what the browser says of a file that cannot be read. */
 export async function readFile(file: Source): Promise<Attached> {
   const { name, size } = file;
+  if (IMAGE.test(name)) throw new Refusal(t("attach.image", { name }));
   if (size === 0) throw new Refusal(t("attach.empty", { name }));
   if (size > facts.fileBytes) throw tooLarge(name, size, facts.fileBytes);
   const head = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer());

@@ -61,6 +61,11 @@ export class Attachments {
     }
   }
 
+  /** Says that a pasted image was not attached. */
+  refuseImage() {
+    this.problems = [t("attach.pastedImage")];
+  }
+
   remove(id: number) {
     this.waiting = this.waiting.filter((other) => other.id !== id);
   }

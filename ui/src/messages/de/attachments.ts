@@ -21,6 +21,8 @@ export const attachments = {
   "attach.pastedNote": "Der lange Text wurde als Datei angehängt.",
   "attach.pasteHere": "In die Nachricht setzen",
   "attach.empty": "In {name} steht kein Text.",
+  "attach.image": "Bilder können noch nicht gelesen werden: {name} wurde nicht angehängt.",
+  "attach.pastedImage": "Bilder können noch nicht gelesen werden.",
   "attach.binary":
     "{name} ist kein Text. Text, Code, CSV-, JSON- und PDF-Dateien lassen sich anhängen.",
   "attach.tooLarge":

@@ -19,6 +19,8 @@ export const attachments = {
   "attach.pastedNote": "The long text was attached as a file.",
   "attach.pasteHere": "Put it into the message",
   "attach.empty": "{name} has no text in it.",
+  "attach.image": "Images cannot be read yet: {name} was not attached.",
+  "attach.pastedImage": "Images cannot be read yet.",
   "attach.binary": "{name} is not text. Text, code, CSV, JSON and PDF files can be attached.",
   "attach.tooLarge":
     "{name} is too large: {size} MB, and at most {most} MB can be attached. Attach a part of it.",
