@@ -96,8 +96,33 @@ async fn one_click_on_the_welcome_page_fetches_a_pair_while_the_chat_goes_on_and
         .await;
     window.photograph("library-light").await;
     window.click("library-tab-get").await;
-    window.find("only-fitting").await;
+    window.find("filter-fits").await;
     window.photograph("library-get-light").await;
+    window.close().await;
+}
+
+#[tokio::test]
+async fn nothing_on_the_welcome_page_moves_when_recommendations_arrive() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, cache) = (folder.path().join("data"), folder.path().join("cache"));
+    let hub = hub_of_pairs(&folder.path().join("hub"));
+    let variables = [("HF_ENDPOINT", hub.url.as_str()), ("HF_HUB_CACHE", cache.to_str().unwrap())];
+    let window = Window::open_with(&data, &variables).await;
+    let places = "return [...document.querySelectorAll('h1, [data-testid=example-prompt]')]
+        .map((element) => element.getBoundingClientRect().top);";
+    let mut seen = Vec::new();
+    window
+        .wait("the pairs are there", async || {
+            let arrived = !window.all("[data-testid='pairs']").await.is_empty();
+            seen.push(window.page.execute(places, vec![]).await.unwrap());
+            arrived
+        })
+        .await;
+    window.click_in("[data-kind='best']", "pair-get").await;
+    seen.push(window.page.execute(places, vec![]).await.unwrap());
+    assert!(seen.len() > 2, "the pairs were there at once");
+    assert!(seen[0].as_array().is_some_and(|tops| tops.len() > 3), "{:?}", seen[0]);
+    assert!(seen.iter().all(|places| *places == seen[0]), "{seen:?}");
     window.close().await;
 }
 

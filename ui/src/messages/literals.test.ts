@@ -3,8 +3,9 @@ import { expect, test } from "vitest";
 import { en } from "./en";
 
 /**
- * All but tests and what they are made of, recordings, and what says in which way a trace file is not
- * one: details for who wrote it, behind a sentence of the messages.
+ * All but tests and what they are made of, recordings, what small models are asked in the language that
+ * they know, and what says in which way a trace file is not one: details for who wrote it, behind a
+ * sentence of the messages.
  */
 const sources = import.meta.glob<string>(
   [
@@ -13,6 +14,7 @@ const sources = import.meta.glob<string>(
     "!../**/*{F,f}ixture{s,}.ts",
     "!../{bindings,messages,backend}/**",
     "!../markdown/samples.ts",
+    "!../components/conversation/suggestions.ts",
     "!../trace/{synthetic,file/mutate}.ts",
     "!../trace/file/{problem,read,schema}.ts",
   ],
@@ -23,12 +25,6 @@ const EXCEPTIONS = new Set([
   // Names, and what is called the same in every language.
   ...["Foretoken", "English", "Deutsch", "ms", "hf_…"],
   ...["/home/me/models/model.gguf", "http://192.168.1.5:8000/v1"],
-  // What small models are asked, in the language that they know.
-  "Tell me a story about a fox who finds a lantern.",
-  "What is speculative decoding?",
-  "Count from one to twelve.",
-  "Why is the sky blue?",
-  "Write a Python function that checks whether a word is a palindrome.",
   // What the shell says before it has said anything.
   "no model is loaded yet",
   // What the browser reads.

@@ -1,0 +1,50 @@
+/** What the welcome page suggests to ask. */
+import { t, type Key } from "../../messages/say";
+
+export interface Suggestion {
+  title: string;
+  prompt: string;
+}
+
+/** Prompts are in English where the model knows little else; their titles are in the page's language. */
+type Written = [title: Key, prompt: string];
+
+/** What the starter was trained for. */
+const FOR_THE_STARTER: Written[] = [
+  ["welcome.story", "Tell me a story about a fox who finds a lantern."],
+  ["welcome.question", "What is speculative decoding?"],
+  ["welcome.count", "Count from one to twelve."],
+];
+
+/** What SmolLM2 135M does well: each brings the text that it is about. Tried with 20 seeds each. */
+const FOR_SMOLLM2: Written[] = [
+  [
+    "welcome.rewrite",
+    "Make this sentence shorter:\n\nDue to the fact that it was raining very heavily, we made the decision to stay at home for the whole day.",
+  ],
+  [
+    "welcome.summarise",
+    "Make this text shorter:\n\nHoney bees collect nectar from flowers and carry it back to the hive. There they fan it with their wings until it thickens into honey. The honey feeds the hive in winter, when there are no flowers.",
+  ],
+  [
+    "welcome.list",
+    "Write the steps of this recipe as a numbered list.\n\nRecipe: Boil some water. Put a tea bag into a cup. Pour the hot water over it. Wait for three minutes. Take out the tea bag. Add milk and sugar. Enjoy your tea.",
+  ],
+];
+
+/** What instruct models do well; repetition is what n-grams draft. */
+const FOR_OTHERS: [title: Key, prompt: Key][] = [
+  ["welcome.story", "welcome.storyPrompt"],
+  ["welcome.explain", "welcome.explainPrompt"],
+  ["welcome.code", "welcome.codePrompt"],
+];
+
+/** Three for the target with this id. */
+export function suggestionsFor(target: string): Suggestion[] {
+  const say = t as (key: Key) => string;
+  if (target === "starter" || target === "smollm2") {
+    const written = target === "starter" ? FOR_THE_STARTER : FOR_SMOLLM2;
+    return written.map(([title, prompt]) => ({ title: say(title), prompt }));
+  }
+  return FOR_OTHERS.map(([title, prompt]) => ({ title: say(title), prompt: say(prompt) }));
+}
