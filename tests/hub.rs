@@ -161,6 +161,10 @@ impl Hub {
             ["storage", owner, name, ref file @ ..] => {
                 self.storage(request, &format!("{owner}/{name}"), &file.join("/"), connection)
             }
+            ["api", "models"] => {
+                let found = self.search(query);
+                respond(&mut connection, 200, &[], json!(found).to_string().as_bytes())
+            }
             ["api", "models", owner, name, ref rest @ ..] => {
                 let repository = format!("{owner}/{name}");
                 let Some(files) = self.files(&repository) else {
@@ -185,6 +189,30 @@ impl Hub {
             }
             _ => not_found(&mut connection, "RepoNotFound"),
         }
+    }
+
+    /// Repositories whose names contain what is searched for, in any case; the longest name has the most downloads.
+    fn search(&self, query: &str) -> Vec<Value> {
+        let parameters: HashMap<_, _> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
+        let words = percent_decoded(&parameters["search"].replace('+', " ")).to_lowercase();
+        let root = self.lock().root.clone();
+        let folders = |path: &Path| {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect::<Vec<_>>()
+        };
+        let names = folders(&root).into_iter().flat_map(|owner| folders(&owner));
+        let mut names: Vec<_> = names
+            .filter_map(|path| Some(path.strip_prefix(&root).ok()?.to_str()?.replace('\\', "/")))
+            .filter(|name| name.to_lowercase().contains(&words))
+            .collect();
+        names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        let limit = parameters["limit"].parse().unwrap();
+        let found = names.into_iter().take(limit).map(|name| {
+            let mut info = self.info(&name, &self.files(&name).unwrap());
+            info["downloads"] = json!(name.len());
+            info
+        });
+        found.collect()
     }
 
     fn info(&self, repository: &str, files: &[Listed]) -> Value {

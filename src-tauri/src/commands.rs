@@ -16,9 +16,9 @@ use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CatalogueFamily, CheckProgress, CommandError,
     ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export, FileDrag,
-    ImportProgress, Imported, Message, ModelEntry, Preset, PresetValues, Recommendation, Reply, ReplyCheck,
-    ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings, Theme, TokenCount, TokenSource,
-    TraceStorage, ViewState,
+    FoundRepository, ImportProgress, Imported, Message, ModelEntry, Preset, PresetValues, Recommendation,
+    Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings, Theme, TokenCount,
+    TokenSource, TraceStorage, ViewState,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
@@ -113,6 +113,7 @@ commands! {
     fn catalogue(shell) -> Vec<CatalogueFamily> { Ok(shell.app()?.catalogue()) }
     fn recommendations(shell) -> Vec<Recommendation> { Ok(shell.app()?.recommendations()) }
     fn find_repository(shell, name: String) -> Repository { shell.app()?.find_repository(&name) }
+    fn search_hub(shell, words: String) -> Vec<FoundRepository> { shell.app()?.search_hub(&words) }
     fn watch_downloads(shell, on_change: Channel<Vec<Download>>) -> () {
         shell.app()?.watch_downloads(move |downloads| on_change.send(downloads.clone()).is_ok())
     }

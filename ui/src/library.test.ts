@@ -107,7 +107,7 @@ test("what drafts for the target and is none itself is not said to be unusable",
   app.engine.status = { ...app.engine.status, drafts };
   flushSync();
   const summary = find("refusal", row("installed-model", "mamba"))?.querySelector("summary");
-  expect(summary?.textContent).toBe("Not as a target: unknown architecture");
+  expect(summary?.textContent).toBe("Drafts only");
 });
 
 test("a pair comes with one click, and is used with another", async () => {
@@ -136,13 +136,20 @@ test("what does not fit in memory says how much it needs, and can be had all the
   expect(find("offer-get", large)).not.toBeNull();
 });
 
-test("a repository is looked up by its name, and a refusal can be tried again", async () => {
+test("a repository is opened by its name, and a problem goes when the field is cleared", async () => {
   await show(GetModels);
   type("repository-name", "someone/offline");
   click(find("repository-find"));
   expect(find("repository-asking")).not.toBeNull();
   await pass(1000);
-  expect(find("repository-problem")?.textContent).toContain("could not be reached");
+  const problem = find("repository-problem");
+  expect(problem?.querySelector("p")?.textContent).toBe(
+    "No connection to Hugging Face. Check your internet connection.",
+  );
+  expect(problem?.querySelector("details")?.textContent).toContain("failed to lookup address");
+  expect(document.body.textContent).not.toContain("Try again");
+  type("repository-name", "");
+  expect(find("repository-problem")).toBeNull();
   type("repository-name", "someone/Model-GGUF");
   click(find("repository-find"));
   await pass(1000);
@@ -152,12 +159,12 @@ test("a repository is looked up by its name, and a refusal can be tried again", 
   type("repository-name", "someone/empty");
   click(find("repository-find"));
   await pass(1000);
-  expect(find("repository-found")?.textContent).toContain("no model here that Foretoken can read");
+  expect(find("repository-found")?.textContent).toContain("No model here runs in Foretoken");
 });
 
 test("a download tells its progress, is paused, resumed and, with much here, not lost by a slip", async () => {
   await show(Downloads);
-  expect(document.body.textContent).toContain("There are no downloads");
+  expect(document.body.textContent).toContain("No downloads yet");
   const [, , family] = app.library.families ?? [];
   void app.library.get(family?.targets[0] ?? expect.fail());
   await pass(3000);
@@ -277,13 +284,12 @@ test("a recommended pair says what a person decides by", async () => {
     "Best here",
     "Qwen3 8B",
     "about 6.4 tokens/s here",
-    "5.7 GB",
-    "6.4 GB",
-    "Apache-2.0",
+    "5.7 GB download, 6.4 GB memory",
+    "Download 5.7 GB",
   ])
     expect(words[0]).toContain(fact);
-  expect(words[0]).toContain("not measured yet");
-  expect(words[2]).toContain("1.1x to 1.5x on other computers");
+  const fast = document.querySelector<HTMLElement>("[data-kind=code] .fast");
+  expect(fast?.dataset["tooltip"]).toBe("1.1x to 1.5x the speed elsewhere");
   expect(all("[data-testid=pair-get]")).toHaveLength(3);
 });
 
@@ -385,13 +391,97 @@ test("where nothing suits this computer nothing is recommended", async () => {
   expect(find("pairs")).toBeNull();
 });
 
+test("a name is searched for in the catalogue at once and on the hub after a pause", async () => {
+  await show(GetModels);
+  type("repository-name", "qwen3-8b");
+  expect(all("[data-testid=family] h3").map(({ textContent }) => textContent)).toEqual(["Qwen3"]);
+  expect(all("[data-testid=offer] .name").length).toBeGreaterThan(0);
+  expect(find("hub"), "the hub is not asked at every key").toBeNull();
+  await pass(600);
+  expect(find("hub")?.textContent).toContain("Searching Hugging Face");
+  await pass(1000);
+  const hits = all("[data-testid=hub-hit]");
+  expect(hits.map((hit) => hit.querySelector(".name")?.textContent)).toEqual([
+    "unsloth/Qwen3-8B-GGUF",
+    "bartowski/Qwen3-8B-GGUF",
+    "someone/Qwen3-8B-Story-GGUF",
+  ]);
+  expect(hits[0]?.textContent).toContain("182,000 downloads a month");
+  click(find("hub-open", hits[0]));
+  await pass(1000);
+  expect(find("repository-found")?.querySelectorAll("[data-testid=offer]")).toHaveLength(5);
+});
+
+test("without a connection the catalogue is searched all the same, and one problem is told", async () => {
+  await show(GetModels);
+  type("repository-name", "offline");
+  expect(find("catalogue-none")).not.toBeNull();
+  click(find("repository-find"));
+  await pass(1000);
+  expect(all("[role=alert]")).toHaveLength(1);
+  type("repository-name", "gemma");
+  expect(all("[data-testid=family] h3").map(({ textContent }) => textContent)).toEqual(["Gemma 3"]);
+});
+
+test("filters narrow the catalogue by use and size", async () => {
+  await show(GetModels);
+  const families = () => all("[data-testid=family] h3").map(({ textContent }) => textContent);
+  expect(families()).toContain("Llama 3");
+  click(find("filter-languages"));
+  expect(families()).toEqual(["Qwen3", "Gemma 3"]);
+  click(find("filter-small"));
+  const names = all("[data-testid=offer] .name").map(({ textContent }) => textContent);
+  expect(names).toContain("Qwen3 4B · Q4_K_M");
+  expect(names.some((name) => name.includes("8B · Q4_K_M"))).toBe(false);
+});
+
+test("each family says in a sentence what it is good at", async () => {
+  await show(GetModels);
+  for (const family of all("[data-testid=family]"))
+    expect(family.querySelector("p")?.textContent).toMatch(/\.$/);
+});
+
+test("a model that was chosen as the target says in its row that it is loading", async () => {
+  await show(Installed);
+  const { saveSettings } = replay;
+  let save = () => undefined as void;
+  const asked = new Promise<void>((resolve) => (save = resolve));
+  replay.saveSettings = async (settings) => {
+    await asked;
+    return saveSettings.call(replay, settings);
+  };
+  click(find("use-target", row("installed-model", "Qwen3 0.6B")));
+  expect(find("target-loading", row("installed-model", "Qwen3 0.6B"))?.textContent).toContain(
+    "Loading",
+  );
+  save();
+  await pass(5000);
+  expect(find("target-loading")).toBeNull();
+  expect(row("installed-model", "Qwen3 0.6B").textContent).toContain("target");
+});
+
+test("adding a model comes first, and its problem goes when the path is changed", async () => {
+  await show(Installed);
+  const form = find("model-path")?.closest("form") ?? expect.fail();
+  const first = find("installed-model") ?? expect.fail();
+  expect(form.compareDocumentPosition(first)).toBe(Node.DOCUMENT_POSITION_FOLLOWING);
+  replay.addModel = () =>
+    Promise.reject(new BackendError("bad_model", "there is no file at /gone.gguf."));
+  type("model-path", "/gone.gguf");
+  click(find("model-add"));
+  await pass(10);
+  expect(find("model-problem")?.textContent).toContain("There is no file at /gone.gguf.");
+  type("model-path", "");
+  expect(find("model-problem")).toBeNull();
+});
+
 test("only what fits this computer is offered where that is asked for", async () => {
   await show(GetModels);
   const names = () => all("[data-testid=offer] .name").map(({ textContent }) => textContent);
   expect(names().some((name) => name.includes("32B"))).toBe(true);
   expect(row("offer", "Qwen3 32B").textContent).toContain("on disk; less is free");
   expect(row("offer", "Qwen3 8B").textContent).toContain("about 6.4 tokens/s here");
-  click(find("only-fitting"));
+  click(find("filter-fits"));
   expect(names().some((name) => name.includes("32B"))).toBe(false);
   expect(names().some((name) => name.includes("8B"))).toBe(true);
 });

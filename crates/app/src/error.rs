@@ -37,6 +37,7 @@ impl From<foretoken_library::Error> for CommandError {
         let code = match &error {
             Error::Gated { .. } | Error::TokenRefused(_) => ErrorCode::NeedsToken,
             Error::NoRepository { .. } => ErrorCode::NotFound,
+            Error::Unreachable { .. } => ErrorCode::Offline,
             _ => ErrorCode::BadModel,
         };
         Self::new(code, error)

@@ -11,7 +11,8 @@ use crate::app::App;
 use crate::board::Board;
 use crate::error::Result;
 use crate::ipc::{
-    CatalogueFamily, Download, DownloadState, Recommendation, Repository, RepositoryFile, TokenSource,
+    CatalogueFamily, Download, DownloadState, FoundRepository, Recommendation, Repository, RepositoryFile,
+    TokenSource, Use,
 };
 use crate::lock::lock;
 use crate::memory;
@@ -67,6 +68,12 @@ impl App {
     /// What the repository called `name` offers. Asks the hub.
     pub fn find_repository(&self, name: &str) -> Result<Repository> {
         Ok(self.hub()?.hub.repository(name.trim())?.into())
+    }
+
+    /// Repositories with GGUF files whose names contain `words`, the most downloaded first. Asks the hub.
+    pub fn search_hub(&self, words: &str) -> Result<Vec<FoundRepository>> {
+        let found = self.hub()?.hub.search(words.trim())?.into_iter();
+        Ok(found.map(FoundRepository::from).collect())
     }
 
     /// For the page, see [`Board::watch_from_page`].
@@ -126,6 +133,23 @@ fn views(downloads: &[library::Download]) -> Vec<Download> {
 /// As downloads and installed models are called: `owner/name:file`, or `owner/name` for a folder.
 fn id(repository: &str, file: Option<&str>) -> String {
     file.map_or_else(|| repository.to_owned(), |file| format!("{repository}:{file}"))
+}
+
+impl From<library::Use> for Use {
+    fn from(wanted: library::Use) -> Self {
+        match wanted {
+            library::Use::Code => Self::Code,
+            library::Use::Reasoning => Self::Reasoning,
+            library::Use::Languages => Self::Languages,
+        }
+    }
+}
+
+impl From<library::FoundRepository> for FoundRepository {
+    fn from(found: library::FoundRepository) -> Self {
+        let library::FoundRepository { id, downloads, licence, gated } = found;
+        Self { id, downloads, licence, gated }
+    }
 }
 
 impl From<library::Repository> for Repository {

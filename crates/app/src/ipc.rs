@@ -32,7 +32,8 @@ pub use engine::{
 };
 pub use library::{
     Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, Dropped, FileDrag,
-    FileKind, Probe, Recommendation, RecommendationKind, Repository, RepositoryFile, TokenSource,
+    FileKind, FoundRepository, Probe, Recommendation, RecommendationKind, Repository, RepositoryFile,
+    TokenSource, Use,
 };
 pub use models::{DraftOption, ModelEntry, ModelKind, ModelSpeed, Problem};
 pub use presets::{ConversationSetup, PRESET_NAME, Preset, PresetValues};
@@ -84,6 +85,8 @@ pub enum ErrorCode {
     /// Something else was chosen meanwhile.
     Cancelled,
     NotFound,
+    /// The hub could not be reached.
+    Offline,
     /// A server elsewhere, see [`Settings::remote_servers`].
     Remote,
     Internal,

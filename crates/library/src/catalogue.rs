@@ -42,11 +42,24 @@ pub struct MakersSampling {
     pub top_k: u32,
 }
 
+/// What models are good at, besides chats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    Code,
+    /// Thinking before the answer.
+    Reasoning,
+    /// Texts in many languages.
+    Languages,
+}
+
 /// Models of one family, which share a vocabulary: any of the drafts suits any of the targets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CatalogueFamily {
+    /// "qwen3": the page has a sentence for each.
+    pub id: &'static str,
     /// "Qwen3"
     pub name: &'static str,
+    pub uses: &'static [Use],
     pub sampling: MakersSampling,
     pub drafts: &'static [CatalogueModel],
     pub targets: &'static [CatalogueModel],

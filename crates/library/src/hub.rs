@@ -123,7 +123,7 @@ impl Hub {
         self.token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn client(&self) -> Result<HFClientSync> {
+    pub(crate) fn client(&self) -> Result<HFClientSync> {
         let http =
             http_client(reqwest::redirect::Policy::default()).map_err(|error| self.unreachable(error))?;
         let mut builder = HFClient::builder()
@@ -149,7 +149,7 @@ impl Hub {
         Error::Unreachable { endpoint: self.endpoint.clone(), reason: reason.to_string() }
     }
 
-    fn error(&self, repository: &str, error: HFError) -> Error {
+    pub(crate) fn error(&self, repository: &str, error: HFError) -> Error {
         match error {
             HFError::AuthRequired { .. } => self.refused(401, repository),
             HFError::Forbidden { .. } => self.refused(403, repository),
@@ -214,7 +214,7 @@ pub(crate) fn hub_error(found: &str) -> Error {
 }
 
 /// Two parts of letters, digits and `-_.`, as the hub allows them.
-fn is_repository(name: &str) -> bool {
+pub(crate) fn is_repository(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let well_formed = |part: &str| {
         !part.is_empty() && part.chars().all(allowed) && !part.starts_with('.') && !part.contains("--")
@@ -257,8 +257,7 @@ impl Contents {
                 id: id.into(),
                 revision,
                 licence: licence(info),
-                // `false`, "auto" or "manual"
-                gated: info.gated.as_ref().is_some_and(|gated| gated.is_string() || gated == true),
+                gated: is_gated(info),
                 files: Vec::new(),
                 safetensors: None,
             },
@@ -432,7 +431,12 @@ fn escaped(c: char) -> impl Iterator<Item = char> {
     plain.into_iter().flatten().chain(escape.into_iter().flatten())
 }
 
-fn licence(info: &ModelInfo) -> Option<String> {
+pub(crate) fn is_gated(info: &ModelInfo) -> bool {
+    // `false`, "auto" or "manual"
+    info.gated.as_ref().is_some_and(|gated| gated.is_string() || gated == true)
+}
+
+pub(crate) fn licence(info: &ModelInfo) -> Option<String> {
     info.tags.iter().flatten().find_map(|tag| tag.strip_prefix("license:")).map(str::to_owned)
 }
 

@@ -43,6 +43,7 @@ mod pairs;
 mod records;
 mod remove;
 mod scheduler;
+mod search;
 mod secrets;
 mod size;
 mod speed;
@@ -52,7 +53,7 @@ mod transfer;
 
 pub use bundled::{SMOLLM2, SMOLLM2_HEAD, STARTER, STARTER_DRAFT};
 pub use catalogue::{
-    CatalogueFamily, CatalogueModel, MakersSampling, catalogue, is_known_pair, makers_sampling,
+    CatalogueFamily, CatalogueModel, MakersSampling, Use, catalogue, is_known_pair, makers_sampling,
 };
 pub use downloads::Downloads;
 pub use error::{Error, Result};
@@ -62,6 +63,7 @@ pub use job::{Download, DownloadState};
 pub use learned::Learned;
 pub use library::{Installed, Kind, Library};
 pub use pairs::{Pair, Purpose, pairs};
+pub use search::FoundRepository;
 pub use secrets::Secrets;
 pub use size::size;
 pub use token_source::TokenSource;

@@ -19,6 +19,7 @@ import type { EngineStatus } from "../bindings/EngineStatus";
 import type { ErrorCode } from "../bindings/ErrorCode";
 import type { Export } from "../bindings/Export";
 import type { FileDrag } from "../bindings/FileDrag";
+import type { FoundRepository } from "../bindings/FoundRepository";
 import type { Imported } from "../bindings/Imported";
 import type { ImportProgress } from "../bindings/ImportProgress";
 import type { Message } from "../bindings/Message";
@@ -96,6 +97,8 @@ export interface Backend {
   catalogue(): Promise<CatalogueFamily[]>;
   /** The pairs to begin with on this computer, three at most. */
   recommendations(): Promise<Recommendation[]>;
+  /** Asks the hub for repositories with GGUF files whose names contain `words`, the most downloaded first. */
+  searchHub(words: string): Promise<FoundRepository[]>;
   /** Asks the hub what the repository `owner/name` offers. */
   findRepository(name: string): Promise<Repository>;
   /** Calls `onChange` with all downloads at once, then at each change. */

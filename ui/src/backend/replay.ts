@@ -271,6 +271,7 @@ export class Replay implements Backend {
   droppedFile = (path: string) => this.#drops.file(path);
   catalogue = () => this.#library.catalogue();
   recommendations = () => this.#library.recommendations();
+  searchHub = (words: string) => this.#library.searchHub(words);
   findRepository = (name: string) => this.#library.findRepository(name);
   watchDownloads = (onChange: (downloads: Download[]) => void) =>
     this.#library.watchDownloads(onChange);

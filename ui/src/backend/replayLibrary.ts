@@ -7,6 +7,7 @@
 import type { Advice } from "../bindings/Advice";
 import type { Download } from "../bindings/Download";
 import type { DraftOption } from "../bindings/DraftOption";
+import type { FoundRepository } from "../bindings/FoundRepository";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Probe } from "../bindings/Probe";
 import type { TokenSource } from "../bindings/TokenSource";
@@ -15,6 +16,7 @@ import {
   FAMILIES,
   RECOMMENDATIONS,
   SAMPLE_DOWNLOADS,
+  foundBy,
   STARTER,
   memoryOf,
   repositoryCalled,
@@ -44,19 +46,15 @@ export class ReplayLibrary {
   catalogue = () => Promise.resolve(this.#empty ? [] : FAMILIES);
   recommendations = () => Promise.resolve(this.#empty ? [] : RECOMMENDATIONS);
 
+  searchHub = async (words: string): Promise<FoundRepository[]> => {
+    await wait(ANSWER_MS);
+    if (words.includes("offline")) throw offline();
+    return foundBy(words);
+  };
+
   findRepository = async (name: string) => {
     await wait(ANSWER_MS);
-    if (!/^[\w.-]+\/[\w.-]+$/.test(name)) {
-      throw new BackendError(
-        "not_found",
-        `'${name}' is not the name of a repository: expected owner/name. Copy it from the hub's page.`,
-      );
-    }
-    if (name.includes("offline")) {
-      const message =
-        "The hub could not be reached: no address was found for huggingface.co. Check the connection.";
-      throw new BackendError("internal", message);
-    }
+    if (name.includes("offline")) throw offline();
     if (name.includes("missing")) {
       const message = `The hub has no repository called ${name}, or it is private. Check the name, or set a token that may read it.`;
       throw new BackendError("not_found", message);
@@ -179,6 +177,12 @@ export class ReplayLibrary {
     this.#downloads = downloads;
     for (const watcher of this.#watchers) watcher(downloads);
   }
+}
+
+function offline(): BackendError {
+  const message =
+    "the hub at https://huggingface.co could not be reached: failed to lookup address information. Check the connection and try again.";
+  return new BackendError("offline", message);
 }
 
 function gated(repository: string): BackendError {

@@ -2,6 +2,7 @@
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { CatalogueModel } from "../bindings/CatalogueModel";
 import type { Download } from "../bindings/Download";
+import type { FoundRepository } from "../bindings/FoundRepository";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Recommendation } from "../bindings/Recommendation";
 import type { RecommendationKind } from "../bindings/RecommendationKind";
@@ -146,7 +147,9 @@ function head(size: string, kind: string, repository: string, parameters: number
 
 export const FAMILIES: CatalogueFamily[] = [
   {
+    id: "qwen3",
     name: "Qwen3",
+    uses: ["reasoning", "languages"],
     targets: [
       qwen("4B", 2.5e9, 4.02e9),
       qwen("8B", 5.03e9, 8.19e9),
@@ -161,13 +164,17 @@ export const FAMILIES: CatalogueFamily[] = [
     ],
   },
   {
+    id: "gemma-3",
     name: "Gemma 3",
+    uses: ["languages"],
     targets: [gemma("4b", 2.49e9, 3.88e9, "Q4_K_M"), gemma("12b", 7.3e9, 11.8e9, "Q4_K_M")],
     drafts: [gemma("270m", 292e6, 268e6, "Q8_0"), gemma("1b", 806e6, 999e6, "Q4_K_M")],
     heads: [],
   },
   {
+    id: "llama-3",
     name: "Llama 3",
+    uses: [],
     targets: [
       model(
         "Llama 3.1 8B Instruct · Q4_K_M",
@@ -232,6 +239,19 @@ const QUANTISATIONS: [string, number][] = [
   ["Q8_0", 8.5e9],
   ["F16", 16.1e9],
 ];
+
+/** Repositories of the sample hub whose names contain these words. */
+export function foundBy(words: string): FoundRepository[] {
+  const names = ["unsloth/Qwen3-8B-GGUF", "bartowski/Qwen3-8B-GGUF", "someone/Qwen3-8B-Story-GGUF"];
+  return names
+    .filter((name) => name.toLowerCase().includes(words.toLowerCase()))
+    .map((id, at) => ({
+      id,
+      downloads: Math.round(182_000 / 10 ** at),
+      licence: "apache-2.0",
+      gated: at === 2,
+    }));
+}
 
 /** A repository with a file for each quantisation, some of them with long names. */
 export function repositoryCalled(id: string): Repository {

@@ -67,6 +67,7 @@ export const tauri: Backend = {
   },
   catalogue: () => call("catalogue", {}),
   recommendations: () => call("recommendations", {}),
+  searchHub: (words) => call("search_hub", { words }),
   findRepository: (name) => call("find_repository", { name }),
   watchDownloads: async (onChange) => {
     await call("watch_downloads", { onChange: new Channel(onChange) });

@@ -15,6 +15,7 @@ import type { Download } from "./Download";
 import type { EngineStatus } from "./EngineStatus";
 import type { Export } from "./Export";
 import type { FileDrag } from "./FileDrag";
+import type { FoundRepository } from "./FoundRepository";
 import type { ImportProgress } from "./ImportProgress";
 import type { Imported } from "./Imported";
 import type { Message } from "./Message";
@@ -61,6 +62,7 @@ export type Commands = {
   catalogue: { args: {}, returns: Array<CatalogueFamily> },
   recommendations: { args: {}, returns: Array<Recommendation> },
   find_repository: { args: { name: string }, returns: Repository },
+  search_hub: { args: { words: string }, returns: Array<FoundRepository> },
   watch_downloads: { args: { onChange: Channel<Array<Download>> }, returns: null },
   start_download: { args: { repository: string, file: string | null }, returns: Download },
   pause_download: { args: { id: string }, returns: null },

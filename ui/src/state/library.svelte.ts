@@ -9,6 +9,7 @@ import type { ErrorCode } from "../bindings/ErrorCode";
 import type { Dropped } from "../bindings/Dropped";
 import type { FileDrag } from "../bindings/FileDrag";
 import type { FileKind } from "../bindings/FileKind";
+import type { FoundRepository } from "../bindings/FoundRepository";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Recommendation } from "../bindings/Recommendation";
 import type { Repository } from "../bindings/Repository";
@@ -23,7 +24,18 @@ import { errorWords } from "../messages/shell";
 export interface Problem {
   code: ErrorCode;
   message: string;
+  /** What the shell says of it, where the message is a simpler one. */
+  details: string | null;
 }
+
+/** Owner and name of a repository. */
+const REPOSITORY = /^[\w.-]+\/[\w.-]+$/;
+
+export type Hits =
+  | { state: "none" }
+  | { state: "asking" }
+  | { state: "found"; repositories: FoundRepository[] }
+  | { state: "failed"; problem: Problem };
 
 export type Lookup =
   | { state: "none" }
@@ -47,6 +59,8 @@ export function underWay({ state }: Download): boolean {
 export class Library {
   families = $state.raw<CatalogueFamily[] | null>(null);
   lookup = $state.raw<Lookup>({ state: "none" });
+  /** Repositories that the hub's search found. */
+  hits = $state.raw<Hits>({ state: "none" });
   /** Pairs that suit this computer, two or three. */
   recommendations = $state.raw<Recommendation[]>([]);
   downloads = $state.raw<Download[]>([]);
@@ -145,24 +159,48 @@ export class Library {
     return this.downloads.find((download) => download.id === id);
   }
 
-  async find(name: string) {
-    const wanted = name.trim();
+  /** Opens the repository of that name, or searches for what is no name of one; nothing clears all results. */
+  async find(words: string) {
+    const wanted = words.trim();
+    if (REPOSITORY.test(wanted)) {
+      this.hits = { state: "none" };
+      return this.openRepository(wanted);
+    }
+    return this.search(wanted);
+  }
+
+  /** Asks the hub for repositories whose names contain these words. */
+  async search(words: string) {
+    const wanted = words.trim();
+    this.lookup = { state: "none" };
     if (wanted === "") {
-      this.lookup = { state: "none" };
+      this.hits = { state: "none" };
       return;
     }
+    const asking: Hits = { state: "asking" };
+    this.hits = asking;
+    let answer: Hits;
+    try {
+      answer = { state: "found", repositories: await this.#backend.searchHub(wanted) };
+    } catch (thrown) {
+      answer = { state: "failed", problem: problemOf(thrown) };
+    }
+    // Something else may have been searched for since.
+    if (this.hits === asking) this.hits = answer;
+  }
+
+  closeRepository() {
+    this.lookup = { state: "none" };
+  }
+
+  async openRepository(wanted: string) {
     const asking: Lookup = { state: "asking", name: wanted };
     this.lookup = asking;
     let answer: Lookup;
     try {
       answer = { state: "found", repository: await this.#backend.findRepository(wanted) };
     } catch (thrown) {
-      const error = BackendError.from(thrown);
-      answer = {
-        state: "failed",
-        name: wanted,
-        problem: { code: error.code, message: errorWords(error) },
-      };
+      answer = { state: "failed", name: wanted, problem: problemOf(thrown) };
     }
     // Something else may have been asked for since.
     if (this.lookup === asking) this.lookup = answer;
@@ -262,9 +300,14 @@ export class Library {
       await act();
       return true;
     } catch (thrown) {
-      const error = BackendError.from(thrown);
-      this.problem = { code: error.code, message: errorWords(error) };
+      this.problem = problemOf(thrown);
       return false;
     }
   }
+}
+
+function problemOf(thrown: unknown): Problem {
+  const error = BackendError.from(thrown);
+  const details = error.code === "offline" ? error.message : null;
+  return { code: error.code, message: errorWords(error), details };
 }

@@ -118,7 +118,11 @@ test("a pair is asked for at once, and what is here or on its way is not asked f
 test("a download that is refused says why, and the other of the pair begins", async () => {
   await app.library.get(offer("owner/gated:m.gguf"), offer("owner/open:m.gguf"));
   expect(fake.started).toEqual(["owner/open"]);
-  expect(app.library.problem).toEqual({ code: "needs_token", message: GATED.message });
+  expect(app.library.problem).toEqual({
+    code: "needs_token",
+    message: GATED.message,
+    details: null,
+  });
 });
 
 test("progress is of what is under way and nothing else", () => {

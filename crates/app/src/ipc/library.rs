@@ -7,11 +7,26 @@ use ts_rs::TS;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct CatalogueFamily {
+    /// Names the sentence that describes the family: one of `facts.families`.
+    pub id: String,
     pub name: String,
+    pub uses: Vec<Use>,
     pub targets: Vec<CatalogueModel>,
     pub drafts: Vec<CatalogueModel>,
     /// Draft heads, each for one of the targets.
     pub heads: Vec<CatalogueModel>,
+}
+
+/// What models of a family are good at, besides chats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Use {
+    Code,
+    /// Thinking before the answer.
+    Reasoning,
+    /// Texts in many languages.
+    Languages,
 }
 
 /// A file, or a folder of safetensors, that can be downloaded.
@@ -67,6 +82,20 @@ pub enum RecommendationKind {
     /// At least twice as fast.
     Faster,
     Code,
+}
+
+/// A repository of the hub that a search found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct FoundRepository {
+    /// `owner/name`
+    pub id: String,
+    /// Downloads in the last 30 days.
+    #[ts(type = "number")]
+    pub downloads: u64,
+    pub licence: Option<String>,
+    /// Whether its licence has to be accepted on the hub first.
+    pub gated: bool,
 }
 
 /// What a repository of the hub offers.

@@ -1,6 +1,6 @@
 //! What the catalogue lists: names and sizes as the hub had them, and what the makers' pages say.
 
-use super::{CatalogueFamily, CatalogueModel, MakersSampling};
+use super::{CatalogueFamily, CatalogueModel, MakersSampling, Use};
 
 /// A model whose repository is open to everyone, as all of these are.
 const fn open(
@@ -109,7 +109,9 @@ pub(crate) const QWEN3_30B_A3B: CatalogueModel = CatalogueModel {
 
 pub(super) const FAMILIES: &[CatalogueFamily] = &[
     CatalogueFamily {
+        id: "qwen3",
         name: "Qwen3",
+        uses: &[Use::Reasoning, Use::Languages],
         sampling: MakersSampling { temperature: 0.6, top_p: 0.95, top_k: 20 },
         drafts: &[QWEN3_0_6B],
         targets: &[
@@ -135,7 +137,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
     },
     // These do not think, so that their makers recommend another sampling.
     CatalogueFamily {
+        id: "qwen3-2507",
         name: "Qwen3 2507",
+        uses: &[Use::Languages],
         sampling: MakersSampling { temperature: 0.7, top_p: 0.8, top_k: 20 },
         drafts: &[QWEN3_0_6B],
         targets: &[QWEN3_4B_2507, QWEN3_30B_A3B],
@@ -143,7 +147,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
     },
     // Each has a draft head, a block for MTP, in its own file.
     CatalogueFamily {
+        id: "qwen3-5",
         name: "Qwen3.5, 3.6, 3.8",
+        uses: &[Use::Reasoning, Use::Code, Use::Languages],
         sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 20 },
         drafts: &[],
         targets: &[
@@ -203,7 +209,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        id: "qwen2-5",
         name: "Qwen2.5",
+        uses: &[Use::Languages],
         sampling: MakersSampling { temperature: 0.7, top_p: 0.8, top_k: 20 },
         drafts: &[open(
             "Qwen2.5 0.5B · Q8_0",
@@ -231,14 +239,18 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        id: "qwen2-5-coder",
         name: "Qwen2.5 Coder",
+        uses: &[Use::Code],
         sampling: MakersSampling { temperature: 0.7, top_p: 0.8, top_k: 20 },
         drafts: &[CODER_0_5B],
         targets: &[CODER_1_5B, CODER_7B],
         heads: &[],
     },
     CatalogueFamily {
+        id: "llama-3",
         name: "Llama 3",
+        uses: &[],
         sampling: MakersSampling { temperature: 0.6, top_p: 0.9, top_k: 0 },
         drafts: &[open(
             "Llama 3.2 1B · Q4_K_M",
@@ -257,7 +269,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        id: "gemma-3",
         name: "Gemma 3",
+        uses: &[Use::Languages],
         sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
         drafts: &[
             open(
@@ -294,7 +308,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        id: "ministral-3",
         name: "Ministral 3",
+        uses: &[Use::Languages],
         sampling: MakersSampling { temperature: 0.15, top_p: 1.0, top_k: 0 },
         drafts: &[open(
             "Ministral 3 3B · Q4_K_M",
@@ -323,7 +339,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
     },
     // The smallest of its vocabulary is as fast as a draft would have to be.
     CatalogueFamily {
+        id: "gpt-oss",
         name: "gpt-oss",
+        uses: &[Use::Reasoning, Use::Code],
         sampling: MakersSampling { temperature: 1.0, top_p: 1.0, top_k: 0 },
         drafts: &[],
         targets: &[CatalogueModel {
@@ -339,7 +357,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        id: "gemma-4",
         name: "Gemma 4",
+        uses: &[Use::Reasoning, Use::Languages],
         sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
         drafts: &[CatalogueModel {
             active: 2_300_000_000,
@@ -377,7 +397,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
     },
     // A token reads hardly more of it than of the draft.
     CatalogueFamily {
+        id: "gemma-4-e4b",
         name: "Gemma 4 E4B",
+        uses: &[Use::Reasoning, Use::Languages],
         sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
         drafts: &[],
         targets: &[CatalogueModel {
@@ -395,7 +417,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
     },
     // The same.
     CatalogueFamily {
+        id: "gemma-4-26b",
         name: "Gemma 4 26B A4B",
+        uses: &[Use::Reasoning, Use::Languages],
         sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
         drafts: &[],
         targets: &[CatalogueModel {
@@ -416,7 +440,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
     },
     // Made for computers without a GPU. Their makers would have repetitions cost something besides.
     CatalogueFamily {
+        id: "lfm2-5",
         name: "LFM2.5",
+        uses: &[],
         sampling: MakersSampling { temperature: 0.1, top_p: 0.1, top_k: 50 },
         drafts: &[],
         targets: &[open(
@@ -429,7 +455,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        id: "lfm2-5-8b",
         name: "LFM2.5 8B A1B",
+        uses: &[Use::Reasoning],
         sampling: MakersSampling { temperature: 0.2, top_p: 1.0, top_k: 80 },
         drafts: &[],
         targets: &[CatalogueModel {
@@ -445,7 +473,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        id: "granite-4",
         name: "Granite 4",
+        uses: &[],
         sampling: MakersSampling { temperature: 0.0, top_p: 1.0, top_k: 0 },
         drafts: &[open(
             "Granite 4 350M · Q8_0",
@@ -465,7 +495,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
     },
     // A token reads hardly more of it than of the draft.
     CatalogueFamily {
+        id: "granite-4-tiny",
         name: "Granite 4 Tiny",
+        uses: &[],
         sampling: MakersSampling { temperature: 0.0, top_p: 1.0, top_k: 0 },
         drafts: &[],
         targets: &[CatalogueModel {
@@ -481,7 +513,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        id: "glm-4-7-flash",
         name: "GLM-4.7-Flash",
+        uses: &[Use::Reasoning, Use::Code],
         sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 0 },
         drafts: &[],
         targets: &[CatalogueModel {
@@ -497,7 +531,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        id: "muse-glimmer",
         name: "Muse Glimmer",
+        uses: &[Use::Reasoning],
         sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
         drafts: &[],
         targets: &[open(
@@ -510,7 +546,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        id: "smollm3",
         name: "SmolLM3",
+        uses: &[Use::Reasoning],
         sampling: MakersSampling { temperature: 0.6, top_p: 0.95, top_k: 0 },
         drafts: &[],
         targets: &[open(
@@ -523,7 +561,9 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         heads: &[],
     },
     CatalogueFamily {
+        id: "smollm2",
         name: "SmolLM2",
+        uses: &[],
         sampling: MakersSampling { temperature: 0.2, top_p: 0.9, top_k: 0 },
         drafts: &[SMOLLM2_135M],
         targets: &[SMOLLM2_1_7B],

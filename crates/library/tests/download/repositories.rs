@@ -1,6 +1,6 @@
 //! What is in a repository, and getting it.
 
-use foretoken_library::{DownloadState, Error};
+use foretoken_library::{DownloadState, Error, Hub};
 
 use crate::shelf::{FILE, ID, Person, REPOSITORY, SIZE, Shelf};
 
@@ -18,6 +18,33 @@ fn a_repository_is_listed_over_several_pages_with_split_files_as_one() {
     assert_eq!(files, [("big/big-00001-of-00003.gguf", 300), (FILE, SIZE)]);
     assert_eq!(found.revision, shelf.server.revision(REPOSITORY));
     assert_eq!((found.licence.as_deref(), found.gated, found.safetensors), (Some("apache-2.0"), false, None));
+}
+
+#[test]
+fn a_search_finds_repositories_with_gguf_files_by_a_part_of_their_names() {
+    let shelf = Shelf::new();
+    for name in ["owner/qwen-large-GGUF", "owner/Qwen-GGUF", "other/llama-GGUF"] {
+        shelf.put(name, "m.gguf", 10);
+    }
+    shelf.server.gate("owner/Qwen-GGUF", "hf_token");
+    let found = shelf.hub(None).search("qwen").unwrap();
+    let names: Vec<_> = found.iter().map(|found| (found.id.as_str(), found.gated)).collect();
+    assert_eq!(names, [("owner/qwen-large-GGUF", false), ("owner/Qwen-GGUF", true)]);
+    assert_eq!((found[0].downloads, found[0].licence.as_deref()), (21, Some("apache-2.0")));
+    assert!(shelf.hub(None).search("no such model").unwrap().is_empty());
+    let asked = shelf.server.requests();
+    let asked = asked.iter().find(|request| request.contains("search=qwen")).unwrap();
+    for parameter in ["filter=gguf", "sort=downloads", "limit=20"] {
+        assert!(asked.contains(parameter), "{asked}");
+    }
+}
+
+#[test]
+fn a_search_without_a_connection_says_so() {
+    let shelf = Shelf::new();
+    let nobody = Hub::at("http://127.0.0.1:9", shelf.cache(), None);
+    let error = nobody.search("qwen").unwrap_err();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
 }
 
 #[test]
