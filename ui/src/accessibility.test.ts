@@ -30,7 +30,7 @@ async function findings(): Promise<string[]> {
 }
 
 /** What is asked by example or found by stands in the recorded conversations, too. */
-const IN_CONVERSATIONS = /^welcome\.story$|\.more$/;
+const IN_CONVERSATIONS = /^welcome\.storyPrompt$|\.more$/;
 /** Messages that are others in German: one of them on the page was said before the language changed. */
 const ENGLISH = new Set(
   (Object.keys(en) as Key[])

@@ -90,7 +90,7 @@ const OTHERS = {
   seed: { sampling: { ...defaults.sampling, seed: 7 } },
   max_tokens: { max_tokens: 100 },
   thinking: { thinking: true },
-  model_preset: { model_presets: { starter: "precise" } },
+  model_preset: { model_presets: { ...defaults.model_presets, starter: "precise" } },
   device: { device: "cpu" },
   draft_device: { draft_device: "cpu" },
   system_prompt: { system_prompt: "Be brief." },

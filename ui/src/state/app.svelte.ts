@@ -381,7 +381,7 @@ export class App {
       if (refusal !== null) refusals.push(refusal);
     }
     if (refusals.length === 0) return;
-    this.library.problem = { code: "bad_model", message: refusals.join(" ") };
+    this.library.problem = { code: "bad_model", message: refusals.join(" "), details: null };
   }
 
   removeModel(id: string): Promise<string | null> {

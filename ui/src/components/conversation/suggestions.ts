@@ -28,7 +28,7 @@ const FOR_SMOLLM2: Written[] = [
   ],
   [
     "welcome.list",
-    "Write the steps of this recipe as a numbered list.\n\nRecipe: Boil some water. Put a tea bag into a cup. Pour the hot water over it. Wait for three minutes. Take out the tea bag. Add milk and sugar. Enjoy your tea.",
+    "Write the steps of this recipe as a numbered list.\n\nRecipe: Peel the apples. Cut them up. Add some sugar. Cook for twenty minutes. Let the sauce cool. Enjoy.",
   ],
 ];
 
