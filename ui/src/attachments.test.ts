@@ -32,8 +32,8 @@ async function attach(...files: [name: string, text: string][]) {
   await window.pass();
 }
 
-async function paste(text: string) {
-  const clipboardData = { files: [], getData: () => text };
+async function paste(text: string, type = "text/plain") {
+  const clipboardData = { files: [], items: [{ type }], types: [type], getData: () => text };
   const event = Object.assign(new Event("paste", { bubbles: true, cancelable: true }), {
     clipboardData,
   });
@@ -132,6 +132,12 @@ test("a long text that is pasted is attached, which can be taken back", async ()
   await window.pass();
   expect(words("attachment")).toEqual([]);
   expect(window.present("composer")).toHaveProperty("value", long);
+});
+
+test("a pasted image is refused in a sentence, also where no file comes with it", async () => {
+  expect(await paste("", "image/png")).toBe(true);
+  expect(words("attachment-problem")).toEqual(["Images cannot be read yet."]);
+  expect(await paste("", "text/html")).toBe(false);
 });
 
 test("a pasted text that was sent is not put into the next message", async () => {

@@ -52,7 +52,7 @@ export const conversation = {
   "welcome.starter":
     "Der Starter ist ein winziges Modell zum Ausprobieren. Größere Modelle findest du in der {library}.",
   "welcome.smollm2":
-    "SmolLM2 ist klein und schnell und kann fast nur Englisch, deshalb sind die Vorschläge auf Englisch. Modelle für Deutsch findest du in der {library}.",
+    "SmolLM2 ist klein und schnell und kann fast nur Englisch, wie diese Vorschläge. Modelle für Deutsch gibt es in der {library}.",
   "welcome.ready": "{model} ist bereit. Alles bleibt auf diesem Computer.",
   "welcome.remote": "{model} ist bereit. Was du sendest, verlässt diesen Computer.",
   "welcome.theModel": "Das Modell",
