@@ -41,6 +41,7 @@ async fn a_person_chats_watches_switches_drafts_and_comes_back() {
     for outcome in ["accepted", "rejected", "discarded"] {
         assert!(outcomes.iter().any(|found| found == outcome), "no {outcome} token in {outcomes:?}");
     }
+    window.unfold("details").await;
     assert!(window.text("stat-acceptance").await.ends_with('%'));
     window.photograph("reply").await;
 

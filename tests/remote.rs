@@ -78,6 +78,7 @@ async fn a_server_elsewhere_is_added_chosen_replies_is_stopped_and_told_of_when_
     window.ask("Tell me a story about a fox.").await;
     let over = async |replies| window.replies().await == replies && window.state().await == "done";
     window.wait("the reply is whole", async || over(1).await).await;
+    window.unfold("details").await;
     let numbers = async || window.text("stat-acceptance").await.ends_with('%');
     window.wait("what its drafts did is shown", numbers).await;
     window.photograph("remote-reply").await;

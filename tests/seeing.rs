@@ -160,6 +160,42 @@ async fn the_heatmap_stays_when_long_replies_end_and_are_fetched_again() {
     desk.window.close().await;
 }
 
+/// Watches in every frame where the header, the parts of the inspector and the composer are; `window.moved` names
+/// what moved or changed its size, by how many pixels.
+const WATCH: &str = "window.moved = [];
+    const parts = ['header', 'target-picker', 'draft-picker', 'speed-pill', 'reply-view', 'hero', 'heatmap',
+        'legend-outcomes', 'section-speed', 'section-governor', 'section-times', 'section-memory',
+        'section-details', 'composer'];
+    const boxOf = (name) => {
+        const box = document.querySelector(`[data-testid='${name}']`).getBoundingClientRect();
+        return [box.left, box.top, box.width, box.height];
+    };
+    const before = new Map(parts.map((name) => [name, boxOf(name)]));
+    const look = () => {
+        for (const [name, was] of before) {
+            const by = Math.max(...boxOf(name).map((side, at) => Math.abs(side - was[at])));
+            if (by > 0) window.moved.push(`${name}: ${by}`);
+        }
+        if (window.moved.length === 0) requestAnimationFrame(look);
+    };
+    look();";
+
+#[tokio::test]
+async fn nothing_beside_the_text_moves_while_a_reply_is_written() {
+    let desk = Desk::open().await;
+    let window = &desk.window;
+    window.open_page("?replay&rate=200").await;
+    window.ask("Go on and on.").await;
+    window.wait("the reply is being written", async || window.rounds().await > 0).await;
+    window.page.execute(WATCH, vec![]).await.unwrap();
+    window.wait("hundreds of rounds have come", async || window.rounds().await > 300).await;
+    window.click("stop").await;
+    window.wait_for_reply(1).await;
+    let moved = window.page.execute("return window.moved;", vec![]).await.unwrap();
+    assert_eq!(moved, json!([]), "these moved, in pixels");
+    desk.window.close().await;
+}
+
 #[tokio::test]
 async fn a_long_stream_survives_a_window_that_is_resized_and_goes_out_of_sight() {
     let desk = Desk::open().await;
@@ -320,8 +356,11 @@ async fn the_inspector_tells_what_drafting_saved_and_why_and_without_traces_the_
     window.wait_for_reply(1).await;
     window.ask("Count from one to twelve.").await;
     window.wait_for_reply(2).await;
+    for section in ["governor", "memory", "details"] {
+        window.unfold(section).await;
+    }
     assert!(window.text("stat-acceptance").await.ends_with('%'));
-    assert!(window.text("verdict").await.contains("without drafts"));
+    assert!(!window.text("stat-saved").await.is_empty());
     for name in ["conversation-numbers", "length-reasons", "memory", "written-with"] {
         assert!(!window.text(name).await.is_empty(), "{name}");
     }
@@ -338,6 +377,7 @@ async fn the_inspector_tells_what_drafting_saved_and_why_and_without_traces_the_
     window.open_page("").await;
     window.click("conversation-item").await;
     window.find("without-rounds").await;
+    window.unfold("details").await;
     assert!(window.text("stat-acceptance").await.ends_with('%'));
     desk.window.close().await;
 }

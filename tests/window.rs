@@ -201,6 +201,13 @@ impl Window {
         self.attribute("[data-testid='speed-pill'] [aria-label]", "aria-label").await.unwrap_or_default()
     }
 
+    /// Unfolds a section of the inspector, if it is folded.
+    pub async fn unfold(&self, section: &str) {
+        let script = "const [section] = arguments;
+            document.querySelector(`[data-testid='section-${section}'] [aria-expanded='false']`)?.click();";
+        self.page.execute(script, vec![json!(section)]).await.unwrap();
+    }
+
     /// What a script says of the page: looked at in one go, as the page may redraw between two looks.
     async fn told(&self, script: &str, argument: serde_json::Value) -> serde_json::Value {
         self.page.execute(script, vec![argument]).await.unwrap()

@@ -52,6 +52,7 @@ const lines = threeRounds.map((held) => ({ type: "round", ...held }));
 const done = { type: "done", text: "a b c d e", finish: "stop" };
 
 test("a replay shows its rounds in the token view, the heatmap and the numbers, and the keys step it", async () => {
+  app.view.folds.toggle("details");
   const whole = rounds();
   await click("replay-open");
   await press(" ", document.body);

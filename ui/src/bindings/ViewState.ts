@@ -26,6 +26,6 @@ wraps_code: boolean,
  */
 heatmap_docked: boolean, 
 /**
- * Folded sections, by name.
+ * Unfolded sections of the inspector, by name.
  */
-collapsed: Array<string>, };
+unfolded: Array<string>, };

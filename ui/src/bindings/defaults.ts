@@ -77,5 +77,5 @@ export const viewDefaults: ViewState = {
   "key_dismissed": false,
   "wraps_code": false,
   "heatmap_docked": false,
-  "collapsed": []
+  "unfolded": []
 };

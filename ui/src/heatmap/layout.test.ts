@@ -7,7 +7,7 @@ const whole = (row: number) => ({ row, from: 0, to: 1, low: 0, high: 1 });
 const view = (change: Partial<View> = {}): View =>
   layout.clamp({
     width: 340,
-    height: layout.heightFor(5),
+    height: layout.HEIGHT,
     rounds: 1000,
     tallest: 5,
     columnWidth: layout.COLUMN_WIDTH,
@@ -33,7 +33,7 @@ test("a point inside a cell is found in that cell", () => {
 
 test("beside the plot there is no cell", () => {
   expect(layout.pointAt(view(), layout.GUTTER - 1, 50)).toBeNull();
-  expect(layout.pointAt(view({ rounds: 3, right: 3 }), 200, 50)).toBeNull();
+  expect(layout.pointAt(view({ rounds: 3, right: 3 }), 100, 50)).toBeNull();
 });
 
 test("the first position is the lowest row", () => {
@@ -48,8 +48,13 @@ test("only as many rounds are visible as fit, however long the reply is", () => 
   expect(last - first).toBeLessThanOrEqual(Math.ceil(layout.capacity(long)) + 1);
 });
 
-test("a reply that fits starts at the left", () => {
-  expect(layout.leftColumn(view({ rounds: 4, right: 4 }))).toBe(0);
+test("a reply that fits stands at the right, where its next round comes in", () => {
+  const shown = view({ rounds: 4, right: 4 });
+  const newest = layout.cellRect(shown, 3, whole(0));
+  expect(newest.x + newest.width).toBe(layout.GUTTER + layout.plotWidth(shown));
+  expect(layout.visibleRounds(shown)).toEqual({ first: 0, last: 4 });
+  const grown = layout.withRounds(shown, 5, 5);
+  expect(layout.columnX(grown, 3)).toBe(newest.x - layout.COLUMN_WIDTH);
 });
 
 test("while following, the leftmost column is a whole one and the newest round is inside", () => {
@@ -184,10 +189,8 @@ describe("an opened column", () => {
   });
 });
 
-test("longer drafts make lower rows once the canvas is as tall as it gets", () => {
-  const [short, long] = [5, 17].map((tallest) =>
-    layout.rowHeight(view({ tallest, height: layout.heightFor(tallest) })),
-  );
-  expect(long).toBeLessThan(short ?? 0);
-  expect(layout.heightFor(17)).toBe(layout.heightFor(12));
+test("longer drafts make lower rows on a canvas that keeps its height", () => {
+  const [short, long] = [5, 17].map((tallest) => layout.withRounds(view(), 1000, tallest));
+  expect(long?.height).toBe(short?.height);
+  expect(layout.rowHeight(long ?? view())).toBeLessThan(layout.rowHeight(short ?? view()));
 });

@@ -15,10 +15,11 @@ export const MARKS_WIDTH = 5;
 /** A guess of an opened tree has so much room beside its siblings. */
 export const LANE_WIDTH = 18;
 
+/** Height of the canvas, whatever a reply drafts: nothing below it moves while drafts grow. */
+export const HEIGHT = 160;
+
 /** Rows shown at the least. */
 const FEWEST_ROWS = 5;
-const TALLEST_ROW = 27;
-const TALLEST_PLOT = 264;
 /** An opened column leaves some of the plot to its neighbours. */
 const OPENED_SHARE = 0.8;
 
@@ -27,7 +28,7 @@ export interface View {
   width: number;
   height: number;
   rounds: number;
-  /** Most rows any round fills. */
+  /** Most rows any round fills; between two numbers while the scale eases from one to the next. */
   tallest: number;
   /** Whole pixels a round, or one part in a whole number of rounds a pixel. */
   columnWidth: number;
@@ -50,11 +51,6 @@ export function plotWidth(view: View): number {
 
 export function rowCount({ tallest }: Pick<View, "tallest">): number {
   return Math.max(FEWEST_ROWS, tallest);
-}
-
-/** Height of the canvas: short drafts need little, long ones get lower rows. */
-export function heightFor(tallest: number): number {
-  return Math.min(TALLEST_PLOT, 2 * PADDING + rowCount({ tallest }) * TALLEST_ROW);
 }
 
 export function rowHeight(view: View): number {
@@ -120,12 +116,13 @@ function columnAt(view: View, distance: number): number {
 }
 
 /**
- * Whole pixels of the columns that lie left of the plot. While following, the leftmost column is a
- * whole one, and what is painted moves by whole columns.
+ * Whole pixels of the columns that lie left of the plot; negative where fewer columns than fit stand at its
+ * right, where new ones come in. While following, the leftmost column is a whole one, and what is painted moves
+ * by whole columns.
  */
 export function offset(view: View): number {
-  const hidden = Math.max(0, distanceTo(view, view.right) - plotWidth(view));
-  if (hidden === 0) return 0;
+  const hidden = distanceTo(view, view.right) - plotWidth(view);
+  if (hidden <= 0) return Math.ceil(hidden - 1e-6) + 0;
   const pixel = Math.ceil(hidden - 1e-6);
   if (!follows(view) || view.columnWidth < 1) return pixel;
   const column = Math.ceil(columnAt(view, hidden) - 1e-6);
@@ -145,7 +142,7 @@ export function capacity(view: View): number {
 export function visibleRounds(view: View): { first: number; last: number } {
   const end = columnAt(view, offset(view) + plotWidth(view));
   return {
-    first: Math.floor(leftColumn(view) + 1e-9),
+    first: Math.max(0, Math.floor(leftColumn(view) + 1e-9)),
     last: Math.min(view.rounds, Math.ceil(end - 1e-9)),
   };
 }
@@ -237,7 +234,7 @@ export function only(view: View, round: number): View {
  */
 export function withRounds(view: View, rounds: number, tallest: number): View {
   const right = follows(view) ? rounds : view.right;
-  const grown = { ...view, rounds, tallest, height: heightFor(tallest), right };
+  const grown = { ...view, rounds, tallest, right };
   return clamp(showsAll(view) ? { ...grown, columnWidth: narrowestColumn(grown) } : grown);
 }
 

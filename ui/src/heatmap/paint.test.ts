@@ -45,7 +45,7 @@ function pen(): CanvasRenderingContext2D {
 function picture(rounds: readonly Round[], change: Partial<layout.View> = {}) {
   const base = {
     width: 340,
-    height: layout.heightFor(5),
+    height: layout.HEIGHT,
     rounds: rounds.length,
     tallest: 5,
     columnWidth: layout.COLUMN_WIDTH,
@@ -179,10 +179,9 @@ test("rounds of every shape draw: none drafted, no extra token, trees 16 deep an
     ...new Synthesis(1, 100).take(300),
   ];
   const tallest = Math.max(...rounds.map(rowsOf));
-  const height = layout.heightFor(tallest);
   for (const columnWidth of [1 / 2, 1, 4, 10, 70, 1e9]) {
     for (const right of [2, 3, 4, 5, 40, 110, 173, 304]) {
-      const shown = picture(rounds, { columnWidth, right, tallest, height });
+      const shown = picture(rounds, { columnWidth, right, tallest });
       for (const opened of [null, { round: right - 1, lanes: 8 }]) {
         calls = [];
         paint({ ...shown, view: layout.open(shown.view, opened) });

@@ -103,11 +103,12 @@ export class Painter {
     this.#sums ??= new Sums(rounds);
     const pen = this.#pen;
     const perPixel = Math.round(1 / view.columnWidth);
+    const begin = Math.max(from, -offset);
     const end = Math.min(layout.plotWidth(view), Math.ceil(view.rounds / perPixel) - offset);
     const rows = layout.rowCount(view) - 1;
     const height = layout.rowHeight(view);
-    let before = this.#sums.before((offset + from) * perPixel);
-    for (let pixel = from; pixel < end; pixel += 1) {
+    let before = this.#sums.before((offset + begin) * perPixel);
+    for (let pixel = begin; pixel < end; pixel += 1) {
       const held = Math.min(view.rounds, (offset + pixel + 1) * perPixel);
       const after = this.#sums.before(held);
       const count = held - (offset + pixel) * perPixel;

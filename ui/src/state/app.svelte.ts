@@ -74,10 +74,11 @@ export class App {
     () => this.conversations.messages.findLast(({ role }) => role === "assistant") ?? null,
   );
 
-  /** The reply whose trace the inspector shows: the one asked for, else the newest on the page. */
+  /** The reply whose trace the inspector shows: the one asked for, the one in view, or the newest. */
   readonly inspected = $derived.by(() => {
-    const wanted = this.view.inspected;
-    return this.conversations.messages.find(({ id }) => id === wanted) ?? this.newestReply;
+    const { messages } = this.conversations;
+    const find = (wanted: number | null) => messages.find(({ id }) => id === wanted);
+    return find(this.view.inspected) ?? find(this.view.inView) ?? this.newestReply;
   });
 
   constructor(backend: Backend) {

@@ -11,7 +11,6 @@ export function localView(): Partial<ViewState> {
     show_drafts: flag("show-drafts"),
     key_dismissed: flag("key-dismissed"),
     wraps_code: flag("wraps-code"),
-    collapsed: collapsed(),
   };
 }
 
@@ -19,15 +18,4 @@ export function localView(): Partial<ViewState> {
 export function forgetLocalView() {
   const names = Object.keys(localStorage).filter((name) => name.startsWith(PREFIX));
   for (const name of names) localStorage.removeItem(name);
-}
-
-function collapsed(): string[] {
-  try {
-    const kept: unknown = JSON.parse(localStorage.getItem(`${PREFIX}inspector-folded`) ?? "[]");
-    return Array.isArray(kept)
-      ? kept.filter((name): name is string => typeof name === "string")
-      : [];
-  } catch {
-    return [];
-  }
 }

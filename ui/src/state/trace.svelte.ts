@@ -26,7 +26,7 @@ export class Trace {
   length = $state(0);
   /** Rounds that what stands beside the text shows: the heatmap, the numbers. */
   plotted = $state(0);
-  /** Most rows of the heatmap a round fills, or could by its draft length, the extra token's included. */
+  /** Most rows of the heatmap a round fills, the extra token's included. */
   tallest = $state(0);
   gap = $state.raw<Gap | null>(null);
 
@@ -102,7 +102,7 @@ export class Trace {
       this.rounds.push(round);
       this.offsets.add(round);
       this.#accumulator.add(round);
-      this.#tallest = Math.max(this.#tallest, rowsOf(round), round.draft_length + 1);
+      this.#tallest = Math.max(this.#tallest, rowsOf(round));
     }
     this.#pending = [];
     this.length = this.rounds.length;

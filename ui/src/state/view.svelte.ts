@@ -27,8 +27,10 @@ export class View {
   readonly drafts = new Map<number, Pick<Message, "text" | "attachments">>();
   /** The arena in the conversation's place. */
   arenaOpen = $state(false);
-  /** The reply whose trace the inspector shows; null follows the newest. */
+  /** The reply that was asked for in the inspector; null follows what is in view. */
   inspected = $state<number | null>(null);
+  /** The reply that the conversation was scrolled to; null at its end. */
+  inView = $state<number | null>(null);
   hovered = $state.raw<Place | null>(null);
   selected = $state.raw<Place | null>(null);
   /** Replies with a view of their own, by the id of their first part. */
@@ -78,12 +80,12 @@ export class View {
     return this.state.heatmap_docked;
   }
 
-  /** Sections of the inspector that are folded. */
-  readonly collapsed = {
-    has: (section: string) => this.state.collapsed.includes(section),
+  /** Sections of the inspector; all are folded at first. */
+  readonly folds = {
+    isOpen: (section: string) => this.state.unfolded.includes(section),
     toggle: (section: string) => {
-      const others = this.state.collapsed.filter((name) => name !== section);
-      this.#keep({ collapsed: this.collapsed.has(section) ? others : [...others, section] });
+      const others = this.state.unfolded.filter((name) => name !== section);
+      this.#keep({ unfolded: this.folds.isOpen(section) ? others : [...others, section] });
     },
   };
 

@@ -12,9 +12,9 @@ const why = (reason: LengthReason, of: Decision) =>
   whyWords({ round: 0, atMs: 0, reason, decision: of });
 
 test("a length is worth what it promises against plain decoding", () => {
-  expect(words(null, 2, [10, 18, 21])).toBe("K = 2: 2.1x plain speed expected");
-  expect(words(2, 2, [10, 18, 21])).toBe("K = 2: 2.1x plain speed expected");
-  expect(words(2, 1, [10, 10.4, 9])).toBe("K 2 → 1: 1.04x plain speed expected");
+  expect(words(null, 2, [10, 18, 21])).toBe("K = 2: 2.1x expected next");
+  expect(words(2, 2, [10, 18, 21])).toBe("K = 2: 2.1x expected next");
+  expect(words(2, 1, [10, 10.4, 9])).toBe("K 2 → 1: 1.04x expected next");
 });
 
 test("no draft is worth what the best one would cost", () => {
@@ -28,8 +28,8 @@ test("a decision without a curve, or with one that ends before its choice, says 
 });
 
 test("the history gives the reason that decided", () => {
-  expect(why("governed", decision(null, 2, [10, 18, 21]))).toBe("2.1x plain speed expected");
-  expect(why("fixed", decision(null, 1, [10, 8]))).toBe("as set, 0.8x plain speed expected");
+  expect(why("governed", decision(null, 2, [10, 18, 21]))).toBe("2.1x expected next");
+  expect(why("fixed", decision(null, 1, [10, 8]))).toBe("as set, 0.8x expected next");
   expect(why("cannot_pay", decision(2, 0, [10, 8]))).toBe("never faster");
   expect(why("drafter_failed", decision(2, 0, [10, 8]))).toBe("draft failed");
   expect(why("governed", decision(2, 0, []))).toBe("fastest");

@@ -7,7 +7,7 @@ import { times } from "./savings";
 import { t } from "../messages/say";
 import { count, decimal } from "../messages/numbers";
 
-/** "K 5 → 0: no drafts, it would be 8 % slower", "K = 5: 2.1x plain speed expected". */
+/** "K 5 → 0: no drafts, it would be 8 % slower", "K = 5: 2.1x expected next". */
 export function decisionWords(decision: Decision): string {
   const expectation = expectationWords(decision);
   return expectation === null ? changeWords(decision) : `${changeWords(decision)}: ${expectation}`;
@@ -42,7 +42,7 @@ export function lossWords(loss: number): string {
   return loss < 0.005 ? t("decision.tooLittle") : t("decision.slower", { percent: percent(loss) });
 }
 
-/** "2.1x plain speed expected", "no drafts, it would be 8 % slower"; null for a decision without a curve. */
+/** "2.1x expected next", "no drafts, it would be 8 % slower"; null for a decision without a curve. */
 function expectationWords({ chosen, tokens_per_second }: Decision): string | null {
   const [plain = 0, ...drafting] = tokens_per_second;
   if (plain <= 0) return null;

@@ -18,8 +18,8 @@ pub struct ViewState {
     pub wraps_code: bool,
     /// Whether the heatmap is docked below the conversation.
     pub heatmap_docked: bool,
-    /// Folded sections, by name.
-    pub collapsed: Vec<String>,
+    /// Unfolded sections of the inspector, by name.
+    pub unfolded: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]

@@ -57,23 +57,28 @@ function show(message: Message | null, trace: Trace | null): HTMLElement {
   return document.querySelector<HTMLElement>("aside") ?? document.body;
 }
 
+function unfold(section: string) {
+  app.view.folds.toggle(section);
+}
+
 const text = (testid: string) =>
   document.querySelector(`[data-testid="${testid}"]`)?.textContent.trim().replaceAll(/\s+/g, " ");
 
 test("before the first reply it says what will be there", () => {
-  expect(show(null, null).textContent).toContain("Each reply appears here");
+  expect(show(null, null).textContent).toContain("The drafts of each reply appear here");
 });
 
-test("a reply shows what drafting saved, in words and with its sign", () => {
+test("a reply shows what drafting saved, in words", () => {
+  unfold("details");
   show(reply, Trace.of(threeRounds));
-  expect(text("stat-speedup")).toBe("2.0x");
-  expect(text("stat-saved")).toBe("+20 ms");
-  expect(text("verdict")).toBe("20 ms saved, 2.0x the speed without drafts");
+  expect(text("stat-speedup")).toBe("2.0x faster");
+  expect(text("stat-saved")).toBe("20 ms saved in this reply, measured");
   expect(text("stat-drafted")).toBe("2 / 3 / 4");
   expect(text("stat-experts")).toBeUndefined();
 });
 
 test("of a model with experts it says how many of a layer a pass read", () => {
+  unfold("details");
   show(reply, Trace.of(threeRounds.map((round) => ({ ...round, experts: 12.25 }))));
   expect(text("stat-experts")).toBe("12.3");
 });
@@ -89,20 +94,21 @@ test("the heatmap stays when the stored reply takes the place of the one that wa
 });
 
 test("a reply whose rounds are not stored says so, and has the numbers of its summary", () => {
+  unfold("details");
   const words = show(reply, Trace.of([]));
-  expect(text("without-rounds")).toContain("No trace of this reply is stored");
+  expect(text("without-rounds")).toContain("The rounds of this reply are not stored");
   expect(text("stat-acceptance")).toBe("67 %");
   expect(text("stat-token-ms")).toBe("–");
   expect(words.querySelector("canvas")).toBeNull();
 });
 
 test("a reply from a server elsewhere has the numbers that the server tells of, and says why there is no heatmap", () => {
+  unfold("details");
   const times = { draft_ms: 0, verify_ms: 0, sample_ms: 0, rest_ms: 0 };
   const words = show({ ...reply, summary: summary({ rounds: 0, times }) }, Trace.of([]));
-  expect(text("without-rounds")).toContain("A server elsewhere wrote this reply");
+  expect(text("without-rounds")).toContain("Written by a remote server");
   expect(text("stat-acceptance")).toBe("67 %");
   expect(text("stat-tokens-per-round")).toBe("–");
-  expect(text("verdict")).toBeUndefined();
   expect(words.textContent).not.toContain("0 rounds");
 });
 
@@ -111,7 +117,8 @@ test("the beginning of a replay has no numbers yet, and is not taken for a reply
   vi.spyOn(app, "inspectedTrace", "get").mockReturnValue(begun);
   show(reply, Trace.of(threeRounds));
   expect(text("without-rounds")).toBeUndefined();
-  expect(text("stat-speedup")).toBeUndefined();
+  expect(text("stat-speedup")).toBe("–");
+  expect(text("stat-saved")).toBe("");
 });
 
 test("a reply that failed before its first round says why", () => {
@@ -123,20 +130,78 @@ test("a reply that failed before its first round says why", () => {
 test("a reply without drafts is called plain decoding, and nothing is said to be saved", () => {
   const plain = Trace.of(threeRounds.map((round) => ({ ...round, drafted: [] })));
   show({ ...reply, summary: summary({ drafted: 0, judged: 0, accepted: 0 }) }, plain);
-  expect(text("verdict")).toBe("No drafts were used: this is plain decoding.");
-  expect(text("stat-saved")).toBe("–");
+  expect(text("stat-speedup")).toBe("100 tokens/s");
+  expect(text("stat-saved")).toBe("Written without drafts");
 });
 
-test("a collapsed section draws nothing, and is open again after another click", () => {
+test("a section is a line with its value until it is unfolded, and then is remembered", () => {
   show(reply, Trace.of(threeRounds));
-  const button = document.querySelector<HTMLElement>('[data-testid="section-numbers"] button');
+  const button = document.querySelector<HTMLElement>('[data-testid="section-details"] button');
+  expect(text("value-details")).toBe("5 tokens, 3 rounds");
+  expect(text("stat-drafted")).toBeUndefined();
   button?.click();
   flushSync();
-  expect(button?.getAttribute("aria-expanded")).toBe("false");
-  expect(text("stat-speedup")).toBeUndefined();
-  button?.click();
+  expect(button?.getAttribute("aria-expanded")).toBe("true");
+  expect(text("stat-drafted")).toBe("2 / 3 / 4");
+  expect(app.view.state.unfolded).toEqual(["details"]);
+});
+
+test("the folded lines say how fast, how long drafts are, and where the time went", () => {
+  const decision = {
+    before: null,
+    chosen: 2,
+    drafting_ms: [1, 2, 3],
+    verify_ms: [10, 11, 12, 13],
+    acceptance: [0.8, 0.5, 0.5],
+    tokens_per_second: [50, 90, 95, 80],
+  };
+  show(reply, Trace.of(threeRounds.map((round) => ({ ...round, decision }))));
+  expect(text("value-speed")).toBe("100 tokens/s");
+  expect(text("value-governor")).toBe("2 of 3, expected 1.2");
+  expect(text("value-times")).toBe("verify 60\u00a0%, draft 20\u00a0%".replaceAll(/\s+/g, " "));
+});
+
+test("every line has its place before there is anything in it, so that none moves while rounds arrive", () => {
+  const sections = () =>
+    [...document.querySelectorAll("[data-testid]")]
+      .map((element) => element.getAttribute("data-testid") ?? "")
+      .filter((name) => /^(section-|hero|heatmap$|legend-outcomes)/.test(name));
+  const trace = new Trace();
+  const streamed = { ...reply, finish: null, summary: null };
+  vi.spyOn(app.reply, "message", "get").mockReturnValue(streamed);
+  show(streamed, trace);
+  const before = sections();
+  expect(before).toHaveLength(8);
+  trace.show(threeRounds, 1000);
   flushSync();
-  expect(text("stat-speedup")).toBe("2.0x");
+  expect(text("value-details")).toBe("5 tokens, 3 rounds");
+  expect(sections()).toEqual(before);
+});
+
+test("the legend has only the marks that occur", () => {
+  show(reply, Trace.of(threeRounds.slice(0, 1)));
+  const marks = [...document.querySelectorAll('[data-testid="legend-outcomes"] li')];
+  expect(marks.map(({ textContent }) => textContent)).toEqual(["right", "free"]);
+});
+
+test("a heatmap that is docked below the conversation is not in the inspector, too", () => {
+  app.view.dockHeatmap(true);
+  const words = show(reply, Trace.of(threeRounds));
+  expect(words.querySelector("canvas")).toBeNull();
+  expect(text("value-details")).toBe("5 tokens, 3 rounds");
+});
+
+test("while a model is loaded, the memory of the one before is not shown as its own", () => {
+  unfold("memory");
+  const { memory } = app.engine.status;
+  const used = { ...memory, target_bytes: 1e9, process_bytes: 2e9, free_bytes: 3e9 };
+  app.engine.status = { ...app.engine.status, phase: "loading", memory: used };
+  show(reply, Trace.of(threeRounds));
+  expect(text("value-memory")).toBe("");
+  expect(text("memory")).toBeUndefined();
+  app.engine.status = { ...app.engine.status, phase: "ready" };
+  flushSync();
+  expect(text("value-memory")).toBe("2.0 GB");
 });
 
 test("a decision of the history selects its round, whose curve is then shown", () => {
@@ -152,6 +217,7 @@ test("a decision of the history selects its round, whose curve is then shown", (
     if (index === 0) return { ...round, decision };
     return index === 2 ? { ...round, decision: { ...decision, before: 1, chosen: 0 } } : round;
   });
+  unfold("governor");
   show(reply, Trace.of(rounds));
   expect(text("governor-plot")).not.toContain("As it was");
   const entries = document.querySelectorAll<HTMLElement>('[data-testid="decisions"] button');
@@ -162,5 +228,5 @@ test("a decision of the history selects its round, whose curve is then shown", (
   entries[1]?.click();
   flushSync();
   expect(app.view.selected).toEqual({ round: 0, slot: 0 });
-  expect(text("governor-plot")).toContain("As it was in round 1. K = 1: 1.8x plain speed expected");
+  expect(text("governor-plot")).toContain("As it was in round 1. K = 1: 1.8x expected next");
 });

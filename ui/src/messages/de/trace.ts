@@ -74,7 +74,7 @@ export const trace = {
   "decision.asSet": "wie eingestellt, {expectation}",
   "decision.tooLittle": "zu wenig zu gewinnen",
   "decision.slower": "es wäre {percent} langsamer",
-  "decision.expected": "{speedup} des normalen Tempos erwartet",
+  "decision.expected": "als Nächstes {speedup} erwartet",
   "decision.noDrafts": "keine Drafts, {loss}",
   "decision.rate": "{rate} Token/s",
   "decision.plainTimes": "{speedup} des normalen",

@@ -68,7 +68,7 @@ export const trace = {
   "decision.asSet": "as set, {expectation}",
   "decision.tooLittle": "too little to gain",
   "decision.slower": "it would be {percent} slower",
-  "decision.expected": "{speedup} plain speed expected",
+  "decision.expected": "{speedup} expected next",
   "decision.noDrafts": "no drafts, {loss}",
   "decision.rate": "{rate} tokens/s",
   "decision.plainTimes": "{speedup} plain",
