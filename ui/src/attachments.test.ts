@@ -187,6 +187,29 @@ test("the gauge tells what fills the context, part by part", async () => {
   );
 });
 
+test("the gauge's card goes with a press elsewhere, a key and another conversation, and acts", async () => {
+  const { app } = window;
+  const open = async () => {
+    await window.click("context-open");
+    window.present("context-parts");
+  };
+  await open();
+  document.body.dispatchEvent(new Event("pointerdown", { bubbles: true }));
+  await window.pass();
+  expect(window.find("context-parts")).toBeNull();
+  await open();
+  await window.press("a", window.present("composer"));
+  expect(window.find("context-parts")).toBeNull();
+  await open();
+  await app.open(app.conversations.list[1]?.id ?? expect.fail());
+  await window.pass();
+  expect(window.find("context-parts")).toBeNull();
+  await open();
+  await window.click("context-start");
+  const last = app.conversations.messages.findLast(({ role }) => role === "user");
+  expect(app.conversations.seenFrom).toBe(last?.id);
+});
+
 test("the gauge counts a system prompt when it is saved, and a conversation's own", async () => {
   const { app, backend } = window;
   const counted = vi.spyOn(backend, "contextUse");

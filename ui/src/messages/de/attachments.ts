@@ -46,7 +46,8 @@ export const attachments = {
   "context.history": "Unterhaltung",
   "context.waiting": "Zu senden",
   "context.free": "Platz für die Antwort",
-  "context.full":
-    "Der Kontext ist fast voll. Du kannst ältere Nachrichten weglassen: mit dem Knopf unter einer deiner Nachrichten.",
-  "context.seeFrom": "Modell erst ab hier lesen lassen",
+  "context.full": "Der Kontext ist fast voll.",
+  "context.drop": "Älteste Nachrichten weglassen",
+  "context.startTitle": "Das Modell sieht nur deine letzte Nachricht und was darauf folgt.",
+  "context.seeFrom": "Kontext hier beginnen",
 } as const satisfies Record<keyof typeof english, string>;

@@ -43,7 +43,8 @@ export const attachments = {
   "context.history": "Conversation",
   "context.waiting": "To be sent",
   "context.free": "Room for the reply",
-  "context.full":
-    "The context is nearly full. You can leave out older messages: use the button under any of your messages.",
-  "context.seeFrom": "Let the model see only from here on",
+  "context.full": "The context is nearly full.",
+  "context.drop": "Drop oldest messages",
+  "context.startTitle": "The model sees only your last message and what follows it.",
+  "context.seeFrom": "Start context here",
 } as const;
