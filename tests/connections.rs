@@ -90,6 +90,7 @@ fn sockets(process: u32) -> Vec<u64> {
 async fn use_it(window: &Window, data: &Path) {
     window.ask("Tell me a story about a fox.").await;
     window.wait_for_reply(1).await;
+    window.click("reply-more").await;
     window.click("check-reply").await;
     window.click("settings-open").await;
     for section in

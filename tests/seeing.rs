@@ -73,6 +73,7 @@ async fn a_reply_is_proved_to_be_what_the_target_writes_without_drafts() {
     let window = &desk.window;
     window.ask("Tell me a story about a fox.").await;
     window.wait_for_reply(1).await;
+    window.click("reply-more").await;
     window.click("check-reply").await;
     assert_eq!(verdict(window).await, "identical");
     assert!(window.text("check-result").await.contains("120"));
@@ -81,6 +82,7 @@ async fn a_reply_is_proved_to_be_what_the_target_writes_without_drafts() {
     window.configure(json!({ "sampling": { "temperature": 0.8 } })).await;
     window.ask("Tell me a story about a cat.").await;
     window.wait_for_reply(1).await;
+    window.click("reply-more").await;
     window.click("check-reply").await;
     assert_eq!(verdict(window).await, "distribution");
     assert!(window.text("check-result").await.contains("probabilities"));
@@ -242,6 +244,7 @@ async fn a_reply_is_replayed_round_by_round_exported_and_imported_again() {
     let rounds = window.rounds().await;
     assert!(rounds > 20);
 
+    window.click("reply-more").await;
     window.click("replay-open").await;
     window.wait("the replay begins", async || window.rounds().await < rounds).await;
     let play = window.find("replay-scrubber").await;

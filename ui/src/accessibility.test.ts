@@ -76,10 +76,17 @@ const SCREENS: Screen[] = [
     },
   ],
   ["a question that is changed", () => window.click("edit-question")],
-  ["a replay", () => window.click("replay-open")],
+  [
+    "a replay",
+    async () => {
+      await window.click("reply-more");
+      await window.click("replay-open");
+    },
+  ],
   [
     "a reply that was checked",
     async () => {
+      await window.click("reply-more");
       await window.click("check-reply");
       await window.pass(5000);
     },

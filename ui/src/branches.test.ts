@@ -20,7 +20,6 @@ const wholeReply = () => window.pass(120_000);
 const button = (testid: string) => window.present(testid) as HTMLButtonElement;
 
 async function regenerate() {
-  await window.click("reply-more");
   await window.click("regenerate");
   await wholeReply();
 }
@@ -53,7 +52,6 @@ test("a reply that was written again can be compared with the one before, by poi
 
 test("while a reply is written there is no other branch to go to", async () => {
   await regenerate();
-  await window.click("reply-more");
   await window.click("regenerate");
   expect(places()).toEqual(["3 / 3"]);
   expect(button("previous-branch").disabled).toBe(true);
@@ -130,7 +128,6 @@ test("the last question is edited by the keyboard", async () => {
 });
 
 test("a reply that was stopped goes on under itself, and offers it no more when it is whole", async () => {
-  await window.click("reply-more");
   await window.click("regenerate");
   await window.pass(800);
   await window.click("stop");
@@ -204,7 +201,7 @@ test("an imported trace is looked at and not changed", async () => {
   window.app.conversations.show(-1, imported);
   await window.pass();
   expect(replies()).toEqual([reply?.id]);
-  for (const testid of ["edit-question", "delete-question", "reply-more", "continue-reply"]) {
+  for (const testid of ["edit-question", "delete-question", "regenerate", "continue-reply"]) {
     expect(window.find(testid), testid).toBeNull();
   }
   expect(window.find("copy-question")).not.toBeNull();

@@ -51,10 +51,17 @@ const about = { type: "trace", version: 1, prompt: "Why?", target: "Starter", dr
 const lines = threeRounds.map((held) => ({ type: "round", ...held }));
 const done = { type: "done", text: "a b c d e", finish: "stop" };
 
+/** From the menu of the newest reply. */
+async function open(entry: string) {
+  window.all("reply-more").at(-1)?.click();
+  await pass();
+  await click(entry);
+}
+
 test("a replay shows its rounds in the token view, the heatmap and the numbers, and the keys step it", async () => {
   app.view.folds.toggle("details");
   const whole = rounds();
-  await click("replay-open");
+  await open("replay-open");
   await press(" ", document.body);
   app.playback.toStart();
   await pass();
@@ -78,7 +85,7 @@ test("a replay shows its rounds in the token view, the heatmap and the numbers, 
 });
 
 test("the scrubber shows any moment", async () => {
-  await click("replay-open");
+  await open("replay-open");
   await click("replay-play");
   const scrubber = present("replay-scrubber") as HTMLInputElement;
   for (const share of [0.8, 0.3, 0.5]) {
@@ -94,7 +101,7 @@ test("a replay plays to its end by itself, and the formatted text follows it", a
   if (present("toggle-tokens").getAttribute("aria-pressed") === "true") {
     await click("toggle-tokens");
   }
-  await click("replay-open");
+  await open("replay-open");
   await pass(3000);
   const half = find("reply-text")?.textContent ?? "";
   await pass(20_000);
@@ -107,7 +114,7 @@ test("a replay plays to its end by itself, and the formatted text follows it", a
 
 test("the formatted text goes back with the scrubber, also twice within a moment", async () => {
   await click("toggle-tokens");
-  await click("replay-open");
+  await open("replay-open");
   const text = () => find("reply-text")?.textContent ?? "";
   app.playback.toEnd();
   await pass(200);
@@ -125,7 +132,7 @@ test("what was written in the composer is still there after a replay", async () 
   const composer = present("composer") as HTMLTextAreaElement;
   composer.value = "half a thought";
   composer.dispatchEvent(new Event("input", { bubbles: true }));
-  await click("replay-open");
+  await open("replay-open");
   expect(composer.closest("[hidden]")).not.toBeNull();
   await click("replay-close");
   expect(composer.closest("[hidden]")).toBeNull();
@@ -133,7 +140,7 @@ test("what was written in the composer is still there after a replay", async () 
 });
 
 test("a question that is asked ends the replay", async () => {
-  await click("replay-open");
+  await open("replay-open");
   void app.reply.send(saying("Tell me more"), () => undefined);
   await pass(500);
   expect(find("replay-bar")).toBeNull();
@@ -141,7 +148,7 @@ test("a question that is asked ends the replay", async () => {
 });
 
 test("another conversation ends the replay", async () => {
-  await click("replay-open");
+  await open("replay-open");
   expect(find("replay-bar")).not.toBeNull();
   await app.open(app.conversations.list.at(-1)?.id ?? 0);
   await pass();
@@ -159,13 +166,13 @@ test("a reply under way has no replay", async () => {
 
 test("who wants little motion begins it by hand", async () => {
   app.settings.changeAppearance({ reduced_motion: true });
-  await click("replay-open");
+  await open("replay-open");
   await pass(1000);
   expect(app.playback.position).toBe(0);
 });
 
 test("in stages the round that comes is shown as drafted, then as judged", async () => {
-  await click("replay-open");
+  await open("replay-open");
   await click("replay-play");
   app.playback.toStart();
   await click("replay-stages");
@@ -194,18 +201,12 @@ test("one click writes the trace, and says where", async () => {
 
 test("the menu of a reply is used by keyboard", async () => {
   present("reply-more").focus();
-  await press("ArrowDown");
-  expect(document.activeElement).toBe(find("regenerate"));
-  await press("ArrowDown");
-  expect(document.activeElement).toBe(find("trace-export"));
-  await press("ArrowDown");
-  expect(document.activeElement).toBe(find("copy-text"));
-  await press("ArrowDown");
-  expect(document.activeElement).toBe(find("new-chat-from-here"));
-  await press("ArrowDown");
-  expect(document.activeElement).toBe(find("delete-reply"));
-  await press("ArrowDown");
-  expect(document.activeElement).toBe(find("regenerate"));
+  const entries = ["replay-open", "check-reply", "show-drafts", "copy-text"];
+  entries.push("new-chat-from-here", "trace-export", "delete-reply", "replay-open");
+  for (const entry of entries) {
+    await press("ArrowDown");
+    expect(document.activeElement).toBe(find(entry));
+  }
   await press("Escape");
   expect(find("trace-export")).toBeNull();
   expect(document.activeElement).toBe(find("reply-more"));
@@ -216,8 +217,10 @@ test("an imported trace is a conversation to look at and replay, and is found ag
   expect(present("imported").textContent).toContain("Imported: fox.jsonl");
   expect(present("message-user").textContent).toBe("Why?");
   expect(rounds()).toBe(3);
-  expect(find("reply-more")).toBeNull();
-  await click("replay-open");
+  await click("reply-more");
+  for (const entry of ["trace-export", "delete-reply"]) expect(find(entry)).toBeNull();
+  await press("Escape");
+  await open("replay-open");
   app.playback.toEnd();
   await pass();
   expect(rounds()).toBe(3);
@@ -280,7 +283,7 @@ test("nothing in an imported trace becomes an element of the page or runs", asyn
   expect(present("token-view").textContent).toContain("<script>");
   await click("toggle-tokens");
   expect(find("token-view")).toBeNull();
-  await click("replay-open");
+  await open("replay-open");
   await click("replay-stages");
   await click("replay-next");
   await importFile("harm.jsonl", { type: "round", ...held, reason: MARKUP });

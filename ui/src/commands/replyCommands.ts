@@ -145,6 +145,12 @@ export const REPLY_COMMANDS: readonly Command[] = [
     run: ({ view }) => view.unfoldDrafts(!view.showDrafts),
   }),
   named({
+    id: "key",
+    group: "reply",
+    applies: ({ view }) => view.keyDismissed,
+    run: ({ view }) => view.showKey(),
+  }),
+  named({
     id: "replay",
     group: "reply",
     applies: ({ playback }) => playback.message === null,

@@ -161,13 +161,14 @@ function foldShape(chips: readonly Chip[]): ElementShape {
   const [first] = chips;
   const before = first && foldedBefore.get(first);
   if (before?.size === chips.length) return before.shape;
-  const wrong = chips.some(({ kind }) => kind === "rejected");
+  const names = ["fold"];
+  if (chips.some(({ kind }) => kind === "rejected")) names.push("wrong");
   const drafts = chips.map((chip) =>
     chipShape(chip, { text: chip.text, first: true, kind: "text" }),
   );
   const inner = element("span", "drafts", drafts);
   const shape = {
-    ...element("span", wrong ? "fold wrong" : "fold", [inner], { "aria-hidden": "true" }),
+    ...element("span", names.join(" "), [inner], { "aria-hidden": "true" }),
     key: `${first?.round}.${first?.slot}.fold`,
   };
   if (first) foldedBefore.set(first, { size: chips.length, shape });

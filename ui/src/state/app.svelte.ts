@@ -15,7 +15,7 @@ import { placeOf } from "../trace/position";
 import { paceOfSummary, paceOfTrace, speedupOfPaces, type Pace } from "../trace/savings";
 import { Arena } from "./arena.svelte";
 import { Attachments } from "./attachments.svelte";
-import { partsOf } from "./branches";
+import { partsOf, wholesOf } from "./branches";
 import { Check } from "./check.svelte";
 import { Context } from "./context.svelte";
 import { Conversations } from "./conversations.svelte";
@@ -153,6 +153,15 @@ export class App {
     const pace = paceOfTrace(trace.rounds, trace.statistics);
     return pace && { ...pace, plain: pace.plain ?? summary?.plain_tokens_per_second ?? null };
   }
+
+  /** The first reply of the open conversation that is shown as tokens, by its first part; null for none. */
+  readonly firstInTokens = $derived.by(() => {
+    const replies = wholesOf(this.conversations.messages).filter(
+      ({ message }) => message.role === "assistant" && !this.lacksTrace(message),
+    );
+    const firsts = replies.map(({ message, before }) => before[0]?.id ?? message.id);
+    return firsts.find((first) => this.view.viewOf(first) === "tokens") ?? null;
+  });
 
   /** Whether no rounds of a reply are known, so that it has no tokens to show. */
   lacksTrace({ id, summary, text }: Message): boolean {

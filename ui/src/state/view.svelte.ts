@@ -118,6 +118,10 @@ export class View {
     this.#keep({ key_dismissed: true });
   }
 
+  showKey() {
+    this.#keep({ key_dismissed: false });
+  }
+
   wrapCode(wraps: boolean) {
     this.#keep({ wraps_code: wraps });
   }

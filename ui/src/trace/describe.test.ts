@@ -68,7 +68,7 @@ test("a place without a token has no card", () => {
 
 test("a sentence says the outcome in words", () => {
   const card = cardOf(threeRounds, { round: 1, slot: 1 });
-  expect(card && sentenceOf(card)).toBe("y: never judged, round 2, position 2 of 2");
+  expect(card && sentenceOf(card)).toBe("y: not checked, round 2, position 2 of 2");
 });
 
 test("a token of four thousand characters is cut, in cards and in sentences", () => {

@@ -4,7 +4,7 @@ import type { Round } from "../bindings/Round";
 import { picture, visibleBlank, type ChipKind } from "./chips";
 import { tokenAt, type Place } from "./round";
 import { roundMs } from "./statistics";
-import { depthsOf, longestPath, parentsOf, replacedBy } from "./tree";
+import { depthsOf, longestPath, parentsOf, replacedBy, textAfter } from "./tree";
 import { t } from "../messages/say";
 import { count, decimal } from "../messages/numbers";
 import { shellWords } from "../messages/shell";
@@ -32,6 +32,8 @@ export interface TokenCard {
   threshold: number | null;
   /** The rejected guesses in whose place an emitted token stands. */
   insteadOf: string[];
+  /** Of a rejected token: what its draft went on with, which was never checked; empty for others. */
+  unchecked: string;
   /** Number of the round, from 1. */
   round: number;
   roundMs: number;
@@ -67,6 +69,7 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
       guess: null,
       threshold: null,
       insteadOf: rejectedTexts(round, place.slot),
+      unchecked: "",
     };
   }
   const { drafted } = token;
@@ -83,6 +86,7 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
     drafter: drafterWords(drafted.drafter, round.staged),
     threshold: round.threshold,
     insteadOf: drafted.outcome === "accepted" ? rejectedTexts(round, place.slot) : [],
+    unchecked: drafted.outcome === "rejected" ? textAfter(round, place.slot) : "",
   };
 }
 

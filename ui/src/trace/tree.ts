@@ -79,3 +79,18 @@ export function readingOrder(round: Round): number[] {
   if (round.extra) order.push(round.drafted.length);
   return order;
 }
+
+/** The text of the likeliest path of the draft behind a token of it, or of the whole draft behind null. */
+export function textAfter(round: Round, parent: Parent): string {
+  const parents = parentsOf(round);
+  const chance = (slot: number) => round.drafted[slot]?.draft_probability ?? 0;
+  let text = "";
+  for (let last = parent; ;) {
+    const next = [...parents.keys()].filter((slot) => parents[slot] === last);
+    // Equal ones in the order they were drafted.
+    const [likeliest] = next.sort((a, b) => chance(b) - chance(a) || a - b);
+    if (likeliest === undefined) return text;
+    text += round.drafted[likeliest]?.text ?? "";
+    last = likeliest;
+  }
+}

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Message } from "../../bindings/Message";
 import { App } from "../../state/app.svelte";
 import { Trace } from "../../state/trace.svelte";
+import { drafted, extra, round, summary, threeRounds } from "../../trace/fixtures";
 import ReplyMessage from "./ReplyMessage.svelte";
 
 /** A reply by who has text alone. */
@@ -25,17 +26,24 @@ const REPLY: Message = {
 
 let app: App;
 let shown: ReturnType<typeof mount> | undefined;
-const writeText = vi.fn(() => Promise.resolve());
 
 vi.mock("../../state/app.svelte", async (original) => ({
   ...(await original<object>()),
   getApp: () => app,
 }));
 
+const desk = { copyReply: vi.fn(), exportTrace: vi.fn(), copy: vi.fn() };
+
+vi.mock("../../commands/command", async (original) => ({
+  ...(await original<object>()),
+  getDesk: () => desk,
+}));
+
 beforeEach(() => {
+  desk.copyReply.mockClear();
   app = new App({} as never);
+  app.view.showAllAs("tokens");
   app.traces.keep(REPLY.id, Trace.of([]));
-  vi.stubGlobal("navigator", { clipboard: { writeText } });
   vi.stubGlobal(
     "IntersectionObserver",
     class {
@@ -51,7 +59,6 @@ beforeEach(() => {
   );
 });
 afterEach(async () => {
-  writeText.mockClear();
   if (shown) await unmount(shown);
   vi.unstubAllGlobals();
 });
@@ -73,7 +80,7 @@ test("a reply without rounds that is still being written is copied as its text",
   app.reply.message = REPLY;
   show();
   find("copy-reply")?.click();
-  expect(writeText).toHaveBeenCalledExactlyOnceWith("plain words");
+  expect(desk.copyReply).toHaveBeenCalledExactlyOnceWith(REPLY, "markdown");
 });
 
 test.each([
@@ -112,13 +119,89 @@ test("a reply that was cut within code and continued is one text, and is copied 
   ]);
   expect(document.querySelectorAll("[data-testid=copy-reply]")).toHaveLength(1);
   find("copy-reply")?.click();
-  expect(writeText).toHaveBeenCalledExactlyOnceWith(cut.text + rest.text);
+  expect(desk.copyReply).toHaveBeenCalledExactlyOnceWith(rest, "markdown");
 });
 
 test("a reply is copied as plain text from its menu", () => {
-  show({ ...REPLY, text: "# One\n\n**two**" });
+  show();
   find("reply-more")?.click();
   flushSync();
   find("copy-text")?.click();
-  expect(writeText).toHaveBeenCalledExactlyOnceWith("One\n\ntwo");
+  expect(desk.copyReply).toHaveBeenCalledExactlyOnceWith(REPLY, "text");
+});
+
+const WRITTEN = {
+  ...REPLY,
+  summary: { ...summary(), acceptance_rate: 0.84, tokens_per_second: 33.2 },
+};
+
+test("below a reply stand its speed, the share of right guesses, and how much faster it was", () => {
+  app.conversations.messages = [WRITTEN];
+  vi.spyOn(app, "speedupOf").mockReturnValue({ factor: 1.6 } as never);
+  show(WRITTEN);
+  const words = [...document.querySelectorAll("[data-testid=reply-numbers] > span")];
+  expect(words.map(({ textContent }) => textContent.replace(/\s/g, " "))).toEqual([
+    "33 tokens/s",
+    "84 % of guesses right",
+    "1.6x faster",
+  ]);
+  find("reply-numbers")?.click();
+  expect(app.view.inspected).toBe(REPLY.id);
+});
+
+test("what is done often comes first, and what destroys something last and marked", () => {
+  app.traces.keep(REPLY.id, Trace.of(threeRounds));
+  show();
+  const buttons = [...document.querySelectorAll<HTMLElement>(".actions > button")];
+  expect(buttons.map(({ dataset }) => dataset["testid"])).toEqual([
+    ...["copy-reply", "regenerate", "toggle-tokens", "reply-more"],
+  ]);
+  find("reply-more")?.click();
+  flushSync();
+  const entries = [...document.querySelectorAll<HTMLElement>("[role=menuitem]")];
+  expect(entries.map(({ dataset }) => dataset["testid"])).toEqual([
+    ...["replay-open", "check-reply", "show-drafts", "copy-text"],
+    ...["new-chat-from-here", "trace-export", "delete-reply"],
+  ]);
+  expect(entries.filter((entry) => entry.matches(".dangerous"))).toEqual(entries.slice(-1));
+});
+
+test("a line explains the marks that occur in the first reply shown as tokens, until it is dismissed", () => {
+  const words = () =>
+    [...document.querySelectorAll("[data-testid=reply-key] > span")].map(({ textContent }) =>
+      textContent.trim(),
+    );
+  const lines = ["guessed right", "corrected", "free token"];
+  app.conversations.messages = [REPLY];
+  const plain = [round(0, { extra: extra("Yes", "plain") })];
+  app.traces.keep(
+    REPLY.id,
+    Trace.of([...plain, round(1, { drafted: [drafted(" a", "accepted")] })]),
+  );
+  show({ ...REPLY, text: "Yes a" });
+  expect(words()).toEqual(["guessed right"]);
+  app.traces.keep(REPLY.id, Trace.of(threeRounds));
+  flushSync();
+  expect(words()).toEqual([...lines, "wrong guess, hidden"]);
+  app.view.unfoldDrafts(true);
+  flushSync();
+  expect(words()).toEqual([...lines, "wrong guess", "not checked"]);
+  app.view.unfoldDrafts(false);
+  find("reply-key-dismiss")?.click();
+  flushSync();
+  expect(words()).toEqual([]);
+  app.view.showKey();
+  flushSync();
+  expect(words()).toEqual([...lines, "wrong guess, hidden"]);
+});
+
+test("the line stands above the first reply alone", () => {
+  const question = { ...REPLY, id: 3, role: "user" as const };
+  app.conversations.messages = [REPLY, question, { ...REPLY, id: 4 }];
+  for (const id of [REPLY.id, 4]) app.traces.keep(id, Trace.of(threeRounds));
+  show({ ...REPLY, id: 4 });
+  expect(find("reply-key")).toBeNull();
+  app.view.toggleTokens(REPLY.id);
+  flushSync();
+  expect(find("reply-key")).not.toBeNull();
 });

@@ -53,7 +53,7 @@ test("a reply without rounds cannot be shown as tokens, and the page says why", 
   window.app.traces.keep(reply.id, Trace.of([]));
   await window.pass();
   expect(toggles()[0]?.disabled).toBe(true);
-  expect(toggles()[0]?.title).toContain("no draft data");
+  expect(toggles()[0]?.dataset["tooltip"]).toContain("no draft data");
   expect((window.present("reply-view-tokens") as HTMLInputElement).disabled).toBe(true);
   expect(window.present("reply-view").dataset["value"]).toBe("text");
   expect(window.present("reply-view").textContent).toContain("no draft data");

@@ -73,7 +73,7 @@ test("the arrow keys walk the tokens as they are read, and say each", () => {
     { round: 1, slot: 2 },
     { round: 0, slot: 0 },
   ]);
-  expect(document.querySelector("[role=status]")?.textContent).toContain("a: accepted");
+  expect(document.querySelector("[role=status]")?.textContent).toContain("a: guessed right");
   expect(find("token-card")).not.toBeNull();
   press("Escape");
   expect(view.selected).toBeNull();

@@ -9,5 +9,7 @@ export interface Action {
   keys?: string | null;
   /** Whether a line separates it from the entry before. */
   divided?: boolean;
+  /** Whether it destroys something. */
+  dangerous?: boolean;
   run: () => void;
 }

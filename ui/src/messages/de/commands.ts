@@ -154,6 +154,8 @@ export const commands = {
   "command.tokens.more": "Token-Ansicht Ergebnisse Markdown",
   "command.drafts": "Falsch Geratenes zeigen oder ausblenden",
   "command.drafts.more": "Drafts aufklappen abgelehnte ungeprüfte Token",
+  "command.key": "Linien und Zeichen in Antworten erklären",
+  "command.key.more": "Legende Token Ergebnisse Unterstreichung Farben",
   "command.replay": "Letzte Antwort abspielen",
   "command.replay.more": "ansehen Wiedergabe Runde für Runde",
   "command.copy": "Letzte Antwort kopieren",

@@ -151,6 +151,8 @@ export const commands = {
   "command.tokens.more": "token view outcomes markdown",
   "command.drafts": "Show or hide wrong guesses",
   "command.drafts.more": "show drafts unfold rejected unchecked tokens",
+  "command.key": "Explain the lines and marks in replies",
+  "command.key.more": "legend token outcomes underline colours",
   "command.replay": "Replay the last reply",
   "command.replay.more": "watch play round by round",
   "command.copy": "Copy the last reply",

@@ -1,0 +1,112 @@
+/** What can be done with one reply: the entries of its menu and of its context menu. */
+import type { Message } from "../bindings/Message";
+import type { App } from "../state/app.svelte";
+import { isImported } from "../state/imports.svelte";
+import { t } from "../messages/say";
+import type { Desk } from "./command";
+import { shortcut } from "./keys";
+import { branch, deleteMessage } from "./questionMenu";
+import { menuOf } from "./subject";
+import { keysOf } from "./table";
+
+/** What is done with a reply most often; the buttons below it, in their order. */
+export function mainReplyActions(app: App, desk: Desk, parts: readonly Message[]) {
+  const [first, last] = [parts[0], parts.at(-1)];
+  if (!first || !last) return [];
+  const streaming = app.reply.message?.id === last.id;
+  const traceless = app.lacksTrace(last);
+  const isTokens = app.view.viewOf(first.id) === "tokens" && !traceless;
+  const regenerate = {
+    label: t("reply.regenerate"),
+    title: app.occupied ?? t("reply.regenerateTitle"),
+    testid: "regenerate",
+    disabled: app.occupied !== null,
+    pressed: null,
+    run: () => void app.reply.regenerate(last.id),
+  };
+  return [
+    {
+      label: t("common.copy"),
+      title: null,
+      testid: "copy-reply",
+      disabled: false,
+      pressed: null,
+      run: () => desk.copyReply(last, "markdown"),
+    },
+    ...(streaming || isImported(last.conversation) ? [] : [regenerate]),
+    {
+      label: t("reply.tokens"),
+      title: traceless ? t("reply.noTrace") : t(isTokens ? "reply.asText" : "reply.asTokens"),
+      testid: "toggle-tokens",
+      disabled: traceless,
+      pressed: isTokens,
+      run: () => {
+        app.view.toggleTokens(first.id);
+        app.view.inspect(last.id);
+      },
+    },
+  ];
+}
+
+/** The rest, for one part of a reply: what is done with all of it is offered at its last part. */
+export function moreReplyActions(
+  app: App,
+  desk: Desk,
+  message: Message,
+  parts: readonly Message[],
+) {
+  const imported = isImported(message.conversation);
+  const isLast = parts.at(-1)?.id === message.id;
+  if (app.reply.message?.id === message.id) return [];
+  const replaying = app.playback.message === message.id;
+  const replay = {
+    label: replaying ? t("replay.close") : t("reply.replay"),
+    title: t("reply.replayTitle"),
+    testid: "replay-open",
+    disabled: app.lacksTrace(message),
+    run: () => {
+      if (replaying) app.playback.close();
+      else void app.replay(message);
+    },
+  };
+  const check = {
+    label: t("reply.check"),
+    title: app.occupied ?? t("reply.checkTitle"),
+    testid: "check-reply",
+    disabled: app.occupied !== null,
+    run: () => void app.check.start(message.id),
+  };
+  const drafts = {
+    label: t(app.view.showDrafts ? "reply.hideDrafts" : "reply.showDrafts"),
+    title: t("reply.showDraftsTitle"),
+    testid: "show-drafts",
+    disabled: false,
+    keys: shortcut(keysOf("drafts")),
+    run: () => app.view.unfoldDrafts(!app.view.showDrafts),
+  };
+  const copyText = {
+    label: t("reply.copyText"),
+    title: t("reply.copyTextTitle"),
+    testid: "copy-text",
+    disabled: false,
+    run: () => desk.copyReply(message, "text"),
+  };
+  const exporting = {
+    label: t("reply.export"),
+    title: t("reply.exportTitle"),
+    testid: "trace-export",
+    disabled: app.lacksTrace(message),
+    run: () => desk.exportTrace(message),
+  };
+  const [branching, deleting] = menuOf([branch, deleteMessage], app, desk, message);
+  return [
+    replay,
+    ...(imported ? [] : [check]),
+    ...(isLast ? [drafts, copyText] : []),
+    ...(imported || !branching ? [] : [{ ...branching, testid: "new-chat-from-here" }]),
+    ...(imported ? [] : [exporting]),
+    ...(imported || !deleting
+      ? []
+      : [{ ...deleting, testid: "delete-reply", divided: true, dangerous: true }]),
+  ];
+}
