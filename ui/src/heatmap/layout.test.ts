@@ -189,6 +189,16 @@ describe("an opened column", () => {
   });
 });
 
+test("the scale has the rows of the rounds in view, and shrinks by a few rows or not at all", () => {
+  const rows = Array.from({ length: 1000 }, (_, round) => (round === 500 ? 16 : 6));
+  const back = layout.reveal(view(), 500);
+  expect(layout.scaleFor(back, rows)).toBe(16);
+  expect(layout.scaleFor({ ...view(), tallest: 16 }, rows)).toBe(6);
+  expect(layout.scaleFor({ ...view(), tallest: 8 }, rows)).toBe(8);
+  expect(layout.scaleFor(view(), [])).toBe(5);
+  expect(layout.scaleFor({ ...layout.fit(view()), tallest: 5 }, rows)).toBe(16);
+});
+
 test("longer drafts make lower rows on a canvas that keeps its height", () => {
   const [short, long] = [5, 17].map((tallest) => layout.withRounds(view(), 1000, tallest));
   expect(long?.height).toBe(short?.height);

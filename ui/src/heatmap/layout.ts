@@ -53,6 +53,18 @@ export function rowCount({ tallest }: Pick<View, "tallest">): number {
   return Math.max(FEWEST_ROWS, tallest);
 }
 
+/** The scale shrinks only by so many rows and more: it would change with every round. */
+const FEWEST_LESS = 3;
+
+/** Rows that the scale shall have: those of the rounds in view, of which `rows` has the numbers. */
+export function scaleFor(view: View, rows: readonly number[]): number {
+  const { first, last } = visibleRounds(view);
+  let tallest = 0;
+  for (let round = first; round < last; round += 1) tallest = Math.max(tallest, rows[round] ?? 0);
+  const [wanted, now] = [rowCount({ tallest }), rowCount(view)];
+  return wanted > now || wanted <= now - FEWEST_LESS ? wanted : now;
+}
+
 export function rowHeight(view: View): number {
   return (view.height - 2 * PADDING) / rowCount(view);
 }

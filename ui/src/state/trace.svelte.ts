@@ -26,8 +26,8 @@ export class Trace {
   length = $state(0);
   /** Rounds that what stands beside the text shows: the heatmap, the numbers. */
   plotted = $state(0);
-  /** Most rows of the heatmap a round fills, the extra token's included. */
-  tallest = $state(0);
+  /** Rows of the heatmap that each round fills, the extra token's included. Not reactive either. */
+  readonly rows: number[] = [];
   gap = $state.raw<Gap | null>(null);
 
   readonly #accumulator = new Accumulator();
@@ -41,7 +41,6 @@ export class Trace {
   #expected = 0;
   #countedAt = -Infinity;
   #drawnAt = -Infinity;
-  #tallest = 0;
 
   static of(rounds: readonly Round[]): Trace {
     const trace = new Trace();
@@ -76,7 +75,6 @@ export class Trace {
 
   readonly #plot = (now: number) => {
     this.plotted = this.length;
-    this.tallest = this.#tallest;
     if (now - this.#countedAt < STATISTICS_EVERY_MS) return;
     this.#countedAt = now;
     this.statistics = this.#accumulator.snapshot();
@@ -102,7 +100,7 @@ export class Trace {
       this.rounds.push(round);
       this.offsets.add(round);
       this.#accumulator.add(round);
-      this.#tallest = Math.max(this.#tallest, rowsOf(round));
+      this.rows.push(rowsOf(round));
     }
     this.#pending = [];
     this.length = this.rounds.length;

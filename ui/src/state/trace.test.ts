@@ -45,6 +45,7 @@ test("the text, and where each round stands in it, is known as rounds arrive", (
   expect([0, 1, 2, 3].map((round) => trace.offsets.before(round))).toEqual([0, 5, 7, 9]);
 });
 
-test("the scale of the heatmap has room for what was drafted, and for no more", () => {
-  expect(Trace.of([plain(0)]).tallest).toBe(1);
+test("the rows that each round fills are known, of what was drafted and not of what could have been", () => {
+  expect(Trace.of([plain(0)]).rows).toEqual([1]);
+  expect(Trace.of(threeRounds).rows).toEqual([3, 3, 1]);
 });

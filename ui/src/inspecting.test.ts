@@ -1,0 +1,66 @@
+/** Which reply the inspector and the header are about, and from when a draft drafts, in the whole window. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { facts } from "./bindings/facts";
+import { WindowFixture } from "./windowFixture";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
+
+// A whole reply is written in each of them.
+vi.setConfig({ testTimeout: 20_000 });
+
+let window: WindowFixture;
+
+beforeEach(async () => {
+  window = await WindowFixture.open();
+});
+afterEach(() => window.close());
+
+const shown = () => Number(window.present("inspector").dataset["message"]);
+const ids = () =>
+  window.app.conversations.messages.filter(({ role }) => role === "assistant").map(({ id }) => id);
+
+async function ask(text: string) {
+  await window.type("composer", text);
+  await window.press("Enter", window.present("composer"));
+}
+
+test("a click on a reply's numbers shows that reply, and a link leads back to the newest", async () => {
+  await ask("Count.");
+  await window.pass(120_000);
+  const [first, second] = ids();
+  expect(shown()).toBe(second);
+  await window.click("reply-numbers");
+  expect(shown()).toBe(first);
+  expect(window.present("inspected-reply").textContent.trim()).toBe("Reply 1 of 2");
+  document.querySelector<HTMLElement>(".newest")?.click();
+  await window.pass();
+  expect(shown()).toBe(second);
+});
+
+test("the reply that was scrolled to is shown, and at the end of the conversation the newest", async () => {
+  await ask("Count.");
+  await window.pass(120_000);
+  const [first, second] = ids();
+  window.app.view.inView = first ?? null;
+  await window.pass();
+  expect(shown()).toBe(first);
+  window.app.view.inView = null;
+  await window.pass();
+  expect(shown()).toBe(second);
+});
+
+test("a draft that is chosen while a reply is written drafts from the next one, and that is said", async () => {
+  await ask("Count.");
+  await window.pass(100);
+  expect(window.app.reply.active).toBe(true);
+  await window.app.chooseDraft(facts.draftNgram);
+  await window.pass();
+  const said = "N-gram from the next reply";
+  expect(window.app.toasts.list.map(({ text }) => text)).toContain(said);
+  window.present("speed-pill").querySelector("button")?.focus();
+  await window.pass();
+  expect(window.present("speed-pill").textContent).toContain(said);
+  await window.pass(120_000);
+  expect(window.app.nextDraft).toBeNull();
+});
