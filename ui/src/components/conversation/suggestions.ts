@@ -24,7 +24,7 @@ const FOR_SMOLLM2: Written[] = [
   ],
   [
     "welcome.summarise",
-    "Make this text shorter:\n\nHoney bees collect nectar from flowers and carry it back to the hive. There they fan it with their wings until it thickens into honey. The honey feeds the hive in winter, when there are no flowers.",
+    "Make this text shorter:\n\nThe train was late this morning because of the snow. We waited at the station for more than an hour. In the end, we took the bus.",
   ],
   [
     "welcome.list",
