@@ -69,7 +69,7 @@ test("what is changed in an open conversation is its own, and the settings stay"
   expect(value("settings-scope")).toBe("conversation");
   await window.type("settings-max-tokens", "77");
   await window.pass(1000);
-  expect(app.settings.values.max_tokens).toBe(0);
+  expect(app.settings.values.max_tokens).toBe(defaults.max_tokens);
   expect(app.setup.current).toMatchObject({ own: true, preset: null, values: { max_tokens: 77 } });
   expect(await window.backend.openSetup(app.conversations.current)).toMatchObject({
     values: { max_tokens: 77 },
@@ -78,7 +78,10 @@ test("what is changed in an open conversation is its own, and the settings stay"
   expect(value("preset-picker")).toBe("own");
   app.startNew();
   await window.pass();
-  expect(app.setup.current).toMatchObject({ own: false, values: { max_tokens: 0 } });
+  expect(app.setup.current).toMatchObject({
+    own: false,
+    values: { max_tokens: defaults.max_tokens },
+  });
 });
 
 test("a conversation without settings of its own follows those in general", async () => {
@@ -126,7 +129,7 @@ test("presets are made of the settings, renamed, copied, edited and deleted, wit
   await window.type("settings-max-tokens", "12");
   await window.pass(1000);
   expect(presets()[0]?.values.max_tokens).toBe(12);
-  expect(app.settings.values.max_tokens).toBe(0);
+  expect(app.settings.values.max_tokens).toBe(defaults.max_tokens);
 
   await openPresets();
   await act("mine", "preset-delete");

@@ -87,6 +87,7 @@ const OTHERS = {
   dry_base: { sampling: { ...defaults.sampling, dry_base: 2 } },
   dry_allowed_length: { sampling: { ...defaults.sampling, dry_allowed_length: 4 } },
   dry_penalty_last_n: { sampling: { ...defaults.sampling, dry_penalty_last_n: 512 } },
+  stop_loops: { sampling: { ...defaults.sampling, stop_loops: false } },
   seed: { sampling: { ...defaults.sampling, seed: 7 } },
   max_tokens: { max_tokens: 100 },
   thinking: { thinking: true },

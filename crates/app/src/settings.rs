@@ -15,6 +15,9 @@ use crate::error::{Result, bad_setting};
 use crate::ipc::{Appearance, Language, ServerSettings, Settings, TEXT_SIZE, Theme};
 use crate::presets;
 
+/// Tokens of the longest reply by default; longer ones can be continued.
+const MAX_TOKENS: u32 = 2048;
+
 /// Letters of an unreadable value that are told at most.
 const LONGEST_TOLD: usize = 60;
 
@@ -29,7 +32,7 @@ impl Default for Settings {
             learn_from_earlier: false,
             sampling: Sampling::default(),
             thinking: None,
-            max_tokens: 0,
+            max_tokens: MAX_TOKENS,
             system_prompt: String::new(),
             presets: Vec::new(),
             hidden_presets: Vec::new(),
@@ -172,6 +175,7 @@ fn penalties_in_todays_form(sampling: Option<&mut Value>) {
     let Some(penalty) = sampling.get("repetition_penalty").and_then(Value::as_f64) else { return };
     if !sampling.contains_key("automatic_penalties") {
         sampling.insert("automatic_penalties".to_owned(), (penalty == 1.0).into());
+        sampling.insert("stop_loops".to_owned(), true.into());
         if penalty != 1.0 {
             sampling.insert("repeat_last_n".to_owned(), (-1).into());
         }
@@ -360,6 +364,7 @@ mod tests {
                 "dry_allowed_length": 5,
                 "dry_penalty_last_n": 512,
                 "dry_sequence_breakers": ["!"],
+                "stop_loops": false,
                 "seed": 7,
                 "mode": "reproducible"
             },

@@ -75,6 +75,7 @@ pub fn summary(summary: &Summary) -> String {
         Finish::Length => "ended at the longest length",
         Finish::ContextFull => "ended because the context is full",
         Finish::Cancelled => "stopped",
+        Finish::Repeating => "ended because the model repeats itself (--keep-loops lets it go on)",
     };
     format!("{} tokens{speed}{drafts}, first after {:.0} ms, {ended}", summary.tokens, summary.ttft_ms)
 }

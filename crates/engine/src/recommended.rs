@@ -79,7 +79,7 @@ impl Recommended {
         }
     }
 
-    /// `sampling` with these in it. What nobody recommends has its default; seed and mode stay.
+    /// `sampling` with these in it. What nobody recommends has its default; seed, mode and the end of loops stay.
     #[must_use]
     pub fn over(&self, sampling: &Sampling) -> Sampling {
         let plain = Sampling::default();
@@ -93,6 +93,7 @@ impl Recommended {
             repeat_last_n: self
                 .repetition_penalty
                 .map_or(plain.repeat_last_n, |_| self.repeat_last_n.unwrap_or(-1)),
+            stop_loops: sampling.stop_loops,
             seed: sampling.seed,
             mode: sampling.mode,
             ..plain

@@ -51,6 +51,9 @@ pub struct Sampling {
     pub dry_penalty_last_n: i32,
     /// Texts at which repeated sequences end.
     pub dry_sequence_breakers: Vec<String>,
+    /// End a reply that runs in circles.
+    #[serde(default = "no_choice")]
+    pub stop_loops: bool,
     /// A fixed seed; `None` draws a fresh one for every reply.
     pub seed: Option<u32>,
     pub mode: Mode,
@@ -88,6 +91,7 @@ impl Default for Sampling {
             dry_allowed_length: 2,
             dry_penalty_last_n: -1,
             dry_sequence_breakers: ["\n", ":", "\"", "*"].map(str::to_owned).to_vec(),
+            stop_loops: true,
             seed: None,
             mode: Mode::Fastest,
         }
@@ -142,9 +146,15 @@ impl ModelPenalties {
 }
 
 impl Sampling {
-    /// Always the likeliest token, without penalties.
+    /// Always the likeliest token, without penalties, and wherever that leads.
     pub fn greedy() -> Self {
-        Self { temperature: 0.0, top_p: 1.0, automatic_penalties: false, ..Self::default() }
+        Self {
+            temperature: 0.0,
+            top_p: 1.0,
+            automatic_penalties: false,
+            stop_loops: false,
+            ..Self::default()
+        }
     }
 
     /// Whether single tokens that occurred before have penalties.

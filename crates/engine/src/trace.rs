@@ -208,6 +208,8 @@ pub enum Finish {
     ContextFull,
     /// The person stopped it.
     Cancelled,
+    /// The model ran in circles.
+    Repeating,
 }
 
 /// The numbers of a whole reply: a fold over its rounds and what came before the first.

@@ -119,7 +119,8 @@ fn now() -> u64 {
 fn finish_reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop | Finish::Cancelled => "stop",
-        Finish::Length | Finish::ContextFull => "length",
+        // Clients know no word for loops; this one says that the reply is not whole.
+        Finish::Length | Finish::ContextFull | Finish::Repeating => "length",
     }
 }
 

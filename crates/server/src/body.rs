@@ -59,6 +59,7 @@ struct Body {
     dry_allowed_length: Option<u32>,
     dry_penalty_last_n: Option<i32>,
     dry_sequence_breakers: Option<Vec<String>>,
+    stop_loops: Option<bool>,
     seed: Option<u32>,
     stop: Option<Texts>,
     ignore_eos: Option<bool>,
@@ -141,6 +142,7 @@ impl Body {
             dry_allowed_length: self.dry_allowed_length,
             dry_penalty_last_n: self.dry_penalty_last_n,
             dry_sequence_breakers: self.dry_sequence_breakers,
+            stop_loops: self.stop_loops,
             seed: self.seed,
         };
         let max_tokens = self.max_completion_tokens.or(self.max_tokens);
@@ -304,12 +306,13 @@ mod tests {
         assert_eq!(asked.order.sampling.repetition_penalty, Some(1.2));
         let asked = chat(json!({
             "repeat_last_n": 128, "dry_multiplier": 0.8, "dry_base": 1.75, "dry_allowed_length": 4,
-            "dry_penalty_last_n": -1, "dry_sequence_breakers": ["\n"],
+            "dry_penalty_last_n": -1, "dry_sequence_breakers": ["\n"], "stop_loops": false,
         }));
         let sampling = asked.unwrap().order.sampling;
         assert_eq!((sampling.repeat_last_n, sampling.dry_multiplier), (Some(128), Some(0.8)));
         assert_eq!((sampling.dry_allowed_length, sampling.dry_penalty_last_n), (Some(4), Some(-1)));
         assert_eq!(sampling.dry_sequence_breakers, Some(vec!["\n".to_owned()]));
+        assert_eq!(sampling.stop_loops, Some(false));
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub struct SamplingChoices {
     pub dry_allowed_length: Option<u32>,
     pub dry_penalty_last_n: Option<i32>,
     pub dry_sequence_breakers: Option<Vec<String>>,
+    pub stop_loops: Option<bool>,
     pub seed: Option<u32>,
 }
 
@@ -79,6 +80,7 @@ impl SamplingChoices {
             dry_sequence_breakers: self
                 .dry_sequence_breakers
                 .unwrap_or_else(|| base.dry_sequence_breakers.clone()),
+            stop_loops: self.stop_loops.unwrap_or(base.stop_loops),
             seed,
             mode: if seed.is_some() { Mode::Reproducible } else { base.mode },
         }

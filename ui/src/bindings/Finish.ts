@@ -3,4 +3,4 @@
 /**
  * How a reply ended.
  */
-export type Finish = "stop" | "length" | "context_full" | "cancelled";
+export type Finish = "stop" | "length" | "context_full" | "cancelled" | "repeating";

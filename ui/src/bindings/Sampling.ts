@@ -52,6 +52,10 @@ dry_penalty_last_n: number,
  */
 dry_sequence_breakers: Array<string>, 
 /**
+ * End a reply that runs in circles.
+ */
+stop_loops: boolean, 
+/**
  * A fixed seed; `None` draws a fresh one for every reply.
  */
 seed: number | null, mode: Mode, };

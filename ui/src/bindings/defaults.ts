@@ -40,11 +40,12 @@ export const defaults: Settings = {
       "\"",
       "*"
     ],
+    "stop_loops": true,
     "seed": null,
     "mode": "fastest"
   },
   "thinking": null,
-  "max_tokens": 0,
+  "max_tokens": 2048,
   "system_prompt": "",
   "presets": [],
   "hidden_presets": [],

@@ -54,6 +54,7 @@ test("the words for the defaults are the defaults", () => {
     learn_from_earlier: defaults.learn_from_earlier ? "on" : "off",
     write_titles: defaults.write_titles ? "on" : "off",
     keep_traces: defaults.keep_traces ? "on" : "off",
+    stop_loops: sampling.stop_loops ? "on" : "off",
     seed: sampling.seed ?? "empty",
     max_tokens: defaults.max_tokens === 0 ? "empty" : defaults.max_tokens,
     thinking: defaults.thinking ?? "as the model has it",

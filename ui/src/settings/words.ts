@@ -68,6 +68,7 @@ const sections = {
   dry_base: "sampling",
   dry_allowed_length: "sampling",
   dry_penalty_last_n: "sampling",
+  stop_loops: "sampling",
   seed: "sampling",
   max_tokens: "sampling",
   thinking: "sampling",

@@ -27,7 +27,7 @@ export function placeWords({ id, siblings }: Message): string {
 
 /** Whether a reply has a text that does not end where its writer would have ended it. */
 export function wasCut({ role, text, finish }: Message): boolean {
-  const cut = finish === null || finish === "length" || finish === "cancelled";
+  const cut = finish !== "stop" && finish !== "context_full";
   return role === "assistant" && text !== "" && cut;
 }
 

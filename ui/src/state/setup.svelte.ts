@@ -100,6 +100,24 @@ export class Setup {
     this.change({ speculation: { ...this.values.speculation, ...change } });
   }
 
+  /** Has the open conversation written with stronger penalties on repetition than now. */
+  async penaliseMore() {
+    const { current } = this;
+    const values = current?.own ? current.values : this.standard;
+    const { sampling } = values;
+    const own = sampling.automatic_penalties ? 1 : sampling.repetition_penalty;
+    const stronger: Partial<Sampling> = {
+      automatic_penalties: false,
+      repetition_penalty: Math.max(1.1, Math.min(own + 0.05, 1.5)),
+      repeat_last_n: 256,
+      dry_multiplier: Math.max(1, sampling.dry_multiplier),
+      dry_allowed_length: 3,
+      dry_penalty_last_n: 2048,
+    };
+    this.#forget();
+    await this.#write(null, { ...values, sampling: { ...sampling, ...stronger } });
+  }
+
   /** Has the open conversation, or the one that is to come, written with a preset; null for what the settings say. */
   async choose(preset: Preset | null) {
     this.#forget();

@@ -48,6 +48,9 @@ pub struct SamplingArgs {
     /// several times, `none` for none
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     dry_sequence_breaker: Vec<String>,
+    /// Go on where the model repeats itself without end, which ends a reply otherwise
+    #[arg(long)]
+    keep_loops: bool,
     /// The same seed gives the same text
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     seed: Option<u32>,
@@ -102,6 +105,7 @@ impl SamplingArgs {
                 [none] if none == "none" => Vec::new(),
                 breakers => breakers.to_vec(),
             },
+            stop_loops: base.stop_loops && !self.keep_loops,
             seed: self.seed,
             mode: self.mode.map_or(unsaid, Mode::from),
         };

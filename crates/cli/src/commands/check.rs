@@ -29,7 +29,12 @@ struct Line<'a> {
 }
 
 pub fn run(Args { reply: args }: &Args) -> Result<ExitCode> {
-    let base = Sampling { mode: Mode::Reproducible, automatic_penalties: true, ..Sampling::greedy() };
+    let base = Sampling {
+        mode: Mode::Reproducible,
+        automatic_penalties: true,
+        stop_loops: true,
+        ..Sampling::greedy()
+    };
     let (mut session, request) = prepare(args, base)?;
     if session.draft.drafters.is_empty() || request.speculation.is_off() {
         return Err(nothing_to_compare());

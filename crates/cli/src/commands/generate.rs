@@ -73,7 +73,8 @@ impl<'a> Done<'a> {
 }
 
 pub fn run(Args { reply: args }: &Args) -> Result<()> {
-    let (mut session, request) = prepare(args, Sampling { automatic_penalties: true, ..Sampling::greedy() })?;
+    let (mut session, request) =
+        prepare(args, Sampling { automatic_penalties: true, stop_loops: true, ..Sampling::greedy() })?;
     let interrupt = Interrupt::listen();
     let reply = reply(&mut session, &request, &interrupt, &mut |round| {
         if args.json {

@@ -2,6 +2,7 @@
 //! how many tokens is for the drafters and their governor to say.
 
 mod judge;
+mod loops;
 mod output;
 mod record;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use self::judge::judge;
+use self::loops::Loops;
 use self::output::Output;
 use crate::accept::Guesses;
 use crate::context::Context;
@@ -242,6 +244,7 @@ impl<'a> Writing<'a> {
                 tokenizer: &decoder.tokenizer,
                 text: if request.continues { text.continuing() } else { text },
                 ignore_end: request.ignore_end,
+                loops: (request.sampling.stop_loops && !request.ignore_end).then(Loops::default),
             },
             drafters,
             request,

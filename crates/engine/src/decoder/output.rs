@@ -1,5 +1,6 @@
 //! What a round adds to the text: its tokens as text, up to where the reply ends.
 
+use super::loops::Loops;
 use crate::model::{TextStream, Tokenizer};
 use crate::token::TokenId;
 use crate::trace::Finish;
@@ -10,6 +11,8 @@ pub struct Output<'a> {
     pub text: TextStream,
     /// Goes on after the model ended its text.
     pub ignore_end: bool,
+    /// Whether the reply runs in circles; `None` where nobody looks.
+    pub loops: Option<Loops>,
 }
 
 /// What a round adds to the text, in order, and why nothing follows it.
@@ -29,8 +32,10 @@ impl Output<'_> {
             let mut text = self.text.push(token);
             room -= 1;
             let ended = !self.ignore_end && self.tokenizer.ends().contains(&token);
+            let circles = self.loops.as_mut().is_some_and(|loops| loops.push(token, &text));
             emission.finish = match room {
                 _ if ended || self.text.stopped() => Some(Finish::Stop),
+                _ if circles => Some(Finish::Repeating),
                 0 => Some(full),
                 _ => None,
             };

@@ -1,6 +1,7 @@
 import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Message } from "../../bindings/Message";
+import { t } from "../../messages/say";
 import { App } from "../../state/app.svelte";
 import { Trace } from "../../state/trace.svelte";
 import { drafted, extra, round, summary, threeRounds } from "../../trace/fixtures";
@@ -86,6 +87,7 @@ test("a reply without rounds that is still being written is copied as its text",
 test.each([
   ["that reached its maximum length", { finish: "length" }, true],
   ["that was stopped", { finish: "cancelled" }, true],
+  ["that ran in circles", { finish: "repeating" }, true],
   ["that a closed program left", { finish: null }, true],
   ["that failed half way", { finish: null, problem: "it broke." }, true],
   ["that is whole", { finish: "stop" }, false],
@@ -94,6 +96,23 @@ test.each([
 ] as const)("a reply %s can be continued, or not", (_, change, offered) => {
   show({ ...REPLY, ...change });
   expect(find("continue-reply") !== null).toBe(offered);
+});
+
+test("a reply that ran in circles says so and is written again with stronger penalties", async () => {
+  const calls: string[] = [];
+  vi.spyOn(app.setup, "penaliseMore").mockImplementation(() => {
+    calls.push("penalise");
+    return Promise.resolve();
+  });
+  vi.spyOn(app.reply, "regenerate").mockImplementation((message) => {
+    calls.push(`regenerate ${String(message)}`);
+    return Promise.resolve();
+  });
+  show({ ...REPLY, finish: "repeating" });
+  expect(find("reply-ending")?.textContent).toContain(t("reply.ending.repeating"));
+  expect(document.querySelectorAll("[data-testid=continue-reply]")).toHaveLength(1);
+  find("regenerate-with-penalty")?.click();
+  await vi.waitFor(() => expect(calls).toEqual(["penalise", `regenerate ${String(REPLY.id)}`]));
 });
 
 test("a reply that something follows cannot be continued", () => {

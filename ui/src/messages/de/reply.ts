@@ -46,6 +46,9 @@ export const reply = {
     "Bei der Höchstlänge gestoppt, die du in Einstellungen > Sampling erhöhen kannst.",
   "reply.ending.context_full":
     "Gestoppt, weil das Kontextfenster voll ist. Um weiterzumachen, sende eine Nachricht: Die ältesten können weggelassen werden.",
+  "reply.ending.repeating": "Beendet, weil sich das Modell wiederholte.",
+  "reply.continueLoop": "Fortsetzen",
+  "reply.regenerateWithPenalty": "Mit stärkerer Strafe neu erzeugen",
   "reply.ending.cancelled": "Von dir gestoppt.",
   "reply.incomplete": "Unvollständig: Foretoken wurde beendet, bevor diese Antwort fertig war.",
   "reply.name": "Antwort",

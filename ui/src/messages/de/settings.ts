@@ -93,14 +93,18 @@ export const settings = {
   "setting.dry_penalty_last_n.explanation":
     "Wie viele der letzten Token DRY nach wiederholten Folgen durchsucht. Leer lassen für die ganze Unterhaltung.",
   "setting.dry_penalty_last_n.standard": "leer",
+  "setting.stop_loops": "Schleifen beenden",
+  "setting.stop_loops.explanation":
+    "Beendet eine Antwort, in der sich das Modell endlos wiederholt. Du kannst sie trotzdem fortsetzen.",
+  "setting.stop_loops.standard": "an",
   "setting.seed": "Seed",
   "setting.seed.explanation":
     "Derselbe Seed ergibt im reproduzierbaren Sampling-Modus wieder denselben Text. Leer lassen für einen neuen Seed bei jeder Antwort.",
   "setting.seed.standard": "leer",
   "setting.max_tokens": "Höchstlänge",
   "setting.max_tokens.explanation":
-    "Die längste Antwort in Token. Leer lassen, um das ganze Kontextfenster zu erlauben.",
-  "setting.max_tokens.standard": "leer",
+    "Die längste Antwort in Token; sie lässt sich fortsetzen. Leer lassen, um das ganze Kontextfenster zu erlauben.",
+  "setting.max_tokens.standard": "2048",
   "setting.thinking": "Nachdenken",
   "setting.thinking.explanation":
     "Ob das Modell nachdenkt, bevor es antwortet, wenn seine Chat-Vorlage einen Schalter dafür hat. Ohne Nachdenken beginnen Antworten früher; mit ihm werden sie bei schweren Fragen besser.",

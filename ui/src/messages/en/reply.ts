@@ -43,6 +43,9 @@ export const reply = {
     "Stopped at the maximum length, which you can raise in Settings > Sampling.",
   "reply.ending.context_full":
     "Stopped because the context window is full. To go on, send a message: the oldest ones can be left out.",
+  "reply.ending.repeating": "Stopped because the model was repeating itself.",
+  "reply.continueLoop": "Continue",
+  "reply.regenerateWithPenalty": "Regenerate with a stronger penalty",
   "reply.ending.cancelled": "Stopped by you.",
   "reply.incomplete": "Incomplete: Foretoken was closed before this reply was finished.",
   "reply.name": "Reply",

@@ -89,14 +89,18 @@ export const settings = {
   "setting.dry_penalty_last_n.explanation":
     "How many of the last tokens DRY searches for repeated sequences. Leave empty for the whole conversation.",
   "setting.dry_penalty_last_n.standard": "empty",
+  "setting.stop_loops": "Stop loops",
+  "setting.stop_loops.explanation":
+    "Ends a reply in which the model repeats itself without end. You can continue it anyway.",
+  "setting.stop_loops.standard": "on",
   "setting.seed": "Seed",
   "setting.seed.explanation":
     "The same seed gives the same text again in the reproducible sampling mode. Leave empty for a new seed with each reply.",
   "setting.seed.standard": "empty",
   "setting.max_tokens": "Maximum length",
   "setting.max_tokens.explanation":
-    "Longest reply in tokens. Leave empty to allow the whole context window.",
-  "setting.max_tokens.standard": "empty",
+    "Longest reply in tokens; it can be continued. Leave empty to allow the whole context window.",
+  "setting.max_tokens.standard": "2048",
   "setting.thinking": "Thinking",
   "setting.thinking.explanation":
     "Whether the model thinks before it answers, where its chat template has a switch for that. Without it, answers begin sooner; with it, answers to hard questions are better.",

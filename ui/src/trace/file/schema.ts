@@ -30,7 +30,13 @@ function words<Word extends string>(members: Record<Word, true>) {
 const OUTCOMES = words<Outcome>({ accepted: true, rejected: true, discarded: true });
 const DRAFTERS = words<DrafterKind>({ model: true, head: true, ngram: true, recycling: true });
 const EXTRAS = words<ExtraKind>({ bonus: true, recovered: true, plain: true });
-const FINISHES = words<Finish>({ stop: true, length: true, context_full: true, cancelled: true });
+const FINISHES = words<Finish>({
+  stop: true,
+  length: true,
+  context_full: true,
+  cancelled: true,
+  repeating: true,
+});
 const REASONS = words<LengthReason>({
   fixed: true,
   governed: true,
