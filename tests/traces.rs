@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use foretoken_engine::trace::{Finish, Outcome, Round, Summary};
+use foretoken_engine::trace::{Finish, Outcome, Round, Speedup, Summary};
 use foretoken_tests::repository;
 use serde_json::{Map, Value, json};
 
@@ -45,7 +45,16 @@ fn fold(rounds: &[Round]) -> Value {
         "summary": summary,
         "outcomes": outcomes(rounds),
         "text": text,
+        "speedups": speedups(rounds),
     })
+}
+
+/// Times behind the speed-up after half of the rounds and after all. The page computes none.
+fn speedups(rounds: &[Round]) -> Value {
+    let after_each = Speedup::after_each(rounds);
+    let times = |speedup: &Speedup| json!({ "plain_ms": speedup.plain_ms, "elapsed_ms": speedup.elapsed_ms });
+    let at = |index: usize| after_each.get(index).copied().flatten().as_ref().map(times);
+    json!({ "half": at(rounds.len() / 2), "whole": at(rounds.len().saturating_sub(1)) })
 }
 
 /// Drafted tokens by drafter and outcome.

@@ -12,6 +12,7 @@ use foretoken_app::ipc::{
 use foretoken_app::presets::BUILT_IN;
 use foretoken_engine::model::Thinking;
 use foretoken_engine::speculation::{MAX_DRAFT_LENGTH, MAX_TREE_WIDTH};
+use foretoken_engine::trace::SAME_SPEED;
 use foretoken_library::catalogue;
 use serde_json::json;
 
@@ -128,6 +129,7 @@ fn the_facts_that_the_page_needs_are_written() {
         "draftNone": DRAFT_NONE,
         "thinkingTags": Thinking::KNOWN,
         "families": catalogue().iter().map(|family| family.id).collect::<Vec<_>>(),
+        "sameSpeed": SAME_SPEED,
     });
     let facts = serde_json::to_string_pretty(&facts).unwrap();
     let head = "// This file was generated from the constants of the engine and the application. Do not edit this \

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foretoken_engine::trace::Round;
+use foretoken_engine::trace::{Round, Speedup};
 use serde::Serialize;
 use tauri::ipc::{Channel, InvokeResponseBody, IpcResponse};
 use tauri::{AppHandle, Manager};
@@ -16,9 +16,9 @@ use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CatalogueFamily, CheckProgress, CommandError,
     ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export, FileDrag,
-    FoundRepository, ImportProgress, Imported, Message, ModelEntry, Preset, PresetValues, Recommendation,
-    Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings, Theme, TokenCount,
-    TokenSource, TraceStorage, ViewState,
+    FoundRepository, ImportProgress, Imported, Message, ModelEntry, PairSpeedup, Preset, PresetValues,
+    Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings,
+    Theme, TokenCount, TokenSource, TraceStorage, ViewState,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
@@ -133,6 +133,11 @@ commands! {
     fn trace(shell, message: i64) -> Stored<Vec<Round>> {
         Ok(Stored(shell.app()?.trace_json(message)?, PhantomData))
     }
+    fn speedups(shell, message: i64) -> Vec<Option<Speedup>> { shell.app()?.speedups(message) }
+    fn trace_speedups(_shell, rounds: Vec<Round>) -> Vec<Option<Speedup>> {
+        Ok(App::trace_speedups(&rounds))
+    }
+    fn pair_speedups(shell) -> Vec<PairSpeedup> { shell.app()?.pair_speedups() }
     fn rename_conversation(shell, conversation: i64, title: String) -> Conversation {
         shell.app()?.rename_conversation(conversation, &title)
     }

@@ -486,11 +486,13 @@ test("only what fits this computer is offered where that is asked for", async ()
   expect(names().some((name) => name.includes("8B"))).toBe(true);
 });
 
-test("an installed model says how fast it was here and whether drafts pay", async () => {
+test("an installed model says how fast it was here and what drafts brought over all replies", async () => {
   await show(Installed);
+  await app.library.loadPairSpeedups();
+  flushSync();
   const facts = find("model-facts", row("installed-model", "Starter 8.1M"));
   expect(facts?.textContent).toBe(
-    "3,120 tokens/s here, 3,980 with drafts · drafts pay: 1.3x · licence apache-2.0",
+    "3,100 tokens/s here, 4,000 with drafts · 1.6x faster with Starter draft 1.1M, 4 replies · licence apache-2.0",
   );
 });
 

@@ -229,10 +229,9 @@ impl App {
     /// The messages that a conversation shows, oldest first.
     pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
         let messages = self.unstored.over(|| self.store().messages(conversation))?;
-        messages
-            .into_iter()
-            .map(|(row, unstored)| Ok(Message { unstored, ..Message::try_from(row)? }))
-            .collect()
+        let shown = |(row, unstored)| Ok(Message { unstored, ..Message::try_from(self.measured(row))? });
+        let messages = messages.into_iter().map(shown).collect::<Result<_>>()?;
+        Ok(self.with_speedups(messages))
     }
 
     /// The rounds of a reply, as they are stored: a JSON array.

@@ -92,7 +92,7 @@ impl Candidate {
             Merit::SameVocabulary(_) => "same vocabulary",
             Merit::NeedsNoModel => "needs no model",
             Merit::Unproven(_) if !self.room => "may not fit in memory",
-            Merit::Unproven(_) if self.speedup.is_some() => "tried: does not pay",
+            Merit::Unproven(_) if self.speedup.is_some() => "tried: no faster",
             Merit::Unproven(_) | Merit::NoDrafts | Merit::Unusable => return None,
         };
         Some(words.to_owned())

@@ -32,8 +32,8 @@ pub use engine::{
 };
 pub use library::{
     Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, Dropped, FileDrag,
-    FileKind, FoundRepository, Probe, Recommendation, RecommendationKind, Repository, RepositoryFile,
-    TokenSource, Use,
+    FileKind, FoundRepository, PairSpeedup, Probe, Recommendation, RecommendationKind, Repository,
+    RepositoryFile, TokenSource, Use,
 };
 pub use models::{DraftOption, ModelEntry, ModelKind, ModelSpeed, Problem};
 pub use presets::{ConversationSetup, PRESET_NAME, Preset, PresetValues};

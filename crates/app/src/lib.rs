@@ -61,6 +61,7 @@ pub mod settings;
 mod setup;
 mod shown;
 pub mod speeds;
+mod speedups;
 pub mod start;
 mod start_problem;
 mod stored;

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use foretoken_engine::model::{ChatMessage, Role};
+use foretoken_engine::trace::{Round, Speedup, SpeedupMeter};
 use foretoken_store::{self as store, Store};
 
 use crate::app::App;
@@ -20,6 +21,9 @@ use crate::unstored::Ended;
 
 /// A killed program loses at most this much of a reply.
 const RECORD_EVERY: Duration = Duration::from_millis(500);
+
+/// The page is sent a reply's speed-up no more often: nobody reads a number that changes faster.
+const SPEEDUP_EVERY: Duration = Duration::from_millis(250);
 
 /// Where the events of a reply go.
 pub type Events = Arc<dyn Fn(ReplyEvent) + Send + Sync>;
@@ -191,6 +195,10 @@ impl App {
     ) -> Result<Reply> {
         let setup = self.face(conversation)?;
         let values = setup.values.clone();
+        let earlier = match question {
+            Question::More { reply } => self.speedup_until(reply)?,
+            _ => None,
+        };
         let (records, written) = mpsc::channel();
         let app = Arc::clone(self);
         let cancelling = cancel.clone();
@@ -204,13 +212,25 @@ impl App {
             cancel: cancelling,
             refused: false,
             round: None,
+            speed: LiveSpeedup { earlier, meter: SpeedupMeter::default(), due: Instant::now() },
         };
         let outcome =
             self.engine.reply(messages, values, Box::new(move |event| recorder.take(event)), cancel);
         let written = self.record(&written);
         let outcome = outcome.recv().unwrap_or_else(|_| Err(engine_gone()));
         match written? {
-            Some(written) => self.close(written, outcome),
+            Some(written) => {
+                let begun = written.begun.1.id;
+                let mut reply = self.close(written, outcome)?;
+                let message = &mut reply.reply;
+                message.speedup = if message.id == begun {
+                    let own = message.summary.as_ref().and_then(|summary| summary.speedup);
+                    Speedup::of_parts(earlier.into_iter().chain(own))
+                } else {
+                    earlier
+                };
+                Ok(reply)
+            }
             // Refused before anything was stored.
             None => Err(outcome.err().unwrap_or_else(engine_gone)),
         }
@@ -345,6 +365,29 @@ struct ReplyRecorder {
     refused: bool,
     /// By which the next text is written.
     round: Option<SharedRound>,
+    speed: LiveSpeedup,
+}
+
+/// The speed-up of a reply under way.
+struct LiveSpeedup {
+    /// Of the parts that it continues.
+    earlier: Option<Speedup>,
+    meter: SpeedupMeter,
+    /// When the page may be sent the next value.
+    due: Instant,
+}
+
+impl LiveSpeedup {
+    /// Takes a round; returns the speed-up when the page is due one.
+    fn add(&mut self, round: &Round) -> Option<Speedup> {
+        self.meter.add(round);
+        let now = Instant::now();
+        if now < self.due {
+            return None;
+        }
+        self.due = now + SPEEDUP_EVERY;
+        Speedup::of_parts(self.earlier.into_iter().chain(self.meter.speedup()))
+    }
 }
 
 impl ReplyRecorder {
@@ -366,9 +409,13 @@ impl ReplyRecorder {
                 (self.events)(ReplyEvent::Prompt { done: done as u32, total: total as u32 });
             }
             Event::Round(round) => {
+                let speedup = self.speed.add(round);
                 let round = SharedRound::of(round);
                 (self.events)(ReplyEvent::Round { round: round.clone() });
                 self.round = Some(round);
+                if let Some(speedup) = speedup {
+                    (self.events)(ReplyEvent::Speedup { speedup });
+                }
             }
             Event::Text { delta } => {
                 let round = self.round.take();

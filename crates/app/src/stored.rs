@@ -90,6 +90,7 @@ impl TryFrom<store::Message> for Message {
             siblings: row.siblings,
             attachments: row.attachments.into_iter().map(Into::into).collect(),
             unstored: None,
+            speedup: None,
         })
     }
 }

@@ -276,6 +276,47 @@ fn a_reply_is_streamed_round_by_round_and_stored_as_it_was_streamed() {
 }
 
 #[test]
+fn a_reply_has_the_same_speedup_live_stored_replayed_and_summed_over_its_pair() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (first, events) = fixture.send(None, "Tell me a story about a fox.");
+    let live = events.iter().filter(|event| matches!(event, ReplyEvent::Speedup { .. })).count();
+    assert!(live <= rounds(&events).len(), "{live} values");
+    let alone = first.reply.speedup.unwrap();
+    assert_eq!(Some(alone), first.reply.summary.as_ref().unwrap().speedup);
+    let replayed = fixture.app.speedups(first.reply.id).unwrap();
+    assert_eq!((replayed.len(), replayed[0]), (rounds(&events).len(), None));
+    let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-3, "{found}, {expected}");
+    near(replayed.last().unwrap().unwrap().plain_ms, alone.plain_ms);
+
+    // The second part has the speed-up of both parts.
+    let more = fixture.app.continue_reply(first.reply.id, listen().0).unwrap();
+    let own = more.reply.summary.as_ref().unwrap().speedup.unwrap();
+    let whole = more.reply.speedup.unwrap();
+    near(whole.plain_ms, alone.plain_ms + own.plain_ms);
+    near(whole.elapsed_ms, alone.elapsed_ms + own.elapsed_ms);
+    assert_eq!(whole.replies, 1);
+    let shown = |fixture: &Fixture| fixture.app.messages(first.conversation.id).unwrap();
+    assert_eq!(shown(&fixture).last().unwrap().speedup, Some(whole));
+    let replayed = fixture.app.speedups(more.reply.id).unwrap();
+    near(replayed.last().unwrap().unwrap().plain_ms, whole.plain_ms);
+
+    let pairs = fixture.app.pair_speedups().unwrap();
+    assert_eq!(pairs.len(), 1, "{pairs:?}");
+    assert_eq!(
+        (Some(&pairs[0].target), Some(&pairs[0].draft)),
+        (first.reply.target.as_ref(), first.reply.draft.as_ref())
+    );
+    assert_eq!(pairs[0].speedup.replies, 1);
+    near(pairs[0].speedup.saved_ms, whole.saved_ms);
+
+    // What an older version stored has no speed-up, and is measured by its trace.
+    let database = rusqlite::Connection::open(fixture.folder.path().join("foretoken.db")).unwrap();
+    database.execute("UPDATE messages SET summary = json_remove(summary, '$.speedup')", []).unwrap();
+    near(shown(&fixture).last().unwrap().speedup.unwrap().plain_ms, whole.plain_ms);
+}
+
+#[test]
 fn switching_the_draft_in_mid_conversation_keeps_the_target_and_its_cache() {
     let fixture = Fixture::new();
     fixture.set(|_| ());

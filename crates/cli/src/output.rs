@@ -70,6 +70,7 @@ pub fn summary(summary: &Summary) -> String {
             summary.judged
         )
     });
+    let against_plain = summary.speedup.map_or(String::new(), |speedup| format!(", {speedup}"));
     let ended = match summary.finish {
         Finish::Stop => "ended by the model",
         Finish::Length => "ended at the longest length",
@@ -77,7 +78,10 @@ pub fn summary(summary: &Summary) -> String {
         Finish::Cancelled => "stopped",
         Finish::Repeating => "ended because the model repeats itself (--keep-loops lets it go on)",
     };
-    format!("{} tokens{speed}{drafts}, first after {:.0} ms, {ended}", summary.tokens, summary.ttft_ms)
+    format!(
+        "{} tokens{speed}{against_plain}{drafts}, first after {:.0} ms, {ended}",
+        summary.tokens, summary.ttft_ms
+    )
 }
 
 #[cfg(test)]

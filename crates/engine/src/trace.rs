@@ -9,9 +9,11 @@ use crate::sampling::Sampling;
 use crate::speculation::Speculation;
 use crate::token::TokenId;
 
+mod plain;
+mod repeats;
 mod speedup;
 
-pub use speedup::Speedup;
+pub use speedup::{SAME_SPEED, Speedup, SpeedupMeter};
 
 /// What became of a drafted token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -239,6 +241,10 @@ pub struct Summary {
     /// Of plain decoding, by what passes were measured to cost on this device; `None` where nothing drafted.
     #[serde(default)]
     pub plain_tokens_per_second: Option<f64>,
+    /// Against plain decoding; `None` where nothing was drafted, plain decoding was not measured, or the reply is from
+    /// before it was recorded.
+    #[serde(default)]
+    pub speedup: Option<Speedup>,
     /// The settings it was written with; `None` for replies from before they were recorded.
     #[serde(default)]
     pub settings: Option<ReplySettings>,
@@ -298,6 +304,7 @@ impl Summary {
             elapsed_ms,
             times,
             plain_tokens_per_second: None,
+            speedup: Speedup::of(rounds),
             settings: None,
         }
     }

@@ -133,6 +133,8 @@ fn usage(summary: &Summary) -> Value {
         "drafted": summary.drafted,
         "judged": summary.judged,
         "accepted": summary.accepted,
+        "speedup": summary.speedup.map(|speedup| speedup.factor),
+        "saved_ms": summary.speedup.map(|speedup| speedup.saved_ms),
     })
 }
 

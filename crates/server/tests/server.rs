@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use foretoken_engine::trace::{Finish, Summary};
+use foretoken_engine::trace::{Finish, Speedup, Summary};
 use foretoken_server::{Address, Event, Order, Prompt, Refusal, Server, Teller, Writer};
 use foretoken_tests::client::{answer, asked, get, head, leave, post, send};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl Fixture {
 
 fn summary() -> Summary {
     let summary = Summary::of(&[], Finish::Stop, 9, 4, 20.0);
-    Summary { tokens: 3, drafted: 5, judged: 2, accepted: 1, ..summary }
+    Summary { tokens: 3, drafted: 5, judged: 2, accepted: 1, speedup: Speedup::new(30.0, 20.0, 1), ..summary }
 }
 
 fn reply(teller: Teller) {
@@ -127,7 +127,7 @@ fn the_usage_tells_of_drafts_and_ends_a_stream_that_asks_for_it() {
     let (_server, at) = Fixture::start().reply_to_all();
     let usage = json!({
         "prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12,
-        "prompt_tokens_details": { "cached_tokens": 4 }, "drafted": 5, "judged": 2, "accepted": 1,
+        "prompt_tokens_details": { "cached_tokens": 4 }, "drafted": 5, "judged": 2, "accepted": 1, "speedup": 1.5, "saved_ms": 10.0,
     });
     let whole = post(at, CHAT, HELLO).json();
     assert_eq!(whole["usage"], usage);

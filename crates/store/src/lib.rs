@@ -10,6 +10,7 @@
 //! - rounds: the trace of a reply, appended while it is written and packed when it ends; [`TraceStorage`] is
 //!   what all of them take
 //! - [`Arena`]: what an arena brought, one JSON document each
+//! - [`PairTimes`]: what drafts saved over all replies of a pair of models
 //! - [`Hit`]: full-text search over all messages
 //! - settings and the window's view state: one JSON document each; what a conversation is written with (`setup.rs`): one each
 //! - `age`: when what was deleted goes for good; `private`: files that nobody else may read; `aside`: a database
@@ -34,6 +35,7 @@ mod schema;
 mod search;
 mod settings;
 mod setup;
+mod speedups;
 mod store;
 mod title;
 mod tree;
@@ -46,6 +48,7 @@ pub use error::{Error, Result};
 pub use messages::{Asked, Ending, Message, Role};
 pub use rounds::TraceStorage;
 pub use search::Hit;
+pub use speedups::PairTimes;
 pub use store::Store;
 pub use title::{LONGEST_TITLE, title_from};
 pub use tree::{Node, Tree};

@@ -28,7 +28,7 @@ describe("the verdict", () => {
     expect(verdictWords(verdict, names, false)).toEqual({
       figure: null,
       sentence: "No winner",
-      spread: "The pairs disagree: 0.97x to 1.05x over 5 pairs.",
+      spread: "The pairs disagree: A is up to 1.05x as fast, B up to 1.03x, over 5 pairs.",
     });
   });
 
@@ -49,9 +49,10 @@ describe("the verdict", () => {
     );
   });
 
-  test("never calls a small difference 1.00x", () => {
+  test("never calls a small difference 1x", () => {
     expect(times(1.003)).toBe("1.003x");
-    expect(times(1)).toBe("1.00x");
+    expect(times(1)).toBe("1x");
+    expect(times(1.5)).toBe("1.5x");
     expect(times(12.345)).toBe("12.35x");
   });
 });

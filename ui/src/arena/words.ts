@@ -5,7 +5,7 @@ import type { Setup } from "../bindings/Setup";
 import type { Verdict } from "../bindings/Verdict";
 import type { Pair } from "./pairs";
 import { t } from "../messages/say";
-import { count, decimal } from "../messages/numbers";
+import { count } from "../messages/numbers";
 
 export interface VerdictWords {
   /** "1.42x"; null where nobody won. */
@@ -16,10 +16,9 @@ export interface VerdictWords {
   spread: string;
 }
 
-/** Two digits behind the point, and a third where two would say that nothing differs. */
+/** "1.5x", "1.42x": up to two digits behind the point, and a third where two would say that nothing differs. */
 export function times(ratio: number): string {
-  const digits = ratio !== 1 && Math.abs(ratio - 1) < 0.005 ? 3 : 2;
-  return `${decimal(ratio, digits)}x`;
+  return `${count(ratio, ratio !== 1 && Math.abs(ratio - 1) < 0.005 ? 3 : 2)}x`;
 }
 
 export function verdictWords(verdict: Verdict, names: Pair<string>, same: boolean): VerdictWords {
@@ -34,7 +33,7 @@ export function verdictWords(verdict: Verdict, names: Pair<string>, same: boolea
   }
   const noise = same ? ` ${t("arena.noise")}` : "";
   if (winner === null) {
-    const spread = t("arena.disagree", range);
+    const spread = t("arena.disagree", { first: times(highest), second: times(1 / lowest), pairs });
     return { figure: null, sentence: t("arena.noWinner"), spread: spread + noise };
   }
   const [fast, slow] = winner === 0 ? names : [names[1], names[0]];

@@ -24,6 +24,7 @@ import type { Imported } from "../bindings/Imported";
 import type { ImportProgress } from "../bindings/ImportProgress";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
+import type { PairSpeedup } from "../bindings/PairSpeedup";
 import type { Preset } from "../bindings/Preset";
 import type { PresetValues } from "../bindings/PresetValues";
 import type { Reply } from "../bindings/Reply";
@@ -36,6 +37,7 @@ import type { SearchHit } from "../bindings/SearchHit";
 import type { Sent } from "../bindings/Sent";
 import type { ServerStatus } from "../bindings/ServerStatus";
 import type { Settings } from "../bindings/Settings";
+import type { Speedup } from "../bindings/Speedup";
 import type { TokenCount } from "../bindings/TokenCount";
 import type { TokenSource } from "../bindings/TokenSource";
 import type { TraceStorage } from "../bindings/TraceStorage";
@@ -126,6 +128,12 @@ export interface Backend {
   /** The branch that the conversation shows, oldest first. */
   messages(conversation: number): Promise<Message[]>;
   trace(message: number): Promise<Round[]>;
+  /** The speed-up of a reply after each of its rounds, with the parts that it continues. */
+  speedups(message: number): Promise<(Speedup | null)[]>;
+  /** The speed-up after each round of a trace that is not stored. */
+  traceSpeedups(rounds: Round[]): Promise<(Speedup | null)[]>;
+  /** The speed-ups over all stored replies, by the pair that wrote them. */
+  pairSpeedups(): Promise<PairSpeedup[]>;
   rename(conversation: number, title: string): Promise<Conversation>;
   pin(conversation: number, pinned: boolean): Promise<Conversation>;
   /** Can be undone with {@link restore}. */

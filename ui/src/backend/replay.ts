@@ -28,6 +28,7 @@ import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
 import type { Sent } from "../bindings/Sent";
 import type { Settings } from "../bindings/Settings";
+import type { Speedup } from "../bindings/Speedup";
 import type { TokenCount } from "../bindings/TokenCount";
 import type { ViewState } from "../bindings/ViewState";
 import type { Why } from "../bindings/Why";
@@ -47,6 +48,7 @@ import { ReplayLibrary } from "./replayLibrary";
 import { ReplayMessages } from "./replayMessages";
 import { ReplaySetup } from "./replaySetup";
 import { STARTER, TARGETS, memoryOf } from "./replayModels";
+import { sampleSpeedups, sampleSum, withSpeedups } from "./sampleSpeedups";
 
 const STARTER_DRAFT: DraftOption = {
   id: "starter-draft",
@@ -300,9 +302,28 @@ export class Replay implements Backend {
       ),
     );
 
-  messages = (conversation: number) => Promise.resolve(this.#messages.shown(conversation));
+  messages = (conversation: number) =>
+    Promise.resolve(withSpeedups(this.#messages.shown(conversation)));
 
   trace = (message: number) => Promise.resolve(this.#traces.get(message) ?? []);
+
+  speedups = (message: number) => {
+    const earlier = this.#speedupUntil(this.#messages.find(message)?.parent ?? null);
+    const own = sampleSpeedups(this.#traces.get(message) ?? []);
+    return Promise.resolve(own.map((speedup) => sampleSum([earlier, speedup], 1)));
+  };
+
+  traceSpeedups = (rounds: Round[]) => Promise.resolve(sampleSpeedups(rounds));
+
+  pairSpeedups = () => {
+    const replies = this.#messages.all().filter(({ summary }) => summary?.speedup);
+    const speedup = sampleSum(
+      replies.map(({ summary }) => summary?.speedup ?? null),
+      replies.length,
+    );
+    if (!speedup) return Promise.resolve([]);
+    return Promise.resolve([{ target: STARTER.label, draft: STARTER_DRAFT.label, speedup }]);
+  };
 
   rename = (conversation: number, title: string) => this.#change(conversation, { title });
 
@@ -547,19 +568,29 @@ export class Replay implements Backend {
     const { rounds, promptTokens, finish } = this.#rest(before);
     onEvent({ type: "prompt", done: 0, total: promptTokens });
     const played: Round[] = [];
+    const earlier = this.#speedupUntil(after);
+    const speedups = sampleSpeedups(rounds);
     const begin = performance.now();
-    for (const round of rounds) {
+    for (const [index, round] of rounds.entries()) {
       if (this.#hasStopped() || this.#full(played)) break;
       await until(begin + round.at_ms / this.#speed);
       played.push(round);
       onEvent({ type: "round", round });
+      const speedup = sampleSum([earlier, speedups[index] ?? null], 1);
+      if (speedup) onEvent({ type: "speedup", speedup });
     }
     const whole = played.length === rounds.length;
     const end: Finish = this.#hasStopped() ? "cancelled" : whole ? finish : "length";
     const stored = this.#store(reply, played, end, promptTokens);
     this.#enter("ready");
     const instead = stored.text === "" ? this.#messages.withdraw(stored) : undefined;
-    return { conversation: this.#touch(home), reply: instead ?? stored };
+    const shown = withSpeedups(this.#messages.upTo((instead ?? stored).id)).at(-1);
+    return { conversation: this.#touch(home), reply: shown ?? stored };
+  }
+
+  /** Of a message and the parts that it continues. */
+  #speedupUntil(message: number | null): Speedup | null {
+    return withSpeedups(this.#messages.upTo(message)).at(-1)?.speedup ?? null;
   }
 
   /** What is played after these messages: the recording for the last question, less what was said of it. */
@@ -601,8 +632,9 @@ export class Replay implements Backend {
   #store(reply: Message, rounds: Round[], finish: Finish, promptTokens: number): Message {
     const { speculation, sampling, system_prompt, thinking } = this.#settings;
     const settings = structuredClone({ speculation, sampling, system_prompt, thinking });
-    const summary = { ...summaryOf(rounds, finish, promptTokens), settings };
-    const stored: Message = { ...reply, text: textOf(rounds), finish, summary };
+    const speedup = sampleSpeedups(rounds).at(-1) ?? null;
+    const summary = { ...summaryOf(rounds, finish, promptTokens), settings, speedup };
+    const stored: Message = { ...reply, text: textOf(rounds), finish, summary, speedup };
     if (this.#settings.keep_traces) this.#traces.set(reply.id, rounds);
     this.#messages.change(reply.id, stored);
     return stored;
@@ -667,6 +699,7 @@ export class Replay implements Backend {
       parent,
       attachments: [],
       unstored: null,
+      speedup: null,
     });
   }
 
@@ -761,7 +794,7 @@ function estimated(text: string): TokenCount {
 }
 
 function off(text: string): Why {
-  return { state: "off", drafter: null, length: null, reason: null, speedup: null, text };
+  return { state: "off", drafter: null, length: null, reason: null, expected: null, text };
 }
 
 const CPU = "CPU, 2 threads, AVX-512";

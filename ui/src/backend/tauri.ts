@@ -93,6 +93,9 @@ export const tauri: Backend = {
     const rounds: StoredRound[] = await call("trace", { message });
     return rounds.map(completed);
   },
+  speedups: (message) => call("speedups", { message }),
+  traceSpeedups: (rounds) => call("trace_speedups", { rounds }),
+  pairSpeedups: () => call("pair_speedups", {}),
   rename: (conversation, title) => call("rename_conversation", { conversation, title }),
   pin: (conversation, pinned) => call("pin_conversation", { conversation, pinned }),
   delete: async (conversation) => {

@@ -2,6 +2,7 @@
 import type { Attachment } from "./Attachment";
 import type { Finish } from "./Finish";
 import type { Role } from "./Role";
+import type { Speedup } from "./Speedup";
 import type { Summary } from "./Summary";
 
 export type Message = { id: number, conversation: number, role: Role, text: string, 
@@ -40,4 +41,8 @@ attachments: Array<Attachment>,
 /**
  * Replies that could not be stored yet: the sentence that says why.
  */
-unstored: string | null, };
+unstored: string | null, 
+/**
+ * Replies: speed-up over plain decoding, of a continued reply that of all parts up to this one.
+ */
+speedup: Speedup | null, };

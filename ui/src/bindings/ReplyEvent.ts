@@ -2,8 +2,9 @@
 import type { Conversation } from "./Conversation";
 import type { Message } from "./Message";
 import type { Round } from "./Round";
+import type { Speedup } from "./Speedup";
 
 /**
  * Sent on the channel of what begins a reply.
  */
-export type ReplyEvent = { "type": "started", conversation: Conversation, user: Message | null, reply: Message, } | { "type": "prompt", done: number, total: number, } | { "type": "round", round: Round, } | { "type": "text", delta: string, };
+export type ReplyEvent = { "type": "started", conversation: Conversation, user: Message | null, reply: Message, } | { "type": "prompt", done: number, total: number, } | { "type": "round", round: Round, } | { "type": "speedup", speedup: Speedup, } | { "type": "text", delta: string, };

@@ -19,9 +19,9 @@ length: number | null,
  */
 reason: LengthReason | null, 
 /**
- * Expected speed over that of plain decoding: on, with this length; paused, with the best one.
+ * Paused: expected speed with the best draft length over that of plain decoding.
  */
-speedup: number | null, 
+expected: number | null, 
 /**
  * Off: why. Else what differs from the settings; empty where nothing does. Without a full stop at its end.
  */

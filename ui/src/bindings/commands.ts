@@ -20,6 +20,7 @@ import type { ImportProgress } from "./ImportProgress";
 import type { Imported } from "./Imported";
 import type { Message } from "./Message";
 import type { ModelEntry } from "./ModelEntry";
+import type { PairSpeedup } from "./PairSpeedup";
 import type { Preset } from "./Preset";
 import type { PresetValues } from "./PresetValues";
 import type { Recommendation } from "./Recommendation";
@@ -32,6 +33,7 @@ import type { SearchHit } from "./SearchHit";
 import type { Sent } from "./Sent";
 import type { ServerStatus } from "./ServerStatus";
 import type { Settings } from "./Settings";
+import type { Speedup } from "./Speedup";
 import type { TokenCount } from "./TokenCount";
 import type { TokenSource } from "./TokenSource";
 import type { TraceStorage } from "./TraceStorage";
@@ -74,6 +76,9 @@ export type Commands = {
   list_conversations: { args: {}, returns: Array<Conversation> },
   messages: { args: { conversation: number }, returns: Array<Message> },
   trace: { args: { message: number }, returns: Array<Round> },
+  speedups: { args: { message: number }, returns: Array<Speedup | null> },
+  trace_speedups: { args: { rounds: Array<Round> }, returns: Array<Speedup | null> },
+  pair_speedups: { args: {}, returns: Array<PairSpeedup> },
   rename_conversation: { args: { conversation: number, title: string }, returns: Conversation },
   pin_conversation: { args: { conversation: number, pinned: boolean }, returns: Conversation },
   delete_conversation: { args: { conversation: number }, returns: null },

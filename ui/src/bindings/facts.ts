@@ -49,6 +49,7 @@ export const facts = {
     "max": 60,
     "min": 1
   },
+  "sameSpeed": 0.05,
   "textSize": {
     "max": 160,
     "min": 80

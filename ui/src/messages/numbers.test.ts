@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { size, timeLeft } from "../state/amounts";
 import { duration, percent, probability } from "../trace/describe";
-import { times } from "../trace/savings";
+import { times } from "../trace/speedup";
 import { showLanguage } from "./locale.svelte";
 import { count, date, decimal, scientific } from "./numbers";
 import { t } from "./say";

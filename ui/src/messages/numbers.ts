@@ -15,6 +15,11 @@ export function decimal(value: number, digits: number): string {
   return format(value, digits, digits);
 }
 
+/** "6.4", "34", "8,300": two significant digits. */
+export function significant(value: number): string {
+  return count(Number(value.toPrecision(2)), value < 10 ? 1 : 0);
+}
+
 /** "81 %"; a no-break space keeps the sign with its number. */
 export function percent(share: number): string {
   return `${count(share * 100)}\u00a0%`;

@@ -26,7 +26,7 @@ test("in English the shell is quoted word by word", () => {
   for (const words of [
     "Loading SmolLM2",
     "tried: 1.4x",
-    "llama, 8.8 MB, context 1024 tokens",
+    "llama, 8.8 MB, context 512 tokens",
     TIMES,
     GONE,
   ]) {
@@ -41,7 +41,7 @@ test("in another language its terms are translated, and its sentences follow wha
   expect(shellWords("Loading SmolLM2")).toBe("SmolLM2 wird geladen");
   expect(shellWords("tried: 1.4x")).toBe("probiert: 1,4x");
   expect(shellWords("llama, 8.8 MB, context 1024 tokens")).toBe(
-    "llama, 8,8 MB, Kontext 1024 Token",
+    "llama, 8,8 MB, Kontext 1.024 Token",
   );
   expect(shellWords(TIMES)).toBe(
     "Die GPU (Vulkan, Intel UHD (2)) braucht 4,10 ms für ein Token, die CPU 18 ms: Die GPU rechnet.",

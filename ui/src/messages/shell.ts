@@ -3,7 +3,7 @@
  * sentences stand behind one that says in the language of the page what kind of problem they are about.
  */
 import type { CommandError } from "../bindings/CommandError";
-import { decimal } from "./numbers";
+import { count, decimal } from "./numbers";
 import { t } from "./say";
 
 /** What is known of the words that the shell uses; `shell.test.ts` looks for them in its source. */
@@ -24,7 +24,7 @@ export const TERMS = {
   "same vocabulary": "shell.sameVocabulary",
   "needs no model": "shell.needsNoModel",
   "may not fit in memory": "shell.mayNotFit",
-  "tried: does not pay": "shell.doesNotPay",
+  "tried: no faster": "shell.doesNotPay",
   "other vocabulary": "shell.otherVocabulary",
   "not found": "shell.notFound",
   "larger than the target": "shell.largerThanTarget",
@@ -106,7 +106,11 @@ function inLocale(found: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(found).map(([name, text]) => [
       name,
-      ["model", "server", "gpu"].includes(name) ? text : written(text),
+      ["model", "server", "gpu"].includes(name)
+        ? text
+        : name === "tokens" && text !== ""
+          ? count(Number(text))
+          : written(text),
     ]),
   );
 }

@@ -12,7 +12,6 @@ import { TraceFileError } from "../trace/file/problem";
 import { traceFileName, writeTrace } from "../trace/file/write";
 import { shortName } from "../trace/names";
 import { placeOf } from "../trace/position";
-import { paceOfSummary, paceOfTrace, speedupOfPaces, type Pace } from "../trace/savings";
 import { Arena } from "./arena.svelte";
 import { Attachments } from "./attachments.svelte";
 import { partsOf, wholesOf } from "./branches";
@@ -55,7 +54,7 @@ export class App {
   readonly context: Context;
   readonly reply: Reply;
   readonly playback = new Playback();
-  readonly imports = new Imports();
+  readonly imports: Imports;
   readonly find = new Find();
   readonly exchange: Exchange;
   readonly check: Check;
@@ -91,6 +90,7 @@ export class App {
     this.setup = new Setup(backend, this.settings, this.toasts);
     this.conversations = new Conversations(backend, this.toasts, () => this.playback.close());
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
+    this.imports = new Imports((rounds) => backend.traceSpeedups(rounds));
     this.attachments = new Attachments(backend);
     this.context = new Context(backend);
     this.reply = new Reply(backend, this.conversations, this.traces, (conversation) => {
@@ -141,17 +141,9 @@ export class App {
     const found = this.conversations.messages.find(({ id }) => id === message);
     if (!found) return null;
     const parts = partsOf(this.conversations.messages, found);
-    const replayed = parts.findIndex(({ id }) => id === this.playback.message);
-    const shown = replayed < 0 ? parts : parts.slice(0, replayed + 1);
-    return speedupOfPaces(shown.map((part) => this.#paceOf(part)));
-  }
-
-  #paceOf({ id, summary }: Message): Pace | null {
-    const growing = this.reply.message?.id === id || this.playback.message === id;
-    const trace = growing ? this.traceOf(id) : undefined;
-    if (!trace) return summary && paceOfSummary(summary);
-    const pace = paceOfTrace(trace.rounds, trace.statistics);
-    return pace && { ...pace, plain: pace.plain ?? summary?.plain_tokens_per_second ?? null };
+    if (parts.some(({ id }) => id === this.playback.message)) return this.playback.speedup;
+    const last = parts.at(-1);
+    return last?.id === this.reply.message?.id ? this.reply.speedup : (last?.speedup ?? null);
   }
 
   /** The first reply of the open conversation that is shown as tokens, by its first part; null for none. */
@@ -250,8 +242,16 @@ export class App {
       this.toasts.show(t("window.noReplay"));
       return;
     }
+    const speedups = await this.#speedupsOf(id);
     this.view.inspect(id);
-    this.playback.open(id, rounds, !this.littleMotion);
+    this.playback.open(id, rounds, !this.littleMotion, speedups);
+  }
+
+  /** After each round of a reply; none where they cannot be had, which is no reason not to replay it. */
+  async #speedupsOf(reply: number): Promise<readonly (Speedup | null)[]> {
+    const imported = this.imports.list.find((file) => file.reply.id === reply);
+    if (imported) return imported.speedups;
+    return await this.#backend.speedups(reply).catch(() => []);
   }
 
   /** Writes a reply's trace into a file; resolves with its path, or null where that failed. */

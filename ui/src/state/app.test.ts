@@ -34,6 +34,7 @@ const message = (id: number, change: Partial<Message> = {}): Message => ({
   siblings: [id],
   attachments: [],
   unstored: null,
+  speedup: null,
   ...change,
 });
 const question = message(2, { role: "user", text: "Hello" });

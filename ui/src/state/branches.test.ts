@@ -17,6 +17,7 @@ const message = (id: number, role: Message["role"], parent: number | null): Mess
   siblings: [id],
   attachments: [],
   unstored: null,
+  speedup: null,
 });
 
 test("while the last reply grows, those before it stay what they are", () => {

@@ -18,7 +18,7 @@ const STARTING: EngineStatus = {
     drafter: null,
     length: null,
     reason: null,
-    speedup: null,
+    expected: null,
     text: "no model is loaded yet",
   },
   device: "",

@@ -3,6 +3,8 @@
  * looked at and is not stored. Its numbers are below zero, where no stored one's are.
  */
 import type { Message } from "../bindings/Message";
+import type { Round } from "../bindings/Round";
+import type { Speedup } from "../bindings/Speedup";
 import type { Summary } from "../bindings/Summary";
 import { openTrace } from "../trace/file/open";
 import { pause } from "../trace/file/pause";
@@ -21,6 +23,8 @@ export interface Imported {
   messages: Message[];
   reply: Message;
   trace: Trace;
+  /** After each round of the trace. */
+  speedups: readonly (Speedup | null)[];
   /** What a person should know of the file, a sentence each. */
   notices: string[];
 }
@@ -36,6 +40,12 @@ export class Imports {
   /** The file being read, and the share that was. */
   reading = $state.raw<{ name: string; share: number } | null>(null);
   #lastId = 0;
+  readonly #measure: (rounds: Round[]) => Promise<(Speedup | null)[]>;
+
+  /** `measure` resolves with the speed-up after each round. */
+  constructor(measure: (rounds: Round[]) => Promise<(Speedup | null)[]>) {
+    this.#measure = measure;
+  }
 
   find(conversation: number | null): Imported | undefined {
     return this.list.find(({ id }) => id === conversation);
@@ -63,6 +73,9 @@ export class Imports {
   async #imported(name: string, file: TraceFile): Promise<Imported> {
     const id = this.#nextId();
     const trace = await traceOf(file);
+    // A file whose speed-up cannot be measured can still be looked at.
+    const speedups = await this.#measure(file.rounds).catch(() => []);
+    const speedup = speedups.at(-1) ?? null;
     const common = {
       conversation: id,
       created_at: file.header?.created_at ?? 0,
@@ -82,7 +95,8 @@ export class Imports {
       text: file.text,
       // Of a file that is cut off the notice speaks; how the reply ended is not known.
       finish: file.done ? file.done.finish : "stop",
-      summary: summaryIn(file, trace),
+      summary: summaryIn(file, trace, speedup),
+      speedup,
       target: file.header?.target ?? null,
       draft: file.header?.draft ?? null,
     };
@@ -98,12 +112,13 @@ export class Imports {
             text: prompt,
             finish: null,
             summary: null,
+            speedup: null,
             target: null,
             draft: null,
           };
     const messages = question === null ? [reply] : [question, reply];
     const { notices } = file;
-    return { id, name, messages, reply, trace, notices };
+    return { id, name, messages, reply, trace, speedups, notices };
   }
 
   #nextId(): number {
@@ -125,11 +140,15 @@ async function traceOf({ rounds }: TraceFile): Promise<Trace> {
 }
 
 /** The numbers the file says, and where it says none those that its rounds make. */
-function summaryIn({ rounds, done }: TraceFile, { statistics }: Trace): Summary {
+function summaryIn(
+  { rounds, done }: TraceFile,
+  { statistics }: Trace,
+  speedup: Speedup | null,
+): Summary {
   const said = Object.entries({ ...done, text: undefined }).filter(
     ([, value]) => value !== undefined,
   );
   const [finish, promptTokens] = [done?.finish ?? "stop", done?.prompt_tokens ?? 0] as const;
   const folded = summaryOf(rounds, finish, promptTokens, statistics);
-  return { ...folded, ...Object.fromEntries(said), finish: folded.finish };
+  return { ...folded, ...Object.fromEntries(said), finish: folded.finish, speedup };
 }

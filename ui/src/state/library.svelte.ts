@@ -11,6 +11,7 @@ import type { FileDrag } from "../bindings/FileDrag";
 import type { FileKind } from "../bindings/FileKind";
 import type { FoundRepository } from "../bindings/FoundRepository";
 import type { ModelEntry } from "../bindings/ModelEntry";
+import type { PairSpeedup } from "../bindings/PairSpeedup";
 import type { Recommendation } from "../bindings/Recommendation";
 import type { Repository } from "../bindings/Repository";
 import type { TokenSource } from "../bindings/TokenSource";
@@ -63,6 +64,8 @@ export class Library {
   hits = $state.raw<Hits>({ state: "none" });
   /** Pairs that suit this computer, two or three. */
   recommendations = $state.raw<Recommendation[]>([]);
+  /** What drafts brought over all stored replies, by pair. */
+  pairSpeedups = $state.raw<PairSpeedup[]>([]);
   downloads = $state.raw<Download[]>([]);
   token = $state<TokenSource | null>(null);
   /** Why the last thing asked for did not happen. */
@@ -125,13 +128,26 @@ export class Library {
 
   /** Fetches the catalogue, also again: what fits may have changed. */
   async load() {
+    void this.loadPairSpeedups();
     await this.#try(async () => {
       this.families = await this.#backend.catalogue();
     });
   }
 
+  /** Fetches what drafts brought so far; it stays what it was where that fails. */
+  async loadPairSpeedups() {
+    this.pairSpeedups = await this.#backend.pairSpeedups().catch(() => this.pairSpeedups);
+  }
+
+  /** What drafts brought a target, by its label: with this draft if it has replies, else with the most used one. */
+  pairSpeedup(target: string, draft: string | null): PairSpeedup | null {
+    const own = this.pairSpeedups.filter((pair) => pair.target === target);
+    return own.find((pair) => pair.draft === draft) ?? (draft === null ? null : own[0]) ?? null;
+  }
+
   /** Fetches the pairs that suit this computer; they stay while one of them is on its way, which changes what is free. */
   async loadRecommendations() {
+    void this.loadPairSpeedups();
     if (this.awaited.length > 0) return;
     try {
       this.recommendations = await this.#backend.recommendations();

@@ -4,6 +4,7 @@
  * that a long trace stays easy to move about in.
  */
 import type { Round } from "../bindings/Round";
+import type { Speedup } from "../bindings/Speedup";
 import { Clock } from "../trace/clock";
 import { stagesOf, type Stage } from "../trace/stage";
 import { Trace } from "./trace.svelte";
@@ -35,6 +36,8 @@ export class Playback {
   /** All its rounds, and the clock they were written by. */
   rounds = $state.raw<readonly Round[]>([]);
   clock = $state.raw(NOTHING);
+  /** The speed-up after each of them. */
+  speedups = $state.raw<readonly (Speedup | null)[]>([]);
   /** The moment shown, in milliseconds from the start of the reply. */
   position = $state(0);
   /** What the page shows: the rounds that had ended at the moment, once a long trace was fed. */
@@ -48,6 +51,8 @@ export class Playback {
 
   /** Rounds that had ended at the moment. */
   readonly count = $derived(this.clock.countAt(this.position));
+  /** The speed-up of these rounds. */
+  readonly speedup = $derived(this.speedups[this.count - 1] ?? null);
 
   /** The round under way once it was drafted and while it is checked; null where it is too short to see. */
   readonly ahead = $derived.by(() => {
@@ -69,10 +74,16 @@ export class Playback {
   #stageMs = 0;
 
   /** Shows a reply from its start; a person who wants little motion begins it by hand. */
-  open(message: number, rounds: readonly Round[], playing: boolean) {
+  open(
+    message: number,
+    rounds: readonly Round[],
+    playing: boolean,
+    speedups: readonly (Speedup | null)[] = [],
+  ) {
     this.close();
     this.message = message;
     this.rounds = rounds;
+    this.speedups = speedups;
     this.clock = new Clock(rounds);
     this.speed = watchable(this.clock.end);
     if (playing) this.play();
@@ -83,6 +94,7 @@ export class Playback {
     this.#frame = undefined;
     this.message = null;
     this.rounds = [];
+    this.speedups = [];
     this.clock = NOTHING;
     this.position = 0;
     this.playing = false;

@@ -7,6 +7,7 @@ import type { Message } from "../bindings/Message";
 import type { Reply as Stored } from "../bindings/Reply";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
 import type { Sent } from "../bindings/Sent";
+import type { Speedup } from "../bindings/Speedup";
 import { frames } from "../frames";
 import { BackendError, type Backend } from "../backend/backend";
 import type { Conversations } from "./conversations.svelte";
@@ -30,6 +31,8 @@ export class Reply {
   /** The reply being written, from the moment the shell has begun it. */
   message = $state.raw<Message | null>(null);
   trace = $state.raw<Trace | null>(null);
+  /** Its speed-up so far, with the parts that it continues. */
+  speedup = $state.raw<Speedup | null>(null);
   /** How far the prompt has been read. */
   prompt = $state.raw<{ done: number; total: number } | null>(null);
   /** Why the last question was refused, in a sentence. */
@@ -173,6 +176,7 @@ export class Reply {
       this.stopping = false;
       this.message = null;
       this.trace = null;
+      this.speedup = null;
       this.prompt = null;
     }
   }
@@ -187,6 +191,7 @@ export class Reply {
         this.#traces.keep(event.reply.id, this.trace);
         this.#conversations.place(event.reply);
         this.#text = "";
+        this.speedup = null;
         this.#onBegin(event.conversation.id);
         break;
       case "prompt":
@@ -196,6 +201,9 @@ export class Reply {
         this.#receiving?.push(event.round);
         // Late ones are shown with what says that the reply is over.
         if (!this.active) this.#receiving?.flush();
+        break;
+      case "speedup":
+        this.speedup = event.speedup;
         break;
       case "text":
         this.#text += event.delta;

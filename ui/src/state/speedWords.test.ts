@@ -1,24 +1,31 @@
 import { expect, test } from "vitest";
-import { draftWords, reckoned, speedWords } from "./speedWords";
+import type { PairSpeedup } from "../bindings/PairSpeedup";
+import { pairWords, reckoned, speedWords } from "./speedWords";
 
 test("what is reckoned is said to be about so much, with no more digits than matter", () => {
   expect(reckoned(34.44)).toBe("about 34 tokens/s here");
   expect(reckoned(6.378)).toBe("about 6.4 tokens/s here");
-  const guess = { plain: 34.4, drafted: null, measured: false };
-  expect([speedWords(guess), draftWords(guess)]).toEqual(["about 34 tokens/s here", null]);
+  expect(reckoned(32_478)).toBe("about 32,000 tokens/s here");
+  expect(speedWords({ plain: 34.4, drafted: null, measured: false })).toBe(
+    "about 34 tokens/s here",
+  );
 });
 
-test("what was measured is said as it was, and whether drafts made it faster", () => {
+test("what was measured is said as it was", () => {
   const both = { plain: 34.4, drafted: 51.6, measured: true };
   expect(speedWords(both)).toBe("34 tokens/s here, 52 with drafts");
-  expect(draftWords(both)).toBe("drafts pay: 1.5x");
-  expect(draftWords({ ...both, drafted: 34.6 })).toBe("drafts do not pay here");
-  const plain = { ...both, drafted: null };
-  expect([speedWords(plain), draftWords(plain)]).toEqual(["34 tokens/s here", null]);
-  const drafted = { ...both, plain: null };
-  expect([speedWords(drafted), draftWords(drafted)]).toEqual([
-    "52 tokens/s here with drafts",
-    null,
-  ]);
+  expect(speedWords({ ...both, drafted: null })).toBe("34 tokens/s here");
+  expect(speedWords({ ...both, plain: null })).toBe("52 tokens/s here with drafts");
   expect(speedWords({ plain: null, drafted: null, measured: true })).toBeNull();
+});
+
+test("what drafts brought names the draft and says over how many replies", () => {
+  const pair = (factor: number, replies: number): PairSpeedup => ({
+    target: "Starter 8.1M · Q8_0",
+    draft: "Starter draft 1.1M · Q8_0",
+    speedup: { factor, saved_ms: 1, plain_ms: 2, elapsed_ms: 1, replies },
+  });
+  expect(pairWords(pair(1.62, 12))).toBe("1.6x faster with Starter draft 1.1M, 12 replies");
+  expect(pairWords(pair(1.04, 1))).toBe("no faster with Starter draft 1.1M, 1 reply");
+  expect(pairWords(pair(0.7, 1234))).toBe("no faster with Starter draft 1.1M, 1,234 replies");
 });

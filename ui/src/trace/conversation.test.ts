@@ -20,6 +20,7 @@ function message(id: number, change: Partial<Message> = {}): Message {
     siblings: [id],
     attachments: [],
     unstored: null,
+    speedup: null,
     ...change,
   };
 }
@@ -35,18 +36,22 @@ test("the reply under way counts with its rounds, not with an older state of its
   const rounds = [
     round(0, { drafted: [drafted("a", "rejected")], extra: extra("b", "recovered") }),
   ];
-  const live = { message: 3, rounds, statistics: statisticsOf(rounds) };
+  const live = { message: 3, statistics: statisticsOf(rounds) };
   const totals = totalsOf([message(2), message(3, { summary: null })], live);
   expect(totals).toMatchObject({ replies: 2, tokens: 6, judged: 4, accepted: 2 });
 });
 
-test("a conversation without replies has no rate and saves nothing", () => {
+test("the parts of a continued reply are one reply", () => {
+  const parts = [message(2, { parent: 1 }), message(3, { parent: 2 }), message(4, { parent: 3 })];
+  expect(totalsOf([...parts, message(6, { parent: 5 })], null)).toMatchObject({ replies: 2 });
+});
+
+test("a conversation without replies has no rate", () => {
   expect(totalsOf([], null)).toEqual({
     replies: 0,
     tokens: 0,
     judged: 0,
     accepted: 0,
     acceptanceRate: null,
-    saving: null,
   });
 });

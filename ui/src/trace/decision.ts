@@ -3,7 +3,7 @@ import type { Decision } from "../bindings/Decision";
 import { duration, percent } from "./describe";
 import type { Decided } from "./history";
 import { reasonWords } from "./reasons";
-import { times } from "./savings";
+import { times } from "./speedup";
 import { t } from "../messages/say";
 import { count, decimal } from "../messages/numbers";
 

@@ -89,4 +89,9 @@ test("numbers keep the digits that matter", () => {
   expect(duration(3.44)).toBe("3.4\u00a0ms");
   expect(duration(212.4)).toBe("212\u00a0ms");
   expect(duration(2504)).toBe("2.5\u00a0s");
+  expect(duration(42_300)).toBe("42\u00a0s");
+  expect(duration(9960)).toBe("10\u00a0s");
+  expect(duration(59_600)).toBe("1:00");
+  expect(duration(1_094_900)).toBe("18:15");
+  expect(duration(7_905_700)).toBe("2 h 12 min");
 });

@@ -156,10 +156,26 @@ export function probability(value: number): string {
   return decimal(value, 3);
 }
 
-/** A time with sensible digits: "3.4 ms", "212 ms", "4.1 s". */
+/** A time with sensible digits: "3.4 ms", "212 ms", "4.1 s", "42 s", "18:15", "2 h 12 min". */
 export function duration(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  if (seconds >= 3600) {
+    const minutes = Math.round(seconds / 60);
+    return t("amount.hours", {
+      hours: count(Math.floor(minutes / 60)),
+      minutes: count(minutes % 60),
+    });
+  }
+  if (seconds >= 60) return clockWords(ms);
+  if (ms >= 9950) return `${count(seconds)}\u00a0s`;
   if (ms >= 1000) return `${decimal(ms / 1000, 1)}\u00a0s`;
   return ms < 10 ? `${decimal(ms, 1)}\u00a0ms` : `${count(ms)}\u00a0ms`;
+}
+
+/** "18:15", "0:04": minutes and seconds. */
+function clockWords(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
 /** A time that a person waits: "8 s", "2 min 5 s". Never less than a second. */

@@ -72,6 +72,7 @@ export function summary(change: Partial<Summary> = {}): Summary {
     elapsed_ms: 120,
     times: { draft_ms: 6, verify_ms: 18, sample_ms: 3, rest_ms: 3 },
     plain_tokens_per_second: null,
+    speedup: null,
     settings: null,
     ...change,
   };

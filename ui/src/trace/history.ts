@@ -52,6 +52,15 @@ export class History {
     return counts.sort((a, b) => b.rounds - a.rounds);
   }
 
+  /** When, and how many tokens a second plain decoding was expected to make, by each decision. */
+  plainRates(): (readonly [number, number])[] {
+    this.#catchUp();
+    return this.#decided.flatMap(({ atMs, decision }) => {
+      const rate = decision.tokens_per_second[0];
+      return rate === undefined ? [] : [[atMs, rate] as const];
+    });
+  }
+
   #catchUp() {
     const changes: Decided[] = [];
     for (; this.#read < this.#rounds.length; this.#read += 1) {

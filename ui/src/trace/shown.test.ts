@@ -4,7 +4,7 @@ import { shownOf } from "./shown";
 import { statisticsOf } from "./statistics";
 
 const counted = (rounds: typeof threeRounds) => ({ rounds, statistics: statisticsOf(rounds) });
-const stored = summary({ plain_tokens_per_second: 50 });
+const stored = summary();
 
 test("a growing reply has the speed of the last moments, a whole one that of all its time", () => {
   const growing = shownOf(counted(threeRounds), null);
@@ -20,20 +20,14 @@ test("a reply that is replayed shows the rounds that are there, not its summary"
 
 test("without its rounds a reply has the numbers of its summary", () => {
   const found = shownOf(counted([]), stored);
-  expect(found).toMatchObject({ whole: true, rate: 100, plain: 50 });
+  expect(found).toMatchObject({ whole: true, rate: 100 });
   expect(found?.statistics).toMatchObject({
     rounds: 3,
     accepted: 2,
     tokenMs: null,
     byPosition: [],
   });
-  expect(found?.saving?.speedup).toBeCloseTo(2);
   expect(shownOf(null, stored)).toEqual(found);
-});
-
-test("plain decoding's speed is the summary's where no decision of the trace has it", () => {
-  expect(shownOf(counted(threeRounds), stored)?.saving?.speedup).toBeCloseTo(2);
-  expect(shownOf(counted(threeRounds), null)?.saving).toBeNull();
 });
 
 test("a reply without a round has no numbers", () => {

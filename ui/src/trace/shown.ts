@@ -4,7 +4,7 @@
  */
 import type { Summary } from "../bindings/Summary";
 import type { Round } from "../bindings/Round";
-import { paceOfSummary, paceOfTrace, savingOf, type Saving } from "./savings";
+import { emitted } from "./round";
 import { meanRate, type Statistics } from "./statistics";
 
 export interface Shown {
@@ -13,9 +13,6 @@ export interface Shown {
   /** Tokens a second: over the window while the reply grows, over all of it once it is whole. */
   rate: number | null;
   whole: boolean;
-  /** Tokens a second of plain decoding on this device; null where it was never measured. */
-  plain: number | null;
-  saving: Saving | null;
 }
 
 /** The rounds that are there, and their numbers; less than all while a reply grows or is replayed. */
@@ -32,23 +29,15 @@ export function shownOf(counted: Counted | null, summary: Summary | null): Shown
     statistics: statisticsOfSummary(summary),
     rate: summary.tokens_per_second,
     whole: true,
-    plain: summary.plain_tokens_per_second,
-    saving: savingOf([paceOfSummary(summary)]),
   };
 }
 
 function shownOfTrace({ rounds, statistics }: Counted, summary: Summary | null): Shown {
   const whole = summary?.rounds === statistics.rounds;
-  const pace = paceOfTrace(rounds, statistics);
-  const plain = pace?.plain ?? summary?.plain_tokens_per_second ?? null;
-  const mean = pace && meanRate(pace.tokens, pace.ms);
-  return {
-    statistics,
-    rate: whole ? mean : statistics.tokensPerSecond,
-    whole,
-    plain,
-    saving: savingOf([pace && { ...pace, plain }]),
-  };
+  const [first, last] = [rounds[0], rounds[statistics.rounds - 1]];
+  const later = first && last ? last.at_ms - first.at_ms : 0;
+  const mean = first ? meanRate(statistics.tokens - emitted(first), later) : null;
+  return { statistics, rate: whole ? mean : statistics.tokensPerSecond, whole };
 }
 
 function statisticsOfSummary(summary: Summary): Statistics {

@@ -1,31 +1,39 @@
 /** Words for how much faster a reply was written with drafts than without. */
 import type { Speedup } from "../bindings/Speedup";
+import { facts } from "../bindings/facts";
 import { count, decimal } from "../messages/numbers";
 import { t } from "../messages/say";
 
-/** Factors between these read "about as fast": measurements do not tell them apart. */
-const SAME = { from: 0.95, to: 1.05 };
-
 /** "1.6x faster", "about as fast", "0.8x the speed"; empty where there is nothing to compare. */
 export function speedupWords(speedup: Speedup | null): string {
-  if (speedup === null) return "";
-  switch (verdictOf(speedup)) {
+  return speedup === null ? "" : fasterWords(speedup.factor);
+}
+
+/** The same of an expected factor. */
+export function fasterWords(factor: number): string {
+  const given = { factor: factorWords(factor) };
+  switch (verdictOf({ factor })) {
     case "same":
       return t("speedup.same");
     case "faster":
-      return t("speedup.faster", { factor: factorWords(speedup.factor) });
+      return t("speedup.faster", given);
     case "slower":
-      return t("speedup.slower", { factor: factorWords(speedup.factor) });
+      return t("speedup.slower", given);
   }
 }
 
 /** Whether a speed-up counts as a gain, a loss or neither. */
-export function verdictOf({ factor }: Speedup): "faster" | "same" | "slower" {
-  if (factor >= SAME.from && factor <= SAME.to) return "same";
+export function verdictOf({ factor }: Pick<Speedup, "factor">): "faster" | "same" | "slower" {
+  if (factor >= 1 - facts.sameSpeed && factor <= 1 + facts.sameSpeed) return "same";
   return factor > 1 ? "faster" : "slower";
 }
 
 /** "1.6", "12": two significant digits. */
 export function factorWords(factor: number): string {
   return factor < 9.95 ? decimal(factor, 1) : count(factor);
+}
+
+/** "1.6x". */
+export function times(factor: number): string {
+  return `${factorWords(factor)}x`;
 }

@@ -32,6 +32,8 @@ export function summaryOf(
     elapsed_ms: elapsed,
     times: folded.times,
     plain_tokens_per_second: folded.decision?.tokens_per_second[0] ?? null,
+    // Measured by the shell alone.
+    speedup: null,
     settings: null,
   };
 }

@@ -3,25 +3,25 @@ import type { Why } from "../bindings/Why";
 import { lineWords } from "./why";
 
 function words(why: Partial<Why>): string {
-  const nothing = { drafter: null, length: null, reason: null, speedup: null, text: "" };
+  const nothing = { drafter: null, length: null, reason: null, expected: null, text: "" };
   return lineWords({ state: "on", ...nothing, ...why });
 }
 
-test("a line says what drafts, how much in a round, and what it gains", () => {
+test("a line says what drafts and how much in a round, and nothing of what is only expected", () => {
   const drafter = "Starter draft 1.1M · Q8_0";
-  expect(words({ drafter, length: 5, speedup: 2.1 })).toBe(
-    "Drafting 5 tokens per round, about 2.1x, with Starter draft 1.1M",
+  expect(words({ drafter, length: 5, expected: 2.1 })).toBe(
+    "Starter draft 1.1M drafts 5 tokens per round",
   );
-  expect(words({ drafter: "n-gram", length: 1 })).toBe("Drafting 1 token per round, with n-gram");
-  expect(words({ drafter: "n-gram" })).toBe("Drafting on, with n-gram");
+  expect(words({ drafter: "n-gram", length: 1 })).toBe("n-gram drafts 1 token per round");
+  expect(words({ drafter: "n-gram" })).toBe("n-gram drafts");
 });
 
 test("a pause has its reason", () => {
   const paused = (why: Partial<Why>) => words({ state: "paused", ...why });
-  expect(paused({ reason: "would_not_pay", speedup: 0.92 })).toBe(
+  expect(paused({ reason: "would_not_pay", expected: 0.92 })).toBe(
     "Drafting paused: it would be 8\u00a0% slower",
   );
-  expect(paused({ reason: "would_not_pay", speedup: 1 })).toBe(
+  expect(paused({ reason: "would_not_pay", expected: 1 })).toBe(
     "Drafting paused: too little to gain",
   );
   expect(paused({ reason: "would_not_pay" })).toBe("Drafting paused: it would take longer");
@@ -31,7 +31,7 @@ test("a pause has its reason", () => {
 
 test("what differs from the settings follows, and off has its reason alone", () => {
   expect(words({ drafter: "n-gram", text: "The chosen draft cannot be used: torn" })).toBe(
-    "Drafting on, with n-gram. The chosen draft cannot be used: torn",
+    "n-gram drafts. The chosen draft cannot be used: torn",
   );
   expect(words({ state: "off", text: "no draft is chosen" })).toBe(
     "Drafting off: no draft is chosen",

@@ -144,6 +144,7 @@ fn summary(reply: &Reply, settings: &Settings) -> Option<Summary> {
         elapsed_ms: reply.elapsed_ms,
         times: Times::default(),
         plain_tokens_per_second: None,
+        speedup: None,
         settings: Some(ReplySettings {
             speculation: Speculation::off(),
             sampling: settings.sampling.clone(),

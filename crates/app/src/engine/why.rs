@@ -60,43 +60,35 @@ fn why(round: &Round, decision: Option<&Decision>, label: &str) -> Option<Why> {
         // No length changes anything about these.
         LengthReason::DrafterFailed | LengthReason::CannotPay => Some(paused(round.reason, None)),
         LengthReason::WouldNotPay | LengthReason::Probe => {
-            Some(paused(LengthReason::WouldNotPay, decision.and_then(best_speedup)))
+            Some(paused(LengthReason::WouldNotPay, decision.and_then(best_expected)))
         }
         // A draft of a fixed length, or one that ended at once, that had no room.
         _ if round.draft_length == 0 => None,
-        _ => {
-            let length = round.draft_length;
-            let speedup = decision.and_then(|decision| speedup(decision, length as usize));
-            Some(on(label, Some(length), speedup.map(|speedup| rounded(speedup, 10.0))))
-        }
+        _ => Some(on(label, Some(round.draft_length))),
     }
 }
 
-fn on(label: &str, length: Option<u32>, speedup: Option<f32>) -> Why {
+fn on(label: &str, length: Option<u32>) -> Why {
     let (state, drafter) = (Speculating::On, Some(label.to_owned()));
-    Why { state, drafter, length, reason: None, speedup, text: String::new() }
+    Why { state, drafter, length, reason: None, expected: None, text: String::new() }
 }
 
-fn paused(reason: LengthReason, speedup: Option<f32>) -> Why {
+fn paused(reason: LengthReason, expected: Option<f32>) -> Why {
     let (state, reason) = (Speculating::Paused, Some(reason));
-    Why { state, drafter: None, length: None, reason, speedup, text: String::new() }
+    Why { state, drafter: None, length: None, reason, expected, text: String::new() }
 }
 
-/// Tokens per second at a draft length against plain decoding.
-fn speedup(decision: &Decision, length: usize) -> Option<f32> {
+/// Expected tokens per second at a draft length against plain decoding.
+fn expected(decision: &Decision, length: usize) -> Option<f32> {
     Some(decision.tokens_per_second.get(length)? / decision.tokens_per_second.first()?)
 }
 
-/// That of the best draft, where even that one is slower than plain decoding.
-fn best_speedup(decision: &Decision) -> Option<f32> {
-    let speedups = (1..decision.tokens_per_second.len()).filter_map(|length| speedup(decision, length));
-    let best = speedups.max_by(f32::total_cmp)?;
-    (best < 1.0).then(|| rounded(best, 100.0))
-}
-
-/// To as many digits as are shown, so that the line changes no more often than it reads differently.
-fn rounded(speedup: f32, steps: f32) -> f32 {
-    (speedup * steps).round() / steps
+/// Expected speed of the best draft, where even that one is slower than plain decoding; to two digits, as it is
+/// shown, so that the line changes no more often than it reads differently.
+fn best_expected(decision: &Decision) -> Option<f32> {
+    let all = (1..decision.tokens_per_second.len()).filter_map(|length| expected(decision, length));
+    let best = all.max_by(f32::total_cmp)?;
+    (best < 1.0).then(|| (best * 100.0).round() / 100.0)
 }
 
 pub fn off(reason: &str) -> Why {
@@ -109,7 +101,7 @@ pub fn ready_to_speculate(label: &str, settings: &Settings) -> Why {
         DraftLength::Fixed(length) => Some(length),
         DraftLength::Off => return off("it is turned off in the settings"),
     };
-    on(label, length, None)
+    on(label, length)
 }
 
 #[cfg(test)]
@@ -153,9 +145,9 @@ mod tests {
     }
 
     #[test]
-    fn the_line_says_what_drafting_brings_or_would_cost() {
+    fn the_line_never_shows_an_expectation_as_if_it_were_measured_but_says_what_drafting_would_cost() {
         let why = line(LengthReason::Governed, 1, 213.0).unwrap();
-        assert_eq!(why, on("Draft", Some(1), Some(2.1)));
+        assert_eq!(why, on("Draft", Some(1)));
         let why = line(LengthReason::WouldNotPay, 0, 92.4).unwrap();
         assert_eq!(why, paused(LengthReason::WouldNotPay, Some(0.92)));
         let why = line(LengthReason::Probe, 1, 92.4).unwrap();
@@ -170,7 +162,7 @@ mod tests {
         assert_eq!(why.text, "no draft is chosen");
         why.add("The GPU has no room.");
         assert_eq!(why.text, "no draft is chosen. The GPU has no room");
-        let mut why = on("n-gram", None, None);
+        let mut why = on("n-gram", None);
         why.add("The chosen draft cannot be used: it is torn");
         assert_eq!(why.text, "The chosen draft cannot be used: it is torn");
     }
@@ -178,7 +170,7 @@ mod tests {
     #[test]
     fn what_differs_from_the_settings_is_still_said_once_a_round_was_heard() {
         let board = Board::starting();
-        let mut before = on("n-gram", None, None);
+        let mut before = on("n-gram", None);
         before.add("The chosen draft cannot be used: it is torn.");
         let mut reporter = Reporter::new("n-gram", &before);
         reporter.hear(&round(LengthReason::Fixed, 4), &board);
@@ -195,7 +187,7 @@ mod tests {
         let board = Board::starting();
         let mut reporter = Reporter::new("n-gram", &off("no draft is chosen"));
         reporter.hear(&round(LengthReason::Fixed, 4), &board);
-        assert_eq!(board.status().why, on("n-gram", Some(4), None));
+        assert_eq!(board.status().why, on("n-gram", Some(4)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Conversations, and replies while they are written.
 
-use foretoken_engine::trace::{Finish, Round, Summary};
+use foretoken_engine::trace::{Finish, Round, Speedup, Summary};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -61,6 +61,8 @@ pub struct Message {
     pub attachments: Vec<Attachment>,
     /// Replies that could not be stored yet: the sentence that says why.
     pub unstored: Option<String>,
+    /// Replies: speed-up over plain decoding, of a continued reply that of all parts up to this one.
+    pub speedup: Option<Speedup>,
 }
 
 /// A message that contains the searched words.
@@ -137,6 +139,8 @@ pub enum ReplyEvent {
         #[ts(as = "Round")]
         round: SharedRound,
     },
+    /// The speed-up of the reply so far, with the parts it continues; sent a few times a second.
+    Speedup { speedup: Speedup },
     /// What was added to a reply that has no rounds.
     Text { delta: String },
 }

@@ -163,8 +163,8 @@ pub struct Why {
     pub length: Option<u32>,
     /// Paused: why.
     pub reason: Option<LengthReason>,
-    /// Expected speed over that of plain decoding: on, with this length; paused, with the best one.
-    pub speedup: Option<f32>,
+    /// Paused: expected speed with the best draft length over that of plain decoding.
+    pub expected: Option<f32>,
     /// Off: why. Else what differs from the settings; empty where nothing does. Without a full stop at its end.
     pub text: String,
 }
@@ -173,7 +173,7 @@ impl Why {
     /// Nothing is drafted, for this reason.
     pub fn off(reason: &str) -> Self {
         let text = reason.trim_end_matches('.').to_owned();
-        Self { state: Speculating::Off, drafter: None, length: None, reason: None, speedup: None, text }
+        Self { state: Speculating::Off, drafter: None, length: None, reason: None, expected: None, text }
     }
 
     /// Adds a sentence to the text.

@@ -1,5 +1,6 @@
 //! What crosses about models that are not loaded: what the hub offers, downloads, advice on drafts.
 
+use foretoken_engine::trace::Speedup;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -225,6 +226,16 @@ pub enum AdviceState {
     Probing,
     Done,
     Failed,
+}
+
+/// Speed-up over plain decoding of all replies that a pair of models wrote.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct PairSpeedup {
+    /// Labels of the target and the draft, as their replies have them.
+    pub target: String,
+    pub draft: String,
+    pub speedup: Speedup,
 }
 
 /// What a short probe of a draft measured.

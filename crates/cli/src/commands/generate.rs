@@ -4,7 +4,7 @@ use foretoken_engine::decoder::{Reply, Request};
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::Session;
 use foretoken_engine::token::TokenId;
-use foretoken_engine::trace::{Finish, Round, Times};
+use foretoken_engine::trace::{Finish, Round, Speedup, Times};
 use serde::Serialize;
 
 use crate::args::{DraftChoice, ReplyArgs};
@@ -38,6 +38,7 @@ struct Done<'a> {
     tokens_per_round: f64,
     ttft_ms: f64,
     tokens_per_second: Option<f64>,
+    speedup: Option<Speedup>,
     elapsed_ms: f64,
     rounds: u32,
     drafted: u32,
@@ -60,6 +61,7 @@ impl<'a> Done<'a> {
             tokens_per_round: summary.tokens_per_round,
             ttft_ms: summary.ttft_ms,
             tokens_per_second: summary.tokens_per_second,
+            speedup: summary.speedup,
             elapsed_ms: summary.elapsed_ms,
             rounds: summary.rounds,
             drafted: summary.drafted,

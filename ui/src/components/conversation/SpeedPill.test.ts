@@ -11,7 +11,7 @@ const off: Why = {
   drafter: null,
   length: null,
   reason: null,
-  speedup: null,
+  expected: null,
   text: "no draft is chosen",
 };
 

@@ -23,7 +23,7 @@ const reply: Message = {
   text: "a b c d e",
   created_at: 0,
   finish: "stop",
-  summary: summary({ plain_tokens_per_second: 50 }),
+  summary: summary(),
   target: "Starter",
   draft: "Starter draft",
   problem: null,
@@ -31,6 +31,7 @@ const reply: Message = {
   siblings: [7],
   attachments: [],
   unstored: null,
+  speedup: { factor: 2, saved_ms: 20, plain_ms: 40, elapsed_ms: 20, replies: 1 },
 };
 
 let shown: ReturnType<typeof mount> | undefined;
@@ -105,10 +106,12 @@ test("a reply whose rounds are not stored says so, and has the numbers of its su
 test("a reply from a server elsewhere has the numbers that the server tells of, and says why there is no heatmap", () => {
   unfold("details");
   const times = { draft_ms: 0, verify_ms: 0, sample_ms: 0, rest_ms: 0 };
-  const words = show({ ...reply, summary: summary({ rounds: 0, times }) }, Trace.of([]));
+  const remote = { ...reply, summary: summary({ rounds: 0, times }), speedup: null };
+  const words = show(remote, Trace.of([]));
   expect(text("without-rounds")).toContain("Written by a remote server");
   expect(text("stat-acceptance")).toBe("67 %");
-  expect(text("stat-tokens-per-round")).toBe("–");
+  expect(text("stat-tokens-per-round")).toBeUndefined();
+  expect(words.textContent).not.toContain("–");
   expect(words.textContent).not.toContain("0 rounds");
 });
 
@@ -129,7 +132,8 @@ test("a reply that failed before its first round says why", () => {
 
 test("a reply without drafts is called plain decoding, and nothing is said to be saved", () => {
   const plain = Trace.of(threeRounds.map((round) => ({ ...round, drafted: [] })));
-  show({ ...reply, summary: summary({ drafted: 0, judged: 0, accepted: 0 }) }, plain);
+  const undrafted = summary({ drafted: 0, judged: 0, accepted: 0 });
+  show({ ...reply, summary: undrafted, speedup: null }, plain);
   expect(text("stat-speedup")).toBe("100 tokens/s");
   expect(text("stat-saved")).toBe("Written without drafts");
 });

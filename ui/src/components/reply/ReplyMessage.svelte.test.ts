@@ -23,6 +23,7 @@ const REPLY: Message = {
   siblings: [1],
   attachments: [],
   unstored: null,
+  speedup: null,
 };
 
 let app: App;

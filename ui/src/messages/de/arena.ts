@@ -10,7 +10,7 @@ export const arena = {
   "arena.noPair": "Kein Paar von Läufen ist fertig geworden.",
   "arena.noise": "Beide Setups sind gleich, also ist jeder Unterschied Zufall.",
   "arena.disagree":
-    "{pairs, plural, one {Die Paare sind uneins: {low} bis {high} über # Paar.} other {Die Paare sind uneins: {low} bis {high} über # Paare.}}",
+    "{pairs, plural, one {Die Paare sind uneins: A ist bis zu {first} so schnell, B bis zu {second}, über # Paar.} other {Die Paare sind uneins: A ist bis zu {first} so schnell, B bis zu {second}, über # Paare.}}",
   "arena.noWinner": "Kein Sieger",
   "arena.onePair": "Das ist nur ein Paar: Mit mehr siehst du, wie sicher es ist.",
   "arena.spread":

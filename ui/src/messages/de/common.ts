@@ -35,6 +35,7 @@ export const common = {
   "choice.noPoint": "kein Punkt gewählt; mit den Pfeiltasten bewegst du dich zwischen den Punkten",
   "amount.less": "weniger als {size}",
   "amount.seconds": "{seconds} s",
+  "amount.hours": "{hours} h {minutes} min",
   "amount.minutes": "{minutes} min {seconds} s",
   "amount.secondsLeft": "noch {time} s",
   "amount.minutesLeft": "noch {time} min",

@@ -8,7 +8,7 @@ export const inspector = {
   "inspector.earlier":
     "{count, plural, one {# frühere von {all} zeigen} other {# frühere von {all} zeigen}}",
   "inspector.expected": "als Nächstes erwartet",
-  "inspector.plain": "normales Dekodieren",
+  "inspector.plain": "ohne Drafts, erwartet",
   "inspector.asInRound": "Wie in Runde {round}.",
   "inspector.expectedSpeed": "Erwartetes Tempo nach Draft-Länge",
   "inspector.draftLengthK": "Draft-Länge K",
@@ -109,7 +109,6 @@ export const inspector = {
     "{replies, plural, one {Diese Unterhaltung, # Antwort: {numbers}} other {Diese Unterhaltung, # Antworten: {numbers}}}",
   "inspector.positionTitle": "{accepted} von {judged} angenommen",
   "inspector.thisReply": "diese Antwort",
-  "inspector.plainRate": "Normales Dekodieren: {rate}.",
   "inspector.between": "Zwischen {low} und {high} Token/s, am Ende {end}.",
   "inspector.time": "Zeit",
   "inspector.speedAxis": "Tempo",

@@ -38,7 +38,7 @@ export const shell = {
   "shell.sameVocabulary": "gleiches Vokabular",
   "shell.needsNoModel": "braucht kein Modell",
   "shell.mayNotFit": "passt vielleicht nicht in den Speicher",
-  "shell.doesNotPay": "probiert: lohnt sich nicht",
+  "shell.doesNotPay": "probiert: nicht schneller",
   "shell.otherVocabulary": "anderes Vokabular",
   "shell.notFound": "nicht gefunden",
   "shell.largerThanTarget": "größer als das Zielmodell",

@@ -8,7 +8,7 @@ export const arena = {
   "arena.noPair": "No pair of runs was finished.",
   "arena.noise": "Both set-ups are the same, so any difference is chance.",
   "arena.disagree":
-    "{pairs, plural, one {The pairs disagree: {low} to {high} over # pair.} other {The pairs disagree: {low} to {high} over # pairs.}}",
+    "{pairs, plural, one {The pairs disagree: A is up to {first} as fast, B up to {second}, over # pair.} other {The pairs disagree: A is up to {first} as fast, B up to {second}, over # pairs.}}",
   "arena.noWinner": "No winner",
   "arena.onePair": "This is one pair only: run more to see how certain it is.",
   "arena.spread":

@@ -32,6 +32,7 @@ export const common = {
   "choice.noPoint": "no point selected; use the arrow keys to move between points",
   "amount.less": "less than {size}",
   "amount.seconds": "{seconds} s",
+  "amount.hours": "{hours} h {minutes} min",
   "amount.minutes": "{minutes} min {seconds} s",
   "amount.secondsLeft": "{time} s left",
   "amount.minutesLeft": "{time} min left",

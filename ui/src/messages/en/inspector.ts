@@ -6,7 +6,7 @@ export const inspector = {
   "inspector.earlier":
     "{count, plural, one {Show # earlier one of {all}} other {Show # earlier ones of {all}}}",
   "inspector.expected": "expected next",
-  "inspector.plain": "plain decoding",
+  "inspector.plain": "without drafts, expected",
   "inspector.asInRound": "As it was in round {round}.",
   "inspector.expectedSpeed": "Expected speed by draft length",
   "inspector.draftLengthK": "draft length K",
@@ -105,7 +105,6 @@ export const inspector = {
     "{replies, plural, one {This conversation, # reply: {numbers}} other {This conversation, # replies: {numbers}}}",
   "inspector.positionTitle": "{accepted} of {judged} accepted",
   "inspector.thisReply": "this reply",
-  "inspector.plainRate": "Plain decoding: {rate}.",
   "inspector.between": "Between {low} and {high} tokens/s, at the end {end}.",
   "inspector.time": "time",
   "inspector.speedAxis": "speed",

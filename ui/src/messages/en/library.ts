@@ -24,11 +24,10 @@ export const library = {
   "library.draftTag": "draft",
   "library.mayNotFit": "may not fit in memory",
   "advisor.failed": "{detail}",
-  "advisor.faster": "faster",
-  "advisor.notFaster": "not faster",
-  "advisor.rates": "tokens/s, plain {plain}",
+  "advisor.expected": "expected",
+  "advisor.rates": "tokens/s, {plain} without",
   "advisor.accepted": "accepted",
-  "advisor.bestLength": "best draft length",
+  "advisor.bestLength": "tokens per draft",
   "advisor.measuring": "measuring",
   "advisor.useNamed": "Use {draft} as the draft model",
   "library.use": "Use",
@@ -171,8 +170,10 @@ export const library = {
   "speed.measured": "{speed} tokens/s here",
   "speed.drafted": "{drafted} tokens/s here with drafts",
   "speed.both": "{speed} tokens/s here, {drafted} with drafts",
-  "speed.pays": "drafts pay: {speedup}x",
-  "speed.doesNotPay": "drafts do not pay here",
+  "speed.pairFaster":
+    "{replies, plural, one {{factor}x faster with {draft}, # reply} other {{factor}x faster with {draft}, # replies}}",
+  "speed.pairNoFaster":
+    "{replies, plural, one {no faster with {draft}, # reply} other {no faster with {draft}, # replies}}",
   "pair.title": "A better model, one click away",
   "pair.computer":
     "{device}; {memory} of memory is free. You can keep chatting while one downloads.",

@@ -28,6 +28,7 @@ const reply: Message = {
   siblings: [3],
   attachments: [],
   unstored: null,
+  speedup: null,
 };
 const program = "Foretoken 0.1.0";
 

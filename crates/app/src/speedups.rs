@@ -1,0 +1,87 @@
+//! Speed-ups of stored replies: of all parts of a continued reply, at each round of a replay, over all replies of a
+//! pair. How a speed-up is measured is for the engine (`trace/speedup.rs`).
+
+use foretoken_engine::trace::{Round, Speedup};
+use foretoken_store as store;
+
+use crate::app::App;
+use crate::error::Result;
+use crate::ipc::{Message, PairSpeedup, Role};
+
+/// Replies of older versions that are measured before the pairs are listed.
+const MOST_OLD: u32 = 200;
+
+impl App {
+    /// Fills in the speed-ups of a branch's replies, oldest first: each part of a continued reply has that of all
+    /// parts until then.
+    pub(crate) fn with_speedups(&self, mut messages: Vec<Message>) -> Vec<Message> {
+        let mut before: Option<(i64, Option<Speedup>)> = None;
+        for message in &mut messages {
+            let reply = message.role == Role::Assistant;
+            let earlier = before.filter(|(id, _)| reply && message.parent == Some(*id));
+            let own = message.summary.as_ref().and_then(|summary| summary.speedup);
+            message.speedup =
+                Speedup::of_parts(earlier.and_then(|(_, speedup)| speedup).into_iter().chain(own));
+            before = reply.then_some((message.id, message.speedup));
+        }
+        messages
+    }
+
+    /// The speed-up of a stored reply and the parts before it.
+    pub(crate) fn speedup_until(&self, reply: i64) -> Result<Option<Speedup>> {
+        let rows = self.store().messages_up_to(reply)?;
+        let messages = rows.into_iter().map(Message::try_from).collect::<Result<_>>()?;
+        Ok(self.with_speedups(messages).last().and_then(|message| message.speedup))
+    }
+
+    /// The speed-up of a reply after each of its rounds, with the parts before it.
+    pub fn speedups(&self, reply: i64) -> Result<Vec<Option<Speedup>>> {
+        let after_each = Speedup::after_each(&self.trace(reply)?);
+        let parent = self.store().message(reply)?.parent;
+        let earlier = parent.map(|parent| self.speedup_until(parent)).transpose()?.flatten();
+        let with_earlier = |own: Option<Speedup>| Speedup::of_parts(earlier.into_iter().chain(own));
+        Ok(after_each.into_iter().map(with_earlier).collect())
+    }
+
+    /// The speed-up of a trace that is not stored, after each of its rounds.
+    pub fn trace_speedups(rounds: &[Round]) -> Vec<Option<Speedup>> {
+        Speedup::after_each(rounds)
+    }
+
+    /// The speed-up over all replies of each pair of models.
+    pub fn pair_speedups(&self) -> Result<Vec<PairSpeedup>> {
+        self.measure_old_replies()?;
+        let pairs = self.store().pair_times()?;
+        let speedup = |pair: store::PairTimes| {
+            let speedup = Speedup::new(pair.plain_ms, pair.elapsed_ms, pair.replies)?;
+            Some(PairSpeedup { target: pair.target, draft: pair.draft, speedup })
+        };
+        Ok(pairs.into_iter().filter_map(speedup).collect())
+    }
+
+    /// The same row, with a speed-up by its trace where it is a reply of an older version, which recorded none.
+    pub(crate) fn measured(&self, row: store::Message) -> store::Message {
+        let is_old = row.summary.as_ref().is_some_and(|summary| !summary.contains("\"speedup\""));
+        let rounds = if is_old { self.trace(row.id).unwrap_or_default() } else { Vec::new() };
+        if rounds.is_empty() {
+            return row;
+        }
+        match self.store_speedup(row.id, &rounds) {
+            Ok(()) => self.store().message(row.id).unwrap_or(row),
+            Err(error) => {
+                tracing::warn!("the speed-up of an older reply is not stored: {}", error.message);
+                row
+            }
+        }
+    }
+
+    fn store_speedup(&self, reply: i64, rounds: &[Round]) -> Result<()> {
+        let speedup = serde_json::to_string(&Speedup::of(rounds))?;
+        Ok(self.store().set_speedup(reply, &speedup)?)
+    }
+
+    fn measure_old_replies(&self) -> Result<()> {
+        let old = self.store().unmeasured_replies(MOST_OLD)?;
+        old.into_iter().try_for_each(|reply| self.store_speedup(reply, &self.trace(reply)?))
+    }
+}

@@ -1,0 +1,72 @@
+//! Stretches of a text in which the same tokens come again and again.
+
+use crate::token::TokenId;
+
+/// Longest sequence that is recognised when it repeats, in tokens.
+const LONGEST: usize = 128;
+/// A sequence repeats once it came so many times more in a row,
+const TIMES: usize = 2;
+/// and these took at least so many tokens.
+const LEAST: usize = 24;
+
+/// A text's tokens, with the number of last tokens that equal those one period before, for each period.
+#[derive(Debug, Clone)]
+pub(super) struct Repeats {
+    tokens: Vec<TokenId>,
+    runs: [usize; LONGEST],
+}
+
+impl Default for Repeats {
+    fn default() -> Self {
+        Self { tokens: Vec::new(), runs: [0; LONGEST] }
+    }
+}
+
+impl Repeats {
+    pub(super) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub(super) fn push(&mut self, token: TokenId) {
+        for (run, before) in self.runs.iter_mut().zip(self.tokens.iter().rev()) {
+            *run = if *before == token { *run + 1 } else { 0 };
+        }
+        self.tokens.push(token);
+    }
+
+    /// Index of the first token that repeats an earlier one, where the text ends in a repetition. The first
+    /// time that a sequence came is not part of it.
+    pub(super) fn start(&self) -> Option<usize> {
+        let repeats = |&(period, run): &(usize, &usize)| *run >= (TIMES * period).max(LEAST);
+        let longest = (1..).zip(&self.runs).filter(repeats).map(|(_, &run)| run).max()?;
+        Some(self.tokens.len() - longest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(tokens: impl IntoIterator<Item = TokenId>) -> Option<usize> {
+        let mut repeats = Repeats::default();
+        tokens.into_iter().for_each(|token| repeats.push(token));
+        repeats.start()
+    }
+
+    #[test]
+    fn a_sequence_that_comes_again_and_again_repeats_from_its_second_time_on() {
+        let text = (0..50).chain((0..40).map(|at| 100 + at % 5));
+        assert_eq!(start(text), Some(55));
+        let whole_sentences = (0..10).chain((0..300).map(|at| 100 + at % 100));
+        assert_eq!(start(whole_sentences), Some(110));
+    }
+
+    #[test]
+    fn a_text_that_says_something_new_does_not_repeat() {
+        assert_eq!(start(0..500), None);
+        assert_eq!(start((0..60).map(|at| at % 30)), None, "a sequence that came twice");
+        assert_eq!(start([7; 20]), None, "a short line of dashes");
+        let over = (0..60).map(|at| at % 3).chain([9]);
+        assert_eq!(start(over), None, "a repetition that is over");
+    }
+}
