@@ -21,6 +21,12 @@ vi.mock("./state/app.svelte", async (original) => ({
   getApp: () => app,
 }));
 
+// What can be done with a reply has no speed.
+vi.mock("./commands/command", async (original) => ({
+  ...(await original<object>()),
+  getDesk: () => ({}),
+}));
+
 const by = (factor: number): Speedup => ({
   factor,
   saved_ms: 1000 * (factor - 1),
