@@ -133,7 +133,7 @@ test("a reply that was stopped goes on under itself, and offers it no more when 
   await window.click("stop");
   await window.pass(1000);
   const [cut] = replies();
-  expect(window.present("reply-ending").textContent).toContain("Stopped by you.");
+  expect(window.present("reply-ending").textContent).toContain("Stopped");
   await window.click("continue-reply");
   expect(window.find("reply-ending")).toBeNull();
   await wholeReply();

@@ -44,7 +44,7 @@ test("all places are counted, the present one is shown, and Enter goes round the
 
 test("what is not there has no hits, and Esc ends the search and shows nothing more", async () => {
   await look("no such words");
-  expect(count()).toBe("No hits");
+  expect(count()).toBe("No matches");
   expect((window.present("find-next") as HTMLButtonElement).disabled).toBe(true);
   await window.type("find-field", "the");
   await window.pass(200);

@@ -247,7 +247,7 @@ test("drafts that do not fit are one folded line, each with a short reason and t
   const unfit = find("advice-unfit") as HTMLDetailsElement;
   expect(unfit.open).toBe(false);
   expect(unfit.querySelector("summary")?.textContent.replace(/\s+/g, " ").trim()).toBe(
-    "2 do not fit",
+    "2 incompatible",
   );
   const refusal = find("refusal", unfit) as HTMLDetailsElement;
   expect([refusal.open, refusal.querySelector("summary")?.textContent]).toEqual([

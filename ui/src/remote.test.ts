@@ -70,10 +70,10 @@ test("the models that a server has are named, and one without models says so", a
   if (!server) throw new Error("no server");
   servers.outcomes = { gpu: { problem: null } };
   await window.pass(0);
-  expect(outcome()).toBe("It answers, but has no models.");
+  expect(outcome()).toBe("Connected, but the server lists no models");
   settings.values = { ...settings.values, remote_servers: [{ ...server, models }] };
   await window.pass(0);
-  expect(outcome()).toBe("It has 2 models: Qwen3-8B, Qwen3-32B");
+  expect(outcome()).toBe("2 models: Qwen3-8B, Qwen3-32B");
 });
 
 test("a server that cannot be added is not, and what was written stays to be corrected", async () => {

@@ -39,7 +39,7 @@ test("also what is no setting is found, and nothing else of its section is shown
 test("where nothing is found it is said", async () => {
   await window.type("settings-search", "zebra");
   expect(shown()).toEqual([]);
-  expect(window.present("settings-none").textContent).toBe("No setting has these words.");
+  expect(window.present("settings-none").textContent).toBe("No matches");
 });
 
 test("Esc leaves what was looked for and not the settings, and so does choosing a section", async () => {
@@ -157,7 +157,7 @@ test("a section that shows a conversation's own settings does not reset those in
   await window.click("settings-tab-sampling");
   expect(app.setup.shown).toBe("conversation");
   expect(button().disabled).toBe(true);
-  expect(button().dataset["tooltip"]).toContain("In general");
+  expect(button().dataset["tooltip"]).toContain("All conversations");
   await window.click("settings-tab-data");
   app.settings.change({ keep_traces: !defaults.keep_traces });
   await window.pass(0);

@@ -35,7 +35,7 @@ test("a set-up is called by its draft, its length and what differs from the usua
     },
   };
   expect(labelOf(fixed, starter.label)).toBe(
-    "Starter draft 1.1M, K = 5, draft model only, tree width 3, threshold 0.3, staged, reproducible",
+    "Starter draft 1.1M, K = 5, draft model only, tree width 3, cut-off 0.3, two-stage draft, reproducible",
   );
 });
 
@@ -57,9 +57,9 @@ test("two labels that are the same get a letter each", () => {
 test("a draft that has vanished, or cannot draft, is an obstacle with its reason", () => {
   expect(obstacleOf([drafted, plain], [starter])).toBeNull();
   expect(obstacleOf([plain, drafted], [])).toBe(
-    "The draft model of set-up B, starter-draft, is no longer on this computer. Choose another.",
+    "The draft model of setup B, starter-draft, is no longer on this computer. Choose another.",
   );
   expect(obstacleOf([{ ...plain, draft: foreign.id }, plain], [foreign])).toBe(
-    "Tiny in set-up A cannot draft for this target model: the vocabularies differ. Choose another.",
+    "Tiny in setup A cannot draft for this target model: the vocabularies differ. Choose another.",
   );
 });

@@ -34,9 +34,9 @@ test("a difference is counted from 1, and said to be rounding or a bug", () => {
   expect(causeWords({ ...difference, near_tie: false })).toContain("bug in Foretoken");
 });
 
-test("probabilities are compared where texts cannot be, in two sentences", () => {
+test("probabilities that agree are said to be verified, in one line", () => {
   expect(distributionWords(spread, target)).toBe(
-    "Starter 8.1M gave the 157 probabilities by which drafted tokens were judged again, without drafts, and they are the same to the last bit. In the fastest sampling mode every run writes another text, so the texts themselves cannot be compared.",
+    "Verified: recomputed without drafts, all 157 probabilities are identical.",
   );
 });
 
@@ -46,7 +46,7 @@ test("probabilities that differ are counted, with the largest difference", () =>
   ).toContain("and 3 differ, by 0.0031 at most");
   expect(
     distributionWords({ ...spread, different: 0, largest_difference: 2.4e-7 }, target),
-  ).toContain("they are the same (largest difference 2.4e-7)");
+  ).toContain("all 157 probabilities agree (largest difference 2.4e-7)");
 });
 
 test("a reply without judged tokens has no probabilities to compare", () => {

@@ -27,19 +27,19 @@ export function causeWords({ near_tie, gap }: TextDifference): string {
   return t(gap === 0 ? "check.exactTie" : "check.nearTie");
 }
 
-/** What was compared where texts cannot be, and why they cannot. */
+/** What was compared where texts cannot be; where nothing agrees, also why they cannot. */
 export function distributionWords(check: DistributionCheck, label: string | null): string {
   const { judged, different, largest_difference } = check;
-  const target = shortName(label);
   const why = t("check.why");
   if (judged === 0) return `${t("check.nothingJudged")} ${why}`;
   const difference = brief(largest_difference);
-  return `${found()} ${why}`;
-  function found(): string {
-    if (different > 0) return t("check.differ", { target, judged, different, difference });
-    if (largest_difference > 0) return t("check.sameAlmost", { target, judged, difference });
-    return t("check.same", { target, judged });
+  if (different > 0) {
+    const target = shortName(label);
+    return `${t("check.differ", { target, judged, different, difference })} ${why}`;
   }
+  return largest_difference > 0
+    ? t("check.sameAlmost", { judged, difference })
+    : t("check.same", { judged });
 }
 
 /** "0.0031", "2.4e-7": two digits that matter. */

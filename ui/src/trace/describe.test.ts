@@ -56,9 +56,9 @@ test("a card says who drafted the token and below what chance the draft was to e
     const held = round(0, { drafted: [token], extra: extra("b", "bonus"), staged: true });
     return cardOf([{ ...held, threshold: 0.25 }], { round: 0, slot: 0 });
   };
-  expect(by("model")).toMatchObject({ drafter: "draft model, staged", threshold: 0.25 });
+  expect(by("model")).toMatchObject({ drafter: "draft model, two-stage", threshold: 0.25 });
   expect(by("ngram")?.drafter).toBe("n-gram");
-  expect(by("recycling")?.drafter).toBe("recycling");
+  expect(by("recycling")?.drafter).toBe("reused guesses");
 });
 
 test("a place without a token has no card", () => {

@@ -52,7 +52,7 @@ test("numbers that belong to a word stand beside it", () => {
   };
   expect(rows({ speculation })).toMatchObject({
     "Draft length": "fixed, 4",
-    Threshold: "fixed, 0.3",
+    "Cut-off": "fixed, 0.3",
     Tree: "width, 2",
   });
 });

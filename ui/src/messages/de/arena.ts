@@ -29,15 +29,15 @@ export const arena = {
   "arena.expectIdentical": "Reproduzierbarer Sampling-Modus: Die Texte sollten identisch sein.",
   "arena.only.model": "nur Draft-Modell",
   "arena.only.ngram": "nur N-Gramme",
-  "arena.only.recycling": "nur Recycling",
-  "arena.staged.off": "nicht gestuft",
-  "arena.staged.on": "gestuft",
+  "arena.only.recycling": "nur wiederverwendete Vorschläge",
+  "arena.staged.off": "nicht zweistufig",
+  "arena.staged.on": "zweistufig",
   "arena.noDraft": "ohne Draft",
   "arena.reproducible": "reproduzierbar",
   "arena.noTree": "kein Baum",
   "arena.treeWidth": "Baumbreite {width}",
-  "arena.thresholdAuto": "Schwelle auto",
-  "arena.threshold": "Schwelle {chance}",
+  "arena.thresholdAuto": "Abbruchgrenze automatisch",
+  "arena.threshold": "Abbruchgrenze {chance}",
   "arena.draftGone":
     "Das Draft-Modell von Setup {letter}, {draft}, ist nicht mehr auf diesem Computer. Wähl ein anderes.",
   "arena.cannotDraft":
@@ -46,7 +46,7 @@ export const arena = {
   "arena.prompt": "Prompt",
   "arena.lastQuestion": "Deine letzte Frage nehmen",
   "arena.promptExample": "Prompt für beide Setups",
-  "arena.pairs": "Paare von Läufen",
+  "arena.pairs": "Läufe",
   "arena.pairsExplanation":
     "In jedem Paar laufen beide Setups einmal. Mehr Paare machen das Ergebnis sicherer.",
   "arena.lengthExplanation": "Jede Antwort endet nach so vielen Token.",
@@ -96,7 +96,7 @@ export const arena = {
   "arena.treeExplanation": "Mehrere Alternativen für dieselbe Stelle.",
   "arena.thresholdExplanation":
     "Beendet den Draft, wenn die Aussicht, dass er ganz angenommen wird, darunter fällt.",
-  "arena.plainNote": "Normales Dekodieren, ohne Drafts: der Vergleichsmaßstab.",
+  "arena.plainNote": "Ohne Drafts: der Vergleichsmaßstab.",
   "arena.earlier": "Frühere Ergebnisse",
   "arena.noWinnerShort": "kein Sieger",
   "arena.against": "gegen",

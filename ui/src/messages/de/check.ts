@@ -17,18 +17,18 @@ export const check = {
     "Im schnellsten Sampling-Modus schreibt jeder Lauf einen anderen Text, darum lassen sich die Texte selbst nicht vergleichen.",
   "check.nothingJudged": "Kein geratenes Token wurde geprüft, also gibt es nichts zu vergleichen.",
   "check.same":
-    "{judged, plural, one {{target} gab die Wahrscheinlichkeit, nach der das eine geratene Token geprüft wurde, ohne Drafts noch einmal an: bis aufs letzte Bit dieselbe.} other {{target} gab die # Wahrscheinlichkeiten, nach denen geratene Token geprüft wurden, ohne Drafts noch einmal an: bis aufs letzte Bit dieselben.}}",
+    "{judged, plural, one {Bestätigt: ohne Drafts neu berechnet, die eine Wahrscheinlichkeit ist identisch.} other {Bestätigt: ohne Drafts neu berechnet, alle # Wahrscheinlichkeiten sind identisch.}}",
   "check.sameAlmost":
-    "{judged, plural, one {{target} gab die Wahrscheinlichkeit, nach der das eine geratene Token geprüft wurde, ohne Drafts noch einmal an: dieselbe (größter Unterschied {difference}).} other {{target} gab die # Wahrscheinlichkeiten, nach denen geratene Token geprüft wurden, ohne Drafts noch einmal an: dieselben (größter Unterschied {difference}).}}",
+    "{judged, plural, one {Bestätigt: ohne Drafts neu berechnet, die eine Wahrscheinlichkeit stimmt überein (größter Unterschied {difference}).} other {Bestätigt: ohne Drafts neu berechnet, alle # Wahrscheinlichkeiten stimmen überein (größter Unterschied {difference}).}}",
   "check.differ":
     "{judged, plural, one {{target} gab die Wahrscheinlichkeit, nach der das eine geratene Token geprüft wurde, ohne Drafts noch einmal an;} other {{target} gab die # Wahrscheinlichkeiten, nach denen geratene Token geprüft wurden, ohne Drafts noch einmal an;}} {different, plural, one {# weicht ab, um höchstens {difference}.} other {# weichen ab, um höchstens {difference}.}}",
-  "check.running": "Wird ohne Drafts neu geschrieben",
-  "check.runningAt": "Wird ohne Drafts neu geschrieben: {done} von {total} Token",
+  "check.running": "Wird ohne Drafts neu erzeugt",
+  "check.runningAt": "Wird ohne Drafts neu erzeugt: {done} von {total} Token",
   "check.progress": "Fortschritt der Prüfung",
   "check.dismiss": "Ergebnis ausblenden",
   "check.show": "Token {number} in der Antwort zeigen",
   "check.how":
-    "Foretoken hat diese Antwort ohne Drafts neu geschrieben und beide Token für Token verglichen.",
+    "Foretoken hat diese Antwort ohne Drafts neu erzeugt und beide Token für Token verglichen.",
   "check.thisReply": "Diese Antwort",
   "check.withoutDrafts": "{target} ohne Drafts",
   "check.tokenId": "Token {id}",

@@ -3,7 +3,7 @@ import type { conversation as english } from "../en/conversation";
 
 export const conversation = {
   "conversation.compare": "Draft-Modelle vergleichen",
-  "conversation.getMore": "Weitere Modelle holen",
+  "conversation.getMore": "Weitere Modelle laden",
   "conversation.loading": "Lädt …",
   "conversation.choose": "Modell wählen",
   "conversation.showInspector": "Inspektor einblenden ({keys})",
@@ -21,8 +21,8 @@ export const conversation = {
   "conversation.chooseModel": "Modell wählen",
   "conversation.leaveOutTitle": "Das Modell sieht sie nicht mehr; hier bleiben sie stehen",
   "conversation.leaveOut": "Älteste Nachrichten weglassen",
-  "conversation.ask": "Frag irgendetwas",
-  "conversation.message": "Deine Nachricht. Enter sendet, Umschalt+Enter beginnt eine neue Zeile.",
+  "conversation.ask": "Stell eine Frage",
+  "conversation.message": "Nachricht",
   "conversation.contextUsed": "Belegter Kontext",
   "conversation.gauge": "{used} von {limit} Token",
   "conversation.elsewhere": "Antwortet in einer anderen Unterhaltung",
@@ -31,9 +31,8 @@ export const conversation = {
   "conversation.thinkTitle": "Vor der Antwort nachdenken: besser bei schweren Fragen, langsamer",
   "conversation.you": "Du",
   "conversation.edit": "Bearbeiten",
-  "conversation.editTitle": "Diese Nachricht ändern; die alte wird aufgehoben",
-  "conversation.editing":
-    "Deine geänderte Nachricht. Enter sendet, Umschalt+Enter beginnt eine neue Zeile, Esc bricht ab.",
+  "conversation.editTitle": "Diese Nachricht ändern; die alte bleibt erhalten",
+  "conversation.editing": "Geänderte Nachricht",
   "conversation.cancel": "Abbrechen",
   "conversation.messageDeleted": "Nachricht gelöscht",
   "conversation.messageDeletedWithRest": "Nachricht und alles danach gelöscht",
@@ -82,6 +81,6 @@ export const conversation = {
   "find.nextLabel": "Nächster Treffer",
   "find.previous": "Vorheriger Treffer ({keys})",
   "find.previousLabel": "Vorheriger Treffer",
-  "find.close": "Suche beenden (Esc)",
-  "find.closeLabel": "Suche beenden",
+  "find.close": "Suche schließen (Esc)",
+  "find.closeLabel": "Suche schließen",
 } as const satisfies Record<keyof typeof english, string>;

@@ -3,8 +3,8 @@ import type { presets as english } from "../en/presets";
 
 export const presets = {
   "preset.label": "Preset",
-  "preset.standard": "Allgemeine Einstellungen",
-  "preset.own": "Eigene Einstellungen",
+  "preset.standard": "Standard",
+  "preset.own": "Eigene",
   "preset.recommended": "Vom Modell empfohlen",
   "preset.precise": "Genau",
   "preset.creative": "Kreativ",
@@ -42,7 +42,7 @@ export const presets = {
   "preset.inUse": "In Gebrauch",
   "scope.label": "Gilt für",
   "scope.conversation": "Diese Unterhaltung",
-  "scope.general": "Allgemein",
+  "scope.general": "Alle Unterhaltungen",
   "scope.preset": "Preset „{name}“",
   "scope.conversation.explanation":
     "Änderungen gelten nur für diese Unterhaltung, ab der nächsten Antwort.",

@@ -21,10 +21,10 @@ export const reply = {
   "replay.judged":
     "{count, plural, one {Runde {round}: # Token vom Zielmodell geprüft} other {Runde {round}: # Token vom Zielmodell geprüft}}",
   "reply.regenerate": "Neu erzeugen",
-  "reply.regenerateTitle": "Eine andere Antwort schreiben lassen; diese bleibt erhalten",
+  "reply.regenerateTitle": "Eine andere Antwort erzeugen; diese bleibt erhalten",
   "reply.continue": "Fortsetzen",
-  "reply.continueTitle": "Dort weiterschreiben, wo diese Antwort abbrach",
-  "reply.deleteTitle": "Diese Nachricht löschen, mit allem, was ihr folgt",
+  "reply.continueTitle": "Dort fortsetzen, wo diese Antwort abbrach",
+  "reply.deleteTitle": "Diese Nachricht und alles danach löschen",
   "reply.export": "Trace exportieren",
   "reply.exportTitle": "Was in jeder Runde geschah, in einer Datei speichern",
   "reply.asText": "Diese Antwort als reinen Lesetext zeigen",
@@ -37,7 +37,7 @@ export const reply = {
   "reply.noTrace": "Keine Token zu zeigen: Zu dieser Antwort gibt es keine Draft-Daten",
   "reply.noneHasTrace":
     "Keine Token zu zeigen: Zu den Antworten dieses Chats gibt es keine Draft-Daten",
-  "reply.checkTitle": "Diese Antwort ohne Drafts neu schreiben und vergleichen",
+  "reply.checkTitle": "Diese Antwort ohne Drafts neu erzeugen und vergleichen",
   "reply.check": "Prüfen",
   "reply.replayTitle": "Zusehen, wie diese Antwort Runde für Runde geschrieben wird",
   "reply.replay": "Abspielen",
@@ -45,11 +45,11 @@ export const reply = {
   "reply.ending.length":
     "Bei der Höchstlänge gestoppt, die du in Einstellungen > Sampling erhöhen kannst.",
   "reply.ending.context_full":
-    "Gestoppt, weil das Kontextfenster voll ist. Um weiterzumachen, sende eine Nachricht: Die ältesten können weggelassen werden.",
+    "Kontext voll. Sende eine Nachricht, um fortzufahren: Die ältesten können wegfallen.",
   "reply.ending.repeating": "Beendet, weil sich das Modell wiederholte.",
   "reply.continueLoop": "Fortsetzen",
   "reply.regenerateWithPenalty": "Mit stärkerer Strafe neu erzeugen",
-  "reply.ending.cancelled": "Von dir gestoppt.",
+  "reply.ending.cancelled": "Gestoppt",
   "reply.incomplete": "Unvollständig: Foretoken wurde beendet, bevor diese Antwort fertig war.",
   "reply.name": "Antwort",
   "reply.reading": "Liest den Prompt, {done} von {total} Token",
@@ -73,7 +73,7 @@ export const reply = {
   "card.id": "ID {id}",
   "card.draftProbability": "Draft-Wahrscheinlichkeit",
   "card.targetProbability": "Ziel-Wahrscheinlichkeit",
-  "card.notJudged": "nicht geprüft",
+  "card.notJudged": "ungeprüft",
   "card.acceptance": "Annahmechance",
   "card.position": "Position im Draft",
   "card.of": "{number} von {of}",
@@ -102,5 +102,5 @@ export const reply = {
   "reply.partTitle":
     "Diese Antwort wurde abgebrochen und fortgesetzt: Was rechts steht, gehört zu diesem Teil",
   "reply.copyText": "Als reinen Text kopieren",
-  "reply.copyTextTitle": "Kopiert, was zu lesen ist, ohne Markdown-Zeichen und ohne Gedanken",
+  "reply.copyTextTitle": "Ohne Formatierung und Gedanken kopieren",
 } as const satisfies Record<keyof typeof english, string>;

@@ -9,7 +9,7 @@ export const settings = {
   "settings.system-prompt": "System-Prompt",
   "settings.appearance": "Aussehen",
   "settings.server": "Lokaler Server",
-  "settings.remote": "Server anderswo",
+  "settings.remote": "Entfernte Server",
   "settings.data": "Daten",
   "setting.draft": "Draft-Modell",
   "setting.draft.explanation":
@@ -31,7 +31,7 @@ export const settings = {
   "setting.learn_from_earlier.explanation":
     "Lässt den N-Gramm-Drafter auch Text aus deinen anderen Unterhaltungen wiederholen.",
   "setting.learn_from_earlier.standard": "aus",
-  "setting.threshold": "Schwelle",
+  "setting.threshold": "Abbruchgrenze",
   "setting.threshold.explanation":
     "Beendet den Draft, wenn die Aussicht, dass er ganz angenommen wird, darunter fällt. Auto hört auf, wo ein weiteres Token mehr Zeit kosten würde, als es spart.",
   "setting.threshold.standard": "aus",
@@ -39,14 +39,14 @@ export const settings = {
   "setting.tree.explanation":
     "Rät mehrere Alternativen für dieselbe Stelle, damit ein falsches Token den Draft nicht beendet. Die Breite ist die größte Zahl der Alternativen.",
   "setting.tree.standard": "auto",
-  "setting.staged": "Gestufter Draft",
+  "setting.staged": "Zweistufiger Draft",
   "setting.staged.explanation":
     "Beschleunigt das Draft-Modell durch Wiederholung, so wie das Draft-Modell das Zielmodell beschleunigt. Auto tut das, wo es schneller ist.",
   "setting.staged.standard": "auto",
   "setting.verification": "Prüfung",
   "setting.verification.explanation":
-    "Block beurteilt den Draft als Ganzes und nimmt mindestens so viele Token an. Beide erhalten die Wahrscheinlichkeiten des Zielmodells genau.",
-  "setting.verification.standard": "Block",
+    "„Ganzer Draft“ beurteilt alle geratenen Token zusammen und nimmt mindestens so viele an. Beide erhalten die Wahrscheinlichkeiten des Zielmodells genau.",
+  "setting.verification.standard": "ganzer Draft",
   "setting.temperature": "Temperatur",
   "setting.temperature.explanation":
     "0 wählt immer das wahrscheinlichste Token. Höhere Werte ergeben abwechslungsreicheren Text.",
@@ -132,7 +132,7 @@ export const settings = {
   "setting.theme.standard": "System",
   "setting.language": "Sprache",
   "setting.language.explanation":
-    "Worin das Fenster geschrieben ist. Modelle antworten in der Sprache, in der du schreibst, soweit sie sie können.",
+    "Sprache der Oberfläche. Modelle antworten in deiner Sprache, wenn sie sie beherrschen.",
   "setting.language.standard": "System",
   "setting.text_size": "Textgröße",
   "setting.text_size.explanation": "In Prozent der normalen Größe.",
@@ -142,7 +142,7 @@ export const settings = {
   "setting.motion.standard": "wie das System",
   "setting.server_enabled": "Lokaler Server",
   "setting.server_enabled.explanation":
-    "Lässt andere Programme das geladene Modell benutzen, mit dem Protokoll von OpenAI.",
+    "Lässt andere Programme das geladene Modell über eine OpenAI-kompatible API benutzen.",
   "setting.server_enabled.standard": "aus",
   "setting.server_host": "Adresse",
   "setting.server_host.explanation":
@@ -156,7 +156,7 @@ export const settings = {
     "Programme müssen ihn als API-Schlüssel senden. Leer lassen für keinen.",
   "setting.server_key.standard": "leer",
   "setting.server_key.new": "Neuer Schlüssel",
-  "setting.write_titles": "Titel vom Modell",
+  "setting.write_titles": "Unterhaltungen automatisch benennen",
   "setting.write_titles.explanation":
     "Nach der ersten Antwort benennt das Modell die Unterhaltung. Modelle unter einer Milliarde Parametern sind dafür zu klein: Dann dienen die ersten Worte als Titel.",
   "setting.write_titles.standard": "an",
@@ -168,26 +168,25 @@ export const settings = {
   "setting.export.traces": "Als JSON mit Traces",
   "setting.import": "Unterhaltungen importieren",
   "setting.import.explanation":
-    "Aus Foretokens JSON und aus Exporten von ChatGPT (.json oder .zip), LM Studio und Open WebUI. Unter den Namen, die sie beim Export bekamen, kannst du die Dateien auch auf das Fenster ziehen.",
+    "Aus Foretokens JSON und aus Exporten von ChatGPT (.json oder .zip), LM Studio und Open WebUI. Du kannst die exportierten Dateien auch auf das Fenster ziehen.",
   "setting.import.choose": "Dateien wählen …",
-  "setting.remote_servers": "Server anderswo",
+  "setting.remote_servers": "Entfernte Server",
   "setting.remote_servers.explanation":
-    "Modelle auf vLLM, SGLang, llama-server oder jedem Server mit OpenAIs Protokoll können als Zielmodell antworten. Gewählt werden sie über der Unterhaltung.",
+    "Modelle auf vLLM, SGLang, llama-server oder jedem Server mit OpenAI-kompatibler API können als Zielmodell antworten. Gewählt werden sie über der Unterhaltung.",
   "remote.sent":
     "Was du einem solchen Modell sendest, verlässt diesen Computer: die Unterhaltung, der System-Prompt und die Sampling-Einstellungen. Nach einer Antwort wird es vielleicht um einen Titel gebeten. Nichts wird gesendet, bevor du einen Server testest oder seinem Modell schreibst.",
   "remote.name": "Name",
   "remote.address": "Adresse",
   "remote.key": "Schlüssel",
   "remote.add": "Hinzufügen",
-  "remote.asking": "Wird gefragt",
+  "remote.asking": "Wird getestet …",
   "remote.test": "Testen",
   "remote.testLabel": "{server} testen",
   "remote.remove": "Entfernen",
   "remote.removeLabel": "{server} entfernen",
-  "remote.untested": "Noch nicht gefragt.",
-  "remote.noModels": "Er antwortet, hat aber keine Modelle.",
-  "remote.models":
-    "{count, plural, one {Er hat ein Modell: {names}} other {Er hat # Modelle: {names}}}",
+  "remote.untested": "Noch nicht getestet",
+  "remote.noModels": "Verbunden, aber der Server nennt keine Modelle",
+  "remote.models": "{count, plural, one {# Modell: {names}} other {# Modelle: {names}}}",
   "setting.keep_traces": "Traces speichern",
   "setting.keep_traces.explanation":
     "Ein Trace hält fest, was in jeder Runde geschah. Token-Ansicht, Heatmap, Wiedergabe und Prüfung brauchen ihn.",
@@ -216,7 +215,7 @@ export const settings = {
   "settings.inUse": "In Gebrauch",
   "settings.found":
     "{count, plural, one {# Einstellung gefunden} other {# Einstellungen gefunden}}",
-  "settings.noneFound": "Keine Einstellung enthält diese Wörter.",
+  "settings.noneFound": "Keine Treffer",
   "settings.wholeText": "ganze Unterhaltung",
   "settings.random": "zufällig",
   "settings.noLimit": "unbegrenzt",
@@ -225,7 +224,7 @@ export const settings = {
   "settings.standard": "Vorgabe: {standard}.",
   "settings.resetSection": "Abschnitt zurücksetzen",
   "settings.resetsGeneral":
-    "Setzt nur allgemeine Einstellungen zurück. Wähle oben „Allgemein“, um diesen Abschnitt zurückzusetzen.",
+    "Setzt nur die Einstellungen für alle Unterhaltungen zurück. Wähle oben „Alle Unterhaltungen“, um diesen Abschnitt zurückzusetzen.",
   "settings.resetAll": "Alles zurücksetzen",
   "settings.wasReset": "Auf die Vorgaben zurückgesetzt.",
   "settings.reset": "Zurücksetzen",
@@ -233,16 +232,16 @@ export const settings = {
   "settings.notSaved": "Nicht gespeichert: {problem}",
   "settings.combined": "Kombiniert",
   "settings.combinedDetail": "in jeder Runde, was voraussichtlich am meisten spart",
-  "settings.model": "Draft-Modell oder -Kopf",
+  "settings.model": "Draft-Modell oder -Head",
   "settings.modelDetail":
-    "ein kleineres Modell, oder ein Kopf, der die verborgenen Zustände des Zielmodells liest, rät die nächsten Token",
+    "ein kleineres Modell, oder ein Head, der die verborgenen Zustände des Zielmodells liest, rät die nächsten Token",
   "settings.ngram": "Wiederholung (N-Gramm)",
   "settings.ngramDetail": "wiederholt früheren Text",
-  "settings.recycling": "Recycling",
+  "settings.recycling": "Wiederverwendete Vorschläge",
   "settings.recyclingDetail":
     "was das Zielmodell nach demselben Token schon einmal wahrscheinlich fand",
   "field.on": "An",
-  "field.block": "Block",
+  "field.block": "Ganzer Draft",
   "field.token": "Token für Token",
   "settings.systemPromptExample": "Du bist ein hilfreicher Assistent, der kurz antwortet.",
   "settings.replies": "{count, plural, one {# Antwort} other {# Antworten}}",

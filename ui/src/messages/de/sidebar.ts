@@ -19,7 +19,7 @@ export const sidebar = {
   "sidebar.removeTitle": "Aus der Liste entfernen (die Datei wird nicht gelöscht)",
   "sidebar.closeNamed": "{name} schließen",
   "sidebar.searching": "Sucht …",
-  "sidebar.noneFound": "Keine Nachrichten gefunden.",
+  "sidebar.noneFound": "Keine Treffer",
   "sidebar.conversations": "Unterhaltungen",
   "sidebar.find": "Befehl suchen ({keys})",
   "sidebar.findLabel": "Befehl suchen",

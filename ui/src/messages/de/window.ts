@@ -37,5 +37,5 @@ export const window = {
   "window.replyFinished": "Antwort fertig.",
   "window.phase.loading": "lädt",
   "window.phase.ready": "bereit",
-  "window.phase.failed": "misslungen",
+  "window.phase.failed": "fehlgeschlagen",
 } as const satisfies Record<keyof typeof english, string>;

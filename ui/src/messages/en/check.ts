@@ -15,9 +15,9 @@ export const check = {
     "In the fastest sampling mode every run writes another text, so the texts themselves cannot be compared.",
   "check.nothingJudged": "No drafted token was judged, so there is nothing to compare.",
   "check.same":
-    "{judged, plural, one {{target} gave the probability by which the one drafted token was judged again, without drafts, and they are the same to the last bit.} other {{target} gave the # probabilities by which drafted tokens were judged again, without drafts, and they are the same to the last bit.}}",
+    "{judged, plural, one {Verified: recomputed without drafts, the one probability is identical.} other {Verified: recomputed without drafts, all # probabilities are identical.}}",
   "check.sameAlmost":
-    "{judged, plural, one {{target} gave the probability by which the one drafted token was judged again, without drafts, and they are the same (largest difference {difference}).} other {{target} gave the # probabilities by which drafted tokens were judged again, without drafts, and they are the same (largest difference {difference}).}}",
+    "{judged, plural, one {Verified: recomputed without drafts, the one probability agrees (largest difference {difference}).} other {Verified: recomputed without drafts, all # probabilities agree (largest difference {difference}).}}",
   "check.differ":
     "{judged, plural, one {{target} gave the probability by which the one drafted token was judged again, without drafts,} other {{target} gave the # probabilities by which drafted tokens were judged again, without drafts,}} {different, plural, one {and # differs, by {difference} at most.} other {and # differ, by {difference} at most.}}",
   "check.running": "Regenerating without drafts",

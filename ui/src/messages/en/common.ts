@@ -20,7 +20,7 @@ export const common = {
   "common.draftModel": "Draft model",
   "common.sections": "Sections",
   "common.searchResults": "Search results",
-  "choice.doNotFit": "{count, plural, one {# does not fit} other {# do not fit}}",
+  "choice.doNotFit": "{count, plural, one {# incompatible} other {# incompatible}}",
   "choice.cannotBeUsed": "{count, plural, one {# cannot be used} other {# cannot be used}}",
   "choice.refused": "Cannot be used: {reason}",
   "choice.noneShown": "None",

@@ -1,8 +1,8 @@
 /** Presets, and what a conversation is written with. */
 export const presets = {
   "preset.label": "Preset",
-  "preset.standard": "General settings",
-  "preset.own": "Own settings",
+  "preset.standard": "Default",
+  "preset.own": "Custom",
   "preset.recommended": "Recommended by the model",
   "preset.precise": "Precise",
   "preset.creative": "Creative",
@@ -40,7 +40,7 @@ export const presets = {
   "preset.inUse": "In use",
   "scope.label": "Applies to",
   "scope.conversation": "This conversation",
-  "scope.general": "In general",
+  "scope.general": "All conversations",
   "scope.preset": "Preset “{name}”",
   "scope.conversation.explanation":
     "Changes apply to this conversation alone, from its next reply on.",

@@ -21,7 +21,7 @@ export const reply = {
   "reply.regenerate": "Regenerate",
   "reply.regenerateTitle": "Generate another reply; this one is kept",
   "reply.continue": "Continue",
-  "reply.continueTitle": "Go on where this reply was cut",
+  "reply.continueTitle": "Continue where this reply was cut",
   "reply.deleteTitle": "Delete this message and what follows it",
   "reply.export": "Export trace",
   "reply.exportTitle": "Save what happened in each round to a file",
@@ -42,11 +42,11 @@ export const reply = {
   "reply.ending.length":
     "Stopped at the maximum length, which you can raise in Settings > Sampling.",
   "reply.ending.context_full":
-    "Stopped because the context window is full. To go on, send a message: the oldest ones can be left out.",
+    "Context full. To continue, send a message: the oldest ones can be dropped.",
   "reply.ending.repeating": "Stopped because the model was repeating itself.",
   "reply.continueLoop": "Continue",
   "reply.regenerateWithPenalty": "Regenerate with a stronger penalty",
-  "reply.ending.cancelled": "Stopped by you.",
+  "reply.ending.cancelled": "Stopped",
   "reply.incomplete": "Incomplete: Foretoken was closed before this reply was finished.",
   "reply.name": "Reply",
   "reply.reading": "Reading the prompt, {done} of {total} tokens",
@@ -98,5 +98,5 @@ export const reply = {
   "reply.part": "Part {number} of {of}",
   "reply.partTitle": "This reply was cut and continued: what is to the right belongs to this part",
   "reply.copyText": "Copy as plain text",
-  "reply.copyTextTitle": "Copy what is read, without Markdown's marks and without thoughts",
+  "reply.copyTextTitle": "Copy without formatting and thoughts",
 } as const;

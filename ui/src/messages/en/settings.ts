@@ -7,7 +7,7 @@ export const settings = {
   "settings.system-prompt": "System prompt",
   "settings.appearance": "Appearance",
   "settings.server": "Local server",
-  "settings.remote": "Remote",
+  "settings.remote": "Remote servers",
   "settings.data": "Data",
   "setting.draft": "Draft model",
   "setting.draft.explanation":
@@ -28,7 +28,7 @@ export const settings = {
   "setting.learn_from_earlier.explanation":
     "Lets the n-gram drafter also repeat text from your other conversations.",
   "setting.learn_from_earlier.standard": "off",
-  "setting.threshold": "Threshold",
+  "setting.threshold": "Cut-off",
   "setting.threshold.explanation":
     "Stops drafting when the chance that the whole draft is accepted falls below this. Auto stops where another token would cost more time than it saves.",
   "setting.threshold.standard": "off",
@@ -36,14 +36,14 @@ export const settings = {
   "setting.tree.explanation":
     "Drafts several alternatives for the same position, so that one wrong guess does not end the draft. Width is the maximum number of alternatives.",
   "setting.tree.standard": "auto",
-  "setting.staged": "Staged drafting",
+  "setting.staged": "Two-stage draft",
   "setting.staged.explanation":
     "Uses repetition to speed up the draft model, as the draft model speeds up the target model. Auto does so where it is faster.",
   "setting.staged.standard": "auto",
   "setting.verification": "Verification",
   "setting.verification.explanation":
-    "Block judges the draft as a whole and accepts at least as many tokens. Both keep the target model's probabilities exactly.",
-  "setting.verification.standard": "block",
+    "Whole draft judges all drafted tokens together and accepts at least as many. Both keep the target model's probabilities exactly.",
+  "setting.verification.standard": "whole draft",
   "setting.temperature": "Temperature",
   "setting.temperature.explanation":
     "0 always picks the most likely token. Higher values give more varied text.",
@@ -104,8 +104,8 @@ export const settings = {
   "setting.thinking": "Thinking",
   "setting.thinking.explanation":
     "Whether the model thinks before it answers, where its chat template has a switch for that. Without it, answers begin sooner; with it, answers to hard questions are better.",
-  "setting.thinking.standard": "as the model has it",
-  "setting.thinking.own": "As the model has it",
+  "setting.thinking.standard": "model default",
+  "setting.thinking.own": "Model default",
   "setting.model_preset": "Preset of the target model",
   "setting.model_preset.explanation":
     "What new conversations with the loaded target model begin with.",
@@ -128,7 +128,7 @@ export const settings = {
   "setting.theme.standard": "system",
   "setting.language": "Language",
   "setting.language.explanation":
-    "What the window is written in. Models reply in the language that you write in, as far as they know it.",
+    "Language of the app. Models answer in your language if they know it.",
   "setting.language.standard": "system",
   "setting.text_size": "Text size",
   "setting.text_size.explanation": "In percent of the normal size.",
@@ -138,7 +138,7 @@ export const settings = {
   "setting.motion.standard": "same as the system",
   "setting.server_enabled": "Local server",
   "setting.server_enabled.explanation":
-    "Lets other programs use the loaded model, by OpenAI's protocol.",
+    "Lets other programs use the loaded model through an OpenAI-compatible API.",
   "setting.server_enabled.standard": "off",
   "setting.server_host": "Address",
   "setting.server_host.explanation":
@@ -151,7 +151,7 @@ export const settings = {
   "setting.server_key.explanation": "Programs must send it as their API key. Leave empty for none.",
   "setting.server_key.standard": "empty",
   "setting.server_key.new": "New key",
-  "setting.write_titles": "Titles by the model",
+  "setting.write_titles": "Name conversations automatically",
   "setting.write_titles.explanation":
     "After the first reply the model names the conversation. Models below a billion parameters are too small for this: the first words are used.",
   "setting.write_titles.standard": "on",
@@ -163,26 +163,25 @@ export const settings = {
   "setting.export.traces": "As JSON with traces",
   "setting.import": "Import conversations",
   "setting.import.explanation":
-    "From Foretoken's JSON, and from exports of ChatGPT (.json or .zip), LM Studio and Open WebUI. With the names that they were exported under, the files can also be dropped onto the window.",
+    "From Foretoken's JSON, and from exports of ChatGPT (.json or .zip), LM Studio and Open WebUI. You can also drop the exported files on the window.",
   "setting.import.choose": "Choose files…",
-  "setting.remote_servers": "Servers elsewhere",
+  "setting.remote_servers": "Remote servers",
   "setting.remote_servers.explanation":
-    "Models on vLLM, SGLang, llama-server or any server with OpenAI's protocol can reply as your target model. Choose them above the conversation.",
+    "Models on vLLM, SGLang, llama-server or any server with an OpenAI-compatible API can reply as your target model. Choose them above the conversation.",
   "remote.sent":
     "What you send to such a model leaves this computer: the conversation, the system prompt and the sampling settings. After a reply it may be asked for a title. Nothing is sent before you test a server or write to its model.",
   "remote.name": "Name",
   "remote.address": "Address",
   "remote.key": "Key",
   "remote.add": "Add",
-  "remote.asking": "Asking",
+  "remote.asking": "Testing…",
   "remote.test": "Test",
   "remote.testLabel": "Test {server}",
   "remote.remove": "Remove",
   "remote.removeLabel": "Remove {server}",
-  "remote.untested": "Not asked yet.",
-  "remote.noModels": "It answers, but has no models.",
-  "remote.models":
-    "{count, plural, one {It has one model: {names}} other {It has # models: {names}}}",
+  "remote.untested": "Not tested yet",
+  "remote.noModels": "Connected, but the server lists no models",
+  "remote.models": "{count, plural, one {# model: {names}} other {# models: {names}}}",
   "setting.keep_traces": "Save traces",
   "setting.keep_traces.explanation":
     "A trace records what happened in each round. Token view, heatmap, replay and check need it.",
@@ -210,7 +209,7 @@ export const settings = {
   "settings.looking": "Looking for devices",
   "settings.inUse": "In use",
   "settings.found": "{count, plural, one {# setting found} other {# settings found}}",
-  "settings.noneFound": "No setting has these words.",
+  "settings.noneFound": "No matches",
   "settings.wholeText": "whole conversation",
   "settings.random": "random",
   "settings.noLimit": "no limit",
@@ -219,7 +218,7 @@ export const settings = {
   "settings.standard": "Default: {standard}.",
   "settings.resetSection": "Reset this section",
   "settings.resetsGeneral":
-    "Resets general settings alone. Choose “In general” above to reset this section.",
+    "Resets the settings of all conversations alone. Choose “All conversations” above to reset this section.",
   "settings.resetAll": "Reset all settings",
   "settings.wasReset": "Reset to the defaults.",
   "settings.reset": "Reset",
@@ -232,10 +231,10 @@ export const settings = {
     "a smaller model, or a head that reads the target model's hidden states, guesses the next tokens",
   "settings.ngram": "Repetition (n-gram)",
   "settings.ngramDetail": "repeats earlier text",
-  "settings.recycling": "Recycling",
+  "settings.recycling": "Reused guesses",
   "settings.recyclingDetail": "what the target model found likely after the same token earlier",
   "field.on": "On",
-  "field.block": "Block",
+  "field.block": "Whole draft",
   "field.token": "Token by token",
   "settings.systemPromptExample": "You are a helpful assistant who answers briefly.",
   "settings.replies": "{count, plural, one {# reply} other {# replies}}",

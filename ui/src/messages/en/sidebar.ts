@@ -17,7 +17,7 @@ export const sidebar = {
   "sidebar.removeTitle": "Remove from the list (the file is not deleted)",
   "sidebar.closeNamed": "Close {name}",
   "sidebar.searching": "Searching…",
-  "sidebar.noneFound": "No messages found.",
+  "sidebar.noneFound": "No matches",
   "sidebar.conversations": "Conversations",
   "sidebar.find": "Find a command ({keys})",
   "sidebar.findLabel": "Find a command",
