@@ -36,7 +36,7 @@ export const shell = {
   "shell.sameVocabulary": "same vocabulary",
   "shell.needsNoModel": "needs no model",
   "shell.mayNotFit": "may not fit in memory",
-  "shell.doesNotPay": "tried: does not pay",
+  "shell.doesNotPay": "tried: no faster",
   "shell.otherVocabulary": "other vocabulary",
   "shell.notFound": "not found",
   "shell.largerThanTarget": "larger than the target",
