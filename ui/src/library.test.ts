@@ -444,7 +444,7 @@ test("each family says in a sentence what it is good at", async () => {
 test("a model that was chosen as the target says in its row that it is loading", async () => {
   await show(Installed);
   const { saveSettings } = replay;
-  let save = () => undefined as void;
+  let save: () => void = () => undefined;
   const asked = new Promise<void>((resolve) => (save = resolve));
   replay.saveSettings = async (settings) => {
     await asked;

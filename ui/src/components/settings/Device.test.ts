@@ -6,6 +6,7 @@ import DeviceChip from "../sidebar/DeviceChip.svelte";
 import Device from "./Device.svelte";
 
 const CPU = "CPU, 2 threads, AVX-512";
+const SHORT_CPU = "CPU · 2 threads";
 const CUDA = "CUDA, NVIDIA H100, 80 GB";
 const GPU = "gpu:Vulkan, AMD Radeon 780M";
 const BITS = "bit-identical to the CPU";
@@ -104,21 +105,23 @@ test("GPUs are looked for when the settings of devices are shown, and what was m
   show(Device, { device_notes: [NOTE] });
   expect(lookForDevices).toHaveBeenCalledTimes(1);
   expect(words("devices-in-use")).toContain(NOTE);
-  expect(find("device")?.title).toContain(NOTE);
+  expect(find("device")?.dataset["tooltip"]).toContain(NOTE);
   expect(find("device")?.querySelector("svg"), "it is no warning").toBeNull();
   void unmount(chip);
 });
 
 test("the chip names the draft's device only where it is another", () => {
   show(DeviceChip, {});
-  expect(words("device")).toBe(`Running on ${CPU}`);
+  expect(words("device")).toBe(`Running on ${SHORT_CPU}`);
   app.engine.status = { ...app.engine.status, device: CUDA, device_remarks: [REMARK] };
   flushSync();
-  expect(words("device")).toBe(`Running on ${CUDA} Draft: ${CPU}`);
-  expect(find("device")?.title).toBe(`Running on: ${CUDA}\nDraft model on: ${CPU}\n${REMARK}`);
+  expect(words("device")).toBe(`Running on NVIDIA H100 Draft: ${SHORT_CPU}`);
+  expect(find("device")?.dataset["tooltip"]).toContain(
+    `Models run on: ${CUDA}\nDraft model on: ${CPU}\n${REMARK}`,
+  );
   app.engine.status = { ...app.engine.status, draft_device: null };
   flushSync();
-  expect(words("device")).toBe(`Running on ${CUDA}`);
+  expect(words("device")).toBe("Running on NVIDIA H100");
 });
 
 test("the chip leads to the settings of devices, and is not there before anything computes", () => {
