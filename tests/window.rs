@@ -175,6 +175,11 @@ impl Window {
         self.send_input(&["click", "--repeat", &notches, "--delay", "50", "5"]);
     }
 
+    /// Presses keys, such as `ctrl+plus`, through the display, for those that are not the page's alone.
+    pub fn press(&self, keys: &str) {
+        self.send_input(&["search", "--onlyvisible", "--name", "^Foretoken$", "windowfocus", "key", keys]);
+    }
+
     /// Has the display send keys or pointer events to whatever is under the pointer or has the keyboard.
     pub fn send_input(&self, arguments: &[&str]) {
         let sent = Command::new("xdotool").args(arguments).env("DISPLAY", &self.display_name).status();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use foretoken_engine::trace::{Round, Speedup};
 use serde::Serialize;
 use tauri::ipc::{Channel, InvokeResponseBody, IpcResponse};
-use tauri::{AppHandle, Manager};
+use tauri::{AppHandle, Manager, WebviewWindow};
 use tauri_plugin_dialog::DialogExt;
 
 use foretoken_app::App;
@@ -18,12 +18,13 @@ use foretoken_app::ipc::{
     ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export, FileDrag,
     FoundRepository, ImportProgress, Imported, Message, ModelEntry, PairSpeedup, Preset, PresetValues,
     Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings,
-    Theme, TokenCount, TokenSource, TraceStorage, ViewState,
+    Theme, TokenCount, TokenSource, TraceStorage, Unsent, ViewState,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
 use crate::drag::Drags;
 use crate::theme::SystemTheme;
+use crate::window;
 
 /// Makes a Tauri command of each function: it runs on a thread where it may take a while, and its arguments and
 /// result are written into the page's types. Its first name stands for the [`Shell`].
@@ -60,15 +61,25 @@ commands! {
     fn settings(shell) -> Settings { Ok(shell.app()?.settings()) }
     fn save_settings(shell, settings: Settings) -> Settings {
         let app = shell.app()?;
-        let before = app.settings().appearance.theme;
+        let before = app.settings().appearance;
         let saved = app.save_settings(settings)?;
-        if saved.appearance.theme != before {
+        if saved.appearance.theme != before.theme {
             shell.show_theme(saved.appearance.theme);
+        }
+        if saved.appearance.text_size != before.text_size {
+            window::zoom(&shell.window()?, saved.appearance.text_size);
         }
         Ok(saved)
     }
     fn view_state(shell) -> Option<ViewState> { shell.app()?.view_state() }
     fn save_view_state(shell, state: ViewState) -> () { shell.app()?.save_view_state(&state) }
+    fn unsent(shell) -> Vec<Unsent> { shell.app()?.unsent() }
+    fn save_unsent(shell, unsent: Unsent) -> () { shell.app()?.save_unsent(&unsent) }
+    fn quit(shell) -> () { shell.window()?.close().map_err(internal) }
+    fn toggle_fullscreen(shell) -> () {
+        let window = shell.window()?;
+        window.is_fullscreen().and_then(|full| window.set_fullscreen(!full)).map_err(internal)
+    }
     fn built_in_presets(shell) -> Vec<Preset> { Ok(shell.app()?.built_in_presets()) }
     fn open_setup(shell, conversation: Option<i64>) -> ConversationSetup {
         shell.app()?.open_setup(conversation)
@@ -195,6 +206,10 @@ commands! {
         let app = shell.app()?;
         shell.paced(on_events, |tell| app.continue_reply(message, Arc::new(tell)))
     }
+    fn follow_reply(shell, on_events: Channel<Vec<ReplyEvent>>) -> Option<Reply> {
+        let app = shell.app()?;
+        shell.paced(on_events, |tell| app.follow_reply(Arc::new(tell)))
+    }
     fn choose_branch(shell, message: i64) -> Vec<Message> { shell.app()?.choose_branch(message) }
     fn delete_message(shell, message: i64) -> Vec<Message> { shell.app()?.delete_message(message) }
     fn restore_message(shell, message: i64) -> Vec<Message> { shell.app()?.restore_message(message) }
@@ -252,6 +267,11 @@ impl Shell<'_> {
         state.ok_or_else(|| CommandError::new(ErrorCode::Internal, "Foretoken is still starting. Try again."))
     }
 
+    fn window(&self) -> Result<WebviewWindow> {
+        let closed = || CommandError::new(ErrorCode::Internal, "The window is closed.");
+        self.0.get_webview_window("main").ok_or_else(closed)
+    }
+
     /// Around the page, as on it.
     fn show_theme(&self, theme: Theme) {
         if let (Ok(system), Some(window)) = (self.state::<SystemTheme>(), self.0.get_webview_window("main")) {
@@ -277,6 +297,10 @@ impl Shell<'_> {
         pacer.finish();
         outcome
     }
+}
+
+fn internal(error: tauri::Error) -> CommandError {
+    CommandError::new(ErrorCode::Internal, error)
 }
 
 /// A `T` in JSON, handed on as it is stored: nobody parses it to write it again.

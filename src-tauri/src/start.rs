@@ -31,16 +31,17 @@ pub fn start(handle: &AppHandle, apply: impl Fn() + Send + 'static) {
         App::start(folders, resources.as_deref())
     };
     let Some(app) = insist(start, |problem| ask(handle, problem)) else { return handle.exit(NO_START) };
-    let chosen = app.settings().appearance.theme;
+    let appearance = app.settings().appearance;
     handle.manage(Arc::new(Pace::default()));
     handle.manage(Arc::new(app));
     let main = handle.clone();
     let opened = handle.run_on_main_thread(move || match window::open(&main) {
         Ok(window) => {
             let system = SystemTheme::ask();
-            if chosen != Theme::System {
-                system.show(&window, chosen);
+            if appearance.theme != Theme::System {
+                system.show(&window, appearance.theme);
             }
+            window::zoom(&window, appearance.text_size);
             main.manage(system);
             apply();
         }

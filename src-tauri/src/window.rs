@@ -36,6 +36,13 @@ pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
     Ok(window)
 }
 
+/// Zooms the page of `window` to `percent` of its normal size.
+pub fn zoom(window: &WebviewWindow, percent: u32) {
+    if let Err(error) = window.set_zoom(f64::from(percent) / 100.0) {
+        tracing::warn!(%error, "the page keeps its size");
+    }
+}
+
 /// Whether the page built into the program is at `url`.
 fn is_own(url: &Url) -> bool {
     let (scheme, host) = if cfg!(windows) { ("http", "tauri.localhost") } else { ("tauri", "localhost") };

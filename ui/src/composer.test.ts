@@ -67,10 +67,29 @@ test("a message goes to the conversation that it was written in, or stays", asyn
   const send = vi.spyOn(window.backend, "send");
   await write("Hello");
   field().dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  const { current } = window.app.conversations;
   window.app.startNew();
   await window.pass();
   expect(send).not.toHaveBeenCalled();
+  expect(field().value, "another conversation has its own").toBe("");
+  await window.app.open(current ?? 0);
+  await window.pass();
   expect(field().value).toBe("Hello");
+});
+
+test("why a question was refused is said in its conversation alone", async () => {
+  const { app, backend } = window;
+  vi.spyOn(backend, "send").mockRejectedValue(new Error("the server is off"));
+  const { current } = app.conversations;
+  await write("Hello");
+  await window.press("Enter", field());
+  expect(window.present("error-note").textContent).toContain("The server is off");
+  app.startNew();
+  await window.pass();
+  expect(window.find("error-note")).toBeNull();
+  await app.open(current ?? 0);
+  await window.pass();
+  expect(window.present("error-note").textContent).toContain("The server is off");
 });
 
 test("two files that are refused with the same words are both said", async () => {

@@ -26,6 +26,7 @@ use crate::looking::Looks;
 use crate::models::{InstalledModel, Models};
 use crate::recommend::Computer;
 use crate::replier::Replier;
+use crate::running::Running;
 use crate::save::{downloads, save};
 use crate::serving::Serving;
 use crate::speeds::Speeds;
@@ -48,6 +49,7 @@ pub struct App {
     pub(crate) unstored: Unstored,
     /// Replies, checks and arenas: one at a time.
     pub(crate) turns: Turns,
+    pub(crate) running: Running,
     /// The import under way.
     pub(crate) importing: Latest,
     /// The count of a conversation's files under way.
@@ -117,6 +119,7 @@ impl App {
             store: Mutex::new(store),
             unstored: Unstored::default(),
             turns: Turns::default(),
+            running: Running::default(),
             importing: Latest::default(),
             counting: Latest::default(),
             settings: Mutex::new(settings),

@@ -46,7 +46,7 @@ pub use settings::{
     Appearance, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, RemoteModel, RemoteServer, ServerSettings,
     Settings, TEXT_SIZE, Theme,
 };
-pub use view::{ReplyView, ViewState};
+pub use view::{ReplyView, Unsent, ViewState};
 
 /// Facts for the about line and the settings panel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

@@ -5,6 +5,7 @@
 //! - [`app`], [`reply`], [`proof`], [`settings`]: conversations, replies, checks and arenas, what is set
 //! - [`presets`]: named values to write with; `setup`: what a conversation is written with
 //! - [`attachments`]: files beside a question, and how a model reads them; `estimate`: tokens that are not counted
+//! - `running`: the reply under way, for a page that is loaded meanwhile
 //! - [`start`]: what is done about a start that fails
 //! - [`room`]: conversations that outgrow the context; `unstored`: replies that could not be stored yet,
 //!   `storing`: when they are
@@ -54,6 +55,7 @@ pub mod replier;
 pub mod reply;
 pub mod room;
 pub mod round;
+mod running;
 pub mod save;
 mod servers;
 mod serving;

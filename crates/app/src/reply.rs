@@ -19,14 +19,13 @@ use crate::replier::{Ending, Event};
 use crate::round::SharedRound;
 use crate::unstored::Ended;
 
+pub use crate::running::Events;
+
 /// A killed program loses at most this much of a reply.
 const RECORD_EVERY: Duration = Duration::from_millis(500);
 
 /// The page is sent a reply's speed-up no more often: nobody reads a number that changes faster.
 const SPEEDUP_EVERY: Duration = Duration::from_millis(250);
-
-/// Where the events of a reply go.
-pub type Events = Arc<dyn Fn(ReplyEvent) + Send + Sync>;
 
 /// What is answered.
 enum Question {
@@ -108,6 +107,21 @@ impl App {
         self.answer(Some(before.conversation), messages, Question::More { reply }, events, turn.cancel())
     }
 
+    /// Tells `events` of the reply under way, from its beginning on, and waits for its end; `None` where there is none.
+    /// A check or an arena that a page left behind is ended: no page shows what comes of it.
+    ///
+    /// # Errors
+    /// Those with which the reply was refused.
+    pub fn follow_reply(&self, events: Events) -> Result<Option<Reply>> {
+        match self.running.current() {
+            Some(live) => live.follow(events).transpose(),
+            None => {
+                self.stop();
+                Ok(None)
+            }
+        }
+    }
+
     /// Shows the branch that a message is in; returns what the conversation shows then.
     ///
     /// # Errors
@@ -186,6 +200,17 @@ impl App {
 
     /// `conversation` is that of the question, where it is not new.
     fn answer(
+        self: &Arc<Self>,
+        conversation: Option<i64>,
+        messages: Vec<ChatMessage>,
+        question: Question,
+        events: Events,
+        cancel: Cancel,
+    ) -> Result<Reply> {
+        self.running.during(events, |events| self.write(conversation, messages, question, events, cancel))
+    }
+
+    fn write(
         self: &Arc<Self>,
         conversation: Option<i64>,
         messages: Vec<ChatMessage>,

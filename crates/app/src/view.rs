@@ -1,8 +1,8 @@
-//! Where the window's view state is kept: in the database, beside the settings.
+//! Where the window's view state and unsent texts are kept: in the database, beside the settings.
 
 use crate::app::App;
 use crate::error::Result;
-use crate::ipc::ViewState;
+use crate::ipc::{Unsent, ViewState};
 
 impl App {
     /// The stored view state; `None` when none was ever saved or it is unreadable.
@@ -12,6 +12,17 @@ impl App {
             let state = serde_json::from_str(&json);
             state.inspect_err(|error| tracing::warn!(%error, "the stored view state is unreadable")).ok()
         }))
+    }
+
+    /// Texts that were typed and not sent.
+    pub fn unsent(&self) -> Result<Vec<Unsent>> {
+        let stored = self.store().unsent()?.into_iter();
+        Ok(stored.map(|(conversation, text)| Unsent { conversation, text }).collect())
+    }
+
+    /// Replaces the unsent text of its conversation; an empty one is removed.
+    pub fn save_unsent(&self, unsent: &Unsent) -> Result<()> {
+        Ok(self.store().save_unsent(unsent.conversation, &unsent.text)?)
     }
 
     /// Replaces the stored view state.

@@ -13,6 +13,7 @@
 //! - [`PairTimes`]: what drafts saved over all replies of a pair of models
 //! - [`Hit`]: full-text search over all messages
 //! - settings and the window's view state: one JSON document each; what a conversation is written with (`setup.rs`): one each
+//! - unsent: what was typed and not sent
 //! - `age`: when what was deleted goes for good; `private`: files that nobody else may read; `aside`: a database
 //!   that cannot be used is kept
 //!
@@ -39,6 +40,7 @@ mod speedups;
 mod store;
 mod title;
 mod tree;
+mod unsent;
 mod view;
 
 pub use arenas::Arena;

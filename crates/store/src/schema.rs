@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     ATTACHMENTS,
     PREFIXES,
     VIEW_STATE,
+    UNSENT,
 ];
 
 /// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
@@ -191,6 +192,15 @@ const VIEW_STATE: &str = "
     ) STRICT;
 ";
 
+/// `unsent` is what was typed and not sent; `conversation` is NULL for one that is to come.
+const UNSENT: &str = "
+    CREATE TABLE unsent (
+        id           INTEGER PRIMARY KEY,
+        conversation INTEGER UNIQUE REFERENCES conversations (id) ON DELETE CASCADE,
+        text         TEXT    NOT NULL
+    ) STRICT;
+";
+
 /// Brings a database up to this program's version, all of the way or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -232,13 +242,13 @@ mod tests {
     #[test]
     fn a_database_from_a_newer_program_is_refused_and_left_as_it_is() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.pragma_update(None, "user_version", 11).unwrap();
+        connection.pragma_update(None, "user_version", 12).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 11, known: 10 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 12, known: 11 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
-        assert_eq!((tables, version(&connection).unwrap()), (0, 11));
+        assert_eq!((tables, version(&connection).unwrap()), (0, 12));
     }
 
     #[test]

@@ -41,6 +41,7 @@ import type { Speedup } from "../bindings/Speedup";
 import type { TokenCount } from "../bindings/TokenCount";
 import type { TokenSource } from "../bindings/TokenSource";
 import type { TraceStorage } from "../bindings/TraceStorage";
+import type { Unsent } from "../bindings/Unsent";
 import type { ViewState } from "../bindings/ViewState";
 
 /** Every method rejects with a {@link BackendError}. */
@@ -54,6 +55,13 @@ export interface Backend {
   /** How the window looked last; null where that was never saved. */
   viewState(): Promise<ViewState | null>;
   saveViewState(state: ViewState): Promise<void>;
+  /** Texts that were typed and not sent. */
+  unsent(): Promise<Unsent[]>;
+  /** Replaces that of its conversation; an empty one is removed. */
+  saveUnsent(unsent: Unsent): Promise<void>;
+  /** Closes the window. */
+  quit(): Promise<void>;
+  toggleFullscreen(): Promise<void>;
   /** The presets that come with the program, as the settings and the chosen target have them. */
   builtInPresets(): Promise<Preset[]>;
   /**
@@ -176,6 +184,11 @@ export interface Backend {
   regenerate(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
   /** Goes on where a reply was cut, in a reply that follows it. */
   continueReply(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
+  /**
+   * Takes up the reply under way, from its beginning on: for a page that was loaded while it is written. Resolves with
+   * the stored reply, or with null at once where none is under way.
+   */
+  followReply(onEvent: (event: ReplyEvent) => void): Promise<Reply | null>;
   /** Shows the branch that a message is in; resolves with what the conversation shows then. */
   chooseBranch(message: number): Promise<Message[]>;
   /** Deletes a message and all that follows it; {@link restoreMessage} undoes it. */

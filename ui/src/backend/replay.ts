@@ -30,6 +30,7 @@ import type { Sent } from "../bindings/Sent";
 import type { Settings } from "../bindings/Settings";
 import type { Speedup } from "../bindings/Speedup";
 import type { TokenCount } from "../bindings/TokenCount";
+import type { Unsent } from "../bindings/Unsent";
 import type { ViewState } from "../bindings/ViewState";
 import type { Why } from "../bindings/Why";
 import { defaults, viewDefaults } from "../bindings/defaults";
@@ -118,6 +119,7 @@ const READING_RATE = 100;
 export class Replay implements Backend {
   // What is played was written by the starter pair.
   #view = viewDefaults;
+  readonly #unsent = new Map<number | null, string>();
   #settings: Settings = { ...structuredClone(defaults), target: "starter" };
   #conversations = new Map<number, Conversation>();
   #deleted = new Map<number, Conversation>();
@@ -190,6 +192,22 @@ export class Replay implements Backend {
     this.#view = state;
     return Promise.resolve();
   };
+
+  unsent = () =>
+    Promise.resolve([...this.#unsent].map(([conversation, text]) => ({ conversation, text })));
+
+  saveUnsent = ({ conversation, text }: Unsent) => {
+    if (text === "") this.#unsent.delete(conversation);
+    else this.#unsent.set(conversation, text);
+    return Promise.resolve();
+  };
+
+  // The browser's own window.
+  quit = () => Promise.resolve();
+  toggleFullscreen = () => Promise.resolve();
+
+  /** A page that is loaded again has a new backend, in which nothing is under way. */
+  followReply = () => Promise.resolve(null);
 
   saveSettings = (settings: Settings) => {
     const problem = this.#targets.find(({ id }) => id === settings.target)?.problem;

@@ -31,6 +31,16 @@ export const tauri: Backend = {
   saveViewState: async (state) => {
     await call("save_view_state", { state });
   },
+  unsent: () => call("unsent", {}),
+  saveUnsent: async (unsent) => {
+    await call("save_unsent", { unsent });
+  },
+  quit: async () => {
+    await call("quit", {});
+  },
+  toggleFullscreen: async () => {
+    await call("toggle_fullscreen", {});
+  },
   builtInPresets: () => call("built_in_presets", {}),
   openSetup: (conversation) => call("open_setup", { conversation }),
   saveSetup: (conversation, preset, values) => call("save_setup", { conversation, preset, values }),
@@ -123,6 +133,7 @@ export const tauri: Backend = {
   regenerate: (message, onEvent) => call("regenerate", { message, onEvents: batches(onEvent) }),
   continueReply: (message, onEvent) =>
     call("continue_reply", { message, onEvents: batches(onEvent) }),
+  followReply: (onEvent) => call("follow_reply", { onEvents: batches(onEvent) }),
   chooseBranch: (message) => call("choose_branch", { message }),
   deleteMessage: (message) => call("delete_message", { message }),
   restoreMessage: (message) => call("restore_message", { message }),

@@ -37,6 +37,7 @@ import type { Speedup } from "./Speedup";
 import type { TokenCount } from "./TokenCount";
 import type { TokenSource } from "./TokenSource";
 import type { TraceStorage } from "./TraceStorage";
+import type { Unsent } from "./Unsent";
 import type { ViewState } from "./ViewState";
 
 export type Commands = {
@@ -46,6 +47,10 @@ export type Commands = {
   save_settings: { args: { settings: Settings }, returns: Settings },
   view_state: { args: {}, returns: ViewState | null },
   save_view_state: { args: { state: ViewState }, returns: null },
+  unsent: { args: {}, returns: Array<Unsent> },
+  save_unsent: { args: { unsent: Unsent }, returns: null },
+  quit: { args: {}, returns: null },
+  toggle_fullscreen: { args: {}, returns: null },
   built_in_presets: { args: {}, returns: Array<Preset> },
   open_setup: { args: { conversation: number | null }, returns: ConversationSetup },
   save_setup: { args: { conversation: number | null, preset: string | null, values: PresetValues | null }, returns: ConversationSetup },
@@ -98,6 +103,7 @@ export type Commands = {
   send_instead: { args: { message: number, sent: Sent, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   regenerate: { args: { message: number, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   continue_reply: { args: { message: number, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
+  follow_reply: { args: { onEvents: Channel<Array<ReplyEvent>> }, returns: Reply | null },
   choose_branch: { args: { message: number }, returns: Array<Message> },
   delete_message: { args: { message: number }, returns: Array<Message> },
   restore_message: { args: { message: number }, returns: Array<Message> },

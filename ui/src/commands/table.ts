@@ -8,6 +8,8 @@ import { t } from "../messages/say";
 import type { Conversation } from "../bindings/Conversation";
 import { SECTIONS } from "../settings/words";
 import type { App } from "../state/app.svelte";
+import { defaults } from "../bindings/defaults";
+import { facts } from "../bindings/facts";
 import type { Language } from "../bindings/Language";
 import type { Theme } from "../bindings/Theme";
 import { applies, named, obstacleOf, type Command, type Desk } from "./command";
@@ -44,6 +46,38 @@ const withCommand = (key: string, shift = false): readonly Keys[] => [
   { key, command: true, shift },
 ];
 
+/** Percent by which the window is zoomed at a time. */
+const ZOOM_STEP = 10;
+
+/** The webview zooms all of the page; the setting is kept. */
+function zooms(): Command[] {
+  const zoom = ({ settings }: App, wanted: (size: number) => number) => {
+    const { min, max } = facts.textSize;
+    const size = wanted(settings.values.appearance.text_size);
+    settings.changeAppearance({ text_size: Math.min(max, Math.max(min, size)) });
+  };
+  return [
+    named({
+      id: "zoom-in",
+      group: "window",
+      keys: [...withCommand("+"), ...withCommand("=")],
+      run: (app) => zoom(app, (size) => size + ZOOM_STEP),
+    }),
+    named({
+      id: "zoom-out",
+      group: "window",
+      keys: withCommand("-"),
+      run: (app) => zoom(app, (size) => size - ZOOM_STEP),
+    }),
+    named({
+      id: "zoom-reset",
+      group: "window",
+      keys: withCommand("0"),
+      run: (app) => zoom(app, () => defaults.appearance.text_size),
+    }),
+  ];
+}
+
 const windowCommands: readonly Command[] = [
   named({
     id: "palette",
@@ -78,6 +112,19 @@ const windowCommands: readonly Command[] = [
     keys: withCommand("I"),
     obstacle: ({ view }) => (view.arenaOpen ? t("command.inspector.obstacle") : null),
     run: ({ panels }) => panels.toggle("inspector"),
+  }),
+  ...zooms(),
+  named({
+    id: "fullscreen",
+    group: "window",
+    keys: [{ key: "F11" }],
+    run: (app) => void app.toggleFullscreen(),
+  }),
+  named({
+    id: "quit",
+    group: "window",
+    keys: withCommand("Q"),
+    run: (app) => void app.quit(),
   }),
   named({
     id: "arena",

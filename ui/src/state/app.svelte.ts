@@ -35,6 +35,7 @@ import { Storage } from "./storage.svelte";
 import { Toasts } from "./toasts.svelte";
 import type { Trace } from "./trace.svelte";
 import { Traces } from "./traces.svelte";
+import { Unsent } from "./unsent.svelte";
 import { View } from "./view.svelte";
 import { t } from "../messages/say";
 import { errorWords, shellWords } from "../messages/shell";
@@ -42,6 +43,7 @@ import { errorWords, shellWords } from "../messages/shell";
 export class App {
   readonly toasts = new Toasts();
   readonly view: View;
+  readonly unsent: Unsent;
   readonly engine: Engine;
   readonly library: Library;
   readonly settings: Settings;
@@ -83,6 +85,7 @@ export class App {
   constructor(backend: Backend) {
     this.#backend = backend;
     this.view = new View(backend);
+    this.unsent = new Unsent(backend);
     this.engine = new Engine(backend);
     this.library = new Library(backend, this.engine, (files) => void this.addDropped(files));
     this.settings = new Settings(backend, (message) => this.toasts.show(message));
@@ -167,14 +170,30 @@ export class App {
     // Who is told more seldom than the page wished loses nothing.
     frames.onpace = (intervalMs) => void this.#backend.pace(intervalMs).catch(() => undefined);
     const info = this.#backend.appInfo().then((facts) => (this.info = facts));
+    void this.reply.takeUp((conversation) => this.open(conversation));
     await Promise.all([
       this.engine.watch(),
       this.library.watch(),
       this.conversations.load(),
-      info.catch((thrown: unknown) => this.toasts.show(errorWords(BackendError.from(thrown)))),
+      this.unsent.load(),
+      info.catch((thrown: unknown) => this.#tell(thrown)),
       this.#tellNotices(),
       this.#openGiven(),
     ]);
+  }
+
+  /** Closes the window, with all saved that waits to be. */
+  async quit() {
+    await Promise.all([this.settings.save(), this.setup.save(), this.unsent.save()]);
+    await this.#backend.quit().catch((thrown: unknown) => this.#tell(thrown));
+  }
+
+  async toggleFullscreen() {
+    await this.#backend.toggleFullscreen().catch((thrown: unknown) => this.#tell(thrown));
+  }
+
+  #tell(thrown: unknown) {
+    this.toasts.show(errorWords(BackendError.from(thrown)));
   }
 
   /** What happened at the start is in the log, too. */

@@ -3,6 +3,7 @@
  * lets the stored reply replace the preview when it ends. Also keeps why the last question was
  * refused.
  */
+import { SvelteMap } from "svelte/reactivity";
 import type { Message } from "../bindings/Message";
 import type { Reply as Stored } from "../bindings/Reply";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
@@ -24,6 +25,13 @@ interface TooLong {
   again: () => Promise<void>;
 }
 
+/** Why a conversation's last question was refused. */
+interface Refusal {
+  problem: string;
+  /** Set where it helps to leave out the oldest messages. */
+  tooLong: TooLong | null;
+}
+
 export class Reply {
   /** From the question's sending to the stored reply's arrival. */
   active = $state(false);
@@ -35,13 +43,11 @@ export class Reply {
   speedup = $state.raw<Speedup | null>(null);
   /** How far the prompt has been read. */
   prompt = $state.raw<{ done: number; total: number } | null>(null);
-  /** Why the last question was refused, in a sentence. */
-  problem = $state<string | null>(null);
-  /** Set with the problem where it helps to leave out the oldest messages. */
-  tooLong = $state.raw<TooLong | null>(null);
   /** Said to screen readers when a reply ends. */
   announcement = $state("");
 
+  /** By conversation; null is one that is to come. */
+  readonly #refusals = new SvelteMap<number | null, Refusal>();
   /** Where rounds go; also those that arrive after the stored reply. */
   #receiving: Trace | null = null;
   /** Of a reply that has no rounds, what was written so far. */
@@ -62,6 +68,39 @@ export class Reply {
     this.#conversations = conversations;
     this.#traces = traces;
     this.#onBegin = onBegin;
+  }
+
+  /** Why the open conversation's last question was refused, in a sentence. */
+  get problem(): string | null {
+    return this.#refusals.get(this.#conversations.current)?.problem ?? null;
+  }
+
+  /** Set with the problem where it helps to leave out the oldest messages. */
+  get tooLong(): TooLong | null {
+    return this.#refusals.get(this.#conversations.current)?.tooLong ?? null;
+  }
+
+  /** Takes up a reply that is written while the page is loaded; `show` opens its conversation if none is open. */
+  async takeUp(show: (conversation: number) => Promise<void>) {
+    let asked: number | null = null;
+    let followed = false;
+    const take = (event: ReplyEvent) => {
+      if (event.type === "started") {
+        // This page's own question came first; it is told of that reply already.
+        if (this.active) return;
+        followed = this.active = true;
+        asked = event.conversation.id;
+      }
+      if (!followed) return;
+      this.#take(event);
+      if (event.type === "started" && this.#conversations.current === null) void show(asked ?? 0);
+    };
+    await this.#end(
+      () => asked,
+      null,
+      () => this.#backend.followReply(take),
+      () => followed,
+    );
   }
 
   /** Asks in the open conversation; `onAccepted` runs once the question is stored. */
@@ -122,16 +161,19 @@ export class Reply {
     try {
       this.#conversations.update(await this.#backend.leaveOutOldest(conversation, next));
     } catch (thrown) {
-      this.problem = errorWords(BackendError.from(thrown));
+      this.#refuse(conversation, errorWords(BackendError.from(thrown)));
       return;
     }
     if (this.#conversations.current === conversation) await offer.again();
   }
 
-  /** Forgets why the last question was refused. */
+  /** Forgets why the open conversation's last question was refused. */
   dismiss() {
-    this.problem = null;
-    this.tooLong = null;
+    this.#refusals.delete(this.#conversations.current);
+  }
+
+  #refuse(conversation: number | null, problem: string, tooLong: TooLong | null = null) {
+    this.#refusals.set(conversation, { problem, tooLong });
   }
 
   async stop() {
@@ -141,7 +183,7 @@ export class Reply {
       await this.#backend.stop();
     } catch (thrown) {
       this.stopping = false;
-      this.problem = errorWords(BackendError.from(thrown));
+      this.#refuse(this.#conversations.current, errorWords(BackendError.from(thrown)));
     }
   }
 
@@ -165,20 +207,44 @@ export class Reply {
     this.active = true;
     this.dismiss();
     this.announcement = "";
+    const { current } = this.#conversations;
+    await this.#end(
+      () => this.message?.conversation ?? current,
+      offer,
+      () => ask((event) => this.#take(event)),
+      () => true,
+    );
+  }
+
+  /** Waits for the end of a reply, and takes it if it is this page's: `own`. */
+  async #end(
+    conversation: () => number | null,
+    offer: TooLong | null,
+    ended: () => Promise<Stored | null>,
+    own: () => boolean,
+  ) {
     try {
-      await this.#finish(await ask((event) => this.#take(event)));
+      const stored = await ended();
+      if (stored && own()) await this.#finish(stored);
     } catch (thrown) {
       const error = BackendError.from(thrown);
-      if (error.code === "prompt_too_long") this.tooLong = offer;
-      await this.#fail(errorWords(error));
+      if (!own()) return;
+      const tooLong = error.code === "prompt_too_long" ? offer : null;
+      this.#refuse(conversation(), errorWords(error), tooLong);
+      this.trace?.flush();
+      if (this.message) await this.#conversations.refresh();
     } finally {
-      this.active = false;
-      this.stopping = false;
-      this.message = null;
-      this.trace = null;
-      this.speedup = null;
-      this.prompt = null;
+      if (own()) this.#clear();
     }
+  }
+
+  #clear() {
+    this.active = false;
+    this.stopping = false;
+    this.message = null;
+    this.trace = null;
+    this.speedup = null;
+    this.prompt = null;
   }
 
   #take(event: ReplyEvent) {
@@ -229,11 +295,5 @@ export class Reply {
     this.announcement =
       reply.finish === "cancelled" ? t("window.replyStopped") : t("window.replyFinished");
     void this.#conversations.writeTitle(conversation.id);
-  }
-
-  async #fail(problem: string) {
-    this.problem = problem;
-    this.trace?.flush();
-    if (this.message) await this.#conversations.refresh();
   }
 }

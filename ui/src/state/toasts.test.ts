@@ -46,6 +46,7 @@ test("what happened at the start is told when the page is there", async () => {
     catalogue: nothing,
     hubToken: () => Promise.resolve("none"),
     conversations: nothing,
+    unsent: nothing,
     traceToOpen: () => Promise.resolve(null),
   };
   const app = new App(backend as unknown as Backend);

@@ -22,6 +22,16 @@ pub struct ViewState {
     pub unfolded: Vec<String>,
 }
 
+/// A text that was typed and not sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Unsent {
+    /// `None` for a conversation that is to come.
+    #[ts(type = "number | null")]
+    pub conversation: Option<i64>,
+    pub text: String,
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]

@@ -1,6 +1,6 @@
 //! Stopping a job reaches the one that it was meant for, also while that is queued, and none after it.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 
 use foretoken_app::ipc::{ErrorCode, ReplyEvent, Settings};
@@ -86,4 +86,43 @@ fn a_stop_that_was_meant_for_an_earlier_reply_does_not_reach_the_next() {
     assert_eq!(stopped.reply.finish, Some(Finish::Cancelled));
     fixture.app.stop();
     assert_ne!(fixture.send(None, "Count from one to ten.").0.reply.finish, Some(Finish::Cancelled));
+}
+
+/// Events as they come.
+fn channel() -> (Events, mpsc::Receiver<ReplyEvent>) {
+    let (tell, heard) = mpsc::channel();
+    (Arc::new(move |event| drop(tell.send(event))), heard)
+}
+
+#[test]
+fn a_page_that_is_loaded_during_a_reply_is_told_all_of_it_and_can_stop_it() {
+    let fixture = super::scripted::fixture();
+    let app = Arc::clone(&fixture.app);
+    assert!(app.follow_reply(listen().0).unwrap().is_none(), "nothing is under way");
+    let (events, heard) = channel();
+    let asked = {
+        let app = Arc::clone(&app);
+        thread::spawn(move || app.send(None, "wait for two words", events).unwrap())
+    };
+    let mut before = Vec::new();
+    while !matches!(before.last(), Some(ReplyEvent::Text { delta }) if delta == "words") {
+        before.push(heard.recv().unwrap());
+    }
+    // The page that asked is gone; another one is there.
+    drop(heard);
+    let (events, heard) = channel();
+    let follower = {
+        let app = Arc::clone(&app);
+        thread::spawn(move || app.follow_reply(events).unwrap().unwrap())
+    };
+    let told = heard.recv().unwrap();
+    assert_eq!(told, before[0], "it begins with what began the reply");
+    assert!(matches!(heard.recv().unwrap(), ReplyEvent::Prompt { .. }));
+    assert_eq!(heard.recv().unwrap(), ReplyEvent::Text { delta: "for two words".to_owned() });
+    app.stop();
+    let reply = follower.join().unwrap();
+    assert_eq!(reply, asked.join().unwrap());
+    assert_eq!(reply.reply.finish, Some(Finish::Cancelled));
+    assert!(heard.recv().is_err(), "nothing is told twice");
+    assert!(app.follow_reply(listen().0).unwrap().is_none());
 }

@@ -135,7 +135,7 @@ export const settings = {
     "Sprache der Oberfläche. Modelle antworten in deiner Sprache, wenn sie sie beherrschen.",
   "setting.language.standard": "System",
   "setting.text_size": "Textgröße",
-  "setting.text_size.explanation": "In Prozent der normalen Größe.",
+  "setting.text_size.explanation": "Vergrößert das ganze Fenster, in Prozent.",
   "setting.text_size.standard": "100",
   "setting.motion": "Bewegung",
   "setting.motion.explanation": "Reduziert schaltet alle Animationen aus.",

@@ -131,7 +131,7 @@ export const settings = {
     "Language of the app. Models answer in your language if they know it.",
   "setting.language.standard": "system",
   "setting.text_size": "Text size",
-  "setting.text_size.explanation": "In percent of the normal size.",
+  "setting.text_size.explanation": "Zooms the whole window, in percent.",
   "setting.text_size.standard": "100",
   "setting.motion": "Motion",
   "setting.motion.explanation": "Reduced turns off all animations.",

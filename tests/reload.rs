@@ -1,0 +1,126 @@
+//! What outlives the page in the real window: a reply under way, texts that were not sent, the zoom.
+#![cfg(target_os = "linux")]
+
+use std::path::Path;
+
+use foretoken_store::Store;
+use foretoken_tests::endless_model;
+use foretoken_tests::processes;
+use foretoken_tests::window::Window;
+use serde_json::json;
+
+/// A question in a conversation of its own.
+fn with_conversations(data: &Path, titles: &[&str]) {
+    let mut store = Store::open(&data.join("foretoken.db")).unwrap();
+    for title in titles {
+        store.ask(None, *title, "starter", None).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_loaded_again_goes_on_with_the_reply_under_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let endless = endless_model(folder.path()).path().display().to_string();
+    let settings = json!({ "target": endless, "added_models": [endless], "max_tokens": 0 });
+    Store::open(&data.join("foretoken.db")).unwrap().save_settings(&settings.to_string()).unwrap();
+    let window = Window::open(&data).await;
+    window.ask("Go on and on.").await;
+    window.wait("rounds come", async || window.rounds().await > 5).await;
+    let before = window.rounds().await;
+
+    window.page.refresh().await.unwrap();
+    window.wait("the conversation is open again", async || window.replies().await == 1).await;
+    assert!(!window.body().await.contains("Incomplete"), "{}", window.body().await);
+    window
+        .wait("the earlier rounds are there and more come", async || window.rounds().await > before + 5)
+        .await;
+    window.click("stop").await;
+    window.wait_for_reply(1).await;
+    assert!(!window.body().await.contains("Incomplete"));
+    window.close().await;
+
+    let store = Store::open(&data.join("foretoken.db")).unwrap();
+    let conversations = store.conversations().unwrap();
+    assert_eq!(conversations.len(), 1);
+    let messages = store.messages(conversations[0].id).unwrap();
+    assert_eq!(messages[1].finish.as_deref(), Some("cancelled"));
+}
+
+/// The text in the composer.
+async fn typed(window: &Window) -> String {
+    let script = "return document.querySelector(\"[data-testid='composer']\").value";
+    window.page.execute(script, vec![]).await.unwrap().as_str().unwrap().to_owned()
+}
+
+async fn open(window: &Window, title: &str) {
+    let script = "const items = [...document.querySelectorAll(\"[data-testid='conversation-item']\")];
+        items.find((item) => item.textContent.includes(arguments[0])).click();";
+    window.page.execute(script, vec![json!(title)]).await.unwrap();
+    window
+        .wait("it is open", async || {
+            window.attribute("[data-testid='message-user']", "data-testid").await.is_some()
+                && window.text("message-user").await.contains(title)
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn what_is_typed_stays_in_its_conversation_and_survives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    with_conversations(&data, &["About foxes", "About owls"]);
+    let window = Window::open(&data).await;
+    window.type_into("composer", "for a new chat").await;
+    open(&window, "About foxes").await;
+    assert_eq!(typed(&window).await, "");
+    window.type_into("composer", "and their tails?").await;
+    open(&window, "About owls").await;
+    assert_eq!(typed(&window).await, "");
+    open(&window, "About foxes").await;
+    assert_eq!(typed(&window).await, "and their tails?");
+    // It is saved a moment after the last key.
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    window.close().await;
+
+    let window = Window::open(&data).await;
+    window.wait("the text is there", async || typed(&window).await == "for a new chat").await;
+    open(&window, "About owls").await;
+    assert_eq!(typed(&window).await, "");
+    open(&window, "About foxes").await;
+    assert_eq!(typed(&window).await, "and their tails?");
+    window.close().await;
+}
+
+/// The width of the page in its own pixels: the more it is zoomed, the fewer there are.
+async fn width(window: &Window) -> u64 {
+    window.page.execute("return innerWidth", vec![]).await.unwrap().as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn keys_zoom_the_page_and_quit_and_the_zoom_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let window = Window::open(&data).await;
+    window.click("composer").await;
+    let normal = width(&window).await;
+    window.press("ctrl+plus");
+    window.press("ctrl+plus");
+    window.wait("the page is larger", async || width(&window).await * 12 / 10 <= normal + 2).await;
+    window.press("ctrl+minus");
+    window.wait("the page is a little smaller", async || width(&window).await * 12 / 10 > normal + 2).await;
+    let zoomed = width(&window).await;
+    assert!(zoomed < normal);
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    window.close().await;
+
+    let window = Window::open(&data).await;
+    window.wait("the zoom is kept", async || width(&window).await == zoomed).await;
+    window.click("composer").await;
+    window.press("ctrl+0");
+    window.wait("the page has its normal size", async || width(&window).await == normal).await;
+    let application = processes::below(window.driver())[0];
+    window.press("ctrl+q");
+    let gone = || !processes::below(window.driver()).contains(&application);
+    window.wait("Foretoken is gone", async || gone()).await;
+}
