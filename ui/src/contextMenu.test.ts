@@ -92,3 +92,37 @@ test("a press beside the menu closes it, and another menu takes its place", asyn
   expect(document.querySelectorAll("[role=menu]")).toHaveLength(1);
   expect(entries()).toContain("Edit");
 });
+
+test("a token is copied from its menu, and its cell in the heatmap shown", async () => {
+  const { app } = window;
+  const copied = vi.fn().mockResolvedValue(undefined);
+  Object.defineProperty(navigator, "clipboard", {
+    value: { writeText: copied },
+    configurable: true,
+  });
+  app.panels.hide("inspector");
+  const chips = window.all("token-chip");
+  const chip = chips.find(({ textContent }) => textContent.trim() !== "") ?? expect.fail("none");
+  await rightClick(chip);
+  expect(entries().slice(0, 3)).toEqual(["Copy token", "Show in heatmap", "Copy"]);
+  await window.click("menu-copy-token");
+  expect(copied).toHaveBeenCalledWith(chip.textContent);
+  expect(app.view.selected, "copying selects nothing").toBeNull();
+  await rightClick(chip);
+  await window.click("menu-show-in-heatmap");
+  const { round, slot } = chip.dataset;
+  expect(app.view.selected).toEqual({ round: Number(round), slot: Number(slot) });
+  expect(app.panels.isOpen("inspector")).toBe(true);
+});
+
+test("the menu key on the token view opens the menu of the selected token", async () => {
+  const tokens = window.present("token-view");
+  tokens.focus();
+  await window.press("ContextMenu");
+  expect(entries()).not.toContain("Copy token");
+  await window.press("Escape");
+  tokens.focus();
+  await window.press("Home");
+  await window.press("ContextMenu");
+  expect(entries()[0]).toBe("Copy token");
+});

@@ -16,6 +16,11 @@ vi.mock("../../state/app.svelte", () => ({
   getApp: () => ({ view, inspected: { id: MESSAGE }, littleMotion: false }),
 }));
 
+vi.mock("../../commands/command", async (original) => ({
+  ...(await original<object>()),
+  getDesk: () => ({}),
+}));
+
 beforeEach(() => {
   view = new View();
   Element.prototype.scrollIntoView = () => undefined;

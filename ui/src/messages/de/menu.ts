@@ -5,6 +5,8 @@ export const menu = {
   "menu.label": "Kontextmenü",
   "menu.copySelection": "Auswahl kopieren",
   "menu.copy": "Kopieren",
+  "menu.copy-token": "Token kopieren",
+  "menu.show-in-heatmap": "In der Heatmap zeigen",
   "menu.edit": "Bearbeiten",
   "menu.see-from": "Kontext hier beginnen",
   "menu.branch": "Neuer Chat ab hier",

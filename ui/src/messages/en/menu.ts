@@ -3,6 +3,8 @@ export const menu = {
   "menu.label": "Context menu",
   "menu.copySelection": "Copy selected text",
   "menu.copy": "Copy",
+  "menu.copy-token": "Copy token",
+  "menu.show-in-heatmap": "Show in heatmap",
   "menu.edit": "Edit",
   "menu.see-from": "Start context here",
   "menu.branch": "New chat from here",
