@@ -49,7 +49,9 @@ async fn a_person_chats_watches_switches_drafts_and_comes_back() {
     window.click("settings-open").await;
     window.click("settings-draft").await;
     window.click("draft-option-ngram").await;
-    window.wait("the pill names the n-gram drafter", async || window.why().await.contains("n-gram")).await;
+    window
+        .wait("the pill names the n-gram drafter", async || window.why().await.contains("N-gram drafts"))
+        .await;
     window.photograph("settings").await;
     window.click("settings-close").await;
     window.ask("Count from one to twelve.").await;
@@ -137,7 +139,7 @@ async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_
     window.click("target-picker").await;
     window.click(&format!("target-option-{endless}")).await;
     // The starter draft has another vocabulary: n-grams take its place, and the list says why on demand.
-    window.wait("the n-gram drafter drafts", async || window.why().await.contains("n-gram")).await;
+    window.wait("the n-gram drafter drafts", async || window.why().await.contains("N-gram drafts")).await;
     window.click("draft-picker").await;
     assert!(window.text("draft-option-fold").await.contains("do not fit"));
     assert!(window.all("[data-testid='draft-option-starter-draft']").await.is_empty(), "it is folded");

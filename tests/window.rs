@@ -99,7 +99,7 @@ impl Window {
         };
         page.set_window_size(1280, 832).await.unwrap();
         let window = Self { page, driver, display, display_name: name, _turn: turn };
-        window.wait("the engine is ready", async || window.why().await.contains(", with ")).await;
+        window.wait_until_ready().await;
         window
     }
 
@@ -294,9 +294,14 @@ impl Window {
     /// Opens the page with options, such as `?replay`.
     pub async fn open_page(&self, options: &str) {
         self.page.goto(&format!("tauri://localhost/{options}")).await.unwrap();
+        self.wait_until_ready().await;
+    }
+
+    /// Waits until the models are loaded and the page shows who drafts.
+    async fn wait_until_ready(&self) {
         self.wait("the engine is ready", async || {
-            let line = self.why().await;
-            line.contains(", with ") || line.contains("made by the server")
+            let phase = self.attribute("[data-testid='engine-phase']", "data-phase").await;
+            phase.as_deref() == Some("ready") && !self.why().await.is_empty()
         })
         .await;
     }

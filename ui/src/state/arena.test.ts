@@ -236,7 +236,7 @@ test("equal set-ups are told apart by a letter", () => {
 test("a stored arena that lacks a set-up is refused with a sentence", () => {
   app.arena.open(finished({ setups: [] }));
   expect(app.arena.contest).toBeNull();
-  expect(app.toasts.list[0]?.text).toContain("expected two set-ups, found 0");
+  expect(app.toasts.list[0]?.text).toContain("expected two setups, found 0");
 });
 
 test("a deleted arena leaves the list and the screen", async () => {

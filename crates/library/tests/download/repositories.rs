@@ -123,9 +123,9 @@ fn what_is_not_there_is_said_with_what_is() {
         ("owner/pictures", None, "has no model that Foretoken can run"),
         ("Qwen/Qwen3-8B-GUFF", None, "Did you mean 'Qwen/Qwen3-8B-GGUF'?"),
         ("owner/nothing-like-it", None, "Check the name"),
-        ("no-owner", None, "like owner/name, found 'no-owner'"),
-        ("owner/../name", None, "like owner/name"),
-        ("", None, "like owner/name, found ''"),
+        ("no-owner", None, "'no-owner' is not a repository. Enter it as owner/name"),
+        ("owner/../name", None, "Enter it as owner/name"),
+        ("", None, "Enter it as owner/name"),
     ] {
         let error = person.downloads.start(repository, file).unwrap_err().to_string();
         assert!(error.contains(said), "{repository}: {error}");

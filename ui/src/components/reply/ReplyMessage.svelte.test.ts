@@ -191,7 +191,7 @@ test("a line explains the marks that occur in the first reply shown as tokens, u
     [...document.querySelectorAll("[data-testid=reply-key] > span")].map(({ textContent }) =>
       textContent.trim(),
     );
-  const lines = ["guessed right", "corrected", "free token"];
+  const lines = ["guessed right", "corrected token", "free token"];
   app.conversations.messages = [REPLY];
   const plain = [round(0, { extra: extra("Yes", "plain") })];
   app.traces.keep(

@@ -189,7 +189,7 @@ fn a_missing_or_foreign_part_is_named() {
     fs::copy(&paths[2], &paths[1]).unwrap();
     assert!(message(&paths[0]).contains("part 1 of 3"));
     fs::write(&paths[1], &kept[..kept.len() - 200]).unwrap();
-    assert!(message(&paths[0]).contains("00002-of-00003.gguf is not a model"));
+    assert!(message(&paths[0]).contains("00002-of-00003.gguf is incomplete"));
     fs::write(&paths[1], kept).unwrap();
     let alone = folder.path().join("renamed.gguf");
     fs::copy(&paths[0], &alone).unwrap();

@@ -126,7 +126,7 @@ test("the entry the keys are at is announced", () => {
 test("those that do not fit are one line at the end, and the keys pass over what is folded", () => {
   show({ choices: [...CHOICES, LARGER], folded: true });
   press("ArrowDown");
-  expect(words("fold")).toBe("2 do not fit Show why");
+  expect(words("fold")).toBe("2 incompatible Show why");
   expect([option("other"), option("larger")]).toEqual([null, null]);
   press("ArrowDown", "ArrowDown");
   expect(active()).toBe(option("fold"));
@@ -138,9 +138,9 @@ test("the folded line is opened and closed by Enter, by the arrow keys and by a 
   show({ folded: true });
   press("ArrowDown", "ArrowDown", "ArrowDown");
   const group = () => option("fold")?.closest("[role=group]");
-  expect(group()?.getAttribute("aria-label")).toBe("1 does not fit");
+  expect(group()?.getAttribute("aria-label")).toBe("1 incompatible");
   press("Enter");
-  expect(words("fold")).toBe("1 does not fit Hide");
+  expect(words("fold")).toBe("1 incompatible Hide");
   expect(group()?.contains(option("other"))).toBe(true);
   expect(document.querySelector("[role=status]")?.textContent).toBe("1 more below");
   press("ArrowDown");
