@@ -11,7 +11,7 @@ use crate::e2e::always_drafting;
 pub const SCREENS: [(&str, &[&str]); 10] = [
     ("a conversation", &[]),
     ("the palette", &["palette-open"]),
-    ("the settings of speculation", &["settings-open"]),
+    ("the settings of speculation", &["settings-open", "settings-tab-speculation"]),
     ("the settings of sampling", &["settings-open", "settings-tab-sampling"]),
     ("the presets", &["settings-open", "settings-tab-presets"]),
     ("the settings of the local server", &["settings-open", "settings-tab-server"]),

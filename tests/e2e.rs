@@ -47,6 +47,7 @@ async fn a_person_chats_watches_switches_drafts_and_comes_back() {
 
     // Another draft in mid-conversation, from the settings.
     window.click("settings-open").await;
+    window.click("settings-tab-speculation").await;
     window.click("settings-draft").await;
     window.click("draft-option-ngram").await;
     window

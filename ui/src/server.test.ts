@@ -35,6 +35,22 @@ test("where the server runs, its address can be copied", async () => {
   expect(window.present("server-status").querySelector("button")?.textContent.trim()).toBe("Copy");
 });
 
+test("where the server runs, a request to it can be copied, with the key that it needs", async () => {
+  const writeText = vi.fn(() => Promise.resolve());
+  vi.stubGlobal("navigator", { clipboard: { writeText } });
+  expect(window.find("server-example")).toBeNull();
+  window.app.settings.changeServer({ key: "secret" });
+  await window.pass();
+  window.app.server.status = { url: "http://127.0.0.1:9001/v1", problem: null };
+  await window.pass(0);
+  const example = window.present("server-example").textContent;
+  expect(example).toContain("curl http://127.0.0.1:9001/v1/chat/completions");
+  expect(example).toContain("'Authorization: Bearer secret'");
+  await window.click("copy-server-example");
+  expect(writeText).toHaveBeenCalledWith(example);
+  expect(window.present("copy-server-example").textContent.trim()).toBe("Copied");
+});
+
 test("a new key is long, and another each time", async () => {
   const newKey = async () => {
     await window.click("settings-server-new-key");

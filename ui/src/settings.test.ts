@@ -29,6 +29,67 @@ test("what is looked for is found in all sections, with its words marked", async
   expect(headings.map(({ textContent }) => textContent)).toEqual(["Speculation", "Device"]);
 });
 
+test("the settings open at the appearance, with theme, language and text size first", () => {
+  expect(shown().slice(0, 3)).toEqual(["theme", "language", "text_size"]);
+});
+
+test("the version stands below the sections", async () => {
+  const { version } = window.app.info ?? expect.fail("no version");
+  for (const section of ["appearance", "data"]) {
+    await window.click(`settings-tab-${section}`);
+    expect(window.present("app-version").textContent.trim()).toBe(`Foretoken ${version}`);
+  }
+});
+
+test("what the control says is not said again, and its default still is", async () => {
+  const row = () =>
+    window.all("setting").find(({ dataset }) => dataset["setting"] === "text_size") ??
+    expect.fail("no text size");
+  expect(row().querySelector("p")?.textContent.trim()).toBe("Default: 100%.");
+  window.app.settings.changeAppearance({ language: "de" });
+  await window.pass();
+  expect(row().querySelector("p")?.textContent.trim()).toBe("Vorgabe: 100 %.");
+});
+
+test.each([
+  [
+    "speculation",
+    "settings-learn-from-earlier",
+    () => window.app.settings.values.learn_from_earlier,
+  ],
+  ["sampling", "settings-stop-loops", () => window.app.setup.values.sampling.stop_loops],
+  ["server", "settings-server", () => window.app.settings.values.server.enabled],
+  ["data", "settings-write-titles", () => window.app.settings.values.write_titles],
+  ["data", "settings-keep-traces", () => window.app.settings.values.keep_traces],
+])("in %s, %s is a switch with a name", async (section, testid, value) => {
+  await window.click(`settings-tab-${section}`);
+  const control = window.present(testid) as HTMLInputElement;
+  const label = document.getElementById(control.getAttribute("aria-labelledby") ?? "");
+  expect(control.getAttribute("role")).toBe("switch");
+  expect(label?.textContent).not.toBe("");
+  const before = value();
+  expect(control.checked).toBe(before);
+  await window.click(testid);
+  expect([control.checked, value()]).toEqual([!before, !before]);
+});
+
+test("among several words, Off is the last", async () => {
+  const off = { en: "Off", de: "Aus" };
+  for (const language of ["en", "de"] as const) {
+    window.app.settings.changeAppearance({ language });
+    for (const section of ["speculation", "sampling"]) {
+      await window.click(`settings-tab-${section}`);
+      const choices = [...window.present("settings-panel").querySelectorAll(".segmented")]
+        .map((choice) =>
+          [...choice.querySelectorAll("label")].map((word) => word.textContent.trim()),
+        )
+        .filter((words) => words.includes(off[language]));
+      expect(choices.length).toBeGreaterThan(0);
+      for (const words of choices) expect(words.at(-1), words.join()).toBe(off[language]);
+    }
+  }
+});
+
 test("also what is no setting is found, and nothing else of its section is shown", async () => {
   await window.type("settings-search", "stored here");
   expect(shown()).toEqual([]);
@@ -46,10 +107,10 @@ test("Esc leaves what was looked for and not the settings, and so does choosing 
   await window.type("settings-search", "seed");
   await window.press("Escape", window.present("settings-search"));
   expect((window.present("settings-search") as HTMLInputElement).value).toBe("");
-  expect(shown()).toContain("drafter");
+  expect(shown()).toContain("theme");
   await window.type("settings-search", "seed");
-  await window.click("settings-tab-appearance");
-  expect(shown()).toEqual(["theme", "language", "text_size", "motion"]);
+  await window.click("settings-tab-device");
+  expect(shown()).toEqual(["device", "draft_device"]);
 });
 
 test("closed and opened again, nothing is looked for", async () => {

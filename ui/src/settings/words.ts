@@ -7,12 +7,12 @@ import { t, type Key } from "../messages/say";
 import { narrow, type Found } from "../search/words";
 
 const SECTION_IDS = [
-  "speculation",
+  "appearance",
+  "system-prompt",
   "sampling",
   "presets",
+  "speculation",
   "device",
-  "system-prompt",
-  "appearance",
   "server",
   "remote",
   "data",
@@ -41,6 +41,7 @@ export const SCOPED: readonly SectionId[] = ["speculation", "sampling", "system-
 export interface SettingWords {
   section: SectionId;
   readonly label: string;
+  /** Empty where the name and the control say enough. */
   readonly explanation: string;
   /** The default in words; what is no setting has none. */
   readonly standard?: string;
@@ -48,15 +49,11 @@ export interface SettingWords {
 
 /** In the order in which they are shown, with their sections. */
 const sections = {
-  draft: "speculation",
-  drafter: "speculation",
-  draft_length: "speculation",
-  mode: "speculation",
-  learn_from_earlier: "speculation",
-  threshold: "speculation",
-  tree: "speculation",
-  staged: "speculation",
-  verification: "speculation",
+  theme: "appearance",
+  language: "appearance",
+  text_size: "appearance",
+  motion: "appearance",
+  system_prompt: "system-prompt",
   temperature: "sampling",
   top_k: "sampling",
   top_p: "sampling",
@@ -74,25 +71,28 @@ const sections = {
   thinking: "sampling",
   model_preset: "presets",
   presets: "presets",
+  draft: "speculation",
+  drafter: "speculation",
+  draft_length: "speculation",
+  mode: "speculation",
+  learn_from_earlier: "speculation",
+  threshold: "speculation",
+  tree: "speculation",
+  staged: "speculation",
+  verification: "speculation",
   device: "device",
   draft_device: "device",
-  system_prompt: "system-prompt",
-  theme: "appearance",
-  language: "appearance",
-  text_size: "appearance",
-  motion: "appearance",
   server_enabled: "server",
   server_host: "server",
   server_port: "server",
   server_key: "server",
+  remote_servers: "remote",
   write_titles: "data",
   export: "data",
   import: "data",
-  remote_servers: "remote",
   keep_traces: "data",
   stored_traces: "data",
   data_folder: "data",
-  version: "data",
 } as const satisfies Record<string, SectionId>;
 
 export type SettingId = keyof typeof sections;
@@ -111,11 +111,26 @@ const WITHOUT_STANDARD: readonly string[] = [
   "remote_servers",
   "stored_traces",
   "data_folder",
-  "version",
 ] satisfies Exclude<SettingId, WithStandard>[];
 
 function hasStandard(id: SettingId): id is WithStandard {
   return !WITHOUT_STANDARD.includes(id);
+}
+
+/** Those that have a message that explains them. */
+type WithExplanation = {
+  [Id in SettingId]: `setting.${Id}.explanation` extends Key ? Id : never;
+}[SettingId];
+
+const WITHOUT_EXPLANATION: readonly string[] = [
+  "theme",
+  "text_size",
+  "server_port",
+  "stored_traces",
+] satisfies Exclude<SettingId, WithExplanation>[];
+
+function hasExplanation(id: SettingId): id is WithExplanation {
+  return !WITHOUT_EXPLANATION.includes(id);
 }
 
 /** Its words in the language of the moment. */
@@ -126,7 +141,7 @@ function wordsOf(id: SettingId): SettingWords {
       return t(`setting.${id}`);
     },
     get explanation() {
-      return t(`setting.${id}.explanation`);
+      return hasExplanation(id) ? t(`setting.${id}.explanation`) : "";
     },
   };
   if (!hasStandard(id)) return words;

@@ -83,9 +83,9 @@ export function thresholdField(
   return {
     value: threshold.type,
     options: [
-      { value: "off", label: t("field.off") },
       { value: "auto", label: t("field.auto") },
       { value: "fixed", label: t("field.fixed") },
+      { value: "off", label: t("field.off") },
     ],
     testid,
     onchange: (type) => change(THRESHOLDS[type]),
@@ -111,9 +111,9 @@ export function treeField(
   return {
     value: tree.type,
     options: [
-      { value: "off", label: t("field.off") },
       { value: "auto", label: t("field.auto") },
       { value: "width", label: t("field.width") },
+      { value: "off", label: t("field.off") },
     ],
     testid,
     onchange: (type) => change(TREES[type]),

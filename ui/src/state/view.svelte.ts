@@ -16,7 +16,7 @@ export class View {
   paletteOpen = $state(false);
   shortcutsOpen = $state(false);
   settingsOpen = $state(false);
-  settingsSection = $state("speculation");
+  settingsSection = $state("appearance");
   libraryOpen = $state(false);
   librarySection = $state("installed");
   /** The conversation in the sidebar whose title is being changed. */

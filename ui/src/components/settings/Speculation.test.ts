@@ -71,7 +71,7 @@ test("every other choice changes its own setting alone", () => {
   type("settings-tree-guesses", "3");
   choose("settings-staged", "on");
   choose("settings-verification", "token");
-  choose("settings-learn-from-earlier", "on");
+  find("settings-learn-from-earlier")?.click();
   find("settings-drafter")?.click();
   flushSync();
   find("drafter-option-recycling")?.click();

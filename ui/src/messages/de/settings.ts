@@ -128,15 +128,13 @@ export const settings = {
     "Anweisungen am Anfang einer Unterhaltung. Gilt ab der nächsten Antwort.",
   "setting.system_prompt.standard": "leer",
   "setting.theme": "Farbschema",
-  "setting.theme.explanation": "Hell, dunkel oder wie das System.",
   "setting.theme.standard": "System",
   "setting.language": "Sprache",
   "setting.language.explanation":
     "Sprache der Oberfläche. Modelle antworten in deiner Sprache, wenn sie sie beherrschen.",
   "setting.language.standard": "System",
   "setting.text_size": "Textgröße",
-  "setting.text_size.explanation": "Vergrößert das ganze Fenster, in Prozent.",
-  "setting.text_size.standard": "100",
+  "setting.text_size.standard": "100 %",
   "setting.motion": "Bewegung",
   "setting.motion.explanation": "Reduziert schaltet alle Animationen aus.",
   "setting.motion.standard": "wie das System",
@@ -149,7 +147,6 @@ export const settings = {
     "127.0.0.1 ist nur für diesen Computer. 0.0.0.0 lässt auch andere Computer zu und braucht einen Schlüssel.",
   "setting.server_host.standard": "127.0.0.1",
   "setting.server_port": "Port",
-  "setting.server_port.explanation": "Die Nummer, unter der Programme diese Adresse erreichen.",
   "setting.server_port.standard": "8642",
   "setting.server_key": "Schlüssel",
   "setting.server_key.explanation":
@@ -192,12 +189,9 @@ export const settings = {
     "Ein Trace hält fest, was in jeder Runde geschah. Token-Ansicht, Heatmap, Wiedergabe und Prüfung brauchen ihn.",
   "setting.keep_traces.standard": "an",
   "setting.stored_traces": "Gespeicherte Traces",
-  "setting.stored_traces.explanation": "Wie viel Platz die Traces belegen, und wie du sie löschst.",
   "setting.data_folder": "Datenordner",
   "setting.data_folder.explanation":
     "Unterhaltungen, Traces und Einstellungen werden hier gespeichert. Schlüssel anderer Server liegen im Schlüsselbund des Systems, wo es einen gibt, und Exporte in deinem Download-Ordner.",
-  "setting.version": "Version",
-  "setting.version.explanation": "Foretoken",
   "field.auto": "Auto",
   "field.fixed": "Fest",
   "field.off": "Aus",
@@ -250,6 +244,9 @@ export const settings = {
   "settings.deleteOldTraces":
     "{days, plural, one {Traces löschen, die älter als # Tag sind?} other {Traces löschen, die älter als # Tage sind?}} Antworten behalten Text und Zahlen, verlieren aber Token-Ansicht, Heatmap, Wiedergabe und Prüfung. Das lässt sich nicht rückgängig machen.",
   "settings.noTraces": "Keine Traces sind gespeichert.",
+  "settings.serverExample": "Zum Ausprobieren im Terminal:",
+  "settings.serverQuestion": "Was ist ein Fuchs?",
+  "settings.version": "Foretoken {version}",
   "settings.amount": "{amount} für {replies}",
   "settings.tracesSoFar": "Bisher gespeicherte Traces",
   "settings.deleteOld":
