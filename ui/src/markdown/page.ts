@@ -1,6 +1,7 @@
 /**
  * A reply's elements: its answer, and before it what the model thought, folded away. Blocks that are
- * on the page as they shall be are not touched.
+ * on the page as they shall be are not touched. `data-from` is where a block's source begins, in both
+ * views: the conversation keeps the reading position by it.
  */
 import type { ReplyDocument } from "./document";
 import type { Block } from "./section";
@@ -93,12 +94,20 @@ class Column {
       if (child && before && before.from <= from) {
         const following: ChildNode | null = child.nextSibling;
         change(child, before.shape, shape);
+        // It may be another element now.
+        mark(following ? following.previousSibling : this.root.lastChild, from);
         child = following;
         at += 1;
       } else {
-        this.root.insertBefore(make(shape), child);
+        mark(this.root.insertBefore(make(shape), child), from);
       }
     }
     while (child) child = removed(child);
   }
+}
+
+function mark(block: Node | null, from: number) {
+  const value = String(from);
+  if (block instanceof HTMLElement && block.dataset["from"] !== value)
+    block.dataset["from"] = value;
 }

@@ -329,3 +329,17 @@ test("what stands for other characters shows these, and is copied as it was writ
   expect(read()).toBe("Tom &amp; Ann");
   expect(root.querySelector(".shown")?.textContent).toBe("&");
 });
+
+test("blocks of both views say where their source begins", () => {
+  const text = "one\n\n- two\n- three\n\n```\nfour\n```\n";
+  const begins = () =>
+    [...root.querySelectorAll<HTMLElement>("[data-from]")].map(({ dataset }) => dataset["from"]);
+  show(text.split(/(?<=\n)/u).map((line, at) => round(at, { extra: extra(line, "plain") })));
+  const asTokens = begins();
+  const document = new ReplyDocument();
+  document.update(text, true);
+  const shapes = new TextShapes(text, () => undefined);
+  new ReplyPage(root, false).show(document, ({ branch }) => shapes.of(branch), false);
+  expect(asTokens).toHaveLength(3);
+  expect(begins()).toEqual(asTokens);
+});

@@ -33,6 +33,8 @@ export class View {
   inView = $state<number | null>(null);
   hovered = $state.raw<Place | null>(null);
   selected = $state.raw<Place | null>(null);
+  /** What is read: a reply, by the id of its first part, and where its block at the upper edge begins. */
+  reading: { first: number; from: number } | null = null;
   /** Replies with a view of their own, by the id of their first part. */
   readonly shownAs = new SvelteMap<number, ReplyView>();
 
@@ -99,9 +101,10 @@ export class View {
     return this.shownAs.get(first) ?? this.replyView;
   }
 
-  /** Shows all replies, later ones too, as their text or as their tokens. */
+  /** Shows all replies, later ones too, as their text or as their tokens; none of these is selected. */
   showAllAs(view: ReplyView) {
     this.shownAs.clear();
+    this.selected = null;
     this.#keep({ reply_view: view });
   }
 

@@ -22,6 +22,17 @@ export class Offsets {
   before(round: number): number {
     return round > 0 ? (this.#ends[round - 1] ?? this.text.length) : 0;
   }
+
+  /** The round that added the character at this place; beyond the text, the number of rounds. */
+  roundAt(place: number): number {
+    let [low, high] = [0, this.#ends.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#ends[middle] ?? Infinity) > place) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
 }
 
 /** The rounds of a trace with their places in the text. */

@@ -120,6 +120,20 @@ test("of a long reply the end is shown, and more when asked for", () => {
   expect(all("[data-testid=token-chip]")).toHaveLength(4000);
 });
 
+test("a long reply that is read in its middle is shown there", () => {
+  view.reading = { first: MESSAGE, from: 2 * 3000 };
+  show(words(9000));
+  const [chip] = all("[data-testid=token-chip]");
+  expect(Number(chip?.dataset["round"])).toBe(3000 - 60);
+  expect(find("tokens-later")).not.toBeNull();
+});
+
+test("where another reply is read, a long one is shown from its end", () => {
+  view.reading = { first: MESSAGE + 1, from: 0 };
+  show(words(9000));
+  expect(find("tokens-later")).toBeNull();
+});
+
 test("a token selected far away is brought onto the page with those around it", () => {
   show(words(9000));
   view.inspect(MESSAGE, { round: 3000, slot: 0 });

@@ -1,0 +1,74 @@
+/** What is read stays where it is when replies are shown as text or as tokens; heights are made up. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { WindowFixture } from "./windowFixture";
+
+// Plots are drawn by a library that needs a canvas.
+vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
+
+const observers = vi.hoisted(() => new Set<(entries: []) => void>());
+vi.mock("./resizeObserver", () => ({
+  stubResizeObserver: () =>
+    vi.stubGlobal(
+      "ResizeObserver",
+      class {
+        constructor(onChange: (entries: []) => void) {
+          observers.add(onChange);
+        }
+        observe() {}
+        unobserve() {}
+        disconnect() {}
+      },
+    ),
+}));
+
+/** The second block is in the text at 100 px, and in the tokens further down. */
+const HEIGHT = { text: 100, tokens: 170 };
+
+let window: WindowFixture;
+let scroller: HTMLElement;
+
+const blocks = () => [...scroller.querySelectorAll<HTMLElement>("[data-from]")];
+
+/** A block's edges on the screen; the first ends where the second begins. */
+function boxOf(block: HTMLElement): DOMRect {
+  const height = HEIGHT[block.closest(".tokens") ? "tokens" : "text"];
+  const at = blocks().indexOf(block) * height - scroller.scrollTop;
+  return new DOMRect(0, at, 600, height);
+}
+
+beforeEach(async () => {
+  vi.spyOn(HTMLElement.prototype, "getBoundingClientRect").mockImplementation(function (
+    this: HTMLElement,
+  ) {
+    if (this.dataset["from"] !== undefined) return boxOf(this);
+    // The question is out of view, and its answer in view.
+    const isAnswer = this.querySelector("[data-from]") !== null;
+    return new DOMRect(0, isAnswer ? 0 : -20, 600, isAnswer ? 600 : 20);
+  });
+  vi.spyOn(HTMLElement.prototype, "getClientRects").mockImplementation(
+    () => [new DOMRect()] as unknown as DOMRectList,
+  );
+  window = await WindowFixture.open();
+  scroller = document.querySelector<HTMLElement>("main .scroller") ?? expect.fail("no scroller");
+});
+afterEach(async () => {
+  await window.close();
+  vi.restoreAllMocks();
+  observers.clear();
+});
+
+async function showAs(view: "text" | "tokens") {
+  window.app.view.showAllAs(view);
+  await window.pass();
+  for (const resized of observers) resized([]);
+}
+
+test("the block at the upper edge stays where it is, in both directions", async () => {
+  scroller.scrollTop = HEIGHT.tokens + 30;
+  await showAs("text");
+  expect(blocks()[1]?.getBoundingClientRect().top).toBe(-30);
+  expect(scroller.scrollTop).toBe(HEIGHT.text + 30);
+  await showAs("tokens");
+  expect(blocks()[1]?.getBoundingClientRect().top).toBe(-30);
+  expect(scroller.scrollTop).toBe(HEIGHT.tokens + 30);
+});
