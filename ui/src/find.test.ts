@@ -59,12 +59,30 @@ test("a hit of the search over all messages opens at its message with its words 
   window.app.startNew();
   await window.type("search", word);
   await window.pass(500);
-  await window.press("Enter", window.present("search"));
+  window.present("search").focus();
+  await window.press("Enter");
   await window.pass(500);
   expect(field().value).toBe(word);
   expect(count()).toMatch(/^\d+ \/ \d+$/);
   expect(selected().toLowerCase()).toBe(word.toLowerCase());
-  expect(document.activeElement, "the search keeps the keyboard").not.toBe(field());
+  expect(document.activeElement, "the search keeps the keyboard").toBe(window.present("search"));
+});
+
+test("results of a search over all messages stand together, below the title of their conversation", async () => {
+  const [one, other] = window.app.conversations.list;
+  if (!one || !other) throw new Error("too few conversations");
+  const hits = [one, other, one].map((conversation, message) => ({
+    conversation,
+    message,
+    excerpt: `${message}`,
+  }));
+  vi.spyOn(window.app.conversations, "search").mockResolvedValue(hits);
+  await window.type("search", "the");
+  await window.pass(500);
+  const titles = window.all("search-title").map(({ textContent }) => textContent);
+  expect(titles).toEqual([one.title, other.title]);
+  const found = window.all("search-hit").map(({ textContent }) => textContent.trim());
+  expect(found).toEqual(["0", "2", "1"]);
 });
 
 test("replies are text while something is looked for, and tokens again after that", async () => {
