@@ -25,7 +25,9 @@ pub const SCREENS: [(&str, &[&str]); 10] = [
 async fn findings(window: &Window) -> Vec<String> {
     let axe = std::fs::read_to_string(repository().join("ui/node_modules/axe-core/axe.min.js")).unwrap();
     window.page.execute(&axe, vec![]).await.unwrap();
+    // For axe what is scrolled out of a box that clips is hidden, and so are the labels there.
     let script = "const done = arguments[0];
+        for (const dialog of document.querySelectorAll('dialog')) dialog.style.overflow = 'visible';
         axe.run(document, { resultTypes: ['violations'] }).then(
             ({ violations }) => done(violations
                 .filter(({ impact }) => ['serious', 'critical'].includes(impact))

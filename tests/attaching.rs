@@ -67,7 +67,7 @@ async fn attached_files_are_read_by_the_page_counted_by_the_shell_and_seen_by_th
     attach(&window, &write(folder.path(), "photo.png", [0x89, b'P', b'N', b'G', 0, 0, 0])).await;
     window
         .wait("a picture is refused in a sentence", async || {
-            window.body().await.contains("photo.png is not text.")
+            window.body().await.contains("Images cannot be read yet: photo.png was not attached.")
         })
         .await;
     window.click("attachment-open").await;

@@ -32,7 +32,7 @@ async fn a_device_is_chosen_in_the_settings_and_the_chip_says_what_computes() {
             window.attribute("[data-testid='settings-device']", "data-value").await.as_deref() == Some("cpu")
         })
         .await;
-    assert!(window.text("device").await.contains("CPU, "));
+    assert!(window.text("device").await.contains("CPU · "));
     assert!(window.text("devices-in-use").await.contains("CPU, "));
     window.photograph("devices-chosen").await;
     window.close().await;
@@ -67,7 +67,8 @@ async fn a_gpu_writes_the_cpus_text_and_is_listed_by_name_and_left_alone_where_t
     window.close().await;
 
     let window = window_on("gpu", &on_gpu).await;
-    assert!(window.text("device").await.contains(BITS), "{}", window.text("device").await);
+    let chip = window.attribute("[data-testid='device']", "data-tooltip").await.unwrap_or_default();
+    assert!(chip.contains(BITS), "{chip}");
     window.ask(question).await;
     window.wait_for_reply(1).await;
     window.photograph("reply-on-gpu").await;

@@ -31,8 +31,11 @@ async fn cut_off(window: &Window) -> Vec<String> {
     serde_json::from_value(window.page.execute(script, vec![]).await.unwrap()).unwrap()
 }
 
-/// Without a pointer: the driver's misses where letters are larger.
+/// Without a pointer: the driver's misses where letters are larger. In a narrow window the sidebar is opened first.
 async fn press(window: &Window, name: &str) {
+    let script = "const named = (name) => document.querySelector(`[data-testid='${name}']`);
+        if (!named(arguments[0])) named('sidebar-show')?.click();";
+    window.page.execute(script, vec![json!(name)]).await.unwrap();
     window.find(name).await;
     let script = "document.querySelector(`[data-testid='${arguments[0]}']`).click()";
     window.page.execute(script, vec![json!(name)]).await.unwrap();

@@ -12,8 +12,8 @@ test("a line says what drafts and how much in a round, and nothing of what is on
   expect(words({ drafter, length: 5, expected: 2.1 })).toBe(
     "Starter draft 1.1M drafts 5 tokens per round",
   );
-  expect(words({ drafter: "n-gram", length: 1 })).toBe("n-gram drafts 1 token per round");
-  expect(words({ drafter: "n-gram" })).toBe("n-gram drafts");
+  expect(words({ drafter: "n-gram", length: 1 })).toBe("N-gram drafts 1 token per round");
+  expect(words({ drafter: "n-gram" })).toBe("N-gram drafts");
 });
 
 test("a pause has its reason", () => {
@@ -31,7 +31,7 @@ test("a pause has its reason", () => {
 
 test("what differs from the settings follows, and off has its reason alone", () => {
   expect(words({ drafter: "n-gram", text: "The chosen draft cannot be used: torn" })).toBe(
-    "n-gram drafts. The chosen draft cannot be used: torn",
+    "N-gram drafts. The chosen draft cannot be used: torn",
   );
   expect(words({ state: "off", text: "no draft is chosen" })).toBe(
     "Drafting off: no draft is chosen",

@@ -12,7 +12,8 @@ export function lineWords(why: Why): string {
 }
 
 function onWords({ drafter: label, length }: Why): string {
-  const drafter = shellWords(label?.split(" · ")[0] ?? t("why.aDraft"));
+  const words = shellWords(label?.split(" · ")[0] ?? t("why.aDraft"));
+  const drafter = words.charAt(0).toLocaleUpperCase() + words.slice(1);
   return length === null ? t("why.onOpen", { drafter }) : t("why.on", { length, drafter });
 }
 

@@ -106,10 +106,10 @@ fn confidence(next: &Continuation, matched: usize) -> f32 {
     (next.count as f32 + matched) / (next.total as f32 + matched + 1.0)
 }
 
-/// A chance whose odds are multiplied by `factor`.
+/// A chance whose odds are multiplied by `factor`, which is at most 1; rounding never raises it.
 pub(super) fn with_odds(chance: f32, factor: f32) -> f32 {
     let odds = chance * factor;
-    odds / (odds + 1.0 - chance).max(f32::MIN_POSITIVE)
+    (odds / (odds + 1.0 - chance).max(f32::MIN_POSITIVE)).min(chance)
 }
 
 impl Drafter for NgramDrafter {
@@ -160,6 +160,15 @@ mod tests {
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
         let draft = drafter.draft(&context.into(), &DraftRequest::chain(length), &mut sampler).unwrap();
         draft.guesses.iter().map(|guess| guess.token).collect()
+    }
+
+    #[test]
+    fn a_chance_is_never_more_than_it_was_before_its_odds_were_lowered() {
+        for chance in (0..=10_000).map(|step| step as f32 / 10_000.0) {
+            for factor in [1.0, 0.5, 1e-6, 0.0] {
+                assert!((0.0..=chance).contains(&with_odds(chance, factor)), "{chance} times {factor}");
+            }
+        }
     }
 
     #[test]

@@ -105,7 +105,7 @@ test("what measurements do not tell apart is no gain, and without a draft there 
 });
 
 test("before anything was measured it says who drafts", () => {
-  show({ why: { ...on, drafter: "N-gram" } });
+  show({ why: { ...on, drafter: "n-gram" } });
   expect(words()).toBe("N-gram drafts");
   if (shown) void unmount(shown);
   show({ why: on });
