@@ -124,6 +124,8 @@ async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_
     let data = folder.path().join("data");
     let endless = endless_model(folder.path()).path().display().to_string();
     let window = Window::open(&data).await;
+    // Neither a longest reply nor a text that repeats itself ends it.
+    window.configure(json!({ "sampling": Sampling::greedy(), "max_tokens": 0 })).await;
 
     // A file that is no model is refused in a sentence.
     let broken = folder.path().join("broken.gguf");

@@ -15,7 +15,6 @@ pub use self::penalised::Penalised;
 use self::repeats::Repeats;
 pub use self::tokens::PenaltyTokens;
 use self::window::Window;
-use crate::accept::Guesses;
 use crate::context::{After, Context, Mark};
 use crate::sampling::Sampling;
 use crate::token::TokenId;
@@ -111,18 +110,17 @@ impl Penalties {
         list
     }
 
-    /// All tokens that have a penalty somewhere in a tree of guesses that follow `context`, ascending.
-    pub fn tokens(&self, context: &[TokenId], guesses: &Guesses) -> Vec<TokenId> {
+    /// All tokens that have a penalty after `context` or after one of the `paths` of drafted tokens that follow it,
+    /// ascending. Of each drafted token there is the path that ends with it.
+    pub fn tokens(&self, context: &[TokenId], paths: impl Iterator<Item = Vec<TokenId>>) -> Vec<TokenId> {
         if self.is_off() {
             return Vec::new();
         }
         let mut tokens: Vec<TokenId> = self.at(context).iter().map(|penalty| penalty.token).collect();
-        for guess in 0..guesses.len() {
-            let path = guesses.path(Some(guess));
+        for path in paths {
             let dry = self.dry(After { text: context, guesses: &path }).into_iter();
-            tokens.extend(
-                dry.map(|(token, _)| token).chain(self.window.as_ref().map(|_| guesses[guess].token)),
-            );
+            let drafted = self.window.as_ref().and(path.last().copied());
+            tokens.extend(dry.map(|(token, _)| token).chain(drafted));
         }
         tokens.sort_unstable();
         tokens.dedup();

@@ -1,7 +1,5 @@
 //! Cost of plain decoding by position in the context, from the rounds of a reply.
 
-use super::Decision;
-
 /// Samples of a knot at least: a run of plain rounds between drafts gives as many.
 const SAMPLES: usize = 3;
 /// Positions that a knot spans at least before the next one begins.
@@ -60,11 +58,11 @@ impl PlainCosts {
         self.open.add(position, ms);
     }
 
-    /// What the governor expected of a plain round at that position.
-    pub(super) fn expect(&mut self, position: u32, decision: &Decision) {
-        let rate = decision.tokens_per_second.first().copied().unwrap_or_default();
-        if rate > 0.0 {
-            self.estimates.push(Knot { position: f64::from(position), ms: 1e3 / f64::from(rate) });
+    /// The governor expected so many tokens a second of plain decoding at that position.
+    pub(super) fn expect(&mut self, position: u32, tokens_per_second: f32) {
+        if tokens_per_second > 0.0 {
+            let ms = 1e3 / f64::from(tokens_per_second);
+            self.estimates.push(Knot { position: f64::from(position), ms });
         }
     }
 
@@ -108,17 +106,6 @@ impl Curve {
 mod tests {
     use super::*;
 
-    fn decision(tokens_per_second: f32) -> Decision {
-        Decision {
-            before: None,
-            chosen: 1,
-            drafting_ms: Vec::new(),
-            verify_ms: Vec::new(),
-            acceptance: Vec::new(),
-            tokens_per_second: vec![tokens_per_second],
-        }
-    }
-
     #[test]
     fn the_cost_lies_on_lines_between_what_was_measured_and_is_flat_beyond() {
         let mut costs = PlainCosts::default();
@@ -147,8 +134,8 @@ mod tests {
         assert!(costs.curve().is_none());
         costs.measure(10, 7.0);
         assert_eq!(costs.curve().unwrap().at(10.0), 7.0, "better than nothing");
-        costs.expect(10, &decision(100.0));
-        costs.expect(74, &decision(50.0));
+        costs.expect(10, 100.0);
+        costs.expect(74, 50.0);
         assert_eq!(costs.curve().unwrap().at(42.0), 15.0);
         (11..13).for_each(|position| costs.measure(position, 7.0));
         assert_eq!(costs.curve().unwrap().at(42.0), 7.0);

@@ -200,8 +200,9 @@ impl Stretch {
 impl SpeedupMeter {
     /// Takes the next round of the reply.
     pub fn add(&mut self, round: &Round) {
-        if let Some(decision) = &round.decision {
-            self.costs.expect(round.position, decision);
+        let decision = round.decision.as_ref();
+        if let Some(&expected) = decision.and_then(|decision| decision.tokens_per_second.first()) {
+            self.costs.expect(round.position, expected);
         }
         self.drafted |= !round.drafted.is_empty();
         let first_token = self.repeats.len();
