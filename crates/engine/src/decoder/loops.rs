@@ -141,7 +141,7 @@ mod tests {
         let after = circles_after(&"It was very special. ".repeat(200)).unwrap();
         assert!(after < 400, "{after}");
         assert!(circles_after(&"she continued on her way and ".repeat(200)).is_some());
-        assert!(circles_after(&"a".repeat(1)).is_none());
+        assert!(circles_after("a").is_none());
         assert!(circles_after(&"x ".repeat(600)).is_some());
     }
 
@@ -161,7 +161,7 @@ mod tests {
             (1..=300).map(|number| format!("{number}. Item {number} of the list\n")).collect();
         let table: String =
             (1..=200).map(|row| format!("| {row} | {} | {} | yes |\n", row * row, row * 7)).collect();
-        let zeros = format!("[{}]", vec!["[0, 0, 0, 0, 0, 0, 0, 0]"; 12].join(",\n"));
+        let zeros = format!("[{}]", ["[0, 0, 0, 0, 0, 0, 0, 0]"; 12].join(",\n"));
         let json: String = (1..=150)
             .map(|id| format!("{{\"id\": {id}, \"name\": \"user{id}\", \"active\": true, \"tags\": []}},\n"))
             .collect();
