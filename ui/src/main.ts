@@ -2,7 +2,7 @@
 import "./language";
 import "./softCanvas";
 import "@fontsource-variable/inter/wght.css";
-import "@fontsource-variable/jetbrains-mono/wght.css";
+import "./mono.css";
 import "./theme.css";
 import "./app.css";
 import { mount } from "svelte";
