@@ -1,13 +1,12 @@
 /** The context menu of a token of a reply. */
 import type { App } from "../state/app.svelte";
-import type { Place } from "../trace/round";
 import type { Desk } from "./command";
 import { menuOf, type SubjectCommand } from "./subject";
 
 /** A token where it stands in the trace of a message. */
 export interface TokenSubject {
   message: number;
-  place: Place;
+  place: NonNullable<App["view"]["selected"]>;
   text: string;
 }
 
