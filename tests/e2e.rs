@@ -98,8 +98,13 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     assert!(!body.contains("tiny model"), "{body}");
     window.photograph("first-launch").await;
 
-    // The same words each time.
-    let same = json!({ "sampling": Sampling::greedy(), "model_presets": {}, "max_tokens": 200 });
+    // The same words each time, and drafts whatever a busy machine makes of their speed.
+    let same = json!({
+        "sampling": Sampling::greedy(),
+        "speculation": Speculation::fixed(3),
+        "model_presets": {},
+        "max_tokens": 200,
+    });
     window.configure(same).await;
     window.ask("Tell me a story about a fox who finds a lantern.").await;
     window.wait_for_reply(1).await;
