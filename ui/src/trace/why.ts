@@ -1,6 +1,7 @@
 /** Words for the why line: whether replies are drafted, and the reason. */
 import type { Why } from "../bindings/Why";
 import { t } from "../messages/say";
+import { sentence } from "../messages/sentence";
 import { shellWords } from "../messages/shell";
 import { lossWords } from "./decision";
 
@@ -12,8 +13,7 @@ export function lineWords(why: Why): string {
 }
 
 function onWords({ drafter: label, length }: Why): string {
-  const words = shellWords(label?.split(" · ")[0] ?? t("why.aDraft"));
-  const drafter = words.charAt(0).toLocaleUpperCase() + words.slice(1);
+  const drafter = sentence(shellWords(label?.split(" · ")[0] ?? t("why.aDraft")));
   return length === null ? t("why.onOpen", { drafter }) : t("why.on", { length, drafter });
 }
 
