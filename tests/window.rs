@@ -175,9 +175,11 @@ impl Window {
         self.send_input(&["click", "--repeat", &notches, "--delay", "50", "5"]);
     }
 
-    /// Presses keys, such as `ctrl+plus`, through the display, for those that are not the page's alone.
+    /// Presses keys, such as `ctrl+plus`, through the display, for those that are not the page's alone. They go to
+    /// what has the keyboard rather than to a window, which `ctrl+q` closes before the keys are released.
     pub fn press(&self, keys: &str) {
-        self.send_input(&["search", "--onlyvisible", "--name", "^Foretoken$", "windowfocus", "key", keys]);
+        self.send_input(&["search", "--onlyvisible", "--name", "^Foretoken$", "windowfocus", "--sync"]);
+        self.send_input(&["key", keys]);
     }
 
     /// Has the display send keys or pointer events to whatever is under the pointer or has the keyboard.
