@@ -26,7 +26,9 @@ async fn cut_off(window: &Window) -> Vec<String> {
             return wide || away || high;
         };
         const found = [...document.querySelectorAll('button, input, textarea, a, [role=tab], h1, h2')].filter(out);
-        if (document.documentElement.scrollWidth > innerWidth + 1) found.push(document.documentElement);
+        // Both whole pixels; a zoomed page may be half a pixel wider than `innerWidth`.
+        const root = document.documentElement;
+        if (root.scrollWidth > Math.ceil(root.getBoundingClientRect().width)) found.push(root);
         return found.map((element) => element.outerHTML.slice(0, 200));";
     serde_json::from_value(window.page.execute(script, vec![]).await.unwrap()).unwrap()
 }

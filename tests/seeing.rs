@@ -205,10 +205,13 @@ async fn a_long_stream_survives_a_window_that_is_resized_and_goes_out_of_sight()
     window.open_page("?replay&rate=2000&rounds=100000").await;
     window.ask("Go on and on.").await;
     window.wait("a hundred thousand rounds are shown", async || window.rounds().await > 100_000).await;
-    // No narrower than the inspector, whose heatmap counts the rounds, has a column for.
-    for (width, height) in [(1120, 600), (1500, 900), (1280, 832)] {
+    for (width, height) in [(900, 600), (1500, 900), (1280, 832)] {
         let before = window.rounds().await;
         window.page.set_window_size(width, height).await.unwrap();
+        // Without a column of its own, the inspector, whose heatmap counts the rounds, floats when it is opened.
+        if width < 1100 {
+            window.click("inspector-show").await;
+        }
         window.wait("it goes on", async || window.rounds().await > before + 100).await;
         wait_for_paint(window, &format!("the window has {width} x {height}")).await;
         let in_view = async || out_of_view(window).await <= 0.5;

@@ -41,11 +41,16 @@ fn a_file_that_is_no_model() {
 fn a_truncated_model() {
     let folder = Folder::new();
     let whole = std::fs::read(starter_draft()).unwrap();
-    for length in [16, 500, 60_000, whole.len() / 2, whole.len() - 1] {
+    for (length, reason) in [
+        (16, "cut short"),
+        (500, "cut short"),
+        (60_000, "cut short"),
+        (whole.len() / 2, "is incomplete"),
+        (whole.len() - 1, "is incomplete"),
+    ] {
         let cut = folder.file("cut.gguf", &whole[..length]);
-        let said: &[&str] =
-            if length <= 60_000 { &["cut.gguf"] } else { &["cut.gguf is incomplete", "Download it again"] };
-        refused(&generate(&cut, &["--prompt", "a"]), FAILED, said);
+        let said = ["cut.gguf", reason, "Download it again"];
+        refused(&generate(&cut, &["--prompt", "a"]), FAILED, &said);
     }
 }
 
