@@ -94,7 +94,7 @@ impl Activations {
     unsafe fn quantise_block<S: Simd>(&self, index: usize, from: *const f32) {
         // Below this 127 / largest would be infinite.
         const SMALLEST: f32 = 1e-36;
-        // SAFETY: as promised to `quantise`.
+        // SAFETY: guaranteed by the caller to `quantise`.
         unsafe {
             let (first, second) = (S::load(from), S::load(from.add(LANES)));
             let largest = S::largest(S::max(S::abs(first), S::abs(second)));

@@ -107,7 +107,7 @@ impl Cache {
             let keys = self.keys(kv_head, position).wrapping_add(position % LANES);
             let values = self.value(kv_head, position);
             for (number, (key, value)) in key.iter_mut().zip(value).enumerate() {
-                // SAFETY: as promised; a head has as many numbers.
+                // SAFETY: guaranteed by the caller; a head has as many numbers.
                 unsafe {
                     *key = f16::from_bits(*keys.add(number * LANES)).to_f32();
                     *value = f16::from_bits(*values.add(number)).to_f32();

@@ -83,14 +83,14 @@ impl Block {
     /// The scales (0) or the minimums (1), in half precision.
     #[inline(always)]
     pub unsafe fn halves<S: Products>(self, index: usize) -> S::F {
-        // SAFETY: as the caller promises, `index` is of this block.
+        // SAFETY: guaranteed by the caller, `index` is of this block.
         unsafe { S::load_f16(self.at.cast::<u16>().add(index * LANES + self.lane)) }
     }
 
     /// A byte of each row, after `offset` times as many.
     #[inline(always)]
     pub unsafe fn bytes(self, offset: usize) -> *const u8 {
-        // SAFETY: as the caller promises, `offset` is within this block.
+        // SAFETY: guaranteed by the caller, `offset` is within this block.
         unsafe { self.at.add(offset * LANES + self.lane) }
     }
 
@@ -113,7 +113,7 @@ impl Block {
         let from = self.at.wrapping_add(ahead(M, size) + index * size);
         let beyond = (from as usize).wrapping_sub(self.end as usize);
         let from = if from < self.end { from } else { self.next.wrapping_add(beyond) };
-        // SAFETY: as promised to the kernels.
+        // SAFETY: guaranteed by the caller to the kernels.
         unsafe { ask_for::<S>(from.wrapping_add(size / LANES * self.lane), size / LANES * S::WIDTH) };
     }
 }
@@ -140,12 +140,12 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
     };
     let panel_end = product.panel.wrapping_add(product.blocks * size);
     let mut sums = [[0f32; LANES]; M];
-    // SAFETY: as promised, here and below.
+    // SAFETY: guaranteed by the caller, here and below.
     let mut all = [unsafe { S::Part::splat(0.0) }; M];
     for first in (0..product.blocks).step_by(run(B::FORMAT)) {
         let end = product.blocks.min(first + run(B::FORMAT));
         for lane in (0..LANES).step_by(width) {
-            // SAFETY: as promised.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let mut part = [S::Part::splat(0.0); M];
                 for index in first..end {
@@ -169,12 +169,12 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
     }
     if S::Part::WIDTH == LANES {
         for (sum, all) in sums.iter_mut().zip(all) {
-            // SAFETY: as promised.
+            // SAFETY: guaranteed by the caller.
             unsafe { S::Part::store(sum.as_mut_ptr(), all) };
         }
     }
     for (row, sum) in sums.iter().enumerate() {
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let (out, sum) = (product.out.add(row * product.stride), S::load(sum.as_ptr()));
             S::store(out, if product.add { S::add(S::load(out), sum) } else { sum });
@@ -209,7 +209,7 @@ pub unsafe fn read<S: Simd>(memory: &[u8]) -> u64 {
     const SUMS: usize = 32;
     let mut sums = [0u64; SUMS];
     for chunk in memory.as_chunks::<{ 8 * SUMS }>().0 {
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { ask_for::<S::Part>(chunk.as_ptr().wrapping_add(ahead(1, chunk.len())), chunk.len()) };
         for (sum, bytes) in sums.iter_mut().zip(chunk.as_chunks().0) {
             *sum = sum.wrapping_add(u64::from_le_bytes(*bytes));

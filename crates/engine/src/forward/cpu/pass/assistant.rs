@@ -1,5 +1,5 @@
-//! What an assistant does in its passes: it caches what its target did, begins with the target's embedding and a state
-//! that is carried, and ends with the one that is carried on.
+//! Passes of an assistant: it attends to the target's cached keys and values, takes the target's
+//! embedding and a hidden state as input, and returns the hidden state for the next step.
 
 use super::{Arriving, Pending, Phases};
 use crate::forward::Features;
@@ -7,9 +7,9 @@ use crate::forward::cpu::assistant::Assistant;
 use crate::forward::cpu::team::Member;
 use crate::model::KeyHeads;
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// Caches the keys and values that stand in `rows` behind the target's states.
+    /// Caches the target's keys and values, which follow its hidden states in `rows`.
     pub fn remember_seen(&self, member: &Member<'_>, rows: Features<'_>) {
         let caches = self.config.attention_kinds.iter().enumerate().map(|(kind, of)| {
             let layer = self.config.attention_kind_of.iter().position(|&other| other == kind);
@@ -34,7 +34,7 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// Makes of all rows the states that enter the first layer, of the target's embeddings and `states`.
+    /// Computes the states that enter the first layer from the target's embeddings and `states`.
     pub fn join_carried(&self, member: &Member<'_>, assistant: &Assistant, states: Features<'_>) {
         let (joined, carried) = (&self.workspace.joined, self.config.carried());
         member.share(self.nodes, 1, |rows| {
@@ -57,7 +57,8 @@ impl Phases<'_> {
         self.products(member, &[self.task(&assistant.pre_projection, joined, self.hidden(0), false)], first);
     }
 
-    /// Completes the states of all rows after the last layer, and hands out what is carried on of them.
+    /// Completes the states after the last layer and projects them to the hidden states for the
+    /// next step.
     pub(super) fn carry_on(&self, member: &Member<'_>, assistant: &Assistant, pending: Pending<'_>) {
         let arriving = Arriving { pending, tap: None };
         let norm = Some(&*self.network.output_norm);

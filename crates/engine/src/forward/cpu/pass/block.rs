@@ -1,5 +1,5 @@
-//! What a draft head does in its passes that guesses blocks: it makes rows of the target's states for the text, of
-//! which a layer has keys and values and nothing else, and convolves a block's rows.
+//! Draft heads that fill a block in one pass (DFlash): context from the target's states, of which
+//! each layer caches keys and values only, and convolutions over the rows of a block.
 
 use super::{Arriving, Phases};
 use crate::forward::Features;
@@ -10,9 +10,10 @@ use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl<'a> Phases<'a> {
-    /// Caches the rows of the target's `states`: of `c = rms(fuse * states)` the keys and values of every layer.
+    /// Caches keys and values of every layer for rows of the target's `states`, computed from
+    /// `c = rms(fuse * states)`.
     pub fn remember_states(&self, member: &Member<'_>, head: &BlockHead, states: Features<'_>) {
         let attention = |index: usize| {
             let layer = self.network.layers.get(index)?;
@@ -44,8 +45,8 @@ impl<'a> Phases<'a> {
         }
     }
 
-    /// The rows of `normed`, convolved, for attention or the feed-forward network; what is computed of them for the
-    /// other side is kept for [`Self::convolve_branch`].
+    /// Convolves the rows of `normed` before attention or the feed-forward network. Also computes
+    /// the kernels that [`Self::convolve_branch`] uses behind it.
     pub fn convolve_inputs(
         &self,
         member: &Member<'_>,
@@ -71,7 +72,7 @@ impl<'a> Phases<'a> {
         to
     }
 
-    /// Adds the rows of the branch, convolved, to the states.
+    /// Convolves the rows of the branch and adds them to the states.
     pub fn convolve_branch(&self, member: &Member<'_>, around: &Convolution) {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
@@ -82,10 +83,11 @@ impl<'a> Phases<'a> {
         member.meet();
     }
 
-    /// `to += sum over taps t of (base[t] + dynamic[t]) * from(row - t)`, rows before the first being 0.
+    /// Computes `to += sum over taps t of (base[t] + dynamic[t]) * from(row - t)`; rows before the
+    /// first are 0.
     ///
     /// # Safety
-    /// `to` must be this unit's, and nobody may write the rows that are read.
+    /// `to` must belong to this unit, and the rows that are read must not be written meanwhile.
     unsafe fn convolve(
         &self,
         around: &Convolution,
@@ -97,7 +99,8 @@ impl<'a> Phases<'a> {
         let (hidden, taps) = (self.config.hidden, around.sizes.taps);
         let groups = hidden / around.sizes.group;
         let dynamic = self.workspace.dynamic.at(row * around.projection.rows().next_multiple_of(LANES));
-        // SAFETY: as promised; a row has `hidden` numbers, and those computed of it for both sides.
+        // SAFETY: guaranteed by the caller; a row has `hidden` numbers, and those computed of it
+        // for both sides.
         let (to, dynamic) = unsafe {
             (
                 std::slice::from_raw_parts_mut(to, hidden),
@@ -107,7 +110,7 @@ impl<'a> Phases<'a> {
         for tap in 0..taps.min(row + 1) {
             let at = side * taps + tap;
             let (base, dynamic) = (&around.base[at * hidden..], &dynamic[at * groups..]);
-            // SAFETY: as promised.
+            // SAFETY: guaranteed by the caller.
             let from = unsafe { std::slice::from_raw_parts(from(row - tap), hidden) };
             for number in 0..hidden {
                 to[number] += (base[number] + dynamic[number / around.sizes.group]) * from[number];
@@ -115,7 +118,7 @@ impl<'a> Phases<'a> {
         }
     }
 
-    /// Takes what is known of a token for the one before a place.
+    /// Loads the factor of the token before a position, the input of [`Self::add_markov`].
     pub fn put_before(&self, numbers: &[f32]) {
         let before = &self.workspace.before;
         // SAFETY: there is room for the rank, no pass is under way, and the row is the only one.
@@ -125,7 +128,8 @@ impl<'a> Phases<'a> {
         }
     }
 
-    /// What a token before a place adds to its scores; its row is in `before` of the workspace.
+    /// Computes the Markov bias of a position's scores from the token before it, which is in the
+    /// workspace's `before`.
     pub fn add_markov(&self, member: &Member<'_>, markov: &Markov) {
         let task = self.task(&markov.after, &self.workspace.before, self.workspace.bias.at(0), false);
         self.products(member, &[task], &markov.after);

@@ -1,4 +1,4 @@
-//! Scores of the clusters of tokens that a state is nearest to: a small part of the output matrix.
+//! Scores of the token clusters nearest to a state: a small part of the output matrix.
 
 use super::Phases;
 use crate::forward::cpu::assistant::Clusters;
@@ -7,10 +7,10 @@ use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// The logits of the rows asked for, whose states are `scored`: of the tokens of the nearest clusters what the output
-    /// matrix gives, and of all others the lowest of these less 1.
+    /// Computes the logits of the requested rows, whose normed states are `scored`. Tokens of the
+    /// nearest clusters get the output matrix's scores; all others get the lowest of these less 1.
     pub(super) fn score_nearest(&self, member: &Member<'_>, clusters: &Clusters, scored: &Inputs) {
         let (workspace, rows) = (self.workspace, self.rows.len());
         let (centroids, nearest) = (&clusters.centroids, clusters.nearest);
@@ -41,7 +41,8 @@ impl Phases<'_> {
         member.share(rows * nearest * panels, 1, |units| {
             for (place, panel) in units.map(|unit| (unit / panels, unit % panels)) {
                 let out = workspace.near.at((place * panels + panel) * LANES);
-                // SAFETY: the clusters are only read, and a panel's scores of the row are this unit's.
+                // SAFETY: the clusters are only read, and a panel's scores of the row are this
+                // unit's.
                 unsafe {
                     let cluster = *workspace.nearest.at(place);
                     let weights = (&*self.network.output, cluster * panels + panel);
@@ -57,14 +58,14 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// Puts the scores of a row where their tokens' are.
+    /// Scatters a row's cluster scores to the logits of their tokens.
     ///
     /// # Safety
-    /// The row's logits must be this unit's, and its clusters' scores be there.
+    /// The row's logits must belong to this unit, and its clusters' scores must have been written.
     unsafe fn lay_out_near(&self, clusters: &Clusters, row: usize) {
         let (nearest, width) = (clusters.nearest, clusters.panels() * LANES);
         let vocabulary = self.config.vocabulary;
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         let (logits, chosen, scores) = unsafe {
             let logits = self.workspace.logits.at(row * vocabulary.next_multiple_of(LANES));
             (
@@ -82,10 +83,10 @@ impl Phases<'_> {
         }
     }
 
-    /// A panel times one of the rows, which are in tiles of their own.
+    /// Multiplies a panel with one row; each row is a tile of its own.
     ///
     /// # Safety
-    /// `out` must be good for a panel's numbers and be this unit's.
+    /// `out` must be valid for a panel's numbers and belong to this unit.
     unsafe fn multiply_row(
         &self,
         (weights, panel): (&Panels, usize),
@@ -94,12 +95,12 @@ impl Phases<'_> {
         out: *mut f32,
     ) {
         let next = weights.panel((panel + 1).min(weights.panels() - 1)).as_ptr();
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.multiply((weights, panel, next), inputs, (row, 1), out, LANES, false) };
     }
 }
 
-/// The indices of the highest scores, highest first and of equal ones the first.
+/// Finds the indices of the highest scores, highest first; of equal ones the first comes first.
 fn highest(scores: &[f32], to: &mut [usize]) {
     let mut count = 0;
     for (index, score) in scores.iter().enumerate() {

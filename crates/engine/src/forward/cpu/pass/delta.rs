@@ -1,9 +1,9 @@
-//! Gated DeltaNet (Yang et al. 2025) in place of attention: of each value head a matrix is corrected by every row, and
-//! the row's query reads it.
+//! Gated DeltaNet (Yang et al. 2025), the mixer of linear attention layers: each row corrects the
+//! state matrix of every value head, and its query reads the result.
 //!
-//! After a row with decay g, key k and value v the matrix S is `g S + k d^T` with the correction `d = beta (v - g S^T k)`,
-//! and the query q reads `g S^T q + (k q) d` of it. So a row reads S as it was before, once for both, and records g, k
-//! and d; what it did to S is done when the next row reads.
+//! A row with decay g, key k and value v changes the matrix S to `g S + k d^T` with the correction
+//! `d = beta (v - g S^T k)`. Its query q then reads `g S^T q + (k q) d`. So a row reads the old S
+//! once for both and records g, k and d. Its change to S is applied when the next row reads.
 
 use super::Phases;
 use super::matrices::softplus;
@@ -17,12 +17,12 @@ use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 use crate::model::{Heads, Recurrence};
 
-/// Added to the squared length of keys and queries before they are divided by its root.
+/// Epsilon of the L2 norm of keys and queries, added to the squared length.
 const EPSILON: f32 = 1e-6;
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// The layer's mixer over the states in `normed`, added as [`Self::add_product`] does.
+    /// Adds the layer's mixer over `normed` to the states, as [`Self::add_product`] does.
     pub fn mix_by_delta(
         &self,
         member: &Member<'_>,
@@ -54,8 +54,8 @@ impl Phases<'_> {
         self.add_product(member, &delta.output, &scratch.mixed, aside, then);
     }
 
-    /// Convolves what will be the queries, the keys or the values of a head, and norms the former; of a value head its
-    /// decay and how much it is corrected. Heads of queries come first, then those of keys.
+    /// Convolves the queries, keys or values of a head, and norms queries and keys. For a value
+    /// head also computes decay and beta. Heads of queries come first, then keys, then values.
     ///
     /// # Safety
     /// The head must be this unit's.
@@ -68,7 +68,7 @@ impl Phases<'_> {
         let stride = delta.kernel.stride;
         let seen = Seen { first: scratch.inputs.at(0), stride };
         let out = |row: usize| scratch.convolved.at(row * stride + channel);
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.convolve_channels((&delta.kernel, memory), seen, (channel, size), true, out) };
         for row in 0..self.nodes {
             let record = self.record(memory, self.first + row);
@@ -76,7 +76,7 @@ impl Phases<'_> {
                 let key = head.checked_sub(heads.keys);
                 let unit = &delta.unit[usize::from(key.is_some())];
                 let to = key.map_or(out(row), |key| record.key(key));
-                // SAFETY: as promised; all are a head's numbers.
+                // SAFETY: guaranteed by the caller; all are a head's numbers.
                 unsafe {
                     (self.kernels.rms_norm)(out(row), unit.as_ptr(), to, size, EPSILON / size as f32);
                 }
@@ -84,7 +84,7 @@ impl Phases<'_> {
             };
             let rate = row * heads.values.next_multiple_of(LANES) + value;
             let [beta, alpha] = scratch.rates.each_ref().map(|rates| rates.at(rate));
-            // SAFETY: as promised.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 *beta = 1.0 / (1.0 + (-*beta).exp());
                 *record.decay(value) = (delta.decay[value] * softplus(*alpha + delta.bias[value])).exp();
@@ -92,7 +92,7 @@ impl Phases<'_> {
         }
     }
 
-    /// Takes the matrix of a head through all rows, and gates what they read.
+    /// Takes a head's state matrix through all rows and gates what they read.
     ///
     /// # Safety
     /// The head must be this unit's.
@@ -105,7 +105,7 @@ impl Phases<'_> {
     ) {
         let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
         for block in (0..heads.value_size / BLOCK).map(|block| (head, block)) {
-            // SAFETY: as promised.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 self.walk_block((member, memory), of, block, |node, found| {
                     self.correct(memory, of, block, node, found);
@@ -117,7 +117,7 @@ impl Phases<'_> {
         for row in 0..self.nodes {
             let read = scratch.read.at(row * heads.value_width() + own.start);
             let mixed = scratch.mixed.row(row).wrapping_add(own.start);
-            // SAFETY: as promised; all are a head's numbers, which are whole vectors.
+            // SAFETY: guaranteed by the caller; all are a head's numbers, which are whole vectors.
             unsafe {
                 (self.kernels.rms_norm)(read, delta.norm.as_ptr(), read, size, epsilon);
                 (self.kernels.silu_times)(mixed, read, size);
@@ -126,7 +126,7 @@ impl Phases<'_> {
         }
     }
 
-    /// Writes down what a row corrects in a block of a head's values, and what its query reads then.
+    /// Computes a row's correction in a block of a head's values, and what its query reads.
     ///
     /// # Safety
     /// The head must be this unit's.
@@ -141,7 +141,7 @@ impl Phases<'_> {
         let (scratch, heads, row) = (&self.workspace.recurrent, &of.heads, node - self.first);
         let record = self.record(memory, node);
         let at = head * heads.value_size + block * BLOCK;
-        // SAFETY: as promised; what is read was written before this phase began.
+        // SAFETY: guaranteed by the caller; what is read was written before this phase began.
         unsafe {
             let rate = row * heads.values.next_multiple_of(LANES) + head;
             let (beta, decay) = (*scratch.rates[0].at(rate), *record.decay(head));

@@ -1,6 +1,6 @@
-//! Experts in a pass: a router ranks them for every row, each of the chosen reads its weights once for all its
-//! rows, and what they give is added up row by row. A row's sums are in the order of its own ranking, so that
-//! they do not depend on where other rows go.
+//! Mixture of experts in a pass: routing, then each chosen expert's weights are read once for all
+//! its rows, then the weighted outputs are added row by row. A row sums its experts in the order of
+//! its own ranking, so that its bits do not depend on the routes of other rows.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,20 +16,20 @@ use crate::forward::cpu::workspace::Inputs;
 use crate::forward::routing::choose;
 use crate::model;
 
-/// Which rows go through which experts. A slot is a row on its way through an expert; the slots of an expert
-/// follow each other, in the order of their rows.
+/// Assignment of rows to experts. A slot is one row in one expert. The slots of an expert are
+/// consecutive and in the order of their rows.
 #[derive(Default)]
 struct Routes {
-    /// The experts that have any, ascending, and their slots.
+    /// Experts with at least one row, ascending, and their slots.
     groups: Vec<(usize, Range<usize>)>,
-    /// Of every slot its row.
+    /// Row of each slot.
     rows: Vec<usize>,
-    /// Of every row and rank the slot, `[rows, used]`.
+    /// Slot of each row and rank, `[rows, used]`.
     slots: Vec<usize>,
 }
 
 impl Routes {
-    /// By the expert of every row and rank, `[rows, used]`.
+    /// Builds the routes from the expert of every row and rank, `[rows, used]`.
     fn of(chosen: &[usize], used: usize) -> Self {
         let mut order: Vec<usize> = (0..chosen.len()).collect();
         order.sort_by_key(|&choice| chosen[choice]);
@@ -46,10 +46,10 @@ impl Routes {
     }
 }
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// What a network and experts beside it make of the states, each normed, is the branch. `normed` are the states for
-    /// the network.
+    /// Computes the branch of a layer with a dense network beside its experts: the sum of both
+    /// outputs, each normed. `normed`: inputs of the dense network.
     pub fn feed_both(&self, member: &Member<'_>, both: &Both, normed: &Inputs, then: &Panels) {
         let (workspace, hidden) = (self.workspace, self.config.hidden);
         self.feed_forward(member, &both.dense, normed, true, &both.experts.router);
@@ -71,8 +71,8 @@ impl Phases<'_> {
         });
     }
 
-    /// What the expert that all rows go through makes of them, by its share of each, and what other experts make of them,
-    /// both added to the states.
+    /// Adds the output of the shared expert, weighted by its gate, and those of the routed experts
+    /// to the states.
     pub fn feed_shared<'a>(
         &'a self,
         member: &Member<'_>,
@@ -102,7 +102,7 @@ impl Phases<'_> {
         self.route(member, &shared.experts, (normed, normed), false, then);
     }
 
-    /// The norm of every row's branch, in its place, and what is done with it then.
+    /// Norms every row's branch in place and calls `then` with it.
     fn norm_branch(&self, member: &Member<'_>, norm: &[f32], then: impl Fn(usize, *mut f32)) {
         let (hidden, epsilon) = (self.config.hidden, self.config.post_norm_epsilon as f32);
         member.share(self.nodes, 1, |rows| {
@@ -116,7 +116,8 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// Every row through its experts, added as [`Self::add_product`] does: what the router is given, and what they are.
+    /// Runs every row through its experts and adds their output as [`Self::add_product`] does.
+    /// `ranked`: inputs of the router; `normed`: inputs of the experts.
     pub fn route<'a>(
         &'a self,
         member: &Member<'_>,
@@ -149,7 +150,7 @@ impl Phases<'_> {
         self.add_shares(member, experts, &routes, aside);
     }
 
-    /// Chooses the experts of every row by what the router gave.
+    /// Selects the experts of every row by the router's scores.
     fn rank(&self, member: &Member<'_>, config: &model::Experts, experts: &Experts) {
         let routed = &self.workspace.routed;
         let stride = config.count.next_multiple_of(LANES);
@@ -173,14 +174,14 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// What all rows have chosen.
+    /// Reads the experts that all rows selected.
     fn routes(&self, used: usize) -> Routes {
-        // SAFETY: nobody writes choices after they were met over.
+        // SAFETY: choices are not written after the barrier that ended the ranking.
         let choices = (0..self.nodes * used).map(|at| unsafe { self.workspace.routed.choices.at(at).read() });
         Routes::of(&choices.map(|(expert, _)| expert).collect::<Vec<_>>(), used)
     }
 
-    /// Puts a row into each of its slots.
+    /// Copies each row into its slots.
     fn gather(&self, member: &Member<'_>, routes: &Routes, normed: &Inputs) {
         let (inputs, hidden, tile) = (&self.workspace.routed.inputs, self.config.hidden, self.kernels.tile);
         member.share(routes.groups.len(), 1, |groups| {
@@ -200,8 +201,8 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// Adds up what a row's experts gave, by their shares, highest first, and adds that to the state; or it is
-    /// the branch, if it is put `aside`.
+    /// Sums the outputs of a row's experts by their weights, highest first, and adds the sum to the
+    /// state, or writes it to the branch if `aside`.
     fn add_shares(&self, member: &Member<'_>, experts: &Experts, routes: &Routes, aside: bool) {
         let (hidden, routed, used) = (self.config.hidden, &self.workspace.routed, experts.used);
         member.share(self.nodes, 1, |rows| {

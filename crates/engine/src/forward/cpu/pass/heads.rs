@@ -1,5 +1,5 @@
-//! Attention in a pass: heads are completed, rotated by their positions and remembered, and attend to what is
-//! in the cache and in the tree.
+//! Attention in a pass: norms, rotary embedding and caching of heads, then attention over the cache
+//! and the tree.
 
 use super::{Phases, add};
 use crate::forward::cpu::activations::BLOCK;
@@ -12,10 +12,10 @@ use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 use crate::model::{KeyHeads, ModelConfig, Turns};
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// Attention over the states in `normed`, added to them; or the branch, if it is put `aside`.
-    /// `then` is what is read next.
+    /// Adds attention over the states in `normed` to the hidden states, or writes it to the branch
+    /// if `aside`. `then`: weights read next, for prefetching.
     pub fn mix_by_attention(
         &self,
         member: &Member<'_>,
@@ -35,7 +35,7 @@ impl Phases<'_> {
         self.add_product(member, &attention.output, self.mixed(attention), aside, then);
     }
 
-    /// Where a layer's attention puts what it gives.
+    /// Buffer for the output of a layer's attention heads.
     fn mixed(&self, attention: &Attention) -> &Inputs {
         self.workspace.mixed.of(attention.output.inputs())
     }
@@ -44,7 +44,7 @@ impl Phases<'_> {
         self.config.attention_kinds[attention.kind].keys
     }
 
-    /// The norms of all heads of a row together.
+    /// Norms all heads of a row together, with one weight as wide as all of them.
     fn normalise_together(&self, member: &Member<'_>, norms: &HeadNorms) {
         let ModelConfig { heads, kv_heads, head_size, norm_epsilon, .. } = *self.config;
         let (queries, keys) = (heads * head_size, kv_heads * head_size);
@@ -63,7 +63,7 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// Completes queries, keys and values of all rows, see [`Self::complete_heads`].
+    /// Completes queries, keys and values of all rows by [`Self::complete_heads`].
     fn complete(&self, member: &Member<'_>, attention: &Attention, cache: &Cache) {
         let kv_heads = self.keys(attention).count;
         member.share(self.nodes * kv_heads, kv_heads, |units| {
@@ -75,11 +75,11 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// Completes queries, keys and values of a key head's group by what the family does to them, rotates
-    /// queries and keys by their positions and writes keys and values into the cache.
+    /// Adds biases to the queries, key and value of one key head's group, norms them, applies
+    /// rotary embedding to queries and key, and writes key and value into the cache.
     ///
     /// # Safety
-    /// The group's heads of the row, and their place in the cache, must belong to this unit.
+    /// The group's heads of the row, and their position in the cache, must belong to this unit.
     unsafe fn complete_heads(&self, attention: &Attention, cache: &Cache, row: usize, kv_head: usize) {
         let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
         let heads = self.config.heads;
@@ -87,7 +87,7 @@ impl Phases<'_> {
         let rotation = self.rotation(attention.kind, row, true);
         let query = self.workspace.queries.at(row * (heads * head_size).next_multiple_of(LANES));
         let query_heads = kv_head * group..(kv_head + 1) * group;
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if let Some(biases) = &attention.biases {
                 let (first, end) = (query_heads.start * head_size, query_heads.end * head_size);
@@ -114,7 +114,7 @@ impl Phases<'_> {
         let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
         let at = row * (kv_heads * head_size).next_multiple_of(LANES) + kv_head * head_size;
         let (key, value) = (self.workspace.keys.at(at), self.workspace.values.at(at));
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if let Some(biases) = &attention.biases {
                 let own = kv_head * head_size..(kv_head + 1) * head_size;
@@ -136,7 +136,7 @@ impl Phases<'_> {
         }
     }
 
-    /// By the position of a row, of its queries or its keys.
+    /// Rotary angles of a row's queries or keys. They differ where attention is scaled by position.
     pub fn rotation(&self, kind: usize, row: usize, of_queries: bool) -> Rotation {
         let rotary = &self.config.attention_kinds[kind].rotary;
         let [keys, queries] = &self.workspace.rotations[kind];
@@ -154,12 +154,12 @@ impl Phases<'_> {
     /// `head` must be good for a head's numbers and belong to this unit.
     unsafe fn normalise_head(&self, head: *mut f32, weight: &[f32], size: usize) {
         let epsilon = self.config.norm_epsilon as f32;
-        // SAFETY: as the caller promises; the weight has as many numbers.
+        // SAFETY: guaranteed by the caller; the weight has as many numbers.
         unsafe { (self.kernels.rms_norm)(head, weight.as_ptr(), head, size, epsilon) };
     }
 
-    /// Attention to all tokens, or to the last ones that this kind of attention sees. Who has the only
-    /// row's heads completes them first, see [`Self::complete_heads`]: other rows do not wait for them.
+    /// Attends to all positions, or to those in the window. In a pass of one row each unit first
+    /// completes its own heads, which saves a barrier.
     fn attend(&self, member: &Member<'_>, attention: &Attention, cache: &Cache) {
         let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
         let heads = self.config.heads;
@@ -168,19 +168,20 @@ impl Phases<'_> {
         let mixed = self.mixed(attention);
         let window = self.config.attention_kinds[attention.kind].window.unwrap_or(usize::MAX);
         let scratch = member.index() * self.workspace.scores_of_member;
-        // Whether what a key head's group gives is whole blocks.
+        // Each group's output is whole quantisation blocks, so a unit can quantise its own.
         let blocks = (group * head_size).is_multiple_of(BLOCK) || !mixed.blocks;
         member.share(rows * kv_heads, 1, |units| {
-            // The rows of a key head follow each other, so that its keys stay near.
+            // Rows of one key head follow each other, so that its keys stay in the processor's
+            // cache.
             for (kv_head, row) in units.map(|unit| (unit / rows, unit % rows)) {
                 let first = kv_head * group * head_size;
                 let visible = &self.workspace.visible[row];
-                // It counts itself, whether it has a key or not.
+                // A row occupies its own position even if it has no key there.
                 let position = self.at + visible.len().max(1);
                 let nearest = visible.len().saturating_sub(window);
                 let own = match attention.causal {
                     true => &visible[nearest..],
-                    // As far ahead as back.
+                    // Bidirectional attention in a block: the window reaches as far ahead as back.
                     false => &self.workspace.block[nearest..row.saturating_add(window).min(rows)],
                 };
                 // SAFETY: the heads of a row are this unit's, the scratch memory this member's.

@@ -1,5 +1,6 @@
-//! How a draft head's pass begins: the target's states are fused into one, or the head's own goes on, and is joined
-//! with the token's embedding (Li et al. 2025). In a block for MTP a matrix makes one state of both (DeepSeek-AI 2024).
+//! Inputs of a draft head's pass. An EAGLE head takes the norms of the token's embedding and of a
+//! state side by side; the state is the target's fused ones or the head's own (Li et al. 2025). An
+//! MTP block projects both to one state (DeepSeek-AI 2024).
 
 use super::Phases;
 use crate::forward::cpu::network::{DraftHead, Mtp};
@@ -8,10 +9,10 @@ use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 use crate::forward::{Carried, Features};
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl<'a> Phases<'a> {
-    /// Of all rows the norms of the embedding, by `embedding_norm`, and of the state that is carried; what attention
-    /// is added to afterwards is that state, or its norm.
+    /// Builds the attention input of all rows of an EAGLE head: the norms of embedding and state,
+    /// side by side. The residual is the state, or its norm.
     pub fn join(
         &self,
         member: &Member<'_>,
@@ -24,7 +25,7 @@ impl<'a> Phases<'a> {
         self.join_norms(member, (embedding_norm, &head.state_norm), normed_residual)
     }
 
-    /// Makes of all rows the states that enter the layer of a block for MTP, of `states`.
+    /// Computes the states that enter the layer of an MTP block from `states`.
     pub fn join_first(&self, member: &Member<'_>, mtp: &Mtp, states: Features<'_>) {
         self.take(member, states);
         let joined = self.join_norms(member, (&mtp.embedding_norm, &mtp.state_norm), false);
@@ -32,7 +33,8 @@ impl<'a> Phases<'a> {
         self.products(member, &[task], self.network.layers[0].mixer.first());
     }
 
-    /// Of all rows the norms of the embedding and of the state, which its norm replaces if `replaced`.
+    /// Writes the norms of embedding and state of all rows side by side. With `replaced`, the norm
+    /// also replaces the state.
     fn join_norms(
         &self,
         member: &Member<'_>,
@@ -63,7 +65,7 @@ impl<'a> Phases<'a> {
         joined
     }
 
-    /// The states that are carried.
+    /// Loads the head's input states: its own as they are, the target's fused.
     fn carry(&self, member: &Member<'_>, head: &DraftHead, carried: Carried<'_>) {
         match carried {
             Carried::Own(states) => self.take(member, states),
@@ -74,7 +76,7 @@ impl<'a> Phases<'a> {
         }
     }
 
-    /// These states as they are.
+    /// Copies `states` to the hidden states.
     fn take(&self, member: &Member<'_>, states: Features<'_>) {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
@@ -86,7 +88,8 @@ impl<'a> Phases<'a> {
         member.meet();
     }
 
-    /// The target's states, by the norms before it and the matrix that make one of them.
+    /// Fuses the target's states of several layers into one state, by `norms` and the matrix
+    /// `fuse`.
     pub fn fuse(
         &self,
         member: &Member<'_>,
@@ -100,11 +103,12 @@ impl<'a> Phases<'a> {
         self.products(member, &[task], then);
     }
 
-    /// A row of the target's states, normed where the head norms them, for them to be fused.
+    /// Copies a row of the target's states to the input of `fuse`, normed where the head norms
+    /// them.
     fn lay_out(&self, norms: &[Vec<f32>], row: usize, state: &[f32]) {
         let (states, epsilon) = (&self.workspace.states, self.config.norm_epsilon as f32);
         let out = states.row(row);
-        // SAFETY: the row is this unit's, and as wide as what is carried.
+        // SAFETY: the row is this unit's, and as wide as the head's input.
         unsafe {
             std::ptr::copy_nonoverlapping(state.as_ptr(), out, state.len());
             let width = state.len() / norms.len().max(1);

@@ -1,5 +1,5 @@
-//! Attention to latents in a pass. Queries are taken to where latents are compared with them, and what is mixed of latents
-//! becomes values; of every head by a matrix of its own.
+//! Multi-head latent attention (MLA) in a pass. Queries are projected into the latent space by a
+//! matrix of each head, and the attended latents are projected to values by another.
 
 use super::Phases;
 use super::products::Task;
@@ -12,9 +12,9 @@ use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 use crate::model::Latent as Sizes;
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// As [`Self::mix_by_attention`].
+    /// Adds latent attention over `normed` to the states, as [`Self::mix_by_attention`] does.
     pub fn mix_by_latents(
         &self,
         member: &Member<'_>,
@@ -55,7 +55,7 @@ impl Phases<'_> {
         self.add_product(member, &latent.output, mixed, aside, then);
     }
 
-    /// Queries, and what is cached before its norm.
+    /// Computes queries, and latents before their norm.
     fn make_queries(&self, member: &Member<'_>, latent: &Latent, normed: &Inputs) {
         let room = &self.workspace.latents;
         let cached = self.task(&latent.latent, normed, room.cached.at(0), false);
@@ -81,8 +81,8 @@ impl Phases<'_> {
         self.products(member, &[query], &latent.keys[0]);
     }
 
-    /// Turns what turns of queries and keys, puts the rest of queries where its products take it, and writes what is cached
-    /// into the cache.
+    /// Applies rotary embedding to its part of queries and keys, copies the other part of queries
+    /// to the inputs of their products, and caches latents and keys.
     fn complete_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &Cache)) {
         let (room, sizes, heads, width) =
             (&self.workspace.latents, latent.sizes, self.config.heads, cache.width());
@@ -96,8 +96,8 @@ impl Phases<'_> {
                     let query = room.queries.at(row * stride + head * sizes.query());
                     let plain = room.plain[head].row(row);
                     let compared = room.compared.at((row * heads + head) * width + sizes.size);
-                    // SAFETY: the row is this unit's; a query has as many numbers, and what is compared has room for whole
-                    // vectors.
+                    // SAFETY: the row is this unit's; a query has as many numbers, and `compared`
+                    // has room for whole vectors.
                     unsafe {
                         std::ptr::copy_nonoverlapping(query, plain, sizes.plain);
                         self.round(&room.plain[head], row, 0..sizes.plain, plain);
@@ -119,7 +119,7 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// What every head mixes of the latents that it sees, some heads of a row at a time.
+    /// Attends to latents, some heads of a row at a time.
     fn attend_to_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &Cache)) {
         let (room, sizes, heads, width) =
             (&self.workspace.latents, latent.sizes, self.config.heads, cache.width());

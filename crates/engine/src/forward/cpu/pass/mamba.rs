@@ -1,5 +1,5 @@
-//! Mamba-2 (Dao and Gu 2024) row by row: every head has a matrix that decays by a number a row, to which the outer product
-//! of a key and a value is added, and which a query reads then.
+//! Mamba-2 (Dao and Gu 2024), row by row. Each head's state matrix decays by a factor, the outer
+//! product of key and value is added, and a query reads the result.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 use crate::model::Recurrence;
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// The layer's mixer over the states in `normed`, added as [`Self::add_product`] does.
+    /// Adds the layer's mixer over `normed` to the states, as [`Self::add_product`] does.
     pub fn mix_by_mamba(
         &self,
         member: &Member<'_>,
@@ -52,8 +52,9 @@ impl Phases<'_> {
         self.add_product(member, &mamba.output, &scratch.mixed, aside, then);
     }
 
-    /// Convolves what will be the keys, the queries or the values of a head; of a value head, how its matrix decays and
-    /// what is added to it. Heads of keys come first, then those of queries.
+    /// Convolves the keys, queries or values of a head. For a value head also computes decay and
+    /// the scaled value that is added to its matrix. Heads of keys come first, then queries, then
+    /// values.
     ///
     /// # Safety
     /// The head must be this unit's.
@@ -69,18 +70,18 @@ impl Phases<'_> {
                 Some(_) => self.convolved(row, channel),
                 None => record(row).key(head),
             };
-            // SAFETY: as promised; a record has room for a key.
+            // SAFETY: guaranteed by the caller; a record has room for a key.
             unsafe { self.convolve_channels((kernel, memory), seen, (channel, heads.key_size), true, out) };
             return;
         };
         let channel = of.values() + value * heads.value_size;
         let out = |row: usize| self.convolved(row, channel);
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.convolve_channels((kernel, memory), seen, (channel, heads.value_size), true, out) };
         for row in 0..self.nodes {
             let rate =
                 self.workspace.recurrent.rates[1].at(row * heads.values.next_multiple_of(LANES) + value);
-            // SAFETY: as promised; the product that gave the step is over.
+            // SAFETY: guaranteed by the caller; the product that gave the step is over.
             unsafe {
                 let step = softplus(*rate + mamba.bias[value]).clamp(of.steps[0], of.steps[1]);
                 *record(row).decay(value) = (mamba.decay[value] * step).exp();
@@ -92,7 +93,7 @@ impl Phases<'_> {
         }
     }
 
-    /// Takes the matrix of a head through all rows, and writes down what they read.
+    /// Takes a head's state matrix through all rows and stores what they read.
     ///
     /// # Safety
     /// The head must be this unit's.
@@ -111,7 +112,8 @@ impl Phases<'_> {
                 let (added, values) = (record.correction(head, block), self.convolved(row, of.values() + at));
                 let out = self.workspace.recurrent.read.at(row * heads.value_width() + at);
                 for column in 0..BLOCK {
-                    // SAFETY: as promised; what is read was written before this phase began.
+                    // SAFETY: guaranteed by the caller; what is read was written before this phase
+                    // began.
                     unsafe {
                         let read = *record.decay(head) * found.by_query[column];
                         let own = found.product * *added.add(column) + skip * *values.add(column);
@@ -119,15 +121,15 @@ impl Phases<'_> {
                     }
                 }
             };
-            // SAFETY: as promised.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.walk_block((member, memory), of, (head, block), write) };
         }
     }
 
-    /// Gates what a row's heads of one key read, and norms it.
+    /// Gates and norms what the heads of one key read in a row.
     ///
     /// # Safety
-    /// They must be this unit's.
+    /// These heads must belong to this unit.
     unsafe fn gate_group(&self, mamba: &Mamba, of: &Recurrence, unit: usize) {
         let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
         let (row, group) = (unit / heads.keys, unit % heads.keys);
@@ -136,7 +138,7 @@ impl Phases<'_> {
         let read = scratch.read.at(row * heads.value_width() + own.start);
         let mixed = scratch.mixed.row(row).wrapping_add(own.start);
         let epsilon = self.config.inner_epsilon() as f32;
-        // SAFETY: as promised; these are whole vectors.
+        // SAFETY: guaranteed by the caller; these are whole vectors.
         unsafe {
             (self.kernels.silu_times)(mixed, read, size);
             (self.kernels.rms_norm)(mixed, mamba.norm[own.start..].as_ptr(), mixed, size, epsilon);

@@ -1,5 +1,6 @@
-//! How a matrix of a recurrent layer goes through the rows of a pass: records are applied to it, and rows read it, in the
-//! order that `walk` found. What is in a record is for `delta` and `mamba` to say.
+//! State matrices of recurrent layers in a pass: step logs are applied to them and rows read them,
+//! in the order that `walk` planned. The contents of a log entry are defined in `delta` and
+//! `mamba`.
 
 use super::Phases;
 use crate::forward::cpu::memory::{Memory, Record};
@@ -9,13 +10,14 @@ use crate::forward::cpu::team::Member;
 use crate::forward::cpu::walk::{self, Place, Visit};
 use crate::model::Recurrence;
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// Takes a block of a head's matrix through all rows. `found` is told what each of them, by its node, reads before
-    /// its own record is applied.
+    /// Takes a block of a head's matrix through all rows. Calls `found` with each node and what it
+    /// read before its own step.
     ///
     /// # Safety
-    /// The head must be this unit's; records of its keys and decays must have been written.
+    /// The head must belong to this unit; the keys and decays of its records must have been
+    /// written.
     pub unsafe fn walk_block(
         &self,
         (member, memory): (&Member<'_>, &Memory),
@@ -24,7 +26,7 @@ impl Phases<'_> {
         mut found: impl FnMut(usize, &Read),
     ) {
         for visit in &self.workspace.recurrent.walk.visits {
-            // SAFETY: as promised.
+            // SAFETY: guaranteed by the caller.
             let read = unsafe { self.visit((member, memory), of, block, visit) };
             if let Some(node) = visit.read {
                 found(node, &read);
@@ -32,7 +34,7 @@ impl Phases<'_> {
         }
     }
 
-    /// Applies records to a block of a head's matrix, and lets a row read it.
+    /// Applies records to a block of a head's matrix, then reads it for a row.
     ///
     /// # Safety
     /// As [`Self::walk_block`].
@@ -68,7 +70,8 @@ impl Phases<'_> {
             (self.record(memory, node).key(key_head).cast_const(), query.cast_const(), &raw mut found)
         });
         let step = Step { keys: heads.key_size, from: matrix(visit.from), to, applied: &[], read: reading };
-        // SAFETY: as promised; matrices, keys and corrections are as large as the heads say.
+        // SAFETY: guaranteed by the caller; matrices, keys and corrections are as large as the
+        // heads say.
         unsafe {
             match visit.applied {
                 walk::Applied::Nothing => (self.kernels.step)(&step),
@@ -84,10 +87,10 @@ impl Phases<'_> {
         found
     }
 
-    /// A step with any number of records.
+    /// Applies any number of records in steps of at most `AT_ONCE`.
     ///
     /// # Safety
-    /// As for the kernel.
+    /// The contract of the `step` kernel.
     unsafe fn apply(&self, places: &[usize], of: impl Fn(usize) -> Applied, step: Step<'_>) {
         let nothing = Applied { decay: 0.0, key: std::ptr::null(), correction: std::ptr::null() };
         let (mut from, mut left) = (step.from, places);
@@ -96,20 +99,20 @@ impl Phases<'_> {
             let mut applied = [nothing; AT_ONCE];
             now.iter().zip(&mut applied).for_each(|(&place, applied)| *applied = of(place));
             let read = step.read.filter(|_| later.is_empty());
-            // SAFETY: as promised.
+            // SAFETY: guaranteed by the caller.
             unsafe { (self.kernels.step)(&Step { from, applied: &applied[..now.len()], read, ..step }) };
             (from, left) = (step.to, later);
         }
     }
 
-    /// What was convolved of a row, from `channel` on.
+    /// Convolution output of a row, from `channel` on.
     pub fn convolved(&self, row: usize, channel: usize) -> *mut f32 {
         let channels = self.config.recurrence.as_ref().map_or(0, |recurrence| recurrence.channels);
         self.workspace.recurrent.convolved.at(row * channels.next_multiple_of(LANES) + channel)
     }
 }
 
-/// ln(1 + e^x)
+/// Softplus: `ln(1 + e^x)`.
 pub fn softplus(x: f32) -> f32 {
     if x > 20.0 { x } else { x.exp().ln_1p() }
 }

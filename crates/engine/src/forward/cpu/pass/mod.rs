@@ -1,10 +1,19 @@
-//! One pass of a model: which kernel is run on what, phase by phase. Here are the state that runs through the
-//! layers and its norms; how a draft head's pass begins is in `joined`, what is different in one that guesses blocks in
-//! `block`, and in one that attends to what its target caches in `assistant` and `clusters`, what the weights are multiplied with in `products`, attention in `heads` and that to latents in `latent`, who goes through which expert in
-//! `experts`, layers without attention in `short_conv`, `delta` and `mamba`, what comes out at the end in `score`.
+//! One pass of a model: which kernel runs on which rows, phase by phase. This file has the hidden
+//! states and their norms.
 //!
-//! The members of a team run it together. All memory they need is there before it begins, and they write to
-//! parts of it that do not overlap: a unit of work is a row, a row's heads, or a panel of output rows.
+//! - `joined`: inputs of EAGLE and MTP heads
+//! - `block`: draft heads that fill a block in one pass (DFlash)
+//! - `assistant`, `clusters`: Gemma 4's assistant, which attends to its target's cache
+//! - `products`: matrix products
+//! - `heads`, `latent`: attention, and multi-head latent attention (MLA)
+//! - `experts`: routing and mixture of experts
+//! - `short_conv`, `delta`, `mamba`: recurrent layers, with `taps` and `matrices`
+//! - `per_layer`: per-layer inputs
+//! - `score`: logits
+//!
+//! All members of a team run a pass together. Its memory is allocated before it begins, and members
+//! write to parts that do not overlap: a unit of work is a row, a row's heads, or a panel of output
+//! rows.
 
 mod assistant;
 mod block;
@@ -38,22 +47,22 @@ use crate::forward::{Carried, Taps};
 use crate::model::ModelConfig;
 use crate::tree::TokenTree;
 
-/// Numbers that a member can norm and round while members meet.
+/// Numbers that one member can norm and round in the time that a barrier takes.
 const WORTH_MEETING: usize = 1 << 12;
 
-/// Norms of a pass: one that the members share, or one for each, who then take every norm by themselves
-/// and need not meet, where that costs less than to meet.
+/// Copies of the normed states that a pass needs: one that the members share, or one for each
+/// member. With copies of their own the members compute every norm redundantly and need no barrier.
+/// That pays where `rows` are few.
 pub fn copies_of_norms(config: &ModelConfig, rows: usize, members: usize, taps: Option<&Taps>) -> usize {
     let saved = (rows - rows.div_ceil(members)) * config.hidden;
-    // What is written besides is written once.
-    // So is what a row is convolved of.
+    // Norms that also write to something shared, such as features or convolution inputs, run once.
     let convolved = config.block().is_some_and(|block| block.convolution.is_some());
     let completed = config.family.post_norms || config.family.output_bias || config.family.layer_scales;
     let shared = completed || taps.is_some() || convolved || saved > WORTH_MEETING;
     if shared { 1 } else { members }
 }
 
-/// A pass under way: what all its members share.
+/// A pass in progress, shared by all members of the team.
 pub struct Phases<'a> {
     pub config: &'a ModelConfig,
     pub network: &'a Network,
@@ -61,32 +70,33 @@ pub struct Phases<'a> {
     pub caches: &'a [Cache],
     pub memories: &'a [Memory],
     pub workspace: &'a Workspace,
-    /// See [`copies_of_norms`].
+    /// Normed states: one shared buffer or one for each member, see [`copies_of_norms`].
     pub normed: &'a [Inputs],
     pub tree: &'a TokenTree,
-    /// Positions before the tree.
+    /// Position of the tree's first node.
     pub at: usize,
-    /// The first node to run, whose row is row 0, and how many there are.
+    /// First node that this pass runs, in row 0 of the workspace.
     pub first: usize,
+    /// Nodes that this pass runs.
     pub nodes: usize,
-    /// Rows whose logits are asked for.
+    /// Rows that get logits.
     pub rows: Range<usize>,
-    /// The first so many tokens have logits.
+    /// Tokens that get logits: ids below this.
     pub vocabulary: usize,
-    /// States that are asked for, of all rows.
+    /// Hidden states to return for all rows.
     pub taps: Option<&'a Taps>,
-    /// What a draft head is given of all rows.
+    /// Inputs of a draft head for all rows.
     pub carried: Option<Carried<'a>>,
 }
 
-/// What is yet to be done to states.
+/// Operations on the hidden states that the next norm carries out first.
 #[derive(Clone, Copy)]
 struct Pending<'a> {
-    /// The branch is added, after this norm.
+    /// Weight of a post norm: the normed branch is added to the state.
     norm: Option<&'a [f32]>,
-    /// Of what was added already.
+    /// Output bias of the branch that was added last.
     bias: Option<&'a [f32]>,
-    /// Then they are multiplied with this.
+    /// Factor of the state after both.
     scale: f32,
 }
 
@@ -96,16 +106,17 @@ impl Default for Pending<'_> {
     }
 }
 
-/// How states come to a norm.
+/// Work on a state before it is normed.
 #[derive(Clone, Copy, Default)]
 struct Arriving<'a> {
     pending: Pending<'a>,
-    /// Where among a row's features they are wanted, after that.
+    /// Offset among a row's features to copy the completed state to, in units of `hidden`.
     tap: Option<usize>,
 }
 
-// What is unsafe here rests on three things: the kernels are those of instructions the processor has
-// (`CpuModel::with`), `Workspace::prepare` made room for every row, and units of work do not overlap.
+// Why the unsafe blocks of a pass are sound: the processor has the kernels' instructions
+// (`CpuModel::with`), `Workspace::prepare` made room for every row, and units of work do not
+// overlap.
 impl Phases<'_> {
     pub fn run(&self, member: &Member<'_>) {
         if let Some((head, carried)) = self.network.block_head.as_ref().zip(self.carried) {
@@ -232,9 +243,9 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// The norm of the states of `rows`, or these where there is no weight, as rows from 0 on: of the one in `to`, or of
-    /// this member's.
-    /// First the states are completed by [`Self::arrive`].
+    /// Returns the RMS norm of the states of `rows`, or the states without a weight, as rows from 0
+    /// on. Completes the states by [`Self::arrive`] first. Writes to the shared buffer in `to`, or
+    /// to this member's.
     fn normalise<'a>(
         &self,
         member: &Member<'_>,
@@ -269,14 +280,15 @@ impl Phases<'_> {
         own
     }
 
-    /// A row's state, completed by what is pending, and handed out if it is tapped.
+    /// Completes a row's state by what is pending, copies it to the features if it is tapped, and
+    /// returns it.
     ///
     /// # Safety
     /// The row must be this unit's.
     unsafe fn arrive(&self, row: usize, Arriving { pending, tap }: Arriving<'_>) -> *mut f32 {
         let (hidden, epsilon) = (self.config.hidden, self.config.post_norm_epsilon as f32);
         let state = self.hidden(row);
-        // SAFETY: as promised; all are good for `hidden` numbers.
+        // SAFETY: guaranteed by the caller; all are good for `hidden` numbers.
         unsafe {
             if let Some(bias) = pending.bias {
                 add(state, &bias[..hidden]);
@@ -302,13 +314,13 @@ impl Phases<'_> {
         state
     }
 
-    /// Where among a row's features is the state that enters `layer`.
+    /// Index of the state that enters `layer` among the tapped states.
     fn tap_of(&self, layer: usize) -> Option<usize> {
         self.taps?.entering.iter().position(|&entering| entering == layer)
     }
 
-    /// Completes the states of all rows after the last layer, and hands out these and their norms, and what layers have
-    /// cached of the rows.
+    /// Completes the states after the last layer and writes the features of all rows: the last
+    /// state, its norm, and cached keys and values.
     fn tap_end(&self, member: &Member<'_>, pending: Pending<'_>) {
         let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
         let arriving = Arriving { pending, tap: self.tap_of(self.config.layers) };
@@ -338,25 +350,25 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// Numbers `range` of a row in eight bits, if they can be had so.
+    /// Quantises numbers `range` of a row to 8 bits, if the row is whole blocks.
     ///
     /// # Safety
     /// If the row is whole blocks, the range must be, too, and be this unit's.
     unsafe fn round(&self, inputs: &Inputs, row: usize, range: Range<usize>, from: *const f32) {
         if inputs.blocks {
-            // SAFETY: as the caller promises.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.round_at(inputs, inputs.eight.place(row), range, from) };
         }
     }
 
-    /// The same of a row at a place of its own.
+    /// Quantises as [`Self::round`] does, for a row at a given place of its tile.
     ///
     /// # Safety
     /// As for [`Self::round`].
     unsafe fn round_at(&self, inputs: &Inputs, place: Place, range: Range<usize>, from: *const f32) {
         if inputs.blocks {
             let (block, count) = (range.start / BLOCK, range.len() / BLOCK);
-            // SAFETY: as the caller promises, whole blocks of the row that are this unit's.
+            // SAFETY: guaranteed by the caller, whole blocks of the row that are this unit's.
             unsafe { (self.kernels.quantise)(&inputs.eight, place, block, count, from) };
         }
     }

@@ -1,5 +1,5 @@
-//! What layers are told of tokens beside their states (Gemma 4's per-layer embeddings): a row of a table that stays in
-//! its file, and what is made of the embedding.
+//! Per-layer inputs (Gemma 4's per-layer embeddings): the sum of a table row, read from the file,
+//! and a projection of the token's embedding.
 
 use super::{Arriving, Pending, Phases};
 use crate::forward::cpu::network::{PerLayer, Told};
@@ -7,16 +7,17 @@ use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl<'a> Phases<'a> {
-    /// What all layers will be told of the rows: the row of the table, which is there already, and the norm of what is
-    /// made of the embedding, both weighed alike. `then` is what is read next, as it is below.
+    /// Computes the inputs of all layers for all rows:
+    /// `(norm(projection * embedding) + sqrt(width) * table) / sqrt(2)`, by parts of `width`.
+    /// `then`: weights read next, as in the other products.
     pub fn tell(&self, member: &Member<'_>, per_layer: &PerLayer, width: usize, then: &Panels) {
         let workspace = self.workspace;
         let normed = self.normalise(member, None, Arriving::default(), 0..self.nodes, self.normed);
         let task = self.task(&per_layer.projection, normed, workspace.told.at(0), false);
         self.products(member, &[task], then);
-        // What is multiplied by 1 / sqrt(hidden) before a norm has a larger epsilon in its place.
+        // Folds the factor 1 / sqrt(hidden) before the norm into its epsilon.
         let epsilon = (self.config.norm_epsilon * self.config.hidden as f64) as f32;
         let scale = (width as f32).sqrt();
         let (stride, columns) = (self.told_stride(per_layer), per_layer.projection.rows());
@@ -40,7 +41,7 @@ impl<'a> Phases<'a> {
         member.meet();
     }
 
-    /// Lets layer number `index` make something of what it is told; what it gives is pending.
+    /// Applies layer `index`'s per-layer input; the result is added with the next norm.
     pub(super) fn make_of_told(
         &self,
         member: &Member<'_>,
@@ -73,7 +74,7 @@ impl<'a> Phases<'a> {
         Pending { norm: Some(&told.norm), ..pending }
     }
 
-    /// Numbers from what layers are told of a row to what they are told of the next.
+    /// Numbers from one row's per-layer inputs to the next row's.
     fn told_stride(&self, per_layer: &PerLayer) -> usize {
         per_layer.projection.rows().next_multiple_of(LANES)
     }

@@ -1,4 +1,4 @@
-//! What a pass multiplies its rows with the weights by: each panel is read once for all rows of a tile.
+//! Matrix products of a pass: each panel of weights is read once for all rows of a tile.
 
 use std::ops::Range;
 
@@ -14,25 +14,28 @@ use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 
-/// The most rows of any tile.
+/// Largest tile of any instruction set, in rows.
 const MAX_ROWS: usize = 8;
 
-/// A matrix, the rows to multiply it with, and where the result goes.
+/// A matrix product to compute: weights, input rows, and destination.
 pub struct Task<'a> {
     pub weights: &'a Panels,
-    /// The first so many of them are multiplied.
+    /// Number of panels to multiply, from the first on.
     pub panels: usize,
     pub inputs: &'a Inputs,
     pub rows: Range<usize>,
-    /// Of row 0.
+    /// Output of row 0.
     pub out: *mut f32,
+    /// Numbers from one row's output to the next.
     pub stride: usize,
+    /// Adds to the output instead of overwriting it.
     pub add: bool,
 }
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// Queries, keys, values and gates. `then` is what is read next, as it is of the other products.
+    /// Computes queries, keys, values and gates. `then`: weights read next, for prefetching, as in
+    /// the other products.
     pub fn project(&self, member: &Member<'_>, attention: &Attention, normed: &Inputs, then: &Panels) {
         let workspace = self.workspace;
         let task = |weights, out: &Buffer<f32>| self.task(weights, normed, out.at(0), false);
@@ -51,13 +54,13 @@ impl Phases<'_> {
         self.products(member, &tasks[..count], then);
     }
 
-    /// Of all rows.
+    /// Builds a task over all rows and all panels of `weights`.
     pub fn task<'a>(&self, weights: &'a Panels, inputs: &'a Inputs, out: *mut f32, add: bool) -> Task<'a> {
         let stride = weights.rows().next_multiple_of(LANES);
         Task { weights, panels: weights.panels(), inputs, rows: 0..self.nodes, out, stride, add }
     }
 
-    /// `state += weights * inputs`; or `branch = weights * inputs`, if it is put `aside`.
+    /// Computes `state += weights * inputs`, or `branch = weights * inputs` if `aside`.
     pub fn add_product(
         &self,
         member: &Member<'_>,
@@ -73,7 +76,7 @@ impl Phases<'_> {
         self.products(member, &[task], then);
     }
 
-    /// The panels of all tasks, shared out together.
+    /// Computes all tasks, their panels shared out among the members together.
     pub fn products(&self, member: &Member<'_>, tasks: &[Task<'_>], then: &Panels) {
         let total = tasks.iter().map(|task| task.panels).sum();
         let find = |mut panel: usize| {
@@ -93,7 +96,8 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// One panel times all rows, tile by tile; at `next` is what will be read then.
+    /// Multiplies one panel with all rows, tile by tile. `next`: address of the weights read
+    /// afterwards.
     fn product(&self, task: &Task<'_>, panel: usize, next: *const u8) {
         let tile = self.kernels.tile;
         for first in task.rows.clone().step_by(tile) {
@@ -113,7 +117,11 @@ impl Phases<'_> {
         }
     }
 
-    /// A panel, before what is at `next`, times a tile, given as its first row and how many it has.
+    /// Multiplies a panel with a tile of `rows` rows from row `first` on. `next`: address of the
+    /// weights read afterwards.
+    ///
+    /// # Safety
+    /// `out` must be valid for the tile's rows, `stride` numbers apart, and belong to this unit.
     pub(super) unsafe fn multiply(
         &self,
         (weights, panel, next): (&Panels, usize, *const u8),
@@ -133,11 +141,12 @@ impl Phases<'_> {
             stride,
             add,
         };
-        // SAFETY: the caller promises `out`; panel and tile have as many blocks and rows as the product says.
+        // SAFETY: the caller guarantees `out`; panel and tile have as many blocks and rows as the
+        // product says.
         unsafe { (self.kernels.product)(format, rows)(&product) };
     }
 
-    /// `down * (activation(gate * x) * (up * x))`, added as [`Self::add_product`] does.
+    /// Computes `down * (activation(gate * x) * (up * x))`, added as [`Self::add_product`] does.
     pub fn feed_forward(
         &self,
         member: &Member<'_>,
@@ -151,8 +160,8 @@ impl Phases<'_> {
         self.add_product(member, &dense.down, gated, aside, then);
     }
 
-    /// `activation(gate * x) * (up * x)` of networks of one shape and the rows that each is given, from one
-    /// `Inputs` to the other.
+    /// Computes `activation(gate * x) * (up * x)` for networks of one shape, each over its range of
+    /// rows. Reads `from` and writes `to`.
     pub fn gate(
         &self,
         member: &Member<'_>,
@@ -169,8 +178,8 @@ impl Phases<'_> {
         member.meet();
     }
 
-    /// Two panels at a time, which is a block of what `down` takes: those from `first_panel` on, before what is
-    /// at `next`.
+    /// Computes one block of `down`'s inputs: two panels from `first_panel` on. `next`: address of
+    /// the weights read afterwards.
     fn gate_block(
         &self,
         dense: &Dense,

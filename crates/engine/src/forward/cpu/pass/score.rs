@@ -1,4 +1,4 @@
-//! The end of a pass: the logits of the rows asked for, and what their peaks are made of.
+//! End of a pass: logits of the requested rows, and the sums from which their peaks are found.
 
 use super::products::Task;
 use super::{Arriving, Pending, Phases};
@@ -7,9 +7,10 @@ use crate::forward::cpu::team::Member;
 use crate::forward::slices::STRETCH;
 use crate::model::Scoring;
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// The logits of the rows asked for, of the tokens asked for, and of every slice of them the largest and the sum.
+    /// Computes the requested logits, and the largest one and the sum of exponentials of every
+    /// slice.
     pub(super) fn score(&self, member: &Member<'_>, pending: Pending<'_>) {
         let (workspace, vocabulary) = (self.workspace, self.vocabulary);
         let stride = vocabulary.next_multiple_of(LANES);
@@ -25,7 +26,7 @@ impl Phases<'_> {
             stride,
             add: false,
         };
-        // The next pass begins where this one did.
+        // The next pass starts with the same weights.
         let first = self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
         let selector = self.network.block_head.as_ref().and_then(|head| head.selector.as_ref());
         let clusters = self.network.assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
@@ -44,7 +45,8 @@ impl Phases<'_> {
                 let start = slice * STRETCH;
                 let length = STRETCH.min(vocabulary - start);
                 let logits = workspace.logits.at(row * stride + start);
-                // SAFETY: a slice is this unit's; after the last one there is room for whole vectors.
+                // SAFETY: a slice is this unit's; after the last one there is room for whole
+                // vectors.
                 unsafe {
                     let whole = length.next_multiple_of(LANES);
                     if self.config.scoring != Scoring::PLAIN {

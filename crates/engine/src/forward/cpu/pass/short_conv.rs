@@ -1,4 +1,4 @@
-//! A gated convolution over a few tokens in place of attention (LFM2).
+//! Gated short convolution in place of attention (LFM2).
 
 use super::Phases;
 use super::taps::Inputs as Seen;
@@ -9,9 +9,10 @@ use crate::forward::cpu::recurrent::ShortConv;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// `output * (c * convolved(b * v))` with `[b, c, v] = projection * normed`, added as [`Self::add_product`] does.
+    /// Computes `output * (c * convolved(b * v))` with `[b, c, v] = projection * normed`, added as
+    /// [`Self::add_product`] does.
     pub fn mix_by_convolution(
         &self,
         member: &Member<'_>,
@@ -37,7 +38,7 @@ impl Phases<'_> {
         self.add_product(member, &conv.output, &scratch.mixed, aside, then);
     }
 
-    /// A block of channels of all rows.
+    /// Convolves and gates a block of channels for all rows.
     ///
     /// # Safety
     /// The block must be this unit's.
@@ -51,7 +52,7 @@ impl Phases<'_> {
         let scratch = &self.workspace.recurrent;
         let part = |row: usize, part: usize| scratch.inputs.at(row * stride + part * width + channel);
         for row in 0..self.nodes {
-            // SAFETY: as promised, these channels are this unit's.
+            // SAFETY: guaranteed by the caller, these channels are this unit's.
             unsafe {
                 let (b, v) = (std::slice::from_raw_parts_mut(part(row, 0), channels), part(row, 2));
                 b.iter_mut().zip(std::slice::from_raw_parts(v, channels)).for_each(|(b, v)| *b *= v);
@@ -59,10 +60,10 @@ impl Phases<'_> {
         }
         let seen = Seen { first: scratch.inputs.at(0), stride };
         let out = |row| scratch.mixed.row(row).wrapping_add(channel);
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.convolve_channels((&conv.kernel, memory), seen, (channel, channels), false, out) };
         for row in 0..self.nodes {
-            // SAFETY: as promised.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let mixed = std::slice::from_raw_parts_mut(out(row), channels);
                 let c = std::slice::from_raw_parts(part(row, 1), channels);

@@ -1,11 +1,13 @@
-//! What the convolution of a recurrent layer sees: rows of the pass, of its records, and of the state before them.
+//! Inputs of a recurrent layer's convolution: rows of the pass, its step log, and the state before
+//! them.
 
 use super::Phases;
 use crate::forward::cpu::memory::{Memory, Record};
 use crate::forward::cpu::recurrent::Kernel;
 use crate::forward::cpu::step::{Convolved, MOST_TAPS};
 
-/// Where the inputs of a convolution are in the workspace: that of the first row and channel, and from row to row.
+/// Convolution inputs in the workspace: address of the first row and channel, and the distance from
+/// row to row.
 #[derive(Clone, Copy)]
 pub struct Inputs {
     pub first: *const f32,
@@ -13,16 +15,16 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Of a row, from `channel` on.
+    /// Address of `row` from `channel` on.
     fn at(&self, row: usize, channel: usize) -> *const f32 {
         self.first.wrapping_add(row * self.stride + channel)
     }
 }
 
-// What is unsafe here rests on what is said in `pass/mod.rs`.
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// Convolves the rows of the pass from `channel` on, each to where `out` says, and remembers what later passes need
-    /// of them.
+    /// Convolves some channels of all rows, from `channel` on, into `out(row)`, and stores the
+    /// inputs that later passes need.
     ///
     /// # Safety
     /// These channels must be this unit's.
@@ -40,7 +42,8 @@ impl Phases<'_> {
             for (back, seen) in rows[..kernel.taps].iter_mut().rev().enumerate() {
                 *seen = self.input(memory, inputs, path, back, (kernel.taps, channel));
             }
-            // SAFETY: as promised; rows have as many channels, and the kernel has, too.
+            // SAFETY: guaranteed by the caller; rows have as many channels, and the kernel has,
+            // too.
             unsafe {
                 (self.kernels.convolve)(&Convolved {
                     rows,
@@ -54,14 +57,14 @@ impl Phases<'_> {
                 });
             }
         }
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.remember_channels(memory, inputs, kernel.taps, (channel, channels)) };
     }
 
-    /// Writes inputs into the records of the pass's rows, and into the states that it leaves.
+    /// Stores inputs in the records of the pass's rows and in the states that it leaves behind.
     ///
     /// # Safety
-    /// As [`Self::convolve_channels`].
+    /// The contract of [`Self::convolve_channels`].
     unsafe fn remember_channels(
         &self,
         memory: &Memory,
@@ -71,8 +74,8 @@ impl Phases<'_> {
     ) {
         let plan = &self.workspace.recurrent.walk.plan;
         let copy = |from: *const f32, to: *mut f32| {
-            // SAFETY: both are good for these channels, and `to` is this unit's. A state that is shifted within itself
-            // overlaps nothing of a row.
+            // SAFETY: both are good for these channels, and `to` is this unit's. A state that is
+            // shifted within itself overlaps nothing of a row.
             unsafe {
                 match from.is_null() {
                     true => std::ptr::write_bytes(to, 0, channels),
@@ -88,7 +91,7 @@ impl Phases<'_> {
         let skipped = plan.rows.iter().take_while(|row| row.is_none()).count();
         let ends = plan.end.map(|end| (end, self.workspace.visible[skipped - 1].as_slice()));
         for (place, path) in ends.into_iter().chain(plan.to.map(|to| (to, [].as_slice()))) {
-            // From the oldest on, so that what is shifted was read before.
+            // Oldest first, so that a state is read before it is shifted.
             for back in (0..taps - 1).rev() {
                 let from = self.input(memory, inputs, path, back, (taps, channel));
                 copy(from, memory.tail(place, back, taps, channel));
@@ -96,8 +99,8 @@ impl Phases<'_> {
         }
     }
 
-    /// The input `back` rows before the last of `path`, nodes of the tree that follow each other after the text; null
-    /// where there is none.
+    /// Input `back` rows before the last node of `path`, a chain of tree nodes after the text. Null
+    /// before the beginning of the text.
     fn input(
         &self,
         memory: &Memory,
@@ -121,7 +124,7 @@ impl Phases<'_> {
         }
     }
 
-    /// The record of a node of the tree.
+    /// Record of a node of the tree.
     pub fn record(&self, memory: &Memory, node: usize) -> Record {
         let scratch = &self.workspace.recurrent;
         scratch.walk.plan.rows[node].map_or_else(|| scratch.passing(node), |place| memory.record(place))

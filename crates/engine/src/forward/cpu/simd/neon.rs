@@ -2,7 +2,7 @@
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
-    reason = "bodies of unsafe functions: the caller's promise is all they need, see docs/unsafe.md"
+    reason = "bodies of unsafe functions rely on the contract of the caller alone, see docs/unsafe.md"
 )]
 
 use std::arch::aarch64::*;
