@@ -1,4 +1,4 @@
-//! The weights that an assistant has beside those of its layers.
+//! Weights of an assistant beside those of its layers.
 
 use super::packing::{panels, reordered};
 use super::panels::Panels;
@@ -11,30 +11,31 @@ use crate::token::TokenId;
 
 #[derive(Debug)]
 pub struct Assistant {
-    /// The target's, of which a draft reads a few rows: they stay in its file.
+    /// Embedding of the target. A draft reads a few rows, so they stay in the file.
     pub embedding: StoredRows, // [tokens, carried]
-    /// Of a scaled embedding and the state that is carried the state that enters the first layer.
+    /// Projection of the scaled embedding and the input state to the state that enters the first
+    /// layer.
     pub pre_projection: Panels, // [hidden, 2 * carried]
-    /// Of the state after the final norm the one that is carried on.
+    /// Projection of the state after the final norm to the input state of the next step.
     pub post_projection: Panels, // [carried, hidden]
     pub clusters: Option<Clusters>,
 }
 
-/// Which rows of the output matrix are multiplied with a state: those of the clusters it is nearest to.
+/// Token clusters: only the output rows of the clusters nearest to a state are multiplied.
 #[derive(Debug)]
 pub struct Clusters {
     pub centroids: Panels, // [clusters, hidden]
-    /// Clusters that are looked at.
+    /// Clusters that are scored.
     pub nearest: usize,
-    /// Tokens of a cluster.
+    /// Tokens in a cluster.
     pub size: usize,
-    /// All tokens, cluster by cluster.
+    /// Token ids, cluster by cluster.
     pub order: Vec<TokenId>,
 }
 
 impl Assistant {
     /// # Errors
-    /// Those of [`super::network::Network::load`].
+    /// As [`super::network::Network::load`].
     pub fn load(
         weights: &Weights,
         config: &ModelConfig,
@@ -59,15 +60,15 @@ impl Clusters {
         Ok(Self { centroids: panels(weights, CENTROIDS)?, nearest, size, order })
     }
 
-    /// Panels of a cluster.
+    /// Panels in a cluster.
     pub fn panels(&self) -> usize {
         self.size.div_ceil(LANES)
     }
 
-    /// The output matrix with the rows of each cluster in panels of their own.
+    /// Packs the output matrix with each cluster's rows in panels of their own.
     ///
     /// # Errors
-    /// Those of [`super::network::Network::load`].
+    /// As [`super::network::Network::load`].
     pub fn output(&self, weights: &Weights) -> Result<Panels> {
         let rows = self.order.chunks(self.size).flat_map(|cluster| {
             let filled = self.panels() * LANES;

@@ -1,5 +1,5 @@
-//! The weights that a draft head has which guesses blocks, beside those of its layers: what makes rows of the target's
-//! states, and what tells how the token before a place changes its scores.
+//! Weights of a draft head that fills a block in one pass, beside those of its layers: fusion of
+//! the target's states, Markov bias, selector and confidence.
 
 use super::packing::{panels, vector};
 use super::panels::Panels;
@@ -13,21 +13,23 @@ use crate::model::{BlockHead as Config, Convolution as Sizes, Weights};
 #[derive(Debug)]
 pub struct BlockHead {
     pub fuse: Panels, // [hidden, states]
-    /// Of what comes of it.
+    /// Norm of the fused states.
     pub fused_norm: Vec<f32>, // [hidden]
     pub markov: Option<Markov>,
     pub selector: Option<Selector>,
     pub confidence: Option<Confidence>,
 }
 
-/// `after * before[token]` is added to the scores of a place after a token.
+/// Low-rank Markov bias (DSpark): `after * before[token]` is added to the scores of the position
+/// after `token`.
 #[derive(Debug)]
 pub struct Markov {
     pub before: Panels, // [tokens, rank]
     pub after: Panels,  // [vocabulary, rank]
 }
 
-/// `before[token] * (place * state) * after[candidate]`, summed, is added to the score of a candidate.
+/// Candidate selector (DFlash 2): adds `sum(before[token] * (place * state) * after[candidate])` to
+/// the score of each candidate.
 #[derive(Debug)]
 pub struct Selector {
     pub before: Panels, // [tokens, rank]
@@ -36,7 +38,7 @@ pub struct Selector {
     pub candidates: usize,
 }
 
-/// `sigmoid(weight * [state; before[token]] + bias)`
+/// Confidence in a position: `sigmoid(weight * [state; before[token]] + bias)`.
 #[derive(Debug)]
 pub struct Confidence {
     pub weight: Vec<f32>, // [hidden] or [hidden + rank], and zeros
@@ -44,7 +46,7 @@ pub struct Confidence {
     pub bias: f32,
 }
 
-/// A dynamic causal convolution before and after a part of a layer.
+/// A dynamic causal convolution before and after a mixer or feed-forward network.
 #[derive(Debug)]
 pub struct Convolution {
     pub sizes: Sizes,
@@ -53,8 +55,10 @@ pub struct Convolution {
 }
 
 impl BlockHead {
+    /// Loads the weights.
+    ///
     /// # Errors
-    /// Those of [`super::network::Network::load`].
+    /// As [`super::network::Network::load`].
     pub fn load(weights: &Weights, config: &Config) -> Result<Self> {
         let markov = || -> Result<Markov> {
             Ok(Markov { before: panels(weights, MARKOV_BEFORE)?, after: panels(weights, MARKOV_AFTER)? })
@@ -84,10 +88,11 @@ impl BlockHead {
 }
 
 impl Convolution {
-    /// Around attention (`attn`) or the feed-forward network (`ffn`) of a layer.
+    /// Loads the convolution around attention (`attn`) or the feed-forward network (`ffn`) of layer
+    /// `index`.
     ///
     /// # Errors
-    /// Those of [`super::network::Network::load`].
+    /// As [`super::network::Network::load`].
     pub fn load(weights: &Weights, index: usize, part: &str, sizes: Sizes) -> Result<Self> {
         let name = format!("blk.{index}.{part}_conv");
         Ok(Self {

@@ -1,4 +1,4 @@
-//! The weights of what is done to each token by itself: feed-forward networks and experts.
+//! Weights of feed-forward networks and mixtures of experts.
 
 use super::packing::{panels, vector};
 use super::panels::Panels;
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::model::expert_tensors::CHOICE_BIAS;
 use crate::model::{ModelConfig, SharedExpert, Weights};
 
-/// What is done to each token by itself.
+/// A layer's feed-forward part.
 #[derive(Debug)]
 pub enum FeedForward {
     Dense(Dense),
@@ -15,22 +15,22 @@ pub enum FeedForward {
     Shared(Box<Shared>),
 }
 
-/// Experts, and one more that each token goes through.
+/// Routed experts and a shared expert that processes every token.
 #[derive(Debug)]
 pub struct Shared {
     pub experts: Experts,
     pub dense: Dense,
-    /// The share of the latter is the sigmoid of this, if it has one.
+    /// The shared expert's weight is the sigmoid of this; 1 without.
     pub gate: Option<Panels>, // [1, hidden]
 }
 
-/// A network that each token goes through, and experts beside it. What both give is normed and added.
+/// A dense network and experts side by side; both outputs are normed and added (Gemma 4).
 #[derive(Debug)]
 pub struct Both {
     pub dense: Dense,
     pub dense_post_norm: Vec<f32>, // [hidden]
     pub experts: Experts,
-    /// Of what the router is given, and of what experts are.
+    /// Norm of the router's input. `experts_norm` is that of the experts' input.
     pub router_norm: Vec<f32>, // [hidden]
     pub experts_norm: Vec<f32>,      // [hidden]
     pub experts_post_norm: Vec<f32>, // [hidden]
@@ -42,11 +42,11 @@ pub struct Dense {
     pub gate: Panels, // [intermediate, hidden]
     pub up: Panels,   // [intermediate, hidden]
     pub down: Panels, // [hidden, intermediate]
-    /// Added to what each of them gives.
+    /// Biases of the three products.
     pub biases: Option<DenseBiases>,
 }
 
-/// Of the matrices of a feed-forward network.
+/// Biases of a dense network.
 #[derive(Debug)]
 pub struct DenseBiases {
     pub gate: Vec<f32>, // [intermediate]
@@ -54,17 +54,17 @@ pub struct DenseBiases {
     pub down: Vec<f32>, // [hidden]
 }
 
-/// Networks of which each token goes through those that the router ranks highest.
+/// Mixture of experts: each token is processed by the experts that the router ranks highest.
 #[derive(Debug)]
 pub struct Experts {
     pub router: Panels,                // [experts, hidden]
     pub router_bias: Option<Vec<f32>>, // [experts]
     pub experts: Vec<Dense>,
-    /// How many of them a row goes through.
+    /// Experts that process a row (top k).
     pub used: usize,
-    /// Shares of each are multiplied with this.
+    /// Factor of each expert's weight.
     pub scales: Option<Vec<f32>>, // [experts]
-    /// Added to the sigmoids of scores where experts are chosen.
+    /// Added to the sigmoid of each score for selection only.
     pub choice_bias: Option<Vec<f32>>, // [experts]
 }
 
@@ -83,7 +83,7 @@ impl FeedForward {
         })
     }
 
-    /// What is read first.
+    /// First matrix that the layer reads.
     pub fn first(&self) -> &Panels {
         match self {
             Self::Dense(dense) => &dense.gate,
@@ -93,7 +93,7 @@ impl FeedForward {
         }
     }
 
-    /// What a row reads.
+    /// Matrices that one row reads.
     pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
         let (dense, experts, gate) = match self {
             Self::Dense(dense) => (Some(dense), None, None),
@@ -145,7 +145,7 @@ impl Both {
 }
 
 impl Dense {
-    /// `which` is put behind the names of its matrices.
+    /// Loads a dense network; `which` is the suffix of its tensors' names.
     pub fn load(weights: &Weights, index: usize, which: &str, has_biases: bool) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}{which}.weight"));
         let bias = |part: &str| vector(weights, &format!("blk.{index}.{part}{which}.bias"));

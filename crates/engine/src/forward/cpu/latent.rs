@@ -1,4 +1,5 @@
-//! Attention to latents: its weights, and how a query is compared with what lies in rows.
+//! Multi-head latent attention (MLA): its weights, and the scores of queries over latents, which
+//! are cached row by row.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -15,21 +16,23 @@ use crate::model::latent_tensors::{
 };
 use crate::model::{Latent as Sizes, ModelConfig, Weights};
 
-/// The weights of a layer. Queries are taken to where latents are compared with them, so that no head's keys and values
-/// are ever made.
+/// Weights of an MLA layer (DeepSeek-AI 2024), in absorbed form: queries are projected into the
+/// latent space, so keys and values of heads are never materialised.
 #[derive(Debug)]
 pub struct Latent {
     pub sizes: Sizes,
-    /// The index among the kinds of attention.
+    /// Index of its attention kind in the configuration.
     pub kind: usize,
-    /// The vector that queries are made of, and its norm, if they are not made of the state.
+    /// Low-rank projection of queries (`q_a`) and its norm; `None` where queries are projected
+    /// directly.
     pub down: Option<(Panels, Vec<f32>)>, // [queries, hidden], [queries]
     pub query: Panels, // [heads * (plain + turned), queries or hidden]
-    /// The latent, and the part of the key that turns.
+    /// Projection to the latent and to the key's rotary part (`kv_a`).
     pub latent: Panels, // [size + turned, hidden]
     pub norm: Vec<f32>, // [size]
-    /// Of every head.
+    /// Key projection of each head, applied to queries.
     pub keys: Vec<Panels>, // [size, plain]
+    /// Value projection of each head, applied to mixed latents.
     pub values: Vec<Panels>, // [value, size]
     pub output: Panels, // [hidden, heads * value]
 }
@@ -55,7 +58,7 @@ impl Latent {
         })
     }
 
-    /// What is read first.
+    /// First matrix that the layer reads.
     pub fn first(&self) -> &Panels {
         self.down.as_ref().map_or(&self.query, |(down, _)| down)
     }
@@ -66,15 +69,15 @@ impl Latent {
     }
 }
 
-/// Heads that share a latent are compared with it so many at a time, and so many are one unit of work.
+/// Heads whose scores are computed together, and that make up one unit of work.
 pub const AT_ONCE: usize = 4;
 
-/// Scores of all positions from the first to the last one seen, whether seen or not. What is cached of a position lies in
-/// one row, and so does a query, with zeros after it to whole vectors: the products of sixteen numbers each are summed up
-/// vector by vector, and then across.
+/// Computes the scores of all positions from the first to the last visible one, including those
+/// between them that are not visible. Cached positions and queries lie in rows, padded with zeros
+/// to whole vectors. Products are summed vector by vector and then across the lanes.
 ///
 /// # Safety
-/// As for [`super::attention::attend`].
+/// As [`super::attention::attend`].
 #[inline(always)]
 pub unsafe fn score_rows<S: Simd>(job: &Attention<'_>) {
     let mut head = 0;

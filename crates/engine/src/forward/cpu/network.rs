@@ -1,4 +1,4 @@
-//! A model's weights in the form the kernels take, and how they are brought into it.
+//! Weights of a model in the form that the kernels take, and how they are loaded.
 
 use std::sync::Arc;
 
@@ -20,14 +20,15 @@ use crate::model::{HeadNorms as Kind, Mixer as MixerKind, ModelConfig, StoredRow
 /// All weights of a model.
 #[derive(Debug)]
 pub struct Network {
-    /// `None` of an assistant, which reads its target's.
+    /// `None` for an assistant, which reads the embedding of its target.
     pub embedding: Option<Arc<Panels>>, // [vocabulary, hidden]
-    /// Of embeddings, in families that have one: all 1.
+    /// Norm of embeddings in families that have one; its weight is all 1.
     pub embedding_norm: Option<Vec<f32>>, // [hidden]
     pub per_layer: Option<PerLayer>,
     pub layers: Vec<Layer>,
     pub output_norm: Vec<f32>, // [hidden]
-    /// Of tokens in clusters these one after the other, each in panels of its own.
+    /// Output matrix. For an assistant with token clusters its rows are in the clusters' order,
+    /// each cluster padded to whole panels.
     pub output: Arc<Panels>, // [vocabulary, hidden]
     pub draft_head: Option<DraftHead>,
     pub mtp: Option<Mtp>,
@@ -35,56 +36,56 @@ pub struct Network {
     pub assistant: Option<Assistant>,
 }
 
-/// What all layers are told of a token beside its state.
+/// Weights that compute the per-layer inputs of all layers (Gemma 4).
 #[derive(Debug)]
 pub struct PerLayer {
     pub table: StoredRows, // [tokens, layers * width]
-    /// Of the embedding.
+    /// Projection of the embedding.
     pub projection: Panels, // [layers * width, hidden]
-    /// Of what that gives, layer by layer.
+    /// Norm of the projection, applied layer by layer.
     pub norm: Vec<f32>, // [width]
 }
 
-/// What the pass of a draft head begins with that drafts token by token.
+/// Weights that compute the input of an EAGLE head.
 #[derive(Debug)]
 pub struct DraftHead {
     pub fuse: Panels, // [hidden, states]
-    /// Before that: of all states, or of each; none where they are taken as they are.
+    /// Norms before `fuse`: one over all states, one for each, or none.
     pub fused_norms: Vec<Vec<f32>>,
-    /// Of the state that is carried from token to token; that of the embedding is the layer's.
+    /// Norm of the input state. The embedding's norm is the layer's `attn_norm`.
     pub state_norm: Vec<f32>, // [hidden]
 }
 
-/// What the pass of a block for MTP begins with.
+/// Weights that compute the input of an MTP block.
 #[derive(Debug)]
 pub struct Mtp {
-    /// Of the normed embedding and the normed state the state that enters the layer.
+    /// Projection of the normed embedding and the normed state to one state (`eh_proj`).
     pub join: Panels, // [hidden, 2 * hidden]
     pub embedding_norm: Vec<f32>, // [hidden]
     pub state_norm: Vec<f32>,     // [hidden]
 }
 
-/// A layer: what mixes tokens, and what is done to each by itself, each after a norm and added to the state.
-/// What a family does not have is `None`. Norms are filled up with zeros to whole vectors.
+/// A layer: a mixer of tokens and a feed-forward network, each after a norm and added to the state.
+/// Parts that a family does not have are `None`. Norms are padded with zeros to whole vectors.
 #[derive(Debug)]
 pub struct Layer {
     pub mixer_norm: Option<Vec<f32>>,
     pub mixer: Mixer,
-    /// Of what the mixer gives.
+    /// Norm of the mixer's output.
     pub mixer_post_norm: Option<Vec<f32>>,
     pub feed_forward_norm: Option<Vec<f32>>,
     pub feed_forward: FeedForward,
-    /// Of what the feed-forward network gives.
+    /// Norm of the feed-forward network's output.
     pub feed_forward_post_norm: Option<Vec<f32>>,
     pub told: Option<Told>,
-    /// What comes out of the layer is multiplied with this.
+    /// Factor of the layer's output.
     pub scale: f32,
-    /// Around the mixer and around the feed-forward network.
+    /// Convolutions around the mixer and around the feed-forward network (DFlash 2).
     pub convolutions: Option<[Convolution; 2]>,
 }
 
-/// What a layer makes of what it is told of a token: `projection * (activation(gate * state) * told)`, added to the state
-/// after a norm.
+/// A layer's part of per-layer inputs: `projection * (activation(gate * state) * input)`, added to
+/// the state after a norm.
 #[derive(Debug)]
 pub struct Told {
     pub gate: Panels,       // [width, hidden]
@@ -92,7 +93,7 @@ pub struct Told {
     pub norm: Vec<f32>,     // [hidden]
 }
 
-/// What lets a token know of those before it.
+/// The part of a layer that mixes tokens.
 #[derive(Debug)]
 pub enum Mixer {
     Attention(Box<Attention>),
@@ -102,31 +103,31 @@ pub enum Mixer {
     Mamba(Box<Mamba>),
 }
 
-/// Attention with grouped keys and values.
+/// Grouped-query attention.
 #[derive(Debug)]
 pub struct Attention {
-    /// Its index among the kinds of attention.
+    /// Index of its attention kind in the configuration.
     pub kind: usize,
-    /// A row sees no row of its pass that comes after it.
+    /// Causal: a row does not attend to later rows of its pass.
     pub causal: bool,
     pub query: Panels, // [heads * head_size, hidden]
-    /// `None` in a layer that sees another's keys and values.
+    /// `None` in a layer that shares another layer's keys and values.
     pub key: Option<Panels>, // [kv_heads * head_size, hidden]
-    /// `None` where values are what keys are before they are normed and turned, too.
+    /// `None` where values are the keys before norm and rotary embedding.
     pub value: Option<Panels>, // [kv_heads * head_size, hidden]
-    /// Of values.
+    /// Norm of values.
     pub value_norm: Option<Vec<f32>>, // [head_size]
     pub biases: Option<Biases>,
-    /// Of each head a score that has no value; none in families without.
-    pub sinks: Vec<f32>, // [heads in whole vectors]
+    /// Attention sink of each head: a score without a value. Empty in families without sinks.
+    pub sinks: Vec<f32>, // [heads padded to LANES]
     pub head_norms: Option<HeadNorms>,
-    /// What comes out is multiplied with the sigmoid of this times what went in.
+    /// Output gate: the output is multiplied with `sigmoid(gate * x)` of the layer's input.
     pub gate: Option<Panels>, // [heads * head_size, hidden]
     pub output: Panels,                // [hidden, heads * head_size]
     pub output_bias: Option<Vec<f32>>, // [hidden]
 }
 
-/// Added to queries, keys and values.
+/// Biases of queries, keys and values.
 #[derive(Debug)]
 pub struct Biases {
     pub query: Vec<f32>, // [heads * head_size]
@@ -134,7 +135,7 @@ pub struct Biases {
     pub value: Vec<f32>, // [kv_heads * head_size]
 }
 
-/// Of every head's query and key, or of all together.
+/// Norms of queries and keys: of each head, or of all heads together.
 #[derive(Debug)]
 pub struct HeadNorms {
     pub together: bool,
@@ -143,9 +144,11 @@ pub struct HeadNorms {
 }
 
 impl Network {
+    /// Loads and packs all weights.
+    ///
     /// # Errors
-    /// `Error::BadModel` for a tensor that is missing, holds numbers that are not finite, or finds no
-    /// memory.
+    /// `Error::BadModel` for a tensor that is missing, holds numbers that are not finite, or finds
+    /// no memory.
     pub fn load(weights: &Weights, config: &ModelConfig) -> Result<Self> {
         let layers =
             (0..config.layers).map(|index| Layer::load(weights, config, index)).collect::<Result<_>>()?;
@@ -176,8 +179,8 @@ impl Network {
         })
     }
 
-    /// What a pass over one row reads; of experts so many as a row goes through, and of clusters of tokens what they are
-    /// chosen by.
+    /// Matrices that a pass over one row reads. Counts as many experts as a row uses, and of
+    /// clustered output matrices the centroids alone.
     pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
         let told = self.per_layer.iter().map(|per_layer| &per_layer.projection);
         let join = self.mtp.iter().map(|mtp| &mtp.join);
@@ -276,7 +279,7 @@ impl Mixer {
         })
     }
 
-    /// What is read first.
+    /// First matrix that the mixer reads.
     pub fn first(&self) -> &Panels {
         match self {
             Self::Attention(attention) => &attention.query,
@@ -287,7 +290,7 @@ impl Mixer {
         }
     }
 
-    /// Added to what it gives.
+    /// Bias of the mixer's output.
     pub fn output_bias(&self) -> Option<&[f32]> {
         match self {
             Self::Attention(attention) => attention.output_bias.as_deref(),
@@ -352,7 +355,7 @@ impl Biases {
 }
 
 impl HeadNorms {
-    /// `None` for a family without.
+    /// Loads the norms, or `None` for a family without.
     fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Option<Self>> {
         let kind = config.family.head_norms;
         if kind == Kind::None {

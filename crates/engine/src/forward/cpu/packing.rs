@@ -1,4 +1,4 @@
-//! What of a file's weights is packed, and what is a vector.
+//! Loading of weights from a file: matrices packed as panels, and vectors.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -8,15 +8,15 @@ use crate::error::Result;
 use crate::model::Weights;
 use crate::model::weights::Identity;
 
-/// A norm that changes no size, filled up as others are.
+/// An RMS norm weight of ones, padded with zeros to whole vectors.
 pub fn ones(length: usize) -> Vec<f32> {
     let mut ones = vec![1.0; length];
     ones.resize(length.next_multiple_of(LANES), 0.0);
     ones
 }
 
-/// A matrix that a draft head takes of its target's file, where it lies once: once it is packed it is so for all models
-/// that have it, as long as one of them is loaded.
+/// Packs a matrix that a draft head may share with its target. All loaded models that refer to the
+/// same tensor of a file share one packed copy.
 pub fn shared(weights: &Weights, name: &str) -> Result<Arc<Panels>> {
     static PACKED: Mutex<Vec<(Identity, Weak<Panels>)>> = Mutex::new(Vec::new());
     let packed = || PACKED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,11 +34,12 @@ pub fn shared(weights: &Weights, name: &str) -> Result<Arc<Panels>> {
     Ok(new)
 }
 
+/// Packs a matrix, see [`Panels::pack`].
 pub fn panels(weights: &Weights, name: &str) -> Result<Panels> {
     arranged(weights, name, None)
 }
 
-/// The same with the rows in this order, and rows of zeros where there is `None`.
+/// Packs a matrix with its rows in `order`; `None` is a row of zeros.
 pub fn reordered(weights: &Weights, name: &str, order: &[Option<usize>]) -> Result<Panels> {
     arranged(weights, name, Some(order))
 }
@@ -77,7 +78,7 @@ fn describe(unfit: &Unfit) -> String {
     }
 }
 
-/// A vector, filled up with zeros to whole vectors; of more dimensions all of it.
+/// Loads a vector, padded with zeros to whole vectors. Tensors of more dimensions are flattened.
 pub fn vector(weights: &Weights, name: &str) -> Result<Vec<f32>> {
     let mut numbers: Vec<f32> = weights.vector(name)?.flatten_all()?.to_vec1()?;
     if numbers.iter().any(|number| !number.is_finite()) {

@@ -1,9 +1,10 @@
-//! A matrix packed for the kernels: panels of sixteen output rows, so that one load brings the same
-//! four inputs of all of them. The packing moves bits about and rounds nothing.
+//! A matrix packed for the kernels: panels of sixteen output rows, so that one load reads the same
+//! four inputs of all of them. Packing reorders bits and does not round.
 //!
-//! A panel is a run of blocks, a block the file's blocks of its sixteen rows: first their scales, then
-//! for every 32 inputs the quants, in planes of bits. A plane's vector holds four inputs of each row
-//! (byte `4 * row + input % 4`); the inputs `4j..4j + 4` are, with `j` from 0 to 7, in
+//! A panel is a sequence of blocks. A block holds the file's blocks of its sixteen rows: first
+//! their scales, then the quants of every 32 inputs in bit planes. A plane's vector holds four
+//! inputs of each row (byte `4 * row + input % 4`). The inputs `4j..4j + 4`, with `j` from 0 to 7,
+//! are in
 //!
 //! * vector `j` of eight bits,
 //! * the lower (`j < 4`) or upper half of the bytes of vector `j % 4` of four bits,
@@ -19,12 +20,12 @@ use crate::format::Block;
 pub use crate::format::Format;
 
 impl Format {
-    /// Bytes of scales at the beginning of a panel's block.
+    /// Bytes of scales at the start of a panel's block.
     pub const fn head(self) -> usize {
         LANES * self.scales()
     }
 
-    /// Bytes of 32 inputs of a panel, or of one where every input is a block.
+    /// Bytes of 32 inputs of a panel, or of one input in formats without quants.
     pub const fn group(self) -> usize {
         if self.quantised() { 64 * self.bits() } else { LANES * self.bits() / 8 }
     }
@@ -45,19 +46,19 @@ pub struct Panels {
     data: MmapMut,
 }
 
-/// Why a matrix cannot be packed.
+/// Reason why a matrix cannot be packed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// There is not exactly a whole number of blocks for each row.
+    /// The bytes are not a whole number of blocks for each row.
     Size { expected: usize, found: usize },
     /// A scale or a number is infinite or not a number.
     NotFinite { row: usize },
-    /// The system has no memory to give.
+    /// The system could not allocate so many bytes.
     Memory { bytes: usize },
 }
 
 impl Panels {
-    /// From the bytes of a file, row after row. Rows that fill up the last panel are zero.
+    /// Packs the bytes of a file, row after row. The last panel is padded with rows of zeros.
     ///
     /// # Errors
     /// See [`Unfit`].
@@ -85,7 +86,7 @@ impl Panels {
         self.format
     }
 
-    /// Output rows.
+    /// Number of output rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -94,7 +95,7 @@ impl Panels {
         self.inputs
     }
 
-    /// Panels of [`LANES`] rows.
+    /// Number of panels of [`LANES`] rows.
     pub fn panels(&self) -> usize {
         self.rows.div_ceil(LANES)
     }
@@ -107,7 +108,7 @@ impl Panels {
         &self.data[index * self.panel_bytes..][..self.panel_bytes]
     }
 
-    /// The weights of one row, `[inputs]`.
+    /// Unpacks the weights of one row, `[inputs]`.
     pub fn unpack_row(&self, row: usize, out: &mut [f32]) {
         let (panel, lane, format) = (self.panel(row / LANES), row % LANES, self.format);
         let blocks = panel.chunks_exact(format.panel_block()).zip(out.chunks_mut(format.inputs()));
@@ -129,7 +130,7 @@ fn allocate(bytes: usize) -> Result<MmapMut, Unfit> {
     Ok(data)
 }
 
-/// Memory in huge pages is found with fewer table look-ups. Where the wish is not granted, all is a little slower.
+/// Asks for huge pages, which need fewer page table look-ups. A refusal only costs speed.
 #[cfg(target_os = "linux")]
 fn wish_for_huge_pages(data: &MmapMut) {
     const HUGE_PAGE: usize = 1 << 21;
@@ -138,7 +139,7 @@ fn wish_for_huge_pages(data: &MmapMut) {
     }
 }
 
-/// The number of row `lane`, of those that begin at `numbers`.
+/// Reads the number of row `lane` in a vector of sixteen rows.
 fn number(format: Format, numbers: &[u8], lane: usize) -> f32 {
     match format {
         Format::F32 => f32::from_le_bytes(numbers.as_chunks().0[lane]),
@@ -180,7 +181,8 @@ fn pack_blocks(format: Format, rows: &[&[u8]], out: &mut [u8]) -> Option<usize> 
     unfit
 }
 
-/// The halves of all rows, then the first parts of all rows, the second, and so on.
+/// Packs the scales of a row: the halves of all rows come first, then the first parts of all rows,
+/// the second, and so on.
 fn pack_scales(format: Format, block: &Block, lane: usize, head: &mut [u8]) {
     let (halves, parts) = head.split_at_mut(2 * LANES * format.halves());
     for (halves, half) in halves.chunks_exact_mut(2 * LANES).zip(block.halves) {
@@ -217,10 +219,11 @@ fn pack_group(format: Format, quants: &[u8; 32], lane: usize, group: &mut [u8]) 
     }
 }
 
-/// A plane of a group: where it begins, and which bits of the quants are in it, from this one on.
+/// A bit plane of a group: its offset, and the lowest bit of the quants that it holds.
 type Plane = Option<(usize, usize)>;
 
-/// The planes of four bits, of two and of one, of quants with so many bits. Those of eight are in none.
+/// Planes of four bits, two bits and one bit that make up quants of `bits` bits. Quants of eight
+/// bits have none.
 const fn planes(bits: usize) -> (Plane, Plane, Plane) {
     match bits {
         2 => (None, Some((0, 0)), None),
@@ -232,7 +235,7 @@ const fn planes(bits: usize) -> (Plane, Plane, Plane) {
     }
 }
 
-/// The quant of one input of a group.
+/// Reads the quant of one input of a group.
 fn quant(format: Format, group: &[u8], lane: usize, input: usize) -> u8 {
     let (j, byte) = (input / 4, 4 * lane + input % 4);
     if format.bits() == 8 {
@@ -245,7 +248,7 @@ fn quant(format: Format, group: &[u8], lane: usize, input: usize) -> u8 {
     four | two | one
 }
 
-/// Takes the row out of a panel's block.
+/// Unpacks one row of a panel's block.
 fn unpack_block(format: Format, block: &[u8], lane: usize, out: &mut Block) {
     let (head, groups) = block.split_at(format.head());
     let (halves, parts) = head.split_at(2 * LANES * format.halves());

@@ -1,4 +1,4 @@
-//! The weights of layers that keep a state in place of keys and values.
+//! Weights of recurrent layers, which keep a state in place of keys and values.
 
 use super::packing::{panels, vector};
 use super::panels::Panels;
@@ -6,7 +6,7 @@ use super::simd::LANES;
 use crate::error::Result;
 use crate::model::{Recurrence, Weights};
 
-/// A gated convolution: of `[b, c, v] = projection * x` it convolves b * v, and c times that goes through `output`.
+/// Gated short convolution (LFM2): `output * (c * conv(b * v))` with `[b, c, v] = projection * x`.
 #[derive(Debug)]
 pub struct ShortConv {
     pub projection: Panels, // [3 * channels, hidden]
@@ -17,50 +17,51 @@ pub struct ShortConv {
 /// A Gated DeltaNet (Yang et al. 2025).
 #[derive(Debug)]
 pub struct Delta {
-    /// Queries, keys and values before they are convolved.
+    /// Projection to queries, keys and values, before their convolution.
     pub inputs: Panels, // [channels, hidden]
-    /// What comes out is multiplied with this times what went in, by its SiLU.
+    /// Output gate (z): the output is multiplied with `silu(gate * x)`.
     pub gate: Panels, // [values * value_size, hidden]
-    /// How much of a correction is made, by its sigmoid.
+    /// Correction rate of each head, after a sigmoid.
     pub beta: Panels, // [values, hidden]
-    /// How fast the matrix decays: e to `decay` times the softplus of this and `bias`.
+    /// Decay of each head's matrix: `exp(decay * softplus(alpha * x + bias))`.
     pub alpha: Panels, // [values, hidden]
     pub bias: Vec<f32>,  // [values]
     pub decay: Vec<f32>, // [values]
     pub kernel: Kernel,
-    /// Of each value head.
+    /// Norm of each value head's output.
     pub norm: Vec<f32>, // [value_size]
     pub output: Panels, // [hidden, values * value_size]
-    /// What makes queries 1 / sqrt(key_size) long and keys 1, by a norm.
+    /// Weights of an RMS norm that scales queries to length 1 / sqrt(key_size) and keys to length
+    /// 1.
     pub unit: [Vec<f32>; 2], // [key_size]
 }
 
-/// A Mamba-2 (Dao and Gu 2024).
+/// A Mamba-2 mixer (Dao and Gu 2024).
 #[derive(Debug)]
 pub struct Mamba {
-    /// Values, keys and queries before they are convolved.
+    /// Projection to values, keys and queries (x, B and C), before their convolution.
     pub inputs: Panels, // [channels, hidden]
-    /// What comes out is multiplied with this times what went in, by its SiLU.
+    /// Output gate (z): the output is multiplied with `silu(gate * x)`.
     pub gate: Panels, // [values * value_size, hidden]
-    /// How long a step is: the softplus of this and `bias`. What a row adds is multiplied with it, and before that the
-    /// matrix with e to `decay` times it.
+    /// Step sizes (dt): `step = softplus(steps * x + bias)`. The matrix decays by
+    /// `exp(decay * step)`; values are added times `step`.
     pub steps: Panels, // [values, hidden]
     pub bias: Vec<f32>,  // [values]
     pub decay: Vec<f32>, // [values]
-    /// How much of its value a row has beside what it reads.
+    /// Direct contribution of each head's value to its output (D).
     pub skip: Vec<f32>, // [values]
     pub kernel: Kernel,
-    /// Of all heads that share a key.
+    /// Norm of the output, over all heads that share a key.
     pub norm: Vec<f32>, // [values * value_size]
     pub output: Panels, // [hidden, values * value_size]
 }
 
-/// What each of the rows that are seen is multiplied with, the oldest first.
+/// Weights of a causal depthwise convolution, the oldest row first.
 #[derive(Debug)]
 pub struct Kernel {
-    pub numbers: Vec<f32>, // [taps, channels in whole vectors]
-    /// Added to that.
-    pub bias: Option<Vec<f32>>, // [channels in whole vectors]
+    pub numbers: Vec<f32>, // [taps, channels padded to LANES]
+    /// Added to the convolution.
+    pub bias: Option<Vec<f32>>, // [channels padded to LANES]
     pub stride: usize,
     pub taps: usize,
 }
@@ -78,8 +79,10 @@ impl Kernel {
 }
 
 impl ShortConv {
+    /// Loads the weights of layer `index`.
+    ///
     /// # Errors
-    /// As for all weights.
+    /// As [`super::network::Network::load`].
     pub fn load(weights: &Weights, of: &Recurrence, index: usize) -> Result<Self> {
         let name = |part: &str| format!("blk.{index}.shortconv.{part}.weight");
         Ok(Self {
@@ -91,8 +94,10 @@ impl ShortConv {
 }
 
 impl Delta {
+    /// Loads the weights of layer `index`.
+    ///
     /// # Errors
-    /// As for all weights.
+    /// As [`super::network::Network::load`].
     pub fn load(weights: &Weights, of: &Recurrence, index: usize) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
         let vector = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
@@ -113,8 +118,10 @@ impl Delta {
 }
 
 impl Mamba {
+    /// Loads the weights of layer `index`.
+    ///
     /// # Errors
-    /// As for all weights.
+    /// As [`super::network::Network::load`].
     pub fn load(weights: &Weights, of: &Recurrence, index: usize) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
         let vector = |part: &str| vector(weights, &format!("blk.{index}.{part}"));

@@ -13,10 +13,10 @@ pub struct Scratch {
     pub walk: Walk,
     layout: Layout,
     /// What is convolved of every row, and what else the same matrix gives.
-    pub inputs: Buffer<f32>, // [rows, projected in whole vectors]
-    pub convolved: Buffer<f32>, // [rows, channels in whole vectors]
+    pub inputs: Buffer<f32>, // [rows, projected padded to LANES]
+    pub convolved: Buffer<f32>, // [rows, channels padded to LANES]
     /// Of every value head how much it is corrected, and how fast its matrix decays.
-    pub rates: [Buffer<f32>; 2], // [rows, values in whole vectors]
+    pub rates: [Buffer<f32>; 2], // [rows, values padded to LANES]
     /// What is read of the matrices.
     pub read: Buffer<f32>, // [rows, values * value_size]
     /// What goes through the last matrix of a layer.

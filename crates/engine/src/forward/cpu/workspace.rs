@@ -76,14 +76,14 @@ impl ByWidth {
 #[derive(Debug, Default)]
 pub struct Routed {
     /// What the router gives.
-    pub scores: Buffer<f32>, // [rows, experts in whole vectors]
+    pub scores: Buffer<f32>, // [rows, experts padded to LANES]
     /// Of every row its experts, highest first, and their shares.
     pub choices: Buffer<(usize, f32)>, // [rows, used]
     /// Of every row what the share of the expert is made of that all go through.
     pub gates: Buffer<f32>, // [rows, LANES]
     pub inputs: Inputs,       // hidden
     pub gated: Inputs,        // intermediate of an expert
-    pub outputs: Buffer<f32>, // [slots, hidden in whole vectors]
+    pub outputs: Buffer<f32>, // [slots, hidden padded to LANES]
 }
 
 impl Routed {
@@ -104,13 +104,13 @@ pub struct Latents {
     /// What queries are made of.
     pub down: Inputs, // queries
     /// Queries before they see latents.
-    pub queries: Buffer<f32>, // [rows, heads * (plain + turned) in whole vectors]
+    pub queries: Buffer<f32>, // [rows, heads * (plain + turned) padded to LANES]
     /// The part of them that does not turn, of every head.
     pub plain: Vec<Inputs>, // plain
     /// What is compared with what is cached.
-    pub compared: Buffer<f32>, // [rows, heads, size + turned in whole vectors]
+    pub compared: Buffer<f32>, // [rows, heads, size + turned padded to LANES]
     /// What is cached of a row.
-    pub cached: Buffer<f32>, // [rows, size + turned in whole vectors]
+    pub cached: Buffer<f32>, // [rows, size + turned padded to LANES]
     /// Latents, mixed for every head.
     pub mixed: Vec<Inputs>, // size
 }
@@ -133,7 +133,7 @@ impl Latents {
 #[derive(Debug, Default)]
 pub struct Workspace {
     /// The state that runs through the layers.
-    pub hidden: Buffer<f32>, // [rows, hidden in whole vectors]
+    pub hidden: Buffer<f32>, // [rows, hidden padded to LANES]
     pub normed: Vec<Inputs>, // hidden; one for all members or one for each
     /// Of a draft head: the target's states, and then each token's embedding and state, normed.
     pub states: Inputs, // states
@@ -143,18 +143,18 @@ pub struct Workspace {
     pub scored: Inputs,      // hidden, of the rows asked for
     /// Of a draft head that guesses blocks: all its rows, what convolutions are made of and what they make.
     pub block: Vec<usize>,
-    pub dynamic: Buffer<f32>, // [rows, both sides of a convolution in whole vectors]
+    pub dynamic: Buffer<f32>, // [rows, both sides of a convolution padded to LANES]
     pub convolved: Inputs,    // hidden
     /// What a selector knows of the rows asked for.
-    pub places: Buffer<f32>, // [rows asked for, rank in whole vectors]
+    pub places: Buffer<f32>, // [rows asked for, rank padded to LANES]
     /// A token before a place, and what it adds to the scores there.
     pub before: Inputs, // rank
-    pub bias: Buffer<f32>,    // [vocabulary in whole vectors]
+    pub bias: Buffer<f32>,    // [vocabulary padded to LANES]
     /// Of an assistant whose tokens are in clusters, of the rows asked for: how near each cluster is, the nearest, and the
     /// scores of their tokens.
-    pub centroids: Buffer<f32>, // [rows asked for, clusters in whole vectors]
+    pub centroids: Buffer<f32>, // [rows asked for, clusters padded to LANES]
     pub nearest: Buffer<usize>, // [rows asked for, nearest]
-    pub near: Buffer<f32>,    // [rows asked for, nearest, tokens of a cluster in whole vectors]
+    pub near: Buffer<f32>,    // [rows asked for, nearest, tokens of a cluster padded to LANES]
     /// The scores of a place after a token.
     pub after: Vec<f32>, // [vocabulary]
     pub routed: Routed,
@@ -164,14 +164,14 @@ pub struct Workspace {
     pub ranked: Inputs, // hidden
     pub beside: Buffer<f32>, // as the state
     /// What all layers are told of the rows beside their states, and the rows of its table.
-    pub told: Buffer<f32>, // [rows, layers * width in whole vectors]
+    pub told: Buffer<f32>, // [rows, layers * width padded to LANES]
     pub table: Vec<f32>,     // [rows, layers * width]
     pub recurrent: Scratch,
     /// What attention or the feed-forward network gave, on its way through a norm.
     pub branch: Buffer<f32>, // as the state
-    pub queries: Buffer<f32>, // [rows, heads * head_size in whole vectors]
+    pub queries: Buffer<f32>, // [rows, heads * head_size padded to LANES]
     pub latents: Latents,
-    pub keys: Buffer<f32>,   // [rows, kv_heads * head_size in whole vectors]
+    pub keys: Buffer<f32>,   // [rows, kv_heads * head_size padded to LANES]
     pub values: Buffer<f32>, // as the keys
     pub gates: Buffer<f32>,  // as the queries
     /// Of every node's position, for every kind: what keys turn by, and queries where that is something else.
@@ -181,7 +181,7 @@ pub struct Workspace {
     pub scores: Buffer<f32>, // [members, heads of a group, positions]
     /// How many of them a member has.
     pub scores_of_member: usize,
-    pub logits: Buffer<f32>, // [rows asked for, vocabulary in whole vectors]
+    pub logits: Buffer<f32>, // [rows asked for, vocabulary padded to LANES]
     /// Of each slice of the logits: the largest, and the sum of e^(x - largest).
     pub slices: Buffer<(f32, f32)>,
     peaks: Vec<Peak>,
@@ -368,7 +368,7 @@ impl Workspace {
         unsafe { std::slice::from_raw_parts(self.bias.at(0), self.bias.len()) }
     }
 
-    /// `[rows, vocabulary in whole vectors]`
+    /// `[rows, vocabulary padded to LANES]`
     fn rows(&self, vocabulary: usize, rows: usize) -> &[f32] {
         // SAFETY: the pass is over, and has written all of it.
         unsafe { std::slice::from_raw_parts(self.logits.at(0), rows * vocabulary.next_multiple_of(LANES)) }
