@@ -1,32 +1,32 @@
-//! What a draft head has that attends to its target's keys and values: Gemma 4's assistants.
+//! Assistants: Gemma 4's draft heads, which attend to their target's keys and values.
 
-/// See the module. Its layers compute queries alone, all of them at the position after the text, whichever token is
-/// guessed. What it gives for the token after is a state as wide as the target's.
+/// Options of an assistant. Its layers compute only queries, all at the position after the text,
+/// whichever draft token is computed. Its output state is as wide as the target's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assistant {
-    /// Of each of its kinds of attention the target's layer whose keys and values it sees; none as long as the target is
-    /// not known.
+    /// For each kind of attention, the target's layer whose cache is read; empty until the target
+    /// is known.
     pub sees: Vec<usize>,
-    /// Numbers of a token's keys and values in these layers.
+    /// Cached numbers per token in these layers.
     pub seen: usize,
-    /// Its output matrix is looked at in part.
+    /// Clustering of the output matrix, so that only part of it is scored.
     pub clusters: Option<Clusters>,
 }
 
-/// Clusters of as many tokens each: those of the ones that a state is nearest to are scored, and the others get one score
-/// less than the lowest.
+/// Clusters of equally many tokens. Tokens of the clusters nearest to a state are scored; all
+/// others get one score below the lowest of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clusters {
     pub count: usize,
-    /// The ones that are looked at.
+    /// Number of clusters to score.
     pub nearest: usize,
 }
 
 impl Clusters {
-    /// As many as are looked at where a file does not say.
+    /// Default of `nearest`, for files without the key.
     pub const USUAL: usize = 32;
 
-    /// Tokens in each.
+    /// Number of tokens in a cluster.
     pub fn size(&self, tokens: usize) -> usize {
         tokens / self.count
     }

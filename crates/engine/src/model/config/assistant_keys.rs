@@ -1,4 +1,4 @@
-//! What files say of an assistant beside what they say of its layers.
+//! Reads the options of an assistant beside those of its layers.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{Assistant, Clusters, DraftHead, FusedNorms, ModelConfig, Scoring, ba
 use crate::error::Result;
 
 impl ModelConfig {
-    /// Makes it an assistant by what a GGUF header says of it, whose tensors tell of `clusters`.
+    /// Sets the assistant's options from a GGUF header; `clusters` comes from the tensors.
     ///
     /// # Errors
     /// As [`Self::assist`].
@@ -23,7 +23,7 @@ impl ModelConfig {
         self.assist(header.path(), target_hidden, clusters)
     }
 
-    /// The same by a config.json.
+    /// Sets the assistant's options from a config.json.
     ///
     /// # Errors
     /// As [`Self::assist`].
@@ -43,11 +43,11 @@ impl ModelConfig {
         self.assist(path, size(path, "backbone_hidden_size", target_hidden)?, clusters)
     }
 
-    /// Makes it an assistant of a target whose states have so many numbers: it multiplies the target's embeddings with
-    /// what the target does, and bends no scores.
+    /// Sets the options of an assistant whose target has hidden states of width `target_hidden`.
+    /// The embeddings are the target's and scaled like them; logits have no soft cap.
     ///
     /// # Errors
-    /// `Error::BadModel` for numbers that no assistant has.
+    /// `Error::BadModel` for values that no assistant has.
     fn assist(&mut self, path: &Path, target_hidden: usize, clusters: Option<Clusters>) -> Result<()> {
         let tokens = self.vocabulary;
         if let Some(Clusters { count, nearest }) = clusters {

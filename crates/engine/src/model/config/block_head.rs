@@ -1,61 +1,63 @@
-//! What a draft head has that guesses a block of tokens in one pass: DFlash (Chen et al. 2026), DFlash 2 and DSpark.
+//! Block heads, which draft a block of tokens in one pass: DFlash (Chen et al. 2026), DFlash 2,
+//! DSpark.
 
 use crate::token::TokenId;
 
-/// See the module. A block is the last token of the text and masks after it. Its rows see each other, and rows that are
-/// made of the target's states for the text before them.
+/// Options of a block head. A block is the text's last token followed by mask tokens. Its rows
+/// attend to each other, and to rows computed from the target's states for the preceding text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockHead {
-    /// Of a block, as it was trained.
+    /// Rows of a block, as trained.
     pub rows: usize,
-    /// The token that stands in the places to be guessed.
+    /// Mask token, at the positions to draft.
     pub mask: TokenId,
-    /// The text's last token guesses, too, and a row guesses what follows it; else each mask guesses its own place.
+    /// True if the text's last token drafts too, and each row predicts the next token (DSpark).
+    /// Otherwise each mask predicts the token at its own position.
     pub from_anchor: bool,
-    /// Of each layer whether a row sees of its block no row after it.
+    /// For each layer, whether a row attends only to earlier rows of its block.
     pub causal: Vec<bool>,
-    /// Around attention and the feed-forward network of each layer (DFlash 2).
+    /// Convolutions around attention and the feed-forward network of each layer (DFlash 2).
     pub convolution: Option<Convolution>,
-    /// Of the likeliest tokens of a place by the token before (DFlash 2).
+    /// Selects among a position's top candidates by the previous token (DFlash 2).
     pub selector: Option<Selector>,
-    /// The rank of what the token before adds to the scores of a place (DSpark).
+    /// Rank of the Markov bias, which the previous token adds to a position's logits (DSpark).
     pub markov: Option<usize>,
-    /// How sure it is of a place (DSpark).
+    /// Predicts the confidence at each position (DSpark).
     pub confidence: Option<Confidence>,
 }
 
-/// A dynamic causal convolution of a block's rows.
+/// Dynamic causal convolution over the rows of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Convolution {
-    /// Rows it looks at, the one it is of among them.
+    /// Kernel size, the current row included.
     pub taps: usize,
-    /// Numbers of a row that share what is computed of it.
+    /// Channels that share a kernel.
     pub group: usize,
 }
 
-/// A choice among candidates.
+/// Selector of a token among candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selector {
     pub rank: usize,
-    /// Tokens of a place that are looked at.
+    /// Number of candidates at a position.
     pub candidates: usize,
 }
 
-/// What a confidence is computed of.
+/// Inputs of the confidence predictor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confidence {
-    /// Numbers: the normed state, and what is known of the token before if it is looked at.
+    /// Width of the input: the normalised state, and the previous token's embedding if it is used.
     pub inputs: usize,
     pub bias: bool,
 }
 
 impl BlockHead {
-    /// The first row that guesses.
+    /// First row that drafts a token.
     pub fn first(&self) -> usize {
         usize::from(!self.from_anchor)
     }
 
-    /// Tokens of a whole block.
+    /// Number of draft tokens in a whole block.
     pub fn longest(&self) -> usize {
         self.rows - self.first()
     }

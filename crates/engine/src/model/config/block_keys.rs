@@ -1,5 +1,5 @@
-//! What the files of a draft head that guesses blocks say of it: the keys that both formats have, and those of a
-//! config.json. Refuses what would be computed wrongly.
+//! Reads the options of a block head: keys that both file formats share, and those of a
+//! config.json. Rejects heads that would be computed wrongly.
 
 use std::path::Path;
 
@@ -10,17 +10,17 @@ use super::{MAX_LAYERS, bad, size};
 use crate::error::Result;
 use crate::token::TokenId;
 
-/// No real head has nearly as many rows in its block.
+/// Upper bound of the rows of a block, far above real heads.
 const MOST_ROWS: u64 = 1 << 10;
 
-/// A block head's numbers as they are written, wherever that is.
+/// Source of a block head's integers: a GGUF header or a config.json.
 pub(super) trait Written {
-    /// `None` for a key that is missing.
+    /// Returns the integer in `key`; `None` if the key is missing.
     fn whole(&self, key: &str) -> Result<Option<u64>>;
 }
 
 impl BlockHead {
-    /// What both formats say by the same names; the mask is checked against `tokens`.
+    /// Reads the keys that both formats share. The mask token must be below `tokens`.
     pub(super) fn of(
         path: &Path,
         written: &impl Written,
@@ -61,10 +61,11 @@ impl BlockHead {
         })
     }
 
-    /// From a config.json, in which `sliding` layers are of the kind that has a window. `tokens` are those that it can be fed.
+    /// Reads a config.json. `sliding` marks the layers with a window; `tokens` is the size of the
+    /// input vocabulary.
     ///
     /// # Errors
-    /// `Error::BadModel` for numbers that cannot be used, and for what is not run.
+    /// `Error::BadModel` for unusable values and for options that are not supported.
     pub(super) fn from_json(keys: &Keys<'_>, tokens: usize, sliding: &[bool]) -> Result<Self> {
         keys.refuse_what_is_not_run()?;
         let causal = match keys.causal() {
@@ -77,18 +78,18 @@ impl BlockHead {
     }
 }
 
-/// Layers of a target, if they ascend and are some.
+/// Returns the layers if they ascend strictly and there is at least one.
 pub(super) fn checked_layers(layers: &[u64]) -> Option<Vec<usize>> {
     let sound = !layers.is_empty() && layers.is_sorted_by(|left, right| left < right);
     let layers = layers.iter().map(|&layer| usize::try_from(layer).ok().filter(|&layer| layer <= MAX_LAYERS));
     layers.collect::<Option<Vec<_>>>().filter(|_| sound)
 }
 
-/// Reads the keys of a block head's config.json. Writers do not agree on where these are.
+/// Reads the keys of a block head's config.json. Writers disagree on the object that contains them.
 pub(super) struct Keys<'a> {
     pub path: &'a Path,
     pub config: &'a Json,
-    /// The part that describes its layers.
+    /// The object that describes the head's layers.
     pub block: &'a Json,
 }
 
@@ -109,12 +110,12 @@ impl Keys<'_> {
         nested.into_iter().map(|json| &json[key]).find(|value| !value.is_null())
     }
 
-    /// The layers of the target whose entering states it reads.
+    /// Returns the layers of the target whose input states the head reads.
     pub fn entering(&self) -> Result<Vec<usize>> {
         let entering = ["eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids"];
         let (found, up) = match entering.into_iter().find_map(|key| self.find(key)) {
             Some(layers) => (Some(layers), 0),
-            // These are layers that put the states out.
+            // These name layers whose output states are read.
             None => (self.find("target_layer_ids"), 1),
         };
         let layers = found.and_then(Json::as_array).into_iter().flatten();
@@ -125,7 +126,7 @@ impl Keys<'_> {
         })
     }
 
-    /// What files of DFlash 2 and DSpark may leave out.
+    /// Default of a key that files of DFlash 2 and DSpark may leave out.
     fn default(&self, key: &str) -> Option<u64> {
         match key {
             "conv_kernel_size" if self.is_kind("dflash2") => Some(2),
@@ -135,16 +136,16 @@ impl Keys<'_> {
         }
     }
 
-    /// Whether it is called so.
+    /// Returns whether the file declares this kind of head.
     fn is_kind(&self, kind: &str) -> bool {
         let class = self.config["architectures"][0].as_str().unwrap_or_default().to_lowercase();
         self.config["speculators_model_type"] == kind || class.contains(kind)
     }
 
-    /// Whether layers are causal, where that does not depend on their windows.
+    /// Returns whether layers are causal; `None` if that depends on their windows.
     fn causal(&self) -> Option<bool> {
         let flag = |key: &str| self.find(key).and_then(Json::as_bool);
-        // Speculators leaves out what is its default.
+        // Speculators omits keys that have their default value.
         let exported = self.config["speculators_model_type"] == "dflash2";
         let windows_too = flag("sliding_window_non_causal").unwrap_or(exported);
         flag("is_causal").or_else(|| flag("causal")).or(windows_too.then_some(false))

@@ -1,86 +1,90 @@
-//! What makes a model a draft head: the hidden states of its target that it reads.
+//! Draft heads: models that read hidden states of their target.
 
 use super::ModelConfig;
 use super::assistant::Assistant;
 use super::block_head::BlockHead;
 
-/// What a model has that drafts from hidden states of another, its target.
+/// Options of a model that drafts from hidden states of another model, its target.
 ///
-/// Token by token (EAGLE-3, Li et al. 2025) it gets beside a token's embedding a state: the target's states at the
-/// token before, fused, or what it gave itself there. So does a [block for MTP](Self::mtp), which reads one state. With a
-/// [block](BlockHead) it guesses several tokens at once. An [assistant](Assistant) reads that state of the last token and
-/// attends to what the target cached of all.
+/// - EAGLE-3 (Li et al. 2025) drafts token by token. Beside a token's embedding it reads a state:
+///   the fused states of the target at the previous token, or its own output there.
+/// - A [block for MTP](Self::mtp) drafts token by token and reads one state of the target.
+/// - A [block head](BlockHead) drafts several tokens in one pass.
+/// - An [assistant](Assistant) reads the target's last hidden state and attends to the target's
+///   cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftHead {
-    /// The layers of the target whose entering states it reads; `None` where the file leaves them to
-    /// [a rule](Self::usual).
+    /// Layers of the target whose input states the head reads; `None` for [the
+    /// default](Self::usual).
     pub entering: Option<Vec<usize>>,
-    /// Numbers of one of these states.
+    /// Width of one of these states.
     pub target_hidden: usize,
-    /// Tokens that it can be fed, which are the target's. Those it guesses are `ModelConfig::vocabulary` of them.
+    /// Size of the input vocabulary, which is the target's. Draft tokens are
+    /// `ModelConfig::vocabulary`.
     pub tokens: usize,
     pub fused_norms: FusedNorms,
-    /// What attention adds to is the normed state.
+    /// True if the residual that attention adds to is the normalised state.
     pub normed_residual: bool,
-    /// What it gives for the token after is its state after the final norm, and not before it.
+    /// True if the state passed on to the next draft token is taken after the final norm.
     pub normed_output: bool,
-    /// Of one that guesses a block of tokens at once. Of the three above it has none.
+    /// Options of a head that drafts a block at once; it has none of the three above.
     pub block: Option<BlockHead>,
-    /// It is a block of its target's own that was trained with it to predict a further token (multi-token prediction,
-    /// DeepSeek-AI 2024): it reads the target's state after the final norm and nothing else, and joins that with the
-    /// embedding into the state that enters its layer.
+    /// True if the head is the target's own multi-token prediction block (MTP, DeepSeek-AI 2024).
+    /// Its layer's input is a projection of the embedding and the target's state after the final
+    /// norm.
     pub mtp: bool,
-    /// Of one that attends to its target's keys and values.
+    /// Options of a head that attends to its target's keys and values.
     pub assistant: Option<Assistant>,
 }
 
-/// How the target's states are normalised before they are fused.
+/// Normalisation of the target's states before they are fused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FusedNorms {
     None,
-    /// All as one vector.
+    /// One norm over all states as one vector.
     Whole,
-    /// Each by itself.
+    /// One norm for each state.
     Each,
 }
 
 impl DraftHead {
-    /// States that are fused, of a head that drafts token by token.
+    /// Number of states that a token-by-token head fuses.
     pub const STATES: usize = 3;
 
-    /// The parts of its vocabulary that a block for MTP guesses from, shortest first, where what is written lies in them.
+    /// Divisors of the vocabulary that an MTP block scores in part, smallest part first, when the
+    /// text's tokens lie within that part.
     pub const PARTS: [usize; 2] = [4, 2];
 
-    /// Numbers of all that it reads of a token.
+    /// Total width of the features that the head reads per token.
     pub fn states(&self) -> usize {
         let entering = self.entering.as_ref().map_or(Self::STATES, Vec::len);
         let seen = self.assistant.as_ref().map_or(0, |assistant| assistant.seen);
         (entering + usize::from(self.reads_last())) * self.target_hidden + seen
     }
 
-    /// The share of its tokens that it scores at least, as a numerator and a denominator.
+    /// Smallest fraction of its tokens that the head scores, as numerator and denominator.
     pub fn scored(&self) -> (usize, usize) {
         let clusters = self.assistant.as_ref().and_then(|assistant| assistant.clusters);
         let of_all = if self.mtp { (1, Self::PARTS[0]) } else { (1, 1) };
         clusters.map_or(of_all, |clusters| (clusters.nearest, clusters.count))
     }
 
-    /// Whether it reads the target's state after the final norm.
+    /// Returns whether the head reads the target's state after the final norm.
     pub fn reads_last(&self) -> bool {
         self.mtp || self.assistant.is_some()
     }
 
-    /// Whether it fuses several states of a token, and drafts token by token.
+    /// Returns whether the head fuses several states of a token, and drafts token by token.
     pub fn fuses(&self) -> bool {
         self.block.is_none() && !self.reads_last()
     }
 
-    /// The layers that are read where a file does not name them, of a target with so many.
+    /// Default layers to read for a target with `layers` layers.
     pub fn usual(layers: usize) -> Vec<usize> {
         vec![2, layers / 2, layers.saturating_sub(3)]
     }
 
-    /// Norms before the states are fused, and numbers in each.
+    /// Number and size of the norms before states are fused.
     pub fn norms(&self) -> (usize, usize) {
         match self.fused_norms {
             FusedNorms::None => (0, 0),
@@ -91,29 +95,30 @@ impl DraftHead {
 }
 
 impl ModelConfig {
-    /// Tokens that a pass may be fed: ids are below this.
+    /// Size of the input vocabulary: token ids of a pass are below this.
     pub fn tokens(&self) -> usize {
         self.draft_head.as_ref().map_or(self.vocabulary, |head| head.tokens)
     }
 
-    /// Numbers that attention takes of a token: its state, and in a draft head that fuses states its embedding as well.
+    /// Input width of attention: the hidden size, twice that in a head that fuses states, because
+    /// it concatenates the embedding.
     pub fn mixed(&self) -> usize {
         let joins = self.draft_head.as_ref().is_some_and(DraftHead::fuses);
         self.hidden * if joins { 2 } else { 1 }
     }
 
-    /// Of a draft head that attends to its target's keys and values.
+    /// Options of a draft head that attends to its target's keys and values.
     pub fn assistant(&self) -> Option<&Assistant> {
         self.draft_head.as_ref()?.assistant.as_ref()
     }
 
-    /// Numbers of the embedding of a token, and of the state after the last layer as a draft head goes on with it.
+    /// Width of embeddings and of the state passed on to the next draft token.
     pub fn carried(&self) -> usize {
         let head = self.draft_head.as_ref().filter(|head| head.assistant.is_some());
         head.map_or(self.hidden, |head| head.target_hidden)
     }
 
-    /// Of a draft head that guesses a block at once.
+    /// Options of a draft head that drafts a block at once.
     pub fn block(&self) -> Option<&BlockHead> {
         self.draft_head.as_ref()?.block.as_ref()
     }

@@ -1,4 +1,4 @@
-//! A model's numbers from the header of a GGUF file.
+//! Reads a model's configuration from the header of a GGUF file.
 
 mod attention;
 mod latent;
@@ -16,12 +16,12 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// Gives the numbers of a vector among the tensors, `None` where there is none of that name.
+/// Loads a vector from the file's tensors by name; `None` if there is no such tensor.
 pub type Vectors<'a> = &'a dyn Fn(&str) -> Result<Option<Vec<f32>>>;
 
 impl ModelConfig {
-    /// From a GGUF header. `has` tells which tensors the file has, `vectors` gives those that hold divisors of rotary
-    /// frequencies.
+    /// Reads the configuration from a GGUF header. `has` returns whether the file has a tensor;
+    /// `vectors` loads the divisors of rotary frequencies.
     ///
     /// # Errors
     /// `Error::Architecture` for another family, `Error::BadModel` for missing or unusable numbers.
@@ -100,7 +100,7 @@ impl ModelConfig {
 struct Keys<'a> {
     header: &'a Header,
     family: &'static Family,
-    /// Whether the file has a tensor.
+    /// Returns whether the file has a tensor.
     has: &'a dyn Fn(&str) -> bool,
 }
 
@@ -127,7 +127,8 @@ impl Keys<'_> {
         self.size_or(name, 0)
     }
 
-    /// The value of a key that may be missing; 0 as default means that it may not.
+    /// The size in a key, or `default` if the key is missing; a `default` of 0 makes the key
+    /// required.
     fn size_or(&self, name: &str, default: usize) -> Result<usize> {
         let found = self.integer(name)?;
         size(self.header.path(), &self.key(name), found.unwrap_or(default as u64))
@@ -147,7 +148,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Refuses a number that is set and not 0.
+    /// Rejects a key whose value is neither missing nor 0.
     fn refuse(&self, name: &str, expected: &str) -> Result<()> {
         match self.number(name)? {
             Some(found) if found != 0.0 => {
@@ -157,8 +158,8 @@ impl Keys<'_> {
         }
     }
 
-    /// Of the feed-forward network of every layer; of Granite 4's dense models the one that all tokens share. Where
-    /// experts take its place it need not be said.
+    /// Feed-forward width of each layer; for Granite 4's dense models, the width of the shared
+    /// expert. Models whose experts replace the feed-forward network need no key for it.
     fn intermediates(&self, layers: usize, experts: Option<&Experts>) -> Result<Vec<usize>> {
         if let Some(experts) = experts.filter(|_| self.family.latent) {
             return self.latent_intermediates(layers, experts);
@@ -172,8 +173,8 @@ impl Keys<'_> {
         self.each(if is_shared { shared } else { "feed_forward_length" }, layers, default)
     }
 
-    /// A size of every layer, which some writers say of each and most of all; 0 as default means that it may not be
-    /// missing.
+    /// A size for each layer, from a key with a list or with one value for all layers. A `default`
+    /// of 0 makes the key required.
     fn each(&self, name: &str, layers: usize, default: usize) -> Result<Vec<usize>> {
         let key = self.key(name);
         let Some(listed) = self.header.list(&key).ok().flatten() else {
@@ -187,7 +188,7 @@ impl Keys<'_> {
         listed.into_iter().map(size).collect()
     }
 
-    /// How many key heads there are in layers without a window and in those with one.
+    /// Numbers of key heads: in layers with full attention and in layers with a window.
     fn kv_heads(&self, windowed: &[bool], heads: usize) -> Result<[usize; 2]> {
         const NAME: &str = "attention.head_count_kv";
         let counts = match self.family.recurrent {
@@ -208,7 +209,7 @@ impl Keys<'_> {
         Ok([of(false)?, of(true)?])
     }
 
-    /// Layers with keys and values of their own, which are the first ones.
+    /// Number of leading layers that have keys and values of their own.
     fn caching_layers(&self, layers: usize) -> Result<usize> {
         const NAME: &str = "attention.shared_kv_layers";
         if self.family.assists {
@@ -221,7 +222,7 @@ impl Keys<'_> {
             .ok_or_else(|| self.bad(format!("{} below {layers}", self.key(NAME)), shared.to_string()))
     }
 
-    /// Of a family that has it.
+    /// Width of the per-layer input embedding, if the model has one.
     fn per_layer(&self) -> Result<Option<usize>> {
         const NAME: &str = "embedding_length_per_layer_input";
         match self.integer(NAME)? {
@@ -235,7 +236,7 @@ impl Keys<'_> {
         if !self.family.multipliers {
             return Ok(None);
         }
-        // 0 is as good as missing.
+        // A value of 0 means that the key is unset.
         let given = |name| Result::Ok(self.number(name)?.filter(|&number| number != 0.0));
         Ok(Some(Multipliers {
             embeddings: given("embedding_scale")?.unwrap_or(1.0),
@@ -255,7 +256,8 @@ impl Keys<'_> {
         Ok(Scoring { scale: scale as f32, cap: cap.map(|cap| cap as f32) })
     }
 
-    /// Those of a family that has them. A Mixtral calls itself a Llama.
+    /// Reads the expert settings, or rejects experts in a dense family: a Mixtral declares the
+    /// architecture `llama`.
     fn experts(&self) -> Result<Option<Experts>> {
         const INTERMEDIATE: &str = "expert_feed_forward_length";
         match (self.family.experts, self.integer("expert_count")?) {
@@ -280,7 +282,7 @@ impl Keys<'_> {
                     count: self.size("expert_count")?,
                     used: self.size("expert_used_count")?,
                     intermediate: match options.shared {
-                        // Files of Granite call that of the expert which all go through by a name of its own.
+                        // Granite's files give the width of the shared expert a key of its own.
                         Some(SharedExpert::Whole) if !self.header.has(&self.key(INTERMEDIATE)) => {
                             self.size("feed_forward_length")?
                         }
@@ -305,11 +307,12 @@ impl Keys<'_> {
         }
     }
 
-    /// Whether shares are made of sigmoids. Refuses scores that become shares in another way than the family's; where
-    /// it has several and the file does not say which, those that are chosen by a bias are sigmoids.
+    /// Returns whether the gating function is a sigmoid, and rejects functions that the family does
+    /// not have. A file without the key has sigmoid gating if it has a selection bias and the
+    /// family allows both.
     fn takes_sigmoids(&self, options: ExpertOptions, has_bias: bool) -> Result<bool> {
         const NAME: &str = "expert_gating_func";
-        // As llama.cpp numbers them.
+        // Values of llama.cpp's `llama_expert_gating_func_type`.
         const SOFTMAX: u64 = 1;
         const SIGMOID: u64 = 2;
         let found = self.integer(NAME)?.filter(|&found| found != 0);
@@ -324,7 +327,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Refuses experts of which a token goes through those of the best groups.
+    /// Rejects group-limited routing, which selects experts only from the best groups.
     fn refuse_groups(&self) -> Result<()> {
         match self.integer("expert_group_count")?.filter(|&groups| groups > 1) {
             Some(groups) => Err(self.bad("experts without groups".into(), format!("{groups} groups"))),
@@ -332,7 +335,7 @@ impl Keys<'_> {
         }
     }
 
-    /// First layers without experts.
+    /// Number of leading dense layers.
     fn leading_dense(&self, options: ExpertOptions) -> Result<usize> {
         const NAME: &str = "leading_dense_block_count";
         let found = self.integer(NAME)?.unwrap_or(0);
@@ -342,7 +345,7 @@ impl Keys<'_> {
         super::layers(self.header.path(), usize::try_from(found).unwrap_or(usize::MAX))
     }
 
-    /// Of a family of draft heads.
+    /// Options of a draft head; `None` for other families.
     fn draft_head(&self, hidden: usize, tokens: usize, layers: usize) -> Result<Option<DraftHead>> {
         if !self.family.is_draft_head || self.family.assists {
             return Ok(None);
@@ -372,7 +375,7 @@ impl Keys<'_> {
         }))
     }
 
-    /// Of a family that guesses blocks.
+    /// Options of a draft head that drafts blocks.
     fn block_head(&self, hidden: usize, tokens: usize, layers: usize) -> Result<DraftHead> {
         for name in ["embedding_scale", "attention.value_scale", "logit_scale"] {
             if let Some(found) = self.number(name)?.filter(|&scale| scale != 1.0 && scale != 0.0) {
@@ -398,7 +401,7 @@ impl Keys<'_> {
             None => self.windowed(layers)?,
         };
         let mask = self.header.integer("tokenizer.ggml.mask_token_id")?;
-        // Tensors tell what else a head has; those of DSpark guess from the text's last token on, unless they say no.
+        // Other options follow from the tensors. DSpark heads sample from the anchor by default.
         let from_anchor = self.header.boolean(&self.key("sample_from_anchor"))?;
         let from_anchor = from_anchor.unwrap_or_else(|| (self.has)(MARKOV_BEFORE));
         Ok(DraftHead {
@@ -414,8 +417,9 @@ impl Keys<'_> {
         })
     }
 
-    /// What queries are divided by the square root of. GGUF has no key for it: Gemma 4's are not divided, and Gemma 3
-    /// 27B, told by its 62 layers, is the one other model where it is not the head size.
+    /// Returns the number whose inverse square root scales queries. GGUF has no key for it. It is 1
+    /// for Gemma 4; Gemma 3 27B, recognised by its 62 layers, is the only other exception to the
+    /// head size.
     fn query_scalar(&self, layers: usize, hidden: usize, heads: usize, head_size: usize) -> usize {
         match self.family.name {
             "gemma3" if layers == 62 => hidden / heads,

@@ -1,4 +1,4 @@
-//! A model's numbers from the config.json of a Hugging Face folder.
+//! Reads a model's configuration from the config.json of a Hugging Face folder.
 
 mod attention;
 mod latent;
@@ -19,8 +19,8 @@ use super::{
 use crate::error::{Error, Result};
 
 impl ModelConfig {
-    /// From the part of a config.json that describes a `family`'s model of language. `name` is what to
-    /// call it; `tied_embeddings` is whether there is no output matrix.
+    /// Reads the configuration from `json`, the text part of a config.json. `name` is the name to
+    /// display; `tied_embeddings` is true if there is no output matrix.
     ///
     /// # Errors
     /// `Error::BadModel` for missing or unusable numbers.
@@ -92,7 +92,8 @@ impl ModelConfig {
 }
 
 impl DraftHead {
-    /// From a config.json, whose part `block` describes its layers and has been read as `config`.
+    /// Reads the options of a draft head from a config.json. Its part `block` describes the layers
+    /// and was read as `config`.
     ///
     /// # Errors
     /// `Error::BadModel` for unusable numbers.
@@ -106,7 +107,7 @@ impl DraftHead {
             let sliding = Keys { path, json: block, family: config.family }.sliding(config.layers)?;
             return Self::of_block(&BlockKeys { path, config: json, block }, config, &sliding);
         }
-        // Writers do not agree on where these are.
+        // Writers disagree on the object that contains these keys.
         let nested = [json, block, &json["eagle_config"]];
         let find = |key: &str| nested.iter().map(|json| &json[key]).find(|value| !value.is_null());
         let number = |key: &str| find(key).and_then(Json::as_u64);
@@ -142,7 +143,7 @@ impl DraftHead {
         })
     }
 
-    /// Of one that guesses a block at once.
+    /// Options of a head that drafts a block at once.
     fn of_block(keys: &BlockKeys<'_>, config: &ModelConfig, sliding: &[bool]) -> Result<Self> {
         let target_hidden = keys.find("target_hidden_size").and_then(Json::as_u64);
         Ok(Self {
@@ -163,7 +164,7 @@ impl DraftHead {
     }
 }
 
-/// Reads one family's keys.
+/// Reads keys of one family.
 struct Keys<'a> {
     path: &'a Path,
     json: &'a Json,
@@ -175,7 +176,7 @@ impl Keys<'_> {
         bad(self.path, format!("{expected} in config.json"), found)
     }
 
-    /// A number that the file or the family gives.
+    /// A number from the file or the family's defaults.
     fn number(&self, key: &str) -> Option<f64> {
         self.json[key].as_f64().or_else(|| self.family.default(key))
     }
@@ -184,8 +185,8 @@ impl Keys<'_> {
         self.size_or(key, 0)
     }
 
-    /// The value of a key that may be missing, null being as good as missing; 0 as default means that it
-    /// may not.
+    /// The size in a key, or `default` if the key is missing or null; a `default` of 0 makes the
+    /// key required.
     fn size_or(&self, key: &str, default: usize) -> Result<usize> {
         let found = match &self.json[key] {
             Json::Null => self.family.default(key).map_or(default as u64, |value| value as u64),
@@ -196,7 +197,7 @@ impl Keys<'_> {
         size(self.path, key, found)
     }
 
-    /// A whole number that may be 0.
+    /// An integer that may be 0.
     fn whole_or(&self, key: &str, default: usize) -> Result<usize> {
         let found = self.stated(key, default as f64)?;
         match found.fract() == 0.0 && found >= 0.0 {
@@ -214,14 +215,14 @@ impl Keys<'_> {
         if !self.family.bent_logits {
             self.refuse_set("final_logit_softcapping", "logits without soft-capping")?;
         }
-        // Of what is seen, which text is not.
+        // Bidirectional attention among image tokens does not concern text.
         if self.json["use_bidirectional_attention"] != "vision" {
             self.refuse_set("use_bidirectional_attention", "causal attention")?;
         }
         let (expected, others) = match self.family.activation {
             Activation::Silu => ("silu", ["silu", "swish"]),
             Activation::Gelu => ("gelu_pytorch_tanh", ["gelu_pytorch_tanh", "gelu_new"]),
-            // By that name.
+            // config.json names gpt-oss's clamped activation so.
             Activation::Clamped => ("silu", ["silu", "swish"]),
         };
         for (key, expected) in [("swiglu_alpha", 1.702), ("swiglu_limit", 7.0)] {
@@ -237,7 +238,7 @@ impl Keys<'_> {
         Ok(())
     }
 
-    /// Of the feed-forward network; of Granite 4's dense models the one that all tokens share.
+    /// Feed-forward width; for Granite 4's dense models, the width of the shared expert.
     fn intermediate(&self) -> Result<usize> {
         if self.family.recurrent == Mixer::ShortConv && self.family.experts.is_none() {
             return self.adjusted_intermediate();
@@ -250,7 +251,7 @@ impl Keys<'_> {
         self.size(if is_shared { shared } else { "intermediate_size" })
     }
 
-    /// Layers with keys and values of their own, which are the first ones.
+    /// Number of leading layers that have keys and values of their own.
     fn caching_layers(&self, layers: usize) -> Result<usize> {
         if self.family.assists {
             return Ok(0);
@@ -263,7 +264,8 @@ impl Keys<'_> {
         caching.ok_or_else(|| self.bad(&format!("num_kv_shared_layers below {layers}"), shared.to_string()))
     }
 
-    /// Of every layer, if they differ: those that share keys and values may be twice as wide.
+    /// Feed-forward width of each layer, or nothing if all are equal. Layers that share keys and
+    /// values may be twice as wide (Gemma 4).
     fn intermediates(&self, layers: usize, caching: usize, usual: usize) -> Result<Vec<usize>> {
         if self.json["use_double_wide_mlp"] != true {
             return Ok(Vec::new());
@@ -272,7 +274,7 @@ impl Keys<'_> {
         Ok((0..layers).map(|layer| if layer < caching { usual } else { twice }).collect())
     }
 
-    /// Of a family that has it.
+    /// Width of the per-layer input embedding, if the model has one.
     fn per_layer(&self) -> Result<Option<usize>> {
         match self.stated("hidden_size_per_layer_input", 0.0)? {
             width if width == 0.0 || !self.family.value_norms => Ok(None),
@@ -301,7 +303,7 @@ impl Keys<'_> {
         Ok(Scoring { scale, cap: (cap != 0.0).then_some(cap as f32) })
     }
 
-    /// The number of a key that may be missing, here or in the family; never something else.
+    /// The number in a key, or the family's or the given default. Rejects values of other types.
     fn stated(&self, key: &str, default: f64) -> Result<f64> {
         let missing = || self.family.default(key).unwrap_or(default);
         match &self.json[key] {
@@ -336,7 +338,7 @@ impl Keys<'_> {
             normalised: match options.gating {
                 _ if options.stated_shares => self.json["norm_topk_prob"] == true,
                 Gating::Softmax => true,
-                // Of these the default is the other one.
+                // transformers' default for these families is true.
                 Gating::Sigmoid => self.json["norm_topk_prob"] != false,
                 Gating::Stated => self.json["norm_topk_prob"].as_bool().unwrap_or(self.takes_sigmoids()),
             },
@@ -364,12 +366,12 @@ impl Keys<'_> {
         }))
     }
 
-    /// The second of two keys where it is the one that is given.
+    /// Returns the key that is present, preferring the first.
     fn given(&self, [usual, other]: [&'static str; 2]) -> &'static str {
         if self.json[usual].is_null() && !self.json[other].is_null() { other } else { usual }
     }
 
-    /// Refuses a key that is neither missing, null nor false.
+    /// Rejects a key whose value is neither missing, null nor false.
     fn refuse_set(&self, key: &str, expected: &str) -> Result<()> {
         match &self.json[key] {
             Json::Null | Json::Bool(false) => Ok(()),

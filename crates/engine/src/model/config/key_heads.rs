@@ -1,29 +1,30 @@
-//! The heads of keys and values.
+//! Heads of keys and values.
 
-/// No real model has heads nearly as large: a table with an entry for each component is made of what a file says.
+/// Upper bound of a head's size, far above real models. Tables with an entry per component are
+/// allocated from what an untrusted file says.
 pub(super) const MAX_HEAD_SIZE: usize = 1 << 13;
 
-/// The heads of keys and values of a kind of attention.
+/// Key-value heads of one kind of attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyHeads {
-    /// Divides how many heads of queries there are.
+    /// Number of heads; divides the number of query heads.
     pub count: usize,
-    /// Numbers of a head, as many as a query's has. Even.
+    /// Size of a head, even; the same as a query head's.
     pub size: usize,
-    /// Values are what keys are before they are normed and turned.
+    /// True if values are the keys before norm and rotation, so that there is no value matrix.
     pub are_values: bool,
-    /// Values are the first so many numbers of the keys, as these are cached.
+    /// Size of the prefix of each cached key that serves as its value (latent attention).
     pub hold_values: Option<usize>,
 }
 
 impl KeyHeads {
-    /// Numbers of a token's keys and values.
+    /// Cached numbers per token: keys and values.
     pub fn cached(&self) -> usize {
         let halves = if self.hold_values.is_some() { 1 } else { 2 };
         halves * self.count * self.size
     }
 
-    /// Numbers of a value.
+    /// Size of a value.
     pub fn value_size(&self) -> usize {
         self.hold_values.unwrap_or(self.size)
     }

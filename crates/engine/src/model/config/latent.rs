@@ -1,40 +1,43 @@
-//! The sizes of attention to latents: the one vector of a token that the keys and values of all heads are made of
-//! (DeepSeek-AI 2024).
+//! Sizes of multi-head latent attention (MLA, DeepSeek-AI 2024): the keys and values of all heads
+//! are computed from one cached vector per token, the latent.
 
 use std::path::Path;
 
 use super::key_heads::{KeyHeads, MAX_HEAD_SIZE};
 use crate::error::{Error, Result};
 
-/// A latent is a whole number of these, and so is a head's value: what is written of one does not reach into the next.
+/// Granularity of latents and values; kernels write in steps of this size.
 const WHOLE: usize = 16;
 
-/// Of a token's normed latent come, by matrices of each head, the part of its key that does not turn and its value. The part
-/// that turns is the same for all heads.
+/// Sizes of latent attention. Each head has matrices that compute the unrotated part of its key and
+/// its value from a token's normalised latent. The rotated part of the key is shared by all heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Latent {
-    /// Numbers of a latent.
+    /// Size of a latent (`kv_lora_rank`).
     pub size: usize,
-    /// Of the part of a head's query and key that turns, after the other. Even.
+    /// Size of the rotated part of a head's query and key, which comes last (`qk_rope_head_dim`).
+    /// Even.
     pub turned: usize,
-    /// Of the part that does not.
+    /// Size of the unrotated part of a head's query and key (`qk_nope_head_dim`).
     pub plain: usize,
-    /// Of a head's value.
+    /// Size of a head's value (`v_head_dim`).
     pub value: usize,
-    /// Of the normed vector that the queries of all heads are made of, if they are not made of the state.
+    /// Size of the normalised vector that queries are computed from (`q_lora_rank`); `None` where
+    /// they are computed from the hidden state.
     pub queries: Option<usize>,
 }
 
 impl Latent {
-    /// Of the norms of latents and of what queries are made of, whatever a file says of other norms.
+    /// Epsilon of the norms of latents and of the low-rank queries, fixed regardless of the file.
     pub const EPSILON: f32 = 1e-6;
 
-    /// A head's numbers of a query, before it sees latents.
+    /// Size of a head's query before it is projected onto latents.
     pub fn query(&self) -> usize {
         self.plain + self.turned
     }
 
-    /// What is cached of a token: the latent, which is all heads' value, and the part of the key that turns.
+    /// Shape of the cache: one head with the latent, which is the value, and the rotated part of
+    /// the key.
     pub fn keys(&self) -> KeyHeads {
         KeyHeads { count: 1, size: self.size + self.turned, are_values: false, hold_values: Some(self.size) }
     }

@@ -1,5 +1,6 @@
-//! The numbers that describe a model, whatever the format: `gguf.rs` reads them from a header, `json.rs`
-//! from a config.json. Refuses what would be computed wrongly; touches no weights.
+//! Model configuration: sizes and options of a model, whatever the file format. `gguf.rs` reads
+//! them from a GGUF header, `json.rs` from a config.json. Rejects models that would be computed
+//! wrongly; touches no weights.
 
 mod assistant;
 mod assistant_keys;
@@ -28,112 +29,119 @@ use self::recurrence::mixers;
 use super::family::{ExpertOptions, Family, Gating, Mixer, SharedExpert};
 use crate::error::{Error, Result};
 
-/// No size in a real model comes near; keeps a hostile header from asking for absurd allocations.
+/// Upper bound of any size, far above real models; keeps an untrusted header from asking for absurd
+/// allocations.
 const MAX_SIZE: u64 = 1 << 24;
 
-/// No real model has nearly as many layers.
+/// Upper bound of the number of layers, far above real models.
 const MAX_LAYERS: usize = 1 << 12;
 
-/// A model's sizes, and what its family leaves to the file.
+/// Sizes of a model, and the options that its family leaves to the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
     pub family: &'static Family,
-    /// What the file says the model is called.
+    /// Name of the model according to its file.
     pub name: Option<String>,
-    /// Rows of the output matrix, and unless this is a [draft head](DraftHead) of the embedding: token ids are below
-    /// this.
+    /// Rows of the output matrix; token ids are below this. The embedding has as many, except in a
+    /// [draft head](DraftHead).
     pub vocabulary: usize,
     pub hidden: usize,
     pub intermediate: usize,
-    /// Of every layer, where they differ: then `intermediate` is the largest.
+    /// Feed-forward width of each layer, where layers differ; `intermediate` is then the largest.
     pub intermediates: Vec<usize>,
-    /// In place of the feed-forward network of every layer, or beside it.
+    /// Mixture of experts, in place of the feed-forward network of every layer or beside it.
     pub experts: Option<Experts>,
     pub layers: usize,
     pub heads: usize,
-    /// The most that any kind of attention has.
+    /// Largest number of key-value heads of any kind of attention.
     pub kv_heads: usize,
-    /// The largest of any kind of attention.
+    /// Largest head size of any kind of attention.
     pub head_size: usize,
-    /// So many first layers have keys and values of their own. The others see those of the last of these that is of
-    /// their kind.
+    /// Number of leading layers that have keys and values of their own. A later layer reads the
+    /// cache of the last of these with its kind of attention.
     pub caching_layers: usize,
-    /// Numbers that every layer is told of each token, beside the state that runs through them.
+    /// Width of the per-layer input embedding (Gemma 4).
     pub per_layer: Option<usize>,
-    /// Tokens the model was trained to see at once.
+    /// Context length the model was trained with, in tokens.
     pub context: usize,
     pub norm_epsilon: f64,
-    /// Of the norms after attention and the feed-forward network.
+    /// Epsilon of the norms after attention and the feed-forward network.
     pub post_norm_epsilon: f64,
-    /// What embeddings are multiplied with.
+    /// Factor of the embeddings.
     pub embedding_scale: f32,
-    /// The states that run through the layers, times this, are the model's hidden states. A model whose branches
-    /// are multiplied with something runs with states divided by it, which its norms do not see.
+    /// Hidden states divided by the states that run through the layers. With a residual multiplier
+    /// m (Granite), layers run on states divided by m, which RMS norms do not notice.
     pub state_scale: f32,
-    /// What normed queries are multiplied with, where the family has [`HeadNorms::Fixed`](super::family::HeadNorms).
+    /// Factor of normalised queries, in a family with
+    /// [`HeadNorms::Fixed`](super::family::HeadNorms).
     pub query_norm: f32,
-    /// The sizes of attention to latents: heads and keys are then those that see them.
+    /// Sizes of multi-head latent attention; `kv_heads` and `head_size` then describe the cached
+    /// latent.
     pub latent: Option<Latent>,
-    /// The products of queries and keys are multiplied by this: mostly 1 / sqrt(head_size).
+    /// Factor of the products of queries and keys, usually 1 / sqrt(head_size).
     pub query_scale: f32,
     pub scoring: Scoring,
-    /// The kinds of attention layers.
+    /// Kinds of attention that the layers have.
     pub attention_kinds: Vec<AttentionKind>,
-    /// Of every layer its kind: an index of `attention_kinds`.
+    /// Kind of attention of each layer, as an index into `attention_kinds`.
     pub attention_kind_of: Vec<usize>,
-    /// Of every layer what mixes its tokens; recurrent layers have no attention, whatever is said of it.
+    /// Token mixer of each layer. A recurrent layer has no attention; ignore its kind of attention.
     pub mixers: Vec<Mixer>,
-    /// The sizes of the layers without attention, if there are such.
+    /// Sizes of the recurrent layers, if there are any.
     pub recurrence: Option<Recurrence>,
-    /// Blocks that the file says it has after the layers, to draft with; only a [draft head](Self::mtp_head) runs one.
+    /// Number of multi-token prediction blocks after the layers, according to the file. Only a
+    /// [draft head](Self::mtp_head) runs one.
     pub beyond: usize,
-    /// The embedding is the output matrix too.
+    /// True if the embedding is the output matrix too.
     pub tied_embeddings: bool,
-    /// Of a model that is no use by itself.
+    /// Options of a draft head, which cannot run without its target.
     pub draft_head: Option<DraftHead>,
 }
 
-/// The feed-forward networks of a layer of which each token goes through a few.
+/// Mixture of experts of a layer: each token passes through `used` of `count` feed-forward
+/// networks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experts {
     pub count: usize,
-    /// That a token goes through.
+    /// Experts per token (top k).
     pub used: usize,
-    /// Of one of them.
+    /// Width of one expert.
     pub intermediate: usize,
-    /// The shares of those a token goes through add up to 1. Otherwise they are what they are among all.
+    /// True if the weights of a token's experts are normalised to a sum of 1. Otherwise they keep
+    /// their values from the softmax or sigmoid over all experts.
     pub normalised: bool,
-    /// The router and their matrices have biases.
+    /// True if the router and the experts' matrices have biases.
     pub biases: bool,
-    /// They are beside the feed-forward network of every layer.
+    /// True if the experts run beside the feed-forward network of each layer.
     pub beside: bool,
-    /// So is one that every token goes through: what is said of feed-forward networks is said of it.
+    /// A shared expert that processes every token; the feed-forward fields describe it.
     pub shared: Option<SharedExpert>,
-    /// Shares are multiplied with this.
+    /// Factor of the expert weights.
     pub scale: f32,
-    /// Shares are made of the sigmoids of the router's scores, not of their softmax.
+    /// Options of sigmoid gating; `None` for softmax gating.
     pub sigmoids: Option<Sigmoids>,
-    /// So many first layers have a feed-forward network in their place.
+    /// Number of leading dense layers, which have a feed-forward network instead of experts.
     pub after: usize,
 }
 
-/// How experts are chosen by the sigmoids of scores, and what these become.
+/// Options of experts that are gated by the sigmoids of the router's scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sigmoids {
-    /// Those are chosen that are highest after a number of each expert was added, which shares do not see.
+    /// Experts are selected by score plus a per-expert bias; the bias does not change their
+    /// weights.
     pub biased: bool,
-    /// Added to the sum that they are divided by.
+    /// Added to the sum by which the weights are normalised.
     pub least: f32,
 }
 
 impl Sigmoids {
-    /// What is added to sums where files do not say.
+    /// Default of `least`, which files do not contain.
     fn least(options: ExpertOptions) -> f32 {
         if options.gating == Gating::Stated { 1e-20 } else { 1e-6 }
     }
 }
 
-/// What is made of what the output matrix gives, before it is called logits.
+/// Scale and soft cap that turn the output matrix's products into logits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scoring {
     pub scale: f32,
@@ -145,43 +153,43 @@ impl Scoring {
     pub const PLAIN: Self = Self { scale: 1.0, cap: None };
 }
 
-/// How far a layer sees, and how it tells positions apart.
+/// Window, rotary positions and key-value heads of an attention layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttentionKind {
-    /// Tokens it sees, itself among them; `None` for all there are.
+    /// Size of the sliding window in tokens, the current one included; `None` for full attention.
     pub window: Option<usize>,
     pub rotary: Rotary,
     pub keys: KeyHeads,
 }
 
 impl ModelConfig {
-    /// The kind of a layer's attention.
+    /// Returns the kind of attention of `layer`.
     pub fn attention(&self, layer: usize) -> &AttentionKind {
         &self.attention_kinds[self.attention_kind_of[layer]]
     }
 
-    /// The layer whose keys and values a layer sees.
+    /// Returns the layer whose cached keys and values `layer` attends to.
     pub fn cache_of(&self, layer: usize) -> usize {
         let kind = |layer: &usize| self.attention_kind_of[*layer];
         if self.family.assists {
-            // What its target caches is with the first of each kind.
+            // An assistant's layers of one kind share a layer of the target's cache.
             return (0..layer).find(|earlier| kind(earlier) == kind(&layer)).unwrap_or(layer);
         }
         let shared = || (0..self.caching_layers).rev().find(|earlier| kind(earlier) == kind(&layer));
         if layer < self.caching_layers { layer } else { shared().unwrap_or(layer) }
     }
 
-    /// Of a layer's feed-forward network.
+    /// Returns the feed-forward width of `layer`.
     pub fn intermediate_of(&self, layer: usize) -> usize {
         self.intermediates.get(layer).copied().unwrap_or(self.intermediate)
     }
 
-    /// Those of a layer.
+    /// Returns the experts of `layer`; `None` for a dense layer.
     pub fn experts_of(&self, layer: usize) -> Option<&Experts> {
         self.experts.as_ref().filter(|experts| layer >= experts.after)
     }
 
-    /// Whether layers differ in their sizes, or in what they have.
+    /// Returns whether layers differ in sizes or parts.
     pub fn is_uneven(&self) -> bool {
         let first = self.attention_kinds.first().map(|kind| kind.keys);
         self.caching_layers < self.layers
@@ -190,18 +198,19 @@ impl ModelConfig {
             || self.attention_kinds.iter().any(|kind| Some(kind.keys) != first)
     }
 
-    /// Tokens up to which a text is read otherwise than a longer one, if there are such: the next pass over it reads
-    /// all of it anew.
+    /// Context length at which LongRoPE switches factors, if the model uses it. The pass that first
+    /// exceeds it recomputes the whole text.
     pub fn border(&self) -> Option<usize> {
         self.attention_kinds.iter().find_map(|kind| Some(kind.rotary.beyond.as_ref()?.tokens))
     }
 
-    /// Of norms of what never was a part of the states that run through the layers.
+    /// Epsilon of norms inside a branch, which the residual scaling does not touch.
     pub fn inner_epsilon(&self) -> f64 {
         self.norm_epsilon * f64::from(self.state_scale) * f64::from(self.state_scale)
     }
 
-    /// Key heads that layer `index` caches: none where it is recurrent, or sees what another caches.
+    /// Number of key heads that layer `index` caches; 0 for a recurrent layer and for one that
+    /// attends to another layer's cache.
     pub fn cached_heads(&self, index: usize) -> usize {
         let caches = match self.family.assists {
             true => self.cache_of(index) == index,
@@ -210,12 +219,12 @@ impl ModelConfig {
         if caches { self.attention(index).keys.count } else { 0 }
     }
 
-    /// Whether a text of `length` tokens is one of the longer ones.
+    /// Returns whether a text of `length` tokens exceeds [`Self::border`].
     pub fn is_long(&self, length: usize) -> bool {
         self.border().is_some_and(|border| length > border)
     }
 
-    /// What has to hold between the numbers, whatever the format.
+    /// Checks conditions between sizes that hold for every file format.
     fn validated(self, path: &Path) -> Result<Self> {
         for AttentionKind { keys, .. } in &self.attention_kinds {
             if !self.heads.is_multiple_of(keys.count) {
@@ -275,20 +284,21 @@ impl ModelConfig {
     }
 }
 
-/// What a model's file says it multiplies with; 1 where it says nothing.
+/// Granite's multipliers, as the file gives them; 1 where it gives none.
 struct Multipliers {
     embeddings: f64,
-    /// What attention and the feed-forward network give.
+    /// Factor of the outputs of attention and the feed-forward network (`residual_multiplier`).
     branches: f64,
-    /// Products of queries and keys; `None` for what everyone has.
+    /// Factor of the products of queries and keys; `None` for the usual one.
     products: Option<f64>,
-    /// What logits are divided by.
+    /// Divisor of the logits.
     logits: f64,
 }
 
 impl Multipliers {
-    /// Gives a model the numbers. x + m f(x / |x|) is m times x / m + f(x / |x|): states divided by m need no
-    /// multiplication in any layer, and norms do not see it, if epsilon is divided by m^2.
+    /// Sets the scales of `config`. A residual multiplier m is folded into the state: x + m
+    /// f(norm(x)) = m (x / m + f(norm(x / m))). States divided by m need no multiplication in any
+    /// layer, and the norms are unchanged if epsilon is divided by m^2.
     fn apply(&self, path: &Path, config: &mut ModelConfig) -> Result<()> {
         let products = self.products.unwrap_or(1.0);
         for (name, found) in [
@@ -310,7 +320,7 @@ impl Multipliers {
     }
 }
 
-/// A number that can be divided by.
+/// Returns `found` if it is finite and above 0.
 fn positive(path: &Path, name: &str, found: f64) -> Result<f64> {
     if found.is_finite() && found > 0.0 {
         return Ok(found);
@@ -323,8 +333,9 @@ fn query_scale(scalar: f64) -> f32 {
     1.0 / (scalar as f32).sqrt()
 }
 
-/// The kinds of attention there are when a layer is of the kind that `kind` makes of whether it has the window and
-/// whether it turns positions, and the kind of every layer. The one without a window comes first.
+/// Builds the kinds of attention and the kind of each layer. `kind` returns the kind for a pair of
+/// flags: whether the layer is windowed, and whether its heads are rotated. Full attention comes
+/// first.
 fn attention_kinds(
     windowed: &[bool],
     turned: &[bool],
@@ -348,24 +359,24 @@ fn attention_kinds(
     (kinds, flags.into_iter().map(number).collect())
 }
 
-/// One of two kinds of attention, with the window or not, turned or not.
+/// Returns the kind of attention for a layer that is windowed or not, and rotated or not.
 fn kind_of((window, turned): (bool, bool), global: &AttentionKind, local: &AttentionKind) -> AttentionKind {
     let kind = if window { local } else { global };
     let rotary = if turned { kind.rotary.clone() } else { kind.rotary.unturned() };
     AttentionKind { rotary, ..*kind }
 }
 
-/// The largest numbers of the kinds of attention.
+/// Returns the largest value of `of` over the kinds of attention.
 fn largest(kinds: &[AttentionKind], of: impl Fn(&KeyHeads) -> usize) -> usize {
     kinds.iter().map(|kind| of(&kind.keys)).max().unwrap_or(1)
 }
 
-/// A window that is none when it is 0 or no token of the context is ever outside.
+/// Returns the window, or `None` if it is 0 or covers the whole context.
 fn window(found: usize, context: usize) -> Option<usize> {
     (1..context).contains(&found).then_some(found)
 }
 
-/// A size that is there and not absurd.
+/// Returns `found` if it is between 1 and [`MAX_SIZE`].
 fn size(path: &Path, key: &str, found: u64) -> Result<usize> {
     match found {
         0 => Err(bad(path, format!("a size in {key}"), "none".into())),
@@ -381,7 +392,7 @@ fn layers(path: &Path, found: usize) -> Result<usize> {
     Ok(found)
 }
 
-/// How many components of a head are rotated.
+/// Checks the number of rotated components of a head.
 fn rotary_size(path: &Path, found: usize, head_size: usize) -> Result<usize> {
     if head_size > MAX_HEAD_SIZE {
         return Err(bad(path, format!("a head size of at most {MAX_HEAD_SIZE}"), head_size.to_string()));
@@ -393,7 +404,7 @@ fn rotary_size(path: &Path, found: usize, head_size: usize) -> Result<usize> {
     Ok(found)
 }
 
-/// Factors of which there is one for each of `count` frequencies.
+/// Returns `factors` if there is one for each of `count` frequencies.
 fn check_factors(path: &Path, name: &str, count: usize, factors: Vec<f64>) -> Result<Vec<f64>> {
     if factors.len() != count {
         return Err(bad(path, format!("{count} values in {name}"), factors.len().to_string()));

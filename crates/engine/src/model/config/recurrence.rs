@@ -1,100 +1,102 @@
-//! Layers that keep a state of the text in place of keys and values: which these are, and how large it is.
+//! Recurrent layers, which keep a state instead of keys and values: their positions and sizes.
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::model::family::Mixer;
 
-/// The most rows of any convolution: their products are added up in one go.
+/// Largest kernel size of a convolution; its products are summed in one step.
 const MOST_TAPS: usize = 16;
 
-/// Numbers of a head that are computed at once.
+/// Granularity of a head's size in the kernels.
 const HEAD_BLOCK: usize = 32;
 
-/// The sizes of a model's recurrent layers, which are all of one kind.
+/// Sizes of a model's recurrent layers, all of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recurrence {
     pub mixer: Mixer,
-    /// Rows that a convolution sees, the row itself among them: 2 to 16.
+    /// Kernel size of the convolution, the current row included: 2 to 16.
     pub taps: usize,
-    /// Numbers of a row that are convolved.
+    /// Channels of the convolution.
     pub channels: usize,
-    /// Heads that have a matrix in the state; none in [`Mixer::ShortConv`], whose state is what was convolved last.
+    /// Heads with a matrix in the state; none in [`Mixer::ShortConv`], whose state is its last
+    /// inputs.
     pub heads: Heads,
-    /// A number of each channel is added to what is convolved.
+    /// True if the convolution has a bias for each channel.
     pub biased: bool,
-    /// Between which steps of [`Mixer::Mamba`] lie.
+    /// Smallest and largest time step of [`Mixer::Mamba`].
     pub steps: [f32; 2],
 }
 
-/// Heads with a matrix each, `[key_size, value_size]`.
+/// Heads with a state matrix `[key_size, value_size]` each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heads {
-    /// Heads of queries and keys.
+    /// Number of query and key heads.
     pub keys: usize,
-    /// Heads of values, each with a matrix; a multiple of `keys`.
+    /// Number of value heads, one matrix each; a multiple of `keys`.
     pub values: usize,
     pub key_size: usize,
     pub value_size: usize,
-    /// The value heads of a key head follow each other, as in Hugging Face files; otherwise they are `keys` apart.
+    /// True if the value heads of one key head are adjacent, as in Hugging Face files; otherwise
+    /// they are `keys` apart.
     pub grouped: bool,
 }
 
 impl Heads {
-    /// The key head of a value head.
+    /// Returns the key head of value head `value`.
     pub fn key_of(&self, value: usize) -> usize {
         if self.grouped { value / (self.values / self.keys) } else { value % self.keys }
     }
 
-    /// Numbers of the keys of all heads.
+    /// Width of the keys of all heads.
     pub fn key_width(&self) -> usize {
         self.keys * self.key_size
     }
 
-    /// Numbers of the values of all heads.
+    /// Width of the values of all heads.
     pub fn value_width(&self) -> usize {
         self.values * self.value_size
     }
 }
 
 impl Recurrence {
-    /// With matrices, without biases or limits.
+    /// Sizes of layers with state matrices, without biases or limits of the time step.
     pub(super) fn of_heads(mixer: Mixer, taps: usize, heads: Heads) -> Self {
         let channels = 2 * heads.key_width() + heads.value_width();
         Self { mixer, taps, channels, heads, biased: false, steps: [0.0, f32::INFINITY] }
     }
 
-    /// Without matrices.
+    /// Sizes of layers without state matrices.
     pub(super) fn of_channels(taps: usize, channels: usize) -> Self {
         Self { channels, ..Self::of_heads(Mixer::ShortConv, taps, Heads::default()) }
     }
 
-    /// The first of a row's convolved numbers that is of a query.
+    /// Offset of the queries in a convolved row.
     pub fn queries(&self) -> usize {
         if self.mixer == Mixer::Mamba { self.heads.value_width() + self.heads.key_width() } else { 0 }
     }
 
-    /// The same of a key.
+    /// Offset of the keys in a convolved row.
     pub fn keys(&self) -> usize {
         if self.mixer == Mixer::Mamba { self.heads.value_width() } else { self.heads.key_width() }
     }
 
-    /// The same of a value.
+    /// Offset of the values in a convolved row.
     pub fn values(&self) -> usize {
         if self.mixer == Mixer::Mamba { 0 } else { 2 * self.heads.key_width() }
     }
 
-    /// Numbers of a state: the rows before that a convolution sees, and the matrices.
+    /// Size of a state: the previous inputs of the convolution, and the matrices.
     pub fn state(&self) -> usize {
         self.tail() + self.heads.values * self.heads.key_size * self.heads.value_size
     }
 
-    /// Numbers of a state that are rows before: `[taps - 1, channels]`.
+    /// Size of the previous inputs of the convolution, `[taps - 1, channels]`.
     pub fn tail(&self) -> usize {
         (self.taps - 1) * self.channels
     }
 
-    /// What has to hold between the numbers.
+    /// Checks conditions between sizes that hold for every file format.
     pub(super) fn validated(self, path: &Path) -> Result<Self> {
         if !(2..=MOST_TAPS).contains(&self.taps) {
             let expected = format!("a convolution over 2 to {MOST_TAPS} rows");
@@ -127,10 +129,10 @@ impl Recurrence {
     }
 }
 
-/// The mixer of every layer, of which `recurrent` says whether it is one of the kind `mixer`.
+/// Returns the mixer of each layer: `mixer` where `recurrent` is true, otherwise attention.
 ///
 /// # Errors
-/// `Error::BadModel` where all of them are, or none is.
+/// `Error::BadModel` if no layer has attention.
 pub(super) fn mixers(path: &Path, mixer: Mixer, recurrent: &[bool]) -> Result<Vec<Mixer>> {
     if mixer != Mixer::Attention && recurrent.iter().all(|&recurrent| recurrent) {
         return Err(bad(path, "attention in some of the layers".into(), "recurrent layers alone".into()));

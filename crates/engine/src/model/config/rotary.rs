@@ -1,39 +1,39 @@
-//! How positions become rotations of queries and keys (Su et al. 2021), and the ways to stretch
-//! them over longer contexts. Reads no file.
+//! Rotary position embedding (RoPE, Su et al. 2021) and its extensions to longer contexts: linear,
+//! Llama 3, YaRN and LongRoPE. Reads no file.
 
 use crate::model::family::RotaryLayout;
 
-/// How positions are rotated into queries and keys.
+/// Rotary position embedding of one kind of attention.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rotary {
     pub layout: RotaryLayout,
-    /// Radians per position, one for two components of a head; any scaling is already in them. Components
-    /// of a head beyond twice as many are not rotated.
+    /// Radians per position, one for each pair of components, scaling included. A head's components
+    /// beyond twice their number are not rotated.
     pub inverse_frequencies: Vec<f32>,
-    /// Cosines and sines are multiplied by this: 1, except with LongRoPE and YaRN.
+    /// Factor of cosines and sines: 1, except with LongRoPE and YaRN.
     pub scale: f32,
-    /// With LongRoPE: what takes the place of the frequencies in long texts.
+    /// LongRoPE's frequencies for long texts.
     pub beyond: Option<Beyond>,
-    /// What queries are multiplied with beside, if it is not 1.
+    /// Factor of queries that grows with the position (Llama 4, Ministral 3); `None` for 1.
     pub growth: Option<Growth>,
 }
 
-/// Frequencies of texts of more tokens.
+/// Frequencies for texts longer than the original context (LongRoPE).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Beyond {
-    /// The longest text that has the others.
+    /// Length of the longest text that uses the short frequencies, in tokens.
     pub tokens: usize,
     pub inverse_frequencies: Vec<f32>,
 }
 
-/// Queries at position p are multiplied by `1 + beta ln(1 + floor(p / period))`.
+/// Query scaling by position p: `1 + beta ln(1 + floor(p / period))`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
     pub beta: f32,
     pub period: usize,
 }
 
-/// Cosines and sines of some positions, `[positions, size / 2]` each.
+/// Cosines and sines of a pass's positions, `[positions, size / 2]` each.
 #[derive(Debug, Default)]
 pub struct Turns {
     pub cosines: Vec<f32>,
@@ -46,12 +46,12 @@ impl Rotary {
         Self { layout, inverse_frequencies, scale, beyond: None, growth: None }
     }
 
-    /// The same without rotation.
+    /// Returns the kind without rotation (NoPE).
     pub(super) fn unturned(&self) -> Self {
         Self::new(self.layout, &[], 1.0)
     }
 
-    /// Whether it can be computed with.
+    /// Returns whether all numbers are finite and in range.
     pub(super) fn is_sound(&self) -> bool {
         let beyond = self.beyond.iter().flat_map(|beyond| &beyond.inverse_frequencies);
         let grows = self.growth.is_none_or(|growth| growth.beta.is_finite() && growth.beta >= 0.0);
@@ -59,13 +59,14 @@ impl Rotary {
         grows && numbers.into_iter().all(|number| number.is_finite() && *number > 0.0)
     }
 
-    /// Components of a head that are rotated.
+    /// Number of rotated components of a head.
     pub fn size(&self) -> usize {
         2 * self.inverse_frequencies.len()
     }
 
-    /// Puts the cosines and sines of `positions` in place of what is there, in a text that is `long` or not. They are
-    /// computed in double precision: systems differ in the last bit of a result, which is rounded away.
+    /// Replaces `turns` with the cosines and sines of `positions`; `long` selects the frequencies
+    /// for long texts. Computes in double precision: systems differ in the last bit of `cos` and
+    /// `sin`, which rounding to single precision removes.
     pub fn tabulate(&self, positions: &[usize], long: bool, turns: &mut Turns) {
         let beyond = self.beyond.as_ref().filter(|_| long);
         let frequencies = beyond.map_or(&self.inverse_frequencies, |beyond| &beyond.inverse_frequencies);
@@ -85,7 +86,8 @@ impl Growth {
         1.0 + self.beta * ((1 + position / self.period) as f32).ln()
     }
 
-    /// Puts what queries at `positions` turn by in place of what is there, when keys turn by `keys`.
+    /// Replaces `queries` with the table for queries at `positions`, where `keys` is the table for
+    /// keys.
     pub fn tabulate(self, positions: &[usize], keys: &Turns, queries: &mut Turns) {
         let half = keys.cosines.len() / positions.len().max(1);
         let grow = |from: &[f32], to: &mut Vec<f32>| {
@@ -105,14 +107,14 @@ fn in_singles(numbers: &[f64]) -> Vec<f32> {
     numbers.iter().map(|&number| number as f32).collect()
 }
 
-/// base^(-2i / size) for i below size / 2.
+/// Returns base^(-2i / size) for i below size / 2.
 pub(super) fn plain_frequencies(base: f64, size: usize) -> Vec<f64> {
     let exponent = |i: usize| -2.0 * i as f64 / size as f64;
     (0..size / 2).map(|i| base.powf(exponent(i))).collect()
 }
 
-/// Llama 3's context extension: long waves turn slower by `factor`, short ones stay, those between
-/// are blended.
+/// Llama 3's context extension: divides low frequencies by `factor`, keeps high ones and blends
+/// between.
 pub(super) struct Llama3Scaling {
     pub factor: f64,
     pub low_frequency_factor: f64,
@@ -122,7 +124,7 @@ pub(super) struct Llama3Scaling {
 
 impl Llama3Scaling {
     pub fn apply(&self, frequency: f64) -> f64 {
-        // How often the wave turns in the original context.
+        // Rotations within the original context.
         let turns = self.original_context * frequency / std::f64::consts::TAU;
         let (low, high) = (self.low_frequency_factor, self.high_frequency_factor);
         let kept = ((turns - low) / (high - low)).clamp(0.0, 1.0);
@@ -130,22 +132,22 @@ impl Llama3Scaling {
     }
 }
 
-/// YaRN (Peng et al. 2023): components that turn often in the original context keep their frequencies, those that turn
-/// less than once are divided by `factor`, those between are blended.
+/// YaRN (Peng et al. 2023): keeps components that rotate often within the original context, divides
+/// those that rotate less than once by `factor`, and blends between.
 pub(super) struct Yarn {
     pub factor: f64,
     pub original_context: f64,
-    /// Turns in the original context from which on, and up to which.
+    /// Rotations within the original context between which frequencies are blended.
     pub beta_fast: f64,
     pub beta_slow: f64,
-    /// The blend begins and ends at whole components.
+    /// True if the blend begins and ends at whole components.
     pub truncated: bool,
 }
 
 impl Yarn {
     pub fn apply(&self, base: f64, frequencies: &mut [f64]) {
         let size = 2.0 * frequencies.len() as f64;
-        // The component that turns so often.
+        // Component that makes this many rotations within the original context.
         let component = |turns: f64| {
             size * (self.original_context / (turns * std::f64::consts::TAU)).ln() / (2.0 * base.ln())
         };
@@ -161,19 +163,19 @@ impl Yarn {
         }
     }
 
-    /// 0.1 `weight` ln(factor) + 1: what cosines and sines are multiplied with.
+    /// Factor of cosines and sines: 0.1 `weight` ln(factor) + 1.
     pub fn magnitude(&self, weight: f64) -> f64 {
         magnitude(self.factor, weight)
     }
 }
 
-/// 0.1 `weight` ln(factor) + 1: by how much texts that are longer by `factor` are to make scores larger.
+/// YaRN's attention factor for texts longer by `factor`: 0.1 `weight` ln(factor) + 1.
 pub(super) fn magnitude(factor: f64, weight: f64) -> f64 {
     if factor > 1.0 { 0.1 * weight * factor.ln() + 1.0 } else { 1.0 }
 }
 
-/// LongRoPE (Ding et al. 2024): every frequency is divided by a factor of its own. There is one list of
-/// factors for texts up to the original context and another for longer ones.
+/// LongRoPE (Ding et al. 2024): each frequency is divided by a factor of its own, from one list for
+/// texts up to the original context and another for longer texts.
 pub(super) struct LongRope<'a> {
     pub context: usize,
     pub original_context: usize,
@@ -182,8 +184,8 @@ pub(super) struct LongRope<'a> {
 }
 
 impl LongRope<'_> {
-    /// A rotation that knows both. The frequencies are those of a model that has neither; a model whose context is
-    /// no longer has the short ones alone.
+    /// Builds the rotary embedding with both lists from unscaled `frequencies`. A model whose
+    /// context is not extended gets only the short one.
     pub fn rotary(&self, layout: RotaryLayout, frequencies: &[f64], scale: Option<f64>) -> Rotary {
         let divided = |by: &[f64]| frequencies.iter().zip(by).map(|(f, by)| f / by).collect::<Vec<_>>();
         let rotary = Rotary::new(layout, &divided(self.short), scale.unwrap_or(self.attention_factor()));
@@ -193,8 +195,8 @@ impl LongRope<'_> {
         Rotary { beyond: is_longer.then(beyond), ..rotary }
     }
 
-    /// sqrt(1 + ln(s) / ln(original)), with s how many times longer the context is: what cosines and
-    /// sines are multiplied with where the file does not say.
+    /// Default factor of cosines and sines: sqrt(1 + ln(s) / ln(original)), where s is the ratio of
+    /// the contexts.
     fn attention_factor(&self) -> f64 {
         let original = self.original_context as f64;
         let longer = (self.context as f64 / original).max(1.0);
@@ -220,7 +222,7 @@ mod tests {
         assert_eq!(queries.sines[2..], [keys.sines[2] * twice[0], keys.sines[3] * twice[0]]);
     }
 
-    /// Linux gives these bits and Windows does; its cosines and sines of single precision would be others.
+    /// Linux and Windows give these bits; cosines and sines of single precision would differ.
     #[test]
     fn rotations_have_the_same_bits_on_every_system() {
         let rotary = Rotary::new(RotaryLayout::Halves, &plain_frequencies(10_000.0, 64), 1.0);

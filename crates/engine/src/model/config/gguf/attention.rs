@@ -1,4 +1,4 @@
-//! What a GGUF header says of attention: which layers have windows, and how positions are turned.
+//! Reads attention settings from a GGUF header: windows, key-value heads and rotary positions.
 
 use super::{Keys, Vectors};
 use crate::error::Result;
@@ -59,7 +59,7 @@ impl Keys<'_> {
         }))
     }
 
-    /// Of layers without a window and of those with one.
+    /// Key-value heads of layers with full attention and of layers with a window.
     fn key_heads(&self, windowed: &[bool], heads: usize, size: usize) -> Result<(KeyHeads, KeyHeads)> {
         let [count, local_count] = self.kv_heads(windowed, heads)?;
         let keys = |count, size, are_values| KeyHeads { count, size, are_values, hold_values: None };
@@ -72,7 +72,7 @@ impl Keys<'_> {
         Ok((keys(count, size, lacks_values), keys(local_count, local_size, false)))
     }
 
-    /// Of every layer whether it has the window.
+    /// Returns for each layer whether it has a sliding window.
     pub fn windowed(&self, layers: usize) -> Result<Vec<bool>> {
         let pattern = self.key("attention.sliding_window_pattern");
         let every = match self.family.windowed {
@@ -92,7 +92,7 @@ impl Keys<'_> {
         Ok((1..=layers).map(|layer| !layer.is_multiple_of(every)).collect())
     }
 
-    /// Of every layer whether it turns positions, when they are `windowed` or not.
+    /// Returns for each layer whether its queries and keys are rotated.
     fn turned(&self, windowed: &[bool]) -> Result<Vec<bool>> {
         let layers = windowed.len();
         Ok(match self.family.unturned {
@@ -111,7 +111,7 @@ impl Keys<'_> {
         Ok(self.number("rope.freq_base")?.unwrap_or(default))
     }
 
-    /// Rotates `rotated` components of a head.
+    /// Reads the rotary embedding of `rotated` components of a head.
     fn rotary(&self, rotated: usize, context: usize, vectors: Vectors<'_>) -> Result<Rotary> {
         let path = self.header.path();
         let base = self.base()?;
@@ -121,7 +121,7 @@ impl Keys<'_> {
             "linear" => self.number("rope.scaling.factor")?.unwrap_or(1.0),
             other => return Err(bad_scaling(path, other)),
         };
-        // The key of files made before scaling had a type.
+        // Key of files written before scaling had a type.
         let factor = self.number("rope.scale_linear")?.unwrap_or(factor);
         let mut frequencies = plain_frequencies(base, rotated);
         let vector = |name| -> Result<Option<Vec<f64>>> {
@@ -153,7 +153,7 @@ impl Keys<'_> {
         Ok(Rotary { growth, ..Rotary::new(layout, &frequencies, scale) })
     }
 
-    /// Stretches the frequencies by YaRN; returns what cosines and sines are multiplied with.
+    /// Scales the frequencies by YaRN; returns the factor of cosines and sines.
     fn yarn(&self, base: f64, context: usize, frequencies: &mut [f64]) -> Result<f64> {
         let path = self.header.path();
         let number =
@@ -173,13 +173,13 @@ impl Keys<'_> {
         yarn.apply(base, frequencies);
         let all = self.number("rope.scaling.yarn_log_multiplier")?.filter(|&all| all != 0.0);
         if self.family.latent && all.is_some() {
-            // It makes scores larger: cosines and sines stay as they are.
+            // The multiplier scales attention scores here, so cosines and sines stay unscaled.
             return Ok(1.0);
         }
         Ok(yarn.magnitude(1.0) / all.map_or(1.0, |all| yarn.magnitude(all)))
     }
 
-    /// What queries are multiplied with as positions grow, if anything.
+    /// Factor by which queries grow with the position, if any.
     fn growth(&self, context: usize) -> Result<Option<Growth>> {
         const NAME: &str = "attention.temperature_scale";
         let Some(beta) = self.number(NAME)?.filter(|&beta| beta != 0.0) else { return Ok(None) };

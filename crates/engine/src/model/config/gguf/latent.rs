@@ -1,15 +1,15 @@
-//! What a GGUF header says of attention to latents.
+//! Reads the sizes of latent attention from a GGUF header.
 
 use super::Keys;
 use crate::error::{Error, Result};
 use crate::model::config::rotary::magnitude;
 use crate::model::config::{Experts, Latent, query_scale, size};
 
-/// What files of this family hold of YaRN's weight of scores: a tenth of it.
+/// Ratio of `yarn_log_multiplier` in this family's files to YaRN's `mscale_all_dim`.
 const PART_OF_WEIGHT: f64 = 0.1;
 
 impl Keys<'_> {
-    /// The sizes, of a family that has it.
+    /// Sizes of latent attention; `None` for other families.
     pub fn latent(&self) -> Result<Option<Latent>> {
         if !self.family.latent {
             return Ok(None);
@@ -34,7 +34,8 @@ impl Keys<'_> {
         Ok(Some(latent.validated(self.header.path())?))
     }
 
-    /// A size of heads, which files do not have in which the matrices of latents are whole.
+    /// A size that is missing in files whose latent matrix is not split into `attn_k_b` and
+    /// `attn_v_b`.
     fn attending(&self, name: &str) -> Result<usize> {
         match self.integer(name)? {
             Some(found) => size(self.header.path(), &self.key(name), found),
@@ -47,7 +48,7 @@ impl Keys<'_> {
         }
     }
 
-    /// What products of queries and keys are multiplied with.
+    /// Factor of the products of queries and keys.
     pub fn latent_scale(&self, latent: Latent) -> Result<f32> {
         let plain = query_scale(latent.query() as f64);
         let is_yarn = self.header.string(&self.key("rope.scaling.type"))? == Some("yarn");
@@ -56,8 +57,8 @@ impl Keys<'_> {
         Ok(plain * magnitude(factor, weight / PART_OF_WEIGHT).powi(2) as f32)
     }
 
-    /// Of every layer the width of its feed-forward network, or of the experts that all tokens go through, which are as
-    /// one.
+    /// Feed-forward width of each layer: of the dense network, or of the shared experts, which are
+    /// stored as one.
     pub fn latent_intermediates(&self, layers: usize, experts: &Experts) -> Result<Vec<usize>> {
         let shared = self.size("expert_shared_count")?;
         let shared = size(

@@ -1,4 +1,4 @@
-//! What a GGUF header says of layers that keep a state, and of blocks that are there to draft with.
+//! Reads from a GGUF header the recurrent layers and the number of multi-token prediction blocks.
 
 use super::Keys;
 use crate::error::Result;
@@ -7,13 +7,14 @@ use crate::model::family::Mixer;
 use crate::model::recurrent_tensors::CONVOLUTION_BIAS;
 
 impl Keys<'_> {
-    /// Layers that are run, and blocks after them that are not: those that predict further tokens, which some writers
-    /// count among the layers and others do not, and which some leave out.
+    /// Returns the number of layers and the number of multi-token prediction (MTP) blocks after
+    /// them. Some writers count MTP blocks among the layers, others do not, and some leave the
+    /// blocks out.
     pub fn layers(&self, has: impl Fn(&str) -> bool) -> Result<(usize, usize)> {
         let path = self.header.path();
         let counted = super::super::layers(path, self.size("block_count")?)?;
         if self.family.assists {
-            // It calls all of its own so.
+            // Assistants use the MTP key for all of their own layers.
             return Ok((counted, 0));
         }
         let beyond = self.integer("nextn_predict_layers")?.unwrap_or(0);
@@ -27,7 +28,8 @@ impl Keys<'_> {
         Ok((size(path, &self.key("block_count"), (counted - among) as u64)?, beyond))
     }
 
-    /// Key heads of a layer with attention; a number for every layer, which some writers have, is 0 for one without.
+    /// Number of key heads of the attention layers. A list, which some writers use, has 0 for
+    /// recurrent layers.
     pub fn attending_kv_heads(&self, layers: usize, heads: usize) -> Result<usize> {
         const NAME: &str = "attention.head_count_kv";
         let Some(listed) = self.kv_heads_listed()? else { return self.size_or(NAME, heads) };
@@ -47,7 +49,7 @@ impl Keys<'_> {
         Ok(listed.map(|listed| listed.integers().unwrap_or_default()))
     }
 
-    /// The mixer of every layer, and the sizes of those without attention.
+    /// The mixer of each layer, and the sizes of the recurrent layers.
     pub fn recurrence(&self, layers: usize, hidden: usize) -> Result<(Vec<Mixer>, Option<Recurrence>)> {
         let mixer = self.family.recurrent;
         if mixer == Mixer::Attention {
@@ -63,7 +65,7 @@ impl Keys<'_> {
         Ok((mixers, Some(recurrence.validated(self.header.path())?)))
     }
 
-    /// Of every layer whether it has no attention.
+    /// Returns for each layer whether it is recurrent.
     fn recurrent(&self, layers: usize) -> Result<Vec<bool>> {
         let key = self.key("attention.recurrent_layers");
         if let Some(listed) = self.header.list(&key)? {
@@ -93,7 +95,7 @@ impl Keys<'_> {
             values,
             key_size: self.size("ssm.state_size")?,
             value_size: inner / values,
-            // Those of Qwen3.5 are put in turns by whoever writes the file.
+            // Converters interleave the heads of Qwen3.5.
             grouped: self.family.recurrent == Mixer::Mamba,
         })
     }

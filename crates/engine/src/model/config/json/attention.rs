@@ -1,4 +1,4 @@
-//! What a config.json says of attention: which layers have windows, and how positions are turned.
+//! Reads attention settings from a config.json: windows, key-value heads and rotary positions.
 
 use serde_json::Value as Json;
 
@@ -12,10 +12,10 @@ use crate::model::config::{
 };
 use crate::model::family::{Mixer, RotaryLayout, Unturned, Windowed};
 
-/// Of Qwen's layers so many have no window where the file does not say.
+/// Default of `max_window_layers` in Qwen's configurations: leading layers without a window.
 const WINDOWLESS_LAYERS: u64 = 28;
 
-/// What GGUF files divide frequencies by that turn nothing.
+/// Divisor in GGUF files for frequencies of components that are not rotated.
 const UNTURNED: f64 = 1e30;
 
 const ORIGINAL: &str = "original_max_position_embeddings";
@@ -48,8 +48,8 @@ impl Keys<'_> {
             Some(latent) => (latent.turned, latent.turned),
             None => (rotated(global_keys.size)?, rotated(head_size)?),
         };
-        // The newest files describe the rotation of each kind of layer, those before them a base for
-        // layers with a window, the others one rotation for all.
+        // The newest files describe rotary positions per kind of layer, older ones give a base for
+        // layers with a window, the others one description for all layers.
         let nested = rope["full_attention"].is_object();
         let global = if nested { &rope["full_attention"] } else { rope };
         let local = if nested { &rope["sliding_attention"] } else { rope };
@@ -82,10 +82,10 @@ impl Keys<'_> {
         }))
     }
 
-    /// Of layers without a window, where the others have those `keys`.
+    /// Key-value heads of layers with full attention; layers with a window have `keys`.
     fn global_keys(&self, keys: KeyHeads, windowed: &[bool]) -> Result<KeyHeads> {
         let Some(usual) = self.family.default("global_head_dim") else { return Ok(keys) };
-        // The newest files list what differs layer by layer.
+        // The newest files list deviating sizes per layer.
         let first = windowed.iter().position(|windowed| !windowed).unwrap_or_default();
         let own = &self.json["per_layer_config"][first.to_string()];
         let number = |key: &str, global: &str, default: usize| match own[key].as_u64() {
@@ -102,17 +102,17 @@ impl Keys<'_> {
         })
     }
 
-    /// A block head may say at one place that all of its layers have a window.
+    /// Returns whether a block head declares a window for all of its layers.
     fn windows_all(&self) -> bool {
         self.family.drafts_blocks && self.json["dflash_config"]["use_swa"] == true
     }
 
-    /// Of every layer whether it has the window, if there is one.
+    /// Returns for each layer whether it has the sliding window, if there is one.
     fn windowed(&self, layers: usize) -> Result<Vec<bool>> {
         if self.windows_all() { Ok(vec![true; layers]) } else { self.sliding(layers) }
     }
 
-    /// Of every layer whether it is of the kind that has a window.
+    /// Returns for each layer whether it is of the sliding-window kind.
     pub fn sliding(&self, layers: usize) -> Result<Vec<bool>> {
         if let Some(listed) = self.json["layer_types"].as_array() {
             let recurrent = |kind: &Json| self.family.recurrent != Mixer::Attention && is_recurrent(kind);
@@ -141,7 +141,7 @@ impl Keys<'_> {
         })
     }
 
-    /// Of every layer whether it turns positions, when they are `windowed` or not.
+    /// Returns for each layer whether its queries and keys are rotated.
     fn turned(&self, windowed: &[bool]) -> Result<Vec<bool>> {
         let layers = windowed.len();
         let listed = |key: &str| {
@@ -155,7 +155,7 @@ impl Keys<'_> {
         Ok(match self.family.unturned {
             Unturned::None => vec![true; layers],
             Unturned::Every(every) => match listed("no_rope_layers")? {
-                // Named for what it says of a layer that is 0.
+                // Despite the name, 1 marks a layer with rotary positions.
                 Some(turned) => turned,
                 None => {
                     let every = self.size_or("no_rope_layer_interval", every)?;
@@ -170,8 +170,7 @@ impl Keys<'_> {
         })
     }
 
-    /// Newer files keep everything rotary in `rope_parameters`, older ones the scaling in `rope_scaling`
-    /// and the base at the top.
+    /// Returns the rotary settings: `rope_parameters` in newer files, otherwise `rope_scaling`.
     pub fn rope(&self) -> &Json {
         match &self.json["rope_parameters"] {
             Json::Null => &self.json["rope_scaling"],
@@ -179,7 +178,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Keys of latents turn as GGUF files have them, where a file does not say otherwise.
+    /// Component pairing of rotated queries and keys; interleaved by default in latent attention.
     fn layout(&self) -> RotaryLayout {
         match self.family.latent && self.json["rope_interleave"] != false {
             true => RotaryLayout::Interleaved,
@@ -191,7 +190,7 @@ impl Keys<'_> {
         rope["rope_theta"].as_f64().or_else(|| self.number("rope_theta")).unwrap_or(10_000.0)
     }
 
-    /// The rotation that `rope` describes, of `rotated` components of a head.
+    /// Builds the rotary embedding that `rope` describes for `rotated` components of a head.
     fn rotary(&self, rope: &Json, rotated: usize, context: usize) -> Result<Rotary> {
         let base = self.base(rope);
         let mut frequencies = plain_frequencies(base, rotated);
@@ -212,7 +211,7 @@ impl Keys<'_> {
                 };
                 frequencies.iter_mut().for_each(|f| *f = scaling.apply(*f));
             }
-            // The names of LongRoPE in the first files.
+            // Early files call LongRoPE `su`, or `yarn` with a list of factors.
             "longrope" | "su" => return self.long_rope(rope, context, &frequencies),
             "yarn" if !rope["long_factor"].is_null() => return self.long_rope(rope, context, &frequencies),
             "proportional" => {
@@ -227,7 +226,7 @@ impl Keys<'_> {
         Ok(Rotary { growth, ..Rotary::new(self.layout(), &frequencies, scale) })
     }
 
-    /// Stretches the frequencies by YaRN; returns what cosines and sines are multiplied with.
+    /// Scales the frequencies by YaRN; returns the factor of cosines and sines.
     fn yarn(&self, rope: &Json, base: f64, frequencies: &mut [f64]) -> Result<f64> {
         let given = |key: &str| rope[key].as_f64().filter(|&number| number != 0.0);
         let yarn = Yarn {
@@ -245,7 +244,7 @@ impl Keys<'_> {
         Ok(rope["attention_factor"].as_f64().unwrap_or(magnitude))
     }
 
-    /// What queries are multiplied with as positions grow, if anything.
+    /// Factor by which queries grow with the position, if any.
     fn growth(&self, rope: &Json) -> Result<Option<Growth>> {
         let Some(beta) = rope["llama_4_scaling_beta"].as_f64().filter(|&beta| beta != 0.0) else {
             return Ok(None);

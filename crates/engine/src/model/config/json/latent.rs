@@ -1,4 +1,4 @@
-//! What a config.json says of attention to latents, and of the experts of models that have it.
+//! Reads latent attention from a config.json, and the experts of models that have it.
 
 use serde_json::Value as Json;
 
@@ -9,7 +9,7 @@ use crate::model::config::{Experts, Latent, layers, query_scale, size};
 use crate::model::family::DEEPSEEK_V2;
 
 impl Keys<'_> {
-    /// The sizes, of a family that has it.
+    /// Sizes of latent attention; `None` for other families.
     pub fn latent(&self) -> Result<Option<Latent>> {
         if !self.family.latent {
             return Ok(None);
@@ -26,7 +26,7 @@ impl Keys<'_> {
         Ok(Some(latent.validated(self.path)?))
     }
 
-    /// What products of queries and keys are multiplied with.
+    /// Factor of the products of queries and keys.
     pub fn latent_scale(&self, latent: Latent) -> f32 {
         let rope = self.rope();
         let number = |key: &str, default| rope[key].as_f64().unwrap_or(default);
@@ -34,7 +34,7 @@ impl Keys<'_> {
         query_scale(latent.query() as f64) * by.powi(2) as f32
     }
 
-    /// Refuses experts of which a token goes through those of the best groups.
+    /// Rejects group-limited routing, which selects experts only from the best groups.
     fn refuse_groups(&self) -> Result<()> {
         match self.json["n_group"].as_u64().filter(|&groups| groups > 1) {
             Some(groups) => Err(self.bad("experts without groups", format!("{groups} groups"))),
@@ -42,7 +42,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Whether shares of experts are made of sigmoids.
+    /// Returns whether the gating function of the experts is a sigmoid.
     pub fn takes_sigmoids(&self) -> bool {
         match self.json["scoring_func"].as_str() {
             Some(function) => function == "sigmoid",
@@ -50,7 +50,7 @@ impl Keys<'_> {
         }
     }
 
-    /// First layers without experts. The newest files list what every layer has.
+    /// Number of leading dense layers. The newest files list the kind of every layer.
     pub fn first_dense(&self) -> Result<usize> {
         let every = self.json["moe_layer_freq"].as_u64().unwrap_or(1);
         let kinds: Option<Vec<bool>> = match &self.json["mlp_layer_types"] {
@@ -74,15 +74,15 @@ impl Keys<'_> {
         layers(self.path, first)
     }
 
-    /// Of every layer the width of its feed-forward network, or of the experts that all tokens go through, which are as
-    /// one.
+    /// Feed-forward width of each layer: of the dense network, or of the shared experts, which are
+    /// stored as one.
     pub fn latent_intermediates(&self, layers: usize, experts: &Experts) -> Result<Vec<usize>> {
         let (dense, shared) = (self.size("intermediate_size")?, self.size("n_shared_experts")?);
         let shared = size(self.path, "n_shared_experts", (shared * experts.intermediate) as u64)?;
         Ok((0..layers).map(|layer| if layer < experts.after { dense } else { shared }).collect())
     }
 
-    /// The key that says how many blocks there are beyond the layers.
+    /// Key of the number of multi-token prediction blocks.
     pub fn beyond(&self) -> &'static str {
         if self.family.latent { "num_nextn_predict_layers" } else { "mtp_num_hidden_layers" }
     }

@@ -1,4 +1,4 @@
-//! What a config.json says of layers that keep a state.
+//! Reads the recurrent layers from a config.json.
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use crate::model::config::{Heads, Recurrence, mixers};
 use crate::model::family::Mixer;
 
 impl Keys<'_> {
-    /// The mixer of every layer, and the sizes of those without attention.
+    /// The mixer of each layer, and the sizes of the recurrent layers.
     pub fn recurrence(&self, layers: usize, hidden: usize) -> Result<(Vec<Mixer>, Option<Recurrence>)> {
         let mixer = self.family.recurrent;
         if mixer == Mixer::Attention {
@@ -29,7 +29,7 @@ impl Keys<'_> {
         Ok((mixers, Some(recurrence.validated(self.path)?)))
     }
 
-    /// Of every layer whether it has no attention.
+    /// Returns for each layer whether it is recurrent.
     fn recurrent(&self, layers: usize) -> Result<Vec<bool>> {
         if let Some(listed) = self.json["layer_types"].as_array() {
             if listed.len() != layers {
@@ -60,7 +60,7 @@ impl Keys<'_> {
     fn mamba(&self, hidden: usize) -> Result<Recurrence> {
         self.refuse_set("mamba_proj_bias", "no biases in the matrices of Mamba layers")?;
         let values = self.size("mamba_n_heads")?;
-        // Files may say "auto".
+        // The value may be "auto".
         let value_size = match &self.json["mamba_d_head"] {
             Json::Number(_) => self.size("mamba_d_head")?,
             _ => self.size("mamba_expand")? * hidden / values,
@@ -73,7 +73,8 @@ impl Keys<'_> {
         Ok(recurrence)
     }
 
-    /// Python writes the infinity in which files mostly end as a word or as a token that JSON does not have.
+    /// Limits of the time step. Python writes infinity, the usual upper limit, as a string or as an
+    /// object.
     fn steps(&self) -> Result<[f32; 2]> {
         const KEY: &str = "time_step_limit";
         let Some(limits) = self.json[KEY].as_array() else { return Ok([0.0, f32::INFINITY]) };
@@ -89,7 +90,7 @@ impl Keys<'_> {
             .ok_or_else(|| self.bad(&format!("two numbers for {KEY}"), self.json[KEY].to_string()))
     }
 
-    /// The width of LFM2's feed-forward networks follows from what the file calls so.
+    /// Feed-forward width of LFM2, adjusted from the value in the file as in transformers.
     pub fn adjusted_intermediate(&self) -> Result<usize> {
         let found = match &self.json["block_ff_dim"] {
             Json::Null => self.size("intermediate_size")?,

@@ -10,7 +10,7 @@ fn read(class: &str, json: Json) -> Result<ModelConfig> {
     ModelConfig::from_json(path, &json, Family::of_class(class, path).unwrap(), None, false)
 }
 
-/// `json` and the sizes that every file gives.
+/// Reads `json`, completed with the sizes that every file gives.
 fn with_sizes(class: &str, mut json: Json) -> Result<ModelConfig> {
     let sizes = json!({
         "vocab_size": 100, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
@@ -27,7 +27,7 @@ fn windows(config: &ModelConfig) -> Vec<Option<usize>> {
     config.attention_kind_of.iter().map(|&kind| config.attention_kinds[kind].window).collect()
 }
 
-/// The wave that turns slowest.
+/// Lowest rotary frequency of a layer.
 fn slowest(config: &ModelConfig, layer: usize) -> f32 {
     *config.attention_kinds[config.attention_kind_of[layer]].rotary.inverse_frequencies.last().unwrap()
 }
@@ -46,7 +46,7 @@ fn what_the_published_gemma_4b_leaves_out_is_known() {
     let windows = windows(&config);
     assert_eq!(windows[..6], [Some(1024), Some(1024), Some(1024), Some(1024), Some(1024), None]);
     assert_eq!(windows.iter().filter(|window| window.is_none()).count(), 5);
-    // base^(-254/256), for layers that see everything divided by the factor.
+    // base^(-254/256); layers with full attention divide it by the factor.
     let (local, global) = (10_000f64.powf(-254.0 / 256.0), 1e6f64.powf(-254.0 / 256.0) / 8.0);
     assert!((f64::from(slowest(&config, 0)) / local - 1.0).abs() < 1e-6);
     assert!((f64::from(slowest(&config, 5)) / global - 1.0).abs() < 1e-6);
@@ -75,7 +75,7 @@ fn a_window_is_one_where_the_file_uses_it() {
     assert_eq!(windows("MistralForCausalLM", json!({"sliding_window": 512})), all);
     assert_eq!(windows("MistralForCausalLM", json!({"sliding_window": null})), [None; 3]);
     assert_eq!(windows("Phi3ForCausalLM", json!({"sliding_window": 512})), all);
-    // No token of the context is ever outside.
+    // The window is larger than the context.
     assert_eq!(windows("Phi3ForCausalLM", json!({"sliding_window": 262_144})), [None; 3]);
     let qwen = |used| json!({"sliding_window": 512, "use_sliding_window": used, "max_window_layers": 1});
     assert_eq!(windows("Qwen2ForCausalLM", qwen(false)), [None; 3]);
@@ -115,7 +115,7 @@ fn factors_that_do_not_fit_the_head_are_refused() {
     }
 }
 
-/// Of every layer how many components of a head it turns.
+/// Number of rotated components of a head in each layer.
 fn turned(config: &ModelConfig) -> Vec<usize> {
     config.attention_kind_of.iter().map(|&kind| config.attention_kinds[kind].rotary.size()).collect()
 }
