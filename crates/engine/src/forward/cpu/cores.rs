@@ -1,63 +1,64 @@
-//! How many cores the system really gives a team: a rule over what passes took and how long their members
-//! held each other up. Knows no threads and no clock.
+//! Number of cores that the system really gives a team, estimated from the durations of passes and
+//! from how long members waited for each other. Pure arithmetic: no threads and no clock.
 //!
-//! A phase of a pass ends with its slowest member. One that shares its core with another program is away for
-//! milliseconds at a time, and the others wait for it in one phase after the other. So a member is given up
-//! when it costs more than it brings, and tried again for as little as [`PRICE`] allows.
+//! A phase ends with its slowest member. A member that shares its core with another program is away
+//! for milliseconds at a time, and all others wait for it in every phase. So a member is dropped
+//! when it costs more than it contributes, and tried again within the budget of [`PRICE`].
 
-/// Milliseconds over which hold-ups are averaged: what lasts less changes nothing, such as a page that is
-/// painted four times a second beside the engine.
+/// Milliseconds over which delays are averaged. Shorter disturbances change nothing, such as a page
+/// that repaints four times a second beside the engine.
 const MEMORY: f64 = 400.0;
-/// The most that one pass counts for in that, so that a single interruption is nothing, however long.
+/// Largest weight of one pass in that average, so that a single interruption does not matter,
+/// however long.
 const MAX_WEIGHT: f64 = 0.25;
 
-/// How long a trial lasts that goes well, in milliseconds and in passes: longer than another program on the
-/// same core stays away from it.
+/// Duration of a successful trial, in milliseconds and in passes: longer than another program on
+/// the same core stays away.
 const TRIAL: (f64, u32) = (30.0, 3);
-/// Milliseconds until the next trial for each that this one lost against fewer members: 1 % of the time.
+/// Milliseconds until the next trial for each one that this trial lost: 1 % of the time.
 const PRICE: f64 = 100.0;
-/// Milliseconds until the next trial, at least and at most.
+/// Bounds of the wait until the next trial, in milliseconds.
 const WAIT: (f64, f64) = (250.0, 4000.0);
-/// The first trials that fail may have met a burst of work: after these many the wait is what they cost; until
-/// then it is the shortest, twice that, and so on.
+/// Failed trials after which the wait is what they cost. The first ones may have met a burst of
+/// work, so until then the wait is the shortest, twice that, and so on.
 const BURSTS: i32 = 4;
 
-/// A pass that is over.
+/// Measurements of a finished pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Pass {
-    /// Members that carried it out.
+    /// Members that ran it.
     pub size: usize,
-    /// Milliseconds from its beginning to its end.
+    /// Duration in milliseconds.
     pub ms: f64,
-    /// Milliseconds of these in which the others waited for one that was held up.
+    /// Milliseconds of it that members waited for a delayed one.
     pub held: f64,
 }
 
-/// How many of its members a team uses.
+/// Number of members that a team uses.
 #[derive(Debug)]
 pub struct Cores {
     most: usize,
     used: usize,
-    /// The share of the time that is lost to hold-ups.
+    /// Average share of time lost to delays.
     held: f64,
-    /// Since the number changed or a trial ended.
+    /// Statistics since the number changed or a trial ended.
     since: Stretch,
-    /// Changes in a row in the same direction, above 0 for members taken back: each is twice as large as
-    /// the one before.
+    /// Consecutive changes in the same direction, positive for added members. Each is twice as
+    /// large as the one before.
     run: i32,
-    /// Trials in a row that changed nothing.
+    /// Consecutive trials that failed.
     failed: i32,
     trial: Option<Trial>,
 }
 
 #[derive(Debug, Default)]
 struct Stretch {
-    /// When it began, in milliseconds; `None` before the first change.
+    /// Start in milliseconds; `None` before the first change.
     start: Option<f64>,
-    /// Milliseconds of passes by several members, and of these, lost to hold-ups.
+    /// Milliseconds of passes by several members, and of delays in them.
     ms: f64,
     held: f64,
-    /// Milliseconds from its beginning to the next trial.
+    /// Milliseconds from the start to the next trial.
     wait: f64,
 }
 
@@ -70,18 +71,18 @@ struct Trial {
 }
 
 impl Cores {
-    /// Of a team of `most` members, all of which it uses at first.
+    /// Starts with all of `most` members.
     pub fn new(most: usize) -> Self {
         Self { most, used: most, held: 0.0, since: Stretch::default(), run: 0, failed: 0, trial: None }
     }
 
-    /// Members that the next pass may have.
+    /// Returns the number of members for the next pass.
     pub fn members(&self) -> usize {
         self.trial.as_ref().map_or(self.used, |trial| trial.size)
     }
 
-    /// A pass is over at `now`, in milliseconds by a clock that goes on between passes, too: after a pause
-    /// other programs may have come or gone.
+    /// Records a pass that ended at `now`, in milliseconds of a clock that also runs between
+    /// passes. After a pause other programs may have come or gone.
     pub fn learn(&mut self, now: f64, pass: Pass) {
         match self.trial.take() {
             Some(trial) if trial.size == pass.size => self.judge_trial(now, trial.and(pass)),
@@ -106,7 +107,7 @@ impl Cores {
         self.since.ms += pass.ms;
         self.since.held += pass.held;
         if self.held > bearable(pass.size) {
-            // Members that have just been taken back were so too early: what that cost is waited for.
+            // Members were added too early: the cost of that sets the wait.
             let soon = self.since.start.is_some_and(|start| now - start < WAIT.1);
             let price = if soon { PRICE * lost(pass.size, self.since.ms, self.since.held) } else { 0.0 };
             self.run = if soon { self.run.min(0) - 1 } else { -1 };
@@ -115,7 +116,7 @@ impl Cores {
         }
     }
 
-    /// Decides about a trial or lets it go on.
+    /// Decides a trial, or continues it.
     fn judge_trial(&mut self, now: f64, trial: Trial) {
         let (long, passes) = TRIAL;
         if trial.held > bearable(trial.size) * trial.ms.max(long) {
@@ -143,19 +144,19 @@ impl Trial {
     }
 }
 
-/// The share of the time that `size` members may lose to hold-ups. One of them brings at most 1 / size of
-/// the speed, and somewhat less as memory does not get faster.
+/// Share of time that `size` members may lose to delays. One of them contributes at most 1 / size
+/// of the speed, and less than that since memory does not get faster.
 fn bearable(size: usize) -> f64 {
     1.0 / (size + 1) as f64
 }
 
-/// Milliseconds that passes of `ms` milliseconds by `size` members took more than by one less, `held` of them
-/// hold-ups.
+/// Milliseconds that passes of `ms` by `size` members lost against one member fewer, with delays of
+/// `held`.
 fn lost(size: usize, ms: f64, held: f64) -> f64 {
     (held - bearable(size) * ms).max(0.0)
 }
 
-/// Members of the next change after so many in the same direction.
+/// Members of the next change after `changes` in the same direction.
 fn step(changes: i32) -> usize {
     1 << changes.clamp(0, 10)
 }
@@ -164,8 +165,8 @@ fn step(changes: i32) -> usize {
 mod tests {
     use super::*;
 
-    /// A computer on which passes take `ms` on one core, of which `busy` belong to somebody else, too: whose
-    /// core that is stays away for three milliseconds in six.
+    /// A computer on which passes take `ms` on one core. Other programs use `busy` cores; a member
+    /// on such a core is away for three milliseconds in six.
     struct Computer {
         cores: usize,
         ms: f64,
@@ -178,7 +179,7 @@ mod tests {
             Self { cores, ms, busy: 0, now: 0.0 }
         }
 
-        /// One pass; another program that finds a free core holds up nobody.
+        /// Runs one pass; a program that finds a free core delays nobody.
         fn pass(&mut self, cores: &mut Cores) -> usize {
             let size = cores.members();
             let work = self.ms / size as f64;
@@ -189,8 +190,8 @@ mod tests {
             size
         }
 
-        /// Passes for so long. Says how much of one thread's work was done in that time, and by how many
-        /// members the last pass was carried out that was no trial.
+        /// Runs passes for `ms`. Returns the work done in units of one thread's, and the members of
+        /// the last pass outside a trial.
         fn run(&mut self, cores: &mut Cores, ms: f64) -> (f64, usize) {
             let start = self.now;
             let mut work = 0.0;
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn interruptions_now_and_then_are_borne() {
-        // Passes of 4 ms between hold-ups, and how long these are.
+        // Passes of 4 ms between delays, and the length of these.
         for (passes, held) in [(1, 1.0), (20, 20.0), (200, 150.0), (1000, 2000.0)] {
             let (mut cores, mut now) = (Cores::new(2), 0.0);
             for pass in 1..10_000 {
@@ -279,7 +280,8 @@ mod tests {
 
     #[test]
     fn bursts_of_another_program_a_few_times_a_second_are_borne() {
-        // Milliseconds of a burst, four times a second; a pass takes 6 ms, in a burst 20, most of them lost.
+        // Milliseconds of a burst, four times a second. A pass takes 6 ms, in a burst 20, of which
+        // 14 are lost.
         for burst in [20.0, 50.0, 80.0] {
             let (mut cores, mut now) = (Cores::new(2), 0.0);
             while now < 20_000.0 {
@@ -293,8 +295,8 @@ mod tests {
 
     #[test]
     fn a_member_that_a_cluster_of_bursts_cost_is_back_within_a_second() {
-        // 300 ms of work on one of two cores every two seconds, and else 30 of 150, in which passes of 6 ms
-        // take 20.
+        // 300 ms of work on one of two cores every two seconds, otherwise 30 of 150 ms. Passes of 6
+        // ms take 20 meanwhile.
         let (mut cores, mut now, mut missing) = (Cores::new(2), 0.0, 0.0);
         while now < 60_000.0 {
             let size = cores.members();
@@ -317,7 +319,7 @@ mod tests {
     fn passes_of_fewer_members_than_are_tried_are_judged_as_well() {
         let mut cores = Cores::new(8);
         for pass in 0..200 {
-            // A model that is too small for more than two members.
+            // A model too small for more than two members.
             let size = cores.members().min(2);
             let held = if size == 2 { 3.0 } else { 0.0 };
             cores.learn(f64::from(pass), Pass { size, ms: 1.0 + held, held });

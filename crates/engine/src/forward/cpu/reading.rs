@@ -1,20 +1,20 @@
-//! Who reads which weights: runs of panels, shared out as members come for them, each knowing what it will
-//! read after. What is done with the panels is for others to say.
+//! Distribution of panels among members: in runs, taken on demand, each with the address that is
+//! read afterwards for prefetching.
 
 use std::ops::Range;
 
 use super::panels::Panels;
 use super::team::Member;
 
-/// Units that a member takes at a time: few enough that a member that is held up does not hold up the
-/// others for long, enough that memory is read in long runs.
+/// Units that a member takes at a time: few enough that a delayed member does not delay the others
+/// for long, enough for long sequential reads.
 pub fn run(total: usize, member: &Member<'_>) -> usize {
     (total / (8 * member.size())).max(1)
 }
 
-/// Does the member's share of the units `0..total`, each of which reads from `at(unit)` on: `work` is
-/// given the unit and what will be read after it, which is what is at `then` after the last. For that a
-/// run of units is taken before the one in hand is done.
+/// Does this member's share of the units `0..total`. `work` gets a unit and the address that is
+/// read after it; the address after the last unit is `then`. `at(unit)` is where a unit is read. To
+/// know what follows, a run of units is taken before the previous one is done.
 pub fn share_reading(
     member: &Member<'_>,
     total: usize,
@@ -34,7 +34,7 @@ pub fn share_reading(
     finish(in_hand, then);
 }
 
-/// Where this member will probably begin to read `weights`.
+/// Address where this member will probably start to read `weights`.
 pub fn opening(weights: &Panels, member: &Member<'_>) -> *const u8 {
     let panels = weights.panels();
     weights.panel((member.index() * run(panels, member)).min(panels - 1)).as_ptr()

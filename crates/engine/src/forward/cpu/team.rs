@@ -1,11 +1,11 @@
-//! A fixed team of threads that carries out passes. A pass is one function that all members run,
-//! phase by phase; within a phase they take turns at shares of the work, so that a member that the
-//! system holds up holds up nobody, and between phases they wait for each other.
+//! A fixed team of threads that runs passes. A pass is one function that all members run, phase by
+//! phase. Within a phase they take work in small shares, so that a member delayed by the system
+//! delays no other. A barrier separates phases.
 //!
-//! Who has nothing to do spins: what it waits for is some microseconds away, and waking a thread takes
-//! longer. Between passes it soon goes to sleep; within one, where the others are about to come, only when
-//! they do not: then one of them has lost its core to another program, and the system may give it this one.
-//! Such waits are measured, and [`Cores`] says by how many members the next pass is best carried out.
+//! Idle members spin: the next work is microseconds away, and waking a thread takes longer. Between
+//! passes a member soon sleeps. Within a pass it sleeps only if the others are late: then one of
+//! them has lost its core to another program, and the system may give it this one. Such waits are
+//! measured, and [`Cores`] decides how many members run the next pass.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -18,36 +18,35 @@ use std::time::{Duration, Instant};
 
 use super::cores::{Cores, Pass};
 
-/// Spins this long for the next pass: longer than what lies between two passes of a reply.
+/// Spin time between passes, longer than the gap between two passes of a reply.
 const BETWEEN_PASSES: Duration = Duration::from_millis(3);
 
-/// Spins this long for the other members of a pass.
+/// Spin time at a barrier.
 const WITHIN_A_PASS: Duration = Duration::from_millis(1);
 
-/// Then it sleeps for this long between two looks after them.
+/// Sleep between two checks after that.
 const NAP: Duration = Duration::from_micros(20);
 
-/// A member that lets the others wait for longer is held up, if it is longer than they worked before, too:
-/// several times what it takes to wake up, and less than a system's time slice.
+/// Delay from which a member counts as held up, if it also exceeds the time that the others worked
+/// before. Several times a wake-up, and less than a time slice of the system.
 const HELD_UP: Duration = Duration::from_micros(500);
 
-/// A member that has waited for so long in one pass, and for half of it, sees to it that the rest is done by
-/// fewer.
+/// Time in one pass after which a waiting member reduces the team, if it is also half of the pass.
 const TOO_LONG: Duration = Duration::from_millis(10);
 
 type Work = dyn Fn(&Member<'_>) + Sync;
 type WorkOf<'a> = dyn Fn(&Member<'_>) + Sync + 'a;
 
-/// Threads that wait for passes, and the caller's own.
+/// The worker threads of a team; the calling thread is member 0.
 #[derive(Debug)]
 pub struct Team {
     shared: Arc<Shared>,
     workers: Vec<Worker>,
-    /// Held while a pass runs.
+    /// Locked while a pass runs.
     cores: Mutex<Cores>,
-    /// What `cores` says, for who has not got it.
+    /// Copy of `cores`' decision, readable without the lock.
     members: AtomicUsize,
-    /// When the team began.
+    /// Time base of the measurements.
     start: Instant,
 }
 
@@ -59,46 +58,46 @@ struct Worker {
 
 #[derive(Debug)]
 struct Shared {
-    /// The number of the pass and, in the low bits, how many members it has; 0 members end the team.
+    /// Pass number, with the number of members in the low bits; 0 members end the team.
     call: AtomicUsize,
     work: UnsafeCell<Option<*const Work>>,
     /// Workers that have not finished the pass.
     busy: AtomicUsize,
     asleep: Vec<AtomicBool>,
-    /// Nanoseconds that members of the pass have waited for others that were held up, all together.
+    /// Nanoseconds that members of this pass waited for delayed ones, summed.
     held: AtomicU64,
-    /// Members that carry out what is left of the pass: those with the lowest numbers. Only the last one at
-    /// a meeting changes it, and never to more.
+    /// Members that run the rest of the pass: those with the lowest indices. Only the last member
+    /// at a barrier changes this, and only downwards.
     present: AtomicUsize,
-    /// As many as that should be from the next meeting on.
+    /// Requested number of members from the next barrier on.
     wanted: AtomicUsize,
-    /// The next unit of work of the phase.
+    /// Next unit of work in this phase.
     next: AtomicUsize,
     waiting: AtomicUsize,
     phase: AtomicUsize,
-    /// A member of the pass panicked: the others leave it.
+    /// A member panicked; the others leave the pass.
     broken: AtomicBool,
-    /// With what.
+    /// The first panic's payload.
     panic: Mutex<Option<Panic>>,
 }
 
 type Panic = Box<dyn Any + Send>;
 
-// SAFETY: `work` is written while all workers wait for a call and read by those called, in between
-// which stands `call`, written with release and read with acquire.
+// SAFETY: `work` is written while all workers wait for a call and read by those called. `call`
+// orders both: it is written with release and read with acquire.
 unsafe impl Send for Shared {}
-// SAFETY: the same.
+// SAFETY: see `Send` above.
 unsafe impl Sync for Shared {}
 
-/// Before the first pass.
+/// Value of `call` before the first pass.
 const NO_CALL: usize = 1;
 
 const MEMBER_BITS: u32 = 12;
 const MAX_MEMBERS: usize = (1 << MEMBER_BITS) - 1;
 
-/// A thread's part in a pass. It may have to leave the pass at a meeting; from then on `share`, `for_itself` and
-/// `meet` do nothing, so that it comes to the end of the work by itself. What reads or writes what others write
-/// belongs into one of the first two.
+/// One thread's part in a pass. A member may have to leave the pass at a barrier. From then on
+/// `share`, `for_itself` and `meet` do nothing, so that it runs through to the end. Code that
+/// accesses shared data belongs in `share` or `for_itself`.
 #[derive(Debug)]
 pub struct Member<'a> {
     index: usize,
@@ -106,16 +105,17 @@ pub struct Member<'a> {
     left: Cell<bool>,
     shared: &'a Shared,
     start: Instant,
-    /// When it began to work, as far as is known: when the pass began, or the last wait ended that was long
-    /// enough to be measured.
+    /// Approximate start of its current work: the beginning of the pass, or the end of the last
+    /// wait that was long enough to be measured.
     since: Cell<Instant>,
-    /// Whether all had something to do in this phase. A wait where they had not says nothing.
+    /// All members had work in this phase. Otherwise waiting is normal and not counted.
     for_all: Cell<bool>,
     held: Cell<Duration>,
 }
 
 impl Team {
-    /// `threads` of them, the caller's included. Where the system has fewer to give, fewer it is.
+    /// Starts a team of `threads` members including the caller, or fewer if the system has no more
+    /// threads.
     pub fn new(threads: usize) -> Self {
         let threads = threads.clamp(1, MAX_MEMBERS);
         let shared = Arc::new(Shared {
@@ -144,7 +144,7 @@ impl Team {
         Self { shared, workers, cores, members, start: Instant::now() }
     }
 
-    /// The one team of so many threads that all models share.
+    /// Returns the team of `threads` members that all models share.
     pub fn shared(threads: usize) -> Arc<Self> {
         static TEAMS: Mutex<Vec<Arc<Team>>> = Mutex::new(Vec::new());
         let mut teams = TEAMS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +164,8 @@ impl Team {
         self.workers.len() + 1
     }
 
-    /// Members that a pass may have: those that the system gives cores to. Changes from pass to pass.
+    /// Returns how many members a pass may have: as many as the system has cores for. Changes from
+    /// pass to pass.
     pub fn members(&self) -> usize {
         self.members.load(Ordering::Relaxed)
     }
@@ -172,8 +173,8 @@ impl Team {
     /// Runs `work` on at most `threads` members at once and returns when all are done.
     ///
     /// # Panics
-    /// When `work` panics on any of them, with the first of these panics. The others leave the pass at their next
-    /// meeting, and the team is ready for another.
+    /// Repeats the first panic of `work` on any member. The others leave the pass at their next
+    /// barrier, and the team stays usable.
     pub fn run(&self, threads: usize, work: &WorkOf<'_>) -> Pass {
         let size = threads.clamp(1, self.threads());
         if size == 1 {
@@ -184,8 +185,8 @@ impl Team {
         let cores = self.cores.lock().unwrap_or_else(PoisonError::into_inner);
         let start = Instant::now();
         let shared = &*self.shared;
-        // SAFETY: no worker reads it before the call below, and all have finished before this returns,
-        // so that it does not matter how much longer `work` lives.
+        // SAFETY: no worker reads it before the call below, and all have finished before this
+        // returns, so that the lifetime of `work` may be extended.
         unsafe {
             *shared.work.get() = Some(std::mem::transmute::<*const WorkOf<'_>, *const Work>(work));
         }
@@ -193,7 +194,7 @@ impl Team {
         shared.present.store(size, Ordering::Relaxed);
         shared.wanted.store(size, Ordering::Relaxed);
         shared.next.store(0, Ordering::Relaxed);
-        // A pass that was broken left it anywhere.
+        // A broken pass leaves the counter at any value.
         shared.waiting.store(0, Ordering::Relaxed);
         shared.broken.store(false, Ordering::Relaxed);
         shared.busy.store(size - 1, Ordering::Relaxed);
@@ -211,16 +212,16 @@ impl Team {
         if let Some(panic) = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take() {
             resume_unwind(panic);
         }
-        // Who is held up is waited for by all others.
+        // All other members wait for a delayed one.
         let held = Duration::from_nanos(shared.held.load(Ordering::Relaxed)) / (size - 1) as u32;
-        // Had nobody left, half of what followed would have been lost as well.
+        // Without members leaving, half of the remaining time would have been lost, too.
         let left = shared.present.load(Ordering::Relaxed) < size;
         let held = if left { held.max(start.elapsed() / 2) } else { held };
         self.learn(Some(cores), size, start, held.as_secs_f64() * 1e3)
     }
 
-    /// A pass is over that began at `start` and lost `held` milliseconds. Who alone carried it out while
-    /// another pass runs has no `cores` to tell.
+    /// Records a pass that began at `start` and lost `held` milliseconds. A pass of one member
+    /// beside another pass has no `cores`.
     fn learn(&self, cores: Option<MutexGuard<'_, Cores>>, size: usize, start: Instant, held: f64) -> Pass {
         let now = Instant::now();
         let ms = |start: Instant| (now - start).as_secs_f64() * 1e3;
@@ -242,16 +243,16 @@ impl Drop for Team {
         for worker in &mut self.workers {
             worker.thread.unpark();
             if let Some(handle) = worker.handle.take() {
-                // No panic leaves `serve`.
+                // Panics do not leave `serve`.
                 let _ = handle.join();
             }
         }
     }
 }
 
-/// A worker's life.
+/// Main loop of a worker.
 fn serve(shared: &Shared, index: usize) {
-    // Not what is there now: a call may have come before the thread did.
+    // Not the current value: a call may precede the start of the thread.
     let mut seen = NO_CALL;
     let mut patience = BETWEEN_PASSES;
     loop {
@@ -260,11 +261,11 @@ fn serve(shared: &Shared, index: usize) {
         if size == 0 {
             return;
         }
-        // Who is not needed leaves the core to others.
+        // Members that are not needed free their core at once.
         patience = if index < size { BETWEEN_PASSES } else { Duration::ZERO };
         if index < size {
-            // SAFETY: the call that was read says that the work is there, and `run` does not return
-            // before `busy` says that all are done with it.
+            // SAFETY: the acquired call was stored after `work`, and `run` does not return before
+            // `busy` shows that all members are done.
             if let Some(work) = unsafe { *shared.work.get() } {
                 let member = Member::new(index, size, Instant::now(), shared);
                 // SAFETY: as above.
@@ -276,7 +277,7 @@ fn serve(shared: &Shared, index: usize) {
     }
 }
 
-/// Waits for a call other than `seen`, after `patience` asleep.
+/// Waits for a call other than `seen`: spinning for `patience`, then asleep.
 fn next_call(shared: &Shared, index: usize, seen: usize, patience: Duration) -> usize {
     if spin(patience, || shared.call.load(Ordering::Acquire) != seen).0 {
         return shared.call.load(Ordering::Acquire);
@@ -292,10 +293,10 @@ fn next_call(shared: &Shared, index: usize, seen: usize, patience: Duration) -> 
     }
 }
 
-/// Waits until it is done for at most `time`. Says whether it was, and since when it waited if that was long
-/// enough to look at the clock.
+/// Spins for at most `time`. Returns whether `done` held, and the start of the wait if it was long
+/// enough to be measured.
 fn spin(time: Duration, done: impl Fn() -> bool) -> (bool, Option<Instant>) {
-    /// Between two looks at the clock.
+    /// Checks between two readings of the clock.
     const LOOKS: usize = 100;
     let mut start = None;
     loop {
@@ -311,9 +312,9 @@ fn spin(time: Duration, done: impl Fn() -> bool) -> (bool, Option<Instant>) {
     }
 }
 
-/// Does a member's part of the pass; a panic in it breaks the pass for all.
+/// Runs a member's part of the pass and catches its panic, which breaks the pass for all.
 fn guarded(work: &WorkOf<'_>, member: &Member<'_>) {
-    // What the pass has written so far is used by nobody: `run` panics, too.
+    // Partial results are not used, since `run` panics as well.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(member))) {
         let shared = member.shared;
         shared.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
@@ -322,7 +323,7 @@ fn guarded(work: &WorkOf<'_>, member: &Member<'_>) {
 }
 
 impl<'a> Member<'a> {
-    /// Begins to work now, at `start`.
+    /// Creates a member that starts work at `start`.
     fn new(index: usize, size: usize, start: Instant, shared: &'a Shared) -> Self {
         Self {
             index,
@@ -336,17 +337,17 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Members of this pass; from one meeting to the next they may become fewer.
+    /// Members of this pass; may decrease at a barrier.
     pub fn size(&self) -> usize {
         self.size.get()
     }
 
-    /// Which of them this is, from 0 on.
+    /// Index of this member, from 0.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Does its share of the units `0..total`, in runs of at most `run`, until none is left.
+    /// Takes units of `0..total` in runs of at most `run` and does them, until none is left.
     pub fn share(&self, total: usize, run: usize, mut work: impl FnMut(Range<usize>)) {
         if self.left.get() {
             return;
@@ -364,14 +365,14 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Does what each member does for itself, in memory of its own.
+    /// Does work that each member does for itself, in memory of its own.
     pub fn for_itself(&self, work: impl FnOnce()) {
         if !self.left.get() {
             work();
         }
     }
 
-    /// Waits until all members are here. What they wrote before can be read after.
+    /// Barrier: waits for all members. What they wrote before can be read after it.
     pub fn meet(&self) {
         let size = self.size();
         if size == 1 || self.left.get() {
@@ -391,14 +392,14 @@ impl<'a> Member<'a> {
                 return self.left.set(true);
             }
         }
-        // Those who stay have not met again before this one is there; who has to leave may find that even
-        // fewer are to stay by now.
+        // Remaining members cannot reach the next barrier without this one. A leaving member may
+        // read an even smaller number.
         let present = shared.present.load(Ordering::Relaxed);
         self.left.set(self.index >= present);
         self.size.set(present);
     }
 
-    /// Waits for what other members will do at any moment.
+    /// Waits for other members, which are expected at any moment.
     fn wait(&self, done: impl Fn() -> bool) {
         let (mut over, start) = spin(WITHIN_A_PASS, &done);
         while !over {
@@ -415,6 +416,7 @@ impl<'a> Member<'a> {
         }
     }
 
+    /// Requests a smaller team if this member has waited too long.
     fn complain(&self) {
         let held = self.held.get();
         if held > TOO_LONG.max((self.since.get() - self.start) / 2) {
@@ -422,7 +424,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Adds what it has waited to what the others have.
+    /// Adds this member's waits to the team's sum.
     fn report(&self) {
         self.shared.held.fetch_add(self.held.get().as_nanos() as u64, Ordering::Relaxed);
     }

@@ -1,46 +1,46 @@
-//! How many members a model's passes are worth, by their rows: fewer than there are where more are not clearly
-//! faster, as meeting takes time, too. A rule over what passes took; knows no threads and no clock.
+//! Number of members that pays for a model's passes, by their rows. More members are not always
+//! faster, since barriers cost time. Pure arithmetic over measured passes: no threads and no clock.
 
 use super::cores::Pass;
 
-/// Passes over more rows are worth all members.
+/// Passes over more rows use all members.
 const MAX_ROWS: usize = 17;
 
-/// Of the time that passes take, this share may be lost in trials of other numbers of members.
+/// Share of the time that trials with other numbers of members may cost.
 const SHARE: f64 = 0.005;
-/// What the first trial is thought to lose, in passes. Too little for a large model, which makes it up before
-/// the next one; but a small one shall know soon.
+/// Assumed cost of the first trial, in passes. Too low for a large model, which recovers it before
+/// the next one; but a small model should learn early.
 const FIRST_PRICE: f64 = 0.5;
-/// Passes of either kind in a trial, in turns.
+/// Passes with either number in a trial, alternating.
 const TURNS: usize = 5;
-/// Passes between two trials that change nothing, at first and after many such.
+/// Passes between two trials without a change: the first wait, and the longest.
 const WAIT: (u32, u32) = (64, 8192);
-/// What is clearly faster is so by this factor.
+/// Factor from which a time counts as clearly faster.
 const CLEARLY: f64 = 1.03;
 
-/// A model's passes.
+/// Best numbers of members of one model, by rows from 1.
 #[derive(Debug)]
 pub struct Worth(Vec<Rows>);
 
-/// Passes over some number of rows.
+/// Statistics of passes over one number of rows.
 #[derive(Debug, Clone)]
 struct Rows {
     most: usize,
-    /// Members that were best so far.
+    /// Best number of members so far.
     size: usize,
-    /// Fewer members are tried next, not more.
+    /// Direction of the next trial: fewer members instead of more.
     fewer: bool,
-    /// Milliseconds set aside for trials, and passes, both since the last one.
+    /// Milliseconds saved up for trials, and passes, since the last trial.
     saved: f64,
     passes: u32,
-    /// Passes from one trial to the next.
+    /// Passes until the next trial.
     wait: u32,
-    /// Milliseconds that the next trial may lose, in passes of this number of members.
+    /// Budget of the next trial, in passes with the current number of members.
     price: f64,
     trial: Option<Trial>,
 }
 
-/// Milliseconds of passes by as many members as were best so far, and by another number of them.
+/// Durations in milliseconds with the best number so far, and with the tried one.
 #[derive(Debug, Clone, Default)]
 struct Trial {
     known: Vec<f64>,
@@ -48,19 +48,19 @@ struct Trial {
 }
 
 impl Worth {
-    /// Of a team of `most` members, `first(rows)` of which are best until others prove to be.
+    /// Starts from `first(rows)` members of a team of `most`.
     pub fn new(most: usize, first: impl Fn(usize) -> usize) -> Self {
         Self((1..=MAX_ROWS).map(|rows| Rows::new(most, first(rows).clamp(1, most))).collect())
     }
 
-    /// Members of the next pass over `rows`; `None` for all.
+    /// Returns the number of members for a pass over `rows`; `None` for all.
     pub fn members(&self, rows: usize) -> Option<usize> {
         self.0.get(rows.checked_sub(1)?).map(Rows::members)
     }
 
-    /// A pass over `rows` is over.
+    /// Records a pass over `rows`.
     pub fn learn(&mut self, rows: usize, pass: Pass) {
-        // What other programs did to it says nothing about the model.
+        // Disturbances by other programs say nothing about the model.
         if let Some(known) = self.0.get_mut(rows.wrapping_sub(1)).filter(|_| pass.held == 0.0) {
             let before = known.size;
             known.learn(pass);
@@ -92,7 +92,7 @@ impl Rows {
         }
     }
 
-    /// The number to be tried.
+    /// Returns the number of members to try.
     fn other(&self) -> usize {
         if self.fewer { (self.size / 2).max(1) } else { (self.size * 2).min(self.most) }
     }
@@ -101,7 +101,7 @@ impl Rows {
         let (size, other) = (self.size, self.other());
         match &mut self.trial {
             Some(trial) if pass.size == size => trial.known.push(pass.ms),
-            // One that the team made smaller by itself is no turn of the trial.
+            // A pass that the team itself reduced is not part of the trial.
             Some(trial) if pass.size == other && trial.other.len() < trial.known.len() => {
                 trial.other.push(pass.ms);
             }
@@ -125,7 +125,7 @@ impl Rows {
         } else {
             self.wait = (self.wait * 2).min(WAIT.1);
             self.price = TURNS as f64 * (other / known - 1.0).max(0.0);
-            // Where there is nothing to try in the other direction, this one it is again.
+            // If the other direction has nothing to try, the same one is tried again.
             self.fewer = !self.fewer;
         }
         self.fewer = if self.size == 1 { false } else { self.fewer || self.size == self.most };
@@ -142,8 +142,8 @@ fn middle(mut values: Vec<f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// So many passes over `rows` that take `ms(size)`. Says by how many members the last was carried out
-    /// that was no trial, and how many times as long as by these all took.
+    /// Runs passes over `rows` that take `ms(size)`. Returns the best number of members, and the
+    /// total time relative to that number.
     fn run(worth: &mut Worth, rows: usize, passes: usize, ms: impl Fn(usize) -> f64) -> (usize, f64) {
         let mut total = 0.0;
         for _ in 0..passes {
@@ -176,7 +176,7 @@ mod tests {
     fn the_best_of_sixteen_is_found_from_either_side() {
         for first in [1, 16] {
             let mut worth = Worth::new(16, |_| first);
-            // Four are best: more meet longer.
+            // Four members are best; more spend longer at barriers.
             let ms = |size: usize| 4.0 / size as f64 + 0.2 * size as f64;
             assert_eq!(run(&mut worth, 1, 10_000, ms).0, 4, "from {first}");
         }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn passes_by_fewer_than_were_asked_for_decide_nothing() {
         let mut worth = Worth::new(2, |_| 2);
-        // The team has one member to give for a while, whatever is asked for.
+        // The team sometimes has one member only, whatever is requested.
         for pass in 0..2000 {
             let asked = worth.members(1).unwrap();
             let size = if pass % 200 < 100 { asked } else { 1 };
