@@ -1,5 +1,5 @@
-//! How blocks of quants that stand for themselves are multiplied with rows. In which order, and what is asked of memory
-//! meanwhile, is for `product.rs` to say.
+//! Products of blocks whose quants are the weights' integers. Their order and prefetching are in
+//! `product.rs`.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -12,14 +12,14 @@ use super::product::{Block, Blocks};
 use super::simd::Products;
 
 impl Tile {
-    /// Four inputs of a row, from `4 * j` of the block on.
+    /// Address of four inputs of a row, from `4 * j` of the block on.
     #[inline(always)]
     pub unsafe fn four<const M: usize>(&self, block: usize, row: usize, j: usize) -> *const i8 {
         unsafe { self.quants.add((block * M + row) * BLOCK + 4 * j) }
     }
 }
 
-/// `start + weights * x` over a group of 4 or 5 bits, exactly.
+/// Computes `start + weights * x` over a group of 4 or 5 bits, exactly.
 #[inline(always)]
 unsafe fn dot_group<S: Products, const BITS: usize, const M: usize>(
     group: *const u8,
@@ -38,7 +38,7 @@ unsafe fn dot_group<S: Products, const BITS: usize, const M: usize>(
     }
 }
 
-/// The same of the pairs of vectors from `FROM` to `TO`.
+/// Computes [`dot_group`] over the pairs of vectors from `FROM` to `TO`.
 #[inline(always)]
 unsafe fn dot_pairs<S: Products, const BITS: usize, const M: usize, const FROM: usize, const TO: usize>(
     group: *const u8,
@@ -65,7 +65,7 @@ unsafe fn dot_pairs<S: Products, const BITS: usize, const M: usize, const FROM: 
     }
 }
 
-/// Vectors `j` and `j + 4` of a group of 4 or 5 bits.
+/// Unpacks vectors `j` and `j + 4` of a group of 4 or 5 bits.
 #[inline(always)]
 unsafe fn pair<S: Products, const BITS: usize>(group: *const u8, j: usize) -> (S::B, S::B) {
     unsafe {
@@ -79,7 +79,7 @@ unsafe fn pair<S: Products, const BITS: usize>(group: *const u8, j: usize) -> (S
     }
 }
 
-/// The four vectors of the first or the second half of a group of 6 bits.
+/// Unpacks the four vectors of the first or second half of a group of 6 bits.
 #[inline(always)]
 unsafe fn half<S: Products, const HALF: usize>(group: *const u8) -> [S::B; 4] {
     unsafe {
@@ -210,9 +210,9 @@ impl<const BITS: usize> Blocks for Parted<BITS> {
     }
 }
 
-/// The six-bit scale and minimum of a group, from twelve vectors of bytes: the first four hold scales,
-/// the next four minimums, each with two high bits of a later one; the last four the lower halves of
-/// the later scales and minimums.
+/// Unpacks the six-bit scale and minimum of a group from twelve vectors of bytes. The first four
+/// hold scales and the next four minimums, each with two high bits of a later one. The last four
+/// hold the lower halves of the later scales and minimums.
 #[inline(always)]
 unsafe fn parts<S: Products>(block: Block, group: usize) -> (S::F, S::F) {
     unsafe {
@@ -244,7 +244,7 @@ impl Blocks for SixBits {
                 let part = |half| S::load_i8(block.bytes(2 + 2 * group + half).cast());
                 let parts = [part(0), part(1)];
                 let (at, index) = (block.group::<S, Self, M>(group), 8 * index + group);
-                // The parts times 32, times minus the sums of what they belong to.
+                // Parts times 32, times minus the sums of their inputs.
                 let lower = S::and_int(S::shl_int(parts[0], 5), 0xffff);
                 let offsets = S::or_int(lower, S::shl_int(parts[1], 5 + 16));
                 let mut dots = [S::splat_int(0); M];
@@ -296,7 +296,7 @@ impl Blocks for TwoBits {
                     }
                 }
                 scale_add::<S, M>(dots, x, index, scale, sums);
-                // Minus the sums of the halves, times the minimums.
+                // Minus the sums of the halves, times their minimums.
                 for row in 0..M {
                     let sums = S::splat_int(*x.halves.add(index * M + row));
                     dots[row] = S::dot_halves(minimums, sums);

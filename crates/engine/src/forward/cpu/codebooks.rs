@@ -1,5 +1,5 @@
-//! How blocks whose quants are indices into a codebook are multiplied: a shuffle looks the values up, sixteen and more
-//! at once, and what follows is done as with quants that stand for themselves, of five bits or of eight.
+//! Products of blocks whose quants are indices into a codebook. A byte shuffle looks the values up;
+//! the rest is as for plain quants of five or eight bits.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -14,15 +14,15 @@ use super::panels::Format;
 use super::product::{Block, Blocks};
 use super::simd::Products;
 
-/// A format with a codebook.
+/// A format with a codebook of 16 values.
 pub trait Codebook {
     const FORMAT: Format;
-    /// The smallest value.
+    /// Smallest value.
     const LEAST: i32 = range(Self::FORMAT).0;
-    /// Whether the values are so near to each other that their distances to the smallest have five bits, of which four
-    /// products fit in the narrowest sum.
+    /// Distances to the smallest value fit in five bits, of which four products fit in the
+    /// narrowest sum.
     const NEAR: bool = range(Self::FORMAT).1 - Self::LEAST < 32;
-    /// Each value less the smallest, or plus 128.
+    /// Each value less the smallest (if `NEAR`), otherwise plus 128.
     const VALUES: [u8; 16] = moved(Self::FORMAT, if Self::NEAR { -Self::LEAST } else { 128 });
 }
 
@@ -31,7 +31,7 @@ const fn values(format: Format) -> [i8; 16] {
     values
 }
 
-/// The smallest and the largest value.
+/// Returns the smallest and the largest value.
 const fn range(format: Format) -> (i32, i32) {
     let (mut least, mut most) = (i32::MAX, i32::MIN);
     let mut index = 0;
@@ -66,7 +66,7 @@ macro_rules! codebooks {
 
 codebooks!(Iq4Nl Mxfp4 Iq4Xs Iq3Xxs Iq3S Iq2Xxs Iq2Xs Iq1S Iq1M Q3K);
 
-/// The moved values of inputs `4j..4j + 4` of a group.
+/// Looks up the offset values of inputs `4j..4j + 4` of a group.
 #[inline(always)]
 unsafe fn values_of<S: Products, C: Codebook>(group: *const u8, j: usize) -> S::B {
     unsafe {
@@ -83,12 +83,12 @@ unsafe fn values_of<S: Products, C: Codebook>(group: *const u8, j: usize) -> S::
     }
 }
 
-/// The four inputs that are multiplied in this step. Of four bits the two that are in the same vector follow each other.
+/// Inputs of a step. With four bits, the two in one vector follow each other.
 const fn input<C: Codebook>(step: usize) -> usize {
     if C::FORMAT.bits() == 4 { step / 2 + 4 * (step % 2) } else { step }
 }
 
-/// Products over a group, exactly.
+/// Computes the products over a group, exactly.
 #[inline(always)]
 unsafe fn dot<S: Products, C: Codebook, const M: usize>(
     group: *const u8,
@@ -165,7 +165,8 @@ impl<C: Codebook> Blocks for Whole<C> {
             let scale = if C::FORMAT.halves() == 1 {
                 block.halves::<S>(0)
             } else {
-                // The exponent plus one: two more than that of the scale, which may be too small for its own.
+                // The byte is the file's exponent plus one. It is two more than that of the scale,
+                // which may be subnormal.
                 S::mul(S::as_float(S::shl_int(S::load_u8(block.bytes(0)), 23)), S::splat(0.25))
             };
             scale_add::<S, M>(dots, x, index, scale, sums);
@@ -194,7 +195,7 @@ impl<C: Codebook> Blocks for Grouped<C> {
     }
 }
 
-/// The same with a part for each half of a group, which a sum of both is made with as whole numbers.
+/// Blocks as [`Grouped`] with a scale for each half of a group; both halves are summed as integers.
 pub struct Halved<C>(PhantomData<C>);
 
 impl<C: Codebook> Blocks for Halved<C> {
@@ -225,7 +226,8 @@ impl<C: Codebook> Blocks for Halved<C> {
                     }
                 }
                 if C::NEAR {
-                    // Minus the smallest value, times the parts, times minus the sums of what they belong to.
+                    // Minus the smallest value, times the parts, times minus the sums of their
+                    // inputs.
                     let least = S::splat_int(-C::LEAST);
                     let (lower, upper) = (S::mul_int(parts[0], least), S::mul_int(parts[1], least));
                     let offsets = S::or_int(S::and_int(lower, 0xffff), S::shl_int(upper, 16));
@@ -240,7 +242,7 @@ impl<C: Codebook> Blocks for Halved<C> {
     }
 }
 
-/// Adds half a group's products, times its part.
+/// Adds the products of half a group, times its part.
 #[inline(always)]
 unsafe fn add_far_half<S: Products, const M: usize>(
     dots: &mut [S::I; M],

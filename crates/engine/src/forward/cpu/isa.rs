@@ -1,12 +1,12 @@
-//! Which instructions the kernels are made of: the best the processor has, or what
-//! `FORETOKEN_CPU` asks for.
+//! Instruction set of the kernels: the best that the processor has, or the one named by the
+//! variable `FORETOKEN_CPU`.
 
 use std::fmt;
 
 use super::kernels::Kernels;
 use crate::error::{Error, Result};
 
-/// An instruction set the kernels exist for.
+/// An instruction set that kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isa {
     Scalar,
@@ -20,11 +20,11 @@ pub enum Isa {
     Neon,
 }
 
-/// The variable that overrides the choice.
+/// Environment variable that overrides the choice.
 const VARIABLE: &str = "FORETOKEN_CPU";
 
 impl Isa {
-    /// Slowest first.
+    /// All instruction sets of this build, slowest first.
     pub const ALL: &[Self] = &[
         Self::Scalar,
         #[cfg(target_arch = "x86_64")]
@@ -37,10 +37,10 @@ impl Isa {
         Self::Neon,
     ];
 
-    /// The override, or else the best there is.
+    /// Returns the override, or the best available set.
     ///
     /// # Errors
-    /// `Error::Setting` for an override this processor or this build does not have.
+    /// `Error::Setting` for an override that this processor or build lacks.
     pub fn choose() -> Result<Self> {
         match std::env::var(VARIABLE) {
             Ok(name) if !name.is_empty() => Self::named(&name),
@@ -77,7 +77,7 @@ impl Isa {
         }
     }
 
-    /// Whether this processor, and its operating system, have all that the kernels use.
+    /// Returns whether the processor and its operating system support all that the kernels use.
     pub fn available(self) -> bool {
         match self {
             Self::Scalar => true,
@@ -99,7 +99,7 @@ impl Isa {
         }
     }
 
-    /// Its kernels, which only a processor that has it may run.
+    /// Returns the kernels, which only a processor with this set may run.
     pub fn kernels(self) -> &'static Kernels {
         Kernels::of(self)
     }

@@ -1,4 +1,4 @@
-//! The kernels compiled once for every instruction set, behind function pointers.
+//! All kernels, compiled once for each instruction set, behind function pointers.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -21,15 +21,15 @@ use super::simd::Simd;
 use super::step::{Convolved, Step, convolve, step};
 use crate::model::{Activation, Scoring};
 
-/// One instruction set's kernels.
+/// Kernels of one instruction set.
 ///
 /// # Safety
-/// Each needs a processor with the instructions, and what is written at the function it is made of.
+/// Each needs a processor with the instructions, and the contract of the function that it compiles.
 #[derive(Debug)]
 pub struct Kernels {
-    /// Most rows of a product.
+    /// Largest number of rows of a product.
     pub tile: usize,
-    /// The kernel for a format and a number of rows, from 1 to `tile`.
+    /// Returns the kernel for a format and a number of rows, from 1 to `tile`.
     pub product: fn(Format, usize) -> Kernel,
     pub read: unsafe fn(&[u8]) -> u64,
     pub quantise: unsafe fn(&Activations, Place, usize, usize, *const f32),
@@ -49,7 +49,7 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// What multiplies a gate with something: `gate = activation(gate) * up` over so many numbers.
+    /// Returns the kernel of `gate = activation(gate) * up`.
     pub fn times(&self, activation: Activation) -> unsafe fn(*mut f32, *const f32, usize) {
         match activation {
             Activation::Silu => self.silu_times,
@@ -73,7 +73,7 @@ impl Kernels {
     }
 }
 
-/// Compiles every kernel for the vectors of type `$simd` with the instructions `$features`.
+/// Compiles every kernel over the vectors of type `$simd` with the instructions `$features`.
 macro_rules! compile {
     ($module:ident, $simd:ty, $([$features:literal],)? $($rows:literal)+) => {
         mod $module {
@@ -178,7 +178,7 @@ macro_rules! compile {
                     Format::Q4K => blocks::<Parted<4>, M>,
                     Format::Q5K => blocks::<Parted<5>, M>,
                     Format::Q6K => blocks::<SixBits, M>,
-                    // Ternary weights are packed as those of Q2_K, with equal scales and minimums.
+                    // Ternary weights are packed as Q2_K, with equal scales and minimums.
                     Format::Q2K | Format::Tq1_0 | Format::Tq2_0 => blocks::<TwoBits, M>,
                     Format::Iq4Nl => blocks::<Whole<codebooks::Iq4Nl>, M>,
                     Format::Mxfp4 => blocks::<Whole<codebooks::Mxfp4>, M>,

@@ -1,5 +1,5 @@
-//! What lies between the products: norms, activations, rotations and sums over the vocabulary, a row
-//! at a time and in a fixed order.
+//! Everything between the products: norms, activations and sums over the vocabulary, row by row and
+//! in a fixed order.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -9,15 +9,15 @@
 use super::simd::{LANES, Simd};
 use crate::model::Scoring;
 
-/// e^x to within two units in the last place, for x up to 88; below -87 a number next to zero.
+/// Returns e^x, exact to two units in the last place for x up to 88, and next to zero below -87.
 ///
-/// 2^n e^r with n the nearest integer to x / ln 2, and the Taylor series of e^r.
+/// Computed as 2^n e^r, with n the integer nearest to x / ln 2 and the Taylor series of e^r.
 ///
 /// # Safety
 /// [`Simd`]'s.
 #[inline(always)]
 pub unsafe fn exp<S: Simd>(x: S::F) -> S::F {
-    // ln 2 as a sum whose first part has few bits, so that n times it is exact.
+    // ln 2 as a sum whose first part has few bits, so that its product with n is exact.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     const FACTORIALS: [f32; 7] = [5040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0];
@@ -38,7 +38,7 @@ pub unsafe fn exp<S: Simd>(x: S::F) -> S::F {
     }
 }
 
-/// The sum of e^(scale (x - largest)) over `length` numbers, a multiple of [`LANES`].
+/// Returns the sum of `e^(scale (x - largest))` over `length` numbers, a multiple of [`LANES`].
 ///
 /// # Safety
 /// [`Simd`]'s.
@@ -54,11 +54,11 @@ pub unsafe fn sum_exp<S: Simd>(x: *const f32, length: usize, largest: f32, scale
     }
 }
 
-/// `out = x / sqrt(mean(x^2) + epsilon) * weight` of `length` numbers (Zhang and Sennrich 2019). `out`
-/// may be `x`.
+/// Computes `out = x / sqrt(mean(x^2) + epsilon) * weight` over `length` numbers (Zhang and
+/// Sennrich 2019). `out` may be `x`.
 ///
 /// # Safety
-/// [`Simd`]'s, and all three must be good for `length` numbers.
+/// [`Simd`]'s, and all three must be valid for `length` numbers.
 #[inline(always)]
 pub unsafe fn rms_norm<S: Simd>(
     x: *const f32,
@@ -92,7 +92,7 @@ pub unsafe fn rms_norm<S: Simd>(
     }
 }
 
-/// `count` numbers, and zeros.
+/// Loads `count` numbers, padded with zeros.
 #[inline(always)]
 unsafe fn load_part<S: Simd>(from: *const f32, count: usize) -> S::F {
     let mut numbers = [0f32; LANES];
@@ -102,7 +102,7 @@ unsafe fn load_part<S: Simd>(from: *const f32, count: usize) -> S::F {
     }
 }
 
-/// `gate = gate / (1 + e^-gate) * up` over `length` numbers, a multiple of [`LANES`].
+/// SwiGLU: `gate = gate / (1 + e^-gate) * up` over `length` numbers, a multiple of [`LANES`].
 ///
 /// # Safety
 /// [`Simd`]'s.
@@ -117,15 +117,15 @@ pub unsafe fn silu_times<S: Simd>(gate: *mut f32, up: *const f32, length: usize)
     }
 }
 
-/// `gate = gelu(gate) * up` over `length` numbers, a multiple of [`LANES`]; gelu(x) is
-/// x / 2 (1 + tanh(z)) = x / (1 + e^(-2z)) with z = sqrt(2 / pi) (x + 0.044715 x^3) (Hendrycks and
-/// Gimpel 2016).
+/// GeGLU: `gate = gelu(gate) * up` over `length` numbers, a multiple of [`LANES`]. gelu(x) is x / 2
+/// (1 + tanh(z)) = x / (1 + e^(-2z)) with z = sqrt(2 / pi) (x + 0.044715 x^3) (Hendrycks and Gimpel
+/// 2016).
 ///
 /// # Safety
 /// [`Simd`]'s.
 #[inline(always)]
 pub unsafe fn gelu_times<S: Simd>(gate: *mut f32, up: *const f32, length: usize) {
-    // -2 sqrt(2 / pi), and 0.044715 times it.
+    // -2 sqrt(2 / pi), and 0.044715 times that.
     const LINEAR: f32 = -1.595_769;
     const CUBIC: f32 = -0.071_354_814;
     unsafe {
@@ -138,8 +138,8 @@ pub unsafe fn gelu_times<S: Simd>(gate: *mut f32, up: *const f32, length: usize)
     }
 }
 
-/// `gate = gate / (1 + e^(-1.702 gate)) * (up + 1)` over `length` numbers, a multiple of [`LANES`], of gates up to 7 and
-/// ups between -7 and 7.
+/// SwiGLU with clamping (gpt-oss): `gate = gate / (1 + e^(-1.702 gate)) * (up + 1)` over `length`
+/// numbers, a multiple of [`LANES`]. Gates are clamped to 7 and ups to -7 to 7.
 ///
 /// # Safety
 /// [`Simd`]'s.
@@ -157,10 +157,10 @@ pub unsafe fn clamped_times<S: Simd>(gate: *mut f32, up: *const f32, length: usi
     }
 }
 
-/// `x = x / (1 + e^-gate)` over `length` numbers.
+/// Multiplies with a sigmoid gate: `x = x / (1 + e^-gate)` over `length` numbers.
 ///
 /// # Safety
-/// [`Simd`]'s, and both must be good for `length` numbers.
+/// [`Simd`]'s, and both must be valid for `length` numbers.
 #[inline(always)]
 pub unsafe fn sigmoid_times<S: Simd>(x: *mut f32, gate: *const f32, length: usize) {
     unsafe {
@@ -175,8 +175,8 @@ pub unsafe fn sigmoid_times<S: Simd>(x: *mut f32, gate: *const f32, length: usiz
     }
 }
 
-/// What [`Scoring`] makes of `length` numbers, a multiple of [`LANES`]: `scale * x`, and of that `cap * tanh(x / cap)`,
-/// which is cap - 2 cap / (1 + e^(2x / cap)).
+/// Applies [`Scoring`] to `length` numbers, a multiple of [`LANES`]: `scale * x`, then the soft cap
+/// `cap * tanh(x / cap)`, computed as cap - 2 cap / (1 + e^(2x / cap)).
 ///
 /// # Safety
 /// [`Simd`]'s.
@@ -194,7 +194,8 @@ pub unsafe fn score<S: Simd>(x: *mut f32, length: usize, scoring: Scoring) {
     }
 }
 
-/// The largest of `length` numbers, a multiple of [`LANES`], and the sum of e^(x - largest).
+/// Returns the largest of `length` numbers, a multiple of [`LANES`], and the sum of
+/// `e^(x - largest)`.
 ///
 /// # Safety
 /// [`Simd`]'s.

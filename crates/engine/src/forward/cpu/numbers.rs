@@ -1,4 +1,4 @@
-//! How weights that are numbers are multiplied with rows.
+//! Products of unquantised weights: F16, BF16 and F32.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -11,10 +11,10 @@ use super::panels::Format;
 use super::product::{Block, Blocks};
 use super::simd::Products;
 
-/// Numbers that are no quants: every input is a block.
+/// Unquantised weights; a block is one input.
 pub struct Plain<N>(PhantomData<N>);
 
-/// How such are read.
+/// Loading of such a format.
 pub trait Numbers {
     const FORMAT: Format;
     unsafe fn load<S: Products>(block: Block) -> S::F;

@@ -1,39 +1,38 @@
-//! The product of a panel with a tile of rows, the one place where the weights are read: once for all
-//! rows of the tile.
+//! Product of a panel with a tile of rows, where weights are read once for all rows of the tile.
 //!
-//! Row invariance rests on this: whatever else is in the tile, a row's sixteen results come from the
-//! same operations in the same order. Sums of byte products within a block are exact integers; what is
-//! rounded is an f32 sum over the blocks of each [`run`] in their order, and these sums are added in theirs.
-//! The engine for GPUs has the same order, in which runs can be shared out.
+//! Row invariance rests on this file: a row's sixteen results come from the same operations in the
+//! same order, whatever else is in the tile. Products of bytes within a block are summed exactly as
+//! integers. Blocks are summed in f32 over each [`run`] in order, and then the runs' sums in order.
+//! The GPU engine keeps this order; runs can be computed in parallel.
 
 use super::activations::{BLOCK, Tile};
 use super::panels::Format;
 use super::simd::{LANES, Products, Simd, Vector};
 
-/// What a kernel is asked: `out[row] = panel * x[row]`, sixteen numbers for each row of the tile.
+/// Arguments of a kernel: `out[row] = panel * x[row]`, sixteen numbers for each row of the tile.
 #[derive(Debug, Clone, Copy)]
 pub struct Product {
     pub panel: *const u8,
-    /// Of the panel: blocks of 32 or 256 inputs, or inputs.
+    /// Blocks of the panel: of 32 or 256 inputs, or single inputs.
     pub blocks: usize,
-    /// What will be read after the panel, to be asked for in time. Any address will do.
+    /// Address that will be read after the panel, for prefetching. Any address is allowed.
     pub next: *const u8,
     pub x: Rows,
     pub out: *mut f32,
-    /// From one row of `out` to the next.
+    /// Distance from one row of `out` to the next.
     pub stride: usize,
-    /// Add to what is there.
+    /// Adds to `out` instead of overwriting it.
     pub add: bool,
 }
 
-/// The rows to multiply with, in the form the weights want.
+/// Input rows, in the form that the weights take.
 #[derive(Debug, Clone, Copy)]
 pub enum Rows {
     Quantised(Tile),
     Plain { rows: usize, x: *const f32, stride: usize },
 }
 
-/// A form of rows that kernels take.
+/// Form of input rows that a kernel takes.
 pub trait Form: Copy {
     fn of(rows: &Rows) -> Self;
 }
@@ -48,7 +47,7 @@ impl Form for Tile {
     }
 }
 
-/// The first number, and how far it is from one row to the next.
+/// Pointer to the first number, and the distance between rows.
 impl Form for (*const f32, usize) {
     #[inline(always)]
     fn of(rows: &Rows) -> Self {
@@ -62,8 +61,8 @@ impl Form for (*const f32, usize) {
 /// A kernel for one format and one number of rows.
 pub type Kernel = unsafe fn(&Product);
 
-/// How far ahead of its use memory is asked for, in bytes, when it is multiplied with so many rows: whole
-/// parts of `part` bytes. Measured: docs/benchmarks.md.
+/// Prefetch distance in bytes for products with so many rows: whole parts of `part` bytes.
+/// Measured, see docs/benchmarks.md.
 const fn ahead(rows: usize, part: usize) -> usize {
     let bytes: usize = if rows < 4 { 4096 } else { 8192 };
     bytes.next_multiple_of(part)
@@ -74,28 +73,28 @@ const fn ahead(rows: usize, part: usize) -> usize {
 pub struct Block {
     pub at: *const u8,
     pub lane: usize,
-    /// The end of the panel, and what will be read then.
+    /// End of the panel, where prefetching continues at `next`.
     end: *const u8,
     next: *const u8,
 }
 
 impl Block {
-    /// The scales (0) or the minimums (1), in half precision.
+    /// Loads scales (0) or minimums (1), in half precision.
     #[inline(always)]
     pub unsafe fn halves<S: Products>(self, index: usize) -> S::F {
         // SAFETY: guaranteed by the caller, `index` is of this block.
         unsafe { S::load_f16(self.at.cast::<u16>().add(index * LANES + self.lane)) }
     }
 
-    /// A byte of each row, after `offset` times as many.
+    /// Address of one byte of each row, in byte vector `offset`.
     #[inline(always)]
     pub unsafe fn bytes(self, offset: usize) -> *const u8 {
         // SAFETY: guaranteed by the caller, `offset` is within this block.
         unsafe { self.at.add(offset * LANES + self.lane) }
     }
 
-    /// The quants of group `index`. Asks for the memory that will be wanted next, group by group: all of
-    /// a large block at once would be more than a processor takes note of.
+    /// Address of the quants of group `index`. Prefetches group by group, since a whole large block
+    /// would exceed the processor's outstanding loads.
     #[inline(always)]
     pub unsafe fn group<S: Products, B: Blocks, const M: usize>(self, index: usize) -> *const u8 {
         let groups = B::FORMAT.inputs() / BLOCK;
@@ -106,7 +105,8 @@ impl Block {
         }
     }
 
-    /// Asks for part `index` of `parts` of a later block; who multiplies some lanes asks for their share.
+    /// Prefetches part `index` of `parts` of a later block; a kernel for some lanes prefetches
+    /// their share.
     #[inline(always)]
     pub unsafe fn ask_ahead<S: Products, B: Blocks, const M: usize>(self, index: usize, parts: usize) {
         let size = B::FORMAT.panel_block() / parts;
@@ -118,7 +118,7 @@ impl Block {
     }
 }
 
-/// How the blocks of one format are multiplied.
+/// Kernel for the blocks of one format.
 pub trait Blocks {
     const FORMAT: Format;
     type X: Form;
@@ -126,16 +126,19 @@ pub trait Blocks {
     unsafe fn add<S: Products, const M: usize>(block: Block, x: Self::X, index: usize, sums: &mut [S::F; M]);
 }
 
+/// Multiplies a panel with a tile of `M` rows.
+///
 /// # Safety
-/// [`Vector`]'s; the pointers must be good for what the fields say, the tile must have `M` rows.
+/// [`Vector`]'s; the pointers must be valid for the shapes of their fields, and the tile must have
+/// `M` rows.
 #[inline(always)]
 pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
     let x = B::X::of(&product.x);
     let size = B::FORMAT.panel_block();
     let width = match S::Part::WIDTH {
         LANES => LANES,
-        // The compiler, were it to see that there are two parts, would do both at once to save loads, and
-        // run out of registers.
+        // Hides from the compiler that there are two parts. It would compute both at once to save
+        // loads, and spill registers.
         part => std::hint::black_box(part),
     };
     let panel_end = product.panel.wrapping_add(product.blocks * size);
@@ -154,7 +157,7 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
                     B::add::<S::Part, M>(block, x, index, &mut part);
                 }
                 if S::Part::WIDTH == LANES {
-                    // All lanes at once: their sums stay in registers.
+                    // With all lanes at once the sums stay in registers.
                     for row in 0..M {
                         all[row] = S::Part::add(all[row], part[row]);
                     }
@@ -182,8 +185,8 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
     }
 }
 
-/// Blocks whose products have a sum of their own: 256 inputs, or 32 where every input is rounded. Few enough that
-/// they are still at hand when another part of the lanes follows.
+/// Blocks with a sum of their own: 256 inputs, or 32 in formats where every input is rounded. Few
+/// enough to stay in the cache for the other part of the lanes.
 pub const fn run(format: Format) -> usize {
     if format.quantised() { 256 / format.inputs() } else { 32 }
 }
@@ -198,14 +201,13 @@ unsafe fn ask_for<S: Products>(at: *const u8, size: usize) {
     }
 }
 
-/// Reads memory and makes as good as nothing of it: what a product would take if multiplying cost
-/// nothing.
+/// Reads memory at the speed of a product whose arithmetic is free.
 ///
 /// # Safety
 /// [`Vector`]'s.
 #[inline(always)]
 pub unsafe fn read<S: Simd>(memory: &[u8]) -> u64 {
-    /// Enough sums that an addition waits for memory and not for another.
+    /// Enough independent sums to wait for memory instead of additions.
     const SUMS: usize = 32;
     let mut sums = [0u64; SUMS];
     for chunk in memory.as_chunks::<{ 8 * SUMS }>().0 {
