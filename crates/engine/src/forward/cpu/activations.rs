@@ -1,14 +1,14 @@
-//! Rows of activations in eight bits, as the kernels of quantised weights take them: 32 inputs share a
-//! scale. Each row is rounded by itself, so its bits depend on nothing else in the pass.
+//! Rows of activations in 8 bits, the input of kernels for quantised weights. 32 inputs share a
+//! scale. Each row is quantised by itself, so its bits do not depend on the rest of the pass.
 
 use super::buffer::Buffer;
 use super::simd::{LANES, Simd};
 
-/// Inputs that share a scale.
+/// Inputs that share one scale.
 pub const BLOCK: usize = 32;
 
-/// Rows in tiles: within a tile, block after block, and of each block row after row. A tile is some rows that
-/// follow each other; those of a pass have at most `tile`.
+/// Quantised rows in tiles. A tile is at most `tile` consecutive rows; it holds block after block,
+/// and within a block row after row.
 #[derive(Debug, Default)]
 pub struct Activations {
     tile: usize,
@@ -21,7 +21,7 @@ pub struct Activations {
     halves: Buffer<i32>,   // minus the sums of the first and of the second half, 16 bits each
 }
 
-/// A row, in the tile of `rows` rows from row `first` on.
+/// Position of a row: it is in the tile of `rows` rows from row `first` on.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub first: usize,
@@ -29,7 +29,7 @@ pub struct Place {
     pub row: usize,
 }
 
-/// At most [`Simd::TILE`] rows that a kernel multiplies at once.
+/// A tile for one kernel call, at most [`Simd::TILE`] rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Tile {
     pub rows: usize,
@@ -41,7 +41,7 @@ pub struct Tile {
 }
 
 impl Activations {
-    /// Room for `rows` of `inputs`, a multiple of [`BLOCK`], in tiles of `tile`.
+    /// Allocates `rows` of `inputs`, a multiple of [`BLOCK`], in tiles of `tile`.
     pub fn resize(&mut self, rows: usize, inputs: usize, tile: usize) {
         (self.tile, self.rows, self.blocks) = (tile, rows, inputs / BLOCK);
         let blocks = rows * self.blocks;
@@ -52,13 +52,13 @@ impl Activations {
         self.halves.reserve(blocks);
     }
 
-    /// Where `row` is when all rows are put into tiles of as many as there may be.
+    /// Position of `row` where all rows are in tiles as large as possible.
     pub fn place(&self, row: usize) -> Place {
         let first = row - row % self.tile;
         Place { first, rows: self.tile.min(self.rows - first), row }
     }
 
-    /// The tile of `rows` from row `first` on.
+    /// Returns the tile of `rows` from row `first` on.
     pub fn tile(&self, first: usize, rows: usize) -> Tile {
         let at = first * self.blocks;
         Tile {
@@ -71,16 +71,16 @@ impl Activations {
         }
     }
 
-    /// Where block `block` of a row is.
+    /// Index of block `block` of a row.
     fn index(&self, Place { first, rows, row }: Place, block: usize) -> usize {
         first * self.blocks + block * rows + row - first
     }
 
-    /// Rounds `count` blocks of the row at `place`, from `block` on, which are at `from`.
+    /// Quantises `count` blocks of the row at `place`, from `block` on, read from `from`.
     ///
     /// # Safety
-    /// [`Simd`]'s; the row and the blocks must be within what [`Self::resize`] made room for, and
-    /// nobody else may touch them meanwhile.
+    /// [`Simd`]'s; the row and the blocks must be within what [`Self::resize`] allocated, and
+    /// nothing else may access them meanwhile.
     #[inline(always)]
     pub unsafe fn quantise<S: Simd>(&self, place: Place, block: usize, count: usize, from: *const f32) {
         for offset in 0..count {
@@ -89,12 +89,12 @@ impl Activations {
         }
     }
 
-    /// `round(x * 127 / largest)` of each number, and the scale `largest / 127`.
+    /// Stores `round(x * 127 / largest)` for each number and the scale `largest / 127`.
     #[inline(always)]
     unsafe fn quantise_block<S: Simd>(&self, index: usize, from: *const f32) {
-        // Below this 127 / largest would be infinite.
+        // 127 / largest is infinite below this.
         const SMALLEST: f32 = 1e-36;
-        // SAFETY: guaranteed by the caller to `quantise`.
+        // SAFETY: guaranteed by the caller of `quantise`.
         unsafe {
             let (first, second) = (S::load(from), S::load(from.add(LANES)));
             let largest = S::largest(S::max(S::abs(first), S::abs(second)));
@@ -107,7 +107,7 @@ impl Activations {
             S::store_i8(self.quants.at(index * BLOCK), first);
             S::store_i8(self.quants.at(index * BLOCK + LANES), second);
             self.scales.at(index).write(scale);
-            // Wrapping, since what is not a number becomes any.
+            // Wrapping, since NaN is converted to an arbitrary integer.
             let sum = lower.wrapping_add(upper);
             self.sums.at(index).write(scale * sum as f32);
             self.negative.at(index).write(sum.wrapping_neg());

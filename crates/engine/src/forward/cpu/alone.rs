@@ -1,4 +1,4 @@
-//! What the kernels make of a row by itself: for engines of other devices, which are compared with it.
+//! Single kernels over one row, as a reference for the engines of other devices.
 
 use super::activations::Activations;
 use super::isa::Isa;
@@ -9,17 +9,17 @@ use crate::forward::Peak;
 use crate::forward::slices::STRETCH;
 use crate::model::Activation;
 
-/// `x / sqrt(mean(x^2) + epsilon) * weight`; both are as long.
+/// Returns `x / sqrt(mean(x^2) + epsilon) * weight`. Both slices have the same length.
 pub fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
     assert_eq!(x.len(), weight.len());
     let mut out = vec![0.0; x.len()];
     let kernels = Isa::best().kernels();
-    // SAFETY: these are instructions the processor has, and all three are as long as is said.
+    // SAFETY: the processor has the instructions, and all three have the same length.
     unsafe { (kernels.rms_norm)(x.as_ptr(), weight.as_ptr(), out.as_mut_ptr(), x.len(), epsilon) };
     out
 }
 
-/// `activation(gate) * up`; both are as long.
+/// Returns `activation(gate) * up`. Both slices have the same length.
 pub fn activate(activation: Activation, gate: &[f32], up: &[f32]) -> Vec<f32> {
     assert_eq!(gate.len(), up.len());
     let whole = gate.len().next_multiple_of(LANES);
@@ -28,13 +28,13 @@ pub fn activate(activation: Activation, gate: &[f32], up: &[f32]) -> Vec<f32> {
     up.resize(whole, 0.0);
     let kernels = Isa::best().kernels();
     let kernel = kernels.times(activation);
-    // SAFETY: these are instructions the processor has, and both are as long as is said, in whole vectors.
+    // SAFETY: the processor has the instructions, and both are padded to whole vectors.
     unsafe { kernel(out.as_mut_ptr(), up.as_ptr(), whole) };
     out.truncate(gate.len());
     out
 }
 
-/// `matrix * x`, of which `x` is rounded to eight bits where the weights want that.
+/// Returns `matrix * x`, with `x` quantised to 8 bits if the weights are quantised.
 pub fn product(matrix: &Panels, x: &[f32]) -> Vec<f32> {
     assert_eq!(x.len(), matrix.inputs());
     let (kernels, format) = (Isa::best().kernels(), matrix.format());
@@ -42,7 +42,8 @@ pub fn product(matrix: &Panels, x: &[f32]) -> Vec<f32> {
     let rows = match format.quantised() {
         true => {
             eight.resize(1, x.len(), 1);
-            // SAFETY: these are instructions the processor has, and the row is whole blocks, as its matrix is.
+            // SAFETY: the processor has the instructions, and the row is whole blocks, as its
+            // matrix is.
             unsafe { (kernels.quantise)(&eight, eight.place(0), 0, x.len() / 32, x.as_ptr()) };
             Rows::Quantised(eight.tile(0, 1))
         }
@@ -59,19 +60,19 @@ pub fn product(matrix: &Panels, x: &[f32]) -> Vec<f32> {
             stride: LANES,
             add: false,
         };
-        // SAFETY: the panel has as many blocks as the row, and `out` a panel's rows.
+        // SAFETY: the panel has as many blocks as the row, and `out` has room for a panel's rows.
         unsafe { (kernels.product)(format, 1)(&product) };
     }
     out.truncate(matrix.rows());
     out
 }
 
-/// The peak of a row of logits, with the bits that a pass gives it. What fills up the row to whole vectors becomes
-/// as low as can be.
+/// Finds the peak of a row of logits, with the bits that a pass gives it. Overwrites the padding of
+/// the row with negative infinity.
 pub fn peak(row: &mut [f32], vocabulary: usize) -> Peak {
     let kernels = Isa::best().kernels();
     row[vocabulary..].fill(f32::NEG_INFINITY);
-    // SAFETY: these are instructions the processor has, and slices are whole vectors.
+    // SAFETY: the processor has the instructions, and slices are whole vectors.
     let slice = |slice: &[f32]| unsafe { (kernels.largest_and_sum)(slice.as_ptr(), slice.len()) };
     let slices: Vec<(f32, f32)> = row.chunks(STRETCH).map(slice).collect();
     Peak::of_slices(&row[..vocabulary], &slices, STRETCH)

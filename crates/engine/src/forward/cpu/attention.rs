@@ -1,5 +1,5 @@
-//! Rotary positions, the cache's entries, and grouped-query attention: a row by itself, over the
-//! positions it sees and in their order, so that its bits do not depend on where they lie in the cache.
+//! Rotary embedding, writing to the KV cache, and grouped-query attention. A row attends to the
+//! positions it sees in their order, so that its bits do not depend on where they lie in the cache.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -12,22 +12,23 @@ use super::math::{exp, largest_and_sum};
 use super::simd::{LANES, Simd, Vector};
 use crate::model::RotaryLayout;
 
-/// One row of a pass rotated by its position, and its keys and values written down.
+/// Rotary embedding of one row's heads.
 #[derive(Debug, Clone, Copy)]
 pub struct Rotation {
     pub layout: RotaryLayout,
-    /// Components that are rotated, the first ones of a head.
+    /// Components that are rotated, the first ones of a head (`n_rot`).
     pub size: usize,
-    /// `[size / 2]`
+    /// Cosines of the row's angles, `[size / 2]`.
     pub cosines: *const f32,
+    /// Sines of the row's angles, `[size / 2]`.
     pub sines: *const f32,
 }
 
 impl Rotation {
-    /// Turns one head.
+    /// Rotates one head.
     ///
     /// # Safety
-    /// `head` must be good for `size` numbers.
+    /// `head` must be valid for `size` numbers.
     #[inline(always)]
     pub unsafe fn rotate(&self, head: *mut f32) {
         let half = self.size / 2;
@@ -47,11 +48,11 @@ impl Rotation {
     }
 }
 
-/// Writes one head's key and value of a position into the cache; the value alone where it is the key.
+/// Writes one head's key and value at a position of the cache; only the value if it holds the key.
 ///
 /// # Safety
-/// [`Simd`]'s; `key` and `value` must be good for `head_size` numbers, and nobody else may touch this
-/// position meanwhile.
+/// [`Simd`]'s; `key` and `value` must be valid for `head_size` numbers, and nothing else may access
+/// this position meanwhile.
 #[inline(always)]
 pub unsafe fn remember<S: Simd>(
     cache: &Cache,
@@ -77,7 +78,7 @@ pub unsafe fn remember<S: Simd>(
     }
 }
 
-/// `count` numbers in half precision, and zeros.
+/// Converts `count` numbers to half precision, padded with zeros.
 #[inline(always)]
 unsafe fn halves<S: Simd>(from: *const f32, count: usize) -> [u16; LANES] {
     let mut numbers = [0f32; LANES];
@@ -89,59 +90,61 @@ unsafe fn halves<S: Simd>(from: *const f32, count: usize) -> [u16; LANES] {
     halves
 }
 
-/// The heads of one row that share a key head.
+/// Attention of one row's heads that share a key head.
 #[derive(Debug, Clone, Copy)]
 pub struct Attention<'a> {
     pub cache: &'a Cache,
     pub kv_head: usize,
     pub head_size: usize,
-    /// Numbers of a value.
+    /// Size of a value in numbers.
     pub value_size: usize,
-    /// Heads in the group.
+    /// Query heads in the group.
     pub heads: usize,
-    /// Products of queries and keys are multiplied by this.
+    /// Factor of the dot products.
     pub scale: f32,
-    /// Of each head a score that has no value, `[heads]`; none where there are no sinks.
+    /// Sink of each head, a score without a value: `[heads]`, or empty.
     pub sinks: &'a [f32],
     /// `[heads, head_size]`
     pub queries: *const f32,
     /// `[heads, value_size]`
     pub out: *mut f32,
-    /// Positions before those of the pass.
+    /// Positions before this pass.
     pub cached: usize,
-    /// The first of them that this row sees; it sees all from there on. `cached` if it sees none.
+    /// First visible position of the cache; all from there on are visible. `cached` if none is.
     pub first: usize,
-    /// What this row sees of the pass itself, ascending: positions after the first `cached`.
+    /// Visible nodes of the pass itself, ascending, as offsets from `cached`.
     pub own: &'a [usize],
-    /// Room for `heads` times [`Attention::scores`] numbers.
+    /// Scratch memory for `heads` times [`Attention::scores`] numbers.
     pub scratch: *mut f32,
 }
 
 impl Attention<'_> {
-    /// Scores that a head needs room for when `positions` are in the cache.
+    /// Scores that a head needs memory for with `positions` in the cache.
     pub fn scores(positions: usize) -> usize {
         positions.next_multiple_of(LANES) + LANES
     }
 
-    /// Positions seen.
+    /// Number of visible positions.
     fn length(&self) -> usize {
         self.cached - self.first + self.own.len()
     }
 
+    /// Distance from one head's scores to the next head's.
     pub fn stride(&self) -> usize {
         Self::scores(self.last() + 1)
     }
 
-    /// The last position seen; there always is one.
+    /// Last visible position; there is always one.
     pub fn last(&self) -> usize {
         self.own.last().map_or(self.cached, |own| self.cached + own + 1) - 1
     }
 }
 
-/// softmax(scale q k^T) v for the heads of a group.
+/// Computes `softmax(scale q k^T) v` for the heads of a group.
 ///
 /// # Safety
-/// [`Simd`]'s; the pointers must be good for what the fields say, and the cache must hold what is seen.
+/// [`Simd`]'s; the pointers must be valid for the shapes of their fields, and the cache must hold
+/// all visible positions.
 #[inline(always)]
 pub unsafe fn attend<S: Simd>(job: &Attention<'_>) {
     unsafe {
@@ -164,21 +167,22 @@ pub unsafe fn attend<S: Simd>(job: &Attention<'_>) {
     }
 }
 
-/// As many of something as there are registers for: `whole` where a register is a whole vector.
+/// Loop unrolling by available registers: `whole` where one register is a whole vector, else
+/// `parts`.
 #[inline(always)]
 const fn most<S: Simd>(whole: usize, parts: usize) -> usize {
     if S::Part::WIDTH == LANES { whole } else { parts }
 }
 
-/// Scores of all positions from the first to the last one seen, whether seen or not. A sum waits for
-/// itself four times as long as the processor needs to add to another, so that few heads take several
-/// blocks of positions at once.
+/// Computes the scores of all positions from the first to the last visible one, including those
+/// between them that are not visible. An addition's latency is four times its throughput, so with
+/// few heads several blocks of positions are summed side by side.
 #[inline(always)]
 unsafe fn score<S: Simd>(job: &Attention<'_>) {
     let mut position = job.first - job.first % LANES;
     while position <= job.last() {
         let blocks = (job.last() - position) / LANES + 1;
-        // SAFETY: all blocks begin before or with the last position.
+        // SAFETY: all blocks begin at or before the last position.
         let done = unsafe {
             match job.heads {
                 1 if blocks >= 4 => score_blocks::<S, 1, 4>(job, position, 0),
@@ -191,7 +195,7 @@ unsafe fn score<S: Simd>(job: &Attention<'_>) {
     }
 }
 
-/// Sixteen positions against all heads. Returns the blocks done, which is one.
+/// Scores sixteen positions for all heads. Returns the number of blocks, 1.
 #[inline(always)]
 unsafe fn score_block<S: Simd>(job: &Attention<'_>, position: usize) -> usize {
     let mut head = 0;
@@ -214,7 +218,7 @@ unsafe fn score_block<S: Simd>(job: &Attention<'_>, position: usize) -> usize {
     1
 }
 
-/// `P` blocks of sixteen positions against `N` heads. Returns the blocks done.
+/// Scores `P` blocks of sixteen positions for `N` heads. Returns `P`.
 #[inline(always)]
 unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
     job: &Attention<'_>,
@@ -248,7 +252,8 @@ unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
     P
 }
 
-/// The softmax of `N` heads' scores, and the values mixed by it. They are loaded once for all.
+/// Applies softmax to the scores of `N` heads and sums the values by it; values are loaded once for
+/// all.
 #[inline(always)]
 unsafe fn soften_and_mix<S: Simd, const N: usize>(job: &Attention<'_>, head: usize) {
     unsafe {
@@ -257,9 +262,10 @@ unsafe fn soften_and_mix<S: Simd, const N: usize>(job: &Attention<'_>, head: usi
         for index in 0..N {
             let scores = job.scratch.add((head + index) * job.stride());
             line_up(job, scores);
-            // What is seen begins here wherever the pass begins, so its lanes are always the same.
+            // Visible scores always start here, so their lanes do not depend on where a pass
+            // begins.
             let sum = soften::<S>(scores.add(job.first), job.length(), job.sinks.get(head + index));
-            // The weights are used before they are divided by their sum.
+            // Division by the sum comes after the weighted sum of values.
             (weights[index], scales[index]) = (scores, 1.0 / sum);
         }
         let out = job.out.add(head * job.value_size);
@@ -273,7 +279,7 @@ unsafe fn soften_and_mix<S: Simd, const N: usize>(job: &Attention<'_>, head: usi
     }
 }
 
-/// Puts the scores of what is seen next to each other; a chain's already are.
+/// Moves the scores of visible nodes next to each other; in a chain they already are.
 #[inline(always)]
 unsafe fn line_up(job: &Attention<'_>, scores: *mut f32) {
     for (to, &from) in job.own.iter().enumerate() {
@@ -281,7 +287,7 @@ unsafe fn line_up(job: &Attention<'_>, scores: *mut f32) {
     }
 }
 
-/// e^(score - largest) in place; returns the sum, in which the sink has its part.
+/// Replaces scores by `e^(score - largest)` and returns their sum, including the sink.
 #[inline(always)]
 unsafe fn soften<S: Simd>(scores: *mut f32, length: usize, sink: Option<&f32>) -> f32 {
     unsafe {
@@ -294,12 +300,12 @@ unsafe fn soften<S: Simd>(scores: *mut f32, length: usize, sink: Option<&f32>) -
             let weight = exp::<S>(S::sub(S::load(scores.add(at)), S::splat(largest)));
             S::store(scores.add(at), weight);
         }
-        // One that is larger than the others by more than there are numbers for leaves these next to nothing.
+        // A sink far above all scores makes the sum huge or infinite, and the weights vanish.
         sink.map_or(sum, |sink| sum + S::largest(exp::<S>(S::splat(sink - largest))))
     }
 }
 
-/// The weighted sums of the values for `N` heads, `V` vectors of numbers at a time.
+/// Sums the values by their weights for `N` heads, `V` vectors at a time.
 #[inline(always)]
 unsafe fn mix<S: Simd, const N: usize, const V: usize>(
     job: &Attention<'_>,
@@ -332,7 +338,7 @@ unsafe fn mix<S: Simd, const N: usize, const V: usize>(
     }
 }
 
-/// `V` vectors of each head's result, from `number` on.
+/// Computes `V` vectors of each head's result, from `number` on.
 #[inline(always)]
 unsafe fn mix_numbers<S: Simd, const N: usize, const V: usize>(
     job: &Attention<'_>,

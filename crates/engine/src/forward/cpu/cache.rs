@@ -1,9 +1,9 @@
-//! Keys and values of one layer in half precision, in pages, so that growing moves nothing and
-//! forgetting is free.
+//! KV cache of one layer in half precision. It consists of pages, so that growing copies nothing
+//! and truncating is free.
 //!
-//! Values lie as they are used: a position's numbers next to each other. Keys lie sixteen positions
-//! side by side, number by number, like the weights of a panel: a query is multiplied with sixteen
-//! positions at once. Where a key begins with its value, it lies as one.
+//! The numbers of a position's value are contiguous. Keys are interleaved by sixteen positions like
+//! the weights of a panel, so that a query is multiplied with sixteen positions at once. In an MLA
+//! layer the value is the first part of the key, and one row holds both.
 
 use std::collections::TryReserveError;
 
@@ -12,15 +12,15 @@ use half::f16;
 use super::buffer::Buffer;
 use super::simd::LANES;
 
-/// Positions of a page.
+/// Positions in a page.
 pub const PAGE: usize = 256;
 
 #[derive(Debug)]
 pub struct Cache {
     kv_heads: usize,
-    /// Numbers of a key; 0 where it lies as a value.
+    /// Numbers of a key; 0 where the value's row holds it.
     head_size: usize,
-    /// Numbers of a value in whole vectors.
+    /// Numbers of a value, padded to whole vectors.
     width: usize,
     pages: Vec<Page>,
 }
@@ -36,35 +36,35 @@ impl Cache {
         Self { kv_heads, head_size, width: head_size.next_multiple_of(LANES), pages: Vec::new() }
     }
 
-    /// Of keys that hold values.
+    /// Creates a cache whose rows hold both key and value (MLA).
     pub fn of_rows(kv_heads: usize, size: usize) -> Self {
         Self { head_size: 0, ..Self::new(kv_heads, size) }
     }
 
-    /// Whether keys lie as values do, and hold these.
+    /// Returns whether rows hold both key and value.
     pub fn has_rows(&self) -> bool {
         self.head_size == 0
     }
 
-    /// From one position's value to the next, zeros after its numbers.
+    /// Distance from one position's value to the next, padding included.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Bytes a position takes.
+    /// Bytes per position.
     pub fn bytes_per_position(&self) -> usize {
         self.kv_heads * (self.head_size + self.width) * size_of::<u16>()
     }
 
-    /// Bytes of the pages that `positions` need beyond those that are there.
+    /// Bytes to allocate for `positions`.
     pub fn missing(&self, positions: usize) -> usize {
         positions.div_ceil(PAGE).saturating_sub(self.pages.len()) * PAGE * self.bytes_per_position()
     }
 
-    /// Makes room for `positions` of them.
+    /// Allocates pages for `positions`.
     ///
     /// # Errors
-    /// When the system has no memory to give; what is cached stays.
+    /// Fails if the system cannot allocate; cached positions stay.
     pub fn reserve(&mut self, positions: usize) -> Result<(), TryReserveError> {
         while self.pages.len() * PAGE < positions {
             let mut page = Page::default();
@@ -75,31 +75,32 @@ impl Cache {
         Ok(())
     }
 
-    /// Gives back the pages that `positions` do not need, but for one, as texts grow again.
+    /// Frees the pages behind `positions`, except one, since texts grow again.
     pub fn release(&mut self, positions: usize) {
         self.pages.truncate(positions.div_ceil(PAGE) + 1);
     }
 
-    /// The block of keys that `position` is in, `[head_size, LANES]`.
+    /// Block of keys with `position` in it, `[head_size, LANES]`.
     pub fn keys(&self, kv_head: usize, position: usize) -> *mut u16 {
         let block = kv_head * PAGE / LANES + position % PAGE / LANES;
         self.pages[position / PAGE].keys.at(block * self.head_size * LANES)
     }
 
-    /// The value of `position`, `[width]`, zeros after `head_size`.
+    /// Value of `position`, `[width]`, zeros after `head_size`.
     pub fn value(&self, kv_head: usize, position: usize) -> *mut u16 {
         self.pages[position / PAGE].values.at((kv_head * PAGE + position % PAGE) * self.width)
     }
 
-    /// Positions from `position` on whose values lie behind each other.
+    /// Number of positions from `position` on with contiguous values.
     pub fn run(position: usize) -> usize {
         PAGE - position % PAGE
     }
 
-    /// The keys of all heads at `position`, and then the values, as `[2 * kv_heads * head_size]` numbers.
+    /// Reads the keys of all heads at `position`, then the values: `[2 * kv_heads * head_size]`
+    /// numbers.
     ///
     /// # Safety
-    /// The position must be within what was reserved, and nobody may write to it meanwhile.
+    /// The position must be within what was reserved, and nothing may write to it meanwhile.
     pub unsafe fn recall(&self, position: usize, to: &mut [f32]) {
         let (keys, values) = to.split_at_mut(self.kv_heads * self.head_size);
         let heads = keys.chunks_mut(self.head_size).zip(values.chunks_mut(self.head_size));
@@ -116,10 +117,10 @@ impl Cache {
         }
     }
 
-    /// Copies a position over another.
+    /// Copies the keys and values of one position to another.
     pub fn copy(&mut self, from: usize, to: usize) {
         for kv_head in 0..self.kv_heads {
-            // SAFETY: positions are within what was reserved, and `&mut` keeps everybody else away.
+            // SAFETY: positions are within what was reserved, and `&mut` excludes other access.
             unsafe {
                 let (old, new) = (self.keys(kv_head, from), self.keys(kv_head, to));
                 for number in 0..self.head_size {
@@ -165,7 +166,8 @@ mod tests {
         cache.reserve(600).unwrap();
         for (kv_head, position) in (0..3).flat_map(|head| (0..600).map(move |position| (head, position))) {
             let number = (kv_head * 600 + position) as u16;
-            // SAFETY: the position is below what was reserved, and each of the 20 numbers is the head's.
+            // SAFETY: the position is below what was reserved, and each of the 20 numbers is the
+            // head's.
             unsafe {
                 for index in 0..20 {
                     *cache.keys(kv_head, position).add(index * LANES + position % LANES) = number;

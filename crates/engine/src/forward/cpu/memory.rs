@@ -1,5 +1,5 @@
-//! What a recurrent layer remembers of a text: states, and records of what its last tokens did to them, at the places
-//! that [`Past`](crate::forward::past::Past) names.
+//! States of a recurrent layer, and a log of the last tokens' steps, in the slots that
+//! [`Past`](crate::forward::past::Past) assigns.
 
 use std::collections::TryReserveError;
 
@@ -8,7 +8,7 @@ use super::simd::LANES;
 use super::step::BLOCK;
 use crate::model::Recurrence;
 
-/// The states and records of a layer; of one with attention there are none.
+/// States and step records of one layer; empty for attention layers.
 #[derive(Debug, Default)]
 pub struct Memory {
     layout: Layout,
@@ -16,11 +16,11 @@ pub struct Memory {
     records: Vec<Buffer<f32>>,
 }
 
-/// Where the numbers of a state and of a record are.
+/// Layout of a state and of a record.
 ///
-/// A state is `[taps - 1, channels]`, what a convolution sees of the rows before, and `[value heads, blocks, keys,
-/// BLOCK]`, the matrix of each head. A record is what was convolved, of every value head its decay, of every key head
-/// its key and of every value head what corrected its values.
+/// A state is the convolution's tail, `[taps - 1, channels]`, and the matrix of each head,
+/// `[value heads, blocks, keys, BLOCK]`. A record is the step of one token: convolution inputs,
+/// decay of each value head, key of each key head, and correction of each value head.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Layout {
     channels: usize,
@@ -39,7 +39,7 @@ pub struct Layout {
 impl Layout {
     pub fn of(recurrence: &Recurrence) -> Self {
         let heads = &recurrence.heads;
-        // Its last row is read in whole vectors.
+        // The tail's last row is read in whole vectors.
         let tail = recurrence.tail().next_multiple_of(LANES) + LANES;
         let decays = recurrence.channels.next_multiple_of(LANES);
         let keys = decays + heads.values.next_multiple_of(LANES);
@@ -63,7 +63,7 @@ impl Layout {
     }
 }
 
-/// A record. What it points to is good for what [`Layout`] says, as long as its memory.
+/// A step record. Its pointers are valid for the ranges in [`Layout`], as long as its memory lives.
 #[derive(Debug, Clone, Copy)]
 pub struct Record {
     numbers: *mut f32,
@@ -71,26 +71,27 @@ pub struct Record {
 }
 
 impl Record {
-    /// `numbers` must be good for [`Layout::record`].
+    /// Wraps `numbers`, which must be valid for [`Layout::record`] numbers.
     pub fn new(numbers: *mut f32, layout: Layout) -> Self {
         Self { numbers, layout }
     }
 
-    /// What was convolved, from `channel` on.
+    /// Convolution inputs from `channel` on.
     pub fn inputs(&self, channel: usize) -> *mut f32 {
         self.numbers.wrapping_add(channel)
     }
 
+    /// Decay of a value head.
     pub fn decay(&self, head: usize) -> *mut f32 {
         self.numbers.wrapping_add(self.layout.decays + head)
     }
 
-    /// `[key_size]`
+    /// Key of a key head, `[key_size]`.
     pub fn key(&self, key_head: usize) -> *mut f32 {
         self.numbers.wrapping_add(self.layout.keys + key_head * self.layout.key_size)
     }
 
-    /// A block of them, `[BLOCK]`.
+    /// Block of a value head's correction, `[BLOCK]`.
     pub fn correction(&self, head: usize, block: usize) -> *mut f32 {
         let at = self.layout.corrections + head * self.layout.value_size + block * BLOCK;
         self.numbers.wrapping_add(at)
@@ -102,17 +103,17 @@ impl Memory {
         Self { layout: Layout::of(recurrence), states: Vec::new(), records: Vec::new() }
     }
 
-    /// Bytes that so many states and records need beyond those that are there.
+    /// Bytes to allocate for so many states and records.
     pub fn missing(&self, (states, records): (usize, usize)) -> usize {
         let states = states.saturating_sub(self.states.len()) * self.layout.state;
         let records = records.saturating_sub(self.records.len()) * self.layout.record;
         (states + records) * size_of::<f32>()
     }
 
-    /// Makes room for so many states and records.
+    /// Allocates memory for so many states and records.
     ///
     /// # Errors
-    /// When the system has no memory to give; what is there stays.
+    /// Fails if the system cannot allocate; the contents stay.
     pub fn reserve(&mut self, (states, records): (usize, usize)) -> Result<(), TryReserveError> {
         let grow = |buffers: &mut Vec<Buffer<f32>>, count: usize, size: usize| {
             while buffers.len() < count {
@@ -126,18 +127,19 @@ impl Memory {
         grow(&mut self.records, records, self.layout.record)
     }
 
-    /// Of the state at a place, of the row `back` rows before the last that it is of (0 for that), what a convolution
-    /// sees from `channel` on; `taps` is what it sees at most.
+    /// Convolution tail of the state in `place` from `channel` on: the row `back` rows before the
+    /// state's last one. `taps` is the convolution's width.
     pub fn tail(&self, place: usize, back: usize, taps: usize, channel: usize) -> *mut f32 {
         self.states[place].at((taps - 2 - back) * self.layout.channels + channel)
     }
 
-    /// Of the state at a place a block of a head's matrix, `[key_size, BLOCK]`.
+    /// Matrix block of the state in `place`, `[key_size, BLOCK]`.
     pub fn matrix(&self, place: usize, head: usize, block: usize) -> *mut f32 {
         let blocks = head * (self.layout.value_size / BLOCK) + block;
         self.states[place].at(self.layout.tail + blocks * self.layout.key_size * BLOCK)
     }
 
+    /// Record in `place`.
     pub fn record(&self, place: usize) -> Record {
         Record::new(self.records[place].at(0), self.layout)
     }

@@ -1,13 +1,21 @@
-//! The engine for CPUs: weights packed for kernels that read them once for all rows of a pass, one
-//! team of threads, and the same bits for a token whatever else is in the pass.
+//! Inference on the CPU. Weights are packed for kernels that read them once for all rows of a pass.
+//! A team of threads runs a pass together. A token's logits have the same bits whatever else is in
+//! the pass.
 //!
-//! From the file to the logits: [`panels`] packs matrices, [`activations`] rounds what they are
-//! multiplied with, [`product`] multiplies, block by block as [`blocks`], [`codebooks`] and [`numbers`] say, [`attention`] and [`math`] do the rest of a layer, all of
-//! them written once in the vectors of [`simd`] and compiled for each instruction set by [`kernels`];
-//! [`isa`] chooses one. [`network`] holds a model's weights, [`workspace`] the memory that a [`pass`] over them needs,
-//! and [`model`] both and the cache. Recurrent layers have a [`memory`] in its place, whose matrices [`step`] takes from row to row on the
-//! way that [`walk`] finds. [`alone`] is for other engines to be compared with. [`team`] shares out the work, panels as [`reading`] says, and [`cores`] and
-//! [`worth`] say among how many.
+//! From the file to the logits:
+//!
+//! - [`panels`] and [`packing`]: matrices packed from a file
+//! - [`activations`]: rows quantised to 8 bits
+//! - [`product`]: matrix products, by blocks of [`blocks`], [`codebooks`] or [`numbers`]
+//! - [`attention`], [`latent`], [`math`]: everything else in a layer
+//! - [`simd`], [`kernels`], [`isa`]: kernels are written once over SIMD traits, compiled for each
+//!   instruction set, and chosen at start
+//! - [`network`], [`workspace`], [`cache`]: weights, buffers and keys and values
+//! - [`memory`], [`step`], [`walk`]: state of recurrent layers in a text and in a tree
+//! - [`pass`], [`model`]: a forward pass, and the model with its cache
+//! - [`team`], [`reading`]: threads, and how panels are shared out among them
+//! - [`cores`], [`worth`]: how many threads a pass uses
+//! - [`alone`]: single kernels, for comparison with other devices
 
 #![allow(
     clippy::needless_range_loop,
@@ -55,13 +63,14 @@ use super::slices::{STRETCH, largest_of, sum_of_parts};
 pub use isa::Isa;
 pub use model::CpuModel;
 
-/// The sum of e^(scale (x - largest)), slice by slice, which has the same bits with all instructions and on other
-/// devices. What is no number counts as nothing.
+/// Returns the sum of `e^(scale (x - largest))`, slice by slice, with the same bits for all
+/// instruction sets and other devices. NaN counts as nothing.
 pub(super) fn sum_exp(numbers: &[f32], largest: f32, scale: f32) -> f32 {
     sum_exp_with(numbers, &[], largest, scale)
 }
 
-/// The same where some have other values, by ascending place.
+/// Returns [`sum_exp`] with some numbers replaced by `others`, which are ascending indices and
+/// values.
 pub(super) fn sum_exp_with(numbers: &[f32], others: &[(usize, f32)], largest: f32, scale: f32) -> f32 {
     let kernels = Isa::best().kernels();
     let mut whole = [f32::NEG_INFINITY; STRETCH];
@@ -77,13 +86,14 @@ pub(super) fn sum_exp_with(numbers: &[f32], others: &[(usize, f32)], largest: f3
         start += slice.len();
         let own = largest_of(&whole[..slice.len()]);
         whole[slice.len()..length].fill(f32::NEG_INFINITY);
-        // SAFETY: these are instructions the processor has, and whole vectors of numbers.
+        // SAFETY: the processor has the instructions, and the numbers are whole vectors.
         (own, unsafe { (kernels.sum_exp)(whole.as_ptr(), length, own, scale) })
     };
     sum_of_parts(numbers.chunks(STRETCH).map(sum), largest, scale)
 }
 
-/// e^x as in every kernel, up to 88; below -87 a number next to zero.
+/// Returns e^x as in every kernel: exact to two units in the last place up to 88, next to zero
+/// below -87.
 pub(super) fn exp(x: f32) -> f32 {
     use simd::Vector;
     // SAFETY: plain Rust on plain arrays.

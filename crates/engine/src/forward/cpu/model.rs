@@ -1,5 +1,5 @@
-//! A loaded model on the CPU and its cache: among how many threads a pass is shared, and which of its
-//! tokens stay. The pass itself is [`Phases`]'.
+//! A model on the CPU with its cache: how many threads run a pass, and which tokens stay cached.
+//! The pass itself is in [`Phases`].
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -29,45 +29,46 @@ use crate::tree::TokenTree;
 pub struct CpuModel {
     pub(super) config: ModelConfig,
     pub(super) network: Network,
-    /// Bytes of weights that a pass reads.
+    /// Bytes of weights that a pass over one row reads.
     bytes: usize,
     kernels: &'static Kernels,
     pub(super) team: Arc<Team>,
-    /// How many of its members passes are worth; `None` where that stays what their sizes say, whatever
-    /// passes take and other programs do.
+    /// Measured number of threads that pays for a pass. `None` for a fixed number that depends on
+    /// sizes alone.
     worth: Option<Worth>,
-    /// Of every layer, empty in those that are recurrent.
+    /// Keys and values by layer; empty for recurrent layers.
     caches: Vec<Cache>,
-    /// Of every layer, empty in those that are not.
+    /// States by layer; empty for attention layers.
     memories: Vec<Memory>,
-    /// Of a model with recurrent layers.
+    /// States and step logs of the cached text, in a model with recurrent layers.
     past: Option<Past>,
     pub(super) workspace: Workspace,
-    /// Tokens of the rows of the last pass.
+    /// Vocabulary of the last pass's logits.
     vocabulary: usize,
     cached: Vec<TokenId>,
-    /// The text is longer than the border of its [`ModelConfig`].
+    /// The text is longer than [`ModelConfig::border`].
     long: bool,
-    /// Bytes of memory that are free on this computer.
+    /// Free memory of the computer in bytes.
     free_memory: fn() -> u64,
 }
 
-/// Weights that a thread has to read before it pays to wake another, in bytes, as long as nothing else is
-/// known.
+/// Bytes of weights per thread from which another thread pays, until measurements replace this.
 const WORTH_SHARING: usize = 1 << 20;
 
-/// Bytes of the states of recurrent layers that are kept to go back to.
+/// Memory for states of recurrent layers that are kept for going back, in bytes.
 const LASTING: usize = 512 << 20;
 
-/// As many of them as are of use.
+/// Upper limit of their number; more are of no use.
 const MOST_LASTING: usize = 64;
 
-/// Bytes of memory that a growing cache leaves to everything else.
+/// Bytes of memory that a growing cache leaves to the rest of the system.
 const SPARED: u64 = 256 << 20;
 
 impl CpuModel {
+    /// Loads a model, with the best instruction set and an adaptive number of threads.
+    ///
     /// # Errors
-    /// Those of `Network::load`, and `Error::Setting` for an instruction set that is asked for in vain.
+    /// As `Network::load`, and `Error::Setting` for an instruction set that this processor lacks.
     pub fn load(source: &ModelSource) -> Result<Self> {
         let mut model = Self::with(source, Isa::choose()?, device::threads())?;
         if device::adapts() {
@@ -77,10 +78,10 @@ impl CpuModel {
         Ok(model)
     }
 
-    /// On so many threads, always, with the instructions of `isa`, which this processor must have.
+    /// Loads a model that always runs on `threads` threads with the instructions of `isa`.
     ///
     /// # Errors
-    /// Those of `Network::load`.
+    /// As `Network::load`.
     ///
     /// # Panics
     /// If the processor lacks the instructions.
@@ -122,11 +123,11 @@ impl CpuModel {
         })
     }
 
-    /// Makes room in the caches for `positions`, and in memories for the last `nodes` of them, as long as the computer
-    /// has memory to spare.
+    /// Grows the caches to `positions` and the recurrent memory by `nodes`, if the computer has
+    /// memory to spare.
     ///
     /// # Errors
-    /// `Error::NoMemory` before there is none left for anybody.
+    /// `Error::NoMemory` before the computer runs out of it.
     fn make_room(&mut self, positions: usize, nodes: usize) -> Result<()> {
         let places = self.past.as_ref().map_or((0, 0), |past| past.places(nodes));
         let cached: usize = self.caches.iter().map(|cache| cache.missing(positions)).sum();
@@ -145,7 +146,7 @@ impl CpuModel {
         reserved.map_err(|_| Error::NoMemory { needed, free })
     }
 
-    /// A pass over one node of `tree` of which nothing is wanted.
+    /// Builds a pass over one node of `tree` that returns nothing.
     pub(super) fn phases<'a>(&'a self, tree: &'a TokenTree) -> Phases<'a> {
         Phases {
             config: &self.config,
@@ -166,7 +167,7 @@ impl CpuModel {
         }
     }
 
-    /// Members of the next pass, over `rows`: those it is worth, of those the team may use.
+    /// Returns the number of threads for a pass over `rows`, within what the team may use.
     pub(super) fn members(&self, rows: usize) -> usize {
         let sharing = || self.bytes.saturating_mul(rows) / WORTH_SHARING;
         match &self.worth {
@@ -193,7 +194,7 @@ impl Model for CpuModel {
         self.team.run(self.members(1), &|member| {
             for matrix in self.network.matrices() {
                 member.share(matrix.panels(), run(matrix.panels(), member), |panels| {
-                    // SAFETY: the kernels are those of instructions the processor has.
+                    // SAFETY: the processor has the kernels' instructions.
                     panels.for_each(|panel| unsafe {
                         black_box((self.kernels.read)(matrix.panel(panel)));
                     });
@@ -229,7 +230,7 @@ impl Runner for CpuModel {
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
         let at = self.cached.len() - first;
         if first > 0 && self.past.as_ref().is_some_and(|past| past.skips(at)) {
-            // The nodes before are run once more, for their records.
+            // Run the earlier nodes once more to record their steps.
             self.truncate(at);
             self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
         }
@@ -263,8 +264,8 @@ impl Runner for CpuModel {
 }
 
 impl CpuModel {
-    /// As [`Runner::extend`]; `recorded` is whether recurrent layers shall have records of all nodes, however many they
-    /// are.
+    /// Runs nodes as [`Runner::extend`]. With `recorded`, recurrent layers record the steps of all
+    /// nodes, even of a long chain.
     fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, recorded: bool) -> Result<()> {
         let at = self.cached.len() - first;
         self.make_room(at + tree.len(), tree.len() - first)?;
@@ -285,13 +286,13 @@ impl CpuModel {
             (threads, copies),
             self.kernels.tile,
         );
-        // Clusters score tokens of everywhere.
+        // A cluster's tokens are spread over the whole vocabulary.
         let clustered = self.config.assistant().is_some_and(|assistant| assistant.clusters.is_some());
         let wanted = if clustered { usize::MAX } else { want.vocabulary };
         self.vocabulary = wanted.min(self.config.vocabulary);
         self.workspace.experts_read.store(0, Relaxed);
         self.workspace.table.clear();
-        // Of the per-layer table what is of the layers that there are.
+        // The table's row may have more layers than the model runs.
         let told = self.network.per_layer.as_ref().map(|told| (&told.table, told.projection.rows()));
         let own = matches!(want.carried, Some(Carried::Own(_)));
         let embedded = self.network.assistant.as_ref().filter(|_| own);
@@ -313,7 +314,7 @@ impl CpuModel {
                 ..self.phases(tree)
             };
             let taken = self.team.run(threads, &|member| phases.run(member));
-            // Passes over as many rows are alike where all are scored.
+            // Measured passes are comparable if all rows get logits.
             if let Some(worth) = self.worth.as_mut().filter(|_| rows.len() == nodes) {
                 worth.learn(nodes, taken);
             }
@@ -340,7 +341,7 @@ mod tests {
     fn models_of_one_file_share_what_is_packed_of_its_embedding_until_it_is_another() {
         let folder = tempfile::tempdir().unwrap();
         let mut tiny = Gguf::tiny();
-        // Of 16 bits, so that it is another matrix in eight.
+        // 16 bits, so that loading it in eight bits makes another matrix.
         tiny.add("token_embd.weight", &[VOCABULARY, HIDDEN], GgmlDType::F16);
         let path = tiny.write(folder.path());
         let load = |eight_bits| {
@@ -367,7 +368,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
         let mut model = CpuModel::load(&source).unwrap();
-        // None, and as much as is spared but nothing for the cache.
+        // No free memory, or exactly as much as is spared.
         for free in [|| SPARED - 1, || SPARED] {
             model.free_memory = free;
             let error = run(&mut model, 3).unwrap_err();

@@ -1,4 +1,4 @@
-//! The memory of a pass in recurrent layers, beside that of all layers.
+//! Buffers of recurrent layers in a pass.
 
 use super::buffer::Buffer;
 use super::memory::{Layout, Record};
@@ -12,23 +12,23 @@ use crate::model::{Mixer, Recurrence};
 pub struct Scratch {
     pub walk: Walk,
     layout: Layout,
-    /// What is convolved of every row, and what else the same matrix gives.
+    /// Convolution inputs of each row, and whatever else the same matrix computes.
     pub inputs: Buffer<f32>, // [rows, projected padded to LANES]
     pub convolved: Buffer<f32>, // [rows, channels padded to LANES]
-    /// Of every value head how much it is corrected, and how fast its matrix decays.
+    /// Correction rate (beta) of each value head, and the input of its decay.
     pub rates: [Buffer<f32>; 2], // [rows, values padded to LANES]
-    /// What is read of the matrices.
+    /// Output of the state matrices.
     pub read: Buffer<f32>, // [rows, values * value_size]
-    /// What goes through the last matrix of a layer.
+    /// Input of a layer's last matrix.
     pub mixed: Inputs, // values * value_size, or channels
-    /// Records that need not last.
+    /// Records of nodes that are not kept after the pass.
     passing: Buffer<f32>, // [nodes, record]
-    /// Blocks of matrices.
+    /// Copies of matrix blocks at branches of the tree.
     copies: Buffer<f32>, // [members, copies, key_size, BLOCK]
 }
 
 impl Scratch {
-    /// Makes room for a pass over so many rows, the way of which is known.
+    /// Allocates buffers for a pass over `rows`; its `walk` must be known.
     pub fn prepare(&mut self, recurrence: &Recurrence, rows: usize, members: usize, tile: usize) {
         let (layout, heads) = (Layout::of(recurrence), &recurrence.heads);
         self.layout = layout;
@@ -47,12 +47,12 @@ impl Scratch {
         self.copies.reserve(members * self.walk.copies * heads.key_size * BLOCK);
     }
 
-    /// The record of a node that needs none that lasts.
+    /// Record of a node that is not kept after the pass.
     pub fn passing(&self, node: usize) -> Record {
         Record::new(self.passing.at(node * self.layout.record), self.layout)
     }
 
-    /// A member's copy of a block, `[key_size, BLOCK]`.
+    /// A member's copy of a matrix block, `[key_size, BLOCK]`.
     pub fn copy(&self, member: usize, copy: usize, key_size: usize) -> *mut f32 {
         self.copies.at((member * self.walk.copies + copy) * key_size * BLOCK)
     }

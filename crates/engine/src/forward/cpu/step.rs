@@ -1,6 +1,6 @@
-//! What is done to the matrix of a head of a recurrent layer, and to what is convolved before: records are applied to
-//! it, and what a row asks is read from it, in one go. A column of the matrix never meets another, so that it is done
-//! block by block.
+//! Kernels of recurrent layers: recorded steps are applied to a block of a head's state matrix, and
+//! a row reads it, in one pass over memory; and the causal convolution. Columns of the matrix are
+//! independent, so it is processed in blocks of columns.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -10,16 +10,16 @@
 use super::math::exp;
 use super::simd::{LANES, Simd};
 
-/// Columns of a matrix that are done together.
+/// Columns of a state matrix that are processed together.
 pub const BLOCK: usize = 2 * LANES;
 
-/// Records that are applied in one go.
+/// Most records that one step applies.
 pub const AT_ONCE: usize = 32;
 
-/// The most rows that a convolution sees.
+/// Widest convolution.
 pub const MOST_TAPS: usize = 16;
 
-/// What a row did to a block: M becomes `decay * M + key * correction^T`.
+/// Step of one row on a block M: `decay * M + key * correction^T`.
 #[derive(Debug, Clone, Copy)]
 pub struct Applied {
     pub decay: f32,
@@ -29,22 +29,22 @@ pub struct Applied {
     pub correction: *const f32,
 }
 
-/// A block of a matrix on its way from one row to another.
+/// Work on a block of a state matrix: load, apply records, store, read.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
     /// Rows of the matrix, a multiple of [`LANES`].
     pub keys: usize,
-    /// `[keys, BLOCK]`; null where it is zero.
+    /// Source, `[keys, BLOCK]`; null for zeros.
     pub from: *const f32,
-    /// Where it is left afterwards, which may be where it came from; null if nowhere.
+    /// Destination, which may be the source; null to discard.
     pub to: *mut f32,
-    /// In this order.
+    /// Records to apply, in order.
     pub applied: &'a [Applied],
-    /// A key and a query, `[keys]` each, and where it goes what they read.
+    /// Key and query, `[keys]` each, and the destination of the result.
     pub read: Option<(*const f32, *const f32, *mut Read)>,
 }
 
-/// What is read of a block M.
+/// Result of reading a block M.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Read {
@@ -60,8 +60,11 @@ impl Read {
     pub const NOTHING: Self = Self { by_key: [0.0; BLOCK], by_query: [0.0; BLOCK], product: 0.0 };
 }
 
+/// Runs a step.
+///
 /// # Safety
-/// [`Simd`]'s; the pointers must be good for what the fields say, and nobody else may touch what is written.
+/// [`Simd`]'s; the pointers must be valid for the shapes of their fields, and nothing else may
+/// access what is written.
 #[inline(always)]
 pub unsafe fn step<S: Simd>(step: &Step<'_>) {
     unsafe {
@@ -73,7 +76,7 @@ pub unsafe fn step<S: Simd>(step: &Step<'_>) {
     }
 }
 
-/// With `N` records, or with as many as there are if that is more than one.
+/// Specialised on no record, one, or `AT_ONCE` for any larger number.
 #[inline(always)]
 unsafe fn go<S: Simd, const N: usize>(step: &Step<'_>) {
     let Step { keys, from, to, applied, read } = *step;
@@ -132,26 +135,28 @@ unsafe fn go<S: Simd, const N: usize>(step: &Step<'_>) {
     }
 }
 
-/// Some channels of a row, convolved with those of the rows before.
+/// Convolution of some channels of a row with the rows before it.
 #[derive(Debug, Clone, Copy)]
 pub struct Convolved {
-    /// Of the rows that are seen, the oldest first; null where there is no text yet.
+    /// Rows in the window, the oldest first; null before the beginning of the text.
     pub rows: [*const f32; MOST_TAPS],
     pub taps: usize,
-    /// Of each row, the oldest first, `stride` numbers.
+    /// Weights of each row, the oldest first, `stride` apart.
     pub kernel: *const f32,
-    /// Added to what is convolved; null where nothing is.
+    /// Added to the result; null without a bias.
     pub bias: *const f32,
     pub stride: usize,
-    /// A multiple of [`LANES`], but for what there is room for.
+    /// Channels to compute, rounded up to whole vectors.
     pub channels: usize,
-    /// By x / (1 + e^-x).
+    /// Applies SiLU, `x / (1 + e^-x)`.
     pub activated: bool,
     pub out: *mut f32,
 }
 
+/// Runs a convolution.
+///
 /// # Safety
-/// [`Simd`]'s; the pointers must be good for what the fields say.
+/// [`Simd`]'s; the pointers must be valid for the shapes of their fields.
 #[inline(always)]
 pub unsafe fn convolve<S: Simd>(job: &Convolved) {
     unsafe {

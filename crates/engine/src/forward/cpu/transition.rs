@@ -1,5 +1,6 @@
-//! How the token before a place changes the scores that a block's row has of it: DSpark's Markov head adds to all of
-//! them, DFlash 2's selector to those of the likeliest and leaves out the others. What DSpark's confidence makes of it.
+//! Effect of the token before on a position's scores, and the confidence in it. DSpark's Markov
+//! bias is added to all scores. DFlash 2's selector adjusts the likeliest tokens and drops the
+//! others.
 
 use super::block_head::{BlockHead, Confidence, Markov, Selector};
 use super::model::CpuModel;
@@ -9,18 +10,18 @@ use crate::forward::{Row, Runner};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
-/// What a pass gave for a place.
+/// Output of a pass for one position.
 #[derive(Clone, Copy)]
 pub struct Scored<'a> {
     pub scores: Row<'a>,
-    /// What a selector knows of it, `[rank]`.
+    /// The selector's factor, `[rank]`.
     pub place: &'a [f32],
     /// The normed state, `[hidden]`.
     pub state: &'a [f32],
 }
 
 impl CpuModel {
-    /// See [`Runner::row_after`].
+    /// Implements [`Runner::row_after`].
     pub(super) fn after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
         let Some(head) = &self.network.block_head else { return Ok((self.logits().row(row), None)) };
         let rank = self.config.block().and_then(|block| block.selector).map_or(0, |sizes| sizes.rank);
@@ -46,11 +47,12 @@ impl CpuModel {
     }
 }
 
-/// The scores of a place after the token `before`, `None` where it does not change them, and how sure the head is.
-/// `bias` gives what a token adds to all scores, by what is known of it: `[vocabulary]` and more.
+/// Returns the scores of a position after the token `before`, `None` if they do not depend on it,
+/// and the confidence in them. `bias` computes the Markov bias from the token's factor,
+/// `[vocabulary]` and padding.
 ///
 /// # Errors
-/// Those of `bias`.
+/// As `bias`.
 pub fn after(
     head: &BlockHead,
     scored: Scored<'_>,
@@ -70,7 +72,7 @@ pub fn after(
     Ok((scores, confidence))
 }
 
-/// The scores of a place's candidates by what goes together with the token before and the place.
+/// Scores the candidates of a position after the token before it.
 fn selected(selector: &Selector, scored: Scored<'_>, of_before: &[f32]) -> Result<Vec<f32>> {
     let together: Vec<f32> =
         of_before.iter().zip(scored.place).map(|(before, place)| before * place).collect();
@@ -84,14 +86,14 @@ fn selected(selector: &Selector, scored: Scored<'_>, of_before: &[f32]) -> Resul
     Ok(scores)
 }
 
-/// sigmoid(weight * [state; before] + bias)
+/// Confidence `sigmoid(weight * [state; before] + bias)`.
 fn sure(confidence: &Confidence, state: &[f32], of_before: &[f32]) -> f32 {
     let (of_state, of_token) = confidence.weight[..confidence.inputs].split_at(state.len());
     let sum = dot(of_state, state) + dot(of_token, of_before);
     1.0 / (1.0 + (-(sum + confidence.bias)).exp())
 }
 
-/// What the head knows of a token before; nothing where it does not look at it.
+/// Factor of the token before; empty if the head does not use it.
 fn of_before(head: &BlockHead, before: TokenId) -> Vec<f32> {
     let markov = head.markov.as_ref().map(|markov| &markov.before);
     let table = markov.or(head.selector.as_ref().map(|selector| &selector.before));
@@ -102,7 +104,7 @@ fn of_before(head: &BlockHead, before: TokenId) -> Vec<f32> {
     })
 }
 
-/// Of two vectors, as far as both go.
+/// Dot product, over the length of the shorter vector.
 fn dot(left: &[f32], right: &[f32]) -> f32 {
     left.iter().zip(right).map(|(a, b)| a * b).sum()
 }

@@ -1,62 +1,63 @@
-//! The way of a matrix through the nodes of a tree: depth first, so that few copies of it are there at once. The same
-//! for every block of every head of every layer.
+//! Traversal of a token tree by a state matrix: depth first, so that few copies are alive at once.
+//! All blocks, heads and layers share it.
 
 use crate::forward::past::Plan;
 use crate::tree::TokenTree;
 
-/// Where a matrix is on its way.
+/// Location of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// In the state that the pass begins with.
+    /// The state that the pass begins with.
     From,
-    /// In the state of the tokens before the pass.
+    /// The state after all tokens before the pass.
     To,
-    /// In the state that a long chain leaves.
+    /// The state that a long chain leaves behind.
     End,
-    /// In this copy.
+    /// A copy of this number.
     Copy(usize),
 }
 
-/// What is applied to a matrix.
+/// Records to apply to a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
     Nothing,
-    /// The records of the tokens before the pass.
+    /// Records of the tokens before the pass.
     Before,
-    /// That of a node.
+    /// Record of this node.
     Node(usize),
 }
 
-/// Something is applied to a matrix, and a node reads it.
+/// One step of the traversal: records are applied to a matrix, then a node reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Visit {
     pub applied: Applied,
     pub from: Place,
-    /// Where it is left; nowhere if nothing was applied.
+    /// Destination; `None` if nothing was applied.
     pub to: Option<Place>,
+    /// Node that reads the matrix.
     pub read: Option<usize>,
 }
 
-/// What a pass does with states and records, and in which order.
+/// Plan of states and records for a pass, and the order of their use.
 #[derive(Debug, Default)]
 pub struct Walk {
     pub plan: Plan,
     pub visits: Vec<Visit>,
-    /// Copies that are there at once.
+    /// Most copies that are alive at once.
     pub copies: usize,
 }
 
-/// Nodes that follow one place.
+/// Children of one node, or the roots.
 struct Siblings {
     nodes: Vec<usize>,
     next: usize,
     place: Place,
-    /// The first copy that is not in use.
+    /// First unused copy.
     copy: usize,
 }
 
 impl Walk {
-    /// Through the nodes of `tree` from number `first` on, of which those before have records.
+    /// Plans the traversal of the nodes of `tree` from `first` on. Earlier nodes have records.
     pub fn new(tree: &TokenTree, first: usize, plan: Plan) -> Self {
         let (roots, mut children) = lines(tree, first);
         let mut walk = Self { plan, ..Self::default() };
@@ -82,7 +83,7 @@ impl Walk {
                 continue;
             }
             let is_last = siblings.next == siblings.nodes.len();
-            // The last that follows a copy may take it along.
+            // The last sibling may overwrite its parent's copy.
             let copy = match siblings.place {
                 Place::Copy(copy) if is_last => copy,
                 _ => siblings.copy,
@@ -100,8 +101,8 @@ impl Walk {
     }
 }
 
-/// Of a tree the nodes that follow the text, and those that follow each; nodes before `first` alone are left out where
-/// none after them is one from there on.
+/// Returns the roots of the tree and the children of each node. Nodes before `first` are dropped if
+/// they have no descendants from `first` on.
 fn lines(tree: &TokenTree, first: usize) -> (Vec<usize>, Vec<Vec<usize>>) {
     let mut children = vec![Vec::new(); tree.len()];
     let mut roots = Vec::new();
@@ -120,7 +121,8 @@ fn lines(tree: &TokenTree, first: usize) -> (Vec<usize>, Vec<Vec<usize>>) {
 mod tests {
     use super::*;
 
-    /// What was applied to the matrix that each node read: nodes, and -1 for what is before the pass.
+    /// Records applied to the matrix that each node read: nodes, and -1 for the tokens before the
+    /// pass.
     fn applied(walk: &Walk) -> Vec<(usize, Vec<i32>)> {
         let mut copies = vec![Vec::new(); walk.copies];
         let [mut to, mut end] = [const { Vec::new() }; 2];

@@ -1,5 +1,5 @@
-//! The memory of a pass: all of it is there before the pass begins, and is kept for the next one. What is
-//! written to it is for the pass to say.
+//! Buffers of a pass. All are allocated before the pass begins and reused by the next one. Their
+//! contents are defined by the pass.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -15,18 +15,18 @@ use crate::forward::{Features, Logits, Peak};
 use crate::model::{BlockHead, Convolution, Experts, Latent, ModelConfig, Turns};
 use crate::tree::TokenTree;
 
-/// Rows to multiply with, as numbers and, for weights that want them so, in eight bits.
+/// Input rows of products: as numbers, and quantised to 8 bits for weights that need it.
 #[derive(Debug, Default)]
 pub struct Inputs {
     pub width: usize,
     plain: Buffer<f32>, // [rows, width]
     pub eight: Activations,
-    /// Rows are whole blocks, so that they can be had in eight bits.
+    /// Rows are whole blocks, so that they can be quantised.
     pub blocks: bool,
 }
 
 impl Inputs {
-    /// Room for `rows` of `width`.
+    /// Allocates `rows` of `width` numbers.
     pub fn prepare(&mut self, rows: usize, width: usize, tile: usize) {
         self.width = width.next_multiple_of(LANES);
         self.plain.reserve(rows * self.width);
@@ -40,7 +40,7 @@ impl Inputs {
         self.plain.at(row * self.width)
     }
 
-    /// A tile as weights of `format` want it.
+    /// Returns a tile in the form that weights of `format` take.
     pub fn tile(&self, format: Format, first: usize, rows: usize) -> Rows {
         if format.quantised() {
             Rows::Quantised(self.eight.tile(first, rows))
@@ -50,12 +50,12 @@ impl Inputs {
     }
 }
 
-/// Inputs of every width that there is.
+/// Inputs for each width that a model has.
 #[derive(Debug, Default)]
 pub struct ByWidth(Vec<(usize, Inputs)>);
 
 impl ByWidth {
-    /// Room for `rows` of each of the widths.
+    /// Allocates `rows` of each of the widths.
     fn prepare(&mut self, rows: usize, widths: impl Iterator<Item = usize>, tile: usize) {
         for width in widths {
             if !self.0.iter().any(|(own, _)| *own == width) {
@@ -65,21 +65,21 @@ impl ByWidth {
         self.0.iter_mut().for_each(|(width, inputs)| inputs.prepare(rows, *width, tile));
     }
 
-    /// Those of a width that there is.
+    /// Returns the inputs of one width.
     pub fn of(&self, width: usize) -> &Inputs {
         let own = self.0.iter().find(|(own, _)| *own == width);
         own.map_or_else(|| unreachable!("no room for rows of {width}"), |(_, inputs)| inputs)
     }
 }
 
-/// What experts need: a slot for each row and each of the experts that it goes through.
+/// Buffers of a mixture of experts. A slot is one row in one of its experts.
 #[derive(Debug, Default)]
 pub struct Routed {
-    /// What the router gives.
+    /// Router scores.
     pub scores: Buffer<f32>, // [rows, experts padded to LANES]
-    /// Of every row its experts, highest first, and their shares.
+    /// Experts of each row and their weights, highest score first.
     pub choices: Buffer<(usize, f32)>, // [rows, used]
-    /// Of every row what the share of the expert is made of that all go through.
+    /// Gate of the shared expert, before its sigmoid.
     pub gates: Buffer<f32>, // [rows, LANES]
     pub inputs: Inputs,       // hidden
     pub gated: Inputs,        // intermediate of an expert
@@ -98,20 +98,20 @@ impl Routed {
     }
 }
 
-/// What attention to latents needs.
+/// Buffers of multi-head latent attention.
 #[derive(Debug, Default)]
 pub struct Latents {
-    /// What queries are made of.
+    /// Low-rank queries.
     pub down: Inputs, // queries
-    /// Queries before they see latents.
+    /// Queries before their projection into the latent space.
     pub queries: Buffer<f32>, // [rows, heads * (plain + turned) padded to LANES]
-    /// The part of them that does not turn, of every head.
+    /// Part of the queries without rotary embedding, by head.
     pub plain: Vec<Inputs>, // plain
-    /// What is compared with what is cached.
+    /// Queries in the latent space with their rotary part.
     pub compared: Buffer<f32>, // [rows, heads, size + turned padded to LANES]
-    /// What is cached of a row.
+    /// Latent of each row with the key's rotary part, to be cached.
     pub cached: Buffer<f32>, // [rows, size + turned padded to LANES]
-    /// Latents, mixed for every head.
+    /// Latents summed by attention, by head.
     pub mixed: Vec<Inputs>, // size
 }
 
@@ -129,90 +129,93 @@ impl Latents {
     }
 }
 
-/// The memory of a pass.
+/// Buffers of a pass.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    /// The state that runs through the layers.
+    /// Hidden states.
     pub hidden: Buffer<f32>, // [rows, hidden padded to LANES]
     pub normed: Vec<Inputs>, // hidden; one for all members or one for each
-    /// Of a draft head: the target's states, and then each token's embedding and state, normed.
+    /// Inputs of a draft head: states of the target, and the norms of embedding and state side by
+    /// side.
     pub states: Inputs, // states
     pub joined: Inputs,      // 2 * hidden
     pub mixed: ByWidth,      // heads * head_size of every kind
     pub gated: ByWidth,      // intermediate of every layer, and what a layer is told
     pub scored: Inputs,      // hidden, of the rows asked for
-    /// Of a draft head that guesses blocks: all its rows, what convolutions are made of and what they make.
+    /// Buffers of a draft head that fills a block: indices of its rows, kernels of the dynamic
+    /// convolutions, and their output.
     pub block: Vec<usize>,
     pub dynamic: Buffer<f32>, // [rows, both sides of a convolution padded to LANES]
     pub convolved: Inputs,    // hidden
-    /// What a selector knows of the rows asked for.
+    /// The selector's factor of each scored row.
     pub places: Buffer<f32>, // [rows asked for, rank padded to LANES]
-    /// A token before a place, and what it adds to the scores there.
+    /// The factor of the token before a position, and the Markov bias from it.
     pub before: Inputs, // rank
     pub bias: Buffer<f32>,    // [vocabulary padded to LANES]
-    /// Of an assistant whose tokens are in clusters, of the rows asked for: how near each cluster is, the nearest, and the
-    /// scores of their tokens.
+    /// Token clusters of an assistant: scores of all clusters, the nearest ones, and the scores of
+    /// their tokens.
     pub centroids: Buffer<f32>, // [rows asked for, clusters padded to LANES]
     pub nearest: Buffer<usize>, // [rows asked for, nearest]
     pub near: Buffer<f32>,    // [rows asked for, nearest, tokens of a cluster padded to LANES]
-    /// The scores of a place after a token.
+    /// Scores of a position after the token before it was known.
     pub after: Vec<f32>, // [vocabulary]
     pub routed: Routed,
-    /// By all layers of a pass together.
+    /// Experts read by all layers of a pass together.
     pub experts_read: AtomicUsize,
-    /// What the router is given that is beside a network, and what that has given.
+    /// Router input and output of the dense network, in layers that have both side by side.
     pub ranked: Inputs, // hidden
     pub beside: Buffer<f32>, // as the state
-    /// What all layers are told of the rows beside their states, and the rows of its table.
+    /// Per-layer inputs of all layers, and the table rows they are computed from.
     pub told: Buffer<f32>, // [rows, layers * width padded to LANES]
     pub table: Vec<f32>,     // [rows, layers * width]
     pub recurrent: Scratch,
-    /// What attention or the feed-forward network gave, on its way through a norm.
+    /// Output of a mixer or feed-forward network, before its norm.
     pub branch: Buffer<f32>, // as the state
     pub queries: Buffer<f32>, // [rows, heads * head_size padded to LANES]
     pub latents: Latents,
     pub keys: Buffer<f32>,   // [rows, kv_heads * head_size padded to LANES]
     pub values: Buffer<f32>, // as the keys
     pub gates: Buffer<f32>,  // as the queries
-    /// Of every node's position, for every kind: what keys turn by, and queries where that is something else.
+    /// Rotary angles of each node's position by attention kind: for keys, and for queries where
+    /// they differ.
     pub rotations: Vec<[Turns; 2]>,
-    /// Of every node its ancestors and itself, which are as many as its depth is large, and one more.
+    /// Nodes visible to each node: its ancestors in the tree and itself.
     pub visible: Vec<Vec<usize>>,
     pub scores: Buffer<f32>, // [members, heads of a group, positions]
-    /// How many of them a member has.
+    /// Number of scores of one member.
     pub scores_of_member: usize,
     pub logits: Buffer<f32>, // [rows asked for, vocabulary padded to LANES]
-    /// Of each slice of the logits: the largest, and the sum of e^(x - largest).
+    /// Largest logit of each slice, and the sum of `e^(x - largest)`.
     pub slices: Buffer<(f32, f32)>,
     peaks: Vec<Peak>,
-    /// Tapped states, [rows, width].
+    /// Tapped states, `[rows, width]`.
     features: Buffer<f32>,
-    /// How many rows of them there are and how wide they are; 0 wide where none are asked for.
+    /// Rows of `features` and their width; width 0 without taps.
     tapped: (usize, usize),
 }
 
 impl Workspace {
-    /// Makes room for features of `rows`, `width` numbers each.
+    /// Allocates features of `rows` with `width` numbers each.
     pub fn prepare_features(&mut self, rows: usize, width: usize) {
         self.tapped = (rows, width);
         self.features.reserve(rows * width);
     }
 
-    /// Numbers of a row's features from `at` on.
+    /// Address of a row's features from `at` on.
     pub fn feature(&self, row: usize, at: usize) -> *mut f32 {
         self.features.at(row * self.tapped.1 + at)
     }
 
-    /// Of the pass that has just been.
+    /// Returns the features of the last pass, if it had taps.
     pub fn features(&self) -> Option<Features<'_>> {
         let (rows, width) = self.tapped;
-        // SAFETY: the pass is over, and has written all of it.
+        // SAFETY: the pass has ended and has written all of them.
         let numbers = unsafe { std::slice::from_raw_parts(self.features.at(0), rows * width) };
         (width > 0).then(|| Features::new(numbers, width))
     }
 
-    /// Makes room for a pass over the nodes of `tree` from number `first` on, after `at` positions of a text that is
-    /// `long` or not.
+    /// Allocates buffers for a pass over the nodes of `tree` from `first` on, after `at` positions.
+    /// `long`: the text is beyond [`ModelConfig::border`].
     pub fn prepare(
         &mut self,
         config: &ModelConfig,
@@ -261,14 +264,14 @@ impl Workspace {
             self.beside.reserve(rows * whole(config.hidden));
         }
         if let Some(width) = config.per_layer {
-            // Whole vectors are read behind the last of them.
+            // Kernels read whole vectors, beyond the last input.
             self.told.reserve(rows * whole(config.layers * width) + LANES);
         }
         if let Some(recurrence) = &config.recurrence {
             self.recurrent.prepare(recurrence, rows, members, tile);
         }
         let clusters = config.assistant().and_then(|assistant| assistant.clusters);
-        // Each row goes to clusters of its own.
+        // Each row is a tile of its own, since rows score different clusters.
         self.scored.prepare(scored, config.hidden, if clusters.is_some() { 1 } else { tile });
         if let Some(clusters) = clusters {
             let near = clusters.nearest * whole(clusters.size(config.vocabulary));
@@ -294,7 +297,7 @@ impl Workspace {
         let mut positions: Vec<usize> =
             tree.depths().split_off(first).iter().map(|depth| at + depth).collect();
         if config.assistant().is_some() {
-            // All of its rows stand after the text, and have no keys that others could see.
+            // All rows have the position after the text, and no keys that other rows could see.
             self.visible.iter_mut().for_each(Vec::clear);
             positions.fill(at);
         }
@@ -307,7 +310,7 @@ impl Workspace {
         }
     }
 
-    /// Makes room for what a draft head needs that guesses blocks, beside what others do.
+    /// Allocates the additional buffers of a draft head that fills a block.
     fn prepare_block(
         &mut self,
         block: &BlockHead,
@@ -331,12 +334,12 @@ impl Workspace {
         }
     }
 
-    /// Finds the peaks of the `rows` of logits of the pass that has just been.
+    /// Finds the peaks of the last pass's `rows` of logits.
     pub fn find_peaks(&mut self, vocabulary: usize, rows: usize) {
         let slices = vocabulary.div_ceil(STRETCH);
         self.peaks.clear();
         for row in 0..rows {
-            // SAFETY: the pass is over, and has written all of it.
+            // SAFETY: the pass has ended and has written all of them.
             let slices = unsafe { std::slice::from_raw_parts(self.slices.at(row * slices), slices) };
             let logits =
                 &self.rows(vocabulary, rows)[row * vocabulary.next_multiple_of(LANES)..][..vocabulary];
@@ -344,33 +347,33 @@ impl Workspace {
         }
     }
 
-    /// Of the pass that has just been, after [`Self::find_peaks`].
+    /// Returns the logits of the last pass, after [`Self::find_peaks`].
     pub fn logits(&self, vocabulary: usize) -> Logits<'_> {
         let rows = self.rows(vocabulary, self.peaks.len());
         Logits::new(rows, vocabulary, vocabulary.next_multiple_of(LANES), &self.peaks)
     }
 
-    /// What a selector knows of a row of the pass that has just been, `[rank]`.
+    /// Returns the selector's factor of a scored row, `[rank]`.
     pub fn place(&self, row: usize, rank: usize) -> &[f32] {
-        // SAFETY: the pass is over, and has written all of it.
+        // SAFETY: the pass has ended and has written all of it.
         unsafe { std::slice::from_raw_parts(self.places.at(row * rank.next_multiple_of(LANES)), rank) }
     }
 
-    /// The normed state of a row asked for of the pass that has just been, `[hidden]`.
+    /// Returns the normed state of a scored row, `[hidden]`.
     pub fn scored_row(&self, row: usize, hidden: usize) -> &[f32] {
-        // SAFETY: the pass is over, and has written all of it.
+        // SAFETY: the pass has ended and has written all of it.
         unsafe { std::slice::from_raw_parts(self.scored.row(row), hidden) }
     }
 
-    /// What the token before a place adds to its scores, `[vocabulary]` and more.
+    /// Returns the Markov bias, `[vocabulary]` and padding.
     pub fn bias(&self) -> &[f32] {
-        // SAFETY: it was computed, and nobody computes another.
+        // SAFETY: the bias has been computed and is not being written.
         unsafe { std::slice::from_raw_parts(self.bias.at(0), self.bias.len()) }
     }
 
-    /// `[rows, vocabulary padded to LANES]`
+    /// Logits of the last pass, `[rows, vocabulary padded to LANES]`.
     fn rows(&self, vocabulary: usize, rows: usize) -> &[f32] {
-        // SAFETY: the pass is over, and has written all of it.
+        // SAFETY: the pass has ended and has written all of them.
         unsafe { std::slice::from_raw_parts(self.logits.at(0), rows * vocabulary.next_multiple_of(LANES)) }
     }
 }
