@@ -1,4 +1,4 @@
-//! AVX2 with FMA and F16C, and the same with AVX-VNNI: a vector is two registers.
+//! AVX2 with FMA and F16C, and its variant with AVX-VNNI: a vector is two registers.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -18,7 +18,7 @@ pub type AvxVnni = Wide<Ymm<Quads>, 2>;
 #[derive(Debug, Clone, Copy)]
 pub struct Ymm<P>(PhantomData<P>);
 
-/// How the two differ: in the products of bytes, which are those of [`Products`].
+/// Products of bytes, see [`Products`], in which the two variants differ.
 pub trait Bytes: Copy + 'static {
     type W8: Copy;
     unsafe fn begin(onto: __m256i) -> __m256i;
@@ -30,13 +30,13 @@ pub trait Bytes: Copy + 'static {
     unsafe fn dot8(sum: __m256i, weights: Self::W8, x: __m256i) -> __m256i;
 }
 
-/// Products of bytes are added up in pairs, in 16 bits: 8 pairs of weights below 2^4, 4 of weights
-/// below 2^5 and 2 of weights below 2^6 fit.
+/// Byte products summed in pairs of 16 bits. 8 pairs fit for weights below 2^4, 4 for weights below
+/// 2^5 and 2 for weights below 2^6.
 #[derive(Debug, Clone, Copy)]
 pub struct Pairs;
 
 impl Bytes for Pairs {
-    /// Magnitudes, and the weights themselves, whose signs go to the other factor.
+    /// Magnitudes, and the weights themselves, whose signs are applied to the other factor.
     type W8 = (__m256i, __m256i);
 
     #[inline(always)]
@@ -44,8 +44,8 @@ impl Bytes for Pairs {
         unsafe { _mm256_setzero_si256() }
     }
 
-    /// The addition is one that would saturate, which it never has to: of plain ones the compiler takes
-    /// several together, and runs out of registers.
+    /// A saturating addition, although it never saturates: the compiler combines plain ones and
+    /// runs out of registers.
     #[inline(always)]
     unsafe fn dot(sum: __m256i, weights: __m256i, x: __m256i) -> __m256i {
         unsafe { _mm256_adds_epi16(sum, _mm256_maddubs_epi16(weights, x)) }
@@ -93,7 +93,7 @@ impl Bytes for Pairs {
     }
 }
 
-/// Products of bytes are added up in fours, in 32 bits.
+/// Byte products summed in fours of 32 bits.
 #[derive(Debug, Clone, Copy)]
 pub struct Quads;
 
@@ -142,7 +142,7 @@ impl Bytes for Quads {
     }
 }
 
-/// The sum of eight lanes, halves onto each other.
+/// Sum of eight lanes: halves are added onto each other.
 #[inline(always)]
 pub unsafe fn sum8(x: __m256) -> f32 {
     unsafe {
@@ -157,7 +157,7 @@ unsafe fn count(by: u32) -> __m128i {
     unsafe { _mm_cvtsi32_si128(by as i32) }
 }
 
-/// The four bytes at `x`, in every lane.
+/// The four bytes at `x`, broadcast to every lane.
 #[inline(always)]
 unsafe fn four(x: *const i8) -> __m256i {
     unsafe { _mm256_set1_epi32(x.cast::<i32>().read_unaligned()) }

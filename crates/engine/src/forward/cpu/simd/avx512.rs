@@ -1,5 +1,5 @@
-//! AVX-512 with its vector neural network instructions (Ice Lake, Zen 4 and later): a vector is one
-//! register, and one instruction multiplies 64 pairs of bytes.
+//! AVX-512 with VNNI (Ice Lake, Zen 4 and later): a vector is one register, and one instruction
+//! multiplies 64 pairs of bytes.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -13,14 +13,14 @@ use super::{LANES, Products, Simd, Vector};
 #[derive(Debug, Clone, Copy)]
 pub struct Avx512;
 
-/// A count for the shifts by a number that is not written into the instruction; the compiler turns
-/// it into one that is wherever it is constant.
+/// Shift count in a register, for shifts by a variable. The compiler uses an immediate wherever the
+/// count is constant.
 #[inline(always)]
 unsafe fn count(by: u32) -> __m128i {
     unsafe { _mm_cvtsi32_si128(by as i32) }
 }
 
-/// The four bytes at `x`, in every lane.
+/// The four bytes at `x`, broadcast to every lane.
 #[inline(always)]
 unsafe fn four(x: *const i8) -> __m512i {
     unsafe { _mm512_set1_epi32(x.cast::<i32>().read_unaligned()) }

@@ -1,9 +1,9 @@
-//! Sixteen lanes of arithmetic, the vocabulary every kernel is written in once. An implementation
-//! for each instruction set; all of them give the same bits, which the tests check against the
-//! plain one in `scalar.rs`.
+//! SIMD traits over sixteen lanes, in which every kernel is written once. Each instruction set has
+//! an implementation. All give the same bits, which the tests check against the plain one in
+//! `scalar.rs`.
 //!
-//! What makes that possible: integer sums are exact, every floating-point operation is named (a
-//! fused multiply-add is one everywhere), and the one reduction has a fixed order.
+//! This is possible because integer sums are exact, every floating-point operation is explicit (a
+//! fused multiply-add is fused everywhere), and the one reduction has a fixed order.
 
 #[cfg(target_arch = "x86_64")]
 pub mod avx2;
@@ -17,20 +17,20 @@ mod tests;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod wide;
 
-/// Lanes of a vector of numbers, and output rows of a panel of weights.
+/// Lanes of a vector, and output rows of a panel of weights.
 pub const LANES: usize = 16;
 
-/// What is done to each lane by itself, on vectors of 32-bit numbers.
+/// Lane-wise operations on vectors of 32-bit numbers.
 ///
 /// # Safety
-/// Every function needs the instruction set it is written in, and pointers good for as many numbers
-/// as its vector has. Nothing is asked of their alignment.
+/// Every function needs the instruction set of its implementation, and pointers valid for as many
+/// numbers as the vector has. They need no alignment.
 pub trait Vector: Copy + 'static {
-    /// Lanes.
+    /// Number of lanes.
     const WIDTH: usize;
-    /// Of f32.
+    /// Vector of f32.
     type F: Copy;
-    /// Of i32.
+    /// Vector of i32.
     type I: Copy;
 
     unsafe fn splat(x: f32) -> Self::F;
@@ -42,103 +42,103 @@ pub trait Vector: Copy + 'static {
     unsafe fn div(a: Self::F, b: Self::F) -> Self::F;
     /// `a * b + c` with one rounding.
     unsafe fn mul_add(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
-    /// The larger; `b` where they are equal or one is NaN.
+    /// Maximum; `b` where both are equal or one is NaN.
     unsafe fn max(a: Self::F, b: Self::F) -> Self::F;
-    /// The smaller; `b` where they are equal or one is NaN.
+    /// Minimum; `b` where both are equal or one is NaN.
     unsafe fn min(a: Self::F, b: Self::F) -> Self::F;
     unsafe fn abs(x: Self::F) -> Self::F;
 
-    /// IEEE half-precision numbers.
+    /// Loads half-precision numbers (IEEE binary16).
     unsafe fn load_f16(from: *const u16) -> Self::F;
-    /// Rounds to the nearest, ties to even.
+    /// Stores half-precision numbers, rounded to nearest, ties to even.
     unsafe fn store_f16(to: *mut u16, x: Self::F);
 
     unsafe fn splat_int(x: i32) -> Self::I;
     unsafe fn add_int(a: Self::I, b: Self::I) -> Self::I;
-    /// `x << by`, `by` below 32.
+    /// Shifts left by `by`, which is below 32.
     unsafe fn shl_int(x: Self::I, by: u32) -> Self::I;
     unsafe fn to_float(x: Self::I) -> Self::F;
-    /// To the nearest integer, ties to even. Within the range of i32 only.
+    /// Rounds to the nearest integer, ties to even; only within the range of i32.
     unsafe fn to_int(x: Self::F) -> Self::I;
-    /// The same bits as another type.
+    /// Reinterprets the bits.
     unsafe fn as_float(x: Self::I) -> Self::F;
-    /// Of each lane the low byte.
+    /// Stores the low byte of each lane.
     unsafe fn store_i8(to: *mut i8, x: Self::I);
 }
 
-/// What the products of packed weights need besides: bytes, four to a lane.
+/// Additional operations for products of packed weights: on bytes, four to a lane.
 ///
 /// # Safety
-/// That of [`Vector`].
+/// As [`Vector`].
 pub trait Products: Vector {
-    /// Bytes, four to a lane.
+    /// Vector of bytes, four to a lane.
     type B: Copy;
-    /// Eight-bit weights made ready for [`Self::dot8`].
+    /// Eight-bit weights prepared for [`Self::dot8`].
     type W8: Copy;
-    /// A sum of products on its way to a [`Vector::I`].
+    /// Intermediate sum of products, to be finished to [`Vector::I`].
     type Partial: Copy;
 
     unsafe fn load_bf16(from: *const u16) -> Self::F;
-    /// Bytes, sign-extended.
+    /// Loads bytes, sign-extended.
     unsafe fn load_i8(from: *const i8) -> Self::I;
-    /// Bytes, zero-extended.
+    /// Loads bytes, zero-extended.
     unsafe fn load_u8(from: *const u8) -> Self::I;
-    /// `x >> by`, zeros coming in.
+    /// Logical shift right by `by`.
     unsafe fn shr_int(x: Self::I, by: u32) -> Self::I;
     unsafe fn and_int(x: Self::I, mask: i32) -> Self::I;
     unsafe fn or_int(a: Self::I, b: Self::I) -> Self::I;
-    /// The lower 32 bits of the product.
+    /// Lower 32 bits of the product.
     unsafe fn mul_int(a: Self::I, b: Self::I) -> Self::I;
 
     unsafe fn load_bytes(from: *const u8) -> Self::B;
-    /// `(x >> by) & mask` of each byte; bits may come in from the neighbour, so `mask` must clear the
-    /// upper `by`.
+    /// Computes `(x >> by) & mask` of each byte. Bits may come in from the neighbour, so `mask`
+    /// must clear the upper `by` bits.
     unsafe fn shr_mask(x: Self::B, by: u32, mask: u8) -> Self::B;
-    /// `(x << by) & mask` of each byte; `mask` must clear the lower `by`.
+    /// Computes `(x << by) & mask` of each byte; `mask` must clear the lower `by` bits.
     unsafe fn shl_mask(x: Self::B, by: u32, mask: u8) -> Self::B;
     unsafe fn or(a: Self::B, b: Self::B) -> Self::B;
-    /// Of a table the byte at the index that each byte is, which is below 16.
+    /// Looks up each byte, which is below 16, in `table`.
     unsafe fn choose(table: &[u8; 16], index: Self::B) -> Self::B;
 
-    /// Begins a sum that shall be added to `onto` by [`Self::finish`].
+    /// Begins a sum that [`Self::finish`] adds to `onto`.
     unsafe fn begin(onto: Self::I) -> Self::Partial;
-    /// Adds to each lane the products of its four weights (unsigned) with the four numbers at `x`. One
-    /// sum takes 8 products of weights below 2^4, or 4 of weights below 2^5.
+    /// Adds to each lane the products of its four unsigned weights with the four numbers at `x`.
+    /// One sum takes 8 products of weights below 2^4, or 4 of weights below 2^5.
     unsafe fn dot(sum: Self::Partial, weights: Self::B, x: *const i8) -> Self::Partial;
-    /// `onto` must be what the sum began with.
+    /// Finishes a sum; `onto` must be what it began with.
     unsafe fn finish(onto: Self::I, sum: Self::Partial) -> Self::I;
 
-    /// Adds to each lane `factor`, of eight bits with a sign, times the products of its sixteen weights,
-    /// which are below 2^6, with the sixteen numbers at `x`.
+    /// Adds to each lane `factor`, a signed 8-bit number, times the products of its sixteen weights
+    /// below 2^6 with the sixteen numbers at `x`.
     unsafe fn dot6(onto: Self::I, weights: [Self::B; 4], x: *const i8, factor: Self::I) -> Self::I;
-    /// The products of the lower and of the upper 16 bits of each lane, all with signs, added up.
+    /// Sum of the products of the signed lower and upper 16 bits of each lane.
     unsafe fn dot_halves(a: Self::I, b: Self::I) -> Self::I;
 
-    /// Begins a sum of products with eight-bit weights; `negative_sum` is minus the sum of all the
-    /// numbers that will take part.
+    /// Begins a sum of products with eight-bit weights. `negative_sum` is minus the sum of all
+    /// numbers at `x` that follow.
     unsafe fn begin8(negative_sum: i32) -> Self::I;
-    /// From bytes that hold weight + 128.
+    /// Prepares weights from bytes that hold weight + 128.
     unsafe fn eight(weights: Self::B) -> Self::W8;
-    /// As [`Self::dot`]; no number at `x` may be -128.
+    /// Adds products as [`Self::dot`] does; no number at `x` may be -128.
     unsafe fn dot8(sum: Self::I, weights: Self::W8, x: *const i8) -> Self::I;
 
-    /// Asks for the cache line at `at`, which need not be memory of ours.
+    /// Prefetches the cache line at `at`, which may be any address.
     unsafe fn prefetch(at: *const u8);
 }
 
 /// Vectors of [`LANES`] numbers.
 ///
 /// # Safety
-/// That of [`Vector`].
+/// As [`Vector`].
 pub trait Simd: Vector {
-    /// Rows of activations that a kernel multiplies at once.
+    /// Rows of activations that one kernel call multiplies.
     const TILE: usize;
-    /// What a product works on at a time: as many of the lanes as leave room in the registers.
+    /// Vector that products work on: all lanes, or as many as leave room in the registers.
     type Part: Products;
 
-    /// Sum of all lanes: halves onto each other, sixteen to eight to four to two to one.
+    /// Sum of all lanes: halves are added onto each other, sixteen to eight to four to two to one.
     unsafe fn sum(x: Self::F) -> f32;
-    /// The largest lane.
+    /// Largest lane.
     unsafe fn largest(x: Self::F) -> f32;
     /// Sum of all lanes.
     unsafe fn sum_int(x: Self::I) -> i32;

@@ -1,4 +1,4 @@
-//! NEON with its dot product (Arm since 2018, all of Apple's): a vector is four registers.
+//! NEON with dot products (Arm since 2018, all Apple silicon): a vector is four registers.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -17,7 +17,7 @@ pub type Neon = Wide<Pair, 2>;
 #[derive(Debug, Clone, Copy)]
 pub struct Pair;
 
-/// Both registers through one operation.
+/// Applies one operation to both registers.
 macro_rules! both {
     ($f:ident($a:expr)) => {{
         let a = $a;
@@ -33,11 +33,11 @@ macro_rules! both {
     }};
 }
 
-/// Adds to each lane four products of signed bytes.
+/// Adds to each lane the products of four signed bytes.
 #[inline(always)]
 unsafe fn sdot(sum: int32x4_t, a: uint8x16_t, b: uint8x16_t) -> int32x4_t {
     let mut sum = sum;
-    // SAFETY: arithmetic in registers, of an instruction that whoever calls a kernel promises to have.
+    // SAFETY: register arithmetic, with an instruction that callers of kernels guarantee.
     unsafe {
         asm!(
 
@@ -51,7 +51,7 @@ unsafe fn sdot(sum: int32x4_t, a: uint8x16_t, b: uint8x16_t) -> int32x4_t {
     sum
 }
 
-/// The four bytes at `x`, in every lane.
+/// The four bytes at `x`, broadcast to every lane.
 #[inline(always)]
 unsafe fn four(x: *const i8) -> uint8x16_t {
     unsafe { vreinterpretq_u8_u32(vdupq_n_u32(x.cast::<u32>().read_unaligned())) }
@@ -314,7 +314,7 @@ impl Products for Pair {
 
     #[inline(always)]
     unsafe fn prefetch(at: *const u8) {
-        // SAFETY: a prefetch may be of any address.
+        // SAFETY: any address may be prefetched.
         unsafe { asm!("prfm pldl1keep, [{}]", in(reg) at, options(readonly, nostack, preserves_flags)) };
     }
 }

@@ -1,5 +1,5 @@
-//! Plain Rust: what every other implementation is compared with, and the path of machines without
-//! any of their instructions.
+//! Plain Rust: the reference for every other implementation, and the fallback for processors
+//! without their instructions.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -39,7 +39,7 @@ fn bytes(x: B, f: impl Fn(u8) -> u8) -> B {
     out
 }
 
-/// Adds each lane's four products of `weights - offset` with the numbers at `x`.
+/// Adds to each lane the four products of `weights - offset` with the numbers at `x`.
 #[inline(always)]
 unsafe fn dot(sum: I, weights: B, x: *const i8, offset: i32) -> I {
     let x = unsafe { x.cast::<[i8; 4]>().read_unaligned() };

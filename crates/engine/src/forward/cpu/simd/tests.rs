@@ -1,4 +1,4 @@
-//! Every operation of every instruction set that is here gives the bits that plain Rust gives.
+//! Every operation of every available instruction set gives the bits of plain Rust.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -16,7 +16,7 @@ use super::scalar::Scalar;
 use super::{LANES, Products, Simd, Vector};
 use crate::forward::cpu::isa::Isa;
 
-/// What the operations are tried on.
+/// Operands of the operations.
 struct Case {
     /// Any finite numbers.
     floats: [[f32; LANES]; 3],
@@ -25,7 +25,7 @@ struct Case {
     halves: [u16; LANES],
     ints: [[i32; LANES]; 2],
     bytes: [[u8; 64]; 8],
-    /// Never -128.
+    /// Any bytes but -128.
     x: [i8; 32],
     factors: [i8; LANES],
 }
@@ -74,19 +74,19 @@ fn finite_half(random: &mut StdRng) -> u16 {
     if f16::from_bits(bits).is_finite() { bits } else { bits & 0x83ff }
 }
 
-/// The bits of all lanes by operation.
+/// Bits of all lanes by operation.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome(BTreeMap<&'static str, [u32; LANES]>);
 
 impl Outcome {
-    /// Notes the lanes from `lane` on, which are all that `vector` holds.
+    /// Records the lanes of `vector`, which begin at `lane`.
     fn note<V: Copy>(&mut self, name: &'static str, lane: usize, vector: V) {
         let lanes = &mut self.0.entry(name).or_default()[lane..][..size_of::<V>() / 4];
         // SAFETY: vectors are numbers and nothing else, and there is room for this one.
         unsafe { lanes.as_mut_ptr().cast::<V>().write_unaligned(vector) };
     }
 
-    /// As `note`; what is not a number may be so in many ways, which are made one.
+    /// Records lanes as `note` does, with all NaNs made equal.
     fn note_floats<V: Copy>(&mut self, name: &'static str, lane: usize, vector: V) {
         self.note(name, lane, vector);
         for bits in self.0.get_mut(name).unwrap() {
@@ -191,7 +191,7 @@ unsafe fn outcome<S: Simd>(case: &Case) -> [Outcome; 2] {
     unsafe {
         try_vector::<S>(case, 0, &mut whole);
         whole.note_floats("sum", 0, S::sum(S::load(case.floats[0].as_ptr())));
-        // Of zeros with different signs it may be either.
+        // Zeros of both signs are equal, so either may be returned.
         whole.note("largest", 0, S::largest(S::load(case.floats[0].as_ptr())) + 0.0);
         whole.note("sum_int", 0, S::sum_int(S::to_int(S::load(case.small.as_ptr()))));
         for at in (0..LANES).step_by(S::Part::WIDTH) {
@@ -240,7 +240,7 @@ fn every_operation_gives_the_bits_of_plain_rust() {
         let case = Case::new(&mut random);
         let expected = unsafe { outcome::<Scalar>(&case) };
         for isa in Isa::ALL.iter().filter(|isa| isa.available()) {
-            // SAFETY: it is available.
+            // SAFETY: the instruction set is available.
             let found = unsafe {
                 match isa {
                     Isa::Scalar => outcome::<Scalar>(&case),

@@ -1,4 +1,4 @@
-//! A vector made of several of an instruction set's own.
+//! A vector made of several registers of an instruction set.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -9,11 +9,11 @@ use std::marker::PhantomData;
 
 use super::Vector;
 
-/// `N` vectors next to each other.
+/// `N` vectors side by side.
 #[derive(Debug, Clone, Copy)]
 pub struct Wide<V, const N: usize>(PhantomData<V>);
 
-/// `$part` of each part's number.
+/// Applies `$part` to each of the vectors.
 macro_rules! each {
     (|$i:ident| $part:expr) => {{
         let $i = 0;
