@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_given_back_but_for_one() {
+    fn all_unused_pages_but_one_are_freed() {
         let mut cache = Cache::new(3, 20);
         assert_eq!(cache.missing(PAGE + 1), 2 * PAGE * cache.bytes_per_position());
         cache.reserve(10 * PAGE).unwrap();
@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_system_has_is_an_error() {
+    fn reserving_more_memory_than_the_system_has_is_an_error() {
         let mut cache = Cache::new(usize::MAX >> 24, 64);
         cache.reserve(1).unwrap_err();
         assert!(cache.pages.is_empty());
     }
 
     #[test]
-    fn a_copied_position_is_the_same_in_every_head() {
+    fn copying_a_position_copies_every_head() {
         let mut cache = Cache::new(3, 20);
         cache.reserve(600).unwrap();
         for (kv_head, position) in (0..3).flat_map(|head| (0..600).map(move |position| (head, position))) {

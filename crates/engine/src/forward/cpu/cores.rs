@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn all_members_are_used_while_nobody_is_held_up() {
+    fn all_members_are_used_without_delays() {
         for most in [1, 2, 16] {
             let (mut cores, mut computer) = (Cores::new(most), Computer::new(most, 5.0));
             for _ in 0..10_000 {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_beside_a_busy_program_is_given_up_within_half_a_second() {
+    fn a_member_on_a_busy_core_is_dropped_within_half_a_second() {
         for ms in [0.3, 5.0, 50.0] {
             let (mut cores, mut computer) = (Cores::new(2), Computer::new(2, ms));
             computer.run(&mut cores, 1000.0);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_busy_program_trials_cost_two_percent_at_most() {
+    fn trials_on_a_busy_core_cost_two_percent_at_most() {
         for ms in [0.3, 5.0, 50.0] {
             let (mut cores, mut computer) = (Cores::new(2), Computer::new(2, ms));
             computer.busy = 1;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_taken_back_within_seconds_once_their_cores_are_free() {
+    fn members_return_within_seconds_once_their_cores_are_free() {
         for (most, ms) in [(2, 0.3), (2, 5.0), (2, 50.0), (16, 10.0)] {
             let (mut cores, mut computer) = (Cores::new(most), Computer::new(most, ms));
             computer.busy = most;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_pause_a_trial_comes_at_once() {
+    fn a_trial_follows_a_pause_at_once() {
         let (mut cores, mut computer) = (Cores::new(2), Computer::new(2, 5.0));
         computer.busy = 1;
         computer.run(&mut cores, 1000.0);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn interruptions_now_and_then_are_borne() {
+    fn occasional_interruptions_drop_no_member() {
         // Passes of 4 ms between delays, and the length of these.
         for (passes, held) in [(1, 1.0), (20, 20.0), (200, 150.0), (1000, 2000.0)] {
             let (mut cores, mut now) = (Cores::new(2), 0.0);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_of_another_program_a_few_times_a_second_are_borne() {
+    fn short_bursts_of_another_program_drop_no_member() {
         // Milliseconds of a burst, four times a second. A pass takes 6 ms, in a burst 20, of which
         // 14 are lost.
         for burst in [20.0, 50.0, 80.0] {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_a_cluster_of_bursts_cost_is_back_within_a_second() {
+    fn a_member_dropped_by_a_cluster_of_bursts_returns_within_a_second() {
         // 300 ms of work on one of two cores every two seconds, otherwise 30 of 150 ms. Passes of 6
         // ms take 20 meanwhile.
         let (mut cores, mut now, mut missing) = (Cores::new(2), 0.0, 0.0);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_of_fewer_members_than_are_tried_are_judged_as_well() {
+    fn passes_with_fewer_members_than_the_trial_count_as_well() {
         let mut cores = Cores::new(8);
         for pass in 0..200 {
             // A model too small for more than two members.

@@ -138,13 +138,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_chosen_is_there() {
+    fn the_chosen_instruction_set_is_available() {
         assert!(Isa::best().available());
         assert_eq!(Isa::named("scalar").unwrap(), Isa::Scalar);
     }
 
     #[test]
-    fn an_unknown_name_is_refused_with_those_there_are() {
+    fn an_unknown_instruction_set_is_rejected_with_a_list_of_the_known() {
         let error = Isa::named("sse9").unwrap_err().to_string();
         assert!(error.contains("'sse9', which is not known") && error.contains("scalar"), "{error}");
     }

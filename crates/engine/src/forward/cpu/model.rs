@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn models_of_one_file_share_what_is_packed_of_its_embedding_until_it_is_another() {
+    fn models_of_one_file_share_the_packed_embedding_until_the_file_changes() {
         let folder = tempfile::tempdir().unwrap();
         let mut tiny = Gguf::tiny();
         // 16 bits, so that loading it in eight bits makes another matrix.
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_stops_growing_while_there_is_memory_left_for_others() {
+    fn a_cache_stops_growing_before_the_computer_runs_out_of_memory() {
         let folder = tempfile::tempdir().unwrap();
         let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
         let mut model = CpuModel::load(&source).unwrap();

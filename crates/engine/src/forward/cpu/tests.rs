@@ -1,5 +1,5 @@
-//! The kernels against arithmetic in 64 bits, against candle, and against each other: whatever the
-//! instructions and whatever else is in the pass, the bits are the same.
+//! Kernels against f64 arithmetic, against candle, and against each other: results have the same
+//! bits for all instruction sets and whatever else is in the pass.
 
 mod attention;
 mod math;
@@ -15,7 +15,7 @@ use super::isa::Isa;
 use super::panels::Format;
 use crate::format::set_halves;
 
-/// All instruction sets this processor has.
+/// All instruction sets of this processor.
 fn sets() -> impl Iterator<Item = Isa> {
     Isa::ALL.iter().copied().filter(|isa| isa.available())
 }
@@ -24,12 +24,12 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
     numbers.iter().map(|number| number.to_bits()).collect()
 }
 
-/// Numbers between -1 and 1.
+/// Random numbers between -1 and 1.
 fn numbers(random: &mut StdRng, count: usize) -> Vec<f32> {
     (0..count).map(|_| random.random_range(-1.0..1.0)).collect()
 }
 
-/// A matrix as a file holds it: any quants, and halves or numbers between -1 and 1.
+/// Random bytes of a matrix in a file, with scales or numbers between -1 and 1.
 fn file(random: &mut StdRng, format: Format, rows: usize, inputs: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> =
         (0..rows * inputs / format.inputs() * format.stored()).map(|_| random.random()).collect();
@@ -45,7 +45,8 @@ fn file(random: &mut StdRng, format: Format, rows: usize, inputs: usize) -> Vec<
     bytes
 }
 
-/// The weights as candle reads them, `[rows, inputs]`, or as ggml does.
+/// Weights dequantised by candle, `[rows, inputs]`, or by our port of ggml where candle lacks the
+/// format.
 fn dequantised(format: Format, rows: usize, inputs: usize, bytes: &[u8]) -> Vec<f32> {
     use candle_core::quantized::{QStorage, QTensor};
     use candle_core::{DType, Device};

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_reads_what_its_ancestors_made() {
+    fn every_node_reads_the_matrix_of_its_ancestors() {
         let mut tree = TokenTree::chain([1, 2, 3]);
         for parent in [Some(0), Some(1), Some(3), Some(0), Some(6), None, Some(8)] {
             tree.push(4, parent);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_takes_one_copy_along_and_leaves_its_state_on_the_way() {
+    fn a_chain_needs_one_copy_and_leaves_its_end_state() {
         let tree = TokenTree::chain(0..9);
         let rows: Vec<Option<usize>> = (0..9).map(|row| (row >= 6).then_some(row)).collect();
         let walk = Walk::new(&tree, 0, Plan { rows, end: Some(3), to: Some(1), ..Plan::default() });

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn two_members_that_are_faster_stay_and_trials_cost_one_percent_at_most() {
+    fn two_faster_members_stay_and_trials_cost_one_percent_at_most() {
         for slower in [1.1, 1.4, 2.0] {
             let mut worth = Worth::new(2, |_| 2);
             let (size, cost) = run(&mut worth, 1, 5000, |size| if size == 2 { 4.0 } else { 4.0 * slower });
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn one_member_is_taken_where_two_are_not_clearly_faster() {
+    fn one_member_is_chosen_if_two_are_not_clearly_faster() {
         for two in [0.98, 1.0, 1.5] {
             let mut worth = Worth::new(2, |_| 2);
             assert_eq!(run(&mut worth, 1, 150, |size| if size == 2 { two } else { 1.0 }).0, 1, "{two}");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_of_rows_is_judged_by_itself_and_many_have_all() {
+    fn every_number_of_rows_is_measured_by_itself_and_large_ones_use_all_members() {
         let mut worth = Worth::new(2, |_| 2);
         run(&mut worth, 1, 2000, |_| 1.0);
         run(&mut worth, 8, 2000, |size| 1.0 / size as f64);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_by_fewer_than_were_asked_for_decide_nothing() {
+    fn passes_with_fewer_members_than_requested_decide_nothing() {
         let mut worth = Worth::new(2, |_| 2);
         // The team sometimes has one member only, whatever is requested.
         for pass in 0..2000 {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_that_other_programs_slow_down_say_nothing() {
+    fn passes_slowed_down_by_other_programs_decide_nothing() {
         let mut worth = Worth::new(2, |_| 2);
         for pass in 0..5000 {
             let size = worth.members(1).unwrap();

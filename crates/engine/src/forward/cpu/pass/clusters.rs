@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_are_found_in_their_order_whatever_is_no_number() {
+    fn the_highest_scores_are_found_in_order_even_with_nan() {
         let mut found = [9; 3];
         highest(&[1.0, 4.0, 2.0, 4.0, 3.0, -1.0], &mut found);
         assert_eq!(found, [1, 3, 4]);

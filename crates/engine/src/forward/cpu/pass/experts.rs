@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_gathered_by_expert_and_found_again() {
+    fn routes_group_rows_by_expert_and_find_them_again() {
         let routes = Routes::of(&[2, 0, 2, 1, 0, 2], 2);
         assert_eq!(routes.groups, [(0, 0..2), (1, 2..3), (2, 3..6)]);
         assert_eq!(routes.rows, [0, 2, 1, 0, 1, 2]);

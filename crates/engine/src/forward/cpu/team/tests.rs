@@ -1,4 +1,4 @@
-//! The team under callers at once, members that are late, and members that are held up.
+//! Concurrent callers, late members, delayed members and panics.
 
 use super::*;
 use std::sync::atomic::AtomicU64;
@@ -26,7 +26,7 @@ fn every_unit_is_done_once_in_every_phase() {
 }
 
 #[test]
-fn what_one_phase_writes_the_next_one_reads() {
+fn writes_of_one_phase_are_visible_in_the_next() {
     let team = Team::new(3);
     let numbers: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(1)).collect();
     let sums: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
@@ -42,7 +42,7 @@ fn what_one_phase_writes_the_next_one_reads() {
 }
 
 #[test]
-fn fewer_members_than_threads_and_more_are_fine() {
+fn any_number_of_members_can_be_requested() {
     let team = Team::new(4);
     for asked in [1, 2, 3, 4, 100, 0, 2, 4] {
         let members = AtomicU64::new(0);
@@ -55,7 +55,7 @@ fn fewer_members_than_threads_and_more_are_fine() {
 }
 
 #[test]
-fn callers_at_once_take_turns() {
+fn concurrent_callers_run_one_after_another() {
     let team = Team::new(3);
     let running = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -91,7 +91,7 @@ fn an_idle_team_sleeps_and_wakes_up_again() {
     assert_eq!(members.load(Ordering::SeqCst), 2);
 }
 
-/// Waits for what happens within ten seconds, or never.
+/// Waits up to ten seconds for `happened`. Returns whether it did.
 fn comes(happened: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !happened() && start.elapsed() < Duration::from_secs(10) {
@@ -101,11 +101,11 @@ fn comes(happened: impl Fn() -> bool) -> bool {
 }
 
 #[test]
-fn whoever_is_late_every_unit_is_done_once_and_before_the_next_phase() {
+fn with_late_members_every_unit_is_done_once_and_before_the_next_phase() {
     for size in [2, 3, 5] {
         let team = Team::new(size);
         let late = AtomicU64::new(1);
-        // One of so many times for longer than a member is waited for.
+        // One of `one_of` calls sleeps, often for longer than members are waited for.
         let delay = |one_of: u64| {
             let number = late.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
             if (number >> 32).is_multiple_of(one_of) {
@@ -133,7 +133,7 @@ fn whoever_is_late_every_unit_is_done_once_and_before_the_next_phase() {
 }
 
 #[test]
-fn a_member_that_is_held_up_all_the_time_leaves_the_pass_which_counts_as_held_up_for_half_of_it() {
+fn a_member_that_is_always_late_leaves_the_pass_and_half_of_it_counts_as_delay() {
     let team = Team::new(2);
     let (left, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let for_itself = [AtomicUsize::new(0), AtomicUsize::new(0)];
@@ -162,7 +162,7 @@ fn a_member_that_is_held_up_all_the_time_leaves_the_pass_which_counts_as_held_up
 }
 
 #[test]
-fn a_member_that_is_held_up_in_every_pass_is_given_up() {
+fn a_member_that_is_late_in_every_pass_is_dropped() {
     let team = Team::new(2);
     let passes = (0..100).take_while(|_| {
         team.run(team.members(), &|member| {
@@ -178,7 +178,7 @@ fn a_member_that_is_held_up_in_every_pass_is_given_up() {
 }
 
 #[test]
-fn a_member_that_is_not_needed_sleeps_while_the_others_work() {
+fn an_unneeded_member_sleeps_while_the_others_work() {
     let team = Team::new(3);
     team.run(3, &|member| member.meet());
     let asleep = || {
@@ -189,7 +189,7 @@ fn a_member_that_is_not_needed_sleeps_while_the_others_work() {
 }
 
 #[test]
-fn a_panic_on_any_member_ends_the_pass_and_no_other() {
+fn a_panic_on_any_member_ends_that_pass_only() {
     let team = Team::new(3);
     let before = Arc::new(());
     for (culprit, phase) in (0..3).flat_map(|culprit| (0..4).map(move |phase| (culprit, phase))) {
@@ -227,7 +227,7 @@ fn a_panic_on_any_member_ends_the_pass_and_no_other() {
 }
 
 #[test]
-fn what_follows_the_meeting_at_which_a_pass_broke_is_not_done() {
+fn no_work_is_done_after_the_barrier_at_which_a_pass_broke() {
     let team = Team::new(2);
     let after = AtomicU64::new(0);
     let pass = catch_unwind(AssertUnwindSafe(|| {

@@ -12,7 +12,7 @@ use crate::model::RotaryLayout;
 
 const KV_HEADS: usize = 2;
 
-/// A cache, and the queries of one row.
+/// KV cache and the queries of one row.
 #[derive(Clone)]
 struct Scene {
     head_size: usize,
@@ -23,7 +23,7 @@ struct Scene {
     values: Vec<f32>,
     /// `[heads, head_size]`
     queries: Vec<f32>,
-    /// `[heads]`, or none.
+    /// `[heads]`, or empty.
     sinks: Vec<f32>,
 }
 
@@ -47,8 +47,8 @@ impl Scene {
         of[(position * KV_HEADS + kv_head) * self.head_size..][..self.head_size].to_vec()
     }
 
-    /// What the row gives that sees the cached positions from `first` on and `own`, where the position that is number
-    /// `n` of the scene lies at `places[n]`.
+    /// Attends to the cached positions from `first` on and to the nodes `own`. Position `n` of the
+    /// scene is cached at `places[n]`.
     fn attend(&self, isa: Isa, kv_head: usize, places: &[usize], first: usize, own: &[usize]) -> Vec<f32> {
         let kernels = isa.kernels();
         let mut cache = Cache::new(KV_HEADS, self.head_size);
@@ -56,7 +56,7 @@ impl Scene {
         let mut out = vec![f32::NAN; self.heads * self.head_size];
         let last = self.cached + own.last().unwrap();
         let mut scratch = vec![f32::NAN; self.heads * Attention::scores(last + 1)];
-        // SAFETY: the set is available, and everything has the room it is asked to have.
+        // SAFETY: the set is available, and all buffers have the sizes that are needed.
         unsafe {
             for (position, &place) in places.iter().enumerate() {
                 for kv_head in 0..KV_HEADS {
@@ -86,7 +86,7 @@ impl Scene {
         out
     }
 
-    /// The same in 64 bits, over the positions in `seen`.
+    /// Expected result in f64, over the positions in `seen`.
     fn expected(&self, kv_head: usize, seen: &[usize]) -> Vec<f64> {
         let half = |x: &f32| f16::from_f32(*x).to_f64();
         self.queries
@@ -118,7 +118,7 @@ impl Scene {
 }
 
 #[test]
-fn attention_over_a_tree_is_that_of_numbers_in_64_bits() {
+fn attention_over_a_tree_matches_f64() {
     for (head_size, heads) in
         [64, 80, 20].into_iter().flat_map(|size| [1, 4, 7, 8, 9].map(|heads| (size, heads)))
     {
@@ -142,7 +142,7 @@ fn attention_over_a_tree_is_that_of_numbers_in_64_bits() {
 }
 
 #[test]
-fn a_row_gives_the_same_bits_wherever_in_the_pass_its_path_lies() {
+fn attention_has_the_same_bits_wherever_in_the_pass_a_path_lies() {
     for (head_size, heads, cached) in [(64, 7, 0), (80, 9, 30), (20, 4, 250)] {
         let scene = Scene::new(head_size, heads, cached, cached + 4);
         let at =
@@ -159,7 +159,7 @@ fn a_row_gives_the_same_bits_wherever_in_the_pass_its_path_lies() {
 }
 
 #[test]
-fn a_window_gives_the_same_bits_wherever_the_pass_begins_in_it() {
+fn windowed_attention_has_the_same_bits_wherever_the_pass_begins() {
     for (head_size, heads) in [(64, 7), (20, 4)] {
         let scene = Scene::new(head_size, heads, 0, 300);
         let places: Vec<usize> = (0..300).collect();
@@ -184,10 +184,10 @@ fn a_window_gives_the_same_bits_wherever_the_pass_begins_in_it() {
 }
 
 #[test]
-fn a_sink_takes_its_part_of_the_weight_and_gives_nothing() {
+fn an_attention_sink_takes_weight_and_adds_no_value() {
     for (head_size, heads) in [(64, 8), (20, 3)] {
         let mut scene = Scene::new(head_size, heads, 30, 33);
-        // Larger than all scores, or next to nothing.
+        // Larger than all scores, or negligible.
         scene.sinks = (0..heads).map(|head| [2.0, -1.0, 9.0, -40.0][head % 4]).collect();
         let (places, seen): (Vec<usize>, Vec<usize>) = ((0..33).collect(), (4..33).collect());
         let found = scene.attend(Isa::Scalar, 1, &places, 4, &[0, 1, 2]);
@@ -197,14 +197,14 @@ fn a_sink_takes_its_part_of_the_weight_and_gives_nothing() {
         for isa in sets() {
             assert_eq!(bits(&scene.attend(isa, 1, &places, 4, &[0, 1, 2])), bits(&found), "{isa}");
         }
-        // 2^149 is no number of 32 bits.
+        // The exponential is beyond the range of f32.
         scene.sinks.fill(1e6);
         assert!(scene.attend(Isa::Scalar, 1, &places, 4, &[0, 1, 2]).iter().all(|found| found.abs() < 1e-30));
     }
 }
 
 #[test]
-fn one_large_score_takes_all_the_weight() {
+fn a_score_far_above_the_others_takes_all_the_weight() {
     let mut scene = Scene::new(64, 1, 40, 41);
     scene.queries.fill(30.0);
     scene.keys.fill(-1.0);
@@ -219,18 +219,18 @@ fn one_large_score_takes_all_the_weight() {
 }
 
 #[test]
-fn a_rotation_leaves_the_rest_of_a_head_alone() {
+fn rotary_embedding_leaves_the_rest_of_a_head_unchanged() {
     let rotation = Rotation { layout: RotaryLayout::Halves, size: 2, cosines: &0.0, sines: &1.0 };
     for isa in sets() {
         let mut head = [1.0, 2.0, 3.0, 4.0];
-        // SAFETY: the set is available, there are as many numbers and angles.
+        // SAFETY: the set is available; the head and the angles have `size` numbers.
         unsafe { (isa.kernels().rotate)(&rotation, head.as_mut_ptr()) };
         assert_eq!(head, [-2.0, 1.0, 3.0, 4.0], "{isa}");
     }
 }
 
 #[test]
-fn a_rotation_turns_the_pairs_of_its_layout() {
+fn rotary_embedding_rotates_the_pairs_of_its_layout() {
     let angles = [0.5f32, 1.5, -2.5];
     let (cosines, sines) = (angles.map(f32::cos), angles.map(f32::sin));
     let head: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
@@ -241,7 +241,7 @@ fn a_rotation_turns_the_pairs_of_its_layout() {
         let rotation = Rotation { layout, size: 6, cosines: cosines.as_ptr(), sines: sines.as_ptr() };
         for isa in sets() {
             let mut rotated = head;
-            // SAFETY: the set is available, there are as many numbers and angles.
+            // SAFETY: the set is available; the head and the angles have `size` numbers.
             unsafe { (isa.kernels().rotate)(&rotation, rotated.as_mut_ptr()) };
             for ((first, second), (cosine, sine)) in pairs.into_iter().zip(cosines.into_iter().zip(sines)) {
                 assert_eq!(rotated[first], head[first].mul_add(cosine, -(head[second] * sine)), "{isa}");

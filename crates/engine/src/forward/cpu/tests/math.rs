@@ -1,4 +1,4 @@
-//! What lies between the products.
+//! Norms, activations, exponentials and sums.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -7,14 +7,14 @@ use super::super::exp;
 use super::super::simd::LANES;
 use super::{bits, numbers, sets};
 
-/// `error` in units of the last place of `expected`.
+/// Error in units in the last place of `expected`.
 fn units(found: f32, expected: f64) -> f64 {
     let place = f64::from(f32::EPSILON) * 2f64.powi(expected.abs().log2().floor() as i32);
     (f64::from(found) - expected).abs() / place
 }
 
 #[test]
-fn the_exponential_is_right_to_two_units_in_the_last_place() {
+fn the_exponential_is_exact_to_two_units_in_the_last_place() {
     let mut worst: f64 = 0.0;
     for step in -87_000..=88_000 {
         let x = step as f32 / 1000.0;
@@ -26,14 +26,14 @@ fn the_exponential_is_right_to_two_units_in_the_last_place() {
 }
 
 #[test]
-fn the_exponential_of_what_is_far_below_zero_is_next_to_nothing() {
+fn the_exponential_of_very_negative_numbers_is_close_to_zero() {
     for x in [-88.0, -1000.0, f32::MIN, f32::NEG_INFINITY] {
         assert!((0.0..1e-37).contains(&exp(x)), "{x}: {}", exp(x));
     }
 }
 
 #[test]
-fn a_norm_is_that_of_numbers_in_64_bits() {
+fn the_rms_norm_matches_f64() {
     let random = &mut StdRng::seed_from_u64(1);
     for (length, size) in
         [1, 15, 16, 17, 100, 576].into_iter().flat_map(|length| [1.0, 1e-4, 1e4].map(|size| (length, size)))
@@ -42,7 +42,7 @@ fn a_norm_is_that_of_numbers_in_64_bits() {
         let weight = numbers(random, length);
         let norm = |isa: super::Isa| {
             let mut out = vec![f32::NAN; length];
-            // SAFETY: the set is available, all three have as many numbers.
+            // SAFETY: the set is available, and all three have the same length.
             unsafe { (isa.kernels().rms_norm)(x.as_ptr(), weight.as_ptr(), out.as_mut_ptr(), length, 1e-5) };
             out
         };
@@ -62,11 +62,11 @@ fn a_norm_is_that_of_numbers_in_64_bits() {
     }
 }
 
-/// What a kernel makes of gates, in 64 bits.
+/// An activation of gates in f64.
 type Activation = fn(f64) -> f64;
 
 #[test]
-fn gates_are_those_of_numbers_in_64_bits() {
+fn gated_activations_match_f64() {
     let random = &mut StdRng::seed_from_u64(1);
     let length = 40 * LANES;
     let silu: Activation = |x| x / (1.0 + (-x).exp());
@@ -81,7 +81,7 @@ fn gates_are_those_of_numbers_in_64_bits() {
         ("clamped", clamped, 8.0),
     ] {
         let gate: Vec<f32> = (0..length).map(|_| random.random_range(-largest..largest)).collect();
-        // Of the clamped one some are beyond its bounds.
+        // Some are beyond the bounds of the clamped activation.
         let up: Vec<f32> = numbers(random, length).iter().map(|up| up * 9.0).collect();
         let gated = |isa: super::Isa| {
             let mut out = gate.clone();
@@ -91,7 +91,7 @@ fn gates_are_those_of_numbers_in_64_bits() {
                 "gelu" => kernels.gelu_times,
                 _ => kernels.clamped_times,
             };
-            // SAFETY: the set is available, both have as many numbers.
+            // SAFETY: the set is available, and both have the same length.
             unsafe { kernel(out.as_mut_ptr(), up.as_ptr(), length) };
             out
         };
@@ -99,7 +99,7 @@ fn gates_are_those_of_numbers_in_64_bits() {
         for ((&gate, &up), &found) in gate.iter().zip(&up).zip(&found) {
             let times = if name == "clamped" { up.clamp(-7.0, 7.0) + 1.0 } else { up };
             let expected = activation(f64::from(gate)) * f64::from(times);
-            // Where 1 + tanh(z) is next to nothing the reference itself has few digits.
+            // The reference loses digits where 1 + tanh(z) is close to zero.
             let near = 2e-6 * expected.abs() + 1e-14 * f64::from(gate * up).abs() + 1e-30;
             assert!((f64::from(found) - expected).abs() <= near, "{name}({gate}): {found} is not {expected}");
         }
@@ -110,11 +110,11 @@ fn gates_are_those_of_numbers_in_64_bits() {
 }
 
 #[test]
-fn the_sum_of_a_softmax_is_that_of_numbers_in_64_bits() {
+fn the_sum_of_a_softmax_matches_f64() {
     let random = &mut StdRng::seed_from_u64(1);
     for length in [1, 2, 7, 64].map(|vectors| vectors * LANES) {
         let mut x: Vec<f32> = (0..length).map(|_| random.random_range(-20.0..20.0)).collect();
-        // As the room after the last logit is filled.
+        // Padding after the last logit.
         x[length - 3..].fill(f32::NEG_INFINITY);
         let sum = |isa: super::Isa| {
             // SAFETY: the set is available.
@@ -132,12 +132,12 @@ fn the_sum_of_a_softmax_is_that_of_numbers_in_64_bits() {
 }
 
 #[test]
-fn a_sum_of_exponentials_is_that_of_numbers_in_64_bits() {
+fn the_sum_of_scaled_exponentials_matches_f64() {
     let random = &mut StdRng::seed_from_u64(3);
     for (length, scale) in [(LANES, 1.0), (40 * LANES, 1.0 / 0.7), (5000 * LANES, 0.5)] {
         let x: Vec<f32> = (0..length).map(|_| random.random_range(-30.0..20.0)).collect();
         let sum = |isa: super::Isa| {
-            // SAFETY: the set is available, the numbers are whole vectors.
+            // SAFETY: the set is available, and the numbers are whole vectors.
             unsafe { (isa.kernels().sum_exp)(x.as_ptr(), length, 20.0, scale) }
         };
         let expected: f64 = x.iter().map(|&x| ((f64::from(x) - 20.0) * f64::from(scale)).exp()).sum();

@@ -12,7 +12,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn packed_weights_are_exactly_those_of_the_file(
+    fn packing_and_unpacking_changes_no_weight(
         format in prop::sample::select(&Format::ALL),
         rows in 1usize..40,
         blocks in 1usize..4,
@@ -32,7 +32,7 @@ proptest! {
 }
 
 #[test]
-fn rows_that_fill_up_the_last_panel_are_zero() {
+fn padding_rows_of_the_last_panel_are_zero() {
     for format in Format::ALL {
         let inputs = format.inputs();
         let bytes = file(&mut StdRng::seed_from_u64(1), format, 17, inputs);
@@ -47,7 +47,7 @@ fn rows_that_fill_up_the_last_panel_are_zero() {
 }
 
 #[test]
-fn bytes_that_are_no_whole_matrix_are_refused() {
+fn bytes_that_are_not_a_whole_matrix_are_rejected() {
     for format in Format::ALL {
         let inputs = 2 * format.inputs();
         let bytes = file(&mut StdRng::seed_from_u64(1), format, 3, inputs);
@@ -64,7 +64,7 @@ fn bytes_that_are_no_whole_matrix_are_refused() {
 }
 
 #[test]
-fn numbers_that_are_not_finite_are_refused() {
+fn infinite_numbers_and_nan_are_rejected() {
     for format in Format::ALL {
         let inputs = 2 * format.inputs();
         let bytes = file(&mut StdRng::seed_from_u64(1), format, 20, inputs);
@@ -89,7 +89,7 @@ fn numbers_that_are_not_finite_are_refused() {
 }
 
 #[test]
-fn scales_that_are_no_halves_are_refused_where_they_are_not_finite() {
+fn infinite_scales_in_other_formats_than_half_precision_are_rejected() {
     let refused = |format: Format, change: &dyn Fn(&mut [u8])| {
         let inputs = 2 * format.inputs();
         let mut bytes = file(&mut StdRng::seed_from_u64(1), format, 20, inputs);

@@ -17,7 +17,7 @@ use crate::format::set_halves;
 #[derive(Debug)]
 struct Job {
     panels: Panels,
-    /// `[rows, inputs]`, as candle reads them.
+    /// `[rows, inputs]`, dequantised.
     weights: Vec<f32>,
     /// `[rows of activations, inputs]`
     x: Vec<f32>,
@@ -49,13 +49,13 @@ impl Job {
         let mut activations = Activations::default();
         activations.resize(x.len() / self.inputs(), self.inputs(), kernels.tile);
         for (row, x) in x.chunks(self.inputs()).enumerate() {
-            // SAFETY: the set is available, there is room for as many rows of as many blocks.
+            // SAFETY: the set is available, and there is room for these rows and blocks.
             unsafe { (kernels.quantise)(&activations, activations.place(row), 0, blocks, x.as_ptr()) };
         }
         activations
     }
 
-    /// The product with rows `x`, `[rows of x, stride]`, alone or added to `onto`.
+    /// Multiplies with rows `x`, `[rows of x, stride]`, and adds to `onto` if given.
     fn product(&self, isa: Isa, x: &[f32], onto: Option<&[f32]>) -> Vec<f32> {
         let (kernels, panels, format) = (isa.kernels(), &self.panels, self.panels.format());
         let count = x.len() / self.inputs();
@@ -78,26 +78,26 @@ impl Job {
                     stride: self.stride(),
                     add: onto.is_some(),
                 };
-                // SAFETY: the set is available, the tile has as many rows, and so has the result.
+                // SAFETY: the set is available; tile and result have `rows` rows.
                 unsafe { (kernels.product)(format, rows)(&product) };
             }
         }
         out
     }
 
-    /// The activations the product is really taken of.
+    /// Activations after quantisation.
     fn effective(&self) -> Vec<f32> {
         if !self.panels.format().quantised() {
             return self.x.clone();
         }
         let mut out = vec![0.0; self.x.len()];
         for (row, out) in out.chunks_mut(self.inputs()).enumerate() {
-            // A row for itself is a tile for itself.
+            // A single row is a tile by itself.
             let rounded = self.rounded(Isa::Scalar, &self.x[row * self.inputs()..][..self.inputs()]);
             for (block, out) in out.chunks_mut(BLOCK).enumerate() {
                 let tile = rounded.tile(0, 1);
                 for (input, out) in out.iter_mut().enumerate() {
-                    // SAFETY: the tile has one row of as many blocks.
+                    // SAFETY: the tile has one row and all its blocks.
                     let (quant, scale) =
                         unsafe { (*tile.quants.add(block * BLOCK + input), *tile.scales.add(block)) };
                     *out = f32::from(quant) * scale;
@@ -107,7 +107,7 @@ impl Job {
         out
     }
 
-    /// That the product is what arithmetic in 64 bits makes of the weights and the rounded activations.
+    /// Compares the product with f64 arithmetic over the same weights and quantised activations.
     fn check(&self) {
         let found = self.product(Isa::Scalar, &self.x, None);
         let format = self.panels.format();
@@ -116,7 +116,7 @@ impl Job {
                 let expected: f64 = weights.iter().zip(x).map(|(&w, &x)| f64::from(w) * f64::from(x)).sum();
                 let largest = weights.iter().fold(0f32, |largest, weight| largest.max(weight.abs()));
                 let size: f64 = x.iter().map(|x| f64::from(x.abs()) * f64::from(largest)).sum();
-                // Each block rounds a few times; numbers round once each.
+                // Each block rounds a few times; unquantised numbers round once each.
                 let roundings = (self.inputs() / format.inputs().min(BLOCK) + 8) as f64;
                 let error = (f64::from(found[row]) - expected).abs();
                 let bound = roundings * f64::from(f32::EPSILON) * size + f64::from(f32::MIN_POSITIVE);
@@ -127,7 +127,7 @@ impl Job {
     }
 }
 
-/// Blocks of inputs that are few, many, and no multiple of what a kernel takes at once.
+/// Numbers of inputs that are few, many, and no multiple of what a kernel takes at once.
 fn inputs(format: Format, blocks: usize) -> usize {
     if format.inputs() == 1 { 13 * blocks } else { blocks * format.inputs() }
 }
@@ -140,7 +140,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn a_product_is_that_of_the_dequantised_weights(
+    fn products_match_those_of_the_dequantised_weights(
         format in formats(), rows in 1usize..40, blocks in 1usize..12, count in 1usize..5, seed: u64,
     ) {
         Job::random(seed, format, rows, inputs(format, blocks), count).check();
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn a_row_is_the_same_in_any_company(
+    fn a_rows_product_does_not_depend_on_other_rows(
         format in formats(), rows in 1usize..40, blocks in 1usize..12, count in 2usize..18, seed: u64,
     ) {
         let job = Job::random(seed, format, rows, inputs(format, blocks), count);
@@ -171,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_added_to_is_added_once_at_the_end(
+    fn the_addend_is_added_once_at_the_end(
         format in formats(), rows in 1usize..40, blocks in 1usize..12, count in 1usize..9, seed: u64,
     ) {
         let job = Job::random(seed, format, rows, inputs(format, blocks), count);
@@ -184,19 +184,19 @@ proptest! {
     }
 }
 
-/// Of a matrix as a file holds it, the inputs from number `from` to `to`.
+/// Extracts the inputs `from` to `to` of a matrix as stored in a file.
 fn columns(format: Format, bytes: &[u8], inputs: usize, from: usize, to: usize) -> Vec<u8> {
     let at = |input: usize| input / format.inputs() * format.stored();
     bytes.chunks(at(inputs)).flat_map(|row| &row[at(from)..at(to)]).copied().collect()
 }
 
-/// Whatever the instructions are: other engines have the same order.
+/// GPU engines rely on the same order.
 #[test]
-fn a_product_is_the_sum_of_those_of_its_runs_in_their_order() {
+fn a_product_is_the_sum_of_its_runs_in_order() {
     let random = &mut StdRng::seed_from_u64(2);
     for format in Format::ALL {
         let run = run(format) * format.inputs();
-        // The last run is not whole where a block is none.
+        // The last run is short unless a run is one block.
         let inputs = 4 * run + format.inputs();
         let bytes = file(random, format, 16, inputs);
         let x = numbers(random, inputs);
@@ -215,7 +215,7 @@ fn a_product_is_the_sum_of_those_of_its_runs_in_their_order() {
     }
 }
 
-/// All kernels on the same job.
+/// Runs all kernels on the same job.
 fn check_everywhere(job: &Job) {
     job.check();
     let expected = job.product(Isa::Scalar, &job.x, None);
@@ -229,7 +229,7 @@ fn check_everywhere(job: &Job) {
     }
 }
 
-/// Formats of quants.
+/// Quantised formats.
 fn quantised() -> impl Iterator<Item = Format> {
     Format::ALL.into_iter().filter(|format| format.quantised())
 }
@@ -261,7 +261,7 @@ fn the_largest_and_the_smallest_scales_are_exact_enough() {
 }
 
 #[test]
-fn the_extremes_of_quants_do_not_overflow() {
+fn extreme_quants_do_not_overflow() {
     for (format, byte) in quantised().flat_map(|format| [0x00, 0x7f, 0x80, 0xff].map(|byte| (format, byte))) {
         let inputs = 2 * format.inputs();
         let mut bytes = vec![byte; 16 * 2 * format.stored()];
@@ -288,7 +288,7 @@ fn activations_of_any_size_keep_their_precision() {
 }
 
 #[test]
-fn activations_next_to_nothing_count_as_nothing() {
+fn activations_close_to_zero_are_quantised_to_zero() {
     let random = &mut StdRng::seed_from_u64(1);
     for format in quantised() {
         let inputs = format.inputs();
@@ -300,7 +300,7 @@ fn activations_next_to_nothing_count_as_nothing() {
 }
 
 #[test]
-fn rounded_activations_are_within_half_a_step() {
+fn quantised_activations_are_within_half_a_step() {
     let random = &mut StdRng::seed_from_u64(1);
     let bytes = file(random, Format::Q8_0, 1, 320);
     for size in [1.0, 1e30, 1e-30, 127.0] {
@@ -316,7 +316,7 @@ fn rounded_activations_are_within_half_a_step() {
 }
 
 #[test]
-fn what_is_not_a_number_harms_only_its_own_row() {
+fn nan_and_infinity_affect_their_own_row_only() {
     for format in quantised() {
         let job = Job::random(1, format, 16, format.inputs(), 3);
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {

@@ -1,4 +1,4 @@
-//! What recurrent layers do to the matrices of their heads, and what they convolve.
+//! Kernels of recurrent layers: steps of state matrices, and convolutions.
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -10,7 +10,7 @@ use super::{bits, numbers, sets};
 
 const KEYS: usize = 48;
 
-/// A block of a matrix, records of rows, and what reads it.
+/// A matrix block, records to apply, and the key and query that read it.
 struct Case {
     matrix: Vec<f32>,
     records: Vec<(f32, Vec<f32>, Vec<f32>)>,
@@ -28,7 +28,7 @@ impl Case {
         Self { matrix, records, key, query: numbers(random, KEYS) }
     }
 
-    /// What is left of the matrix, or of none where it `begins`, and what is read.
+    /// Returns the matrix after the records, starting from zeros if `begins`, and what was read.
     fn run(&self, isa: Isa, begins: bool) -> (Vec<f32>, Read) {
         let (mut to, mut read) = (vec![f32::NAN; KEYS * BLOCK], Read::NOTHING);
         let applied = |(decay, key, correction): &(f32, Vec<f32>, Vec<f32>)| Applied {
@@ -43,14 +43,14 @@ impl Case {
             applied: &self.records.iter().map(applied).collect::<Vec<_>>(),
             read: Some((self.key.as_ptr(), self.query.as_ptr(), &raw mut read)),
         };
-        // SAFETY: the set is available; all are as long as is said.
+        // SAFETY: the set is available; all lengths match.
         unsafe { (isa.kernels().step)(&step) };
         (to, read)
     }
 }
 
 #[test]
-fn a_step_is_that_of_numbers_in_64_bits_with_all_instructions() {
+fn a_step_matches_f64_and_is_bit_equal_for_all_instruction_sets() {
     for (records, begins) in [0, 1, 2, 7, 32].into_iter().flat_map(|count| [(count, false), (count, true)]) {
         let case = Case::new(records);
         let (left, read) = case.run(Isa::Scalar, begins);
@@ -89,14 +89,14 @@ fn a_step_is_that_of_numbers_in_64_bits_with_all_instructions() {
 }
 
 #[test]
-fn records_applied_together_leave_what_they_leave_one_by_one_and_so_they_do_in_place() {
+fn records_give_the_same_matrix_applied_together_or_one_by_one_in_place() {
     let case = Case::new(9);
     let (expected, _) = case.run(Isa::best(), false);
     let mut matrix = case.matrix.clone();
     for (decay, key, correction) in &case.records {
         let applied = [Applied { decay: *decay, key: key.as_ptr(), correction: correction.as_ptr() }];
         let (from, to) = (matrix.as_ptr(), matrix.as_mut_ptr());
-        // SAFETY: the best set is available; all are as long as is said.
+        // SAFETY: the best set is available; all lengths match.
         unsafe {
             (Isa::best().kernels().step)(&Step { keys: KEYS, from, to, applied: &applied, read: None })
         };
@@ -105,7 +105,7 @@ fn records_applied_together_leave_what_they_leave_one_by_one_and_so_they_do_in_p
 }
 
 #[test]
-fn a_convolution_is_that_of_numbers_in_64_bits_and_rows_before_the_text_are_zero() {
+fn a_convolution_matches_f64_with_zeros_before_the_text() {
     let random = &mut StdRng::seed_from_u64(3);
     for (taps, missing, activated, biased) in [
         (2, 0, false, false),
@@ -131,7 +131,7 @@ fn a_convolution_is_that_of_numbers_in_64_bits_and_rows_before_the_text_are_zero
                 activated,
                 out: out.as_mut_ptr(),
             };
-            // SAFETY: the set is available; all are as long as is said.
+            // SAFETY: the set is available; all lengths match.
             unsafe { (isa.kernels().convolve)(&job) };
             out
         };
