@@ -1,17 +1,18 @@
-//! What files call the tensors of an assistant, beside those of its layers.
+//! Names and shapes of an assistant's tensors outside its layers.
 
 use super::config::{Clusters, ModelConfig};
 use super::tensors::{ORDER, Tensors};
 use crate::error::Result;
 
-/// The name of the matrix that makes one state of the target's embedding and the state that is carried, `[hidden,
-/// 2 * carried]`, and of the one that makes the state that is carried on, `[carried, hidden]`.
+/// Projects the target's embedding and the carried state to the assistant's state, `[hidden, 2 *
+/// carried]`.
 pub const PRE_PROJECTION: &str = "nextn.pre_projection.weight";
+/// Projects the assistant's state to the carried state, `[carried, hidden]`.
 pub const POST_PROJECTION: &str = "nextn.post_projection.weight";
-/// The name of what tells how near a state is to each cluster of tokens, `[clusters, hidden]`.
+/// Centroids of the clusters of tokens, `[clusters, hidden]`.
 pub const CENTROIDS: &str = "masked_embd_centroids.weight";
 
-/// The same by Hugging Face's names.
+/// Hugging Face names and canonical names.
 const OUTER: [(&str, &str); 3] = [
     ("pre_projection.weight", PRE_PROJECTION),
     ("post_projection.weight", POST_PROJECTION),
@@ -19,24 +20,25 @@ const OUTER: [(&str, &str); 3] = [
 ];
 const HUGGING_FACE_ORDER: &str = "masked_embedding.token_ordering";
 
-/// The canonical name of a tensor by its Hugging Face name.
+/// Returns the canonical name for a Hugging Face name.
 pub(super) fn outer(hugging_face: &str) -> Option<&'static str> {
     OUTER.iter().find(|(name, _)| *name == hugging_face).map(|(_, canonical)| *canonical)
 }
 
-/// Whether a name is that of the list of tokens, in either format.
+/// Returns whether `name` is the list of tokens by cluster, in either format.
 pub(super) fn is_order(name: &str) -> bool {
     let name = name.strip_suffix(".weight").unwrap_or(name);
     name == ORDER || name == HUGGING_FACE_ORDER
 }
 
-/// The clusters of a GGUF file, which names them by its tensors alone.
+/// Returns the clusters of a GGUF file, in which only the shape of the centroids tells their
+/// number.
 pub(super) fn clusters(tensors: &Tensors) -> Option<Clusters> {
     let count = *tensors.stored.get(CENTROIDS)?.shape.first().filter(|&&count| count > 0)?;
     Some(Clusters { count, nearest: Clusters::USUAL.min(count) })
 }
 
-/// Those that an assistant has beside those of its layers.
+/// Names and shapes of an assistant's tensors outside its layers; none for other models.
 pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
     let Some(assistant) = config.assistant() else { return Vec::new() };
     let (hidden, carried) = (config.hidden, config.carried());
@@ -48,10 +50,10 @@ pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
         .collect()
 }
 
-/// Checks that the list of tokens is there where it is needed, and is as long as it has to be.
+/// Checks that the list of tokens exists if the model has clusters, and that its length is right.
 ///
 /// # Errors
-/// `Error::BadModel` where it is not.
+/// `Error::BadModel` if it is missing or has the wrong length.
 pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     if config.assistant().is_none_or(|assistant| assistant.clusters.is_none()) {
         return Ok(());

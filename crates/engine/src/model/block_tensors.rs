@@ -1,24 +1,26 @@
-//! The tensors that some of the draft heads have which guess blocks, beside those of all: DFlash 2's convolutions and
-//! selector, DSpark's Markov head and confidence.
+//! Optional tensors of block heads: DFlash 2's convolutions and selector, DSpark's Markov bias and
+//! confidence predictor.
 
 use super::config::{Confidence, Convolution, ModelConfig, Selector};
 use super::tensors::Tensors;
 use crate::error::{Error, Result};
 
-/// The name of what is known of each token that may stand before, `[tokens, rank]`, and of what that adds to the
-/// scores of each token, `[vocabulary, rank]`.
+/// Embedding of the previous token for the Markov bias, `[tokens, rank]`.
 pub const MARKOV_BEFORE: &str = "markov_w1.weight";
+/// Output matrix of the Markov bias, `[vocabulary, rank]`.
 pub const MARKOV_AFTER: &str = "markov_w2.weight";
-/// The names of what tells how sure a block head is of a guess, `[1, inputs]` and `[1]`.
+/// Weight of the confidence predictor, `[1, inputs]`.
 pub const CONFIDENCE: &str = "conf_proj.weight";
+/// Bias of the confidence predictor, `[1]`.
 pub const CONFIDENCE_BIAS: &str = "conf_proj.bias";
-/// The names of what a selector knows of a token before and of one after it, `[tokens, rank]`, and of a place
-/// `[rank, hidden]`.
+/// Selector codebook for the previous token, `[tokens, rank]`.
 pub const SELECTOR_BEFORE: &str = "selector_predecessor.weight";
+/// Selector codebook for the candidate, `[vocabulary, rank]`.
 pub const SELECTOR_AFTER: &str = "selector_successor.weight";
+/// Selector projection of the hidden state, `[rank, hidden]`.
 pub const SELECTOR_PLACE: &str = "selector_hidden.weight";
 
-/// Tensors that some heads which guess blocks have, and their Hugging Face names less `.weight`.
+/// Canonical names outside layers, and Hugging Face names without `.weight`.
 const BLOCK_OUTER: [(&str, &str); 7] = [
     (MARKOV_BEFORE, "markov_head.markov_w1"),
     (MARKOV_AFTER, "markov_head.markov_w2"),
@@ -29,7 +31,7 @@ const BLOCK_OUTER: [(&str, &str); 7] = [
     (SELECTOR_PLACE, "candidate_selector.hidden_projection"),
 ];
 
-/// The same of every layer, with all of their names.
+/// Canonical names and Hugging Face names within a layer.
 const BLOCK_LAYER: [(&str, &str); 4] = [
     ("attn_conv_base", "attention_conv.base_kernel"),
     ("attn_conv_proj.weight", "attention_conv.kernel_projection.weight"),
@@ -37,18 +39,18 @@ const BLOCK_LAYER: [(&str, &str); 4] = [
     ("ffn_conv_proj.weight", "mlp_conv.kernel_projection.weight"),
 ];
 
-/// The canonical name of a tensor by its Hugging Face name.
+/// Returns the canonical name for a Hugging Face name outside layers.
 pub(super) fn outer(hugging_face: &str) -> Option<&'static str> {
     let name = hugging_face.strip_suffix(".weight").unwrap_or(hugging_face);
     BLOCK_OUTER.iter().find(|(_, other)| *other == name).map(|(canonical, _)| *canonical)
 }
 
-/// The same of a layer's.
+/// Returns the canonical name for a Hugging Face name within a layer.
 pub(super) fn of_layer(hugging_face: &str) -> Option<&'static str> {
     BLOCK_LAYER.iter().find(|(_, other)| *other == hugging_face).map(|(canonical, _)| *canonical)
 }
 
-/// Those that some heads which guess blocks have, beside those of all.
+/// Names and shapes of a block head's optional tensors; none for other models.
 pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
     let Some(block) = config.block() else { return Vec::new() };
     let (tokens, hidden, vocabulary) = (config.tokens(), config.hidden, config.vocabulary);
@@ -78,10 +80,10 @@ pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
     tensors
 }
 
-/// Completes the config of a head that guesses blocks by what files leave to their tensors.
+/// Completes the configuration of a block head from the shapes of its tensors.
 ///
 /// # Errors
-/// `Error::BadModel` for tensors that it cannot have.
+/// `Error::BadModel` for tensors that contradict each other or the configuration.
 pub(super) fn complete(config: &mut ModelConfig, tensors: &Tensors) -> Result<()> {
     let hidden = config.hidden;
     let Some(block) = config.draft_head.as_mut().and_then(|head| head.block.as_mut()) else { return Ok(()) };

@@ -1,23 +1,25 @@
-//! Messages with channels, as gpt-oss writes them: what it thinks goes to one, what it says to others, each after a
-//! header of control tokens. Here their text becomes that of models which think between tags, and back.
+//! Messages with channels in gpt-oss's Harmony format: the model writes reasoning to one channel
+//! and its answer to another, each after a header of control tokens. Converts between this form and
+//! reasoning between `<think>` tags.
 
 use super::template::{IN_A_CHANNEL, Thinking};
 use super::tokenizer::Tokenizer;
 use crate::token::TokenId;
 
-/// The tags in the text.
+/// Tags around the reasoning in converted text.
 const TAGS: Thinking = Thinking::KNOWN[0];
 
-/// The channel in which a model thinks.
+/// Channel of the reasoning.
 const ANALYSIS: &str = "analysis";
 
-/// What stands before a message in a channel, after the name of who says it.
+/// Header of a reasoning message, after the role.
 const THINKS: &str = IN_A_CHANNEL;
+/// Header of an answer, after the role.
 const SAYS: &str = "<|channel|>final<|message|>";
-/// What ends a message and begins another.
+/// End of a message and start of the assistant's next one.
 const NEXT: &str = "<|end|><|start|>assistant";
 
-/// The control tokens of which headers are made.
+/// Control tokens of message headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Marks {
     start: TokenId,
@@ -25,18 +27,18 @@ struct Marks {
     message: TokenId,
 }
 
-/// How far a reply under way has come.
+/// State of the conversion within a reply.
 #[derive(Debug, Clone)]
 pub struct Channels {
     marks: Marks,
-    /// Who speaks and in which channel, until the message begins.
+    /// Text of the current header, until its message begins.
     header: Option<String>,
-    /// The text is between the tags.
+    /// True if the text is between the tags.
     thinks: bool,
 }
 
 impl Channels {
-    /// After `prompt`, by a model whose vocabulary has the tokens for it.
+    /// Starts after `prompt`; `None` if the vocabulary lacks the control tokens.
     pub fn after(prompt: &[TokenId], tokenizer: &Tokenizer) -> Option<Self> {
         let control = |text| tokenizer.id_of(text).filter(|&token| tokenizer.is_control(token));
         let marks = Marks {
@@ -49,12 +51,12 @@ impl Channels {
         for &token in &prompt[last..] {
             channels.push(token, &String::from_utf8_lossy(tokenizer.decode_bytes(token)));
         }
-        // Who speaks is said; what follows without a channel is text.
+        // The role alone is a complete header: without a channel, text follows.
         channels.header = channels.header.take().filter(|_| prompt[last..].contains(&marks.channel));
         Some(channels)
     }
 
-    /// What a token adds to the text; `None` where that is what it adds without channels.
+    /// Returns the text for `token`; `None` if `text`, the token's own text, stands.
     pub fn push(&mut self, token: TokenId, text: &str) -> Option<&'static str> {
         if token == self.marks.start || token == self.marks.channel {
             self.header = Some(String::new());
@@ -76,7 +78,7 @@ impl Channels {
     }
 }
 
-/// What was said in a reply, without what was thought before.
+/// Returns the answer in `reply`, without the reasoning before it.
 pub fn said(reply: &str) -> &str {
     match parts(reply) {
         Some((_, said)) => said.unwrap_or_default(),
@@ -84,8 +86,8 @@ pub fn said(reply: &str) -> &str {
     }
 }
 
-/// A reply under way as the model wrote it, after the name of who says it. One that has not begun `thinks` before it says
-/// anything, or begins with that.
+/// Returns a partial reply in the model's own form, after the role. An empty reply gets no header
+/// if the model may reason first (`thinks`), otherwise the header of an answer.
 pub fn written(reply: &str, thinks: bool) -> String {
     match parts(reply) {
         Some((thought, Some(said))) => format!("{THINKS}{thought}{NEXT}{SAYS}{said}"),
@@ -95,7 +97,7 @@ pub fn written(reply: &str, thinks: bool) -> String {
     }
 }
 
-/// What was thought, and what was said after it, if that has begun.
+/// Splits `reply` into reasoning and the answer after it, if that has begun.
 fn parts(reply: &str) -> Option<(&str, Option<&str>)> {
     let thought = reply.trim_start().strip_prefix(TAGS.open)?;
     let thought = thought.strip_prefix('\n').unwrap_or(thought);
@@ -113,7 +115,7 @@ mod tests {
 
     const MARKS: [&str; 6] = ["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>"];
 
-    /// Tokens are bytes, and those of headers.
+    /// Tokenizer with a token for each byte and for each control token.
     fn tokenizer() -> std::sync::Arc<Tokenizer> {
         let mut gguf = Gguf::tiny();
         gguf.tensors.clear();
@@ -129,7 +131,7 @@ mod tests {
         std::sync::Arc::new(ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap())
     }
 
-    /// The text of a reply after a prompt.
+    /// Text of a reply after a prompt.
     fn shown(prompt: &str, reply: &str) -> String {
         let tokenizer = tokenizer();
         let tokens = |text: &str| tokenizer.encode(text, Special::Parse).unwrap();
@@ -147,12 +149,12 @@ mod tests {
         let says = "<|start|>assistant<|channel|>final<|message|>So.<|return|>";
         assert_eq!(shown(ASKED, &format!("{thought}{says}")), "<think>\nHm.\n</think>\n\nSo.");
         assert_eq!(shown(ASKED, "<|channel|>final<|message|>So."), "So.");
-        // A word before the answer, and thought in two messages.
+        // A message to the user before the answer, and reasoning in two messages.
         let between = "<|start|>assistant<|channel|>commentary<|message|>Wait. <|end|>";
         assert_eq!(shown(ASKED, &format!("{thought}{between}{says}")), "<think>\nHm.\n</think>\n\nWait. So.");
         let more = format!("{thought}<|start|>assistant{thought}");
         assert_eq!(shown(ASKED, &format!("{more}{says}")), "<think>\nHm.\nHm.\n</think>\n\nSo.");
-        // Tools are told of in headers.
+        // Headers name the tool that is called.
         let call = "<|channel|>commentary to=f <|constrain|>json<|message|>{}<|call|>";
         assert_eq!(shown(ASKED, call), "{}");
     }

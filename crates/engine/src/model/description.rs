@@ -1,4 +1,4 @@
-//! What there is to say about a model without loading it: for `inspect` and the lists of models.
+//! Descriptions of a model from its headers alone, for `inspect` and lists of models.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -15,47 +15,47 @@ use super::{
 use crate::error::Result;
 use crate::format::Format;
 
-/// A model in words and numbers.
+/// Description of a model in words and numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Description {
-    /// "SmolLM2 135M Instruct", from what the file says and what it is called.
+    /// Title from the metadata and the file name, such as "SmolLM2 135M Instruct".
     pub name: String,
     pub architecture: Option<String>,
     /// "GGUF" or "safetensors".
     pub format: &'static str,
-    /// Tied embeddings count once.
+    /// Number of parameters; tied embeddings count once.
     pub parameters: u64,
-    /// Of all files with weights on disk.
+    /// Size of all weight files on disk.
     pub bytes: u64,
-    /// The format of the weights, "Q4_K_M"; `None` without weights.
+    /// Format of the weights, such as "Q4_K_M"; `None` without weights.
     pub quantisation: Option<String>,
-    /// `None` for a tokenizer alone.
+    /// Sizes of the model; `None` for a tokenizer alone.
     pub sizes: Option<Sizes>,
-    /// `None` when the tokenizer cannot be used, and of a draft head, which has its target's.
+    /// `None` if the tokenizer is unusable, and for a draft head, which uses its target's.
     pub tokenizer: Option<TokenizerDescription>,
-    /// Why the tokenizer cannot be used.
+    /// Reason why the tokenizer is unusable.
     pub tokenizer_problem: Option<String>,
-    /// The chat template's source.
+    /// Source of the chat template.
     pub template: Option<String>,
-    /// What a GGUF file says of it, "apache-2.0"; `None` where it says nothing.
+    /// Licence in a GGUF file, such as "apache-2.0"; `None` if it has none.
     pub licence: Option<String>,
-    /// The tags between which the model thinks.
+    /// Tags around the model's reasoning.
     pub thinking: Option<Thinking>,
-    /// What its architecture does beyond Llama, in words.
+    /// Differences of the architecture from Llama, in words.
     pub special: Vec<String>,
 }
 
-/// A tokenizer in words and numbers.
+/// Description of a tokenizer in words and numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TokenizerDescription {
-    /// "byte-level BPE, gpt-2" or "SentencePiece".
+    /// Kind of tokenizer, such as "byte-level BPE, gpt-2" or "SentencePiece".
     pub kind: String,
-    /// Tokens.
+    /// Number of tokens.
     pub vocabulary: usize,
     pub special: SpecialTokens,
 }
 
-/// The dimensions of a model.
+/// Sizes of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sizes {
     pub context: usize,
@@ -69,12 +69,12 @@ pub struct Sizes {
 }
 
 impl ModelSource {
-    /// Numbers in all tensors together.
+    /// Returns the number of parameters, over all tensors.
     pub fn parameters(&self) -> u64 {
         self.tensors.stored.values().map(|stored| stored.elements()).sum()
     }
 
-    /// Describes the model; reads no weights and builds no tokenizer.
+    /// Describes the model, without reading weights or building the tokenizer.
     pub fn describe(&self) -> Description {
         let config = self.config.as_ref();
         let format = match &*self.form {
@@ -136,7 +136,7 @@ impl ModelSource {
                 })
             }
             Form::Folder(folder) => {
-                // What it was trained from may be named there, so the folder comes first.
+                // `_name_or_path` may name the base model, so the folder comes first.
                 let (name, own) = (folder.config["_name_or_path"].as_str(), folder_name(&self.path));
                 title(Clues { name, basename: Some(&own), file: &own, ..Clues::default() })
             }
@@ -158,7 +158,7 @@ impl ModelSource {
         self.commonest_type().map(|commonest| quantisation::name(file_type, format_of(&file), commonest))
     }
 
-    /// The type of most matrices, of as many the one with more bytes.
+    /// Returns the type of most matrices; among equals the one with more bytes.
     fn commonest_type(&self) -> Option<Format> {
         let mut found: HashMap<Format, (usize, usize)> = HashMap::new();
         for stored in self.tensors.stored.values().filter(|stored| stored.shape.len() > 1) {
@@ -170,8 +170,8 @@ impl ModelSource {
 }
 
 impl Description {
-    /// What a person reads in a list: "SmolLM2 135M Instruct · Q4_1". The number of parameters stands behind a
-    /// name that does not say it.
+    /// Returns the model's line in a list, such as "SmolLM2 135M Instruct · Q4_1". A name without a
+    /// size is followed by the number of parameters.
     pub fn label(&self) -> String {
         let quantisation = self.quantisation.as_deref().unwrap_or("no weights");
         if self.parameters == 0 || self.name.split(' ').any(is_size) {
@@ -181,7 +181,7 @@ impl Description {
     }
 }
 
-/// "8.1M", "1.1B".
+/// Formats a number of parameters: "8.1M", "1.1B".
 fn count(parameters: u64) -> String {
     match parameters as f64 {
         n if n >= 1e9 => format!("{:.1}B", n / 1e9),
@@ -194,7 +194,7 @@ fn file_name(name: Option<&OsStr>) -> String {
     name.unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A folder's name; of a revision in the hub's cache, which is called by a checksum, the repository's.
+/// Returns a folder's name; for a snapshot in the hub's cache, the repository's.
 fn folder_name(path: &Path) -> String {
     // models--owner--name/snapshots/<revision>
     let repository = path.ancestors().nth(2).map(|path| file_name(path.file_name()));

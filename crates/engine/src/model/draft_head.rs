@@ -1,4 +1,5 @@
-//! A draft head and its target: whether they fit, and what the head takes of the target's files.
+//! Pairs a draft head with its target: checks that they fit, and takes shared tensors from the
+//! target.
 
 use std::sync::Arc;
 
@@ -8,16 +9,16 @@ use crate::error::{Error, Result};
 use crate::token::TokenId;
 
 impl ModelSource {
-    /// Whether this is no model by itself but a draft head.
+    /// Returns whether this is a draft head, which cannot run without a target.
     pub fn is_draft_head(&self) -> bool {
         self.config.as_ref().is_some_and(|config| config.draft_head.is_some())
     }
 
-    /// This draft head for a target: the layers it reads are named, and an embedding or an output matrix it has not
-    /// are the target's.
+    /// Completes this draft head for `target`: names the layers it reads, and takes a missing
+    /// embedding or output matrix from the target.
     ///
     /// # Errors
-    /// `Error::OtherTarget` when it was made for another target.
+    /// `Error::OtherTarget` if the head was made for another target.
     pub fn for_target(&self, target: &Self) -> Result<Self> {
         let mut head = self.clone();
         let Self { config, tensors, .. } = &mut head;
@@ -53,7 +54,7 @@ impl ModelSource {
         Ok(head)
     }
 
-    /// That this can be a target.
+    /// Checks that this model can be a target.
     ///
     /// # Errors
     /// `Error::HeadAlone` for a draft head.
@@ -61,11 +62,12 @@ impl ModelSource {
         if self.is_draft_head() { Err(Error::HeadAlone { path: self.path.clone() }) } else { Ok(()) }
     }
 
-    /// Of each row of a draft head's output matrix the target's token, ascending; `None` where rows are tokens.
+    /// Returns the target token of each row of a draft head's output matrix, ascending; `None` if
+    /// rows are the target's tokens.
     ///
     /// # Errors
-    /// `Error::BadModel` for a table of another length, or one that names a token twice or one that the target does not
-    /// have.
+    /// `Error::BadModel` for a table of the wrong length, one that names a token twice, or one with
+    /// a token that the target lacks.
     pub fn guessed_tokens(&self) -> Result<Option<Vec<TokenId>>> {
         let Some(numbers) = self.tensors.tokens()? else { return Ok(None) };
         let (tokens, rows) = (self.config()?.tokens(), self.config()?.vocabulary);
@@ -89,10 +91,11 @@ impl ModelSource {
     }
 }
 
-/// The last layer of a target with keys and values of its own that has a window where `kind` has one.
+/// Returns the last layer of the target with keys and values of its own that matches `kind` in
+/// having a window.
 ///
 /// # Errors
-/// `Error::OtherTarget` where an assistant with such a kind of attention is not for it.
+/// `Error::OtherTarget` if the target has no such layer, or one with other key-value heads.
 fn seen_layer(kind: &AttentionKind, target: &ModelConfig) -> Result<usize> {
     let of_kind = |layer: &usize| target.attention(*layer).window.is_some() == kind.window.is_some();
     let found = (0..target.caching_layers).rev().find(of_kind).filter(|_| target.family.is_assisted());
@@ -113,8 +116,8 @@ fn seen_layer(kind: &AttentionKind, target: &ModelConfig) -> Result<usize> {
     ))))
 }
 
-/// Why a head that reads states of `hidden` numbers `entering` these layers and is fed so many `tokens` is not for
-/// this target.
+/// Returns why a head does not fit the target, if it does not. `hidden` is the width of the states
+/// it reads, `entering` are the layers it reads, `tokens` is its input vocabulary.
 fn misfit(hidden: usize, tokens: usize, entering: &[usize], target: &ModelConfig) -> Option<String> {
     let why = if hidden != target.hidden {
         format!("reads states of {hidden} numbers, and the target's have {}", target.hidden)

@@ -1,4 +1,5 @@
-//! The tensors of experts: each expert's matrices and vectors have names of their own, whatever a file holds together.
+//! Names and shapes of the tensors of experts. Each expert's matrices get canonical names of their
+//! own; files store those of all experts stacked.
 
 use super::config::{Experts, ModelConfig};
 use super::family::Family;
@@ -7,14 +8,15 @@ use super::tensors::{Meaning, Raw, Stored, Tensors};
 use crate::error::Result;
 use crate::format::Format;
 
-/// What one expert has of each: its canonical name is `{name}.{expert}.weight`, or `.bias`. GGUF files hold those of all
-/// experts as one tensor, `{name}_exps.weight`, which begins with the number of the expert.
+/// A matrix of an expert, with canonical name `{name}.{expert}.weight` and bias
+/// `{name}.{expert}.bias`. GGUF files stack all experts in one tensor, `{name}_exps.weight`, with
+/// the expert as the outermost dimension.
 #[derive(Clone, Copy)]
 struct Part {
     name: &'static str,
-    /// LFM2's files have the second name.
+    /// Hugging Face names; LFM2 uses the second.
     hugging_face: [&'static str; 2],
-    /// It gives as many numbers as the network has inside, and takes the hidden ones; otherwise the other way round.
+    /// True for matrices from the hidden size to the expert's width, false for the other direction.
     enters: bool,
 }
 
@@ -23,20 +25,21 @@ const UP: Part = Part { name: "ffn_up", hugging_face: ["up_proj", "w3"], enters:
 const DOWN: Part = Part { name: "ffn_down", hugging_face: ["down_proj", "w2"], enters: false };
 const PARTS: [Part; 3] = [GATE, UP, DOWN];
 
-/// Tensors that hold parts of all experts: what Hugging Face files call them, and what we do.
+/// Stacks over all experts: Hugging Face name, canonical name, and the matrices they contain.
 const STACKS: [(&str, &str, &[Part]); 2] =
     [("gate_up_proj", "ffn_gate_up_exps", &[GATE, UP]), ("down_proj", "ffn_down_exps", &[DOWN])];
 
-/// What such a tensor holds: endings of Hugging Face, and ours, which say how it lies there.
+/// Endings of a stack's name: Hugging Face's, and the canonical one, which says how the stack is
+/// stored.
 const ENDINGS: [(&str, &str); 4] =
     [("", "weight"), ("_bias", "bias"), ("_blocks", BLOCKS), ("_scales", EXPONENTS)];
 const BLOCKS: &str = "blocks";
 const EXPONENTS: &str = "exponents";
-/// The same of families whose matrices are stored in turns.
+/// Endings for families whose Hugging Face files interleave gate and up.
 const COLUMNS: &str = "columns";
 const BIAS_IN_TURNS: &str = "bias_in_turns";
 
-/// Whether this is the canonical name of an expert's matrix.
+/// Returns whether `name` is the canonical name of an expert's matrix.
 pub(super) fn is_of_expert(name: &str) -> bool {
     let part = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')).map(|(_, part)| part);
     let of = |expert: &Part| {
@@ -46,7 +49,7 @@ pub(super) fn is_of_expert(name: &str) -> bool {
     PARTS.iter().any(|expert| of(expert) == Some(true))
 }
 
-/// The canonical name of what `rest`, which follows `experts.`, is in a layer's Hugging Face names.
+/// Returns the canonical name for `rest`, the part of a layer's Hugging Face name after `experts.`.
 pub(super) fn canonical(rest: &str, family: &Family) -> Option<String> {
     let options = family.experts?;
     if let Some((expert, rest)) = rest.split_once('.') {
@@ -65,17 +68,17 @@ pub(super) fn canonical(rest: &str, family: &Family) -> Option<String> {
     Some(format!("{name}.{ending}"))
 }
 
-/// A number of each expert that is added to its score where those are chosen that a token goes through, `[experts]`.
+/// Bias added to each expert's score for selection only, `[experts]`.
 pub const CHOICE_BIAS: &str = "exp_probs_b.bias";
 
 const DOWN_STACK: &str = STACKS[1].1;
 
-/// Whether a tensor of that canonical name holds bytes that are no numbers by themselves.
+/// Returns whether the tensor with this canonical name is a part of MXFP4: blocks or exponents.
 pub(super) fn is_raw(canonical: &str) -> bool {
     canonical.rsplit_once('.').is_some_and(|(_, ending)| [BLOCKS, EXPONENTS].contains(&ending))
 }
 
-/// The names of a layer's tensors of all experts and their shapes.
+/// Names and shapes of the tensors of all experts of a layer.
 pub(super) fn expected(
     config: &ModelConfig,
     layer: usize,
@@ -104,10 +107,10 @@ impl Part {
     }
 }
 
-/// Finds the tensors of every expert in those that hold what several have.
+/// Locates each expert's tensors in the stacks that contain them.
 ///
 /// # Errors
-/// `Error::BadModel` for one that has another shape than its parts ask for.
+/// `Error::BadModel` for a stack of an unexpected shape.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     let Some(experts) = &config.experts else { return Ok(()) };
     for layer in experts.after..config.layers {
@@ -131,7 +134,8 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     }
 }
 
-/// The stack of that name, of whose parts one follows the other in each expert, or in each of an expert's rows.
+/// Splits a stack whose parts follow each other in each expert, or alternate in an expert's rows or
+/// columns.
 fn split_stack(
     tensors: &mut Tensors,
     (config, experts): (&ModelConfig, &Experts),
@@ -170,7 +174,7 @@ fn split_stack(
     Ok(())
 }
 
-/// The same of a stack in blocks of MXFP4, whose rows belong to its parts in turns.
+/// Splits a stack of MXFP4 blocks, whose rows alternate between its parts.
 fn split_blocks(
     tensors: &mut Tensors,
     (config, experts): (&ModelConfig, &Experts),

@@ -1,5 +1,5 @@
-//! The architectures Foretoken runs: the names files give them, and how each differs from Llama. The
-//! one table of them; reads no file and computes nothing.
+//! Table of the supported architectures: their names in files, and their differences from Llama.
+//! Reads no file and computes nothing.
 
 mod options;
 
@@ -10,72 +10,77 @@ pub(super) use options::{Gating, NormsAboveOne, Unturned, Windowed};
 
 use crate::error::{Error, Result};
 
-/// An architecture. All of them are stacks of attention with rotary positions and grouped keys and
-/// values, and of gated feed-forward networks, each after an RMS norm; here is what else they do.
+/// An architecture, described by its differences from Llama. Every family is a stack of blocks with
+/// rotary grouped-query attention and a gated feed-forward network, each behind an RMS norm.
 #[derive(Debug, PartialEq)]
 pub struct Family {
-    /// `general.architecture` in GGUF; also Foretoken's own name for it.
+    /// Name in GGUF's `general.architecture`, and in messages.
     pub name: &'static str,
-    /// `architectures` in config.json.
+    /// Class names in `architectures` of config.json.
     classes: &'static [&'static str],
-    /// Queries, keys and values have biases.
+    /// True if queries, keys and values have biases.
     pub biases: bool,
-    /// What attention gives has a bias.
+    /// True if the output projection of attention has a bias.
     pub output_bias: bool,
-    /// Values are normed, by a norm without weights.
+    /// True if values are normalised, by a norm without weights.
     pub value_norms: bool,
-    /// What comes out of a layer is multiplied with a number of its own.
+    /// True if the output of each layer is multiplied by a learned scalar (`layer_scalar`).
     pub layer_scales: bool,
-    /// Every head looks at one score more, which is a weight and has no value.
+    /// True if each head has an attention sink: a learned logit in the softmax without a value.
     pub sinks: bool,
-    /// How queries and keys are normalised before they are rotated.
+    /// Normalisation of queries and keys before rotation.
     pub head_norms: HeadNorms,
-    /// What goes into attention and the feed-forward network is normalised.
+    /// True if the inputs of attention and of the feed-forward network are normalised.
     pub pre_norms: bool,
-    /// What attention and the feed-forward network give is normalised before it is added to the state.
+    /// True if the outputs of attention and of the feed-forward network are normalised before the
+    /// residual addition.
     pub post_norms: bool,
-    /// What attention gives is multiplied with the sigmoid of a matrix times what goes into it.
+    /// True if the attention output is multiplied by the sigmoid of a projection of the input.
     pub gated_attention: bool,
-    /// That matrix lies within that of the queries: of each head first these and then it.
+    /// True if the gate's matrix is stored in the query matrix: for each head query rows, then gate
+    /// rows.
     pub(super) gate_in_query: bool,
-    /// Keys and values of all heads are made of one vector, which is what is cached: multi-head latent attention
-    /// (DeepSeek-AI 2024).
+    /// True for multi-head latent attention (MLA, DeepSeek-AI 2024), which caches one vector per
+    /// token for the keys and values of all heads.
     pub(super) latent: bool,
-    /// What the layers do that have no attention; `Attention` where all have it.
+    /// Mixer of the recurrent layers; `Attention` if there are none.
     pub(super) recurrent: Mixer,
-    /// A router and experts take the place of every layer's feed-forward network.
+    /// Options of the experts that replace feed-forward networks; `None` for dense families.
     pub experts: Option<ExpertOptions>,
-    /// Of the gate.
+    /// Activation function of the gate.
     pub activation: Activation,
-    /// Embeddings are multiplied by the square root of the width.
+    /// True if embeddings are multiplied by the square root of the hidden size.
     pub scaled_embeddings: bool,
-    /// Embeddings are normalised, by a norm without weights.
+    /// True if embeddings are normalised, by a norm without weights.
     pub normed_embeddings: bool,
-    /// Files say what embeddings, branches, products of queries and keys, and logits are multiplied with.
+    /// True if files give multipliers of embeddings, residual branches, attention scores and logits
+    /// (Granite).
     pub(super) multipliers: bool,
-    /// Files say what logits are multiplied with and between which bounds they are bent.
+    /// True if files give a scale and a soft cap of the logits.
     pub(super) bent_logits: bool,
-    /// Of which norms safetensors files hold w where they multiply with 1 + w. GGUF files hold 1 + w.
+    /// Norms whose weights are stored as w in safetensors files and applied as 1 + w. GGUF files
+    /// store 1 + w.
     pub(super) norms_above_one: NormsAboveOne,
-    /// Files hold the matrices of queries, keys and values as one, and those of gate and up as one.
+    /// True if files store queries, keys and values as one matrix, and gate and up as one.
     pub(super) fused: bool,
-    /// In GGUF files. Hugging Face files always have [`RotaryLayout::Halves`].
+    /// Component pairing of rotary positions in GGUF files. Hugging Face files use
+    /// [`RotaryLayout::Halves`].
     pub(super) gguf_layout: RotaryLayout,
-    /// Which layers have the window that a file gives, if it does not list them itself.
+    /// Layers with a sliding window, unless the file lists them.
     pub(super) windowed: Windowed,
-    /// Layers with a window turn positions as if they were not scaled.
+    /// True if layers with a sliding window ignore RoPE scaling.
     pub(super) plain_windows: bool,
-    /// Which layers turn no positions.
+    /// Layers without rotary positions.
     pub(super) unturned: Unturned,
-    /// Values of keys that a config.json may leave out.
+    /// Defaults of keys that a config.json may leave out.
     pub(super) defaults: &'static [(&'static str, f64)],
-    /// Whether the embedding is the output matrix where config.json does not say.
+    /// Default of `tie_word_embeddings`.
     pub(super) tied: bool,
-    /// Its models are no use by themselves: they draft from hidden states of another.
+    /// True for draft heads, which need a target and draft from its hidden states.
     pub is_draft_head: bool,
-    /// They guess a block of tokens at once.
+    /// True for draft heads that draft a block of tokens in one pass.
     pub drafts_blocks: bool,
-    /// They attend to keys and values of the other and have none of their own.
+    /// True for draft heads that attend to the target's keys and values and have none of their own.
     pub assists: bool,
 }
 
@@ -102,7 +107,7 @@ const LLAMA: Family = Family {
     bent_logits: false,
     norms_above_one: NormsAboveOne::None,
     fused: false,
-    // The converter permutes the rows of queries and keys, for this family and its nearest.
+    // The converter permutes the rows of the query and key matrices of Llama and its relatives.
     gguf_layout: RotaryLayout::Interleaved,
     windowed: Windowed::InClass("MistralForCausalLM"),
     plain_windows: false,
@@ -114,7 +119,7 @@ const LLAMA: Family = Family {
     assists: false,
 };
 
-/// A draft head whose block is a Llama's.
+/// EAGLE-3 draft head with a block of Llama's kind.
 static EAGLE3: Family = Family {
     name: "eagle3",
     classes: &["LlamaForCausalLMEagle3", "Eagle3DraftModel", "Eagle3Speculator"],
@@ -122,10 +127,10 @@ static EAGLE3: Family = Family {
     ..LLAMA
 };
 
-/// The same with the block of a Qwen3.
+/// EAGLE-3 draft head with a block of Qwen3's kind, which normalises heads.
 static EAGLE3_QWEN3: Family = Family { head_norms: HeadNorms::Each, ..EAGLE3 };
 
-/// A draft head of several of a Qwen3's layers that guesses blocks: DFlash, DFlash 2 and DSpark.
+/// Draft head of several layers of Qwen3's kind that drafts blocks: DFlash, DFlash 2 and DSpark.
 static DFLASH: Family = Family {
     name: "dflash",
     classes: &[
@@ -174,7 +179,7 @@ const GEMMA4: Family = Family {
     ..LLAMA
 };
 
-/// A draft head of a few of a Gemma 4's layers that see the keys and values of one.
+/// Draft head of a few layers of Gemma 4's kind that attend to the target's keys and values.
 static GEMMA4_ASSISTANT: Family = Family {
     name: "gemma4-assistant",
     classes: &["Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"],
@@ -183,7 +188,7 @@ static GEMMA4_ASSISTANT: Family = Family {
     ..GEMMA4
 };
 
-/// Qwen3.5, 3.6 and 3.8: of four layers three are recurrent.
+/// Qwen3.5, 3.6 and 3.8: three of four layers are Gated DeltaNet.
 const QWEN35: Family = Family {
     name: "qwen35",
     classes: &["Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"],
@@ -220,7 +225,7 @@ const GRANITE: Family = Family {
     ..LLAMA
 };
 
-/// LFM2 and LFM2.5: most layers have a short convolution.
+/// LFM2 and LFM2.5: most layers are short convolutions.
 const LFM2: Family = Family {
     name: "lfm2",
     classes: &["Lfm2ForCausalLM"],
@@ -276,7 +281,7 @@ static FAMILIES: [Family; 19] = [
             ("rms_norm_eps", 1e-5),
             ("head_dim", 64.0),
             ("sliding_window", 128.0),
-            // GGUF files do not say that YaRN blends between no whole components, which is what it was trained with.
+            // GGUF files lack this key; the model was trained with YaRN's `truncate: false`.
             ("truncate", 0.0),
         ],
         ..LLAMA
@@ -291,7 +296,7 @@ static FAMILIES: [Family; 19] = [
         norms_above_one: NormsAboveOne::All,
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::AllButEvery(6),
-        // The published files leave out most of these.
+        // The published files leave out most of these keys.
         defaults: &[
             ("vocab_size", 262_208.0),
             ("num_attention_heads", 8.0),
@@ -418,15 +423,15 @@ static FAMILIES: [Family; 19] = [
     },
 ];
 
-/// Of the family's models the one that makes shares of the softmax where its config.json does not say.
+/// Class of the family whose gating function is softmax if its config.json names none.
 pub(super) const DEEPSEEK_V2: &str = "DeepseekV2ForCausalLM";
 
-/// The names of the table above, for messages.
+/// Names in [`FAMILIES`], for error messages.
 const SUPPORTED: &str = "llama, qwen2, qwen3, qwen3moe, gpt-oss, gemma3, gemma4, phi3, mistral3, smollm3, granite, \
                          granitehybrid, olmo2, muse-glimmer, lfm2, lfm2moe, qwen35, qwen35moe, deepseek2";
 
 impl Family {
-    /// By `general.architecture`.
+    /// Finds a family by GGUF's `general.architecture`.
     ///
     /// # Errors
     /// `Error::Architecture` for one that is not in the table.
@@ -435,12 +440,12 @@ impl Family {
         known.find(|family| family.name == name).ok_or_else(|| unsupported(path, name.into()))
     }
 
-    /// Of draft heads, with a block that norms its heads or not.
+    /// Returns the family of an EAGLE-3 head, by whether its block normalises heads.
     pub(super) fn draft_head(head_norms: bool) -> &'static Self {
         if head_norms { &EAGLE3_QWEN3 } else { &EAGLE3 }
     }
 
-    /// By one of `architectures`.
+    /// Finds a family by a class name from `architectures` in config.json.
     ///
     /// # Errors
     /// `Error::Architecture` for one that is not in the table.
@@ -450,12 +455,12 @@ impl Family {
         found.ok_or_else(|| unsupported(path, class.into()))
     }
 
-    /// What embeddings of this width are multiplied with, where files do not say.
+    /// Default factor of the embeddings for hidden size `width`.
     pub(super) fn embedding_scale(&self, width: usize) -> f32 {
         if self.scaled_embeddings { (width as f32).sqrt() } else { 1.0 }
     }
 
-    /// Whether a draft head that [assists](Self::assists) can attend to what this one caches.
+    /// Returns whether an [assistant](Self::assists) can attend to this family's cache.
     pub(super) fn is_assisted(&self) -> bool {
         self.name == GEMMA4.name
     }

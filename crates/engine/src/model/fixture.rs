@@ -1,5 +1,5 @@
-//! Small model files made on the spot, for tests: a whole Llama of a few kilobytes that each test
-//! bends into what it needs. Holds no assertion.
+//! Small model files generated for tests: a complete Llama of a few kilobytes that each test
+//! modifies. Contains no assertions.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
@@ -18,13 +18,13 @@ pub const HEADS: usize = 4;
 pub const KV_HEADS: usize = 2;
 pub const HEAD_SIZE: usize = 8;
 
-/// The parts of a GGUF file before it is written.
+/// Contents of a GGUF file before it is written.
 pub struct Gguf {
     pub values: BTreeMap<String, Value>,
     pub tensors: BTreeMap<String, QTensor>,
 }
 
-/// GPT-2's alphabet in the order of the bytes.
+/// GPT-2's byte-to-character alphabet, in the order of the bytes.
 pub fn alphabet() -> Vec<String> {
     let printable = |byte: u32| matches!(byte, 33..=126 | 161..=172 | 174..=255);
     let mut next = 256;
@@ -49,8 +49,8 @@ pub fn texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Value {
 }
 
 impl Gguf {
-    /// One layer, byte-level tokens: 0..256 the bytes, 256 "he", 257 "hel", 258 `<s>`, 259 `</s>`,
-    /// 260 the added text `<tag>`.
+    /// Llama with one layer and byte-level tokens: 0..256 the bytes, 256 "he", 257 "hel", 258
+    /// `<s>`, 259 `</s>`, 260 the added token `<tag>`.
     pub fn tiny() -> Self {
         let mut tokens = alphabet();
         tokens.extend(["he", "hel", "<s>", "</s>", "<tag>"].map(String::from));
@@ -100,7 +100,7 @@ impl Gguf {
         gguf
     }
 
-    /// A SentencePiece vocabulary without weights. Every byte has a token, 3 + byte.
+    /// SentencePiece vocabulary without weights; byte b has token 3 + b.
     pub fn sentence_piece(pieces: &[(&str, f32)]) -> Self {
         let bytes: Vec<String> = (0..256).map(|byte| format!("<0x{byte:02X}>")).collect();
         let mut tokens = vec![("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3)];
@@ -122,7 +122,7 @@ impl Gguf {
         }
     }
 
-    /// Adds or replaces a tensor; its values count up from -1 to 1.
+    /// Adds or replaces a tensor whose values rise from -1 to 1.
     pub fn add(&mut self, name: &str, shape: &[usize], dtype: GgmlDType) {
         let tensor = QTensor::quantize(&ramp(shape), dtype).unwrap();
         self.tensors.insert(name.to_owned(), tensor);
@@ -141,14 +141,14 @@ impl Gguf {
     }
 }
 
-/// Values that count up from -1 to 1.
+/// Values that rise from -1 to 1.
 pub fn ramp(shape: &[usize]) -> Tensor {
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|i| 2.0 * i as f32 / count as f32 - 1.0).collect();
     Tensor::from_vec(values, shape, &Device::Cpu).unwrap()
 }
 
-/// A file of the test data.
+/// Path of a file in the test data.
 pub fn data(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").join(name);
     assert!(path.exists(), "{} is missing", path.display());

@@ -1,5 +1,5 @@
-//! A model folder in Hugging Face form: its JSON documents, and the tensors of its safetensors files
-//! under canonical names. Interprets neither the config nor the tokenizer.
+//! Hugging Face model folders: their JSON documents, and the tensors of their safetensors files
+//! under canonical names. Does not interpret the configuration or the tokenizer.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,19 +21,19 @@ use super::weights::{EMBEDDING, OUTPUT, TOKEN_TABLE, canonical};
 use crate::error::{DOWNLOAD_AGAIN, Error, Result};
 use crate::format::Format;
 
-/// Bytes before a safetensors header: its length.
+/// Bytes of the length before a safetensors header.
 const LENGTH_PREFIX: usize = 8;
 
-/// Bytes of the largest document that is read: several times the largest tokenizer there is.
+/// Largest document that is read, in bytes; several times the largest known tokenizer.
 const LARGEST_DOCUMENT: usize = 256 << 20;
 
-/// A draft head's table of tokens, and the one that says of each of the target's whether it is in there.
+/// A draft head's table of target tokens, and the mask of the target's vocabulary that it implies.
 const TABLES: [&str; 2] = [TOKEN_TABLE, "t2d"];
 
-/// The longest header that the format's own library reads.
+/// Longest safetensors header, in bytes; the limit of the `safetensors` crate.
 const LARGEST_HEADER: usize = 100_000_000;
 
-/// The documents beside the weights. Those a folder lacks are null.
+/// JSON documents beside the weights; null for missing ones.
 pub(super) struct Folder {
     pub path: PathBuf,
     pub config: Json,
@@ -43,8 +43,10 @@ pub(super) struct Folder {
 }
 
 impl Folder {
+    /// Opens a folder and reads its documents.
+    ///
     /// # Errors
-    /// `Error::BadModel` when there is no config.json or a document is no JSON; `Error::Io`.
+    /// `Error::BadModel` without a config.json or for invalid JSON; `Error::Io`.
     pub fn open(path: &Path) -> Result<Self> {
         let read = |name: &str| read_json(&path.join(name));
         let Some(config) = read("config.json")? else {
@@ -64,28 +66,30 @@ impl Folder {
         })
     }
 
+    /// Returns the family that config.json names.
+    ///
     /// # Errors
-    /// `Error::Architecture` for one Foretoken does not run.
+    /// `Error::Architecture` for an unsupported architecture.
     pub fn family(&self) -> Result<&'static Family> {
         let class = self.config["architectures"][0].as_str();
         let named = Family::of_class(class.unwrap_or("none"), &self.path);
         if named.as_ref().is_ok_and(|family| family.drafts_blocks || family.assists) {
             return named;
         }
-        // Some draft heads call themselves by the class of what they draft for.
+        // Some EAGLE-3 heads declare the class of their target.
         if !self.config["draft_vocab_size"].is_null() {
             return Ok(Family::draft_head(self.language()["model_type"] == "qwen3"));
         }
         named
     }
 
-    /// What config.json says of the model of language, which may be a part of something larger.
+    /// Returns the part of config.json that describes the text model; a multimodal model nests it.
     pub fn language(&self) -> &Json {
         let parts = ["text_config", "transformer_layer_config"].map(|part| &self.config[part]);
         parts.into_iter().find(|part| part.is_object()).unwrap_or(&self.config)
     }
 
-    /// Whether the embedding serves as the output matrix too.
+    /// Returns whether the embedding is the output matrix too.
     pub fn ties_embeddings(&self, family: &Family) -> bool {
         let stated = [&self.config, self.language()].map(|config| config["tie_word_embeddings"].as_bool());
         stated[0].or(stated[1]).unwrap_or(family.tied)
@@ -94,7 +98,7 @@ impl Folder {
     /// Opens the safetensors files and locates their tensors.
     ///
     /// # Errors
-    /// `Error::BadModel` when a file is missing, damaged or cut short, or holds a tensor of an unknown
+    /// `Error::BadModel` if a file is missing, damaged or truncated, or has a tensor of an unknown
     /// name or type.
     pub fn tensors(&self, family: &Family) -> Result<Tensors> {
         let mut tensors = Tensors::none(&self.path);
@@ -104,7 +108,7 @@ impl Folder {
             locate(&path, &file, family, &mut tensors)?;
             tensors.files.push(Arc::new(file));
         }
-        // Writers keep one of the two names, or both for the same matrix.
+        // Files contain the matrix under either name, or under both.
         if self.ties_embeddings(family)
             && !family.is_draft_head
             && let Some(output) = tensors.stored.remove(OUTPUT)
@@ -114,10 +118,10 @@ impl Folder {
         Ok(tensors)
     }
 
-    /// The source of the chat template, from a file of its own or the tokenizer's config.
+    /// Returns the source of the chat template, from its own file or the tokenizer's configuration.
     ///
     /// # Errors
-    /// `Error::Io`; `Error::BadModel` when its file is no JSON.
+    /// `Error::Io`; `Error::BadModel` for invalid JSON.
     pub fn chat_template(&self) -> Result<Option<String>> {
         if let Some(text) = read_document(&self.path.join("chat_template.jinja"))? {
             return Ok(Some(String::from_utf8_lossy(&text).into_owned()));
@@ -132,7 +136,7 @@ impl Folder {
         Ok(template.as_str().map(str::to_owned))
     }
 
-    /// Names of the files that hold the weights.
+    /// Returns the names of the weight files.
     fn weight_files(&self) -> Result<BTreeSet<String>> {
         const SINGLE: &str = "model.safetensors";
         const INDEX: &str = "model.safetensors.index.json";
@@ -153,7 +157,7 @@ impl Folder {
             return Err(bad("neither", "Choose a folder that holds safetensors weights."));
         };
         for file in &files {
-            // An index names files beside it; anything else is an attempt to read elsewhere.
+            // An index names files in its own folder; reject paths that lead elsewhere.
             if Path::new(file).components().count() != 1 || !self.path.join(file).is_file() {
                 return Err(bad(&format!("no {file}"), DOWNLOAD_AGAIN));
             }
@@ -162,7 +166,7 @@ impl Folder {
     }
 }
 
-/// A JSON document; `None` when the file does not exist.
+/// Reads a JSON document; `None` if the file does not exist.
 pub(super) fn read_json(path: &Path) -> Result<Option<Json>> {
     let Some(text) = read_document(path)? else { return Ok(None) };
     serde_json::from_slice(&text).map(Some).map_err(|error| Error::BadModel {
@@ -173,7 +177,7 @@ pub(super) fn read_json(path: &Path) -> Result<Option<Json>> {
     })
 }
 
-/// The bytes of a document beside the weights; `None` when the file does not exist.
+/// Reads the bytes of a document; `None` if the file does not exist.
 pub(super) fn read_document(path: &Path) -> Result<Option<Vec<u8>>> {
     match WeightFile::open(path) {
         Ok(file) if file.len() > LARGEST_DOCUMENT => Err(Error::BadModel {
@@ -188,7 +192,7 @@ pub(super) fn read_document(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// Adds the tensors of a file, which will be the next of theirs.
+/// Adds the tensors of `file`, which the caller then appends to `tensors.files`.
 fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors) -> Result<()> {
     let bad = |expected: String, found: String, hint| Error::BadModel {
         path: path.to_owned(),
@@ -220,12 +224,12 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
         _ => return Err(damaged(format!("{} bytes", file.len()))),
     }
     for (name, info) in metadata.tensors() {
-        // Buffers that old writers stored; they follow from the config.
+        // Buffers in files of old writers; the configuration implies them.
         if name.ends_with("rotary_emb.inv_freq") || is_beside(&name) {
             continue;
         }
         let beyond = mtp_tensors::canonical(&name, |name| canonical(name, family));
-        // Copies of the target's, for training.
+        // Copies of the target's tensors, used in training.
         if family.drafts_blocks && name.starts_with("verifier_") {
             continue;
         }
@@ -265,7 +269,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
             Dtype::F32 => Format::F32,
             Dtype::F16 => Format::F16,
             Dtype::BF16 => Format::Bf16,
-            // The model runs without.
+            // The model runs without its MTP block.
             _ if beyond.is_some() => continue,
             other => {
                 let expected = format!("{name} in F32, F16 or BF16");
@@ -283,7 +287,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
     Ok(())
 }
 
-/// What the numbers of a tensor stand for.
+/// Returns how stored numbers map to weights.
 fn meaning(canonical: &str, shape: &[usize], family: &Family) -> Meaning {
     let above_one = match family.norms_above_one {
         NormsAboveOne::None => false,
@@ -298,7 +302,7 @@ fn meaning(canonical: &str, shape: &[usize], family: &Family) -> Meaning {
     }
 }
 
-/// Whether a tensor belongs to the eyes or ears of a model that has some; text needs none of these.
+/// Returns whether a tensor belongs to a vision or audio encoder, which text does not need.
 fn is_beside(name: &str) -> bool {
     let name = name.strip_prefix("model.").unwrap_or(name);
     [
@@ -316,7 +320,7 @@ fn is_beside(name: &str) -> bool {
     .any(|part| name.starts_with(part))
 }
 
-/// The name of a tensor without that of the part of a larger model which is the model of language.
+/// Strips the prefix that a multimodal model puts before the names of its text model.
 fn of_language(name: &str) -> Cow<'_, str> {
     match name.strip_prefix("model.language_model.") {
         Some(rest) => format!("model.{rest}").into(),

@@ -1,32 +1,33 @@
-//! Tensors whose rows do not lie one after the other in their file: how they are put together. Reads no file.
+//! Tensors whose rows are not contiguous in their file, and their assembly. Reads no file.
 
 use std::ops::Range;
 
 use crate::format::Format;
 
-/// Weights of a block of MXFP4, and bytes of their nibbles.
+/// Weights per block of MXFP4.
 pub const BLOCK: usize = 32;
+/// Bytes of a block's 4-bit values.
 pub const NIBBLES: usize = BLOCK / 2;
 
-/// Which rows of what lies in a file are a tensor's.
+/// Selection of a tensor's rows from a range of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gathered {
-    /// The row that is its first.
+    /// Index of the first row.
     pub first: usize,
-    /// Rows from there on that follow each other, and after how many its next ones begin.
+    /// Number of consecutive rows in each run, and the distance between the starts of runs.
     pub run: usize,
     pub step: usize,
     pub lie: Lie,
 }
 
-/// How rows lie in a file.
+/// Storage order of the rows in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lie {
     Rows,
-    /// As columns: the first numbers of all rows come first.
+    /// Transposed: the first numbers of all rows come first.
     Columns,
-    /// As MXFP4 whose exponents lie elsewhere, in file number `file`; of the two weights of a byte the one in the lower
-    /// nibble is followed by the other.
+    /// MXFP4 with the exponents elsewhere, in file number `file`. The lower 4 bits of a byte
+    /// precede the upper ones.
     Blocks {
         file: usize,
         exponents: Range<usize>,
@@ -34,8 +35,8 @@ pub enum Lie {
 }
 
 impl Gathered {
-    /// The bytes of a tensor of `rows` of `columns` numbers, as a GGUF file has them, of the `bytes` in which it lies and
-    /// those of its exponents.
+    /// Assembles a tensor of `rows` by `columns` in GGUF's layout from the `bytes` that contain it
+    /// and the bytes of its exponents.
     pub fn gather(
         &self,
         format: Format,
@@ -65,7 +66,8 @@ impl Gathered {
     }
 }
 
-/// A block of MXFP4 with its exponent before it, and in a byte a weight and the one sixteen after it.
+/// Packs a block of MXFP4 in GGUF's layout: the exponent first, and in each byte a weight and the
+/// one 16 after it.
 fn packed(exponent: u8, nibbles: &[u8]) -> [u8; 1 + NIBBLES] {
     let weight = |index: usize| nibbles[index / 2] >> (4 * (index % 2)) & 15;
     let byte = |at: usize| weight(at) | weight(at + NIBBLES) << 4;
@@ -87,14 +89,15 @@ mod tests {
         };
         assert_eq!(numbers(0, Lie::Rows), [0, 1, 2, 6, 7, 8]);
         assert_eq!(numbers(1, Lie::Rows), [3, 4, 5, 9, 10, 11]);
-        // Of three columns of four.
+        // From three columns of four numbers.
         assert_eq!(numbers(0, Lie::Columns), [0, 4, 8, 2, 6, 10]);
         assert_eq!(numbers(1, Lie::Columns), [1, 5, 9, 3, 7, 11]);
     }
 
     #[test]
     fn blocks_are_the_same_numbers_in_both_forms() {
-        // Two rows of two blocks, of which the second row is the tensor's; each nibble says which weight it is.
+        // Two rows of two blocks; the second row is the tensor's. Each 4-bit value is its weight's
+        // index.
         let nibbles: Vec<u8> =
             (0..4 * NIBBLES).map(|at| ((2 * at % 16) | (((2 * at + 1) % 16) << 4)) as u8).collect();
         let exponents = [120u8, 121, 130, 140];

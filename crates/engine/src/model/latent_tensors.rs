@@ -1,26 +1,30 @@
-//! The tensors of attention to latents: their names in both formats, and their shapes. The matrices that make keys and
-//! values of latents have names of their own for every head.
+//! Names and shapes of the tensors of latent attention. The matrices that expand latents to keys
+//! and values get canonical names per head.
 
 use super::config::{Latent, ModelConfig};
 use super::gathered::{Gathered, Lie};
 use super::tensors::{Stored, Tensors};
 use crate::error::{Error, Result};
 
-/// The matrix of queries, or that of the vector that they are made of, its norm, and theirs then, `[heads * (plain +
-/// turned), hidden]`, `[queries, hidden]`, `[queries]` and `[heads * (plain + turned), queries]`.
+/// Query matrix, `[heads * (plain + turned), hidden]`.
 pub const QUERIES: &str = "attn_q";
+/// Down projection of low-rank queries, `[queries, hidden]`.
 pub const QUERIES_DOWN: &str = "attn_q_a";
+/// Norm between the projections of low-rank queries, `[queries]`.
 pub const QUERIES_NORM: &str = "attn_q_a_norm";
+/// Up projection of low-rank queries, `[heads * (plain + turned), queries]`.
 pub const QUERIES_UP: &str = "attn_q_b";
-/// Of the latent and of the part of the key that turns, `[size + turned, hidden]`, and the norm of the latent, `[size]`.
+/// Down projection to the latent and the rotated part of the key, `[size + turned, hidden]`.
 pub const LATENT: &str = "attn_kv_a_mqa";
+/// Norm of the latent, `[size]`.
 pub const LATENT_NORM: &str = "attn_kv_a_norm";
-/// Of all heads, `[heads, size, plain]` and `[heads, value, size]` in GGUF files.
+/// Key matrices of all heads in GGUF files, `[heads, size, plain]`.
 const KEYS: &str = "attn_k_b";
+/// Value matrices of all heads in GGUF files, `[heads, value, size]`.
 const VALUES: &str = "attn_v_b";
-/// Both of them as Hugging Face files have them, `[heads * (plain + value), size]`.
+/// Key and value matrices of all heads in Hugging Face files, `[heads * (plain + value), size]`.
 const KEYS_AND_VALUES: &str = "attn_kv_b";
-/// `[hidden, heads * value]`
+/// Output projection, `[hidden, heads * value]`.
 pub const OUTPUT: &str = "attn_output";
 
 const NAMES: [(&str, &str); 8] = [
@@ -34,25 +38,26 @@ const NAMES: [(&str, &str); 8] = [
     ("self_attn.o_proj", OUTPUT),
 ];
 
-/// The name of a head's matrix that makes of the part of a query that does not turn what is compared with latents,
-/// `[size, plain]`, without what is before and behind.
+/// Name of a head's matrix that projects the unrotated part of a query onto latents, `[size,
+/// plain]`; without layer prefix and `.weight`.
 pub fn of_keys(head: usize) -> String {
     format!("{KEYS}.{head}")
 }
 
-/// The same of the one that makes values of latents, `[value, size]`.
+/// Name of a head's matrix that expands latents to values, `[value, size]`; without layer prefix
+/// and `.weight`.
 pub fn of_values(head: usize) -> String {
     format!("{VALUES}.{head}")
 }
 
-/// The canonical name of a Hugging Face tensor of such attention, if it is one.
+/// Returns the canonical name for a Hugging Face name in a layer's attention.
 pub(super) fn canonical(hugging_face: &str) -> Option<String> {
     let name = hugging_face.strip_suffix(".weight")?;
     let found = NAMES.iter().find(|(other, _)| *other == name)?;
     Some(format!("{}.weight", found.1))
 }
 
-/// The names and shapes of those of a layer.
+/// Names and shapes of a layer's tensors; none for other families.
 pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
     let Some(of) = config.latent else { return Vec::new() };
     let (hidden, heads) = (config.hidden, config.heads);
@@ -76,10 +81,10 @@ pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
     queries.into_iter().chain(others).chain((0..heads).flat_map(of_head)).map(named).collect()
 }
 
-/// Finds the matrices of every head in those that hold what all have.
+/// Locates each head's matrices in the stacks that contain them.
 ///
 /// # Errors
-/// `Error::BadModel` for one that has another shape than its parts ask for.
+/// `Error::BadModel` for a stack of an unexpected shape.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     let Some(of) = config.latent else { return Ok(()) };
     for layer in 0..config.layers {
@@ -94,7 +99,7 @@ fn full(layer: usize, name: &str) -> String {
     format!("blk.{layer}.{name}.weight")
 }
 
-/// The matrices of all heads, one after the other.
+/// Splits a stack of one matrix per head.
 fn split_stack(
     tensors: &mut Tensors,
     heads: usize,
@@ -116,7 +121,8 @@ fn split_stack(
     Ok(())
 }
 
-/// Of every head the rows that make keys, which are columns of what we take, and then those that make values.
+/// Splits Hugging Face's stack: for each head its key rows, which are read transposed, then its
+/// value rows.
 fn split_both(tensors: &mut Tensors, heads: usize, layer: usize, of: &Latent) -> Result<()> {
     let Some(found) = tensors.stored.remove(&full(layer, KEYS_AND_VALUES)) else { return Ok(()) };
     let (name, whole) = (full(layer, KEYS_AND_VALUES), [heads * (of.plain + of.value), of.size]);

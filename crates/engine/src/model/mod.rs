@@ -1,5 +1,5 @@
-//! What a model is: its configuration, weights, tokenizer and chat template, from a GGUF file or a
-//! folder in Hugging Face form. Opening reads headers only; running a model is `forward`'s business.
+//! Model files: configuration, weights, tokenizer and chat template of a GGUF file or a Hugging
+//! Face folder. Opening reads headers only; `forward` runs models.
 
 pub mod assistant_tensors;
 pub mod block_tensors;
@@ -55,16 +55,17 @@ pub use weights::{Watcher, Weights};
 
 use crate::error::{Error, Result};
 
-/// Rows of a long draft's pass, for an estimate of memory.
+/// Rows of the largest pass that memory is estimated for, that of a long draft.
 const ROWS: usize = 17;
 
-/// States of recurrent layers that are there at once, with their records: about as many are kept to go back to.
+/// Recurrent states that exist at once, including checkpoints to return to, for the estimate of
+/// memory.
 const STATES: usize = 6;
 
-/// Bytes of the program and a tokenizer.
+/// Bytes of the program and the tokenizer, for the estimate of memory.
 const PROGRAM: u64 = 50_000_000;
 
-/// An opened model: checked as far as headers tell, nothing loaded.
+/// An opened model. The headers are checked; no weights are loaded.
 #[derive(Clone)]
 pub struct ModelSource {
     path: PathBuf,
@@ -152,25 +153,26 @@ impl ModelSource {
         Ok(Self { path, form, tensors, config, eight_bits: false, watcher: None })
     }
 
-    /// Lets `watcher` hear how far loading the weights has come, and end it: `Error::Cancelled` then.
+    /// Reports the progress of loading weights to `watcher`, which can stop it: loading then
+    /// returns `Error::Cancelled`.
     #[must_use]
     pub fn watched_by(self, watcher: Watcher) -> Self {
         Self { watcher: Some(watcher), ..self }
     }
 
-    /// Weights of 16 and 32 bits will be rounded to Q8_0 as they are loaded: they take half or a quarter
-    /// of the memory and are read as much faster, and are no longer exactly those of the file.
+    /// Rounds weights of 16 and 32 bits to Q8_0 while loading. They take a half or a quarter of the
+    /// memory and bandwidth, but no longer equal those in the file.
     #[must_use]
     pub fn in_eight_bits(self, eight_bits: bool) -> Self {
         Self { eight_bits, ..self }
     }
 
-    /// What [`Self::in_eight_bits`] said.
+    /// Returns whether weights are rounded, see [`Self::in_eight_bits`].
     pub fn eight_bits(&self) -> bool {
         self.eight_bits
     }
 
-    /// The context will hold no more than so many tokens, and neither will what is cached of it.
+    /// Limits the context, and with it the cache, to `context` tokens.
     #[must_use]
     pub fn limited_to(mut self, context: usize) -> Self {
         if let Some(config) = &mut self.config {
@@ -183,7 +185,7 @@ impl ModelSource {
         &self.path
     }
 
-    /// The numbers that describe the model.
+    /// Returns the model's configuration.
     ///
     /// # Errors
     /// `Error::BadModel` for a file that holds a tokenizer alone.
@@ -196,7 +198,7 @@ impl ModelSource {
         })
     }
 
-    /// The weights, to be copied to `device` one by one.
+    /// Returns the weights, to be copied to `device` one tensor at a time.
     ///
     /// # Errors
     /// As [`Self::config`].
@@ -205,8 +207,8 @@ impl ModelSource {
         Ok(Weights::new(Arc::clone(&self.tensors), device, self.eight_bits, self.watcher.clone()))
     }
 
-    /// Bytes that running the model on a CPU takes with `tokens` in its context, about: the weights as they are
-    /// computed with, keys and values in 16 bits, and the rows of a pass.
+    /// Estimates the bytes of memory that the model takes on a CPU with `tokens` in its context:
+    /// packed weights, keys and values in 16 bits, recurrent states and the rows of a pass.
     ///
     /// # Errors
     /// As [`Self::config`].
@@ -232,9 +234,9 @@ impl ModelSource {
         Ok(weights + (cache + recurrent * state * STATES + rows) as u64 + PROGRAM)
     }
 
-    /// Bytes of weights that a pass over one token reads on a CPU: all of them but tables of embeddings that are not the
-    /// output matrix as well, of experts only those that a token goes through, and of the tokens of a draft head those that
-    /// are looked at at least.
+    /// Bytes of weights that a pass over one token reads on a CPU. Excludes embedding tables that
+    /// are not the output matrix, counts only the experts of one token, and of a draft head's
+    /// output matrix the smallest part it scores.
     ///
     /// # Errors
     /// As [`Self::config`].
@@ -271,7 +273,7 @@ impl ModelSource {
         }
     }
 
-    /// The tokens with a role, without building the tokenizer.
+    /// Returns the special tokens without building the tokenizer.
     ///
     /// # Errors
     /// As [`Self::tokenizer`].
@@ -282,7 +284,7 @@ impl ModelSource {
         }
     }
 
-    /// The chat template, which `renderer` compiles.
+    /// Returns the chat template, compiled by `renderer`.
     ///
     /// # Errors
     /// As [`Self::template_source`], and `Error::Template` when it is not valid Jinja.
@@ -294,10 +296,10 @@ impl ModelSource {
         ChatTemplate::new(self.path.clone(), source, bos.as_deref(), eos.as_deref(), renderer)
     }
 
-    /// The chat template as it is written; nothing is compiled.
+    /// Returns the source of the chat template, without compiling it.
     ///
     /// # Errors
-    /// `Error::NoTemplate` when the model has none, `Error::Template` when it has more than is compiled.
+    /// `Error::NoTemplate` when the model has none, `Error::Template` when it is too long to compile.
     pub fn template_source(&self) -> Result<String> {
         let source = self.stored_template()?.ok_or_else(|| Error::NoTemplate { path: self.path.clone() })?;
         template::check_length(&self.path, &source)?;

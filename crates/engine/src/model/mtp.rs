@@ -1,6 +1,6 @@
-//! The draft head that a model has in its own files, or in one beside them: the block after its layers that was trained with
-//! it to predict a further token (multi-token prediction, MTP). Of a file that has nothing but the block, copies of what
-//! it shares with its model are left alone.
+//! Multi-token prediction (MTP) blocks: draft heads in a model's own files, or in a file beside
+//! them, trained with the model to predict one more token. A file with only the block may contain
+//! copies of the model's tensors, which are not read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 const HINT: &str = "Choose another draft, or another file of this model.";
 
 impl ModelConfig {
-    /// Of the draft head that a block beyond the layers is: one with attention, whatever the layers are. `None` where no
-    /// layer has any.
+    /// Returns the configuration of the MTP block as a draft head: one layer with attention,
+    /// whatever the mixers of the layers are. Returns `None` if no layer has attention.
     fn mtp_head(&self) -> Option<Self> {
         let like = self.mixers.iter().position(|&mixer| mixer == Mixer::Attention)?;
         Some(Self {
@@ -25,7 +25,7 @@ impl ModelConfig {
             caching_layers: 1,
             intermediate: self.intermediate_of(self.layers - 1),
             intermediates: Vec::new(),
-            // It has them, if the last layer does.
+            // The block has experts if the last layer has them.
             experts: self.experts.clone().map(|experts| Experts { after: 0, ..experts }),
             attention_kind_of: vec![self.attention_kind_of[like]],
             mixers: vec![Mixer::Attention],
@@ -48,16 +48,16 @@ impl ModelConfig {
     }
 }
 
-/// Whether a file holds the block of a model and not the layers before it.
+/// Returns whether a file contains an MTP block and no layers.
 pub(super) fn is_alone(tensors: &Tensors, config: &ModelConfig) -> bool {
     let of_layers = || tensors.stored.keys().any(|name| name.starts_with("blk."));
     config.draft_head.is_none() && !tensors.beyond.is_empty() && !of_layers()
 }
 
-/// The draft head that the block among the `tensors` of a model is, with what it does not share with the model.
+/// Extracts the MTP block among `tensors` as a draft head, with the tensors it does not share.
 ///
 /// # Errors
-/// `Error::BadModel` where there are several blocks, or not all of one.
+/// `Error::BadModel` for several blocks or an incomplete one.
 pub(super) fn head_of(tensors: &Tensors, config: &ModelConfig) -> Result<(Tensors, ModelConfig)> {
     let one = config.mtp_head().filter(|_| config.beyond <= 1);
     let config = one.ok_or_else(|| Error::BadModel {
@@ -89,16 +89,17 @@ pub(super) fn head_of(tensors: &Tensors, config: &ModelConfig) -> Result<(Tensor
 }
 
 impl ModelSource {
-    /// Whether the files speak of a block for MTP, with which the model drafts for itself.
+    /// Returns whether the files declare or contain an MTP block, with which the model drafts for
+    /// itself.
     pub fn speaks_of_mtp(&self) -> bool {
         !self.tensors.beyond.is_empty() || self.config.as_ref().is_some_and(|config| config.beyond > 0)
     }
 
-    /// The draft head that this model has in its own files; what it has not of its own it takes
-    /// [of its target](Self::for_target).
+    /// Returns the MTP block of this model as a draft head. [`Self::for_target`] adds the tensors
+    /// that the block shares with its target.
     ///
     /// # Errors
-    /// `Error::NoMtp` where there is none; those of [`head_of`].
+    /// `Error::NoMtp` without such a block; errors of [`head_of`].
     pub fn mtp_head(&self) -> Result<Self> {
         if self.tensors.beyond.is_empty() {
             return Err(Error::NoMtp { path: self.path.clone() });

@@ -1,18 +1,19 @@
-//! What files call the tensors of a block that predicts a further token (multi-token prediction, MTP), beside those of its
-//! layer.
+//! Names and shapes of the tensors of an MTP block (multi-token prediction) outside its layer.
 
 use super::config::ModelConfig;
 
-/// The names of the matrix that joins embedding and state, `[hidden, 2 * hidden]`, and of the norms of either, `[hidden]`.
+/// Projects the concatenated embedding and state to the layer's input, `[hidden, 2 * hidden]`.
 pub const JOIN: &str = "blk.0.nextn.eh_proj.weight";
+/// Norm of the embedding before the projection, `[hidden]`.
 pub const JOINED_EMBEDDING_NORM: &str = "blk.0.nextn.enorm.weight";
+/// Norm of the state before the projection, `[hidden]`.
 pub const JOINED_STATE_NORM: &str = "blk.0.nextn.hnorm.weight";
-/// Those of what a block may have of its own in place of what the target has.
+/// Tensors of the block that replace the target's.
 pub(super) const OWN_OUTPUT_NORM: &str = "blk.0.nextn.shared_head_norm.weight";
 pub(super) const OWN_EMBEDDING: &str = "blk.0.nextn.embed_tokens.weight";
 pub(super) const OWN_OUTPUT: &str = "blk.0.nextn.shared_head_head.weight";
 
-/// Hugging Face's names of what is around the layer of a block.
+/// Hugging Face names outside the block's layer, and canonical names.
 const AROUND: [(&str, &str); 4] = [
     ("fc.weight", JOIN),
     ("pre_fc_norm_embedding.weight", JOINED_EMBEDDING_NORM),
@@ -20,8 +21,9 @@ const AROUND: [(&str, &str); 4] = [
     ("norm.weight", OWN_OUTPUT_NORM),
 ];
 
-/// The canonical name of a block's tensor by its Hugging Face name, counted from the first block; its own for one that is
-/// not known. `of_layer` tells those of a model's layers. `None` for what is of no block.
+/// Returns the canonical name for a Hugging Face name in an MTP block, counted from the first
+/// block, or the name itself if it is unknown. `of_layer` maps the names of a layer. Returns `None`
+/// for tensors outside MTP blocks.
 pub(super) fn canonical(hugging_face: &str, of_layer: impl Fn(&str) -> Option<String>) -> Option<String> {
     let name = ["model.language_model.", "language_model.", "model."]
         .iter()
@@ -34,7 +36,8 @@ pub(super) fn canonical(hugging_face: &str, of_layer: impl Fn(&str) -> Option<St
     Some(around.or_else(of_layer).unwrap_or_else(|| hugging_face.to_owned()))
 }
 
-/// What is around a block that Hugging Face files count among the layers, after the name of the layer.
+/// Names in a block that Hugging Face files number as a layer, after the layer's prefix, and
+/// canonical names.
 const NUMBERED: [(&str, &str); 6] = [
     ("eh_proj.weight", "nextn.eh_proj.weight"),
     ("enorm.weight", "nextn.enorm.weight"),
@@ -44,12 +47,12 @@ const NUMBERED: [(&str, &str); 6] = [
     ("embed_tokens.weight", "nextn.embed_tokens.weight"),
 ];
 
-/// The canonical name of a tensor around such a block, after that of the block.
+/// Returns the canonical name for a name in such a block, after the layer's prefix.
 pub(super) fn of_numbered(rest: &str) -> Option<&'static str> {
     NUMBERED.iter().find(|(name, _)| *name == rest).map(|(_, canonical)| *canonical)
 }
 
-/// Those that a block has beside those of a layer.
+/// Names and shapes of an MTP block's tensors outside its layer; none for other models.
 pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
     let (is_block, hidden) = (config.draft_head.as_ref().is_some_and(|head| head.mtp), config.hidden);
     let named = |name: &str, shape: &[usize]| (name.to_owned(), shape.to_vec());

@@ -1,5 +1,5 @@
-//! A part of a model that runs by itself: its first layers, and the first rows of its vocabulary. It writes nothing of
-//! use; it is there to measure what the whole would cost, at a fraction of the loading.
+//! Partial models: the first layers of a model and the first rows of its vocabulary. Their output
+//! is useless; they serve to measure the speed of the whole at a fraction of the loading time.
 
 use std::sync::Arc;
 
@@ -7,18 +7,19 @@ use super::weights::{EMBEDDING, OUTPUT, PER_LAYER_PROJECTION};
 use super::{Device, ModelSource};
 use crate::error::Result;
 
-/// A part, and how often the whole has it.
+/// A partial model, and its ratio to the whole.
 pub struct Part {
     pub source: ModelSource,
-    /// Layers of the whole against those of the part, at least 1.
+    /// Layers of the whole divided by those of the part, at least 1.
     pub layers: f64,
-    /// The same of the rows of the vocabulary.
+    /// Rows of the vocabulary of the whole divided by those of the part.
     pub vocabulary: f64,
 }
 
 impl ModelSource {
-    /// Of the layers as few as take `bytes` of memory, and of the rows of the output matrix as many as take half of
-    /// that; all of them where they take less. `None` of a draft head, which does not run by itself.
+    /// Returns a part with the fewest layers that take `bytes` of memory, and the fewest rows of
+    /// the output matrix that take half of that. Returns `None` for a draft head, which does not
+    /// run by itself.
     ///
     /// # Errors
     /// As [`Self::config`].
@@ -32,7 +33,7 @@ impl ModelSource {
             let stored = self.tensors.stored.iter().filter(|(name, _)| name.starts_with(prefix));
             stored.map(|(_, stored)| weights.loaded_bytes(stored)).sum()
         };
-        // Layers with experts are among them.
+        // At least one layer with experts is kept.
         let dense = whole.experts.as_ref().map_or(0, |experts| experts.after);
         let layers = least(whole.layers, taken("blk."), bytes).max((dense + 1).min(whole.layers));
         let output = if whole.tied_embeddings { EMBEDDING } else { OUTPUT };
@@ -66,10 +67,11 @@ impl ModelSource {
     }
 }
 
-/// Rows of the vocabulary come in so many, whole panels of every engine.
+/// Granularity of the part's vocabulary: a whole number of panels in every engine.
 const ROWS: usize = 64;
 
-/// Of `count` things that take `all` bytes together, as few as take `bytes`; at least one where there is one.
+/// Returns the smallest number of items that takes `bytes`, where `count` items take `all` bytes
+/// together; between 1 and `count`.
 fn least(count: usize, all: u64, bytes: u64) -> usize {
     let one = (all / count.max(1) as u64).max(1);
     (bytes.div_ceil(one) as usize).clamp(1, count.max(1))

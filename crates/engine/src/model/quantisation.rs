@@ -1,9 +1,9 @@
-//! What the format of a model's weights is called: "Q4_K_M", the name that people know a file by, and not the
-//! type of one of its tensors.
+//! Names of weight formats: "Q4_K_M", the recipe that a file is known by, rather than the type of
+//! one of its tensors.
 
 use crate::format::Format;
 
-/// The values of `general.file_type` that stand for types that can be read.
+/// Values of `general.file_type` for recipes of supported types.
 const FILE_TYPES: [(u64, &str); 33] = [
     (0, "F32"),
     (1, "F16"),
@@ -40,8 +40,8 @@ const FILE_TYPES: [(u64, &str); 33] = [
     (38, "MXFP4"),
 ];
 
-/// The format's name: what the file says, else what its name ends with, if most matrices are of such a type;
-/// else that type.
+/// Returns the name of the format: the recipe in the metadata, otherwise the one in the file name,
+/// if most matrices have one of its types; otherwise their type.
 pub(super) fn name(file_type: Option<u64>, file_format: Option<&str>, commonest: Format) -> String {
     let stated =
         FILE_TYPES.iter().find(|(number, _)| Some(*number) == file_type).map(|&(_, name)| name.to_owned());
@@ -50,7 +50,7 @@ pub(super) fn name(file_type: Option<u64>, file_format: Option<&str>, commonest:
     stated.into_iter().chain(shown).find(true_of_most).unwrap_or_else(|| commonest.name().to_owned())
 }
 
-/// Whether a word names a format: "Q4_K_M", "iq2_xxs", "BF16".
+/// Returns whether a word names a format, such as "Q4_K_M", "iq2_xxs" or "BF16".
 pub(super) fn is_format(word: &str) -> bool {
     let word = word.to_ascii_uppercase();
     if matches!(word.as_str(), "F32" | "F16" | "BF16" | "FP16" | "FP32" | "MXFP4" | "MXFP4_MOE") {
@@ -65,8 +65,8 @@ pub(super) fn is_format(word: &str) -> bool {
         )
 }
 
-/// The formats that most matrices have of a recipe: its own, and what takes its place where a row is no multiple of its
-/// blocks.
+/// Returns the types that most matrices of a recipe have: its own, and the replacement for rows
+/// that are not a multiple of its block size.
 fn types(recipe: &str) -> &'static [Format] {
     use Format::{
         Bf16, F16, F32, Iq1M, Iq1S, Iq2S, Iq2Xs, Iq2Xxs, Iq3S, Iq3Xxs, Iq4Nl, Iq4Xs, Mxfp4, Q2K, Q3K, Q4_0,
@@ -110,11 +110,11 @@ mod tests {
 
     #[test]
     fn a_file_goes_by_its_recipe_and_not_by_the_type_of_one_tensor() {
-        // The three real files; the second is mostly Q5_0, as its rows are no multiple of 256.
+        // Three real files. Most of the second is Q5_0, because its rows are not a multiple of 256.
         assert_eq!(name(Some(3), Some("Q4_1"), Format::Q4_1), "Q4_1");
         assert_eq!(name(Some(15), Some("Q4_K_M"), Format::Q5_0), "Q4_K_M");
         assert_eq!(name(Some(15), Some("q4_k_m"), Format::Q4K), "Q4_K_M");
-        // Where rows are no multiple of 256, as in the files of small models.
+        // Rows that are not a multiple of 256, as in small models.
         assert_eq!(name(Some(30), Some("IQ4_XS"), Format::Iq4Nl), "IQ4_XS");
         assert_eq!(name(Some(38), Some("mxfp4"), Format::Mxfp4), "MXFP4");
         assert_eq!(name(None, Some("iq2_xxs"), Format::Iq2Xxs), "IQ2_XXS");

@@ -1,22 +1,22 @@
-//! What a model's own files recommend for sampling: generation_config.json of a folder, `general.sampling.*` of a
-//! GGUF file. What a file does not say is for others to know.
+//! Sampling settings recommended by a model's own files: generation_config.json of a folder,
+//! `general.sampling.*` of a GGUF file. Adds no defaults.
 
 use super::{Form, ModelSource};
 use crate::recommended::Recommended;
 use crate::sampling::ModelPenalties;
 
-/// What GGUF files call some of the values.
+/// Names of settings, and their GGUF keys where these differ.
 const IN_GGUF: [(&str, &str); 3] =
     [("temperature", "temp"), ("repetition_penalty", "penalty_repeat"), ("repeat_last_n", "penalty_last_n")];
 
 impl ModelSource {
-    /// The penalties on repetition that the model is best used with; `None` for none.
+    /// Returns the recommended penalties on repetition; `None` for none.
     pub fn penalties(&self) -> Option<ModelPenalties> {
         Recommended::penalties(self.recommended().as_ref(), self.parameters())
     }
 
-    /// What the files recommend; `None` where they say nothing that can be used. What is out of its range, or no
-    /// number, is left out with a line in the log.
+    /// Returns the recommended settings; `None` if the files have no usable ones. Ignores values
+    /// that are out of range or not numbers, with a warning in the log.
     pub fn recommended(&self) -> Option<Recommended> {
         let refused = |name: &str, value: f64| {
             tracing::warn!("{}: the recommended {name} of {value} cannot be used", self.path.display());
@@ -25,7 +25,7 @@ impl ModelSource {
             Form::Folder(folder) => {
                 let config = &folder.generation_config;
                 let read = Recommended::read(|name| config[name].as_f64(), refused);
-                // Its other values are then what would hold for sampling.
+                // The other values would only matter with sampling.
                 let greedy = config["do_sample"].as_bool() == Some(false);
                 if greedy { Recommended { temperature: Some(0.0), ..Recommended::default() } } else { read }
             }

@@ -1,18 +1,18 @@
-//! The tensors of layers that keep a state in place of keys and values: their names in both formats, and their shapes.
+//! Names and shapes of the tensors of recurrent layers.
 
 use super::config::{ModelConfig, Recurrence};
 use super::family::Mixer;
 use super::tensors::Tensors;
 use crate::error::Result;
 
-/// A tensor of a recurrent layer, after `blk.{i}.` and `model.layers.{i}.`.
+/// A tensor of a recurrent layer; names follow `blk.{i}.` and `model.layers.{i}.`.
 struct Part {
     name: &'static str,
     hugging_face: &'static str,
     shape: fn(&ModelConfig, &Recurrence) -> Vec<usize>,
 }
 
-/// The decay of a value head: GGUF files hold -e^x of what Hugging Face files do.
+/// Decay of each value head. Hugging Face files store x, GGUF files -e^x.
 pub(super) const DECAY: &str = "ssm_a";
 
 const SHORT_CONV: [Part; 3] = [
@@ -57,10 +57,10 @@ const DELTA: [Part; 9] = [
     },
 ];
 
-/// A number of each channel that is added to what is convolved, where a file has it.
+/// Bias of the convolution, `[channels]`; optional.
 pub(super) const CONVOLUTION_BIAS: &str = "ssm_conv1d.bias";
 
-/// The matrix that files hold in place of the first three of [`MAMBA`], one above the other.
+/// Matrix in files that contains the first three of [`MAMBA`], one above the other.
 const INPUTS: &str = "ssm_in.weight";
 const INPUTS_OF_HUGGING_FACE: &str = "mamba.in_proj.weight";
 
@@ -114,7 +114,7 @@ fn parts(mixer: Mixer) -> &'static [Part] {
     }
 }
 
-/// The canonical name of a Hugging Face tensor of such a layer, if it is one.
+/// Returns the canonical name for a Hugging Face name in a recurrent layer.
 pub(super) fn canonical(hugging_face: &str, mixer: Mixer) -> Option<&'static str> {
     if mixer == Mixer::Mamba && hugging_face == INPUTS_OF_HUGGING_FACE {
         return Some(INPUTS);
@@ -125,7 +125,7 @@ pub(super) fn canonical(hugging_face: &str, mixer: Mixer) -> Option<&'static str
         .map(|part| part.name)
 }
 
-/// The names and shapes of those of a layer.
+/// Names and shapes of the tensors of a recurrent layer.
 pub(super) fn expected(
     config: &ModelConfig,
     layer: usize,
@@ -136,11 +136,11 @@ pub(super) fn expected(
     parts.iter().filter(is_there).filter_map(move |part| Some((part.name, (part.shape)(config, of?))))
 }
 
-/// Finds the parts of the matrix that files of Mamba layers have in their place, and makes vectors of what GGUF files
-/// hold as rows of one number or of groups.
+/// Splits the input matrix of Mamba layers into its parts, and flattens vectors that GGUF files
+/// store as rows of one number or of groups.
 ///
 /// # Errors
-/// `Error::BadModel` for a matrix that has not the rows of its parts.
+/// `Error::BadModel` for an input matrix with an unexpected number of rows.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     let Some(of) = config.recurrence.as_ref().filter(|of| of.mixer == Mixer::Mamba) else { return Ok(()) };
     for layer in (0..config.layers).filter(|&layer| config.mixers[layer] == Mixer::Mamba) {
@@ -156,7 +156,8 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
-/// The shape that is meant by `[channels, 1, taps]`, as Hugging Face files have kernels.
+/// Returns the shape of a convolution kernel that a Hugging Face file stores as `[channels, 1,
+/// taps]`.
 pub(super) fn unfolded(name: &str, shape: &[usize]) -> Option<Vec<usize>> {
     let [channels, 1, taps] = *shape else { return None };
     let is_kernel = ["conv.weight", "conv1d.weight"].iter().any(|end| name.ends_with(end));

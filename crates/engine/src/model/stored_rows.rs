@@ -1,12 +1,12 @@
-//! A matrix that stays in its file, of which rows are read one by one: tables of a token's numbers that are larger than
-//! all that is computed with.
+//! Matrices that stay in their file and are read row by row: per-layer embedding tables, which are
+//! larger than all other weights.
 
 use std::sync::Arc;
 
 use super::tensors::{Stored, Tensors};
 use crate::error::Result;
 
-/// `[rows, columns]`
+/// A matrix `[rows, columns]` in its file.
 #[derive(Clone)]
 pub struct StoredRows {
     tensors: Arc<Tensors>,
@@ -18,15 +18,15 @@ impl StoredRows {
         Self { tensors, stored }
     }
 
-    /// Numbers of a row.
+    /// Number of columns.
     pub fn columns(&self) -> usize {
         self.stored.shape[1]
     }
 
-    /// The numbers of a row that there is.
+    /// Reads a row as f32; `row` must be within the matrix.
     ///
     /// # Errors
-    /// `Error::Io`, and `Error::BadModel` for a file that has changed.
+    /// `Error::Io`; `Error::BadModel` if the file has changed.
     pub fn row(&self, row: usize) -> Result<Vec<f32>> {
         let width = self.stored.bytes.len() / self.stored.shape[0];
         let start = self.stored.bytes.start + row * width;

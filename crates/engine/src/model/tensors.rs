@@ -1,5 +1,5 @@
-//! The tensors of a model: where each lies in its files, and how it gets out of them. Reads no header: `gguf.rs` and
-//! `folder.rs` say where each tensor is, and prove that it is there.
+//! Locations of a model's tensors in its files, and their loading. Reads no header: `gguf.rs` and
+//! `folder.rs` locate the tensors and check that they lie within their files.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,65 +16,66 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::token::TokenId;
 
-/// The name of the list of an assistant's tokens, cluster by cluster.
+/// Name of the list of an assistant's tokens, ordered by cluster.
 pub(super) const ORDER: &str = "masked_embd_ordering";
 
-/// Where one tensor lies.
+/// Location of a tensor.
 #[derive(Debug, Clone)]
 pub struct Stored {
     pub format: Format,
     /// Outermost dimension first: `[out, in]` for a matrix.
     pub shape: Vec<usize>,
-    /// Index of the file.
+    /// Index of its file.
     pub file: usize,
-    /// The tensor's bytes in that file.
+    /// Byte range in that file.
     pub bytes: Range<usize>,
     pub meaning: Meaning,
-    /// Its rows do not lie one after the other.
+    /// Set if the tensor's rows are not contiguous.
     pub gathered: Option<Gathered>,
 }
 
-/// What the numbers of a vector stand for.
+/// Mapping from the stored numbers of a vector to weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     Themselves,
-    /// w for 1 + w.
+    /// Stored w means 1 + w.
     AboveOne,
-    /// w for -e^w.
+    /// Stored w means -e^w.
     MinusExp,
 }
 
-/// Where bytes lie that are no numbers by themselves, but parts of a tensor.
+/// Location of bytes that are only part of a tensor, such as blocks without their exponents.
 #[derive(Debug, Clone)]
 pub(super) struct Raw {
     pub shape: Vec<usize>,
-    /// Index of the file.
+    /// Index of its file.
     pub file: usize,
     pub bytes: Range<usize>,
 }
 
 impl Stored {
-    /// Numbers in it.
+    /// Number of elements.
     pub fn elements(&self) -> u64 {
         self.shape.iter().map(|&n| n as u64).product()
     }
 }
 
-/// Where a list of tokens lies. A draft head's table has of each row of its output matrix the target's token.
+/// Location of a list of tokens: a draft head's table from output rows to target tokens, or the
+/// order of an assistant's tokens.
 #[derive(Debug, Clone)]
 pub(super) struct TokenTable {
-    /// Index of the file.
+    /// Index of its file.
     pub file: usize,
-    /// Whole numbers.
+    /// Byte range of the integers.
     pub bytes: Range<usize>,
-    /// Bytes of one of them: 4 or 8.
+    /// Bytes per integer: 4 or 8.
     pub width: usize,
-    /// They are to be added to the numbers of their rows.
+    /// True if each integer is relative to its row's index.
     pub offsets: bool,
 }
 
 impl TokenTable {
-    /// Tokens in it.
+    /// Number of tokens.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.width
     }
@@ -83,38 +84,39 @@ impl TokenTable {
 /// All tensors of a model by canonical name, with the files they lie in.
 #[derive(Clone)]
 pub(super) struct Tensors {
-    /// The model's file or folder, for messages.
+    /// Path of the model's file or folder, for messages.
     pub path: PathBuf,
     pub files: Vec<Arc<WeightFile>>,
     pub stored: BTreeMap<String, Stored>,
-    /// Those of blocks after the layers, which are there to draft with, as if there were no layers before.
+    /// Tensors of the MTP blocks after the layers, numbered from block 0.
     pub beyond: BTreeMap<String, Stored>,
-    /// Until it is known which tensors they make.
+    /// Parts of tensors, until the tensors they belong to are known.
     pub raw: BTreeMap<String, Raw>,
     pub token_table: Option<TokenTable>,
-    /// Of an assistant whose tokens are in clusters: all of them, cluster by cluster.
+    /// An assistant's tokens ordered by cluster, if they are clustered.
     pub order: Option<TokenTable>,
 }
 
 impl Tensors {
-    /// None yet, of the model at `path`.
+    /// Starts without tensors, for the model at `path`.
     pub fn none(path: &Path) -> Self {
         let (stored, beyond, raw) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { path: path.to_owned(), files: Vec::new(), stored, beyond, raw, token_table: None, order: None }
     }
 
-    /// The numbers of the table of tokens, in the order of the rows; `None` where there is no table.
+    /// Reads the table of target tokens by output row; `None` if there is no table.
     ///
     /// # Errors
-    /// Those of reading its file.
+    /// Errors of reading the file.
     pub fn tokens(&self) -> Result<Option<Vec<i64>>> {
         self.token_table.as_ref().map(|table| self.numbers(table)).transpose()
     }
 
-    /// The tokens of an assistant, cluster by cluster.
+    /// Reads an assistant's tokens, ordered by cluster.
     ///
     /// # Errors
-    /// `Error::BadModel` for a list that does not name each of `tokens` once; those of reading its file.
+    /// `Error::BadModel` if the list does not contain each of `tokens` tokens once; errors of
+    /// reading the file.
     pub fn order(&self, tokens: usize) -> Result<Vec<TokenId>> {
         let numbers = self.order.as_ref().map_or(Ok(Vec::new()), |order| self.numbers(order))?;
         let mut is_named = vec![false; tokens];
@@ -143,30 +145,30 @@ impl Tensors {
         Ok((0..).zip(numbers).map(|(row, number)| number.saturating_add(first(row))).collect())
     }
 
-    /// Takes a tensor of another model for one of these.
+    /// Adds a tensor of another model under `name`.
     pub fn borrow(&mut self, name: &str, from: &Self, stored: &Stored) {
         let file = self.files.len();
         self.files.push(Arc::clone(&from.files[stored.file]));
         self.stored.insert(name.to_owned(), Stored { file, ..stored.clone() });
     }
 
-    /// Of all tensors.
+    /// Total size of all tensors in bytes.
     pub fn bytes(&self) -> u64 {
         self.stored.values().map(|stored| stored.bytes.len() as u64).sum()
     }
 
-    /// Where a tensor lies.
+    /// Returns the location of a tensor.
     ///
     /// # Errors
-    /// `Error::BadModel` when there is no tensor of that name.
+    /// `Error::BadModel` if there is no tensor of that name.
     pub fn find(&self, name: &str) -> Result<&Stored> {
         self.stored.get(name).ok_or_else(|| self.missing(name))
     }
 
-    /// The bytes of a tensor, row after row.
+    /// Reads the bytes of a tensor, row after row.
     ///
     /// # Errors
-    /// Those of reading its file.
+    /// Errors of reading the file.
     pub fn read(&self, stored: &Stored) -> Result<Vec<u8>> {
         let bytes = self.files[stored.file].read(stored.bytes.clone())?;
         let Some(gathered) = &stored.gathered else { return Ok(bytes) };
@@ -178,12 +180,12 @@ impl Tensors {
         Ok(gathered.gather(stored.format, (rows, columns), &bytes, &exponents))
     }
 
-    /// Copies a tensor out of its file onto `device`, in the format it is stored in; as numbers where candle has none
-    /// such, of 32 bits on a CPU and of 16 elsewhere, where memory is dear.
+    /// Copies a tensor from its file to `device` in its stored format. Formats that candle lacks
+    /// are dequantised: to f32 on a CPU, elsewhere to f16, to save memory.
     ///
     /// # Errors
-    /// `Error::BadModel` when there is no tensor of that name; those of reading its file; `Error::Compute` from the
-    /// device.
+    /// `Error::BadModel` if there is no tensor of that name; errors of reading the file;
+    /// `Error::Compute` from the device.
     pub fn load(&self, name: &str, device: &Device) -> Result<QTensor> {
         let stored = self.find(name)?;
         let bytes = self.read(stored)?;
@@ -199,12 +201,12 @@ impl Tensors {
         Ok(QTensor::new(storage, stored.shape.as_slice())?)
     }
 
-    /// Finds `parts`, each so many rows of `inputs`, in a matrix that holds them one above the other: a part is a range of
-    /// rows, and rows are whole blocks of whatever type they are stored in. Where the first is there by itself, or the
-    /// matrix is not, nothing is done.
+    /// Splits a matrix into `parts`, each a number of consecutive rows of `inputs` columns. Rows
+    /// are whole blocks of any format. Does nothing if the matrix is missing or the first part
+    /// exists already.
     ///
     /// # Errors
-    /// `Error::BadModel` for a matrix that has not the rows of its parts.
+    /// `Error::BadModel` for a matrix with an unexpected number of rows.
     pub fn split_rows(&mut self, name: &str, parts: &[(String, usize)], inputs: usize) -> Result<()> {
         if parts.iter().take(1).any(|(first, _)| self.stored.contains_key(first)) {
             return Ok(());
@@ -243,8 +245,8 @@ impl Tensors {
     }
 }
 
-/// The same bytes at an address that suits every element type, copied into `copy` if need be. Memory is nearly always
-/// found at such an address, so the copy is the exception.
+/// Returns `bytes` at an address aligned for every element type, copied into `copy` if necessary.
+/// Allocations nearly always are aligned, so the copy is rare.
 fn aligned<'a>(bytes: &'a [u8], copy: &'a mut Vec<u8>) -> &'a [u8] {
     const ALIGNMENT: usize = 8;
     if bytes.as_ptr().align_offset(ALIGNMENT) == 0 {

@@ -1,5 +1,5 @@
-//! Text that grows token by token: whole characters only, and nothing of a stop string. Pieces join
-//! to what the tokenizer makes of all tokens at once.
+//! Incremental detokenization: whole characters only, and nothing of a stop string. The pieces join
+//! to the tokenizer's text for all tokens at once.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use super::channels::Channels;
 use super::tokenizer::Tokenizer;
 use crate::token::TokenId;
 
-/// The text of a reply under way.
+/// Text of a reply in progress.
 #[derive(Clone)]
 pub struct TextStream {
     tokenizer: Arc<Tokenizer>,
-    /// Never empty strings.
+    /// Stop strings, none of them empty.
     stops: Vec<String>,
-    /// The next bytes are the first of a text, whose leading space the tokenizer has added.
+    /// True until the first bytes of a text, before which the tokenizer added a space.
     drops_space: bool,
-    /// Of a model that writes messages with channels.
+    /// Conversion of channels, for a model that writes them.
     channels: Option<Channels>,
-    /// The beginning of a character, 0 to 3 bytes.
+    /// Start of an incomplete character, 0 to 3 bytes.
     incomplete: Vec<u8>,
-    /// Text that may be the beginning of a stop string.
+    /// Text that may be the start of a stop string.
     held: String,
     stopped: bool,
 }
 
 impl TextStream {
-    /// A text from its beginning. `stops` end it: neither they nor anything after is handed out.
+    /// Starts a text. `stops` end it: neither a stop string nor text after it is returned.
     pub fn new(tokenizer: Arc<Tokenizer>, stops: &[String]) -> Self {
         Self {
             stops: stops.iter().filter(|stop| !stop.is_empty()).cloned().collect(),
@@ -38,19 +38,19 @@ impl TextStream {
         }
     }
 
-    /// The same after the tokens of a prompt, which may say what is being written.
+    /// Continues after `prompt`, which may contain the header of the message.
     pub fn after(mut self, prompt: &[TokenId]) -> Self {
         self.channels = Channels::after(prompt, &self.tokenizer);
         self
     }
 
-    /// The same for a text that goes on after another: its leading space is its own.
+    /// Continues an earlier text, so that a leading space is part of it.
     pub fn continuing(mut self) -> Self {
         self.drops_space = false;
         self
     }
 
-    /// Takes one token and returns what has become certain of the text since the one before.
+    /// Adds a token and returns the text that is now certain.
     pub fn push(&mut self, token: TokenId) -> String {
         let tokenizer = Arc::clone(&self.tokenizer);
         let bytes = tokenizer.next_bytes(token, &mut self.drops_space);
@@ -59,12 +59,12 @@ impl TextStream {
         self.release(replaced.unwrap_or(&text))
     }
 
-    /// Whether a stop string has ended the text. Nothing more is added then.
+    /// Returns whether a stop string has ended the text; nothing is added after it.
     pub fn stopped(&self) -> bool {
         self.stopped
     }
 
-    /// Returns what was held back: the text ends here. An incomplete character becomes U+FFFD.
+    /// Ends the text and returns what was held back. An incomplete character becomes U+FFFD.
     pub fn finish(&mut self) -> String {
         if self.stopped {
             return String::new();
@@ -75,7 +75,7 @@ impl TextStream {
         text
     }
 
-    /// Appends bytes and takes out all but an incomplete character at the end.
+    /// Appends bytes and returns all characters that are complete.
     fn complete(&mut self, bytes: &[u8]) -> String {
         self.incomplete.extend_from_slice(bytes);
         let all = std::mem::take(&mut self.incomplete);
@@ -95,7 +95,7 @@ impl TextStream {
         text
     }
 
-    /// Appends text and takes out what cannot be part of a stop string.
+    /// Appends text and returns the part that cannot belong to a stop string.
     fn release(&mut self, text: &str) -> String {
         if self.stopped {
             return String::new();
@@ -112,11 +112,11 @@ impl TextStream {
     }
 }
 
-/// Bytes of the longest end of `text` that `stop` begins with, `stop` as a whole not counted.
+/// Returns the length in bytes of the longest suffix of `text` that is a proper prefix of `stop`.
 fn overlap(text: &str, stop: &str) -> usize {
     let longest = text.len().min(stop.len() - 1);
     let fits = |&length: &usize| text.as_bytes().ends_with(&stop.as_bytes()[..length]);
-    // A stop string's beginning is cut at a character, or it could not end valid text.
+    // A prefix that splits a character cannot end valid text.
     (1..=longest).rev().filter(|&length| stop.is_char_boundary(length)).find(fits).unwrap_or(0)
 }
 
@@ -136,7 +136,7 @@ mod tests {
         Arc::new(ModelSource::open(&path).unwrap().tokenizer().unwrap())
     }
 
-    /// Tokens are bytes.
+    /// Tokenizer with a token for each byte.
     fn bytes() -> Arc<Tokenizer> {
         tokenizer(&Gguf::tiny())
     }
@@ -185,7 +185,7 @@ mod tests {
     fn the_stop_string_that_begins_first_ends_the_text() {
         let mut stream = stream(&["lo wo", "o w", ""]);
         assert_eq!(pieces(&mut stream, "hello world").concat(), "hell");
-        // A token may bring a whole stop string, and text before it.
+        // One token may contain a whole stop string and text before it.
         let mut stream = self::stream(&["el"]);
         assert_eq!(stream.push(257), "h");
         assert!(stream.stopped());
@@ -195,7 +195,7 @@ mod tests {
     fn only_the_first_word_of_a_text_loses_its_added_space() {
         let spaced = tokenizer(&Gguf::sentence_piece(&[("▁a", -1.0)]));
         let mut stream = TextStream::new(Arc::clone(&spaced), &[]);
-        // Control tokens have no text to begin with.
+        // Control tokens have no text.
         assert_eq!([1, 259, 259].map(|token| stream.push(token)), ["", "a", " a"]);
         let mut continuing = TextStream::new(spaced, &[]).continuing();
         assert_eq!(continuing.push(259), " a");
@@ -233,7 +233,8 @@ mod tests {
             let mut stream = TextStream::new(TOKENIZER.with(Arc::clone), &stops);
             let mut found: String = text.bytes().map(|byte| stream.push(byte.into())).collect();
             found.push_str(&stream.finish());
-            // The first to be complete wins; of those complete at once, the one that begins first.
+            // The stop string that completes first ends the text; among several, the one that
+            // begins first.
             let complete = (0..=text.len()).filter(|&end| text.is_char_boundary(end)).find_map(|end| {
                 stops.iter().filter_map(|stop| text[..end].find(stop.as_str())).min()
             });

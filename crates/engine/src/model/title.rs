@@ -1,37 +1,38 @@
-//! What a model is called, put together from what its file says of it and from the file's name, neither of
-//! which can be trusted alone: "Smollm2 135M 8k Lc100K Mix1 Ep2" lies in SmolLM2-135M-Instruct.Q4_1.gguf, and
-//! "LLaMA v2" in llama-2-7b-chat.gguf.
+//! Titles of models, from the metadata and the file name. Neither is reliable alone: the metadata
+//! of SmolLM2-135M-Instruct.Q4_1.gguf says "Smollm2 135M 8k Lc100K Mix1 Ep2", and that of
+//! llama-2-7b-chat.gguf "LLaMA v2".
 
 use super::quantisation::is_format;
 
-/// Characters of a name at most; what is longer is cut.
+/// Longest title in characters; longer ones are cut.
 const LONGEST: usize = 60;
-/// How much of a clue is looked at.
+/// Longest part of a clue that is read, in characters.
 const LONGEST_CLUE: usize = 200;
 
-/// Words on how a model was stored, which are no part of its name.
+/// Words about the storage of a model, which are not part of its title.
 const STORAGE: [&str; 11] =
     ["gguf", "ggml", "awq", "gptq", "mlx", "hf", "ud", "imat", "imatrix", "i1", "safetensors"];
-/// Names that any model may have.
+/// Names that say nothing about the model.
 const GENERIC: [&str; 10] =
     ["model", "models", "ggml", "gguf", "checkpoint", "output", "final", "main", "unknown", "untitled"];
 
-/// Where a name may be found. Any of them may be missing, empty or nonsense.
+/// Sources of a title. Any of them may be missing, empty or meaningless.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Clues<'a> {
-    /// `general.name`, or the repository that a folder's config.json names.
+    /// `general.name`, or the repository in `_name_or_path` of config.json.
     pub name: Option<&'a str>,
-    /// `general.basename`, `general.size_label`, `general.finetune`: "Qwen2.5-Coder", "1.5B", "Instruct".
+    /// `general.basename`, `general.size_label`, `general.finetune`: "Qwen2.5-Coder", "1.5B",
+    /// "Instruct".
     pub basename: Option<&'a str>,
     pub size_label: Option<&'a str>,
     pub finetune: Option<&'a str>,
-    /// The file's name without its ending, or the folder's.
+    /// File name without extension, or folder name.
     pub file: &'a str,
 }
 
-/// The model's name, one line of words: "Qwen2.5 Coder 1.5B Instruct". The file's name decides where it is
-/// made as files of models are, and is not of another model than the file says; capitals are taken from
-/// whoever has them.
+/// Builds the title, one line of words such as "Qwen2.5 Coder 1.5B Instruct". The file name wins if
+/// it follows the naming convention and agrees with the metadata; capitals come from whichever
+/// source has them.
 pub(super) fn title(clues: Clues<'_>) -> String {
     let (own_file, formatted) = without_format(within(clues.file));
     let file = words(own_file);
@@ -58,14 +59,15 @@ pub(super) fn title(clues: Clues<'_>) -> String {
     if title.is_empty() { "Model".to_owned() } else { title }
 }
 
-/// Whether a word says how many parameters there are: "135M", "1.5b", "8x7B".
+/// Returns whether a word is a number of parameters: "135M", "1.5b", "8x7B".
 pub(super) fn is_size(word: &str) -> bool {
     let number = word.strip_suffix(['M', 'm', 'B', 'b', 'T', 't']).unwrap_or_default();
     number.starts_with(|c: char| c.is_ascii_digit())
         && number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == 'x')
 }
 
-/// A file's name less "-Q4_K_M" or ".Q8_0" at its end and the number of a part, and whether there was one.
+/// Strips a format such as "-Q4_K_M" or ".Q8_0" and the number of a split file from a file name;
+/// returns whether there was a format.
 fn without_format(file: &str) -> (&str, bool) {
     let part = file.rsplit_once("-of-").filter(|(_, count)| count.chars().all(|c| c.is_ascii_digit()));
     let whole = part.and_then(|(rest, _)| rest.rsplit_once('-')).map_or(file, |(rest, _)| rest);
@@ -76,7 +78,7 @@ fn without_format(file: &str) -> (&str, bool) {
     }
 }
 
-/// The format that a file's name ends with, "Q4_K_M".
+/// Returns the format at the end of a file name, such as "Q4_K_M".
 pub(super) fn format_of(file: &str) -> Option<&str> {
     let (rest, found) = without_format(within(file));
     let format = found.then(|| &file[rest.len() + 1..])?;
@@ -92,17 +94,17 @@ fn words(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The beginning of a text that may be of any length.
+/// Returns the start of a text of any length.
 fn within(text: &str) -> &str {
     text.char_indices().nth(LONGEST_CLUE).map_or(text, |(end, _)| &text[..end])
 }
 
-/// Of a path or a repository its own name.
+/// Returns the last component of a path or repository name.
 fn last_part(text: &str) -> &str {
     text.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
-/// A name that any model may have, or a checksum.
+/// Returns whether a word could name any model, or is a checksum.
 fn is_generic(word: &str) -> bool {
     GENERIC.iter().any(|generic| word.eq_ignore_ascii_case(generic))
         || word.len() >= 20 && word.chars().all(|c| c.is_ascii_hexdigit())
@@ -113,15 +115,15 @@ fn joined(words: &[&str]) -> String {
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// The same word as somebody else writes it who uses more capitals.
+/// Returns the spelling of `word` with most capitals among `others` and itself.
 fn in_best_case<'a>(word: &'a str, others: impl Iterator<Item = &'a &'a str>) -> &'a str {
     let capitals = |word: &str| word.chars().filter(|c| c.is_uppercase()).count();
     let same = others.copied().filter(|other| other.eq_ignore_ascii_case(word));
-    // Of equals the last is taken, which is the file's own.
+    // `max_by_key` returns the last of equals: the file's own spelling.
     same.chain([word]).max_by_key(|word| capitals(word)).unwrap_or(word)
 }
 
-/// "135M" of "135m".
+/// Capitalises the unit of a size: "135M" for "135m".
 fn with_its_unit(word: &str) -> String {
     match word.char_indices().next_back() {
         Some((at, unit)) if is_size(word) => format!("{}{}", &word[..at], unit.to_ascii_uppercase()),
@@ -129,7 +131,7 @@ fn with_its_unit(word: &str) -> String {
     }
 }
 
-/// With a capital at its beginning, and no longer than a line.
+/// Capitalises the first letter and cuts the title to [`LONGEST`].
 fn capitalised(text: &str) -> String {
     let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
     let mut title = String::new();
@@ -152,7 +154,7 @@ fn capitalised(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The title of a file, by `[name, basename, size_label, finetune]`.
+    /// Title for a file, by `[name, basename, size_label, finetune]`.
     fn titled(file: &str, clues: [&str; 4]) -> String {
         let [name, basename, size_label, finetune] =
             clues.map(|clue| Some(clue).filter(|clue| !clue.is_empty()));
@@ -204,7 +206,7 @@ mod tests {
         assert_eq!(titled("The-Tower-of-Hanoi-7B", [""; 4]), "The Tower of Hanoi 7B");
         assert_eq!(titled("tiny", ["Tiny", "", "", ""]), "Tiny");
         assert_eq!(titled("model", ["meta-llama/Llama-3.2-1B", "", "", ""]), "Llama 3.2 1B");
-        // The size is said once.
+        // A size appears once.
         assert_eq!(titled("x", ["", "phi-3-3.8B", "3.8B", "mini"]), "Phi 3 3.8B mini");
     }
 

@@ -1,5 +1,5 @@
-//! A file of weights, open for reading. Nothing of it is mapped into memory: a file that another program cuts short,
-//! or that lies on a disk that goes away, is an error at the next read and no signal that ends the program.
+//! A weight file open for reading. It is not mapped into memory: if another program truncates the
+//! file or its disk disappears, the next read returns an error instead of raising a signal.
 
 use std::fs::File;
 use std::io;
@@ -9,10 +9,10 @@ use std::time::SystemTime;
 
 use crate::error::{DOWNLOAD_AGAIN, Error, Result};
 
-/// Bytes asked for at a time: as memory is found only as it is read into, few of them are cleared in vain.
+/// Bytes per read. The buffer grows as it is filled, so that little memory is cleared in vain.
 const PIECE: usize = 1 << 20;
 
-/// An open file, as long and as old as it was when it was opened.
+/// An open file, with its length and modification time when it was opened.
 #[derive(Debug)]
 pub(super) struct WeightFile {
     path: PathBuf,
@@ -22,8 +22,10 @@ pub(super) struct WeightFile {
 }
 
 impl WeightFile {
+    /// Opens a regular file.
+    ///
     /// # Errors
-    /// `Error::Io` when the file cannot be opened or is none: a pipe would be waited for.
+    /// `Error::Io` if the file cannot be opened or is not regular; a pipe would block.
     pub fn open(path: &Path) -> Result<Self> {
         let io = |source| Error::Io { path: path.to_owned(), source };
         if !std::fs::metadata(path).map_err(io)?.is_file() {
@@ -35,34 +37,34 @@ impl WeightFile {
         Ok(Self { path: path.to_owned(), file, length: metadata.len(), modified })
     }
 
-    /// What tells it from others, and from itself after a change.
+    /// Returns the path, length and modification time, which identify a version of a file.
     pub fn identity(&self) -> (PathBuf, u64, Option<SystemTime>) {
         (self.path.clone(), self.length, self.modified)
     }
 
-    /// Bytes it had when it was opened.
+    /// Length in bytes when the file was opened.
     pub fn len(&self) -> usize {
         usize::try_from(self.length).unwrap_or(usize::MAX)
     }
 
-    /// The bytes of a range.
+    /// Reads a range of bytes.
     ///
     /// # Errors
-    /// `Error::Io` when they cannot be read or there is no memory for them; `Error::BadModel` when the file is
-    /// another than it was when it was opened.
+    /// `Error::Io` if the range cannot be read or memory is short; `Error::BadModel` if the file
+    /// has changed since it was opened.
     pub fn read(&self, range: Range<usize>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.read_on(&mut bytes, range)?;
         Ok(bytes)
     }
 
-    /// Adds the bytes of a range to others.
+    /// Reads a range of bytes and appends them to `bytes`.
     ///
     /// # Errors
     /// As [`Self::read`].
     pub fn read_on(&self, bytes: &mut Vec<u8>, range: Range<usize>) -> Result<()> {
         let read = self.fill(bytes, range);
-        // What could not be read may be gone because the file is another now, which says more.
+        // A failed read may be due to a change of the file, which is the better error.
         self.check_unchanged()?;
         read.map_err(|source| Error::Io { path: self.path.clone(), source })
     }
@@ -79,7 +81,7 @@ impl WeightFile {
         Ok(())
     }
 
-    /// What was read before and what is read now must belong together.
+    /// Checks that length and modification time are those of the opened file.
     fn check_unchanged(&self) -> Result<()> {
         let metadata = self.file.metadata();
         let metadata = metadata.map_err(|source| Error::Io { path: self.path.clone(), source })?;

@@ -1,5 +1,5 @@
-//! A model's weights under canonical names (GGUF's), whatever the format: the table of tensors a
-//! model must have, their shapes, and handing them out. Keeps nothing in memory itself.
+//! Weights under canonical names, which are GGUF's, for either file format: the table of a model's
+//! tensors with their shapes, and access to them. Keeps no weights in memory.
 
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
@@ -26,39 +26,41 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::token::TokenId;
 
-/// The name of the embedding, `[vocabulary, hidden]`.
+/// Embedding, `[vocabulary, hidden]`.
 pub const EMBEDDING: &str = "token_embd.weight";
-/// The name of the output matrix, `[vocabulary, hidden]`; absent when the embedding is tied to it.
+/// Output matrix, `[vocabulary, hidden]`; absent if the embedding is tied to it.
 pub const OUTPUT: &str = "output.weight";
-/// The name of the norm before the output matrix, `[hidden]`.
+/// Norm before the output matrix, `[hidden]`.
 pub(super) const OUTPUT_NORM: &str = "output_norm.weight";
-/// The name of the matrix that fuses the states a draft head reads, `[hidden, states]`.
+/// Matrix that fuses the states a draft head reads, `[hidden, states]`.
 pub const FUSE: &str = "fc.weight";
-/// The names of what all layers are told of a token: the table, `[tokens, layers * width]`, what is made of the embedding,
-/// `[layers * width, hidden]`, and its norm.
+/// Table of per-layer input embeddings, `[tokens, layers * width]`.
 pub const PER_LAYER_EMBEDDING: &str = "per_layer_token_embd.weight";
+/// Projection of the embedding to per-layer inputs, `[layers * width, hidden]`.
 pub const PER_LAYER_PROJECTION: &str = "per_layer_model_proj.weight";
+/// Norm of that projection, `[width]`.
 pub const PER_LAYER_NORM: &str = "per_layer_proj_norm.weight";
-/// The name of a draft head's table of tokens.
+/// A draft head's table from output rows to target tokens.
 pub(super) const TOKEN_TABLE: &str = "d2t";
-/// GGUF's divisors of the rotary frequencies, one for two components of a head that are rotated.
+/// Divisors of the rotary frequencies in GGUF files, one for each pair of rotated components.
 pub(super) const ROPE_FACTORS: &str = "rope_freqs.weight";
-/// The same for contexts longer than the original one, and for those that are not.
+/// LongRoPE's divisors for texts longer than the original context.
 pub(super) const LONG_FACTORS: &str = "rope_factors_long.weight";
+/// LongRoPE's divisors for texts up to the original context.
 pub(super) const SHORT_FACTORS: &str = "rope_factors_short.weight";
 
-/// A dimension of a tensor, by what it counts.
+/// Dimension of a tensor, by meaning.
 #[derive(Clone, Copy)]
 enum Dimension {
     Vocabulary,
-    /// That can be fed.
+    /// Input vocabulary.
     Tokens,
     Hidden,
-    /// Of a token's embedding.
+    /// Width of embeddings and of the state passed on to the next draft token.
     Carried,
-    /// What attention takes of a token.
+    /// Input width of attention.
     Mixed,
-    /// A draft head's target's states, one after the other.
+    /// Total width of the target's states that a draft head reads.
     States,
     Intermediate,
     /// heads * head_size
@@ -67,15 +69,17 @@ enum Dimension {
     KeyValues,
     Head,
     Heads,
-    /// Of the layer.
+    /// Number of experts.
     Experts,
-    /// What a layer is told of a token beside its state, and all layers.
+    /// Width of the per-layer input.
     PerLayer,
+    /// Width of the per-layer inputs of all layers.
     AllLayers,
     One,
 }
 
-/// A tensor: canonical name, Hugging Face name, shape, which families have it, and in which of their layers it is.
+/// A tensor: canonical name, Hugging Face name, shape, the families that have it, and the layers it
+/// is in.
 struct Part {
     name: &'static str,
     hugging_face: &'static str,
@@ -89,7 +93,7 @@ const fn part(name: &'static str, hugging_face: &'static str, shape: &'static [D
 }
 
 impl Part {
-    /// Layers without attention do not have it.
+    /// Returns whether this belongs to attention, which recurrent layers lack.
     fn is_of_attention(&self) -> bool {
         self.hugging_face.starts_with("self_attn.")
     }
@@ -125,7 +129,7 @@ const OUTER: [Part; 8] = [
     part(OUTPUT, "lm_head.weight", &[Vocabulary, Hidden]),
 ];
 
-/// Whether it is a draft head that fuses states token by token.
+/// Returns whether this is a draft head that fuses states and drafts token by token.
 const fn fuses(family: &Family) -> bool {
     family.is_draft_head && !family.drafts_blocks && !family.assists
 }
@@ -134,12 +138,12 @@ fn tells_layers(config: &ModelConfig, _: usize) -> bool {
     config.per_layer.is_some()
 }
 
-/// Whether a layer has keys and values of its own.
+/// Returns whether a layer has keys and values of its own.
 fn caches(config: &ModelConfig, layer: usize) -> bool {
     layer < config.caching_layers
 }
 
-/// Whether its values are no keys.
+/// Returns whether a layer has a value matrix.
 fn has_values(config: &ModelConfig, layer: usize) -> bool {
     caches(config, layer) && !config.attention(layer).keys.are_values
 }
@@ -148,7 +152,7 @@ fn has_experts(config: &ModelConfig, layer: usize) -> bool {
     config.experts_of(layer).is_some()
 }
 
-/// Whether a layer has a feed-forward network by itself, or experts beside it.
+/// Returns whether a layer has a dense feed-forward network, with or without experts beside it.
 fn feeds_densely(config: &ModelConfig, layer: usize) -> bool {
     config.experts_of(layer).is_none_or(|experts| experts.beside)
 }
@@ -169,7 +173,7 @@ const fn gates_shared(family: &Family) -> bool {
     matches!(family.experts, Some(ExpertOptions { shared: Some(SharedExpert::Gated), .. }))
 }
 
-/// Whether some layers have feed-forward networks, with experts beside them or without.
+/// Returns whether some layers have a dense feed-forward network.
 const fn feeds(family: &Family) -> bool {
     match family.experts {
         Some(experts) => experts.beside || experts.after_dense || experts.optional,
@@ -177,17 +181,17 @@ const fn feeds(family: &Family) -> bool {
     }
 }
 
-/// Those that files of [`HeadNorms::Fixed`] may lack.
+/// Norms that files of [`HeadNorms::Fixed`] may lack.
 const QUERY_NORM: &str = "attn_q_norm.weight";
 const KEY_NORM: &str = "attn_k_norm.weight";
-/// What the share of the expert is made of that all tokens go through; some files have it as a vector.
+/// Gate of the shared expert; some files store it as a vector.
 const SHARED_GATE: &str = "ffn_gate_inp_shexp.weight";
 
 const fn norms_heads(family: &Family) -> bool {
     matches!(family.head_norms, HeadNorms::Each | HeadNorms::Fixed)
 }
 
-/// Those of every layer, after `blk.{i}.` and `model.layers.{i}.`.
+/// Tensors of a layer; names follow `blk.{i}.` and `model.layers.{i}.`.
 const LAYER: [Part; 39] = [
     part("attn_norm.weight", "input_layernorm.weight", &[Hidden]).of(|f| f.pre_norms),
     part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(fuses),
@@ -205,7 +209,7 @@ const LAYER: [Part; 39] = [
     part("attn_sinks.weight", "self_attn.sinks", &[Heads]).of(|f| f.sinks),
     part("attn_output.weight", "self_attn.o_proj.weight", &[Hidden, Queries]),
     part("attn_output.bias", "self_attn.o_proj.bias", &[Hidden]).of(|f| f.output_bias),
-    // With post norms Hugging Face's name for the norm after attention means what it says.
+    // With post norms, Hugging Face's name for the norm after attention is literal.
     part("post_attention_norm.weight", "post_attention_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
     part("ffn_norm.weight", "post_attention_layernorm.weight", &[Hidden])
         .of(|f| f.pre_norms && !f.post_norms),
@@ -255,8 +259,8 @@ const LAYER: [Part; 39] = [
     part("layer_output_scale.weight", "layer_scalar", &[One]).of(|f| f.layer_scales),
 ];
 
-/// Matrices that files hold as one: its canonical name and its Hugging Face name, and the parts whose
-/// rows follow each other in it.
+/// Matrices stored as one: canonical name, Hugging Face name, and the parts whose rows follow each
+/// other.
 struct Fused {
     name: &'static str,
     hugging_face: &'static str,
@@ -276,8 +280,8 @@ const FUSED: [Fused; 2] = [
     },
 ];
 
-/// What Granite 4 calls the feed-forward network of its dense models and its experts, gpt-oss and Gemma 4 the router, and LFM2 some parts
-/// of a layer, and what others do.
+/// Aliases of Hugging Face names in a layer: of Granite 4 for feed-forward networks and experts, of
+/// gpt-oss and Gemma 4 for the router, of LFM2, and of DeepSeek for experts.
 const ALIASES: [(&str, &str); 23] = [
     ("router.proj.weight", "mlp.gate.weight"),
     ("block_sparse_moe.router.layer.weight", "mlp.gate.weight"),
@@ -304,7 +308,7 @@ const ALIASES: [(&str, &str); 23] = [
     ("mlp.shared_experts.down_proj.weight", "mlp.shared_expert.down_proj.weight"),
 ];
 
-/// The canonical name of a Hugging Face tensor; `None` for one the family does not have.
+/// Returns the canonical name for a Hugging Face name; `None` for a tensor that the family lacks.
 pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
     if family.assists
         && let Some(name) = assistant_tensors::outer(hugging_face)
@@ -343,7 +347,8 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
     Some(format!("blk.{layer}.{}", fused.or_else(part).or_else(recurrent)?))
 }
 
-/// The same of a draft head: nothing stands before `layers`, and its one layer is the middle one for some.
+/// Returns the canonical name for a draft head, whose names begin with `layers`, or with `midlayer`
+/// in some EAGLE-3 files.
 fn canonical_of_head(hugging_face: &str, family: &Family) -> Option<String> {
     let outer = |part: &&Part| {
         (part.exists)(family) && part.hugging_face.trim_start_matches("model.") == hugging_face
@@ -365,7 +370,7 @@ fn canonical_of_head(hugging_face: &str, family: &Family) -> Option<String> {
     Some(format!("blk.0.{}", part.name))
 }
 
-/// The same of one that guesses blocks, after those that all models have.
+/// Returns the canonical name for a block head's layers and optional tensors.
 fn canonical_of_block(hugging_face: &str, family: &Family) -> Option<String> {
     if let Some(name) = block_tensors::outer(hugging_face) {
         return Some(name.to_owned());
@@ -377,10 +382,10 @@ fn canonical_of_block(hugging_face: &str, family: &Family) -> Option<String> {
     Some(format!("blk.{layer}.{}", part.or_else(|| block_tensors::of_layer(rest))?))
 }
 
-/// The name of the norm of all states that a draft head fuses, or of what comes of them in one that guesses blocks.
+/// Norm of all states that a draft head fuses, or in a block head of their fusion.
 pub const FUSED_NORM: &str = "enc.output_norm.weight";
 
-/// The name of the norm of all states that a draft head fuses, or of one of them.
+/// Name of the norm of all states that a draft head fuses, or of one of them.
 pub fn fused_norm(state: Option<usize>) -> String {
     match state {
         None => FUSED_NORM.to_owned(),
@@ -388,16 +393,16 @@ pub fn fused_norm(state: Option<usize>) -> String {
     }
 }
 
-/// One name for each: neither +1 nor 01.
+/// Parses a canonical decimal number: neither "+1" nor "01".
 pub(super) fn number(text: &str) -> Option<usize> {
     text.parse().ok().filter(|number: &usize| number.to_string() == text)
 }
 
-/// Finds the parts of matrices that are held as one: a part is a range of rows, and rows are whole blocks of
-/// whatever type they are stored in. A file that holds the parts by themselves is left as it is.
+/// Splits tensors that files store as one, and gives all tensors their canonical names. Parts that
+/// a file stores separately stay as they are.
 ///
 /// # Errors
-/// `Error::BadModel` for a matrix that has not the rows of its parts.
+/// `Error::BadModel` for a matrix with an unexpected number of rows.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     rename(tensors, config);
     if config.family.gate_in_query {
@@ -420,7 +425,8 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
-/// Hugging Face files of Granite call the expert that all tokens go through as they call a feed-forward network.
+/// Renames Granite's shared expert, which Hugging Face files name like a dense feed-forward
+/// network.
 fn name_shared_expert(tensors: &mut Tensors, config: &ModelConfig) {
     let is_whole = |experts: &super::config::Experts| experts.shared == Some(SharedExpert::Whole);
     for layer in (0..config.layers).filter(|&layer| config.experts_of(layer).is_some_and(is_whole)) {
@@ -432,7 +438,7 @@ fn name_shared_expert(tensors: &mut Tensors, config: &ModelConfig) {
     }
 }
 
-/// Gives tensors the names that other families have for them, and puts those of blocks beyond the layers aside.
+/// Replaces aliases of GGUF names, and moves MTP blocks to `tensors.beyond`.
 fn rename(tensors: &mut Tensors, config: &ModelConfig) {
     let rename = |tensors: &mut Tensors, from: &str, to: &str| {
         if !tensors.stored.contains_key(to)
@@ -443,7 +449,7 @@ fn rename(tensors: &mut Tensors, config: &ModelConfig) {
     };
     rename(tensors, "token_embd_norm.weight", OUTPUT_NORM);
     if config.assistant().is_some() {
-        // Its table of tokens is its output matrix: the embedding is the target's.
+        // An assistant's token table is its output matrix; the embedding is the target's.
         rename(tensors, EMBEDDING, OUTPUT);
         tensors.stored.remove(EMBEDDING);
     }
@@ -468,7 +474,7 @@ fn rename(tensors: &mut Tensors, config: &ModelConfig) {
     }
 }
 
-/// Finds the matrices of queries and gates in the one that has both, head by head.
+/// Splits the query matrix that also contains the gate, head by head.
 fn split_gates(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     for layer in (0..config.layers).filter(|&layer| config.mixers[layer] == Mixer::Attention) {
         let [query, gate] = ["attn_q", "attn_gate"].map(|part| format!("blk.{layer}.{part}.weight"));
@@ -486,7 +492,7 @@ fn split_gates(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
-/// Files may hold keys and values of layers that see those of others.
+/// Removes keys and values of layers that attend to another layer's cache; some files contain them.
 fn leave_out_shared(tensors: &mut Tensors, config: &ModelConfig) {
     for layer in config.caching_layers..config.layers {
         for part in ["attn_k.weight", "attn_v.weight", KEY_NORM] {
@@ -495,15 +501,16 @@ fn leave_out_shared(tensors: &mut Tensors, config: &ModelConfig) {
     }
 }
 
-/// Checks that exactly the family's tensors are there, in the shapes the config asks for. A tensor
-/// that would be left out (a bias, an adapter) means another computation than ours.
+/// Checks that exactly the family's tensors exist, in the shapes that the configuration requires.
+/// An unexpected tensor, such as a bias or an adapter, would mean a different computation.
 ///
 /// # Errors
 /// `Error::BadModel` naming the first tensor that is missing, unknown or of another shape.
 pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     let mut expected = 0;
     assistant_tensors::check(tensors, config)?;
-    // A draft head without one of these has its target's; an assistant's output matrix is its own.
+    // A draft head may use its target's embedding and output matrix; an assistant has its own
+    // output matrix.
     let borrowed = |name: &str| {
         let borrows = config.draft_head.is_some()
             && (name == EMBEDDING || name == OUTPUT && config.assistant().is_none());
@@ -534,7 +541,7 @@ pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     })
 }
 
-/// Whether a tensor is read with the config.
+/// Returns whether a tensor is part of the configuration.
 fn is_rotary(name: &str) -> bool {
     [ROPE_FACTORS, LONG_FACTORS, SHORT_FACTORS].contains(&name)
 }
@@ -570,7 +577,7 @@ fn shape(part: &Part, config: &ModelConfig, layer: usize) -> Vec<usize> {
     part.shape.iter().map(|&dimension| size(dimension, config, layer)).collect()
 }
 
-/// Of a layer, where layers differ in it.
+/// Returns the size of a dimension in `layer`.
 fn size(dimension: Dimension, config: &ModelConfig, layer: usize) -> usize {
     let per_layer = config.per_layer.unwrap_or_default();
     let keys = || config.attention(layer).keys;
@@ -593,10 +600,11 @@ fn size(dimension: Dimension, config: &ModelConfig, layer: usize) -> usize {
     }
 }
 
-/// Hears how many bytes of weights are handed out with the present tensor, of all; `Break` ends the loading.
+/// Receives the bytes of weights loaded so far, the current tensor included, and their total;
+/// `Break` cancels loading.
 pub type Watcher = Arc<dyn Fn(u64, u64) -> ControlFlow<()> + Send + Sync>;
 
-/// A matrix in a file as it is on this computer, and what it is to become.
+/// Identity of a matrix on this computer and of its conversion, for sharing packed weights.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Identity {
     file: (PathBuf, u64, Option<SystemTime>),
@@ -606,13 +614,13 @@ pub struct Identity {
     rounded: bool,
 }
 
-/// Weights on their way to a device: every call reads one tensor.
+/// Reader of weights for a device; each call reads one tensor.
 pub struct Weights {
     tensors: Arc<Tensors>,
     device: Device,
     eight_bits: bool,
     watcher: Option<Watcher>,
-    /// Bytes handed out so far, the present tensor included.
+    /// Bytes read so far, the current tensor included.
     done: AtomicU64,
 }
 
@@ -626,7 +634,7 @@ impl Weights {
         Self { tensors, device: device.clone(), eight_bits, watcher, done: AtomicU64::new(0) }
     }
 
-    /// Tells the watcher that a tensor of so many bytes is about to be handed out.
+    /// Reports to the watcher that a tensor of `bytes` bytes is about to be read.
     fn report(&self, bytes: usize) -> Result<()> {
         let done = self.done.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         match &self.watcher {
@@ -635,16 +643,17 @@ impl Weights {
         }
     }
 
-    /// A matrix `[out, in]` in the format it is stored in or as numbers, or rounded as was asked for.
+    /// Reads a matrix `[out, in]` in its stored format, dequantised, or rounded to Q8_0 if
+    /// requested.
     ///
     /// # Errors
-    /// `Error::BadModel` when there is no such tensor; `Error::Compute` from the device; `Error::Cancelled`
-    /// when the watcher wants no more.
+    /// `Error::BadModel` if there is no such tensor; `Error::Compute` from the device;
+    /// `Error::Cancelled` if the watcher cancelled loading.
     pub fn matrix(&self, name: &str) -> Result<Arc<QTensor>> {
         self.matrix_on(&self.device, name)
     }
 
-    /// The same on another device.
+    /// Reads a matrix as [`Self::matrix`] does, but for `device`.
     ///
     /// # Errors
     /// As [`Self::matrix`].
@@ -658,8 +667,8 @@ impl Weights {
         Ok(Arc::new(matrix))
     }
 
-    /// What a tensor takes on the CPU, whose engine packs weights of which a file names several with one number one by
-    /// one.
+    /// Memory of a tensor on the CPU in bytes, where codebook formats are packed with one number
+    /// per weight.
     pub(super) fn loaded_bytes(&self, stored: &Stored) -> u64 {
         if stored.shape.len() < 2 {
             return stored.bytes.len() as u64;
@@ -668,13 +677,14 @@ impl Weights {
         stored.elements() * format.packed() as u64 / format.inputs() as u64
     }
 
-    /// Whether a tensor is to be rounded to Q8_0: asked for, of 16 or 32 bits, and whole blocks.
+    /// Returns whether a tensor is rounded to Q8_0: if requested, for 16 or 32 bits and whole
+    /// blocks.
     pub fn rounds(&self, stored: &Stored) -> bool {
         let row = stored.shape.last().copied().unwrap_or(0);
         self.eight_bits && !stored.format.quantised() && row.is_multiple_of(Format::Q8_0.inputs())
     }
 
-    /// A matrix as Q8_0, whatever it is stored as.
+    /// Reads a matrix as Q8_0, whatever its stored format.
     ///
     /// # Errors
     /// As [`Self::matrix`].
@@ -685,7 +695,7 @@ impl Weights {
         Ok(QTensor::quantize_onto(&numbers, GgmlDType::Q8_0, device)?)
     }
 
-    /// A vector as f32: what its numbers stand for, however the file puts that.
+    /// Reads a vector as f32, with its stored numbers mapped to weights.
     ///
     /// # Errors
     /// As [`Self::matrix`].
@@ -699,7 +709,7 @@ impl Weights {
         })
     }
 
-    /// A matrix that stays in its file.
+    /// Opens a matrix that stays in its file.
     ///
     /// # Errors
     /// As [`Self::matrix`].
@@ -707,10 +717,11 @@ impl Weights {
         Ok(StoredRows::new(Arc::clone(&self.tensors), self.stored(name)?.clone()))
     }
 
-    /// What tells a matrix from all others that are packed; `None` where it is gathered from several places.
+    /// Returns the identity of a matrix among packed weights; `None` if its rows are not
+    /// contiguous.
     ///
     /// # Errors
-    /// `Error::BadModel` when there is no such tensor.
+    /// `Error::BadModel` if there is no such tensor.
     pub fn identity(&self, name: &str) -> Result<Option<Identity>> {
         let stored = self.tensors.find(name)?;
         let file = self.tensors.files[stored.file].identity();
@@ -723,25 +734,25 @@ impl Weights {
         }))
     }
 
-    /// Where a tensor lies that is about to be handed out, of which the watcher hears.
+    /// Returns the location of a tensor that is about to be read, and reports it to the watcher.
     ///
     /// # Errors
-    /// `Error::BadModel` when there is no such tensor; `Error::Cancelled` as [`Self::matrix`].
+    /// `Error::BadModel` if there is no such tensor; `Error::Cancelled` as [`Self::matrix`].
     pub fn stored(&self, name: &str) -> Result<&Stored> {
         let stored = self.tensors.find(name)?;
         self.report(stored.bytes.len())?;
         Ok(stored)
     }
 
-    /// The bytes of a tensor as they are in the file.
+    /// Reads the bytes of a tensor as stored in the file.
     ///
     /// # Errors
-    /// `Error::Io`, and `Error::BadModel` for a file that has changed.
+    /// `Error::Io`; `Error::BadModel` if the file has changed.
     pub fn read(&self, stored: &Stored) -> Result<Vec<u8>> {
         self.tensors.read(stored)
     }
 
-    /// That the model is not what it should be.
+    /// Returns an error for a model that is not as `expected`.
     pub fn bad(&self, expected: String, found: String) -> Error {
         Error::BadModel {
             path: self.tensors.path.clone(),
@@ -755,10 +766,11 @@ impl Weights {
         self.tensors.stored.contains_key(name)
     }
 
-    /// An assistant's tokens, cluster by cluster.
+    /// Reads an assistant's tokens, ordered by cluster.
     ///
     /// # Errors
-    /// As [`Self::vector`], and `Error::BadModel` for a list that does not name each of `tokens` once.
+    /// `Error::BadModel` if the list does not contain each of `tokens` tokens once, and errors of
+    /// [`Self::vector`].
     pub fn order(&self, tokens: usize) -> Result<Vec<TokenId>> {
         self.tensors.order(tokens)
     }

@@ -1,45 +1,45 @@
-//! What families may differ in, beyond what is there or not.
+//! Options of a family that take more than two values.
 
-/// What a family says of its experts; how many there are and how large is in the files.
+/// Options of a family's experts. Their number and sizes are in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpertOptions {
-    /// A config.json says by itself whether the shares of the chosen experts add up to 1, as `norm_topk_prob`. In all
-    /// others they do.
+    /// True if config.json has `norm_topk_prob`, which normalises the weights of the selected
+    /// experts. They are always normalised in other families with softmax gating.
     pub(in crate::model) stated_shares: bool,
-    /// The router and all matrices of experts have biases.
+    /// True if the router and the experts' matrices have biases.
     pub(in crate::model) biases: bool,
-    /// Hugging Face files hold an expert's matrices of gate and up as one whose rows belong to them in turns, and what
-    /// they do not hold in blocks the other way round, inputs before outputs.
+    /// True if Hugging Face files interleave the rows of an expert's gate and up matrices in one
+    /// matrix, and store matrices that are not in blocks transposed, `[in, out]` (gpt-oss).
     pub(in crate::model) in_turns: bool,
-    /// They are beside each layer's feed-forward network, in the family's models that have any.
+    /// True if experts run beside the feed-forward network of each layer instead of replacing it.
     pub(in crate::model) beside: bool,
-    /// One more that every token goes through.
+    /// Shared expert that processes every token.
     pub(in crate::model) shared: Option<SharedExpert>,
-    /// Some of the family's models have none.
+    /// True if some models of the family are dense.
     pub(in crate::model) optional: bool,
-    /// What their shares are made of.
+    /// Gating function of the router.
     pub(in crate::model) gating: Gating,
-    /// Files say how many first layers have a feed-forward network in their place.
+    /// True if leading layers are dense; the file says how many.
     pub(in crate::model) after_dense: bool,
 }
 
-/// What shares of experts are made of.
+/// Gating function, which turns router scores into expert weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::model) enum Gating {
     /// The softmax of scores.
     Softmax,
-    /// Their sigmoids.
+    /// Sigmoid of each score.
     Sigmoid,
-    /// One or the other, as a file says; it says, too, whether they add up to 1.
+    /// Softmax or sigmoid, named in the file, which also says whether weights are normalised.
     Stated,
 }
 
-/// What is made of what the expert gives that every token goes through.
+/// Weighting of the shared expert's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedExpert {
-    /// Its share is the sigmoid of a score of its own.
+    /// Multiplied by the sigmoid of a gate of its own.
     Gated,
-    /// All of it.
+    /// Added unweighted.
     Whole,
 }
 
@@ -56,87 +56,92 @@ impl ExpertOptions {
     };
 }
 
-/// The function a gate goes through.
+/// Activation function of the feed-forward gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// x / (1 + e^-x)
     Silu,
-    /// GELU by its approximation with tanh.
+    /// GELU in its tanh approximation.
     Gelu,
-    /// With x at most 7 and what it is multiplied with between -7 and 7 and then one more: x / (1 + e^(-1.702 x)).
+    /// gpt-oss's clamped SwiGLU: x / (1 + e^(-1.702 x)) with x at most 7; the up projection is
+    /// clamped to [-7, 7] and increased by 1.
     Clamped,
 }
 
-/// What lets a token of a layer know of those before it.
+/// Token mixer of a layer: how a token depends on earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mixer {
-    /// Keys and values of all tokens, or of the last ones.
+    /// Attention to all earlier tokens or to a sliding window.
     Attention,
-    /// A gated convolution over a few tokens (LFM2).
+    /// Gated convolution over a few tokens (LFM2).
     ShortConv,
-    /// A matrix a head that is corrected by every token, after a convolution: Gated DeltaNet (Yang et al. 2025).
+    /// Gated DeltaNet (Yang et al. 2025): a matrix per head that each token corrects, after a
+    /// convolution.
     Delta,
-    /// A matrix a head that decays and to which every token adds, after a convolution: Mamba-2 (Dao and Gu 2024).
+    /// Mamba-2 (Dao and Gu 2024): a matrix per head that decays and to which each token adds, after
+    /// a convolution.
     Mamba,
 }
 
-/// How queries and keys are normalised.
+/// Normalisation of queries and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadNorms {
     None,
-    /// Each head by itself.
+    /// Normalises each head.
     Each,
-    /// Each head by itself and by numbers that a config gives; GGUF files have weights that repeat them.
+    /// Normalises each head, then multiplies by constants of the config; GGUF files repeat these as
+    /// weights.
     Fixed,
-    /// All heads of a token together.
+    /// Normalises all heads of a token as one vector.
     Together,
 }
 
-/// Norms of which safetensors files hold less by one.
+/// Norms that safetensors files store as w and that multiply by 1 + w.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::model) enum NormsAboveOne {
     None,
-    /// All vectors, which are norms.
+    /// All vectors, all of which are norms.
     All,
-    /// Those of layers.
+    /// Norms within layers, the final norm excepted.
     OfLayers,
-    /// All norms but those within recurrent layers.
+    /// All norms except those inside recurrent layers.
     AroundLayers,
 }
 
-/// Which two components of a head rotate together.
+/// Pairing of the head components that rotate together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RotaryLayout {
-    /// `(2i, 2i + 1)`: GGUF files of Llamas, whose converter permutes the query and key weights.
+    /// Pairs `(2i, 2i + 1)`: GGUF files of Llama's relatives, whose query and key weights are
+    /// permuted.
     Interleaved,
-    /// `(i, i + size / 2)`: everything else.
+    /// Pairs `(i, i + size / 2)`: all other files.
     Halves,
 }
 
-/// Layers that see only so many tokens.
+/// Layers with a sliding window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::model) enum Windowed {
     /// All of them.
     All,
-    /// All of them in models of this class, none in the family's others; GGUF files, which name no class, give
-    /// a window only where there is one.
+    /// All layers in models of this class, none in the family's others. GGUF files name no class
+    /// and give a window only where there is one.
     InClass(&'static str),
-    /// Those from `max_window_layers` on, if `use_sliding_window` says so; in GGUF files none.
+    /// Layers from `max_window_layers` on if `use_sliding_window` is set; none in GGUF files.
     Last,
-    /// Those that the file lists.
+    /// Layers that the file lists.
     Listed,
-    /// All but every so manieth; this is how many where the file does not say.
+    /// All layers but every n-th; this is the default n.
     AllButEvery(usize),
 }
 
-/// Layers whose queries and keys are not rotated: they know of positions what those before them do.
+/// Layers without rotary positions (NoPE).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::model) enum Unturned {
     None,
-    /// Every so manieth, where the file does not list them.
+    /// Every n-th layer, unless the file lists them; this is the default n.
     Every(usize),
-    /// Those without a window, where the file does not list them.
+    /// Layers without a sliding window, unless the file lists them.
     Windowless,
-    /// All, if the file says so: in models of this class if it does not say otherwise.
+    /// All layers or none, as the file says; by default all in models of this class.
     Stated(&'static str),
 }
